@@ -1,0 +1,1 @@
+"""Records, their files, and the batches made of them."""

@@ -1,0 +1,66 @@
+"""What is read from files and generated: stories, judged triples and training examples, as plain text."""
+
+from dataclasses import dataclass
+
+DIMENSIONS = ("theme", "structure", "outcome")
+"""The three dimensions of narrative similarity; `structure` is the course of action."""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One story, and the name its source gives it, if any."""
+
+    text: str
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Triple:
+    """An anchor and two candidates, A and B; `a_is_closer` is None where the label is held back."""
+
+    anchor: str
+    a: str
+    b: str
+    a_is_closer: bool | None = None
+
+    @property
+    def texts(self) -> tuple[str, str, str]:
+        """Anchor, A and B."""
+        return self.anchor, self.a, self.b
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    """A story unlike an anchor; `dimension` is the one of DIMENSIONS in which it is like it, None if unknown."""
+
+    text: str
+    dimension: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An anchor, a story like it, and K >= 0 stories unlike it: what contrastive training reads."""
+
+    anchor: str
+    positive: str
+    negatives: tuple[Negative, ...] = ()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Anchor, positive and negatives, in this order."""
+        return self.anchor, self.positive, *(negative.text for negative in self.negatives)
+
+
+def example_of(triple: Triple) -> Example:
+    """The training example a labelled triple makes: the closer candidate is the positive, the other the negative.
+
+    Raises:
+        ValueError: if the triple has no label.
+
+    >>> example_of(Triple("x", "far", "near", a_is_closer=False))
+    Example(anchor='x', positive='near', negatives=(Negative(text='far', dimension=None),))
+    """
+    if triple.a_is_closer is None:
+        raise ValueError("a triple without a label can't train")
+    near, far = (triple.a, triple.b) if triple.a_is_closer else (triple.b, triple.a)
+    return Example(triple.anchor, near, (Negative(far),))

@@ -1,0 +1,1 @@
+"""LightningDataModules: records in, loaders of batches out."""

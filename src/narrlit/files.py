@@ -1,0 +1,66 @@
+"""Files appear whole or not at all: written beside their place under a temporary name, then renamed."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from narrlit.errors import OptionError
+
+
+@contextmanager
+def atomic_path(target: str | Path) -> Iterator[Path]:
+    """Yield a temporary path beside `target`; it takes target's name when the block ends without an error.
+
+    The temporary name keeps target's suffix, for writers that choose their format by it.
+
+    Raises:
+        OptionError: if the folder can't be made or written to, or `target` is a folder.
+    """
+    target = Path(target)
+    if target.is_dir():
+        raise OptionError(f"{target} is a folder: name a file")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
+    except OSError as error:
+        raise OptionError(f"cannot write {target}: {error.strerror}") from error
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(target: str | Path) -> Iterator[Path]:
+    """Yield a temporary folder beside `target`; it takes target's name when the block ends without an error.
+
+    Raises:
+        OptionError: if `target` is there already and is not an empty folder, or its parent can't be written to.
+    """
+    target = Path(target)
+    if target.is_file() or (target.is_dir() and any(target.iterdir())):
+        raise OptionError(f"{target} exists and is not empty: name a new folder or remove it")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    except OSError as error:
+        raise OptionError(f"cannot write {target}: {error.strerror}") from error
+    try:
+        yield temporary
+        temporary.chmod(0o777 & ~_umask())
+        temporary.replace(target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

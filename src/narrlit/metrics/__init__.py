@@ -1,0 +1,1 @@
+"""How good: accuracy over triples, intervals, and scorers that need no training."""

@@ -1,0 +1,1 @@
+"""Encoders of stories: plain torch and sentence-transformers, no Lightning."""
