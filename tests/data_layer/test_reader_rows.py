@@ -64,7 +64,7 @@ def test_strict_takes_a_sound_file(make):
     "text",
     [
         "it\ufffds",
-        *(good.encode().decode("cp1252", "replace") for good in ("it’s", "café", "a – b", "50 £", "naïve 🙂")),
+        *(good.encode().decode("cp1252", "replace") for good in ("it’s", "café", "a – b", "50 £", "a 🙂")),
     ],
 )
 def test_mojibake_is_kept_and_counted(make, text):

@@ -1,1 +1,7 @@
 """Callbacks, one file each."""
+
+from narrlit.callbacks.prediction_writer import PredictionWriter
+from narrlit.callbacks.projector import Projector
+from narrlit.callbacks.run_record import RunRecord
+
+__all__ = ["PredictionWriter", "Projector", "RunRecord"]

@@ -1,1 +1,7 @@
 """LightningDataModules: records in, loaders of batches out."""
+
+from narrlit.datamodules.base import Loading, StoryData
+from narrlit.datamodules.files import FileData
+from narrlit.datamodules.storyworld import StoryWorldData
+
+__all__ = ["FileData", "Loading", "StoryData", "StoryWorldData"]

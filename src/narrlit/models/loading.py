@@ -147,7 +147,7 @@ def _freeze(model: "SentenceTransformer", share: float) -> None:
         transformer.pooler.requires_grad_(False)
     if not share:
         return
-    layers = _layers(transformer)
+    layers = transformer_layers(transformer)
     transformer.get_input_embeddings().requires_grad_(False)
     if hasattr(transformer, "embeddings"):
         transformer.embeddings.requires_grad_(False)
@@ -155,7 +155,12 @@ def _freeze(model: "SentenceTransformer", share: float) -> None:
         layer.requires_grad_(False)
 
 
-def _layers(transformer: Any) -> Any:
+def transformer_layers(transformer: Any) -> Any:
+    """The list of a transformer's layers, lowest first.
+
+    Raises:
+        OptionError: where the architecture keeps them in an unknown place.
+    """
     for holder in (getattr(transformer, "encoder", None), transformer, getattr(transformer, "transformer", None)):
         for name in ("layer", "layers"):
             if hasattr(holder, name):

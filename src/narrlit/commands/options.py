@@ -1,0 +1,47 @@
+"""A command line made from a typed function: its parameters are the options, its docstring is the help."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jsonargparse import ArgumentParser
+
+
+def call(command: Callable[..., int | None], name: str, arguments: Sequence[str]) -> int:
+    """Parse `arguments` for `command`, call it, and return its exit code (0 for None)."""
+    values = build_parser(command, name).parse_args([with_underscores(argument) for argument in arguments])
+    return command(**values.as_dict()) or 0
+
+
+def build_parser(command: Callable[..., int | None], name: str) -> ArgumentParser:
+    """The parser of a function.
+
+    Parameters without a default are positional, keyword-only ones are options, and a bool that is False unless given
+    is a flag.
+    """
+    from docstring_parser import parse
+
+    documented = parse(inspect.getdoc(command) or "")
+    parser = ArgumentParser(prog=f"narrlit {name}", description=documented.short_description)
+    parameters = inspect.signature(command).parameters.values()
+    flags = {p.name for p in parameters if p.default is False}
+    options = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - flags
+    positional = {p.name for p in parameters} - flags - options
+    parser.add_function_arguments(command, as_group=False, as_positional=True, skip=flags | options)
+    parser.add_function_arguments(command, as_group=False, as_positional=False, skip=flags | positional)
+    meanings: dict[str, Any] = {p.arg_name: p.description for p in documented.params}
+    for flag in sorted(flags):
+        parser.add_argument(f"--{flag}", action="store_true", help=meanings.get(flag))
+    return parser
+
+
+def with_underscores(argument: str) -> str:
+    """An option's name with underscores, as Python has it; `--track-a` and `--track_a` are the same.
+
+    >>> with_underscores("--track-a=my-file"), with_underscores("my-file")
+    ('--track_a=my-file', 'my-file')
+    """
+    if not argument.startswith("--"):
+        return argument
+    name, equals, value = argument[2:].partition("=")
+    return f"--{name.replace('-', '_')}{equals}{value}"

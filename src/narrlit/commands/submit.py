@@ -1,0 +1,90 @@
+"""narrlit submit: write or check a submission to the shared task."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from narrlit.commands.devices import Device, pick_device, say, say_truncated
+from narrlit.data.readers import read_stories, read_triples
+from narrlit.errors import OptionError
+
+if TYPE_CHECKING:
+    from narrlit.data.reading import Reading
+    from narrlit.data.records import Story, Triple
+
+
+def submit(
+    *,
+    model: str | None = None,
+    track_a: str | None = None,
+    track_b: str | None = None,
+    out: str = "submission.zip",
+    check: str | None = None,
+    device: Device = "auto",
+    trust_remote_code: bool = False,
+) -> None:
+    """Write a submission zip from the test files, or check one.
+
+    Args:
+        model: a folder, a run directory, a checkpoint, a hub id or minilm.
+        track_a: Track A's triples.
+        track_b: Track B's stories.
+        out: the zip to write.
+        check: a zip to check instead; with --track_a or --track_b also against their numbers of rows.
+        device: where to compute.
+        trust_remote_code: run Python files that come with the model.
+    """
+    # A submission's rows stand for the test file's rows: none may be left out.
+    triples = read_triples(track_a, strict=True) if track_a else None
+    stories = read_stories(track_b, strict=True) if track_b else None
+    if check is not None:
+        if model is not None:
+            raise OptionError("--check reads a zip that is there: leave --model out")
+        _check(Path(check), triples, stories)
+        return
+    if model is None:
+        raise OptionError("give --model M, or --check ZIP")
+    if triples is None and stories is None:
+        raise OptionError("give --track-a FILE, --track-b FILE or both")
+    _write(model, triples, stories, Path(out), device, trust_remote_code)
+    _check(Path(out), triples, stories)
+
+
+def _write(
+    model: str,
+    triples: "Reading[Triple] | None",
+    stories: "Reading[Story] | None",
+    out: Path,
+    device: Device,
+    trust_remote_code: bool,
+) -> None:
+    from narrlit.models.embedding import cosine_scores, embed
+    from narrlit.models.source import load_encoder
+    from narrlit.submission import write_submission
+
+    encoder = load_encoder(model, trust_remote_code).to(pick_device(device))
+    if stories is not None:
+        encoder.require_one_prompt("Track B")
+    answers = vectors = None
+    cut = 0
+    if triples is not None:
+        scores, cut = cosine_scores(encoder, triples.records)
+        answers = [a > b for a, b in scores]
+    if stories is not None:
+        vectors, more = embed(encoder, [story.text for story in stories.records])
+        cut += more
+    say_truncated(cut, encoder.max_length)
+    write_submission(out, answers, vectors)
+
+
+def _check(path: Path, triples: "Reading[Triple] | None", stories: "Reading[Story] | None") -> None:
+    from narrlit.submission import check_submission
+
+    found = check_submission(
+        path, len(triples.records) if triples else None, len(stories.records) if stories else None
+    )
+    parts = []
+    if found.track_a_rows is not None:
+        parts.append(f"Track A {found.track_a_rows} rows")
+    if found.track_b_rows is not None:
+        parts.append(f"Track B {found.track_b_rows} rows of {found.dimension} numbers")
+    say(f"{path}: valid, {', '.join(parts)}")

@@ -1,0 +1,26 @@
+"""Invented stories as the records that training and judging read."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+from narrlit.data.records import Example, Negative, Triple
+from narrlit.data.storyworld.realise import InventedStory
+from narrlit.data.storyworld.world import WorldTriple
+
+
+def judged(triple: WorldTriple, a_is_closer: bool) -> Triple:
+    """The labelled triple in which A, or else B, is the positive."""
+    near, far = triple.positive.text, triple.negative.text
+    a, b = (near, far) if a_is_closer else (far, near)
+    return Triple(triple.anchor.text, a, b, a_is_closer)
+
+
+def example(triple: WorldTriple, negatives: Sequence[tuple[str, InventedStory]] = ()) -> Example:
+    """The training example of a triple: its own negative comes first, without a dimension, then `negatives`."""
+    others = (Negative(story.text, dimension) for dimension, story in negatives)
+    return Example(triple.anchor.text, triple.positive.text, (Negative(triple.negative.text), *others))
+
+
+def judged_triples(triples: Sequence[WorldTriple]) -> list[Triple]:
+    """Labelled triples; in about half of them A is the closer, as each anchor's text decides."""
+    return [judged(triple, sha256(triple.anchor.text.encode()).digest()[0] % 2 == 0) for triple in triples]

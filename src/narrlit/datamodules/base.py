@@ -1,0 +1,183 @@
+"""What every datamodule shares: stories once, tokens once, loaders of packed batches."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import lightning as L
+import torch
+from lightning.pytorch.utilities.rank_zero import rank_zero_info
+from torch.utils.data import DataLoader
+
+from narrlit.data.batch import ExampleBatch, TripleBatch
+from narrlit.data.leakage import Overlap, overlap
+from narrlit.data.records import Example, Triple
+from narrlit.data.sampling import DistinctBatchSampler, Share, padded_share
+from narrlit.data.table import IndexedExamples, IndexedTriples, index_examples, index_triples
+from narrlit.data.tokens import TokenTable
+from narrlit.errors import OptionError
+
+Stage = Literal["validation", "test", "predict"]
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How records become batches.
+
+    Attributes:
+        batch_size: training examples of one process's batch.
+        evaluation_batch_size: triples of one process's batch where nothing is trained.
+        workers: processes that put batches together; 0: the training process itself, fast enough for packed tokens.
+        strict: refuse the first row that can't be used, instead of dropping and counting it.
+    """
+
+    batch_size: int = 16
+    evaluation_batch_size: int = 32
+    workers: int = 0
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        """Check ranges.
+
+        Raises:
+            OptionError: naming the field.
+        """
+        if self.batch_size < 1 or self.evaluation_batch_size < 1 or self.workers < 0:
+            raise OptionError("loading: batch_size and evaluation_batch_size must be at least 1, workers at least 0")
+
+
+class StoryData(L.LightningDataModule):
+    """Base of the datamodules: a subclass reads examples and triples, from files or elsewhere."""
+
+    def __init__(self, loading: Loading) -> None:
+        super().__init__()
+        self.loading = loading
+        self.examples: list[Example] = []
+        self.triples: dict[Stage, list[Triple]] = {}
+        self.provenance: dict[str, dict[str, Any]] = {}
+        self._indexed: IndexedExamples | None = None
+        self._judged: dict[Stage, IndexedTriples] = {}
+        self._tokens: dict[str, TokenTable] = {}
+
+    @abstractmethod
+    def read_examples(self) -> list[Example]:
+        """The training examples; also notes in `provenance` where they come from."""
+
+    @abstractmethod
+    def read_triples(self, stage: Stage) -> list[Triple]:
+        """The triples of a stage, none where there are none; also notes where they come from."""
+
+    def setup(self, stage: str) -> None:
+        """Read what the stage needs, once.
+
+        Raises:
+            OptionError: if the stage has no data, or the trainer would replace the sampler.
+        """
+        self._check_trainer()
+        if stage == "fit" and not self.examples:
+            self.examples = self.read_examples()
+            self._indexed = index_examples(self.examples)
+        wanted: dict[str, Stage] = {"fit": "validation", "validate": "validation", "test": "test", "predict": "predict"}
+        name = wanted[stage]
+        if name not in self.triples:
+            self.triples[name] = self.read_triples(name)
+            self._judged[name] = index_triples(self.triples[name])
+        if stage != "fit" and not self.triples[name]:
+            raise OptionError(f"no {name} data: give --data.{name} FILE")
+        if name != "predict" and any(triple.a_is_closer is None for triple in self.triples[name]):
+            raise OptionError(f"the {name} triples have no labels: give --data.{name}_labels FILE")
+
+    def _check_trainer(self) -> None:
+        if self.trainer is None or self.trainer.world_size == 1:
+            return
+        if self.trainer._accelerator_connector.use_distributed_sampler:
+            raise OptionError("several processes need trainer.use_distributed_sampler: false (batches are shared here)")
+
+    def train_dataloader(self) -> DataLoader[Any]:
+        """Batches in random order, the same for the same seed and epoch."""
+        indexed = self._indexed
+        if indexed is None:
+            raise OptionError("no training data: give --data.train FILE")
+        tokens = self._tokens_of("train", indexed.table.texts)
+        seed = torch.initial_seed() % 2**32
+        sampler = DistinctBatchSampler(
+            indexed.anchors, indexed.positives, self.loading.batch_size, seed, self._share()
+        )
+
+        def collate(chosen: list[int]) -> ExampleBatch:
+            columns = [
+                tokens.places(indexed.anchors[chosen], "anchor"),
+                tokens.places(indexed.positives[chosen], "candidate"),
+                tokens.places(indexed.negatives[chosen], "candidate"),
+            ]
+            stories, (anchors, positives, negatives) = tokens.pack(columns)
+            return ExampleBatch(stories, anchors, positives, negatives, torch.from_numpy(indexed.dimensions[chosen]))
+
+        return DataLoader(
+            range(len(indexed)),  # type: ignore[arg-type]
+            batch_sampler=sampler,
+            collate_fn=collate,
+            num_workers=self.loading.workers,
+            pin_memory=self._on_gpu(),
+        )
+
+    def val_dataloader(self) -> DataLoader[Any] | list[Any]:
+        """Validation triples in file order; nothing where there are none."""
+        return self._judging_loader("validation") if self.triples["validation"] else []
+
+    def test_dataloader(self) -> DataLoader[Any]:
+        """Test triples in file order."""
+        return self._judging_loader("test")
+
+    def predict_dataloader(self) -> DataLoader[Any]:
+        """Triples to predict, in file order."""
+        return self._judging_loader("predict")
+
+    def _judging_loader(self, stage: Stage) -> DataLoader[Any]:
+        indexed = self._judged[stage]
+        tokens = self._tokens_of(stage, indexed.table.texts)
+
+        def collate(places: list[int]) -> TripleBatch:
+            chosen = [max(place, 0) for place in places]
+            columns = [
+                tokens.places(indexed.anchors[chosen], "anchor"),
+                tokens.places(indexed.a[chosen], "candidate"),
+                tokens.places(indexed.b[chosen], "candidate"),
+            ]
+            stories, (anchors, a, b) = tokens.pack(columns)
+            labels = torch.from_numpy(indexed.labels[chosen])
+            return TripleBatch(stories, anchors, a, b, labels, torch.tensor(places))
+
+        return DataLoader(
+            padded_share(len(indexed), self._share()),  # type: ignore[arg-type]
+            batch_size=self.loading.evaluation_batch_size,
+            collate_fn=collate,
+            num_workers=self.loading.workers,
+            pin_memory=self._on_gpu(),
+        )
+
+    def _tokens_of(self, name: str, texts: list[str]) -> TokenTable:
+        if name not in self._tokens:
+            encoder = self.trainer.lightning_module.encoder  # type: ignore[union-attr]
+            table = TokenTable(texts, encoder.tokenize, symmetric=encoder.prompt("anchor") == encoder.prompt("candidate"))
+            self._tokens[name] = table
+            if table.truncated:
+                rank_zero_info(f"{name}: {table.truncated} of {len(texts)} texts cut to {encoder.max_length} tokens")
+            self.provenance.setdefault(name, {}).update(stories=len(texts), truncated=table.truncated)
+        return self._tokens[name]
+
+    def _share(self) -> Share:
+        return Share(self.trainer.global_rank, self.trainer.world_size) if self.trainer else Share()
+
+    def _on_gpu(self) -> bool:
+        return self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
+
+    def validation_texts(self) -> list[str]:
+        """The validation stories' texts, by row."""
+        return self._judged["validation"].table.texts if "validation" in self._judged else []
+
+    def train_validation_overlap(self) -> Overlap:
+        """What training and validation data have in common."""
+        return overlap(
+            (example.texts for example in self.examples), (triple.texts for triple in self.triples.get("validation", []))
+        )

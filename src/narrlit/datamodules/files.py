@@ -1,0 +1,68 @@
+"""Stories from files: JSON Lines or CSV, in any of the layouts that the readers know."""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lightning.pytorch.utilities.rank_zero import rank_zero_info
+
+from narrlit.data.readers import Reading, file_digest, read_examples, read_triples
+from narrlit.data.records import Example, Triple
+from narrlit.datamodules.base import Loading, Stage, StoryData
+
+T = TypeVar("T")
+
+
+class FileData(StoryData):
+    """Training examples and judged triples from files."""
+
+    def __init__(
+        self,
+        train: str | list[str] | None = None,
+        validation: str | None = None,
+        validation_labels: str | None = None,
+        test: str | None = None,
+        test_labels: str | None = None,
+        predict: str | None = None,
+        loading: Loading = Loading(),  # noqa: B008 (frozen)
+    ) -> None:
+        """Args name files.
+
+        Args:
+            train: examples, or labelled triples; several files are read one after the other.
+            validation: labelled triples, judged after every epoch.
+            validation_labels: their labels, where they stand apart.
+            test: labelled triples, judged by `narrlit test` alone.
+            test_labels: their labels, where they stand apart.
+            predict: triples, with or without labels.
+            loading: batches.
+        """
+        super().__init__(loading)
+        self.train = [train] if isinstance(train, str) else list(train or [])
+        self.files: dict[Stage, str | None] = {"validation": validation, "test": test, "predict": predict}
+        self.labels: dict[Stage, str | None] = {"validation": validation_labels, "test": test_labels}
+
+    def read_examples(self) -> list[Example]:
+        """Every training file's examples."""
+        readings = [read_examples(path, strict=self.loading.strict) for path in self.train]
+        self.provenance["train"] = {"files": [_provenance(reading) for reading in readings]}
+        return [example for reading in readings for example in reading.records]
+
+    def read_triples(self, stage: Stage) -> list[Triple]:
+        """A stage's triples; those to predict must all be there, since answers keep the rows' order."""
+        path = self.files[stage]
+        if path is None:
+            return []
+        strict = self.loading.strict or stage == "predict"
+        reading = read_triples(path, labels=self.labels.get(stage), strict=strict)
+        self.provenance[stage] = {"files": [_provenance(reading)]}
+        return reading.records
+
+
+def _provenance(reading: Reading[T]) -> dict[str, Any]:
+    rank_zero_info(reading.summary())
+    return {
+        "path": str(Path(reading.path)),
+        "sha256": file_digest(reading.path),
+        "rows": reading.total,
+        "dropped": dict(reading.dropped),
+    }

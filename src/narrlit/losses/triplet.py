@@ -1,0 +1,96 @@
+"""Triplet loss on paired distances, with a fixed or an adaptive margin.
+
+Letters of the shapes: B triples, D dimension of a vector.
+"""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Distance = Literal["cosine", "euclidean", "squared_euclidean"]
+
+
+def distances(x: Tensor, y: Tensor, metric: Distance = "cosine") -> Tensor:
+    """Distance of each row of x to the same row of y.
+
+    Args:
+        x: (B, D) vectors; unit vectors where the metric is cosine.
+        y: (B, D), likewise.
+        metric: "cosine" is 1 - x.y, from 0 to 2; "euclidean" is |x - y|; "squared_euclidean" is |x - y|^2, which for
+            unit vectors is twice the cosine distance.
+
+    Returns:
+        (B,) distances. The gradient is finite everywhere; that of "euclidean" is 0 where x and y coincide.
+
+    Raises:
+        ValueError: if there is no such metric, or the shapes differ.
+
+    >>> x, y = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
+    >>> [round(distances(x, y, metric).item(), 4) for metric in ("cosine", "euclidean", "squared_euclidean")]
+    [1.0, 1.4142, 2.0]
+    """
+    if x.shape != y.shape:
+        raise ValueError(f"vectors are compared row by row, but the shapes are {tuple(x.shape)} and {tuple(y.shape)}")
+    if metric == "cosine":
+        return 1 - (x * y).sum(dim=-1)
+    if metric == "euclidean":
+        # Not sqrt of a sum of squares: its slope at 0 is infinite, and times 0 that is NaN. vector_norm gives 0 there.
+        norms: Tensor = torch.linalg.vector_norm(x - y, dim=-1)
+        return norms
+    if metric == "squared_euclidean":
+        return (x - y).square().sum(dim=-1)
+    raise ValueError(f"no distance named {metric!r}: cosine, euclidean, squared_euclidean")
+
+
+def triplet_loss(d_positive: Tensor, d_negative: Tensor, margin: float | Tensor) -> Tensor:
+    """Mean of `max(0, d(a, p) - d(a, n) + margin)`: the positive must be nearer than the negative by the margin.
+
+    Source: ttda704 (single view; margin 0.3 on cosine distance). Mendel292 uses it with 1.038, Comhis with 0.2, written
+    with cosines there: `0.2 - (cos(x, p) - cos(x, n))` is the same number.
+
+    Args:
+        d_positive: (B,) distances of the anchors to their positives, B >= 1.
+        d_negative: (B,) distances of the anchors to their negatives.
+        margin: in the unit of the distances; a number, or (B,), one a row.
+
+    Returns:
+        () the mean over all B rows, those that cost nothing included.
+
+    >>> triplet_loss(torch.tensor([0.5, 0.1]), torch.tensor([0.4, 0.9]), margin=0.3).item()  # (0.4 + 0) / 2
+    0.20000000298023224
+    """
+    return torch.relu(d_positive - d_negative + margin).mean()
+
+
+def adaptive_margin(
+    d_positive: Tensor, d_negative: Tensor, base: float, maximum: float, detach: bool = False
+) -> Tensor:
+    """A margin that grows with the gap already reached: `base + 0.5 clamp(d_n - d_p, 0, maximum - base)`.
+
+    Source: ttda704's published code, on squared Euclidean distances; its paper has a fixed margin of 0.3.
+    As published, the margin is computed from the live distances, so gradient flows through it: between a gap of 0 and
+    one of maximum - base it takes back half of the triplet loss's gradient. `detach` makes the margin a constant
+    of the step: the same loss, but its full gradient. Since the factor is 0.5, the margin never passes
+    (base + maximum) / 2.
+
+    Args:
+        d_positive: (B,) distances of the anchors to their positives.
+        d_negative: (B,) distances of the anchors to their negatives.
+        base: margin of a triple that is ranked wrongly, in the unit of the distances.
+        maximum: limit of base + gap, in the same unit.
+        detach: let no gradient flow through the margin.
+
+    Returns:
+        (B,) margins for `triplet_loss`.
+
+    Raises:
+        ValueError: if base is above maximum.
+
+    >>> adaptive_margin(torch.zeros(3), torch.tensor([-1.0, 0.5, 9.0]), base=0.5, maximum=1.5)
+    tensor([0.5000, 0.7500, 1.0000])
+    """
+    if base > maximum:
+        raise ValueError(f"the margin's base, {base}, is above its maximum, {maximum}")
+    margin = base + 0.5 * (d_negative - d_positive).clamp(0, maximum - base)
+    return margin.detach() if detach else margin

@@ -1,0 +1,72 @@
+"""Vectors of many texts: each different text once, in passes of texts of like length, with progress."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from narrlit.data.batch import PackedStories
+from narrlit.data.records import Triple
+from narrlit.data.table import StoryTable
+from narrlit.models.config import Role
+from narrlit.models.encoder import Encoder, token_chunks
+
+Vectors = NDArray[np.float32]
+TOKENS_A_PASS = {"cpu": 8192, "cuda": 65536}
+
+
+def embed(encoder: Encoder, texts: Sequence[str], role: Role = "story", progress: bool = True) -> tuple[Vectors, int]:
+    """Embed texts.
+
+    Args:
+        encoder: on the device where it shall work.
+        texts: N stories; repeated ones cost nothing.
+        role: whose prompt stands before them.
+        progress: show a bar on stderr.
+
+    Returns:
+        Vectors (N, D), and how many different texts were longer than the encoder reads.
+    """
+    table = StoryTable()
+    rows = table.rows(texts)
+    texts_of_table = table.texts
+    device = next(encoder.parameters()).device
+    vectors = np.empty((len(table), encoder.dimension), dtype=np.float32)
+    truncated = 0
+    with tqdm(total=len(table), desc="embedding", unit="story", disable=not progress, delay=0.5) as bar:
+        # Tokenised in spans, so that a large collection neither waits for its last text nor fills the memory.
+        for start in range(0, len(table), SPAN):
+            ids, cut = encoder.tokenize(texts_of_table[start : start + SPAN], role)
+            truncated += cut
+            for chunk in _passes(ids, TOKENS_A_PASS.get(device.type, 8192)):
+                with torch.inference_mode():
+                    found = encoder(_pack([ids[i] for i in chunk]).to(device))
+                vectors[[start + i for i in chunk]] = found.float().cpu().numpy()
+                bar.update(len(chunk))
+    return vectors[rows], truncated
+
+
+SPAN = 4096
+
+
+def _passes(ids: list[list[int]], budget: int) -> list[list[int]]:
+    return token_chunks([len(x) for x in ids], budget, padded=True)
+
+
+def _pack(ids: list[list[int]]) -> PackedStories:
+    flat = torch.tensor([token for text in ids for token in text])
+    return PackedStories(flat, tuple(len(text) for text in ids), torch.arange(len(ids)))
+
+
+def cosine_scores(
+    encoder: Encoder, triples: Sequence[Triple], progress: bool = True
+) -> tuple[list[tuple[float, float]], int]:
+    """Cosines of (anchor, A) and (anchor, B), and how many different texts were cut."""
+    anchors, cut = embed(encoder, [triple.anchor for triple in triples], "anchor", progress)
+    candidates, cut_too = embed(encoder, [text for t in triples for text in (t.a, t.b)], "candidate", progress)
+    pairs = candidates.reshape(len(triples), 2, -1)
+    lengths = np.linalg.norm(anchors, axis=-1)[:, None] * np.linalg.norm(pairs, axis=-1)
+    scores = np.einsum("nd,ncd->nc", anchors, pairs) / np.maximum(lengths, 1e-12)
+    return [(float(a), float(b)) for a, b in scores], cut + cut_too

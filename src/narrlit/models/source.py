@@ -1,0 +1,90 @@
+"""What `--model M` may be: a folder, a run directory, a checkpoint, a hub id or `minilm`."""
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+from narrlit.errors import ModelError
+from narrlit.models.config import EncoderConfig
+from narrlit.models.encoder import Encoder
+
+RECORD = "run.json"
+
+
+def load_encoder(source: str, trust_remote_code: bool = False, max_length: int | None = None) -> Encoder:
+    """Load the encoder that `source` names, ready to embed.
+
+    Args:
+        source: a sentence-transformers folder, a run directory (its best checkpoint, else its last), a checkpoint,
+            a model hub's id, or `minilm`, which never asks a network.
+        trust_remote_code: run Python files that come with the model.
+        max_length: tokens of a story that are read; None: as trained, or as the model's files say.
+
+    Raises:
+        ModelError: if there is no such model or it can't be loaded.
+    """
+    checkpoint = find_checkpoint(source)
+    if checkpoint is not None:
+        encoder = _from_checkpoint(checkpoint, trust_remote_code, max_length)
+    else:
+        encoder = Encoder(EncoderConfig(source, max_length=max_length, trust_remote_code=trust_remote_code))
+    return encoder.eval()
+
+
+def find_checkpoint(source: str) -> Path | None:
+    """The checkpoint that `source` is or, if it is a run directory, recommends; None where it is neither.
+
+    Raises:
+        ModelError: for a run directory without a checkpoint.
+    """
+    path = Path(source)
+    if path.suffix == ".ckpt":
+        if not path.exists():
+            raise ModelError(f"checkpoint {source}: no such file")
+        return path
+    if not (path / RECORD).is_file():
+        return None
+    kept = json.loads((path / RECORD).read_text(encoding="utf-8")).get("checkpoints", {})
+    # A run that was killed may have replaced a checkpoint after its last record: then the newest one serves.
+    newest = sorted((path / "checkpoints").glob("*.ckpt"), key=lambda file: file.stat().st_mtime, reverse=True)
+    for candidate in [path / kept[name] for name in ("best", "last") if name in kept] + newest:
+        if candidate.exists():
+            return candidate
+    raise ModelError(f"run {source}: no checkpoint yet, nor is one left; train on, or name another model")
+
+
+def _from_checkpoint(path: Path, trust_remote_code: bool, max_length: int | None) -> Encoder:
+    content = read_checkpoint(path)
+    kept = content.get("hyper_parameters", {}).get("encoder")
+    if kept is None:
+        raise ModelError(f"checkpoint {path}: it holds no encoder of narrlit")
+    changes: dict[str, Any] = {"trust_remote_code": trust_remote_code}
+    if max_length is not None:
+        changes["max_length"] = max_length
+    encoder = Encoder(EncoderConfig.from_dict({**kept, **changes}))
+    prefix = "encoder."
+    weights = {k.removeprefix(prefix): v for k, v in content["state_dict"].items() if k.startswith(prefix)}
+    try:
+        encoder.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ModelError(f"checkpoint {path}: its weights do not fit {kept['model']}; was that model changed?") from error
+    return encoder
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """A checkpoint's content: tensors and plain data only, nothing in it is run.
+
+    Raises:
+        ModelError: if the file is broken or holds anything else.
+    """
+    import torch
+
+    if path.is_dir():
+        raise ModelError(f"checkpoint {path}: it is sharded; set strategy.save_distributed_checkpoint to false")
+    try:
+        content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, OSError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise ModelError(f"checkpoint {path}: it can't be read ({reason})") from error
+    return content

@@ -1,0 +1,192 @@
+"""What every objective shares: the encoder, the step, the metric, the optimizer with its schedule, hyperparameters."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import lightning as L
+import torch
+from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
+from torch import Tensor
+
+from narrlit.data.batch import ExampleBatch, PackedStories, TripleBatch
+from narrlit.errors import OptionError
+from narrlit.metrics.triples import TripleAccuracy
+from narrlit.models.config import EncoderConfig
+from narrlit.models.encoder import Encoder
+from narrlit.models.sharding import shard
+
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "adamw": torch.optim.AdamW,
+    "adam": torch.optim.Adam,
+    "sgd": torch.optim.SGD,
+}
+
+
+@dataclass(frozen=True)
+class Optimization:
+    """How weights move.
+
+    Attributes:
+        optimizer: the rule.
+        learning_rate: at the schedule's top.
+        weight_decay: for matrices; biases and normalisation weights are left alone.
+        warmup: share of all steps in which the rate climbs linearly from 0.
+        decay: `linear` to 0 at the last step, or `none`.
+    """
+
+    optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
+    learning_rate: float = 2e-5
+    weight_decay: float = 0.0
+    warmup: float = 0.1
+    decay: Literal["linear", "none"] = "linear"
+
+    def __post_init__(self) -> None:
+        """Check ranges.
+
+        Raises:
+            OptionError: naming the field.
+        """
+        if not 0 <= self.warmup <= 1:
+            raise OptionError(f"optimization.warmup is {self.warmup}: a share of the steps from 0 to 1 is needed")
+        if self.learning_rate <= 0 or self.weight_decay < 0:
+            raise OptionError("optimization: learning_rate must be above 0, weight_decay at least 0")
+
+
+def schedule_factor(step: int, steps: int, warmup: float, decay: str) -> float:
+    """The learning rate's factor at a step, counted from 0, of `steps`.
+
+    >>> [schedule_factor(step, 10, 0.2, "linear") for step in (0, 1, 2, 6, 10)]
+    [0.0, 0.5, 1.0, 0.5, 0.0]
+    """
+    climb = round(warmup * steps)
+    if step < climb:
+        return step / climb
+    return 1.0 if decay == "none" else max(0.0, (steps - step) / max(1, steps - climb))
+
+
+class Objective(L.LightningModule):
+    """Base of the objectives: a subclass says what its loss is, from the vectors of a batch's stories.
+
+    Constructors take plain data and build nothing: the encoder is made in `configure_model`, so that a config can be
+    instantiated without weights, and sharded strategies build it where it will live.
+    """
+
+    encoder: Encoder
+    needs_unit_vectors = True
+
+    def __init__(self, encoder: EncoderConfig, optimization: Optimization) -> None:
+        super().__init__()
+        self.encoder_config = EncoderConfig.from_dict(encoder) if isinstance(encoder, dict) else encoder
+        self.optimization = Optimization(**optimization) if isinstance(optimization, dict) else optimization
+        self.validation_accuracy = TripleAccuracy()
+        self.test_accuracy = TripleAccuracy()
+        self._seed = 0
+
+    def keep_hyperparameters(self, **own: Any) -> None:
+        """Keep a subclass's own fields with the shared ones, as plain data: checkpoints load without any class."""
+        shared = {"encoder": self.encoder_config.as_dict(), "optimization": asdict(self.optimization)}
+        self.save_hyperparameters({"objective": type(self).__name__, **shared, **own})
+
+    def configure_model(self) -> None:
+        """Build the encoder, once."""
+        if hasattr(self, "encoder"):
+            return
+        # Models load in eval mode, and Lightning keeps the mode it finds: without train(), dropout would stay off.
+        encoder = Encoder(self.encoder_config).train()
+        if self.needs_unit_vectors and not encoder.normalized:
+            raise OptionError("encoder.normalize is false, but this objective compares by cosine: set it to true")
+        self.encoder = shard(encoder, self.device_mesh)
+
+    @abstractmethod
+    def loss(self, vectors: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
+        """The loss and its terms.
+
+        Args:
+            vectors: (U, D), of the batch's stories.
+            batch: says which of them are anchors, positives and negatives.
+
+        Returns:
+            `loss`, and any further scalars to log beside it.
+        """
+
+    def forward(self, stories: PackedStories) -> Tensor:
+        """Vectors (U, D) of packed stories."""
+        vectors: Tensor = self.encoder(stories)
+        return vectors
+
+    def on_fit_start(self) -> None:
+        """Remember the run's seed, from which each step's own is made."""
+        self._seed = torch.initial_seed() % 2**31
+
+    def on_train_batch_start(self, batch: ExampleBatch, batch_idx: int) -> None:
+        """Seed each step by its number, so that a resumed run draws the dropout that the unbroken run drew."""
+        step = self.trainer.fit_loop.epoch_loop.total_batch_idx
+        torch.manual_seed(self._seed + 1 + step * self.trainer.world_size + self.global_rank)
+
+    def training_step(self, batch: ExampleBatch, batch_idx: int) -> Tensor:
+        """One forward pass over the batch's different stories, then the loss."""
+        terms = self.loss(self(batch.stories), batch)
+        size = len(batch.anchors)
+        self.log("train/loss", terms["loss"], prog_bar=True, batch_size=size)
+        self.log_dict({f"train/{k}": v for k, v in terms.items() if k != "loss"}, batch_size=size)
+        return terms["loss"]
+
+    def validation_step(self, batch: TripleBatch, batch_idx: int) -> dict[str, Tensor]:
+        """Judge triples; the vectors are handed on to callbacks."""
+        return self._judge(batch, self.validation_accuracy)
+
+    def test_step(self, batch: TripleBatch, batch_idx: int) -> dict[str, Tensor]:
+        """Judge triples."""
+        return self._judge(batch, self.test_accuracy)
+
+    def predict_step(self, batch: TripleBatch, batch_idx: int) -> dict[str, Tensor]:
+        """Scores of both candidates, and the triples' places in their file."""
+        score_a, score_b = self._scores(self(batch.stories), batch)
+        return {"places": batch.places, "score_a": score_a, "score_b": score_b}
+
+    def _judge(self, batch: TripleBatch, metric: TripleAccuracy) -> dict[str, Tensor]:
+        vectors = self(batch.stories)
+        score_a, score_b = self._scores(vectors, batch)
+        metric.update(score_a, score_b, batch.labels == 1, counted=(batch.labels >= 0) & (batch.places >= 0))
+        return {"vectors": vectors, "rows": batch.stories.rows}
+
+    def _scores(self, vectors: Tensor, batch: TripleBatch) -> tuple[Tensor, Tensor]:
+        cosine = torch.nn.functional.cosine_similarity
+        anchors = vectors[batch.anchors].float()
+        return cosine(anchors, vectors[batch.a].float()), cosine(anchors, vectors[batch.b].float())
+
+    def on_validation_epoch_end(self) -> None:
+        """Log the accuracy with its n and interval."""
+        self._log_accuracy("validation", self.validation_accuracy)
+
+    def on_test_epoch_end(self) -> None:
+        """Log the accuracy with its n and interval."""
+        self._log_accuracy("test", self.test_accuracy)
+
+    def _log_accuracy(self, stage: str, metric: TripleAccuracy) -> None:
+        found = metric.summary()
+        metric.reset()
+        low, high = found.interval
+        # Every process holds the same synchronised numbers: nothing is left to reduce.
+        self.log(f"{stage}/accuracy", found.accuracy, prog_bar=True)
+        self.log_dict(
+            {f"{stage}/accuracy_low": low, f"{stage}/accuracy_high": high, f"{stage}/triples": float(found.n)},
+        )
+        self.summaries = {**getattr(self, "summaries", {}), stage: found}
+
+    def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
+        """The optimizer over what trains, and linear warm-up and decay by step."""
+        plan = self.optimization
+        trained = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        groups = [
+            {"params": [p for p in trained if p.ndim >= 2], "weight_decay": plan.weight_decay},
+            {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
+        ]
+        optimizer = OPTIMIZERS[plan.optimizer]([g for g in groups if g["params"]], lr=plan.learning_rate)
+        steps = int(self.trainer.estimated_stepping_batches)
+        scheduler = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda step: schedule_factor(step, steps, plan.warmup, plan.decay)
+        )
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}

@@ -1,0 +1,134 @@
+"""The shared task's submission: a zip with track_a.jsonl and/or track_b.npy at its root, rows in input order."""
+
+import io
+import json
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from narrlit.errors import DataError
+from narrlit.files import atomic_path
+from narrlit.models.embedding import Vectors
+
+TRACK_A, TRACK_B, TRACK_B_LINES = "track_a.jsonl", "track_b.npy", "track_b.jsonl"
+LABEL = "text_a_is_closer"
+DIMENSIONS_ALLOWED = range(10, 8193)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a valid submission holds; None for a track that is not in it."""
+
+    track_a_rows: int | None
+    track_b_rows: int | None
+    dimension: int | None
+
+
+def write_submission(path: Path, track_a: list[bool] | None, track_b: Vectors | None) -> None:
+    """Write a submission zip, atomically.
+
+    Args:
+        path: the zip.
+        track_a: for every triple, whether A is closer.
+        track_b: (N, D) vectors of the stories.
+    """
+    with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+        if track_a is not None:
+            archive.writestr(TRACK_A, "".join(json.dumps({LABEL: answer}) + "\n" for answer in track_a))
+        if track_b is not None:
+            buffer = io.BytesIO()
+            np.save(buffer, track_b, allow_pickle=False)
+            archive.writestr(TRACK_B, buffer.getvalue())
+
+
+def check_submission(path: Path, rows_a: int | None = None, rows_b: int | None = None) -> Contents:
+    """Check a submission zip: file names, rows, types, dimension, finite and non-zero vectors.
+
+    Args:
+        path: the zip.
+        rows_a: how many rows Track A must have, if known.
+        rows_b: how many rows Track B must have, if known.
+
+    Raises:
+        DataError: naming the file inside the zip, the row, and what is wrong.
+    """
+    if not path.is_file():
+        raise DataError(f"{path}: no such file")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            unknown = sorted(set(names) - {TRACK_A, TRACK_B, TRACK_B_LINES})
+            if unknown or not names:
+                raise DataError(
+                    f"{path}: it holds {', '.join(unknown) or 'nothing'}; only {TRACK_A}, {TRACK_B} or {TRACK_B_LINES} "
+                    "may stand in it, at its root"
+                )
+            if TRACK_B in names and TRACK_B_LINES in names:
+                raise DataError(f"{path}: it holds {TRACK_B} and {TRACK_B_LINES}; leave one out")
+            answers = _answers(archive.read(TRACK_A), path) if TRACK_A in names else None
+            vectors = _vectors(archive, names, path)
+    except zipfile.BadZipFile as error:
+        raise DataError(f"{path}: it is no zip file ({error})") from error
+    _check_rows(path, TRACK_A, answers, rows_a)
+    _check_rows(path, "Track B", None if vectors is None else len(vectors), rows_b)
+    return Contents(answers, *((None, None) if vectors is None else vectors.shape))
+
+
+def _check_rows(path: Path, name: str, found: int | None, wanted: int | None) -> None:
+    if wanted is not None and found != wanted:
+        raise DataError(f"{path}: {name} has {'no' if found is None else found} rows, the test file has {wanted}")
+
+
+def _lines(content: bytes, place: str) -> list[Any]:
+    rows = []
+    for number, line in enumerate(content.decode("utf-8", "replace").rstrip("\n").split("\n"), 1):
+        try:
+            rows.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            raise DataError(f"{place}:{number}: broken JSON ({error.msg})") from error
+    return rows
+
+
+def _answers(content: bytes, path: Path) -> int:
+    rows = _lines(content, f"{path}/{TRACK_A}")
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict) or not isinstance(row.get(LABEL), bool):
+            raise DataError(f"{path}/{TRACK_A}:{number}: {LABEL} must be true or false")
+    return len(rows)
+
+
+def _vectors(archive: zipfile.ZipFile, names: list[str], path: Path) -> Vectors | None:
+    if TRACK_B in names:
+        place = f"{path}/{TRACK_B}"
+        try:
+            vectors = np.load(io.BytesIO(archive.read(TRACK_B)), allow_pickle=False)
+        except (ValueError, EOFError, OSError) as error:
+            raise DataError(f"{place}: it is no array of numbers ({error})") from error
+    elif TRACK_B_LINES in names:
+        place = f"{path}/{TRACK_B_LINES}"
+        rows = _lines(archive.read(TRACK_B_LINES), place)
+        try:
+            vectors = np.array([row["embeddings"] for row in rows], dtype=np.float32)
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{place}: every row needs `embeddings`, a list of equally many numbers") from error
+    else:
+        return None
+    return _checked(vectors, place)
+
+
+def _checked(vectors: Any, place: str) -> Vectors:
+    if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
+        raise DataError(f"{place}: rows x dimension numbers are needed, found {vectors.dtype} of {vectors.shape}")
+    if vectors.shape[1] not in DIMENSIONS_ALLOWED:
+        raise DataError(f"{place}: a vector has {vectors.shape[1]} numbers, the task allows 10 to 8192")
+    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if bad.size:
+        raise DataError(f"{place}: row {bad[0] + 1} holds NaN or infinity")
+    zero = np.flatnonzero((vectors == 0).all(axis=1))
+    if zero.size:
+        raise DataError(f"{place}: row {zero[0] + 1} is all zeros, which has no cosine")
+    checked: Vectors = vectors
+    return checked

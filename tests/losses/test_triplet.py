@@ -1,0 +1,119 @@
+import math
+
+import pytest
+import torch
+from torch.nn.functional import normalize
+
+from narrlit.losses.triplet import adaptive_margin, distances, triplet_loss
+
+METRICS = ("cosine", "euclidean", "squared_euclidean")
+
+
+def vectors(n, seed, dimension=4):
+    generator = torch.Generator().manual_seed(seed)
+    return normalize(torch.randn(n, dimension, generator=generator, dtype=torch.float64), dim=-1)
+
+
+def distance_by_hand(x, y, metric):
+    squares = sum((p - q) ** 2 for p, q in zip(x, y, strict=True))
+    if metric == "cosine":
+        return 1 - sum(p * q for p, q in zip(x, y, strict=True))
+    return squares if metric == "squared_euclidean" else math.sqrt(squares)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("b", [1, 5])
+def test_distances_are_their_formulas(metric, b):
+    x, y = vectors(b, 0), vectors(b, 1)
+    expected = [distance_by_hand(p, q, metric) for p, q in zip(x.tolist(), y.tolist(), strict=True)]
+    assert distances(x, y, metric).tolist() == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_distances_have_the_gradient_of_their_value(metric):
+    inputs = (vectors(3, 0).requires_grad_(), vectors(3, 1).requires_grad_())
+    assert torch.autograd.gradcheck(lambda x, y: distances(x, y, metric), inputs)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("gap", [0.0, 1e-30, 1e-8])
+def test_gradients_are_finite_where_vectors_coincide(metric, gap, dtype):
+    x = vectors(2, 0).to(dtype)
+    x[0] = 0
+    y = x.clone()
+    y[:, 0] += gap
+    x, y = x.requires_grad_(), y.requires_grad_()
+    d = distances(x, y, metric)
+    d.sum().backward()
+    assert all(tensor.isfinite().all() for tensor in (d, x.grad, y.grad))
+    assert metric != "euclidean" or x.grad.norm(dim=-1).max() < 1.001
+
+
+def test_distances_refuse_what_they_can_not_compare():
+    with pytest.raises(ValueError, match="manhattan"):
+        distances(vectors(2, 0), vectors(2, 1), "manhattan")
+    with pytest.raises(ValueError, match="row by row"):
+        distances(vectors(2, 0), vectors(1, 1))
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.3, 1.5])
+@pytest.mark.parametrize("b", [1, 5])
+def test_triplet_loss_is_its_formula(margin, b):
+    positive, negative = vectors(b, 2)[:, 0].abs(), vectors(b, 3)[:, 0].abs()
+    rows = list(zip(positive.tolist(), negative.tolist(), strict=True))
+    expected = sum(max(0.0, p - n + margin) for p, n in rows) / b
+    assert triplet_loss(positive, negative, margin).item() == pytest.approx(expected, abs=1e-12)
+    margins = torch.linspace(0, margin, b, dtype=torch.float64)
+    expected = sum(max(0.0, p - n + m) for (p, n), m in zip(rows, margins.tolist(), strict=True)) / b
+    assert triplet_loss(positive, negative, margins).item() == pytest.approx(expected, abs=1e-12)
+
+
+def test_triplet_loss_has_sign_margin_and_gradient():
+    near, far = torch.tensor([0.2], requires_grad=True), torch.tensor([0.9], requires_grad=True)
+    assert triplet_loss(near, far, 0.3).item() == 0
+    assert triplet_loss(near, far, 1.0).item() == pytest.approx(0.3)
+    loss = triplet_loss(far, near, 0.3)
+    assert loss.item() == pytest.approx(1.0)
+    loss.backward()
+    assert (far.grad.item(), near.grad.item()) == (1.0, -1.0)
+
+
+def test_a_tie_costs_the_margin():
+    d = torch.tensor([0.4, 0.7])
+    assert triplet_loss(d, d, 0.25).item() == pytest.approx(0.25)
+
+
+def test_the_whole_way_has_the_gradient_of_its_value():
+    inputs = tuple(vectors(4, seed).requires_grad_() for seed in range(3))
+
+    def loss(anchor, positive, negative):
+        d_p, d_n = (distances(anchor, other, "squared_euclidean") for other in (positive, negative))
+        return triplet_loss(d_p, d_n, adaptive_margin(d_p, d_n, base=0.7, maximum=1.9))
+
+    assert loss(*inputs).item() > 0
+    assert torch.autograd.gradcheck(loss, inputs)
+
+
+@pytest.mark.parametrize(("base", "maximum"), [(0.3, 0.3), (0.3, 1.0), (0.0, 4.0)])
+def test_adaptive_margin_is_its_formula(base, maximum):
+    gaps = [-3.0, -0.1, 0.0, 0.2, 0.7, 0.8, 5.0]
+    d_positive = torch.full((len(gaps),), 0.5, dtype=torch.float64)
+    d_negative = d_positive + torch.tensor(gaps, dtype=torch.float64)
+    expected = [base + 0.5 * min(max(gap, 0.0), maximum - base) for gap in gaps]
+    assert adaptive_margin(d_positive, d_negative, base, maximum).tolist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("detach", "slope"), [(False, 0.5), (True, 1.0)])
+def test_the_live_margin_takes_back_half_of_the_gradient(detach, slope):
+    d_positive, d_negative = torch.tensor([0.5], requires_grad=True), torch.tensor([0.7], requires_grad=True)
+    loss = triplet_loss(d_positive, d_negative, adaptive_margin(d_positive, d_negative, 0.5, 1.0, detach=detach))
+    assert loss.item() == pytest.approx(0.4)
+    loss.backward()
+    assert d_positive.grad.item() == pytest.approx(slope)
+    assert d_negative.grad.item() == pytest.approx(-slope)
+
+
+def test_a_base_above_the_maximum_is_refused():
+    with pytest.raises(ValueError, match="above its maximum"):
+        adaptive_margin(torch.zeros(1), torch.ones(1), base=1.0, maximum=0.5)

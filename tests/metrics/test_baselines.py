@@ -1,0 +1,114 @@
+import random
+import string
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from narrlit.data.records import Triple
+from narrlit.metrics.baselines import BASELINES
+
+DATA = Path(__file__).parents[2].parent / "shared/data/nsnrl"
+SYNTHETIC = "synthetic/synthetic_data_for_classification_830of1900.jsonl"
+
+
+def made_up(n):
+    rng = random.Random(0)
+    words = ["".join(rng.choices(string.ascii_lowercase, k=rng.randint(1, 6))) for _ in range(40)]
+    texts = [" ".join(rng.choices(words, k=12)) for _ in range(3 * n)]
+    return [Triple(*texts[i : i + 3]) for i in range(0, 3 * n, 3)]
+
+
+def accuracy(name, file):
+    from narrlit.data.readers import read_triples
+
+    triples = read_triples(DATA / file).records
+    scores = BASELINES[name](triples)
+    return sum((a > b) == t.a_is_closer for (a, b), t in zip(scores, triples, strict=True)) / len(triples)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_scores_belong_to_their_triples(name):
+    triples = made_up(20)
+    scores = BASELINES[name](triples)
+    assert len(scores) == 20
+    assert all(type(x) is float for pair in scores for x in pair)
+    assert np.array(BASELINES[name](triples[::-1])) == pytest.approx(np.array(scores[::-1]))
+    assert BASELINES[name](triples) == scores
+    assert BASELINES[name]([]) == []
+
+
+@pytest.mark.parametrize("name", ["jaccard", "tfidf", "longer"])
+def test_exchanged_candidates_exchange_their_scores(name):
+    triples = made_up(20)
+    exchanged = [Triple(t.anchor, t.b, t.a) for t in triples]
+    scores = np.array(BASELINES[name](triples))
+    assert (scores[:, 0] != scores[:, 1]).any()
+    assert np.array(BASELINES[name](exchanged)) == pytest.approx(scores[:, ::-1])
+
+
+@pytest.mark.parametrize("name", ["jaccard", "tfidf"])
+def test_overlap_scores_the_candidate_that_shares_words(name):
+    [(a, b)] = BASELINES[name]([Triple("The king dies.", "a KING, who dies", "ships sail west")])
+    assert a > 0 == b
+    [(a, b)] = BASELINES[name]([Triple("the king dies", "the king dies", "the king dies")])
+    assert a == b == pytest.approx(1)
+    assert BASELINES[name]([Triple("!", "?", "...")]) == [(0.0, 0.0)]
+
+
+def test_random_is_a_fair_coin_without_ties():
+    scores = BASELINES["random"](made_up(1000))
+    assert all(a != b and a + b == 1 and np.float32(a) != np.float32(b) for a, b in scores)
+    assert 440 < Counter(a > b for a, b in scores)[True] < 560
+    assert len(set(scores)) > 950
+
+
+def test_random_hangs_on_the_texts_alone():
+    first, second = made_up(2)
+    [alone], [_, among] = BASELINES["random"]([second]), BASELINES["random"]([first, second])
+    assert alone == among
+    # The same throw in any process: a value written down, not one from a salted hash.
+    assert BASELINES["random"]([Triple("x", "y", "z")])[0][0] == pytest.approx(0.34836626052856445)
+    joined = [Triple("a", "b c", "d"), Triple("a b", "c", "d"), Triple("a", "b", "c d"), Triple("\ud800", "a", "b")]
+    assert len(set(BASELINES["random"](joined))) == 4
+
+
+def test_words_are_lower_case_and_whole():
+    [(a, b)] = BASELINES["jaccard"]([Triple("Don't 'go'!", "DON'T, go", "don t go")])
+    assert (a, b) == (1.0, 0.25)
+
+
+def test_tfidf_is_its_formula_and_counts_a_repeated_story_once():
+    triples = [Triple("aa bb", "aa cc", "bb dd"), Triple("aa bb", "aa cc cc", "ee")]
+    stories = list(dict.fromkeys(text for t in triples for text in t.texts))
+    frequency = Counter(word for text in stories for word in set(text.split()))
+
+    def vector(text):
+        weights = {
+            w: n * (np.log((1 + len(stories)) / (1 + frequency[w])) + 1) for w, n in Counter(text.split()).items()
+        }
+        norm = np.sqrt(sum(x * x for x in weights.values()))
+        return {word: x / norm for word, x in weights.items()}
+
+    def cosine(x, y):
+        return sum(weight * vector(y).get(word, 0.0) for word, weight in vector(x).items())
+
+    expected = [(cosine(t.anchor, t.a), cosine(t.anchor, t.b)) for t in triples]
+    for pair, wanted in zip(BASELINES["tfidf"](triples), expected, strict=True):
+        assert pair == pytest.approx(wanted)
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the task's data is not here")
+@pytest.mark.parametrize(
+    ("name", "file", "expected"),
+    [
+        ("jaccard", "dev/dev_track_a.jsonl", 0.45),
+        ("tfidf", "dev/dev_track_a.jsonl", 0.54),
+        ("longer", "dev/dev_track_a.jsonl", 0.585),
+        ("random", "dev/dev_track_a.jsonl", 0.49),
+        ("jaccard", SYNTHETIC, 0.979),
+    ],
+)
+def test_figures_on_the_task_s_data(name, file, expected):
+    assert accuracy(name, file) == pytest.approx(expected, abs=1e-3)

@@ -1,0 +1,181 @@
+import json
+import math
+import pickle
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from narrlit.metrics.triples import AccuracySummary, TripleAccuracy
+
+PROCESS = """
+import sys, torch, torch.distributed as dist
+from narrlit.metrics.triples import TripleAccuracy
+torch.set_num_threads(1)
+rank = int(sys.argv[1])
+dist.init_process_group("gloo", init_method="file://" + sys.argv[2], rank=rank, world_size=2)
+a, b, labels = torch.load(sys.argv[3])
+mine = slice(0, 7) if rank == 0 else slice(7, None)
+metric = TripleAccuracy()
+metric.update(a[mine], b[mine], labels[mine])
+with metric.sync_context():
+    within = str(metric.summary())
+assert str(metric.summary()) == within
+assert int(metric.total) == len(a[mine])
+print(within, float(metric.compute()), flush=True)
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+def triples(n=30, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    a, b = (torch.randint(0, 5, (n,), generator=generator) / 4 for _ in range(2))
+    return a, b, torch.rand(n, generator=generator) < 0.5
+
+
+def counts(metric):
+    summary = metric.summary()
+    return summary.n, summary.correct, summary.ties
+
+
+def test_batches_add_up_to_the_whole():
+    a, b, labels = triples()
+    whole, batched, stepped = TripleAccuracy(), TripleAccuracy(), TripleAccuracy()
+    whole.update(a, b, labels)
+    for part in (slice(0, 1), slice(1, 17), slice(17, 17), slice(17, None)):
+        batched.update(a[part], b[part], labels[part])
+        stepped(a[part], b[part], labels[part])
+    rows = list(zip(a.tolist(), b.tolist(), labels.tolist(), strict=True))
+    expected = len(rows), sum((x > y) == label for x, y, label in rows), sum(x == y for x, y, _ in rows)
+    assert counts(whole) == counts(batched) == counts(stepped) == expected
+    assert whole.compute().item() == pytest.approx(expected[1] / expected[0])
+    assert whole.compute() == batched.compute() == stepped.compute()
+
+
+def test_forward_gives_the_accuracy_of_its_batch():
+    metric = TripleAccuracy()
+    assert metric(torch.tensor([1.0]), torch.tensor([0.0]), torch.tensor([True])).item() == 1
+    assert metric(torch.tensor([1.0]), torch.tensor([0.0]), torch.tensor([False])).item() == 0
+    assert metric.compute().item() == 0.5
+
+
+@pytest.mark.parametrize(("label", "accuracy"), [(True, 0.0), (False, 1.0)])
+def test_a_tie_is_an_answer_for_b(label, accuracy):
+    metric = TripleAccuracy()
+    metric.update(torch.tensor([0.5]), torch.tensor([0.5]), torch.tensor([label]))
+    assert metric.compute().item() == accuracy
+    assert metric.summary().ties == 1
+
+
+def test_the_higher_score_is_the_answer():
+    metric = TripleAccuracy()
+    metric.update(torch.tensor([0.9, 0.1]), torch.tensor([0.1, 0.9]), torch.tensor([True, False]))
+    assert metric.compute().item() == 1
+
+
+def test_rows_that_do_not_count_leave_no_trace():
+    a, b, labels = triples()
+    counted = torch.rand(30, generator=torch.Generator().manual_seed(9)) < 0.5
+    masked, cut = TripleAccuracy(), TripleAccuracy()
+    masked.update(a, b, labels, counted)
+    cut.update(a[counted], b[counted], labels[counted])
+    assert counts(masked) == counts(cut)
+    masked.update(a, b, labels, torch.zeros(30, dtype=torch.bool))
+    assert counts(masked) == counts(cut)
+
+
+def test_no_triples():
+    metric = TripleAccuracy()
+    metric.update(*(torch.zeros(0) for _ in range(2)), torch.zeros(0, dtype=torch.bool))
+    assert math.isnan(metric.compute().item())
+    assert str(metric.summary()) == "no triples"
+    assert math.isnan(metric.summary().accuracy)
+    assert metric.summary().interval == (0.0, 1.0)
+    assert json.loads(json.dumps(metric.summary().as_dict(), allow_nan=False))["accuracy"] is None
+
+
+def test_summary_speaks():
+    assert str(AccuracySummary(n=200, correct=110)) == "0.550 [0.481, 0.617] (110 of 200)"
+    assert str(AccuracySummary(200, 110, 1)).endswith("(110 of 200, 1 tie)")
+    assert str(AccuracySummary(200, 110, 2)).endswith("(110 of 200, 2 ties)")
+    values = AccuracySummary(200, 110, 2).as_dict()
+    assert (values["n"], values["correct"], values["accuracy"], values["ties"]) == (200, 110, 0.55, 2)
+    assert values["interval"] == pytest.approx([0.481, 0.617], abs=5e-4)
+
+
+def test_pickled_and_reset():
+    metric = TripleAccuracy()
+    metric.update(*triples())
+    again = pickle.loads(pickle.dumps(metric))
+    assert counts(again) == counts(metric)
+    again.update(*triples(seed=1))
+    assert again.summary().n == 60
+    again.reset()
+    assert counts(again) == (0, 0, 0)
+    assert metric.summary().n == 30
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_nan_is_never_counted(place):
+    scores = [torch.tensor([0.1, 0.2]), torch.tensor([0.3, 0.4])]
+    scores[place][1] = float("nan")
+    metric = TripleAccuracy()
+    with pytest.raises(ValueError, match="NaN"):
+        metric.update(*scores, torch.tensor([True, False]))
+    assert metric.total.item() == 0
+
+
+def test_what_does_not_fit_is_refused():
+    two, flags = torch.zeros(2), torch.ones(2, dtype=torch.bool)
+    metric = TripleAccuracy()
+    with pytest.raises(ValueError, match="must be bool"):
+        metric.update(two, two, torch.tensor([1, -1]))
+    with pytest.raises(ValueError, match="must be bool"):
+        metric.update(two, two, flags, torch.tensor([1, 0]))
+    for wrong in ((two[:1], two, flags, None), (two, two, flags[:1], None), (two, two, flags, flags[:1])):
+        with pytest.raises(ValueError, match=r"must all be \(N,\)"):
+            metric.update(*wrong)
+    with pytest.raises(ValueError, match=r"must all be \(N,\)"):
+        metric.update(two[:, None], two[:, None], flags[:, None])
+
+
+def test_the_states_of_two_metrics_add_up():
+    a, b, labels = triples()
+    whole = TripleAccuracy()
+    whole.update(a, b, labels)
+    parts = []
+    for part in (slice(0, 7), slice(7, None)):
+        metric = TripleAccuracy(
+            # Called once for each state, in their order: what a gather over two processes would bring.
+            dist_sync_fn=lambda state, group: [state, other.pop(0)],
+            distributed_available_fn=lambda: True,
+        )
+        metric.update(a[part], b[part], labels[part])
+        parts.append(metric)
+    for mine, others in (parts, parts[::-1]):
+        for ask in (lambda m: m.summary(), lambda m: m.compute()):
+            other = [others.correct, others.ties, others.total]
+            assert ask(mine) == ask(whole)
+            assert other == []
+        assert mine.total < 30  # its own counts are back
+
+
+@pytest.mark.slow
+def test_two_processes_agree_with_one(tmp_path):
+    torch.save(triples(), tmp_path / "triples.pt")
+    whole = TripleAccuracy()
+    whole.update(*triples())
+    arguments = [str(tmp_path / "meeting"), str(tmp_path / "triples.pt")]
+    processes = [
+        subprocess.Popen([sys.executable, "-c", PROCESS, str(rank), *arguments], stdout=subprocess.PIPE, text=True)
+        for rank in range(2)
+    ]
+    try:
+        outputs = [process.communicate(timeout=120)[0].strip() for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    assert [process.returncode for process in processes] == [0, 0]
+    assert outputs == [f"{whole.summary()} {float(whole.compute())}"] * 2
