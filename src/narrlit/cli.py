@@ -18,6 +18,7 @@ OTHERS = {
     "evaluate": "accuracy over labelled triples, of a model or a baseline",
     "export": "a sentence-transformers folder from a run or a checkpoint",
     "submit": "write or check a submission to the shared task",
+    "demo": "the whole way on invented stories, in a few minutes",
     "storyworld": "write invented stories whose truth is known",
 }
 """Every command lives in commands/NAME.py as a function NAME."""
@@ -45,11 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0 done, 2 a mistake that the user can mend, 130 interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     name = given[0] if given else "--help"
-    if name in ("--help", "-h", "help"):
-        print(help_text())
-        return 0
-    if name in ("--version", "-V"):
-        print(f"narrlit {__version__}")
+    told = {"--help": help_text(), "-h": help_text(), "--version": f"narrlit {__version__}"}
+    if name in told:
+        print(told[name])
         return 0
     if name not in TRAINING and name not in OTHERS:
         return _complain(f"no command {name!r}; there are {', '.join([*TRAINING, *OTHERS])}")
@@ -60,8 +59,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("narrlit: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        return 0
 
 
 def _run(name: str, arguments: list[str]) -> int:

@@ -24,9 +24,10 @@ def gather(x: Tensor) -> Tensor:
     if world_size() == 1:
         return x
     if not x.requires_grad:
-        pieces = [torch.empty_like(x) for _ in range(world_size())]
-        dist.all_gather(pieces, x.contiguous())
-        return torch.cat(pieces)
+        constant = [torch.empty_like(x) for _ in range(world_size())]
+        dist.all_gather(constant, x.contiguous())
+        return torch.cat(constant)
     from torch.distributed.nn.functional import all_gather
 
-    return torch.cat(all_gather(x.contiguous()))
+    pieces: tuple[Tensor, ...] = all_gather(x.contiguous())  # type: ignore[no-untyped-call]
+    return torch.cat(pieces)

@@ -1,6 +1,5 @@
 """Answers of `narrlit predict`: predictions.jsonl in the run's directory, one row a triple, in the file's order."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -8,10 +7,10 @@ from typing import Any, Literal
 import lightning as L
 import torch
 from lightning.pytorch.callbacks import BasePredictionWriter
-from lightning.pytorch.utilities.rank_zero import rank_zero_info
+from lightning_utilities.core.rank_zero import rank_zero_info
 
+from narrlit.data.writers import write_rows
 from narrlit.distributed import gather
-from narrlit.files import atomic_path
 
 PREDICTIONS = "predictions.jsonl"
 
@@ -32,8 +31,6 @@ class PredictionWriter(BasePredictionWriter):
             return
         rows = sorted(zip(*(column.tolist() for column in columns), strict=True))
         target = Path(trainer.log_dir or trainer.default_root_dir) / PREDICTIONS
-        with atomic_path(target) as temporary, temporary.open("w", encoding="utf-8") as file:
-            for place, a, b in rows:
-                if place >= 0:
-                    file.write(json.dumps({"text_a_is_closer": a > b, "score_a": a, "score_b": b}) + "\n")
+        answers = [{"text_a_is_closer": a > b, "score_a": a, "score_b": b} for place, a, b in rows if place >= 0]
+        write_rows(target, answers)
         rank_zero_info(f"predictions: {target}")

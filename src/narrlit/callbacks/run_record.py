@@ -11,7 +11,7 @@ from typing import Any
 import lightning as L
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import TensorBoardLogger
-from lightning.pytorch.utilities.rank_zero import rank_zero_info
+from lightning_utilities.core.rank_zero import rank_zero_info
 
 from narrlit.files import atomic_path
 from narrlit.models.source import RECORD
@@ -76,7 +76,8 @@ class RunRecord(Callback):
             low, high = best["interval"]
             rank_zero_info(
                 f"best validation accuracy {best['accuracy']:.3f} [{low:.3f}, {high:.3f}] "
-                f"({best['correct']} of {best['n']}) in epoch {best['epoch']}, of {len(self.record['validations'])} looks"
+                f"({best['correct']} of {best['n']}) in epoch {best['epoch']}, "
+                f"the best of {len(self.record['validations'])} looks"
             )
         rank_zero_info(f"run: {trainer.log_dir}")
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from jsonargparse import Namespace
 from lightning.pytorch.callbacks import LearningRateMonitor, ModelCheckpoint, TQDMProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 
@@ -19,6 +20,9 @@ CHECKPOINT = {
     "checkpoint.filename": "best-{epoch}-{step}",
     "checkpoint.auto_insert_metric_name": True,
 }
+
+
+DEFAULT_LOGGER = Namespace(save_dir="runs", name="run", default_hp_metric=False)  # type: ignore[no-untyped-call]
 
 
 class StageCLI(LightningCLI):
@@ -70,9 +74,6 @@ class StageCLI(LightningCLI):
         """Name the run after its objective where the config names no logger."""
         trainer: Any = self.config[self.stage].trainer
         if trainer.logger is None or trainer.logger is True:
-            from jsonargparse import Namespace
-
-            trainer.logger = Namespace(
-                class_path="lightning.pytorch.loggers.TensorBoardLogger",
-                init_args=Namespace(save_dir="runs", name="run", default_hp_metric=False),
+            trainer.logger = Namespace(  # type: ignore[no-untyped-call]
+                class_path="lightning.pytorch.loggers.TensorBoardLogger", init_args=DEFAULT_LOGGER
             )

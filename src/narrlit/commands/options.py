@@ -24,11 +24,11 @@ def build_parser(command: Callable[..., int | None], name: str) -> ArgumentParse
     documented = parse(inspect.getdoc(command) or "")
     parser = ArgumentParser(prog=f"narrlit {name}", description=documented.short_description)
     parameters = inspect.signature(command).parameters.values()
-    flags = {p.name for p in parameters if p.default is False}
-    options = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - flags
-    positional = {p.name for p in parameters} - flags - options
-    parser.add_function_arguments(command, as_group=False, as_positional=True, skip=flags | options)
-    parser.add_function_arguments(command, as_group=False, as_positional=False, skip=flags | positional)
+    flags: set[str] = {p.name for p in parameters if p.default is False}
+    options: set[str] = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - flags
+    positional: set[str] = {p.name for p in parameters} - flags - options
+    parser.add_function_arguments(command, as_group=False, as_positional=True, skip={*flags, *options})
+    parser.add_function_arguments(command, as_group=False, as_positional=False, skip={*flags, *positional})
     meanings: dict[str, Any] = {p.arg_name: p.description for p in documented.params}
     for flag in sorted(flags):
         parser.add_argument(f"--{flag}", action="store_true", help=meanings.get(flag))

@@ -19,7 +19,7 @@ def storyworld(
     negatives_per_dimension: int = 3,
     false_negatives: float = 0.0,
 ) -> None:
-    """Write invented stories: train.jsonl, and for validation and test SPLIT.jsonl, SPLIT_stories.jsonl, SPLIT_views.jsonl.
+    """Write invented stories: train, validation and test triples, the stories alone, and their true views.
 
     Args:
         out: folder to write into; files of these names are replaced.
@@ -43,7 +43,7 @@ def storyworld(
         write_triples(folder / f"{split}.jsonl", judged_triples(triples))
         write_stories(folder / f"{split}_stories.jsonl", [Story(story.text) for story in _stories(triples)])
         _write_views(folder / f"{split}_views.jsonl", triples)
-    say(f"{folder}: {train} training examples, {validation} validation and {test} test triples of StoryWorld, seed {seed}")
+    say(f"{folder}: {train} training examples, {validation} and {test} triples to judge, seed {seed}")
 
 
 def _stories(triples: list[WorldTriple]) -> list[InventedStory]:
@@ -53,7 +53,7 @@ def _stories(triples: list[WorldTriple]) -> list[InventedStory]:
 
 def _write_views(path: Path, triples: list[WorldTriple]) -> None:
     """The true views, with the structure they come from and the types of the names."""
-    rows = [
+    rows: list[dict[str, object]] = [
         {
             "text": story.text,
             "theme": story.views.theme,

@@ -79,9 +79,7 @@ def _write(
 def _check(path: Path, triples: "Reading[Triple] | None", stories: "Reading[Story] | None") -> None:
     from narrlit.submission import check_submission
 
-    found = check_submission(
-        path, len(triples.records) if triples else None, len(stories.records) if stories else None
-    )
+    found = check_submission(path, len(triples.records) if triples else None, len(stories.records) if stories else None)
     parts = []
     if found.track_a_rows is not None:
         parts.append(f"Track A {found.track_a_rows} rows")

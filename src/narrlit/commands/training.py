@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from narrlit.errors import OptionError
+
 SHORT_HELP = """usage: narrlit {name} --config FILE [--config OVERLAY ...] [OPTIONS]
 
 Files are layered: a later --config changes what it names, options change what they name. Often used:
@@ -35,21 +37,50 @@ def run(name: str, arguments: Sequence[str]) -> int:
     from narrlit.commands.lightning_cli import StageCLI
 
     # Lightning relaunches by sys.argv for several processes, and warns where arguments come from elsewhere.
-    sys.argv = [sys.argv[0], name, *arguments]
-    _make_sure_configs_exist(arguments)
+    sys.argv = [sys.argv[0], name, *with_found_configs(arguments)]
     StageCLI.run(name)
     return 0
 
 
-def _make_sure_configs_exist(arguments: Sequence[str]) -> None:
-    from narrlit.errors import OptionError
+def with_found_configs(arguments: Sequence[str]) -> list[str]:
+    """The arguments with every --config as an existing file; `configs/NAME.yaml` comes with the package, too.
 
-    flags = ("--config", "-c")
-    given = [v for f, v in zip(arguments, arguments[1:], strict=False) if f in flags]
-    given += [a.partition("=")[2] for a in arguments if a.startswith("--config=")]
-    for path in given:
-        if not path.lstrip().startswith("{") and not Path(path).is_file():
-            raise OptionError(f"--config {path}: no such file")
+    Raises:
+        OptionError: for a file that is in neither place.
+    """
+    found = list(arguments)
+    for place, argument in enumerate(found):
+        flag, equals, value = argument.partition("=")
+        if flag not in ("--config", "-c"):
+            continue
+        if equals:
+            found[place] = f"{flag}={find_config(value)}"
+        elif place + 1 < len(found):
+            found[place + 1] = find_config(found[place + 1])
+    return found
+
+
+def find_config(path: str) -> str:
+    """A config file's path: as given, or, where there is none, among the package's own.
+
+    Raises:
+        OptionError: for a file that is in neither place.
+    """
+    own = packaged_configs()
+    inside = own / Path(path).relative_to("configs") if Path(path).is_relative_to("configs") else own / path
+    if Path(path).is_file() or not inside.is_file():
+        if not Path(path).is_file():
+            names = ", ".join(sorted(str(file.relative_to(own)) for file in own.rglob("*.yaml")))
+            raise OptionError(f"--config {path}: no such file; with narrlit come {names}")
+        return path
+    return str(inside)
+
+
+def packaged_configs() -> Path:
+    """The folder of the configs that come with the package; in a checkout, the checkout's own."""
+    package = Path(__file__).parents[1]
+    installed = package / "configs"
+    return installed if installed.is_dir() else package.parents[1] / "configs"
 
 
 def _quiet() -> None:

@@ -25,9 +25,7 @@ class Movable:
 
     def _mapped(self, function: Any) -> Self:
         values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
-        return type(self)(
-            **{name: function(v) if isinstance(v, Tensor | Movable) else v for name, v in values.items()}
-        )
+        return type(self)(**{name: function(v) if isinstance(v, Tensor | Movable) else v for name, v in values.items()})
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class PackedStories(Movable):
 
     def select(self, chosen: Sequence[int]) -> "PackedStories":
         """The stories at these places, in this order."""
-        pieces = self.token_ids.split(list(self.lengths))
+        pieces = torch.split(self.token_ids, list(self.lengths))
         return PackedStories(
             torch.cat([pieces[i] for i in chosen]),
             tuple(self.lengths[i] for i in chosen),

@@ -62,6 +62,12 @@ def write_examples(path: str | Path, examples: Iterable[Example]) -> None:
     _write(path, _rows("example", examples, _example_row), optional=())
 
 
+def write_rows(path: str | Path, rows: Iterable[Row]) -> None:
+    """Write any rows as JSON Lines, unchecked; for what is no record of its own."""
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
 class _RefusedError(Exception):
     """Why a record can't be written."""
 
@@ -106,8 +112,7 @@ def _write(path: Path, rows: Sequence[Row], optional: tuple[str, ...]) -> None:
     suffix = path.suffix.lower()
     if suffix in JSON_SUFFIXES:
         content = [{k: v for k, v in row.items() if v is not None or k not in optional} for row in rows]
-        with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in content)
+        write_rows(path, content)
     elif suffix in DELIMITERS:
         header = [name for name in rows[0] if name not in optional or any(row[name] is not None for row in rows)]
         cells = [[_cell(path, row[name]) for name in header] for row in rows]

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import lightning as L
 import torch
-from lightning.pytorch.utilities.rank_zero import rank_zero_info
+from lightning_utilities.core.rank_zero import rank_zero_info
 from torch.utils.data import DataLoader
 
 from narrlit.data.batch import ExampleBatch, TripleBatch
@@ -100,9 +100,7 @@ class StoryData(L.LightningDataModule):
             raise OptionError("no training data: give --data.train FILE")
         tokens = self._tokens_of("train", indexed.table.texts)
         seed = torch.initial_seed() % 2**32
-        sampler = DistinctBatchSampler(
-            indexed.anchors, indexed.positives, self.loading.batch_size, seed, self._share()
-        )
+        sampler = DistinctBatchSampler(indexed.anchors, indexed.positives, self.loading.batch_size, seed, self._share())
 
         def collate(chosen: list[int]) -> ExampleBatch:
             columns = [
@@ -158,8 +156,9 @@ class StoryData(L.LightningDataModule):
 
     def _tokens_of(self, name: str, texts: list[str]) -> TokenTable:
         if name not in self._tokens:
-            encoder = self.trainer.lightning_module.encoder  # type: ignore[union-attr]
-            table = TokenTable(texts, encoder.tokenize, symmetric=encoder.prompt("anchor") == encoder.prompt("candidate"))
+            encoder: Any = self.trainer.lightning_module.encoder  # type: ignore[union-attr]
+            same = encoder.prompt("anchor") == encoder.prompt("candidate")
+            table = TokenTable(texts, encoder.tokenize, symmetric=same)
             self._tokens[name] = table
             if table.truncated:
                 rank_zero_info(f"{name}: {table.truncated} of {len(texts)} texts cut to {encoder.max_length} tokens")
@@ -179,5 +178,6 @@ class StoryData(L.LightningDataModule):
     def train_validation_overlap(self) -> Overlap:
         """What training and validation data have in common."""
         return overlap(
-            (example.texts for example in self.examples), (triple.texts for triple in self.triples.get("validation", []))
+            (example.texts for example in self.examples),
+            (triple.texts for triple in self.triples.get("validation", [])),
         )

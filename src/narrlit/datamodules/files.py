@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lightning.pytorch.utilities.rank_zero import rank_zero_info
+from lightning_utilities.core.rank_zero import rank_zero_info
 
 from narrlit.data.readers import Reading, file_digest, read_examples, read_triples
 from narrlit.data.records import Example, Triple

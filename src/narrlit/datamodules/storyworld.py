@@ -1,6 +1,6 @@
 """Invented stories as data: nothing to download, and the truth about every story is known."""
 
-from lightning.pytorch.utilities.rank_zero import rank_zero_info
+from lightning_utilities.core.rank_zero import rank_zero_info
 
 from narrlit.data.records import Example, Triple
 from narrlit.data.storyworld import StoryWorld, example, judged_triples

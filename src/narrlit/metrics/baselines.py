@@ -58,10 +58,10 @@ def jaccard_scores(triples: Sequence[Triple]) -> Scores:
 
 
 def tfidf_scores(triples: Sequence[Triple]) -> Scores:
-    """Cosine of TF-IDF vectors, from 0 to 1, with scikit-learn's settings as they come (words of two letters or more).
+    """Cosine of TF-IDF vectors, from 0 to 1, over the same words as `jaccard_scores`.
 
-    Document frequencies come from the different stories of these triples, each counted once however often it stands
-    there: the scores depend on the whole file, but on no label.
+    Document frequencies come from the file's texts as they stand there, repeats counted: the scores depend on the whole
+    file, but on no label.
 
     >>> [(a, b)] = tfidf_scores([Triple("a cat sat", "the cat sat", "a dog")])
     >>> a > b
@@ -70,13 +70,11 @@ def tfidf_scores(triples: Sequence[Triple]) -> Scores:
     import numpy as np
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    stories = list(dict.fromkeys(text for triple in triples for text in triple.texts))
-    vectoriser = TfidfVectorizer()
-    if not any(map(vectoriser.build_analyzer(), stories)):
-        return [(0.0, 0.0) for _ in triples]  # it refuses an empty vocabulary
-    vectors = vectoriser.fit_transform(stories)
-    row = {text: i for i, text in enumerate(stories)}
-    anchors, a, b = (vectors[[row[triple.texts[role]] for triple in triples]] for role in range(3))
+    texts = [text for triple in triples for text in triple.texts]
+    if not any(map(words, texts)):
+        return [(0.0, 0.0) for _ in triples]  # scikit-learn refuses an empty vocabulary
+    vectors = TfidfVectorizer(analyzer=words).fit_transform(texts)
+    anchors, a, b = (vectors[role::3] for role in range(3))
     to_a, to_b = (np.asarray(anchors.multiply(candidates).sum(axis=1)).ravel().tolist() for candidates in (a, b))
     return list(zip(to_a, to_b, strict=True))
 

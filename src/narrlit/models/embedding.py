@@ -64,9 +64,16 @@ def cosine_scores(
     encoder: Encoder, triples: Sequence[Triple], progress: bool = True
 ) -> tuple[list[tuple[float, float]], int]:
     """Cosines of (anchor, A) and (anchor, B), and how many different texts were cut."""
-    anchors, cut = embed(encoder, [triple.anchor for triple in triples], "anchor", progress)
-    candidates, cut_too = embed(encoder, [text for t in triples for text in (t.a, t.b)], "candidate", progress)
-    pairs = candidates.reshape(len(triples), 2, -1)
+    n = len(triples)
+    roles: list[tuple[Role, list[str]]] = [
+        ("anchor", [triple.anchor for triple in triples]),
+        ("candidate", [triple.a for triple in triples] + [triple.b for triple in triples]),
+    ]
+    if encoder.prompt("anchor") == encoder.prompt("candidate"):
+        roles = [("anchor", [text for _, texts in roles for text in texts])]
+    found = [embed(encoder, texts, role, progress) for role, texts in roles]
+    vectors = np.concatenate([part for part, _ in found])
+    anchors, pairs = vectors[:n], np.stack([vectors[n : 2 * n], vectors[2 * n :]], axis=1)
     lengths = np.linalg.norm(anchors, axis=-1)[:, None] * np.linalg.norm(pairs, axis=-1)
     scores = np.einsum("nd,ncd->nc", anchors, pairs) / np.maximum(lengths, 1e-12)
-    return [(float(a), float(b)) for a, b in scores], cut + cut_too
+    return [(float(a), float(b)) for a, b in scores], sum(cut for _, cut in found)

@@ -111,7 +111,7 @@ class Encoder(nn.Module):
         return self._vectors(features)
 
     def _embed_padded(self, stories: PackedStories) -> Tensor:
-        ids = [piece.tolist() for piece in stories.token_ids.split(list(stories.lengths))]
+        ids = [piece.tolist() for piece in torch.split(stories.token_ids, list(stories.lengths))]
         padded = self.model[0].tokenizer.pad({"input_ids": ids}, return_tensors="pt")
         device = stories.token_ids.device
         features = {name: padded[name].to(device) for name in ("input_ids", "attention_mask")}

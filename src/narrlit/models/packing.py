@@ -4,7 +4,7 @@ One attention function, registered with transformers' attention interface, serve
 are neither copied nor patched. The batch goes in with shape (1, T) and position ids that start again at each story.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -85,31 +85,31 @@ def _attention(
     groups = getattr(module, "num_key_value_groups", 1)
     key, value = repeat_kv(key, groups), repeat_kv(value, groups)
     attend = _attend_padded if query.is_cuda else _attend_each
-    causal = bool(getattr(module, "is_causal", False))
-    output = attend(query, key, value, lengths, kwargs.get("scaling"), kwargs.get("dropout", 0.0), causal)
+    options = Options(kwargs.get("scaling"), kwargs.get("dropout", 0.0), bool(getattr(module, "is_causal", False)))
+    output = attend((query, key, value), lengths, options)
     return output.transpose(1, 2), None
 
 
-def _attend_each(
-    query: Tensor, key: Tensor, value: Tensor, lengths: tuple[int, ...], scaling: float | None, dropout: float, causal: bool
-) -> Tensor:
+class Options(NamedTuple):
+    """What a model asks of attention: factor of the dot products, dropout, and whether later tokens are hidden."""
+
+    scaling: float | None
+    dropout: float
+    causal: bool
+
+
+def _attend_each(inputs: tuple[Tensor, Tensor, Tensor], lengths: tuple[int, ...], options: Options) -> Tensor:
     # split and not slices: the gradient of a split is one concatenation, that of U slices is U full-size tensors.
-    pieces = zip(*(x.split(list(lengths), dim=2) for x in (query, key, value)), strict=True)
-    return torch.cat(
-        [
-            F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=causal, scale=scaling)
-            for q, k, v in pieces
-        ],
-        dim=2,
-    )
+    attend = F.scaled_dot_product_attention
+    scaling, dropout, causal = options
+    pieces = zip(*(torch.split(x, list(lengths), dim=2) for x in inputs), strict=True)
+    return torch.cat([attend(*qkv, dropout_p=dropout, is_causal=causal, scale=scaling) for qkv in pieces], dim=2)
 
 
-def _attend_padded(
-    query: Tensor, key: Tensor, value: Tensor, lengths: tuple[int, ...], scaling: float | None, dropout: float, causal: bool
-) -> Tensor:
+def _attend_padded(inputs: tuple[Tensor, Tensor, Tensor], lengths: tuple[int, ...], options: Options) -> Tensor:
     # On a GPU one call over padded stories beats a call a story; everything but attention stays packed.
-    counts = torch.tensor(lengths, device=query.device)
-    inside = torch.arange(max(lengths), device=query.device) < counts[:, None]
+    device = inputs[0].device
+    inside = torch.arange(max(lengths), device=device) < torch.tensor(lengths, device=device)[:, None]
     places = inside.flatten().nonzero().squeeze(1)
 
     def padded(x: Tensor) -> Tensor:
@@ -117,9 +117,10 @@ def _attend_padded(
         return wide.index_copy(0, places, x[0].transpose(0, 1)).view(*inside.shape, *wide.shape[1:]).transpose(1, 2)
 
     mask = inside[:, None, None, :]
-    if causal:
-        mask = mask & torch.ones(2 * inside.shape[1:], dtype=torch.bool, device=query.device).tril()
+    if options.causal:
+        mask = mask & torch.ones(2 * inside.shape[1:], dtype=torch.bool, device=device).tril()
+    query, key, value = map(padded, inputs)
     output = F.scaled_dot_product_attention(
-        padded(query), padded(key), padded(value), attn_mask=mask, dropout_p=dropout, scale=scaling
+        query, key, value, attn_mask=mask, dropout_p=options.dropout, scale=options.scaling
     )
     return output.transpose(1, 2).flatten(0, 1)[places].transpose(0, 1)[None]

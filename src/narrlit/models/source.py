@@ -45,7 +45,7 @@ def find_checkpoint(source: str) -> Path | None:
         return path
     if not (path / RECORD).is_file():
         return None
-    kept = json.loads((path / RECORD).read_text(encoding="utf-8")).get("checkpoints", {})
+    kept: dict[str, str] = json.loads((path / RECORD).read_text(encoding="utf-8")).get("checkpoints", {})
     # A run that was killed may have replaced a checkpoint after its last record: then the newest one serves.
     newest = sorted((path / "checkpoints").glob("*.ckpt"), key=lambda file: file.stat().st_mtime, reverse=True)
     for candidate in [path / kept[name] for name in ("best", "last") if name in kept] + newest:
@@ -68,7 +68,7 @@ def _from_checkpoint(path: Path, trust_remote_code: bool, max_length: int | None
     try:
         encoder.load_state_dict(weights)
     except RuntimeError as error:
-        raise ModelError(f"checkpoint {path}: its weights do not fit {kept['model']}; was that model changed?") from error
+        raise ModelError(f"checkpoint {path}: its weights do not fit {kept['model']}; did it change?") from error
     return encoder
 
 

@@ -1,0 +1,46 @@
+# On a fresh clone, `make demo` and `make test` need nothing but Python: each makes .venv where it is missing.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed
+export HF_HUB_OFFLINE ?= 1
+DEMO ?= runs/demo-$(shell date +%Y%m%d-%H%M%S)
+
+.PHONY: help install demo test test-fast lint types docs check clean
+
+help:
+	@echo "make demo       the whole way on invented stories, in a few minutes"
+	@echo "make test       every test and doctest"
+	@echo "make test-fast  the quick tests"
+	@echo "make check      ruff, mypy and every test"
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP)
+	$(BIN)/narrlit demo --out $(DEMO)
+
+test: $(STAMP)
+	$(BIN)/pytest
+
+test-fast: $(STAMP)
+	$(BIN)/pytest -m 'not slow'
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy --strict src benchmarks
+
+docs: $(STAMP)
+	$(BIN)/pytest --doctest-modules src/narrlit -q
+
+check: lint types docs test
+
+clean:
+	rm -rf $(VENV) runs .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,207 @@
+"""What the benchmarks share: texts, CPU time in interleaved rounds, padding of the peer's batches, tables."""
+
+import argparse
+import os
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+from pathlib import Path
+from random import Random
+from statistics import mean, median
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from narrlit.data.readers import read_examples, read_stories
+from narrlit.data.storyworld import StoryWorld
+from narrlit.errors import DataError
+from narrlit.models.loading import packaged_minilm
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+MEAN_WORDS, MOST_WORDS, FEWEST_WORDS = 120, 525, 15
+"""Lengths of plot summaries, which the varied texts follow."""
+MAX_TOKENS = 256
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Different texts under a name; three consecutive ones are a triple."""
+
+    name: str
+    texts: list[str]
+
+    def describe(self) -> str:
+        """Their number and their lengths in words."""
+        words = [len(text.split()) for text in self.texts]
+        return f"{len(words)} texts of {mean(words):.0f} words on average, {min(words)} to {max(words)}"
+
+
+@dataclass
+class Padding:
+    """Counts the tokens and the padding of batches, as a forward pre-hook of the peer's transformer."""
+
+    tokens: int = 0
+    cells: int = 0
+
+    def __call__(self, module: object, args: tuple[dict[str, Any], ...]) -> None:
+        """Count one batch."""
+        mask = args[0]["attention_mask"]
+        self.tokens += int(mask.sum())
+        self.cells += mask.numel()
+
+    def describe(self) -> str:
+        """Tokens, and the share of padding."""
+        return f"{self.tokens:,} tokens, {1 - self.tokens / self.cells:.0%} of the peer's batches is padding"
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Peer / ours, round by round: medians of both in CPU seconds, and the median, least and largest ratio."""
+
+    peer: float
+    ours: float
+    middle: float
+    least: float
+    largest: float
+
+    @classmethod
+    def of(cls, peer: Sequence[float], ours: Sequence[float]) -> "Ratio":
+        """Rounds are paired: whatever else the machine did in a round slowed both sides."""
+        ratios = [theirs / mine for theirs, mine in zip(peer, ours, strict=True)]
+        return cls(median(peer), median(ours), median(ratios), min(ratios), max(ratios))
+
+    def cells(self, aim: float | None) -> list[str]:
+        """Ratio, range and aim as cells of a table."""
+        return [f"{self.middle:.2f}", f"{self.least:.2f}-{self.largest:.2f}", f"{aim:.1f}" if aim else "-"]
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    """The options that the benchmarks share."""
+    options = argparse.ArgumentParser(description=description)
+    options.add_argument("--stories", type=Path, help="file of stories or triples; default: StoryWorld")
+    options.add_argument("--lengths", choices=("even", "varied", "both"), default="both", help="of StoryWorld's texts")
+    options.add_argument("--rounds", type=int, default=5, help="medians are over so many rounds (default 5)")
+    options.add_argument("--threads", type=int, default=1, help="of torch, on both sides (default 1)")
+    options.add_argument("--quick", action="store_true", help="a tiny run that tests the script and measures nothing")
+    return options
+
+
+def text_sets(stories: Path | None, lengths: str, count: int) -> list[Texts]:
+    """What is measured on: the user's file, or StoryWorld's stories as they are and with varied lengths.
+
+    Raises:
+        SystemExit: if the file has too few different texts.
+    """
+    if stories is not None:
+        found = _of_file(stories)
+        if len(found) < count:
+            raise SystemExit(f"{stories} has {len(found)} different texts that fit, {count} are needed")
+        return [Texts(stories.name, found[:count])]
+    sets = []
+    if lengths in ("even", "both"):
+        sets.append(Texts("StoryWorld", _even(count)))
+    if lengths in ("varied", "both"):
+        sets.append(Texts("varied lengths", varied(_even(2 * count), count)))
+    return sets
+
+
+def _of_file(path: Path) -> list[str]:
+    """Every text once: narrlit embeds repeated texts once, which is another gain than the one measured here."""
+    try:
+        rows = [
+            (example.anchor, example.positive, example.negatives[0].text)
+            for example in read_examples(path).records
+            if example.negatives
+        ]
+    except DataError:
+        return list(dict.fromkeys(story.text for story in read_stories(path).records))
+    seen: set[str] = set()
+    texts: list[str] = []
+    for row in rows:
+        if len(set(row)) == 3 and seen.isdisjoint(row):
+            seen.update(row)
+            texts.extend(row)
+    return texts
+
+
+def _even(count: int) -> list[str]:
+    triples = StoryWorld(0).triples(-(-count // 3))
+    return [story.text for triple in triples for story in (triple.anchor, triple.positive, triple.negative)][:count]
+
+
+def varied(stories: Sequence[str], count: int) -> list[str]:
+    """Texts with the lengths of plot summaries: each joins stories up to a drawn number of words and ends there.
+
+    Whole stories alone would only give multiples of StoryWorld's 110 words, and no short text.
+    """
+    rng = Random(0)
+    spread = 0.6
+    texts: dict[str, None] = {}
+    while len(texts) < count:
+        drawn = rng.lognormvariate(log(MEAN_WORDS) - spread**2 / 2, spread)
+        wanted = min(max(round(drawn), FEWEST_WORDS), MOST_WORDS)
+        words: list[str] = []
+        while len(words) < wanted:
+            words += rng.choice(stories).split()
+        texts[" ".join(words[:wanted])] = None
+    return list(texts)
+
+
+def peer_model() -> "SentenceTransformer":
+    """The peer's all-MiniLM-L6-v2 as it ships, in fp32 on the CPU."""
+    from sentence_transformers import SentenceTransformer
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+    options = {"dtype": torch.float32}
+    model = SentenceTransformer(str(packaged_minilm()), device="cpu", local_files_only=True, model_kwargs=options)
+    model.max_seq_length = MAX_TOKENS
+    return model
+
+
+def interleave(variants: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+    """Run every variant once a round, in their order, so that a busy machine slows them alike.
+
+    Args:
+        variants: name and what returns its CPU seconds.
+        rounds: how often.
+
+    Returns:
+        The seconds of each variant, round by round.
+    """
+    times: dict[str, list[float]] = {name: [] for name in variants}
+    for _ in range(rounds):
+        for name, run in variants.items():
+            times[name].append(run())
+    return times
+
+
+def machine(threads: int, rounds: int) -> str:
+    """One line on where and how the measuring was done."""
+    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    used = f"{threads} thread{'s' * (threads != 1)}, torch {torch.__version__}, Python {platform.python_version()}"
+    return f"{_processor()}, {os.cpu_count()} cores{load}; {used}; CPU time, medians of {rounds} interleaved rounds"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Rows under a header, columns aligned, the first two to the left and numbers to the right."""
+    lines = [list(header), *map(list, rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in lines
+    )

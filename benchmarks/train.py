@@ -1,0 +1,280 @@
+"""Fine-tuning on a CPU: narrlit's `Ranking` against sentence-transformers' trainer, on the same batches.
+
+Both sides train on the same triples in the same order, with multiple negatives ranking, AdamW, the same learning rate
+and schedule, and gradients clipped to norm 1 (the peer's default). What is timed runs from the end of the first step,
+which warms up, to the end of the last; the peer tokenises within it, and narrlit's share of the tokenising that it
+does ahead of the first step is added to its time.
+"""
+
+import os
+
+# Before the libraries read them: nothing is asked of a network, and tokenising keeps to the one thread as well.
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+import logging
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence, Sized
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import lightning
+import torch
+from lightning.pytorch.utilities.types import STEP_OUTPUT
+from measure import MAX_TOKENS, Padding, Ratio, Texts, interleave, machine, parser, peer_model, table, text_sets
+from torch.utils.data import DataLoader, SequentialSampler
+
+from narrlit.data.records import Example, Negative, Triple
+from narrlit.data.sampling import DistinctBatchSampler
+from narrlit.data.table import index_examples
+from narrlit.datamodules.base import Loading, Stage, StoryData
+from narrlit.models.config import EncoderConfig
+from narrlit.models.loading import set_dropout
+from narrlit.objectives.base import Optimization
+from narrlit.objectives.ranking import Ranking
+
+if TYPE_CHECKING:
+    from sentence_transformers.base.sampler import DefaultBatchSampler
+    from transformers import TrainerCallback, TrainerState
+
+SEED = 1
+SHIPPED_DROPOUT = 0.1
+LEARNING_RATE = 2e-5
+LARGEST_DIFFERENCE = 1e-4
+COMPARISONS = (
+    ("both with dropout 0.1", "peer 0.1", "ours 0.1", 1.5),
+    ("ours without, peer as shipped (0.1)", "peer 0.1", "ours 0", 1.9),
+    ("both without dropout", "peer 0", "ours 0", None),
+)
+
+
+@dataclass
+class Clock:
+    """CPU time of the steps after the first, and each step's loss."""
+
+    losses: list[float] = field(default_factory=list)
+    start: float = 0.0
+    seconds: float = 0.0
+
+    def step(self, done: int) -> None:
+        """Note the end of a step; `done` steps have ended."""
+        now = time.process_time()
+        if done == 1:
+            self.start = now
+        self.seconds = now - self.start
+
+
+class Examples(StoryData):
+    """Training examples at hand, with the CPU time that tokenising them took."""
+
+    def __init__(self, examples: list[Example], batch_size: int) -> None:
+        super().__init__(Loading(batch_size=batch_size))
+        self._given = examples
+        self.preparation = 0.0
+
+    def read_examples(self) -> list[Example]:
+        """The examples."""
+        return self._given
+
+    def read_triples(self, stage: Stage) -> list[Triple]:
+        """None: nothing is judged here."""
+        return []
+
+    def train_dataloader(self) -> DataLoader[Any]:
+        """The loader; its texts are tokenised here."""
+        start = time.process_time()
+        loader = super().train_dataloader()
+        self.preparation = time.process_time() - start
+        return loader
+
+
+class Ticks(lightning.Callback):
+    """Tells the clock when a step of narrlit's ends."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def on_train_batch_end(
+        self,
+        trainer: lightning.Trainer,
+        pl_module: lightning.LightningModule,
+        outputs: STEP_OUTPUT,
+        batch: object,
+        batch_idx: int,
+    ) -> None:
+        """One step more."""
+        self._clock.step(batch_idx + 1)
+        assert isinstance(outputs, Mapping)  # a Tensor only where a step returns several
+        self._clock.losses.append(float(outputs["loss"]))
+
+
+def ours(examples: list[Example], batch_size: int, dropout: float) -> Clock:
+    """Train narrlit one epoch."""
+    clock = Clock()
+    data = Examples(examples, batch_size)
+    objective = Ranking(
+        EncoderConfig(model="minilm", max_length=MAX_TOKENS, dropout=dropout), Optimization(learning_rate=LEARNING_RATE)
+    )
+    lightning.seed_everything(SEED, verbose=False)
+    trainer = lightning.Trainer(
+        accelerator="cpu",
+        max_epochs=1,
+        gradient_clip_val=1.0,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        callbacks=[Ticks(clock)],
+    )
+    trainer.fit(objective, data)
+    steps = len(clock.losses)
+    clock.seconds += data.preparation * (steps - 1) / steps
+    return clock
+
+
+def theirs(examples: list[Example], batch_size: int, dropout: float, padding: Padding) -> Clock:
+    """Train the peer one epoch, on the examples in the order in which they stand."""
+    from datasets import Dataset
+    from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+    from sentence_transformers.losses import MultipleNegativesRankingLoss
+    from transformers import PrinterCallback
+
+    model = peer_model()
+    model.model_card_data.generate_widget_examples = False
+    if dropout != SHIPPED_DROPOUT:
+        set_dropout(model[0].model, dropout)
+    clock = Clock()
+    loss = MultipleNegativesRankingLoss(model)
+    loss.register_forward_hook(lambda module, args, value: clock.losses.append(float(value)))
+    model[0].register_forward_pre_hook(padding)
+    columns = zip(*(example.texts for example in examples), strict=True)
+    rows = Dataset.from_dict(dict(zip(("anchor", "positive", "negative"), map(list, columns), strict=True)))
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = SentenceTransformerTrainingArguments(
+            output_dir=folder,
+            num_train_epochs=1,
+            per_device_train_batch_size=batch_size,
+            learning_rate=LEARNING_RATE,
+            warmup_steps=0.1,
+            batch_sampler=_in_order,
+            seed=SEED,
+            use_cpu=True,
+            dataloader_pin_memory=False,
+            save_strategy="no",
+            logging_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+        )
+        trainer = SentenceTransformerTrainer(
+            model=model, args=arguments, train_dataset=rows, loss=loss, callbacks=[_peer_ticks(clock)]
+        )
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
+    return clock
+
+
+def _in_order(dataset: Sized, batch_size: int, drop_last: bool, **others: object) -> "DefaultBatchSampler":
+    from sentence_transformers.base.sampler import DefaultBatchSampler
+
+    return DefaultBatchSampler(SequentialSampler(dataset), batch_size=batch_size, drop_last=drop_last)
+
+
+def _peer_ticks(clock: Clock) -> "TrainerCallback":
+    from transformers import TrainerCallback
+
+    class PeerTicks(TrainerCallback):  # type: ignore[misc]  # transformers is not typed
+        def on_step_end(self, args: object, state: "TrainerState", control: object, **others: object) -> None:
+            clock.step(state.global_step)
+
+    return PeerTicks()
+
+
+def triples(texts: Sequence[str]) -> list[Example]:
+    """Three consecutive texts each; speed doesn't depend on whether they are alike."""
+    return [Example(texts[i], texts[i + 1], (Negative(texts[i + 2]),)) for i in range(0, len(texts), 3)]
+
+
+def in_our_order(examples: list[Example], batch_size: int) -> list[Example]:
+    """The examples as narrlit's sampler orders them in its first epoch, for the peer to follow."""
+    rows = index_examples(examples)
+    sampler = DistinctBatchSampler(rows.anchors, rows.positives, batch_size, SEED)
+    return [examples[place] for batch in sampler for place in batch]
+
+
+def compare(texts: Texts, batch_size: int, rounds: int) -> tuple[list[list[str]], str, float]:
+    """Train on one set of texts on both sides, with and without dropout.
+
+    Args:
+        texts: three for each triple.
+        batch_size: triples of a step.
+        rounds: how often each side trains.
+
+    Returns:
+        Rows of the table, a line on the texts, and by how much the first step's losses differ without dropout.
+    """
+    examples = triples(texts.texts)
+    ordered = in_our_order(examples, batch_size)
+    steps = len(examples) // batch_size
+    losses: dict[str, list[float]] = {}
+    padding = Padding()
+
+    def timed(name: str, run: Callable[[], Clock]) -> Callable[[], float]:
+        def seconds() -> float:
+            clock = run()
+            losses[name] = clock.losses
+            return clock.seconds / (steps - 1)
+
+        return seconds
+
+    variants: dict[str, Callable[[], float]] = {}
+    for name, dropout in (("0.1", SHIPPED_DROPOUT), ("0", 0.0)):
+        variants[f"peer {name}"] = timed(f"peer {name}", partial(theirs, ordered, batch_size, dropout, padding))
+        variants[f"ours {name}"] = timed(f"ours {name}", partial(ours, examples, batch_size, dropout))
+    times = interleave(variants, rounds)
+    # The first step alone has the same weights on both sides.
+    difference = abs(losses["peer 0"][0] - losses["ours 0"][0])
+    rows = []
+    for what, peer, own, aim in COMPARISONS:
+        ratio = Ratio.of(times[peer], times[own])
+        rows.append([texts.name, what, f"{ratio.peer:.2f}", f"{ratio.ours:.2f}", *ratio.cells(aim)])
+    return rows, f"{texts.name}: {texts.describe()}; {padding.describe()}", difference
+
+
+def main() -> None:
+    """Measure and print."""
+    from sentence_transformers import __version__
+
+    options = parser("training: narrlit against sentence-transformers")
+    options.add_argument("--steps", type=int, default=8, help="of a fit; the first warms up (default 8, at least 2)")
+    options.add_argument("--batch-size", type=int, default=8, help="triples of a step (default 8)")
+    chosen = options.parse_args()
+    if chosen.quick:
+        chosen.steps, chosen.batch_size, chosen.rounds = 2, 2, 1
+    torch.set_num_threads(chosen.threads)
+    warnings.filterwarnings("ignore")
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    print(
+        f"training all-MiniLM-L6-v2, multiple negatives ranking, batch {chosen.batch_size}, {MAX_TOKENS} tokens, fp32: "
+        f"narrlit against sentence-transformers {__version__}"
+    )
+    print(machine(chosen.threads, chosen.rounds), flush=True)
+    results = [
+        compare(texts, chosen.batch_size, chosen.rounds)
+        for texts in text_sets(chosen.stories, chosen.lengths, 3 * chosen.batch_size * chosen.steps)
+    ]
+    for _, line, _ in results:
+        print(line)
+    header = ["texts", "dropout", "peer s/step", "ours s/step", "ratio", "range", "aim"]
+    print(table(header, [row for rows, _, _ in results for row in rows]))
+    worst = max(difference for _, _, difference in results)
+    print(f"without dropout, the first step's losses differ by {worst:.0e}")
+    if worst >= LARGEST_DIFFERENCE:
+        raise SystemExit(f"losses differ: by {worst:.1e}, {LARGEST_DIFFERENCE:.0e} is the most allowed")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""narrlit demo: the whole way on invented stories, by the commands that a person would type."""
+
+import contextlib
+import io
+import json
+import shlex
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from narrlit.cli import main
+from narrlit.commands.devices import say
+from narrlit.errors import NarrlitError, OptionError
+from narrlit.files import atomic_path
+
+BASELINES = ("random", "longer", "jaccard", "tfidf")
+LARGEST_DIFFERENCE = 1e-5
+
+
+def demo(*, out: str = "runs/demo") -> None:
+    """Write StoryWorld, judge baselines and frozen MiniLM, train, judge again, export, embed, submit and check.
+
+    Args:
+        out: folder for all that is made; must not exist or be empty.
+    """
+    folder = Path(out)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise OptionError(f"--out {out} exists and is not empty: name a new folder or remove it")
+    began = time.monotonic()
+    world, run, model, archive = (str(folder / n) for n in ("storyworld", "quickstart", "model", "submission.zip"))
+    judged = f"{world}/validation.jsonl"
+    _do(f"storyworld --out {world}")
+    rows = {name: _accuracy(f"evaluate {judged} --baseline {name} --json") for name in BASELINES}
+    rows["minilm, frozen"] = _accuracy(f"evaluate {judged} --model minilm --json")
+    logger = "--trainer.logger.init_args"
+    _do(f"fit --config configs/quickstart.yaml {logger}.save_dir {out} {logger}.version ''")
+    rows["minilm, trained"] = _accuracy(f"evaluate {judged} --model {run} --json")
+    _do(f"export {run} --out {model}")
+    _do(f"embed {world}/test_stories.jsonl --model {model} --out {folder}/vectors.npy")
+    difference = _compare(model, f"{world}/test_stories.jsonl", folder / "vectors.npy")
+    tracks = f"--track-a {world}/test.jsonl --track-b {world}/test_stories.jsonl"
+    _do(f"submit --model {model} {tracks} --out {archive}")
+    _do(f"submit --check {archive} {tracks}")
+    table = _table(rows)
+    with atomic_path(folder / "accuracies.md") as temporary:
+        temporary.write_text(table, encoding="utf-8")
+    print(f"\nAccuracy on 200 validation triples of StoryWorld, with 95 % intervals:\n\n{table}")
+    print(f"vectors: narrlit and sentence-transformers differ by at most {difference:.1e}")
+    print(f"stories {world}, run {run} (tensorboard --logdir {out})\nmodel {model}, submission {archive}")
+    print(f"{time.monotonic() - began:.0f} seconds in all")
+
+
+def _do(command: str) -> None:
+    say(f"\n$ narrlit {command}")
+    if main(shlex.split(command)) != 0:
+        raise NarrlitError("the demo stopped at the command above")
+
+
+def _accuracy(command: str) -> dict[str, Any]:
+    with contextlib.redirect_stdout(io.StringIO()) as answer:
+        _do(command)
+    found: dict[str, Any] = json.loads(answer.getvalue())
+    say(f"accuracy {found['accuracy']:.3f}")
+    return found
+
+
+def _compare(model: str, stories: str, vectors: Path) -> float:
+    """The largest difference between the vectors that narrlit wrote and sentence-transformers' own of a folder."""
+    from sentence_transformers import SentenceTransformer
+
+    from narrlit.data.readers import read_stories
+
+    say(f"\n>>> sentence_transformers.SentenceTransformer({model!r}).encode(stories)")
+    peer = SentenceTransformer(model, device="cpu", local_files_only=True)
+    theirs = peer.encode([story.text for story in read_stories(stories).records])
+    difference = float(np.abs(theirs - np.load(vectors, allow_pickle=False)).max())
+    if difference > LARGEST_DIFFERENCE:
+        raise NarrlitError(f"{model}: narrlit and sentence-transformers differ by {difference:.1e}")
+    return difference
+
+
+def _table(rows: dict[str, dict[str, Any]]) -> str:
+    lines = [f"| {'scorer':<15} | accuracy | 95 % interval  | correct | ties |", f"|{'-' * 17}|---:|---|---:|---:|"]
+    for name, row in rows.items():
+        low, high = row["interval"]
+        found = (
+            f"{row['accuracy']:>8.3f} | [{low:.3f}, {high:.3f}] | {row['correct']:>3} of {row['n']} | {row['ties']:>4}"
+        )
+        lines.append(f"| {name:<15} | {found} |")
+    return "\n".join(lines) + "\n"
