@@ -1,0 +1,78 @@
+"""Tiny models of the real classes, made on the spot, and the command line as a function."""
+
+import os
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+import functools
+from dataclasses import dataclass
+
+import pytest
+import torch
+from tiny_models import tiny_transformer, trained_tokenizer
+
+from narrlit.data.storyworld import StoryWorld, example, judged_triples
+from narrlit.data.writers import write_examples, write_triples
+
+torch.set_num_threads(2)
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory):
+    """tiny(kind, pooling): the folder of a small random sentence-transformers model of that architecture."""
+
+    @functools.cache
+    def build(kind="bert", pooling="mean"):
+        from sentence_transformers import SentenceTransformer
+        from sentence_transformers.models import Normalize, Pooling, Transformer
+
+        folder = tmp_path_factory.mktemp(f"{kind}-{pooling}")
+        tokenizer = trained_tokenizer(kind)
+        tiny_transformer(kind, tokenizer).save_pretrained(folder / "base")
+        tokenizer.save_pretrained(folder / "base")
+        transformer = Transformer(str(folder / "base"), max_seq_length=96)
+        modules = [transformer, Pooling(32, pooling_mode=pooling), Normalize()]
+        SentenceTransformer(modules=modules, device="cpu").save(str(folder / "model"))
+        return str(folder / "model")
+
+    return build
+
+
+@dataclass
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def narrlit(capfd, monkeypatch, tmp_path):
+    """narrlit("evaluate", ...): run a command in a fresh folder; its exit code and what it printed."""
+    from narrlit.cli import main
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        capfd.readouterr()
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as stopped:  # jsonargparse's way to refuse arguments
+            code = stopped.code
+        printed = capfd.readouterr()
+        return Outcome(code or 0, printed.out, printed.err)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def world_files(tmp_path_factory):
+    """Small StoryWorld files: train.jsonl, validation.jsonl, stories.jsonl."""
+    folder = tmp_path_factory.mktemp("world")
+    world = StoryWorld(5)
+    train = world.triples(12, "train")
+    write_examples(folder / "train.jsonl", [example(t, world.one_dimension_negatives(t.anchor, 1)) for t in train])
+    validation = judged_triples(world.triples(9, "validation"))
+    write_triples(folder / "validation.jsonl", validation)
+    (folder / "stories.jsonl").write_text("".join(f'{{"text": "{t.anchor}"}}\n' for t in validation))
+    return folder

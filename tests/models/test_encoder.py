@@ -1,0 +1,243 @@
+"""Packed, padded and sentence-transformers' own forward pass agree, in vectors and in gradients."""
+
+import pytest
+import torch
+from tiny_models import world_texts
+
+from narrlit.data.batch import PackedStories
+from narrlit.errors import ModelError, OptionError
+from narrlit.models import packing
+from narrlit.models.config import EncoderConfig, Prompts
+from narrlit.models.embedding import embed
+from narrlit.models.encoder import Encoder, token_chunks
+
+KINDS = [
+    ("bert", "mean"),
+    ("bert", "cls"),
+    ("roberta", "mean"),
+    ("roberta", "cls"),
+    ("qwen3", "lasttoken"),
+    ("mpnet", "mean"),
+]
+
+
+def packed(encoder, texts, role="story"):
+    ids, _ = encoder.tokenize(texts, role)
+    return PackedStories(torch.tensor([t for text in ids for t in text]), tuple(map(len, ids)), torch.arange(len(ids)))
+
+
+def texts_of_many_lengths():
+    texts = world_texts()
+    return [texts[0][:20], *texts[1:4], "One.", texts[5][:150], *texts[6:8]]
+
+
+@pytest.fixture
+def no_dropout():
+    return {"dropout": 0.0}
+
+
+@pytest.mark.parametrize(("kind", "pooling"), KINDS)
+def test_the_three_paths_give_the_same_vectors(tiny, kind, pooling):
+    texts = texts_of_many_lengths()
+    encoder = Encoder(EncoderConfig(tiny(kind, pooling))).eval()
+    unpacked = Encoder(EncoderConfig(tiny(kind, pooling), packed=False)).eval()
+    assert encoder.packs == (kind != "mpnet")
+    with torch.no_grad():
+        ours, padded = encoder(packed(encoder, texts)), unpacked(packed(unpacked, texts))
+    theirs = unpacked.model.encode(texts, convert_to_tensor=True, batch_size=3)
+    assert torch.allclose(ours, theirs, atol=1e-5)
+    assert torch.allclose(padded, theirs, atol=1e-5)
+    assert (ours[0] - ours[1]).abs().max() > 1e-3  # the texts are told apart at all
+
+
+@pytest.mark.parametrize(("kind", "pooling"), KINDS)
+def test_packed_and_padded_give_the_same_gradients(tiny, kind, pooling):
+    texts = texts_of_many_lengths()
+    target = torch.randn(len(texts), 32, generator=torch.Generator().manual_seed(1))
+    gradients = []
+    for is_packed in (True, False):
+        encoder = Encoder(EncoderConfig(tiny(kind, pooling), packed=is_packed, dropout=0.0)).train()
+        (encoder(packed(encoder, texts)) * target).sum().backward()
+        gradients.append({n: p.grad for n, p in encoder.named_parameters() if p.grad is not None})
+    ours, theirs = gradients
+    assert ours.keys() == theirs.keys()
+    assert len(ours) > 20
+    for name in ours:
+        assert torch.allclose(ours[name], theirs[name], atol=1e-4), name
+    assert sum(g.abs().sum() for g in ours.values()) > 1
+
+
+def test_gradients_equal_sentence_transformers_own(tiny):
+    texts = texts_of_many_lengths()
+    encoder = Encoder(EncoderConfig(tiny("bert"), dropout=0.0)).train()
+    encoder(packed(encoder, texts)).square().mul(torch.arange(32)).sum().backward()
+    ours = {n: p.grad.clone() for n, p in encoder.named_parameters() if p.grad is not None}
+    encoder.zero_grad()
+    features = encoder.model.preprocess(texts)
+    encoder.model(features)["sentence_embedding"].square().mul(torch.arange(32)).sum().backward()
+    assert all(torch.allclose(p.grad, ours[n], atol=1e-4) for n, p in encoder.named_parameters() if n in ours)
+
+
+def test_micro_batches_change_nothing(tiny):
+    texts = texts_of_many_lengths()
+    for kind in ("bert", "mpnet"):
+        whole = Encoder(EncoderConfig(tiny(kind), token_budget=10**6)).eval()
+        cut = Encoder(EncoderConfig(tiny(kind), token_budget=100)).eval()
+        with torch.no_grad():
+            assert torch.allclose(whole(packed(whole, texts)), cut(packed(cut, texts)), atol=1e-6)
+
+
+def test_attention_padded_for_gpus_equals_attention_a_story(tiny, monkeypatch):
+    texts = texts_of_many_lengths()
+    for kind, pooling in (("bert", "mean"), ("qwen3", "lasttoken")):
+        encoder = Encoder(EncoderConfig(tiny(kind, pooling), dropout=0.0)).eval()
+        with torch.no_grad():
+            each = encoder(packed(encoder, texts))
+            with monkeypatch.context() as patch:
+                patch.setattr(packing, "_attend_each", packing._attend_padded)
+                assert torch.allclose(encoder(packed(encoder, texts)), each, atol=1e-5)
+
+
+def test_a_packed_story_does_not_see_its_neighbours(tiny):
+    encoder = Encoder(EncoderConfig(tiny("bert"))).eval()
+    texts = texts_of_many_lengths()
+    with torch.no_grad():
+        together, alone = encoder(packed(encoder, texts)), encoder(packed(encoder, texts[:1]))
+    assert torch.allclose(together[0], alone[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "last"])
+def test_pooling_may_be_overridden(tiny, pooling):
+    encoder = Encoder(EncoderConfig(tiny("bert"), pooling=pooling)).eval()
+    assert encoder.model[1].pooling_mode == {"last": "lasttoken"}.get(pooling, pooling)
+    other = Encoder(EncoderConfig(tiny("bert"), pooling="cls" if pooling != "cls" else "mean")).eval()
+    texts = texts_of_many_lengths()
+    with torch.no_grad():
+        assert not torch.allclose(encoder(packed(encoder, texts)), other(packed(other, texts)), atol=1e-3)
+
+
+def test_last_token_is_the_last_on_either_padding_side(tiny):
+    vectors = []
+    for side in ("left", "right"):
+        encoder = Encoder(EncoderConfig(tiny("qwen3", "lasttoken"), packed=False)).eval()
+        encoder.model[0].tokenizer.padding_side = side
+        with torch.no_grad():
+            vectors.append(encoder(packed(encoder, texts_of_many_lengths())))
+    assert torch.allclose(*vectors, atol=1e-5)
+
+
+def test_normalisation_stands_once_at_the_end_or_not_at_all(tiny):
+    from sentence_transformers.models import Normalize
+
+    texts = world_texts()[:3]
+    for wanted, count in ((True, 1), (None, 1), (False, 0)):
+        encoder = Encoder(EncoderConfig(tiny("bert"), normalize=wanted)).eval()
+        assert sum(isinstance(module, Normalize) for module in encoder.model) == count
+        assert encoder.normalized == bool(count)
+        with torch.no_grad():
+            lengths = encoder(packed(encoder, texts)).norm(dim=1)
+        assert torch.allclose(lengths, torch.ones(3), atol=1e-5) == bool(count)
+
+
+def test_dropout_is_really_on_where_asked_for_and_off_where_not(tiny):
+    texts = world_texts()[:2]
+    for kind, pooling in (("bert", "mean"), ("qwen3", "lasttoken")):
+        for probability in (0.3, 0.0):
+            encoder = Encoder(EncoderConfig(tiny(kind, pooling), dropout=probability)).train()
+            batch = packed(encoder, texts)
+            torch.manual_seed(1)
+            one = encoder(batch)
+            torch.manual_seed(2)
+            assert torch.allclose(one, encoder(batch), atol=1e-6) == (probability == 0)
+    encoder.eval()
+    assert torch.allclose(encoder(batch), encoder(batch))
+
+
+def test_prompts_stand_before_the_text_by_role(tiny):
+    prompts = Prompts(story="Story: ", anchor="query: ", candidate="passage: ")
+    encoder = Encoder(EncoderConfig(tiny("bert"), prompts=prompts))
+    plain = Encoder(EncoderConfig(tiny("bert")))
+    for role in ("story", "anchor", "candidate"):
+        assert encoder.tokenize(["Abc."], role)[0] == plain.tokenize([prompts.of(role) + "Abc."])[0]
+    with pytest.raises(ModelError, match="before anchors"):
+        encoder.require_one_prompt("embed")
+    plain.require_one_prompt("embed")
+    Encoder(EncoderConfig(tiny("bert"), prompts=Prompts(story="Story: "))).require_one_prompt("embed")
+
+
+def test_an_exported_folder_keeps_prompts_length_and_vectors(tiny, tmp_path):
+    encoder = Encoder(EncoderConfig(tiny("bert"), prompts=Prompts(story="Story: "), max_length=40)).eval()
+    encoder.save(tmp_path / "out")
+    again = Encoder(EncoderConfig(str(tmp_path / "out"))).eval()
+    assert (again.prompt("story"), again.prompt("anchor"), again.max_length) == ("Story: ", "Story: ", 40)
+    texts = world_texts()[:4]
+    ours, _ = embed(encoder, texts, progress=False)
+    from sentence_transformers import SentenceTransformer
+
+    theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(texts)
+    assert abs(ours - theirs).max() < 1e-6
+
+
+def test_texts_over_the_limit_are_cut_and_counted(tiny):
+    encoder = Encoder(EncoderConfig(tiny("bert"), max_length=30))
+    ids, cut = encoder.tokenize([world_texts()[0], "Short."])
+    assert (len(ids[0]), cut) == (30, 1)
+    assert ids[0][-1] == encoder.model[0].tokenizer.convert_tokens_to_ids("[SEP]")
+    theirs = encoder.model.preprocess([world_texts()[0]])["input_ids"][0].tolist()
+    assert ids[0] == theirs
+
+
+@pytest.mark.parametrize(("kind", "pooling"), [("bert", "mean"), ("mpnet", "mean"), ("qwen3", "lasttoken")])
+def test_a_share_of_the_lower_layers_is_frozen(tiny, kind, pooling):
+    encoder = Encoder(EncoderConfig(tiny(kind, pooling), frozen_layers=0.4, dropout=0.0)).train()
+    encoder(packed(encoder, world_texts()[:3])).sum().mul(3).backward()
+    moved = {n for n, p in encoder.named_parameters() if p.grad is not None}
+    names = {n for n, _ in encoder.named_parameters()}
+    layer = [{n for n in names if f".{'layers' if kind == 'qwen3' else 'layer'}.{i}." in n} for i in range(3)]
+    assert all(layer)
+    assert not moved & layer[0]  # 0.4 of 3 layers, rounded down
+    assert layer[1] | layer[2] <= moved | {n for n in names if "relative_attention" in n}
+    assert not any("word_embeddings" in n or "embed_tokens" in n for n in moved)
+
+
+def test_embedding_embeds_each_text_once_and_keeps_the_order(tiny, monkeypatch):
+    encoder = Encoder(EncoderConfig(tiny("bert"))).eval()
+    seen = []
+    forward = Encoder.forward
+    monkeypatch.setattr(Encoder, "forward", lambda self, stories: seen.append(len(stories)) or forward(self, stories))
+    a, b = world_texts()[:2]
+    vectors, _ = embed(encoder, [a, b, a, a], progress=False)
+    assert sum(seen) == 2
+    assert (vectors[0] == vectors[2]).all()
+    assert abs(vectors[0] - vectors[1]).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"model": "no/such-model"}, "no/such-model"),
+        ({"model": "/no/such/folder"}, "/no/such/folder"),
+        ({"max_length": 1000}, "at most"),
+    ],
+)
+def test_what_cannot_be_loaded_is_said_in_one_line(tiny, change, words):
+    with pytest.raises((ModelError, OptionError), match=words) as caught:
+        Encoder(EncoderConfig(**{"model": tiny("bert"), **change}))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("change", [{"frozen_layers": 1.5}, {"dropout": 1.0}, {"max_length": 0}, {"token_budget": 0}])
+def test_a_config_out_of_range_names_its_field(change):
+    with pytest.raises(OptionError, match=next(iter(change))):
+        EncoderConfig(**change)
+
+
+def test_token_chunks_hold_every_place_once_within_the_budget():
+    lengths = [7, 3, 9, 1, 4, 30]
+    for is_padded in (True, False):
+        chunks = token_chunks(lengths, 12, padded=is_padded)
+        assert sorted(place for chunk in chunks for place in chunk) == list(range(6))
+        for chunk in chunks:
+            inside = [lengths[place] for place in chunk]
+            used = max(inside) * len(inside) if is_padded else sum(inside)
+            assert used <= 12 or len(chunk) == 1
