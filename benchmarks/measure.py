@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 MEAN_WORDS, MOST_WORDS, FEWEST_WORDS = 120, 525, 15
 """Lengths of plot summaries, which the varied texts follow."""
+HOW_VARIED = (
+    "a varied text joins StoryWorld's stories and is cut at a number of words that is drawn from a log-normal "
+    f"distribution with the mean of plot summaries ({MEAN_WORDS}), {FEWEST_WORDS} to {MOST_WORDS}"
+)
+HOW_EVEN = "an even text is one of StoryWorld's stories as it is"
 MAX_TOKENS = 256
 
 
@@ -32,11 +37,13 @@ class Texts:
 
     name: str
     texts: list[str]
+    making: str = ""
 
     def describe(self) -> str:
-        """Their number and their lengths in words."""
+        """Their number, their lengths in words, and how they were made."""
         words = [len(text.split()) for text in self.texts]
-        return f"{len(words)} texts of {mean(words):.0f} words on average, {min(words)} to {max(words)}"
+        lengths = f"{len(words)} texts of {mean(words):.0f} words on average, {min(words)} to {max(words)}"
+        return f"{lengths}; {self.making}" if self.making else lengths
 
 
 @dataclass
@@ -82,15 +89,15 @@ def parser(description: str) -> argparse.ArgumentParser:
     """The options that the benchmarks share."""
     options = argparse.ArgumentParser(description=description)
     options.add_argument("--stories", type=Path, help="file of stories or triples; default: StoryWorld")
-    options.add_argument("--lengths", choices=("even", "varied", "both"), default="both", help="of StoryWorld's texts")
-    options.add_argument("--rounds", type=int, default=5, help="medians are over so many rounds (default 5)")
+    options.add_argument("--lengths", choices=("varied", "even", "both"), default="both", help="of StoryWorld's texts")
+    options.add_argument("--rounds", type=int, default=3, help="medians are over so many rounds (default 3)")
     options.add_argument("--threads", type=int, default=1, help="of torch, on both sides (default 1)")
     options.add_argument("--quick", action="store_true", help="a tiny run that tests the script and measures nothing")
     return options
 
 
 def text_sets(stories: Path | None, lengths: str, count: int) -> list[Texts]:
-    """What is measured on: the user's file, or StoryWorld's stories as they are and with varied lengths.
+    """What is measured on: the user's file, or StoryWorld's stories, with varied lengths and as they are.
 
     Raises:
         SystemExit: if the file has too few different texts.
@@ -101,10 +108,10 @@ def text_sets(stories: Path | None, lengths: str, count: int) -> list[Texts]:
             raise SystemExit(f"{stories} has {len(found)} different texts that fit, {count} are needed")
         return [Texts(stories.name, found[:count])]
     sets = []
-    if lengths in ("even", "both"):
-        sets.append(Texts("StoryWorld", _even(count)))
     if lengths in ("varied", "both"):
-        sets.append(Texts("varied lengths", varied(_even(2 * count), count)))
+        sets.append(Texts("varied", varied(_even(2 * count), count), HOW_VARIED))
+    if lengths in ("even", "both"):
+        sets.append(Texts("even", _even(count), HOW_EVEN))
     return sets
 
 

@@ -39,8 +39,16 @@ def trained_tokenizer(kind):
 
 
 def tiny_transformer(kind, tokenizer):
-    from transformers import BertConfig, BertModel, MPNetConfig, MPNetModel, Qwen3Config, Qwen3Model
-    from transformers import XLMRobertaConfig, XLMRobertaModel
+    from transformers import (
+        BertConfig,
+        BertModel,
+        MPNetConfig,
+        MPNetModel,
+        Qwen3Config,
+        Qwen3Model,
+        XLMRobertaConfig,
+        XLMRobertaModel,
+    )
 
     torch.manual_seed(0)
     shape = {

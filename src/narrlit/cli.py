@@ -59,6 +59,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("narrlit: interrupted", file=sys.stderr)
         return 130
+    except ValueError as error:
+        # jsonargparse wraps what a class of a config raises when it is made.
+        mistake = _mistake_behind(error)
+        if mistake is None:
+            raise
+        return _complain(str(mistake))
 
 
 def _run(name: str, arguments: list[str]) -> int:
@@ -69,6 +75,12 @@ def _run(name: str, arguments: list[str]) -> int:
     from narrlit.commands.options import call
 
     return call(getattr(import_module(f"narrlit.commands.{name}"), name), name, arguments)
+
+
+def _mistake_behind(error: BaseException | None) -> NarrlitError | None:
+    while error is not None and not isinstance(error, NarrlitError):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _complain(message: str) -> int:

@@ -133,6 +133,22 @@ def test_loaders_tokenise_once_and_give_every_example(world_files):
     ]
 
 
+def test_lightning_tells_the_sampler_the_epoch(world_files):
+    from lightning.fabric.utilities.data import _set_sampler_epoch
+
+    data = FileData([str(world_files / "train.jsonl")], str(world_files / "validation.jsonl"), loading=Loading(5, 4))
+    data.trainer = Trainer(LetterEncoder())
+    data.setup("fit")
+    loader = data.train_dataloader()
+    first = [batch.stories.rows.tolist() for batch in loader]
+    assert first == [batch.stories.rows.tolist() for batch in loader]
+    iterator = iter(loader)  # a resumed trainer makes it before it names the epoch
+    _set_sampler_epoch(loader, 1)
+    second = [batch.stories.rows.tolist() for batch in loader]
+    assert second == [batch.stories.rows.tolist() for batch in iterator]
+    assert first != second
+
+
 def test_storyworld_as_data_is_the_same_for_the_same_world_and_shares_no_story():
     one, same, other = StoryWorldData(8, 4), StoryWorldData(8, 4), StoryWorldData(8, 4, world_seed=1)
     for data in (one, same, other):
@@ -146,9 +162,9 @@ def test_storyworld_as_data_is_the_same_for_the_same_world_and_shares_no_story()
 
 def test_what_is_missing_names_the_option(world_files, tmp_path):
     train = str(world_files / "train.jsonl")
-    with pytest.raises(OptionError, match="data.test FILE"):
+    with pytest.raises(OptionError, match="test FILE"):
         FileData([train]).setup("test")
-    with pytest.raises(OptionError, match="data.train FILE"):
+    with pytest.raises(OptionError, match="train FILE"):
         FileData().train_dataloader()
     from narrlit.data.writers import write_triples
 

@@ -15,6 +15,7 @@ from lightning_utilities.core.rank_zero import rank_zero_info
 
 from narrlit.files import atomic_path
 from narrlit.models.source import RECORD
+from narrlit.seeds import run_seed
 
 PACKAGES = ("narrlit", "torch", "lightning", "transformers", "sentence-transformers", "torchmetrics", "tokenizers")
 
@@ -24,6 +25,7 @@ class RunRecord(Callback):
 
     def __init__(self) -> None:
         self.record: dict[str, Any] = {}
+        self._earlier: list[dict[str, Any]] = []
 
     def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Begin the record."""
@@ -32,7 +34,7 @@ class RunRecord(Callback):
             "status": "running",
             "started": _now(),
             "command": {"resumed_from": str(trainer.ckpt_path) if trainer.ckpt_path else None},
-            "seed": int(trainer.lightning_module._seed),  # type: ignore[arg-type]
+            "seed": run_seed(),
             "git": _git_revision(),
             "versions": {"python": platform.python_version(), **_versions()},
             "machine": _machine(trainer),
@@ -41,7 +43,7 @@ class RunRecord(Callback):
             "data": data.provenance,
             "loading": vars(data.loading),
             "marks": _marks(data),
-            "validations": [],
+            "validations": self._earlier,
             "checkpoints": {},
         }
         self._write(trainer)
@@ -49,21 +51,27 @@ class RunRecord(Callback):
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Note each look at the validation triples."""
         found = getattr(pl_module, "summaries", {}).get("validation")
-        if trainer.sanity_checking or not self.record or found is None:
+        if trainer.sanity_checking or found is None:
+            return
+        if not self.record:
+            rank_zero_info(f"validation accuracy {found}")
             return
         place = {"epoch": trainer.current_epoch, "step": trainer.global_step}
         self.record["validations"].append({**place, **found.as_dict()})
         rank_zero_info(f"epoch {trainer.current_epoch}: validation accuracy {found}")
         self._write(trainer)
 
+    def on_test_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Say the accuracy with n and interval, which the trainer's table lacks."""
+        rank_zero_info(f"test accuracy {pl_module.summaries['test']}")  # type: ignore[index]
+
     def on_save_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
         """Let a resumed run know of the looks at validation that came before it."""
         checkpoint["narrlit_validations"] = self.record.get("validations", [])
 
     def on_load_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
-        """Take over the earlier looks at validation."""
-        if self.record:
-            self.record["validations"] = list(checkpoint.get("narrlit_validations", []))
+        """Take over the earlier looks at validation; the record itself begins later."""
+        self._earlier = list(checkpoint.get("narrlit_validations", []))
 
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Close the record; also write hyperparameters beside the metric for TensorBoard."""
@@ -105,11 +113,13 @@ class RunRecord(Callback):
 
 
 def _checkpoints(trainer: L.Trainer, folder: Path) -> dict[str, str]:
-    callback = trainer.checkpoint_callback
-    if not isinstance(callback, ModelCheckpoint):
-        return {}
-    found = {"best": callback.best_model_path, "last": callback.last_model_path}
-    return {name: _relative(Path(path), folder) for name, path in found.items() if path}
+    """Paths of the best and the last checkpoint; the one with a monitor is the one that seeks the best."""
+    found: dict[str, str] = {}
+    for callback in trainer.checkpoint_callbacks:
+        if isinstance(callback, ModelCheckpoint) and callback.best_model_path:
+            name = "best" if callback.monitor else "last"
+            found[name] = _relative(Path(callback.best_model_path), folder)
+    return found
 
 
 def _relative(path: Path, folder: Path) -> str:

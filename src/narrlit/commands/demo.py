@@ -31,7 +31,7 @@ def demo(*, out: str = "runs/demo") -> None:
     began = time.monotonic()
     world, run, model, archive = (str(folder / n) for n in ("storyworld", "quickstart", "model", "submission.zip"))
     judged = f"{world}/validation.jsonl"
-    _do(f"storyworld --out {world}")
+    _do(f"storyworld --out {world} --test 50")
     rows = {name: _accuracy(f"evaluate {judged} --baseline {name} --json") for name in BASELINES}
     rows["minilm, frozen"] = _accuracy(f"evaluate {judged} --model minilm --json")
     logger = "--trainer.logger.init_args"

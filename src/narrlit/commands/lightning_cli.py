@@ -1,5 +1,6 @@
 """LightningCLI as narrlit sets it up: one stage's parser, short class names, records and checkpoints by default."""
 
+from pathlib import Path
 from typing import Any
 
 from jsonargparse import Namespace
@@ -10,18 +11,26 @@ import narrlit.datamodules
 import narrlit.objectives  # noqa: F401  (imported so that configs may use short class names)
 from narrlit.callbacks import PredictionWriter, Projector, RunRecord
 from narrlit.datamodules import StoryData
+from narrlit.errors import OptionError
 from narrlit.objectives import Objective
 
-CHECKPOINT = {
+CHECKPOINTS = {
     "checkpoint.monitor": "validation/accuracy",
     "checkpoint.mode": "max",
     "checkpoint.save_top_k": 1,
-    "checkpoint.save_last": True,
     "checkpoint.filename": "best-{epoch}-{step}",
-    "checkpoint.auto_insert_metric_name": True,
+    # A checkpoint taken in validation makes the resumed run train its next epoch in the order of the one before.
+    "checkpoint.save_on_train_epoch_end": True,
+    "last_checkpoint.save_on_train_epoch_end": True,
+    # save_last would keep a copy of the best, not the last: work after the best epoch would be lost to a crash.
+    "last_checkpoint.monitor": None,
+    "last_checkpoint.save_top_k": 1,
+    "last_checkpoint.filename": "last",
+    "last_checkpoint.enable_version_counter": False,
 }
 
 
+LIGHTNING_CHECKPOINTS = ("best", "last", "hpc", "registry")
 DEFAULT_LOGGER = Namespace(save_dir="runs", name="run", default_hp_metric=False)  # type: ignore[no-untyped-call]
 
 
@@ -62,17 +71,24 @@ class StageCLI(LightningCLI):
         return {self.stage: super().subcommands()[self.stage]}
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
-        """Best and last checkpoints as a mapping, which layered configs merge; a list would be replaced."""
-        parser.add_lightning_class_args(ModelCheckpoint, "checkpoint")
-        parser.set_defaults(CHECKPOINT)
+        """Best and last checkpoints as mappings, which layered configs merge; a list would be replaced."""
+        for name in ("checkpoint", "last_checkpoint"):
+            parser.add_lightning_class_args(ModelCheckpoint, name)
+        parser.set_defaults(CHECKPOINTS)
 
     def _parse_ckpt_path(self) -> None:
         # Lightning would let the checkpoint's hyperparameters override the command line (its issue 21455).
         return
 
     def before_instantiate_classes(self) -> None:
-        """Name the run after its objective where the config names no logger."""
-        trainer: Any = self.config[self.stage].trainer
+        """Settle what the user left open: where the run goes, and that a checkpoint is read as data alone."""
+        settings: Any = self.config[self.stage]
+        path = settings.ckpt_path
+        if path is not None and path not in LIGHTNING_CHECKPOINTS and not Path(path).exists():
+            raise OptionError(f"--ckpt_path {path}: no such file")
+        if settings.weights_only is None:
+            settings.weights_only = True
+        trainer = settings.trainer
         if trainer.logger is None or trainer.logger is True:
             trainer.logger = Namespace(  # type: ignore[no-untyped-call]
                 class_path="lightning.pytorch.loggers.TensorBoardLogger", init_args=DEFAULT_LOGGER

@@ -40,11 +40,17 @@ class DistinctBatchSampler(Sampler[list[int]]):
         if epoch != self._epoch:
             self._epoch, self._plan = epoch, None
 
+    @property
+    def sampler(self) -> "DistinctBatchSampler":
+        """Itself: trainers look for `set_epoch` in a batch sampler's sampler, and nowhere else."""
+        return self
+
     def __len__(self) -> int:
         return len(self._batches())
 
     def __iter__(self) -> Iterator[list[int]]:
-        return iter(self._batches())
+        # Planned at the first batch, not before: a resumed trainer makes its iterator first and names the epoch then.
+        yield from self._batches()
 
     def _batches(self) -> list[list[int]]:
         if self._plan is None:

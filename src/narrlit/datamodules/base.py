@@ -16,6 +16,7 @@ from narrlit.data.sampling import DistinctBatchSampler, Share, padded_share
 from narrlit.data.table import IndexedExamples, IndexedTriples, index_examples, index_triples
 from narrlit.data.tokens import TokenTable
 from narrlit.errors import OptionError
+from narrlit.seeds import run_seed
 
 Stage = Literal["validation", "test", "predict"]
 
@@ -99,8 +100,9 @@ class StoryData(L.LightningDataModule):
         if indexed is None:
             raise OptionError("no training data: give --data.train FILE")
         tokens = self._tokens_of("train", indexed.table.texts)
-        seed = torch.initial_seed() % 2**32
-        sampler = DistinctBatchSampler(indexed.anchors, indexed.positives, self.loading.batch_size, seed, self._share())
+        sampler = DistinctBatchSampler(
+            indexed.anchors, indexed.positives, self.loading.batch_size, run_seed(), self._share()
+        )
 
         def collate(chosen: list[int]) -> ExampleBatch:
             columns = [

@@ -12,6 +12,7 @@ from narrlit.data.records import Triple
 from narrlit.data.table import StoryTable
 from narrlit.models.config import Role
 from narrlit.models.encoder import Encoder, token_chunks
+from narrlit.models.onednn import fused_linears
 
 Vectors = NDArray[np.float32]
 TOKENS_A_PASS = {"cpu": 8192, "cuda": 65536}
@@ -35,14 +36,14 @@ def embed(encoder: Encoder, texts: Sequence[str], role: Role = "story", progress
     device = next(encoder.parameters()).device
     vectors = np.empty((len(table), encoder.dimension), dtype=np.float32)
     truncated = 0
-    with tqdm(total=len(table), desc="embedding", unit="story", disable=not progress, delay=0.5) as bar:
+    bar = tqdm(total=len(table), desc="embedding", unit="story", disable=not progress, delay=0.5)
+    with bar, torch.inference_mode(), fused_linears(encoder.transformer):
         # Tokenised in spans, so that a large collection neither waits for its last text nor fills the memory.
         for start in range(0, len(table), SPAN):
             ids, cut = encoder.tokenize(texts_of_table[start : start + SPAN], role)
             truncated += cut
             for chunk in _passes(ids, TOKENS_A_PASS.get(device.type, 8192)):
-                with torch.inference_mode():
-                    found = encoder(_pack([ids[i] for i in chunk]).to(device))
+                found = encoder(_pack([ids[i] for i in chunk]).to(device))
                 vectors[[start + i for i in chunk]] = found.float().cpu().numpy()
                 bar.update(len(chunk))
     return vectors[rows], truncated

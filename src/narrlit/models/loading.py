@@ -101,12 +101,12 @@ def _override_prompts(model: "SentenceTransformer", config: EncoderConfig) -> No
     story = default if prompts.story is None else prompts.story
     if not model[1].include_prompt and (story or prompts.anchor or prompts.candidate):
         raise ModelError(f"model {config.model}: its pooling leaves prompts out, which is not supported; use no prompt")
-    model.prompts.pop("query", None)
-    model.prompts.pop("document", None)
-    if prompts.anchor is not None:
-        model.prompts["query"] = prompts.anchor
-    if prompts.candidate is not None:
-        model.prompts["document"] = prompts.candidate
+    # A folder that this package wrote names the story prompt, and its roles are meant. Elsewhere "query" and "document"
+    # belong to search, which the comparison of two stories is not: they count only where a config asks for them.
+    own = model.prompts if STORY_PROMPT in model.prompts else {}
+    roles = {"query": prompts.anchor, "document": prompts.candidate}
+    chosen = {name: own.get(name) if wanted is None else wanted for name, wanted in roles.items()}
+    model.prompts = {name: prompt for name, prompt in chosen.items() if prompt is not None}
     model.prompts[STORY_PROMPT] = story or ""
     model.default_prompt_name = STORY_PROMPT
 

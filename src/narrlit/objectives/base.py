@@ -16,6 +16,7 @@ from narrlit.metrics.triples import TripleAccuracy
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
 from narrlit.models.sharding import shard
+from narrlit.seeds import run_seed
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adamw": torch.optim.AdamW,
@@ -82,7 +83,6 @@ class Objective(L.LightningModule):
         self.optimization = Optimization(**optimization) if isinstance(optimization, dict) else optimization
         self.validation_accuracy = TripleAccuracy()
         self.test_accuracy = TripleAccuracy()
-        self._seed = 0
 
     def keep_hyperparameters(self, **own: Any) -> None:
         """Keep a subclass's own fields with the shared ones, as plain data: checkpoints load without any class."""
@@ -116,14 +116,10 @@ class Objective(L.LightningModule):
         vectors: Tensor = self.encoder(stories)
         return vectors
 
-    def on_fit_start(self) -> None:
-        """Remember the run's seed, from which each step's own is made."""
-        self._seed = torch.initial_seed() % 2**31
-
     def on_train_batch_start(self, batch: ExampleBatch, batch_idx: int) -> None:
         """Seed each step by its number, so that a resumed run draws the dropout that the unbroken run drew."""
         step = self.trainer.fit_loop.epoch_loop.total_batch_idx
-        torch.manual_seed(self._seed + 1 + step * self.trainer.world_size + self.global_rank)
+        torch.manual_seed(run_seed() + 1 + step * self.trainer.world_size + self.global_rank)
 
     def training_step(self, batch: ExampleBatch, batch_idx: int) -> Tensor:
         """One forward pass over the batch's different stories, then the loss."""
@@ -184,7 +180,11 @@ class Objective(L.LightningModule):
             {"params": [p for p in trained if p.ndim >= 2], "weight_decay": plan.weight_decay},
             {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
         ]
-        optimizer = OPTIMIZERS[plan.optimizer]([g for g in groups if g["params"]], lr=plan.learning_rate)
+        # One kernel for all weights. With mixed precision Lightning refuses to clip the gradients of such an optimizer.
+        mixed = "mixed" in str(getattr(self.trainer, "precision", ""))
+        fits = plan.optimizer != "sgd" and self.device.type in {"cpu", "cuda"} and not mixed
+        fused = {"fused": True} if fits else {}
+        optimizer = OPTIMIZERS[plan.optimizer]([g for g in groups if g["params"]], lr=plan.learning_rate, **fused)
         steps = int(self.trainer.estimated_stepping_batches)
         scheduler = torch.optim.lr_scheduler.LambdaLR(
             optimizer, lambda step: schedule_factor(step, steps, plan.warmup, plan.decay)

@@ -1,0 +1,98 @@
+"""narrlit evaluate: accuracies, JSON, labels apart, and the real development set."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from narrlit.data.readers import read_triples
+from narrlit.data.records import Triple
+from narrlit.data.writers import write_triples
+
+REAL = Path(__file__).parents[2].parent / "shared/data/nsnrl"
+needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="the task's data is not here")
+
+
+def test_json_is_one_object_and_nothing_else(narrlit, world_files, tiny):
+    found = narrlit("evaluate", world_files / "validation.jsonl", "--model", tiny(), "--json")
+    assert found.code == 0, found.err
+    answer = json.loads(found.out)
+    assert set(answer) >= {"n", "correct", "accuracy", "interval", "ties", "dropped", "model"}
+    assert answer["n"] == 9
+    assert answer["accuracy"] == answer["correct"] / 9
+
+
+@pytest.mark.parametrize("baseline", ["random", "jaccard", "tfidf", "longer"])
+def test_baselines_print_accuracy_n_and_interval(narrlit, world_files, baseline):
+    found = narrlit("evaluate", world_files / "validation.jsonl", "--baseline", baseline)
+    assert found.code == 0, found.err
+    assert f"{baseline}: accuracy 0." in found.out
+    assert "of 9)" in found.out
+    assert "[" in found.out
+
+
+def test_flipped_labels_flip_the_accuracy(narrlit, world_files, tmp_path):
+    triples = read_triples(world_files / "validation.jsonl").records
+    write_triples(tmp_path / "bare.jsonl", [Triple(*t.texts) for t in triples])
+    answers = {}
+    for flip in (False, True):
+        labels = tmp_path / f"labels-{flip}.jsonl"
+        labels.write_text("".join(json.dumps({"text_a_is_closer": t.a_is_closer != flip}) + "\n" for t in triples))
+        found = narrlit("evaluate", "bare.jsonl", "--labels", labels, "--baseline", "jaccard", "--json")
+        answers[flip] = json.loads(found.out)["correct"]
+    assert answers[False] + answers[True] == 9
+    assert answers[False] != answers[True]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--baseline", "jaccard", "--model", "minilm"], "one of --model and --baseline"),
+        ([], "one of --model and --baseline"),
+        (["--model", "no/such-model"], "no/such-model"),
+        (["--model", "nowhere.ckpt"], "nowhere.ckpt"),
+        (["--baseline", "guess"], "guess"),
+        (["--labels", "none.jsonl", "--baseline", "jaccard"], "none.jsonl"),
+    ],
+)
+def test_mistakes_cost_one_line_and_exit_code_2(narrlit, world_files, arguments, words):
+    found = narrlit("evaluate", world_files / "validation.jsonl", *arguments)
+    assert found.code == 2
+    assert words in found.err
+    assert "Traceback" not in found.err
+    assert found.out == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "none.jsonl"),
+        ("", "empty"),
+        ('{"anchor_text": "a"', "none.jsonl:1"),
+        ('{"one": "a", "two": "b"}\n', "one"),
+        ('{"anchor_text": "", "text_a": "b", "text_b": "c", "text_a_is_closer": true}\n', "empty anchor_text"),
+        ('{"anchor_text": "a", "text_a": "b", "text_b": "c"}\n', "--labels"),
+    ],
+)
+def test_bad_files_cost_one_line_that_names_them(narrlit, tmp_path, content, words):
+    if content is not None:
+        (tmp_path / "none.jsonl").write_text(content)
+    found = narrlit("evaluate", "none.jsonl", "--baseline", "jaccard")
+    assert found.code == 2
+    assert words in found.err
+    assert "Traceback" not in found.err
+    assert found.err.strip().splitlines()[-1].startswith("narrlit: error: ")
+
+
+def test_texts_over_the_limit_are_counted(narrlit, world_files, tiny):
+    found = narrlit("evaluate", world_files / "validation.jsonl", "--model", tiny(), "--max-length", "10")
+    assert found.code == 0, found.err
+    assert "longer than 10 tokens and cut" in found.err
+
+
+@needs_real
+@pytest.mark.slow
+def test_frozen_minilm_on_the_development_set_is_the_published_figure(narrlit):
+    found = narrlit("evaluate", REAL / "dev/dev_track_a.jsonl", "--model", "minilm", "--json")
+    answer = json.loads(found.out)
+    assert (answer["correct"], answer["n"], answer["accuracy"]) == (110, 200, 0.55)

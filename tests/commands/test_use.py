@@ -1,0 +1,163 @@
+"""embed, export, submit, storyworld and the front door."""
+
+import json
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+
+from narrlit.data.readers import read_examples, read_stories, read_triples
+
+
+def peer_vectors(folder, texts):
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(folder, device="cpu").encode(texts)
+
+
+def test_embed_writes_the_same_vectors_in_every_format(narrlit, world_files, tiny, tmp_path):
+    for suffix in ("npy", "jsonl", "parquet"):
+        found = narrlit("embed", world_files / "stories.jsonl", "--model", tiny(), "--out", f"v.{suffix}")
+        assert found.code == 0, found.err
+    stories = read_stories(world_files / "stories.jsonl").records
+    vectors = np.load("v.npy", allow_pickle=False)
+    assert abs(vectors - peer_vectors(tiny(), [story.text for story in stories])).max() < 1e-5
+    rows = [json.loads(line) for line in (tmp_path / "v.jsonl").open()]
+    assert [row["text"] for row in rows] == [story.text for story in stories]
+    assert np.allclose([row["embedding"] for row in rows], vectors)
+    from pyarrow.parquet import read_table
+
+    table = read_table("v.parquet").to_pydict()
+    assert np.allclose(table["embedding"], vectors)
+    assert table["row"] == list(range(9))
+
+
+def test_embed_keeps_ids_of_a_csv(narrlit, tiny, tmp_path):
+    (tmp_path / "s.csv").write_text('id,text\nx1,"A, b."\nx2,C d.\n')
+    assert narrlit("embed", "s.csv", "--model", tiny(), "--out", "v.jsonl").code == 0
+    assert [json.loads(line)["id"] for line in (tmp_path / "v.jsonl").open()] == ["x1", "x2"]
+
+
+def test_embed_stops_at_an_invalid_row_unless_told_to_drop_it(narrlit, tiny, tmp_path):
+    (tmp_path / "s.jsonl").write_text('{"text": "A b."}\n{"text": " "}\n')
+    found = narrlit("embed", "s.jsonl", "--model", tiny(), "--out", "v.npy")
+    assert found.code == 2
+    assert "s.jsonl:2" in found.err
+    assert not (tmp_path / "v.npy").exists()
+    assert narrlit("embed", "s.jsonl", "--model", tiny(), "--out", "v.npy", "--drop-invalid").code == 0
+    assert np.load("v.npy").shape == (1, 32)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["--out", "v.txt"], ".npy"), (["--out", "v.npy", "--device", "cuda"], "--device cuda"), ([], "out")],
+)
+def test_embed_refuses_what_it_cannot_do(narrlit, world_files, tiny, arguments, words):
+    found = narrlit("embed", world_files / "stories.jsonl", "--model", tiny(), *arguments)
+    assert found.code == 2
+    assert words in found.err
+    assert "Traceback" not in found.err
+
+
+def test_a_folder_of_role_prompts_cannot_embed_but_can_judge(narrlit, world_files, tiny, tmp_path):
+    from narrlit.models.config import EncoderConfig, Prompts
+    from narrlit.models.encoder import Encoder
+
+    Encoder(EncoderConfig(tiny(), prompts=Prompts(anchor="query: ", candidate="passage: "))).save(tmp_path / "m")
+    for arguments in (
+        ["embed", world_files / "stories.jsonl", "--model", "m", "--out", "v.npy"],
+        ["submit", "--model", "m", "--track-b", world_files / "stories.jsonl"],
+    ):
+        found = narrlit(*arguments)
+        assert found.code == 2
+        assert "query: " in found.err
+    assert not list(tmp_path.glob("*.npy")) + list(tmp_path.glob("*.zip"))
+    assert narrlit("evaluate", world_files / "validation.jsonl", "--model", "m").code == 0
+
+
+def test_export_gives_the_same_vectors_and_never_overwrites(narrlit, tiny, tmp_path):
+    assert narrlit("export", tiny(), "--out", "out").code == 0
+    texts = ["One story.", "Another, longer story about a ship."]
+    assert abs(peer_vectors("out", texts) - peer_vectors(tiny(), texts)).max() < 1e-6
+    assert "SentenceTransformer" in (tmp_path / "out/README.md").read_text()
+    found = narrlit("export", tiny(), "--out", "out")
+    assert found.code == 2
+    assert "not empty" in found.err
+
+
+def test_a_submission_is_valid_and_says_what_evaluate_says(narrlit, world_files, tiny, tmp_path):
+    tracks = ["--track-a", world_files / "validation.jsonl", "--track-b", world_files / "stories.jsonl"]
+    assert narrlit("submit", "--model", tiny(), *tracks, "--out", "s.zip").code == 0
+    assert narrlit("submit", "--check", "s.zip", *tracks).code == 0
+    with zipfile.ZipFile(tmp_path / "s.zip") as archive:
+        assert sorted(archive.namelist()) == ["track_a.jsonl", "track_b.npy"]
+        answers = [json.loads(line)["text_a_is_closer"] for line in archive.read("track_a.jsonl").splitlines()]
+    labels = [t.a_is_closer for t in read_triples(world_files / "validation.jsonl").records]
+    found = narrlit("evaluate", world_files / "validation.jsonl", "--model", tiny(), "--json")
+    assert sum(map(lambda a, b: a == b, answers, labels)) == json.loads(found.out)["correct"]
+
+
+def write_zip(path, **files):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name.replace("__", "."), content)
+
+
+def lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"track_c__jsonl": "x"}, "track_c.jsonl"),
+        ({"track_a__jsonl": '{"text_a_is_closer": 1}\n'}, "track_a.jsonl:1"),
+        ({"track_a__jsonl": '{"text_a_is_closer": true}\n{"te\n'}, "track_a.jsonl:2"),
+        ({"track_b__jsonl": lines([{"embeddings": [0.5] * 9}])}, "10 to 8192"),
+        ({"track_b__jsonl": lines([{"embeddings": [0.5] * 12}, {"embeddings": [0.5] * 11}])}, "equally many"),
+        ({"track_b__jsonl": '{"embeddings": [NaN' + ", 1" * 11 + "]}\n"}, "row 1 holds NaN"),
+        ({"track_b__jsonl": lines([{"embeddings": [0.0] * 12}])}, "all zeros"),
+        ({"track_b__npy": "nothing"}, "track_b.npy"),
+        ({"track_a__jsonl": lines([{"text_a_is_closer": True}] * 8)}, "8 rows, the test file has 9"),
+    ],
+)
+def test_a_check_finds_what_the_task_would_refuse(narrlit, world_files, tmp_path, files, words):
+    write_zip(tmp_path / "s.zip", **files)
+    found = narrlit("submit", "--check", "s.zip", "--track-a", world_files / "validation.jsonl")
+    if "track_a__jsonl" not in files:
+        found = narrlit("submit", "--check", "s.zip")
+    assert found.code == 2
+    assert words in found.err
+
+
+def test_storyworld_writes_files_that_the_readers_take(narrlit, tmp_path):
+    assert narrlit("storyworld", "--out", "w", "--train", 3, "--validation", 2, "--test", 2).code == 0
+    assert len(read_examples(tmp_path / "w/train.jsonl", strict=True).records) == 3
+    assert len(read_triples(tmp_path / "w/test.jsonl", strict=True).records) == 2
+    stories = {story.text for story in read_stories(tmp_path / "w/test_stories.jsonl").records}
+    views = [json.loads(line) for line in (tmp_path / "w/test_views.jsonl").open()]
+    assert {view["text"] for view in views} == stories
+    assert all(view["theme"] and view["plot_events"] and view["outcome"] for view in views)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], [], ["embed", "--help"], ["fit", "--help"]])
+def test_help_is_there(narrlit, arguments):
+    found = narrlit(*arguments)
+    assert found.code == 0
+    assert "narrlit" in found.out
+
+
+def test_an_unknown_command_is_answered_with_the_known_ones(narrlit):
+    found = narrlit("trian")
+    assert found.code == 2
+    assert "storyworld" in found.err
+
+
+def test_help_loads_nothing_heavy():
+    program = (
+        "import sys; from narrlit.cli import main; main(['--help']); main(['--version']); "
+        "heavy = {'torch', 'lightning', 'numpy', 'jsonargparse'} & set(sys.modules); assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
