@@ -249,7 +249,7 @@ def main() -> None:
     from sentence_transformers import __version__
 
     options = parser("training: narrlit against sentence-transformers")
-    options.add_argument("--steps", type=int, default=4, help="of a fit; the first warms up (default 4, at least 2)")
+    options.add_argument("--steps", type=int, default=3, help="of a fit; the first warms up (default 3, at least 2)")
     options.add_argument("--batch-size", type=int, default=8, help="triples of a step (default 8)")
     chosen = options.parse_args()
     if chosen.quick:

@@ -158,7 +158,7 @@ def test_prompts_stand_before_the_text_by_role(tiny):
     encoder = Encoder(EncoderConfig(tiny("bert"), prompts=prompts))
     plain = Encoder(EncoderConfig(tiny("bert")))
     for role in ("story", "anchor", "candidate"):
-        assert encoder.tokenize(["Abc."], role)[0] == plain.tokenize([prompts.of(role) + "Abc."])[0]
+        assert encoder.tokenize(["Abc."], role)[0] == plain.tokenize([getattr(prompts, role) + "Abc."])[0]
     with pytest.raises(ModelError, match="before anchors"):
         encoder.require_one_prompt("embed")
     plain.require_one_prompt("embed")

@@ -27,10 +27,11 @@ class PredictionWriter(BasePredictionWriter):
     ) -> None:
         """Write text_a_is_closer with both scores."""
         columns = [gather(torch.cat([p[name] for p in predictions])) for name in ("places", "score_a", "score_b")]
+        log_dir = trainer.log_dir  # asks the other processes, as the gathering above does
         if not trainer.is_global_zero:
             return
         rows = sorted(zip(*(column.tolist() for column in columns), strict=True))
-        target = Path(trainer.log_dir or trainer.default_root_dir) / PREDICTIONS
+        target = Path(log_dir or trainer.default_root_dir) / PREDICTIONS
         answers = [{"text_a_is_closer": a > b, "score_a": a, "score_b": b} for place, a, b in rows if place >= 0]
         write_rows(target, answers)
         rank_zero_info(f"predictions: {target}")

@@ -103,9 +103,10 @@ class RunRecord(Callback):
         return max(looks, key=lambda look: look["accuracy"]) if looks else None
 
     def _write(self, trainer: L.Trainer) -> None:
-        if not trainer.is_global_zero or trainer.log_dir is None or trainer.fast_dev_run:  # type: ignore[attr-defined]
+        log_dir = trainer.log_dir  # asks the other processes: every one of them must come here
+        if not trainer.is_global_zero or log_dir is None or trainer.fast_dev_run:  # type: ignore[attr-defined]
             return
-        folder = Path(trainer.log_dir)
+        folder = Path(log_dir)
         self.record["checkpoints"] = _checkpoints(trainer, folder)
         self.record["validation_looks"] = len(self.record["validations"])
         with atomic_path(folder / RECORD) as temporary:

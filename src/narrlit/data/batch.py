@@ -1,5 +1,7 @@
 """Batches: every different story once, one after the other without padding, and index tensors that point at them.
 
+The classes are not frozen, since half-precision trainers convert a batch's fields in place of a copy.
+
 Letters of the shapes: T tokens of the batch, U different stories, B triples or examples, K negatives of an example.
 """
 
@@ -28,7 +30,7 @@ class Movable:
         return type(self)(**{name: function(v) if isinstance(v, Tensor | Movable) else v for name, v in values.items()})
 
 
-@dataclass(frozen=True)
+@dataclass
 class PackedStories(Movable):
     """Token ids of U stories, one after the other.
 
@@ -56,7 +58,7 @@ class PackedStories(Movable):
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class ExampleBatch(Movable):
     """Training examples; every index points into the U stories.
 
@@ -75,7 +77,7 @@ class ExampleBatch(Movable):
     dimensions: Tensor
 
 
-@dataclass(frozen=True)
+@dataclass
 class TripleBatch(Movable):
     """Triples to judge; every index points into the U stories.
 

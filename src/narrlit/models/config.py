@@ -23,16 +23,6 @@ class Prompts:
     anchor: str | None = None
     candidate: str | None = None
 
-    def of(self, role: Role) -> str:
-        """The prompt of a role, "" where there is none."""
-        own = {"anchor": self.anchor, "candidate": self.candidate, "story": self.story}[role]
-        return (self.story if own is None else own) or ""
-
-    @property
-    def symmetric(self) -> bool:
-        """Whether every role has the same prompt, so that one vector serves them all."""
-        return self.of("anchor") == self.of("candidate") == self.of("story")
-
 
 @dataclass(frozen=True)
 class EncoderConfig:

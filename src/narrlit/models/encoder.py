@@ -54,9 +54,8 @@ class Encoder(nn.Module):
         return isinstance(self.model[-1], Normalize)
 
     def prompt(self, role: Role) -> str:
-        """The text put before a story in this role; a role without its own has the story's."""
-        name = {"anchor": "query", "candidate": "document", "story": STORY_PROMPT}[role]
-        return str(self.model.prompts.get(name, self.model.prompts[STORY_PROMPT]))
+        """The text put before a story in this role."""
+        return str(self.model.prompts[{"anchor": "query", "candidate": "document", "story": STORY_PROMPT}[role]])
 
     def require_one_prompt(self, purpose: str) -> None:
         """Refuse role prompts where one vector serves both roles.

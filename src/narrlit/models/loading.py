@@ -103,11 +103,9 @@ def _override_prompts(model: "SentenceTransformer", config: EncoderConfig) -> No
         raise ModelError(f"model {config.model}: its pooling leaves prompts out, which is not supported; use no prompt")
     # A folder that this package wrote names the story prompt, and its roles are meant. Elsewhere "query" and "document"
     # belong to search, which the comparison of two stories is not: they count only where a config asks for them.
-    own = model.prompts if STORY_PROMPT in model.prompts else {}
-    roles = {"query": prompts.anchor, "document": prompts.candidate}
-    chosen = {name: own.get(name) if wanted is None else wanted for name, wanted in roles.items()}
-    model.prompts = {name: prompt for name, prompt in chosen.items() if prompt is not None}
-    model.prompts[STORY_PROMPT] = story or ""
+    kept = model.prompts if STORY_PROMPT in model.prompts and prompts.story is None else {}
+    wanted = {"query": prompts.anchor, "document": prompts.candidate, STORY_PROMPT: story or ""}
+    model.prompts = {name: kept.get(name, story) or "" if own is None else own for name, own in wanted.items()}
     model.default_prompt_name = STORY_PROMPT
 
 

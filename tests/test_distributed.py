@@ -1,0 +1,117 @@
+"""Two processes give what one gives: gradients of gathered batches, and whole fits under DDP and FSDP2."""
+
+import json
+import sys
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from run_helpers import fit_arguments, run_apart
+from torch import nn
+
+from narrlit.data.batch import ExampleBatch, PackedStories
+from narrlit.models.config import EncoderConfig
+from narrlit.objectives import Ranking
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="gloo over loopback is tried on Linux"),
+]
+ANCHORS, POSITIVES = [0, 1, 2, 3], [4, 5, 6, 7]
+NEGATIVES = [[8, 9], [10, -1], [9, 8], [11, 4]]
+
+
+class Lookup(nn.Module):
+    """Stands for the encoder: one trained vector a story, so that gradients can be compared story by story."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(12, 8, generator=torch.Generator().manual_seed(3)).double())
+
+    def forward(self, stories):
+        return nn.functional.normalize(self.table[stories.rows], dim=1)
+
+
+def gradient(chosen):
+    """Of the ranking loss over the chosen examples, in this process."""
+    rows = sorted({r for i in chosen for r in (ANCHORS[i], POSITIVES[i], *NEGATIVES[i]) if r >= 0})
+    place = {row: i for i, row in enumerate(rows)} | {-1: -1}
+    stories = PackedStories(torch.zeros(len(rows)), (1,) * len(rows), torch.tensor(rows))
+    columns = [torch.tensor([place[c[i]] for i in chosen]) for c in (ANCHORS, POSITIVES)]
+    negatives = torch.tensor([[place[n] for n in NEGATIVES[i]] for i in chosen])
+    objective = Ranking(EncoderConfig("unused"), scale=5.0)
+    objective.encoder = Lookup()
+    batch = ExampleBatch(stories, *columns, negatives, torch.full_like(negatives, -1))
+    loss = objective.loss(objective(stories), batch)["loss"]
+    loss.backward()
+    return loss.detach(), objective.encoder.table.grad
+
+
+def work(rank, port, out):
+    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+    loss, found = gradient([0, 1] if rank == 0 else [2, 3])
+    dist.all_reduce(found)
+    dist.all_reduce(loss)
+    if rank == 0:
+        torch.save((loss / 2, found / 2), out)  # what DDP makes of both processes' gradients
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def test_gathered_gradients_equal_those_of_one_process(tmp_path, unused_port):
+    mp.spawn(work, args=(unused_port, tmp_path / "out.pt"), nprocs=2)
+    loss, found = torch.load(tmp_path / "out.pt", weights_only=True)
+    whole_loss, whole = gradient([0, 1, 2, 3])
+    assert torch.allclose(loss, whole_loss, atol=1e-12)
+    assert torch.allclose(found, whole, atol=1e-12)
+    assert found.norm() > 0.01
+    alone = (gradient([0, 1])[1] + gradient([2, 3])[1]) / 2
+    assert (found - alone).norm() > 0.1 * found.norm()  # without gathering it would be this, and is not
+
+
+@pytest.fixture
+def unused_port():
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+STRATEGIES = {
+    "ddp": ["--trainer.strategy", "ddp"],
+    "fsdp2": [
+        *("--trainer.strategy", "ModelParallelStrategy"),
+        *("--trainer.strategy.process_group_backend", "gloo"),
+        *("--trainer.strategy.save_distributed_checkpoint", "false"),
+    ],
+}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_fit_over_two_processes_equals_one_with_the_double_batch(tiny, narrlit, tmp_path, strategy):
+    """Same global batches, no dropout: the same weights, but for rounding; each validation triple counts once."""
+    common = ["--model.init_args.encoder.dropout", "0", "--model.init_args.optimization.optimizer", "sgd"]
+    one = run_apart(fit_arguments(tiny(), tmp_path / "one", *common, epochs=2), tmp_path)
+    assert one.returncode == 0, one.stderr
+    two_options = [*common, "--trainer.devices", "2", "--data.init_args.loading.batch_size", "2"]
+    two = run_apart(fit_arguments(tiny(), tmp_path / "two", *two_options, *STRATEGIES[strategy], epochs=2), tmp_path)
+    assert two.returncode == 0, two.stderr[-3000:]
+    records = [json.loads((tmp_path / n / "tiny/run.json").read_text()) for n in ("one", "two")]
+    assert [r["trainer"]["world_size"] for r in records] == [1, 2]
+    for ours, theirs in zip(*(r["validations"] for r in records), strict=True):
+        assert ours["n"] == theirs["n"] == 9
+        assert ours["accuracy"] == theirs["accuracy"]
+    last = [torch.load(tmp_path / n / "tiny/checkpoints/last.ckpt", weights_only=True) for n in ("one", "two")]
+    first = torch.load(tmp_path / "one/tiny/checkpoints" / _best(records[0]), weights_only=True)
+    assert last[0]["state_dict"].keys() == last[1]["state_dict"].keys()
+    for name, ours in last[0]["state_dict"].items():
+        assert torch.allclose(ours, last[1]["state_dict"][name], atol=1e-5), name
+    assert first["state_dict"].keys() == last[0]["state_dict"].keys()
+    found = narrlit("export", tmp_path / "two/tiny", "--out", "model")
+    assert found.code == 0, found.err
+
+
+def _best(record):
+    return record["checkpoints"]["best"].removeprefix("checkpoints/")

@@ -1,0 +1,40 @@
+"""Every command and every piece of Python in the README runs."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from run_helpers import run_apart
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
+COMMANDS = [line for kind, block in BLOCKS if kind == "bash" for line in block.strip().split("\n")]
+PYTHON = [block for kind, block in BLOCKS if kind == "python"]
+# What sets up the environment in which the tests run, runs for minutes with a test of its own, or never ends.
+ELSEWHERE = {"make demo", "make test", "pip install 'narrlit[minilm]'", "narrlit demo", "tensorboard --logdir runs"}
+SHORT = ["--trainer.max_steps", "1", "--model.init_args.encoder.max_length", "32", "--trainer.limit_val_batches", "1"]
+
+
+def test_the_readme_opens_with_the_two_commands():
+    assert [line.partition("#")[0].strip() for line in COMMANDS[:2]] == ["make demo", "make test"]
+
+
+@pytest.mark.slow
+def test_every_command_and_program_runs(tmp_path):
+    told = [line.partition("  #")[0].strip() for line in COMMANDS]
+    assert set(told) >= ELSEWHERE
+    run = [shlex.split(line) for line in told if line not in ELSEWHERE]
+    assert len(run) >= 10
+    for words in run:
+        assert words[0] == "narrlit", words
+        done = run_apart([*words[1:], *(SHORT if words[1] == "fit" else [])], tmp_path)
+        assert done.returncode == 0, (words, done.stderr)
+    assert len(PYTHON) == 2
+    for program in PYTHON:
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, (program, done.stderr)
