@@ -2,17 +2,25 @@
 
 from typing import Any
 
+from narrlit.distributed import world_size
 from narrlit.models.encoder import Encoder
 from narrlit.models.loading import transformer_layers
 
 
 def shard(encoder: Encoder, mesh: Any | None) -> Encoder:
-    """Shard an encoder layer by layer over the mesh's data-parallel dimension; without a mesh, nothing is done."""
+    """Shard an encoder layer by layer over every process; without a mesh, nothing is done.
+
+    Args:
+        encoder: built, on every process alike.
+        mesh: the trainer's device mesh, None outside sharded strategies. Its own division is left aside: a node's
+            processes would be its tensor-parallel dimension, while here each has a batch of its own.
+    """
     if mesh is None:
         return encoder
+    from torch.distributed import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
-    data = mesh["data_parallel"]
+    every_process = init_device_mesh(mesh.device_type, (world_size(),))
     for layer in transformer_layers(encoder.transformer):
-        fully_shard(layer, mesh=data)
-    return fully_shard(encoder, mesh=data)  # type: ignore[return-value]
+        fully_shard(layer, mesh=every_process)
+    return fully_shard(encoder, mesh=every_process)  # type: ignore[return-value]
