@@ -1,4 +1,4 @@
-"""The ranking loss over part of a batch, in a process of its own; apart from the tests, so that spawning can import it."""
+"""The ranking loss over part of a batch, in a process of its own; a module apart, so that spawning can import it."""
 
 import torch
 import torch.distributed as dist

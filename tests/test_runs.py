@@ -152,3 +152,24 @@ def test_mistakes_in_a_fit_cost_a_line_and_no_traceback(narrlit, tiny, tmp_path,
     assert words in found.err
     assert "Traceback" not in found.err
     assert not (tmp_path / "tiny/run.json").exists()
+
+
+def test_half_precision_trains(tiny, tmp_path):
+    done = run_apart(fit_arguments(tiny(), tmp_path, "--trainer.precision", "bf16-true", epochs=1), tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    kept = weights(tmp_path / "tiny/checkpoints/last.ckpt")
+    assert {tensor.dtype for tensor in kept.values() if tensor.is_floating_point()} == {torch.bfloat16}
+
+
+def test_files_train_without_validation_and_by_another_objective(tiny, narrlit, world_files, tmp_path):
+    files = ["--data.init_args.train", world_files / "train.jsonl", "--data.init_args.loading.batch_size", "4"]
+    encoder = ["--model.init_args.encoder.model", tiny(), "--trainer.max_epochs", "1", "--trainer.logger.save_dir", "."]
+    config = ["--config", "configs/baselines/triplet.yaml", "--config", "configs/hardware/cpu.yaml"]
+    done = run_apart(["fit", *config, *encoder, *files], tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    run = tmp_path / "triplet/version_0"
+    assert record(run)["model"]["objective"] == "Triplet"
+    assert record(run)["validation_looks"] == 0
+    assert list(record(run)["checkpoints"]) == ["last"]
+    found = narrlit("evaluate", world_files / "validation.jsonl", "--model", run)
+    assert found.code == 0, found.err

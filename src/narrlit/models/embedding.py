@@ -15,6 +15,9 @@ from narrlit.models.encoder import Encoder, token_chunks
 from narrlit.models.onednn import fused_linears
 
 Vectors = NDArray[np.float32]
+SPAN = 4096
+"""Texts that are tokenised at a time."""
+
 TOKENS_A_PASS = {"cpu": 8192, "cuda": 65536}
 
 
@@ -47,9 +50,6 @@ def embed(encoder: Encoder, texts: Sequence[str], role: Role = "story", progress
                 vectors[[start + i for i in chunk]] = found.float().cpu().numpy()
                 bar.update(len(chunk))
     return vectors[rows], truncated
-
-
-SPAN = 4096
 
 
 def _passes(ids: list[list[int]], budget: int) -> list[list[int]]:
