@@ -141,6 +141,8 @@ def test_another_seed_trains_other_weights(straight, tiny, tmp_path):
     [
         (["--config", "configs/none.yaml"], "none.yaml"),
         (["--model.init_args.scale", "0"], "scale"),
+        (["--model.init_args.scales", "1"], "Option 'scales' is not accepted"),
+        (["--trainer.max_epochs", "many"], "many"),
         (["--model.init_args.encoder.model", "no/such"], "no/such"),
         (["--model.init_args.encoder.pooling", "median"], "pooling"),
         (["--ckpt_path", "nowhere.ckpt"], "nowhere.ckpt"),
@@ -151,6 +153,8 @@ def test_mistakes_in_a_fit_cost_a_line_and_no_traceback(narrlit, tiny, tmp_path,
     assert found.code == 2
     assert words in found.err
     assert "Traceback" not in found.err
+    assert "usage:" not in found.err
+    assert found.err.strip().splitlines()[-1].startswith("narrlit: error: ")
     assert not (tmp_path / "tiny/run.json").exists()
 
 

@@ -10,6 +10,7 @@ from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 import narrlit.datamodules
 import narrlit.objectives  # noqa: F401  (imported so that configs may use short class names)
 from narrlit.callbacks import PredictionWriter, Projector, RunRecord
+from narrlit.commands.refusals import Refusing
 from narrlit.datamodules import StoryData
 from narrlit.errors import OptionError
 from narrlit.objectives import Objective
@@ -32,6 +33,10 @@ CHECKPOINTS = {
 
 LIGHTNING_CHECKPOINTS = ("best", "last", "hpc", "registry")
 DEFAULT_LOGGER = Namespace(save_dir="runs", name="run", default_hp_metric=False)  # type: ignore[no-untyped-call]
+
+
+class StageParser(Refusing, LightningArgumentParser):
+    """A stage's parser."""
 
 
 class StageCLI(LightningCLI):
@@ -63,7 +68,7 @@ class StageCLI(LightningCLI):
             auto_configure_optimizers=False,
             # Hyperparameters are kept by the objectives, as plain data.
             load_from_checkpoint_support=False,
-            parser_kwargs={"parser_mode": "yaml"},
+            parser_class=StageParser,
         )
 
     def subcommands(self) -> dict[str, set[str]]:  # type: ignore[override]

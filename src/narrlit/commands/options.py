@@ -6,6 +6,12 @@ from typing import Any
 
 from jsonargparse import ArgumentParser
 
+from narrlit.commands.refusals import Refusing
+
+
+class CommandParser(Refusing, ArgumentParser):
+    """A command's parser."""
+
 
 def call(command: Callable[..., int | None], name: str, arguments: Sequence[str]) -> int:
     """Parse `arguments` for `command`, call it, and return its exit code (0 for None)."""
@@ -22,7 +28,7 @@ def build_parser(command: Callable[..., int | None], name: str) -> ArgumentParse
     from docstring_parser import parse
 
     documented = parse(inspect.getdoc(command) or "")
-    parser = ArgumentParser(prog=f"narrlit {name}", description=documented.short_description)
+    parser = CommandParser(prog=f"narrlit {name}", description=documented.short_description)
     parameters = inspect.signature(command).parameters.values()
     flags: set[str] = {p.name for p in parameters if p.default is False}
     options: set[str] = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - flags

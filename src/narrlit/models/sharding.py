@@ -17,7 +17,7 @@ def shard(encoder: Encoder, mesh: Any | None) -> Encoder:
     """
     if mesh is None:
         return encoder
-    from torch.distributed import init_device_mesh
+    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
     every_process = init_device_mesh(mesh.device_type, (world_size(),))
