@@ -6,7 +6,7 @@ from typing import NoReturn
 from narrlit.errors import OptionError
 
 # What jsonargparse adds about its own types: of no use to whoever mistyped an option.
-NOISE = ("Does not validate against", "Subtypes:", "Errors:", "Given value", "- Expected a <class")
+NOISE = ("Does not validate against", "Subtypes:", "Errors:", "Given value", "- Expected a <class 'NoneType'>")
 
 
 HINT = re.compile(r"; narrlit[\w ]* --help tells the options")
