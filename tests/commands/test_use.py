@@ -74,6 +74,12 @@ def test_a_folder_of_role_prompts_cannot_embed_but_can_judge(narrlit, world_file
         assert found.code == 2
         assert "query: " in found.err
     assert not list(tmp_path.glob("*.npy")) + list(tmp_path.glob("*.zip"))
+    by_role = {}
+    for role in ("anchor", "candidate"):
+        found = narrlit("embed", world_files / "stories.jsonl", "--model", "m", "--role", role, "--out", "v.npy")
+        assert found.code == 0, found.err
+        by_role[role] = np.load("v.npy")
+    assert abs(by_role["anchor"] - by_role["candidate"]).max() > 1e-3
     assert narrlit("evaluate", world_files / "validation.jsonl", "--model", "m").code == 0
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from narrlit.commands.devices import Device, pick_device, say, say_truncated
 from narrlit.data.readers import read_stories
 from narrlit.errors import OptionError
+from narrlit.models.config import Role
 
 SUFFIXES = (".npy", ".jsonl", ".parquet")
 
@@ -15,6 +16,7 @@ def embed(
     model: str,
     out: str,
     max_length: int | None = None,
+    role: Role | None = None,
     device: Device = "auto",
     drop_invalid: bool = False,
     trust_remote_code: bool = False,
@@ -26,6 +28,8 @@ def embed(
         model: a folder, a run directory, a checkpoint, a hub id or minilm.
         out: file to write; .npy: the numbers alone; .jsonl and .parquet: row, id, text and embedding.
         max_length: tokens of a story that are read; as the model says if not given.
+        role: whose prompt stands before the stories, where the model has one for anchors and another for candidates;
+            such vectors compare with those of the other role alone.
         device: where to compute.
         drop_invalid: leave out rows without a text, and count them, instead of stopping at the first.
         trust_remote_code: run Python files that come with the model.
@@ -44,8 +48,9 @@ def embed(
     from narrlit.vectors import write_vectors
 
     encoder = load_encoder(model, trust_remote_code, max_length).to(pick_device(device))
-    encoder.require_one_prompt("embed")
-    vectors, cut = embedding.embed(encoder, [story.text for story in reading.records])
+    if role is None:
+        encoder.require_one_prompt("embed without --role")
+    vectors, cut = embedding.embed(encoder, [story.text for story in reading.records], role or "story")
     say_truncated(cut, encoder.max_length)
     write_vectors(target, reading.records, vectors)
     say(f"{target}: {len(vectors)} vectors of {vectors.shape[1]} numbers")
