@@ -79,9 +79,9 @@ def test_words_are_lower_case_and_whole():
     assert (a, b) == (1.0, 0.25)
 
 
-def test_tfidf_is_its_formula_and_counts_a_repeated_story_once():
+def test_tfidf_is_its_formula_over_the_file_as_it_stands():
     triples = [Triple("aa bb", "aa cc", "bb dd"), Triple("aa bb", "aa cc cc", "ee")]
-    stories = list(dict.fromkeys(text for t in triples for text in t.texts))
+    stories = [text for t in triples for text in t.texts]
     frequency = Counter(word for text in stories for word in set(text.split()))
 
     def vector(text):
@@ -104,7 +104,7 @@ def test_tfidf_is_its_formula_and_counts_a_repeated_story_once():
     ("name", "file", "expected"),
     [
         ("jaccard", "dev/dev_track_a.jsonl", 0.45),
-        ("tfidf", "dev/dev_track_a.jsonl", 0.54),
+        ("tfidf", "dev/dev_track_a.jsonl", 0.565),
         ("longer", "dev/dev_track_a.jsonl", 0.585),
         ("random", "dev/dev_track_a.jsonl", 0.49),
         ("jaccard", SYNTHETIC, 0.979),
