@@ -6,7 +6,7 @@ STAMP := $(VENV)/installed
 export HF_HUB_OFFLINE ?= 1
 DEMO ?= runs/demo-$(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: help install demo test test-fast lint types docs check clean
+.PHONY: help install demo test test-fast lint types check clean
 
 help:
 	@echo "make demo       the whole way on invented stories, in a few minutes"
@@ -25,7 +25,7 @@ demo: $(STAMP)
 	$(BIN)/narrlit demo --out $(DEMO)
 
 test: $(STAMP)
-	$(BIN)/pytest
+	$(BIN)/pytest --doctest-modules src/narrlit tests
 
 test-fast: $(STAMP)
 	$(BIN)/pytest -m 'not slow'
@@ -37,10 +37,7 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy --strict src benchmarks
 
-docs: $(STAMP)
-	$(BIN)/pytest --doctest-modules src/narrlit -q
-
-check: lint types docs test
+check: lint types test
 
 clean:
 	rm -rf $(VENV) runs .mypy_cache .ruff_cache .pytest_cache

@@ -126,7 +126,13 @@ def test_a_killed_fit_resumes_to_the_same_weights(straight, tiny, tmp_path):
     ours, theirs = (weights(f / "tiny/checkpoints/last.ckpt") for f in (tmp_path / "again", straight))
     assert ours.keys() == theirs.keys()
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
-    assert record(tmp_path / "again/tiny")["validations"] == record(straight / "tiny")["validations"]
+    ours, theirs = record(tmp_path / "again/tiny"), record(straight / "tiny")
+    assert ours["validations"] == theirs["validations"]
+    assert ours["best"] == theirs["best"]
+    best = [
+        weights(f / r["checkpoints"]["best"]) for f, r in ((tmp_path / "again/tiny", ours), (straight / "tiny", theirs))
+    ]
+    assert all(torch.equal(best[0][name], best[1][name]) for name in best[1])
 
 
 def test_another_seed_trains_other_weights(straight, tiny, tmp_path):
@@ -156,6 +162,14 @@ def test_mistakes_in_a_fit_cost_a_line_and_no_traceback(narrlit, tiny, tmp_path,
     assert "usage:" not in found.err
     assert found.err.strip().splitlines()[-1].startswith("narrlit: error: ")
     assert not (tmp_path / "tiny/run.json").exists()
+
+
+def test_early_stopping_is_a_callback_of_the_config(tiny, tmp_path):
+    stopping = ["EarlyStopping", "monitor=validation/accuracy", "mode=max", "patience=1", "min_delta=2.0"]
+    more = ["--trainer.callbacks+=EarlyStopping", *(f"--trainer.callbacks.{option}" for option in stopping[1:])]
+    done = run_apart(fit_arguments(tiny(), tmp_path, *more, epochs=9), tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert record(tmp_path / "tiny")["validation_looks"] == 2  # nothing gains 2.0
 
 
 def test_half_precision_trains(tiny, tmp_path):

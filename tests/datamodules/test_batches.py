@@ -82,6 +82,27 @@ def test_processes_share_a_batch_without_overlap_and_order_depends_on_seed_and_e
     assert together != batches(0, 1, seed=2)
 
 
+@pytest.mark.parametrize("world", [1, 2])
+def test_every_epoch_has_equally_many_batches_where_stories_recur(world):
+    random = np.random.default_rng(0)
+    anchors, positives = random.integers(0, 40, 300), np.arange(100, 400)
+    samplers = [DistinctBatchSampler(anchors, positives, 8, 1, Share(rank, world)) for rank in range(world)]
+    counts = set()
+    for epoch in range(6):
+        shares = []
+        for sampler in samplers:
+            sampler.set_epoch(epoch)
+            shares.append(list(sampler))
+            counts.add(len(sampler))
+        seen = [place for share in shares for batch in share for place in batch]
+        assert len(seen) == len(set(seen)) >= 300 - world * len(shares[0])
+        for batches in zip(*shares, strict=True):
+            assert len({len(batch) for batch in batches}) == 1
+            rows = [anchors[place] for batch in batches for place in batch]
+            assert len(rows) == len(set(rows)) > 0
+    assert len(counts) == 1
+
+
 @pytest.mark.parametrize(("count", "world"), [(5, 2), (4, 2), (1, 3), (7, 3)])
 def test_shares_are_equal_and_hold_everything_once(count, world):
     shares = [padded_share(count, Share(rank, world)) for rank in range(world)]
@@ -165,7 +186,7 @@ def test_what_is_missing_names_the_option(world_files, tmp_path):
     with pytest.raises(OptionError, match="test FILE"):
         FileData([train]).setup("test")
     with pytest.raises(OptionError, match="train FILE"):
-        FileData().train_dataloader()
+        FileData(validation=str(world_files / "validation.jsonl")).setup("fit")
     from narrlit.data.writers import write_triples
 
     write_triples(tmp_path / "unlabelled.jsonl", [Triple("a", "b", "c")])

@@ -8,7 +8,7 @@ from narrlit.data.batch import ExampleBatch, PackedStories
 from narrlit.errors import OptionError
 from narrlit.losses.contrastive import ranking_loss
 from narrlit.models.config import EncoderConfig, Prompts
-from narrlit.objectives import Objective, Optimization, Ranking, Triplet
+from narrlit.objectives import Optimization, Ranking, Triplet
 
 
 def batch_of(objective, count=4, negatives=2):
@@ -168,5 +168,14 @@ def test_biases_and_norms_do_not_decay(build):
     assert sum(map(len, decays.values())) == sum(p.requires_grad for p in objective.parameters())
 
 
-def test_an_objective_must_say_its_loss():
-    assert Objective.loss.__isabstractmethod__
+def test_triplets_need_negatives(build):
+    objective = build(Triplet)
+    batch = batch_of(objective, negatives=0)
+    with pytest.raises(OptionError, match="needs negatives"):
+        objective.loss(objective(batch.stories), batch)
+    batch = batch_of(objective)
+    batch.negatives = torch.full_like(batch.negatives, -1)
+    loss = objective.loss(objective(batch.stories), batch)["loss"]
+    loss.backward()
+    assert loss == 0
+    assert all(torch.isfinite(p.grad).all() for p in objective.parameters() if p.grad is not None)

@@ -1,7 +1,8 @@
 """Callbacks, one file each."""
 
+from narrlit.callbacks.best_checkpoint import BestCheckpoint
 from narrlit.callbacks.prediction_writer import PredictionWriter
 from narrlit.callbacks.projector import Projector
 from narrlit.callbacks.run_record import RunRecord
 
-__all__ = ["PredictionWriter", "Projector", "RunRecord"]
+__all__ = ["BestCheckpoint", "PredictionWriter", "Projector", "RunRecord"]

@@ -26,9 +26,12 @@ class RunRecord(Callback):
     def __init__(self) -> None:
         self.record: dict[str, Any] = {}
         self._earlier: list[dict[str, Any]] = []
+        self._folder: Path | None = None
 
     def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Begin the record."""
+        # Asked once, by every process: an exception in one of them must not wait for the others.
+        self._folder = Path(trainer.log_dir) if trainer.log_dir else None
         data: Any = trainer.datamodule  # type: ignore[attr-defined]
         self.record = {
             "status": "running",
@@ -76,7 +79,7 @@ class RunRecord(Callback):
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Close the record; also write hyperparameters beside the metric for TensorBoard."""
         self._finish(trainer, "finished")
-        best = self._best()
+        best = self.record["best"]
         for logger in trainer.loggers:
             if best and isinstance(logger, TensorBoardLogger):
                 logger.log_hyperparams(_flat(dict(pl_module.hparams)), {"hp/validation_accuracy": best["accuracy"]})
@@ -95,22 +98,26 @@ class RunRecord(Callback):
             self._finish(trainer, "interrupted" if isinstance(exception, KeyboardInterrupt) else "failed")
 
     def _finish(self, trainer: L.Trainer, status: str) -> None:
-        self.record.update(status=status, ended=_now(), best=self._best())
+        self.record.update(status=status, ended=_now(), best=_best(self.record["validations"], trainer))
         self._write(trainer)
 
-    def _best(self) -> dict[str, Any] | None:
-        looks = self.record.get("validations", [])
-        return max(looks, key=lambda look: look["accuracy"]) if looks else None
-
     def _write(self, trainer: L.Trainer) -> None:
-        log_dir = trainer.log_dir  # asks the other processes: every one of them must come here
-        if not trainer.is_global_zero or log_dir is None or trainer.fast_dev_run:  # type: ignore[attr-defined]
+        if not trainer.is_global_zero or self._folder is None or trainer.fast_dev_run:  # type: ignore[attr-defined]
             return
-        folder = Path(log_dir)
+        folder = self._folder
         self.record["checkpoints"] = _checkpoints(trainer, folder)
         self.record["validation_looks"] = len(self.record["validations"])
         with atomic_path(folder / RECORD) as temporary:
             temporary.write_text(json.dumps(self.record, indent=2, default=str) + "\n", encoding="utf-8")
+
+
+def _best(looks: list[dict[str, Any]], trainer: L.Trainer) -> dict[str, Any] | None:
+    """The look that the best checkpoint was kept for; the best of all where no checkpoint seeks it."""
+    for callback in trainer.checkpoint_callbacks:
+        if isinstance(callback, ModelCheckpoint) and callback.monitor and callback.best_model_score is not None:
+            score = float(callback.best_model_score)
+            looks = [look for look in looks if abs(look["accuracy"] - score) < 1e-6] or looks
+    return max(looks, key=lambda look: look["accuracy"]) if looks else None
 
 
 def _checkpoints(trainer: L.Trainer, folder: Path) -> dict[str, str]:
@@ -131,7 +138,8 @@ def _relative(path: Path, folder: Path) -> str:
 def _marks(data: Any) -> dict[str, Any]:
     found = data.train_validation_overlap()
     return {
-        "trained_on_validation": found.shared_triples > 0,
+        # A shared (anchor, candidate) pair is enough: its label has been seen.
+        "trained_on_validation": found.shared_pairs > 0,
         "stories_shared_with_validation": found.shared_stories,
         "pairs_shared_with_validation": found.shared_pairs,
         "transductive": False,
@@ -174,7 +182,7 @@ def _versions() -> dict[str, str]:
 def _git_revision() -> str | None:
     try:
         answer = subprocess.run(
-            ["git", "rev-parse", "HEAD"],  # noqa: S607
+            ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],  # noqa: S607
             capture_output=True,
             text=True,
             timeout=5,

@@ -9,10 +9,11 @@ from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 
 import narrlit.datamodules
 import narrlit.objectives  # noqa: F401  (imported so that configs may use short class names)
-from narrlit.callbacks import PredictionWriter, Projector, RunRecord
+from narrlit.callbacks import BestCheckpoint, PredictionWriter, Projector, RunRecord
 from narrlit.commands.refusals import Refusing
 from narrlit.datamodules import StoryData
 from narrlit.errors import OptionError
+from narrlit.models.source import read_checkpoint
 from narrlit.objectives import Objective
 
 CHECKPOINTS = {
@@ -77,8 +78,8 @@ class StageCLI(LightningCLI):
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Best and last checkpoints as mappings, which layered configs merge; a list would be replaced."""
-        for name in ("checkpoint", "last_checkpoint"):
-            parser.add_lightning_class_args(ModelCheckpoint, name)
+        parser.add_lightning_class_args(BestCheckpoint, "checkpoint")
+        parser.add_lightning_class_args(ModelCheckpoint, "last_checkpoint")
         parser.set_defaults(CHECKPOINTS)
 
     def _parse_ckpt_path(self) -> None:
@@ -91,6 +92,8 @@ class StageCLI(LightningCLI):
         path = settings.ckpt_path
         if path is not None and path not in LIGHTNING_CHECKPOINTS and not Path(path).exists():
             raise OptionError(f"--ckpt_path {path}: no such file")
+        if path is not None and Path(path).is_file():
+            read_checkpoint(Path(path))
         if settings.weights_only is None:
             settings.weights_only = True
         trainer = settings.trainer

@@ -38,7 +38,12 @@ def run(name: str, arguments: Sequence[str]) -> int:
 
     # Lightning relaunches by sys.argv for several processes, and warns where arguments come from elsewhere.
     sys.argv = [sys.argv[0], name, *with_found_configs(arguments)]
-    StageCLI.run(name)
+    from lightning.fabric.utilities.exceptions import MisconfigurationException
+
+    try:
+        StageCLI.run(name)
+    except MisconfigurationException as error:
+        raise OptionError(str(error)) from error
     return 0
 
 

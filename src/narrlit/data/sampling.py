@@ -34,6 +34,7 @@ class DistinctBatchSampler(Sampler[list[int]]):
         self._share = share or Share()
         self._epoch = 0
         self._plan: list[list[int]] | None = None
+        self._length: int | None = None
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch, whose number decides the order; trainers call this by name."""
@@ -54,14 +55,47 @@ class DistinctBatchSampler(Sampler[list[int]]):
 
     def _batches(self) -> list[list[int]]:
         if self._plan is None:
-            order = np.random.default_rng([self._seed, self._epoch]).permutation(len(self._pairs)).tolist()
-            together = distinct_batches(order, self._pairs, self._batch_size * self._share.world)
-            self._plan = [mine for batch in together if (mine := self._slice(batch))]
+            together = evened(self._together(self._epoch), self._count(), self._share.world)
+            self._plan = [self._slice(batch) for batch in together]
         return self._plan
+
+    def _count(self) -> int:
+        """Batches of every epoch: trainers ask once, and would skip validation in an epoch of fewer."""
+        if self._length is None:
+            self._length = max(len(self._together(epoch)) for epoch in range(EPOCHS_TRIED))
+        return self._length
+
+    def _together(self, epoch: int) -> list[list[int]]:
+        order = np.random.default_rng([self._seed, epoch]).permutation(len(self._pairs)).tolist()
+        world = self._share.world
+        batches = distinct_batches(order, self._pairs, self._batch_size * world)
+        return [whole for batch in batches if (whole := batch[: len(batch) // world * world])]
 
     def _slice(self, batch: list[int]) -> list[int]:
         size = len(batch) // self._share.world
         return batch[self._share.rank * size : (self._share.rank + 1) * size]
+
+
+EPOCHS_TRIED = 8
+
+
+def evened(batches: list[list[int]], count: int, world: int = 1) -> list[list[int]]:
+    """The same batches as exactly `count`: the widest are halved, or what stands beyond is left out.
+
+    More than the tried epochs needed is rare: it takes stories that recur in very many examples.
+
+    >>> evened([[1, 2, 3, 4], [5]], 3)
+    [[1, 2], [3, 4], [5]]
+    """
+    batches = batches[:count]
+    while len(batches) < count:
+        widest = max(range(len(batches)), key=lambda place: len(batches[place]))
+        batch = batches[widest]
+        half = len(batch) // world // 2 * world
+        if not half:
+            break
+        batches[widest : widest + 1] = [batch[:half], batch[half:]]
+    return batches
 
 
 def distinct_batches(order: list[int], pairs: list[tuple[int, int]], size: int) -> list[list[int]]:

@@ -12,6 +12,7 @@ from narrlit.data.batch import PackedStories
 Rows = NDArray[np.int64]
 Tokenize = Callable[[Sequence[str], Any], tuple[list[list[int]], int]]
 ROLES = ("anchor", "candidate")
+SPAN = 4096
 
 
 class TokenTable:
@@ -28,16 +29,17 @@ class TokenTable:
         """Tokenise `texts` by `tokenize(texts, role)`; `symmetric`: one prompt serves all roles."""
         self._stories = len(texts)
         self._symmetric = symmetric
-        encoded: list[list[int]] = []
         self.truncated = 0
+        pieces: list[NDArray[np.int32]] = []
         for role in ROLES[:1] if symmetric else ROLES:
-            ids, cut = tokenize(texts, role)
-            encoded += ids
-            self.truncated += cut
-        self.lengths = np.array([len(ids) for ids in encoded], dtype=np.int64)
+            # In spans: as Python's numbers, the ids of a large collection would take ten times their memory.
+            for start in range(0, len(texts), SPAN):
+                ids, cut = tokenize(texts[start : start + SPAN], role)
+                pieces += [np.array(text, dtype=np.int32) for text in ids]
+                self.truncated += cut
+        self.lengths = np.array([len(piece) for piece in pieces], dtype=np.int64)
         self._bounds = np.concatenate([[0], self.lengths.cumsum()])
-        flat = np.fromiter((token for ids in encoded for token in ids), dtype=np.int32, count=int(self._bounds[-1]))
-        self._flat = torch.from_numpy(flat)
+        self._flat = torch.from_numpy(np.concatenate(pieces))
 
     def places(self, rows: Rows, role: str) -> Rows:
         """Places of story rows in this role; -1 (padding) stays -1."""

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import lightning as L
-import torch
 from lightning_utilities.core.rank_zero import rank_zero_info
 from torch.utils.data import DataLoader
 
-from narrlit.data.batch import ExampleBatch, TripleBatch
+from narrlit.data.collate import ExampleCollator, TripleCollator
 from narrlit.data.leakage import Overlap, overlap
 from narrlit.data.records import Example, Triple
 from narrlit.data.sampling import DistinctBatchSampler, Share, padded_share
@@ -77,6 +76,8 @@ class StoryData(L.LightningDataModule):
         self._check_trainer()
         if stage == "fit" and not self.examples:
             self.examples = self.read_examples()
+            if not self.examples:
+                raise OptionError("no training data: give --data.train FILE")
             self._indexed = index_examples(self.examples)
         wanted: dict[str, Stage] = {"fit": "validation", "validate": "validation", "test": "test", "predict": "predict"}
         name = wanted[stage]
@@ -98,25 +99,16 @@ class StoryData(L.LightningDataModule):
         """Batches in random order, the same for the same seed and epoch."""
         indexed = self._indexed
         if indexed is None:
-            raise OptionError("no training data: give --data.train FILE")
+            raise RuntimeError("setup('fit') comes first")
         tokens = self._tokens_of("train", indexed.table.texts)
         sampler = DistinctBatchSampler(
             indexed.anchors, indexed.positives, self.loading.batch_size, run_seed(), self._share()
         )
 
-        def collate(chosen: list[int]) -> ExampleBatch:
-            columns = [
-                tokens.places(indexed.anchors[chosen], "anchor"),
-                tokens.places(indexed.positives[chosen], "candidate"),
-                tokens.places(indexed.negatives[chosen], "candidate"),
-            ]
-            stories, (anchors, positives, negatives) = tokens.pack(columns)
-            return ExampleBatch(stories, anchors, positives, negatives, torch.from_numpy(indexed.dimensions[chosen]))
-
         return DataLoader(
             range(len(indexed)),  # type: ignore[arg-type]
             batch_sampler=sampler,
-            collate_fn=collate,
+            collate_fn=ExampleCollator(indexed, tokens),
             num_workers=self.loading.workers,
             pin_memory=self._on_gpu(),
         )
@@ -137,21 +129,10 @@ class StoryData(L.LightningDataModule):
         indexed = self._judged[stage]
         tokens = self._tokens_of(stage, indexed.table.texts)
 
-        def collate(places: list[int]) -> TripleBatch:
-            chosen = [max(place, 0) for place in places]
-            columns = [
-                tokens.places(indexed.anchors[chosen], "anchor"),
-                tokens.places(indexed.a[chosen], "candidate"),
-                tokens.places(indexed.b[chosen], "candidate"),
-            ]
-            stories, (anchors, a, b) = tokens.pack(columns)
-            labels = torch.from_numpy(indexed.labels[chosen])
-            return TripleBatch(stories, anchors, a, b, labels, torch.tensor(places))
-
         return DataLoader(
             padded_share(len(indexed), self._share()),  # type: ignore[arg-type]
             batch_size=self.loading.evaluation_batch_size,
-            collate_fn=collate,
+            collate_fn=TripleCollator(indexed, tokens),
             num_workers=self.loading.workers,
             pin_memory=self._on_gpu(),
         )

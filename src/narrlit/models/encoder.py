@@ -78,7 +78,8 @@ class Encoder(nn.Module):
         """
         prompt = self.prompt(role)
         tokenizer = self.model[0].tokenizer
-        encoded = tokenizer([prompt + text for text in texts], verbose=False)["input_ids"]
+        options = {"return_attention_mask": False, "return_token_type_ids": False}
+        encoded = tokenizer([prompt + text for text in texts], verbose=False, **options)["input_ids"]
         whole = [len(ids) <= self.max_length for ids in encoded]
         long = [i for i, fits in enumerate(whole) if not fits]
         if long:

@@ -28,7 +28,10 @@ def load_encoder(source: str, trust_remote_code: bool = False, max_length: int |
     if checkpoint is not None:
         encoder = _from_checkpoint(checkpoint, trust_remote_code, max_length)
     else:
-        encoder = Encoder(EncoderConfig(source, max_length=max_length, trust_remote_code=trust_remote_code))
+        # The folder's own files say whether vectors are normalised: what it gives elsewhere it gives here.
+        encoder = Encoder(
+            EncoderConfig(source, normalize=None, max_length=max_length, trust_remote_code=trust_remote_code)
+        )
     return encoder.eval()
 
 
@@ -45,13 +48,21 @@ def find_checkpoint(source: str) -> Path | None:
         return path
     if not (path / RECORD).is_file():
         return None
-    kept: dict[str, str] = json.loads((path / RECORD).read_text(encoding="utf-8")).get("checkpoints", {})
+    kept = _checkpoints_of(path / RECORD)
     # A run that was killed may have replaced a checkpoint after its last record: then the newest one serves.
     newest = sorted((path / "checkpoints").glob("*.ckpt"), key=lambda file: file.stat().st_mtime, reverse=True)
     for candidate in [path / kept[name] for name in ("best", "last") if name in kept] + newest:
         if candidate.exists():
             return candidate
     raise ModelError(f"run {source}: no checkpoint yet, nor is one left; train on, or name another model")
+
+
+def _checkpoints_of(record: Path) -> dict[str, str]:
+    try:
+        kept: dict[str, str] = json.loads(record.read_text(encoding="utf-8")).get("checkpoints", {})
+    except (json.JSONDecodeError, AttributeError, UnicodeDecodeError) as error:
+        raise ModelError(f"{record}: it is no run record ({error}); name a checkpoint instead") from error
+    return kept
 
 
 def _from_checkpoint(path: Path, trust_remote_code: bool, max_length: int | None) -> Encoder:
@@ -62,7 +73,11 @@ def _from_checkpoint(path: Path, trust_remote_code: bool, max_length: int | None
     changes: dict[str, Any] = {"trust_remote_code": trust_remote_code}
     if max_length is not None:
         changes["max_length"] = max_length
-    encoder = Encoder(EncoderConfig.from_dict({**kept, **changes}))
+    try:
+        config = EncoderConfig.from_dict({**kept, **changes})
+    except TypeError as error:
+        raise ModelError(f"checkpoint {path}: its encoder's settings are of another release ({error})") from error
+    encoder = Encoder(config)
     prefix = "encoder."
     weights = {k.removeprefix(prefix): v for k, v in content["state_dict"].items() if k.startswith(prefix)}
     try:
@@ -87,4 +102,6 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, OSError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise ModelError(f"checkpoint {path}: it can't be read ({reason})") from error
+    if not isinstance(content, dict):
+        raise ModelError(f"checkpoint {path}: it holds a {type(content).__name__}, not a training state")
     return content

@@ -45,7 +45,11 @@ class Triplet(Objective):
 
     def loss(self, vectors: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
         """See the class; `active` is the share of triplets that still pull."""
+        if not batch.negatives.shape[1]:
+            raise OptionError("objective Triplet needs negatives, and no training example has one: use Ranking")
         example, column = (batch.negatives >= 0).nonzero(as_tuple=True)
+        if not len(example):  # every row of this batch is padding: nothing to learn, but a graph
+            return {"loss": vectors.sum() * 0}
         anchors = vectors[batch.anchors[example]]
         near = distances(anchors, vectors[batch.positives[example]], self.distance)
         far = distances(anchors, vectors[batch.negatives[example, column]], self.distance)
