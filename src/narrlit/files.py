@@ -10,6 +10,29 @@ from pathlib import Path
 from narrlit.errors import OptionError
 
 
+def check_writable(target: str | Path, *, folder: bool = False) -> None:
+    """Find out before long work whether its result can be written; nothing is made.
+
+    Args:
+        target: the file to write.
+        folder: the target is a folder, which must not exist or be empty.
+
+    Raises:
+        OptionError: if something is in the target's place, or its parent can't be made or written to.
+    """
+    target = Path(target)
+    try:
+        if folder and os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
+            raise OptionError(f"{target} exists and is not empty: name a new folder or remove it")
+        if not folder and target.is_dir():
+            raise OptionError(f"{target} is a folder: name a file")
+        nearest = next((parent for parent in target.parents if os.path.lexists(parent)), Path())
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        raise OptionError(f"cannot write {target}: {error.strerror}") from error
+
+
 @contextmanager
 def atomic_path(target: str | Path) -> Iterator[Path]:
     """Yield a temporary path beside `target`; it takes target's name when the block ends without an error.

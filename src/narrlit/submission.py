@@ -2,7 +2,9 @@
 
 import io
 import json
+import lzma
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ from narrlit.models.embedding import Vectors
 TRACK_A, TRACK_B, TRACK_B_LINES = "track_a.jsonl", "track_b.npy", "track_b.jsonl"
 LABEL = "text_a_is_closer"
 DIMENSIONS_ALLOWED = range(10, 8193)
+# What zipfile raises at a damaged, encrypted (RuntimeError) or strangely packed (NotImplementedError, one of them) zip.
+UNREADABLE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError)
 
 
 @dataclass(frozen=True)
@@ -27,21 +31,34 @@ class Contents:
     dimension: int | None
 
 
-def write_submission(path: Path, track_a: list[bool] | None, track_b: Vectors | None) -> None:
-    """Write a submission zip, atomically.
+def write_submission(
+    path: Path,
+    track_a: list[bool] | None,
+    track_b: Vectors | None,
+    rows_a: int | None = None,
+    rows_b: int | None = None,
+) -> Contents:
+    """Write a submission zip, which is checked before it takes its name.
 
     Args:
         path: the zip.
         track_a: for every triple, whether A is closer.
         track_b: (N, D) vectors of the stories.
+        rows_a: how many rows Track A must have, if known.
+        rows_b: how many rows Track B must have, if known.
+
+    Raises:
+        DataError: as check_submission does; a zip that was there before is kept.
     """
-    with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
-        if track_a is not None:
-            archive.writestr(TRACK_A, "".join(json.dumps({LABEL: answer}) + "\n" for answer in track_a))
-        if track_b is not None:
-            buffer = io.BytesIO()
-            np.save(buffer, track_b, allow_pickle=False)
-            archive.writestr(TRACK_B, buffer.getvalue())
+    with atomic_path(path) as temporary:
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+            if track_a is not None:
+                archive.writestr(TRACK_A, "".join(json.dumps({LABEL: answer}) + "\n" for answer in track_a))
+            if track_b is not None:
+                buffer = io.BytesIO()
+                np.save(buffer, track_b, allow_pickle=False)
+                archive.writestr(TRACK_B, buffer.getvalue())
+        return _check(temporary, path, rows_a, rows_b)
 
 
 def check_submission(path: Path, rows_a: int | None = None, rows_b: int | None = None) -> Contents:
@@ -57,8 +74,13 @@ def check_submission(path: Path, rows_a: int | None = None, rows_b: int | None =
     """
     if not path.is_file():
         raise DataError(f"{path}: no such file")
+    return _check(path, path, rows_a, rows_b)
+
+
+def _check(place: Path, path: Path, rows_a: int | None, rows_b: int | None) -> Contents:
+    """Check the zip that lies at `place`; messages name it `path`."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(place) as archive:
             names = archive.namelist()
             unknown = sorted(set(names) - {TRACK_A, TRACK_B, TRACK_B_LINES})
             if unknown or not names:
@@ -70,8 +92,8 @@ def check_submission(path: Path, rows_a: int | None = None, rows_b: int | None =
                 raise DataError(f"{path}: it holds {TRACK_B} and {TRACK_B_LINES}; leave one out")
             answers = _answers(archive.read(TRACK_A), path) if TRACK_A in names else None
             vectors = _vectors(archive, names, path)
-    except zipfile.BadZipFile as error:
-        raise DataError(f"{path}: it is no zip file ({error})") from error
+    except UNREADABLE as error:
+        raise DataError(f"{path}: it is no zip file, or damaged or encrypted ({error})") from error
     _check_rows(path, TRACK_A, answers, rows_a)
     _check_rows(path, "Track B", None if vectors is None else len(vectors), rows_b)
     return Contents(answers, *((None, None) if vectors is None else vectors.shape))
@@ -103,8 +125,9 @@ def _answers(content: bytes, path: Path) -> int:
 def _vectors(archive: zipfile.ZipFile, names: list[str], path: Path) -> Vectors | None:
     if TRACK_B in names:
         place = f"{path}/{TRACK_B}"
+        content = archive.read(TRACK_B)
         try:
-            vectors = np.load(io.BytesIO(archive.read(TRACK_B)), allow_pickle=False)
+            vectors = np.load(io.BytesIO(content), allow_pickle=False)
         except (ValueError, EOFError, OSError) as error:
             raise DataError(f"{place}: it is no array of numbers ({error})") from error
     elif TRACK_B_LINES in names:
@@ -112,7 +135,7 @@ def _vectors(archive: zipfile.ZipFile, names: list[str], path: Path) -> Vectors 
         rows = _lines(archive.read(TRACK_B_LINES), place)
         try:
             vectors = np.array([row["embeddings"] for row in rows], dtype=np.float32)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise DataError(f"{place}: every row needs `embeddings`, a list of equally many numbers") from error
     else:
         return None
@@ -120,6 +143,8 @@ def _vectors(archive: zipfile.ZipFile, names: list[str], path: Path) -> Vectors 
 
 
 def _checked(vectors: Any, place: str) -> Vectors:
+    if not isinstance(vectors, np.ndarray):
+        raise DataError(f"{place}: it is an archive of arrays; save one array with numpy.save")
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
         raise DataError(f"{place}: rows x dimension numbers are needed, found {vectors.dtype} of {vectors.shape}")
     if vectors.shape[1] not in DIMENSIONS_ALLOWED:

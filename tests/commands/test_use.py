@@ -1,5 +1,6 @@
 """embed, export, submit, storyworld and the front door."""
 
+import io
 import json
 import subprocess
 import sys
@@ -9,6 +10,9 @@ import numpy as np
 import pytest
 
 from narrlit.data.readers import read_examples, read_stories, read_triples
+from narrlit.errors import DataError, OptionError
+from narrlit.files import check_writable
+from narrlit.submission import write_submission
 
 
 def peer_vectors(folder, texts):
@@ -136,6 +140,94 @@ def test_a_check_finds_what_the_task_would_refuse(narrlit, world_files, tmp_path
         found = narrlit("submit", "--check", "s.zip")
     assert found.code == 2
     assert words in found.err
+
+
+def broken_zip(how):
+    """A zip of Track A, packed, with one thing wrong that shows only when the member is read."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("track_a.jsonl", lines([{"text_a_is_closer": True}] * 50))
+    found = bytearray(content.getvalue())
+    entry = found.index(b"PK\x01\x02")
+    if how == "damaged":
+        data = 30 + len("track_a.jsonl")
+        found[data : data + 8] = b"\xff" * 8
+    elif how == "encrypted":
+        found[6] |= 1
+        found[entry + 8] |= 1
+    else:
+        found[8] = found[entry + 10] = 99
+    return bytes(found)
+
+
+@pytest.mark.parametrize("how", ["damaged", "encrypted", "strangely packed"])
+def test_a_check_says_in_one_line_that_a_zip_cannot_be_read(narrlit, tmp_path, how):
+    (tmp_path / "s.zip").write_bytes(broken_zip(how))
+    found = narrlit("submit", "--check", "s.zip")
+    assert found.code == 2
+    assert "s.zip: it is no zip file, or damaged or encrypted" in found.err
+    assert len(found.err.splitlines()) == 1
+
+
+def test_a_check_refuses_an_archive_of_arrays(narrlit, tmp_path):
+    arrays = io.BytesIO()
+    np.savez(arrays, a=np.ones((2, 12)))
+    write_zip(tmp_path / "s.zip", track_b__npy=arrays.getvalue())
+    found = narrlit("submit", "--check", "s.zip")
+    assert found.code == 2
+    assert "archive of arrays" in found.err
+
+
+def test_an_invalid_submission_never_replaces_a_good_one(tmp_path):
+    path = tmp_path / "s.zip"
+    found = write_submission(path, [True, False], np.ones((3, 12), np.float32), 2, 3)
+    assert (found.track_a_rows, found.track_b_rows, found.dimension) == (2, 3, 12)
+    good = path.read_bytes()
+    with pytest.raises(DataError, match=r"/s\.zip/track_b\.npy: row 1 holds NaN"):
+        write_submission(path, None, np.full((3, 12), np.nan, np.float32))
+    with pytest.raises(DataError, match="1 rows, the test file has 2"):
+        write_submission(path, [True], None, rows_a=2)
+    assert path.read_bytes() == good
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_place_is_checked_and_nothing_is_left(tmp_path):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "empty").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    for target in ("new.npy", "new/er/v.npy", "file"):
+        check_writable(tmp_path / target)
+    for target in ("empty", "new/er"):
+        check_writable(tmp_path / target, folder=True)
+    for target, folder in (("empty", False), ("file/v.npy", False), ("file", True), (".", True), ("file/m", True)):
+        with pytest.raises(OptionError, match=r"cannot write|is not empty|is a folder"):
+            check_writable(tmp_path / target, folder=folder)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("command", ["embed", "submit", "export"])
+def test_the_place_is_checked_before_any_work(narrlit, tmp_path, command):
+    (tmp_path / "file").write_text("x")
+    # Neither the stories nor the model is there: whoever looks for them first says so.
+    arguments = {
+        "embed": ["none.jsonl", "--model", "none", "--out", "file/v.npy"],
+        "submit": ["--track-b", "none.jsonl", "--model", "none", "--out", "file/s.zip"],
+        "export": ["none", "--out", "file"],
+    }
+    found = narrlit(command, *arguments[command])
+    assert found.code == 2
+    assert ("file exists and is not empty" if command == "export" else "cannot write file/") in found.err
+
+
+@pytest.mark.parametrize(
+    ("option", "count", "least"),
+    [("train", 0, 1), ("validation", 0, 1), ("test", -1, 1), ("negatives-per-dimension", -1, 0)],
+)
+def test_storyworld_checks_its_counts_before_it_writes(narrlit, tmp_path, option, count, least):
+    found = narrlit("storyworld", "--out", "w", f"--{option}", count)
+    assert found.code == 2
+    assert f"--{option} {count}: at least {least} is needed" in found.err
+    assert not (tmp_path / "w").exists()
 
 
 def test_storyworld_writes_files_that_the_readers_take(narrlit, tmp_path):

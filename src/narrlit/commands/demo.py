@@ -12,8 +12,8 @@ import numpy as np
 
 from narrlit.cli import main
 from narrlit.commands.devices import say
-from narrlit.errors import NarrlitError, OptionError
-from narrlit.files import atomic_path
+from narrlit.errors import NarrlitError
+from narrlit.files import atomic_path, check_writable
 
 BASELINES = ("random", "longer", "jaccard", "tfidf")
 LARGEST_DIFFERENCE = 1e-5
@@ -26,41 +26,48 @@ def demo(*, out: str = "runs/demo") -> None:
         out: folder for all that is made; must not exist or be empty.
     """
     folder = Path(out)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise OptionError(f"--out {out} exists and is not empty: name a new folder or remove it")
+    check_writable(folder, folder=True)
     began = time.monotonic()
     world, run, model, archive = (str(folder / n) for n in ("storyworld", "quickstart", "model", "submission.zip"))
-    judged = f"{world}/validation.jsonl"
-    _do(f"storyworld --out {world} --test 50")
-    rows = {name: _accuracy(f"evaluate {judged} --baseline {name} --json") for name in BASELINES}
-    rows["minilm, frozen"] = _accuracy(f"evaluate {judged} --model minilm --json")
+    judged, triples, stories, vectors = (
+        str(folder / n)
+        for n in (
+            "storyworld/validation.jsonl",
+            "storyworld/test.jsonl",
+            "storyworld/test_stories.jsonl",
+            "vectors.npy",
+        )
+    )
+    _do("storyworld", "--out", world, "--test", "50")
+    rows = {name: _accuracy("evaluate", judged, "--baseline", name, "--json") for name in BASELINES}
+    rows["minilm, frozen"] = _accuracy("evaluate", judged, "--model", "minilm", "--json")
     logger = "--trainer.logger.init_args"
-    _do(f"fit --config configs/quickstart.yaml {logger}.save_dir {out} {logger}.version ''")
-    rows["minilm, trained"] = _accuracy(f"evaluate {judged} --model {run} --json")
-    _do(f"export {run} --out {model}")
-    _do(f"embed {world}/test_stories.jsonl --model {model} --out {folder}/vectors.npy")
-    difference = _compare(model, f"{world}/test_stories.jsonl", folder / "vectors.npy")
-    tracks = f"--track-a {world}/test.jsonl --track-b {world}/test_stories.jsonl"
-    _do(f"submit --model {model} {tracks} --out {archive}")
-    _do(f"submit --check {archive} {tracks}")
+    _do("fit", "--config", "configs/quickstart.yaml", f"{logger}.save_dir", out, f"{logger}.version", "")
+    rows["minilm, trained"] = _accuracy("evaluate", judged, "--model", run, "--json")
+    _do("export", run, "--out", model)
+    _do("embed", stories, "--model", model, "--out", vectors)
+    difference = _compare(model, stories, Path(vectors))
+    tracks = ("--track-a", triples, "--track-b", stories)
+    _do("submit", "--model", model, *tracks, "--out", archive)
+    _do("submit", "--check", archive, *tracks)
     table = _table(rows)
     with atomic_path(folder / "accuracies.md") as temporary:
         temporary.write_text(table, encoding="utf-8")
     print(f"\nAccuracy on 200 validation triples of StoryWorld, with 95 % intervals:\n\n{table}")
     print(f"vectors: narrlit and sentence-transformers differ by at most {difference:.1e}")
-    print(f"stories {world}, run {run} (tensorboard --logdir {out})\nmodel {model}, submission {archive}")
+    print(f"stories {world}, run {run} (tensorboard --logdir {shlex.quote(out)})\nmodel {model}, submission {archive}")
     print(f"{time.monotonic() - began:.0f} seconds in all")
 
 
-def _do(command: str) -> None:
-    say(f"\n$ narrlit {command}")
-    if main(shlex.split(command)) != 0:
+def _do(*words: str) -> None:
+    say(f"\n$ narrlit {shlex.join(words)}")
+    if main(list(words)) != 0:
         raise NarrlitError("the demo stopped at the command above")
 
 
-def _accuracy(command: str) -> dict[str, Any]:
+def _accuracy(*words: str) -> dict[str, Any]:
     with contextlib.redirect_stdout(io.StringIO()) as answer:
-        _do(command)
+        _do(*words)
     found: dict[str, Any] = json.loads(answer.getvalue())
     say(f"accuracy {found['accuracy']:.3f}")
     return found

@@ -5,6 +5,7 @@ from pathlib import Path
 from narrlit.commands.devices import Device, pick_device, say, say_truncated
 from narrlit.data.readers import read_stories
 from narrlit.errors import OptionError
+from narrlit.files import check_writable
 from narrlit.models.config import Role
 
 SUFFIXES = (".npy", ".jsonl", ".parquet")
@@ -37,6 +38,7 @@ def embed(
     target = Path(out)
     if target.suffix not in SUFFIXES:
         raise OptionError(f"--out {out}: name a file that ends in {', '.join(SUFFIXES)}")
+    check_writable(target)
     if target.suffix == ".parquet":
         from narrlit.optional import require
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from narrlit.commands.devices import say
+from narrlit.files import check_writable
 
 
 def export(source: str, *, out: str, trust_remote_code: bool = False) -> None:
@@ -13,6 +14,7 @@ def export(source: str, *, out: str, trust_remote_code: bool = False) -> None:
         out: the folder to write; must not exist or be empty.
         trust_remote_code: run Python files that come with the model.
     """
+    check_writable(out, folder=True)
     from narrlit import export as exporting
     from narrlit.models.source import load_encoder
 

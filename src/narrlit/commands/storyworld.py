@@ -7,6 +7,7 @@ from narrlit.commands.devices import say
 from narrlit.data.records import Story
 from narrlit.data.storyworld import InventedStory, StoryWorld, WorldTriple, example, judged_triples
 from narrlit.data.writers import write_examples, write_rows, write_stories, write_triples
+from narrlit.errors import OptionError
 
 
 def storyworld(
@@ -30,6 +31,9 @@ def storyworld(
         negatives_per_dimension: for every training example and each of theme, structure and outcome.
         false_negatives: share of these negatives that are in truth like the anchor, 0 to 1; to test teacher masks.
     """
+    for name, count in (("train", train), ("validation", validation), ("test", test)):
+        _at_least(1, name, count)
+    _at_least(0, "negatives-per-dimension", negatives_per_dimension)
     world = StoryWorld(seed)
     folder = Path(out)
     examples = [
@@ -44,6 +48,11 @@ def storyworld(
         write_stories(folder / f"{split}_stories.jsonl", [Story(story.text) for story in _stories(triples)])
         _write_views(folder / f"{split}_views.jsonl", triples)
     say(f"{folder}: {train} training examples, {validation} and {test} triples to judge, seed {seed}")
+
+
+def _at_least(least: int, option: str, count: int) -> None:
+    if count < least:
+        raise OptionError(f"--{option} {count}: at least {least} is needed")
 
 
 def _stories(triples: list[WorldTriple]) -> list[InventedStory]:

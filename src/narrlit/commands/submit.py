@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 from narrlit.commands.devices import Device, pick_device, say, say_truncated
 from narrlit.data.readers import read_stories, read_triples
 from narrlit.errors import OptionError
+from narrlit.files import check_writable
 
 if TYPE_CHECKING:
     from narrlit.data.reading import Reading
     from narrlit.data.records import Story, Triple
+    from narrlit.submission import Contents
 
 
 def submit(
@@ -33,20 +35,30 @@ def submit(
         device: where to compute.
         trust_remote_code: run Python files that come with the model.
     """
+    if check is not None and model is not None:
+        raise OptionError("--check reads a zip that is there: leave --model out")
+    if check is None:
+        if model is None:
+            raise OptionError("give --model M, or --check ZIP")
+        if not track_a and not track_b:
+            raise OptionError("give --track-a FILE, --track-b FILE or both")
+        check_writable(out)
     # A submission's rows stand for the test file's rows: none may be left out.
     triples = read_triples(track_a, strict=True) if track_a else None
     stories = read_stories(track_b, strict=True) if track_b else None
-    if check is not None:
-        if model is not None:
-            raise OptionError("--check reads a zip that is there: leave --model out")
-        _check(Path(check), triples, stories)
-        return
-    if model is None:
-        raise OptionError("give --model M, or --check ZIP")
-    if triples is None and stories is None:
-        raise OptionError("give --track-a FILE, --track-b FILE or both")
-    _write(model, triples, stories, Path(out), device, trust_remote_code)
-    _check(Path(out), triples, stories)
+    archive = Path(out if check is None else check)
+    if model is not None:
+        found = _write(model, triples, stories, archive, device, trust_remote_code)
+    else:
+        from narrlit.submission import check_submission
+
+        found = check_submission(archive, _rows(triples), _rows(stories))
+    parts = []
+    if found.track_a_rows is not None:
+        parts.append(f"Track A {found.track_a_rows} rows")
+    if found.track_b_rows is not None:
+        parts.append(f"Track B {found.track_b_rows} rows of {found.dimension} numbers")
+    say(f"{archive}: valid, {', '.join(parts)}")
 
 
 def _write(
@@ -56,7 +68,7 @@ def _write(
     out: Path,
     device: Device,
     trust_remote_code: bool,
-) -> None:
+) -> "Contents":
     from narrlit.models.embedding import cosine_scores, embed
     from narrlit.models.source import load_encoder
     from narrlit.submission import write_submission
@@ -73,16 +85,8 @@ def _write(
         vectors, more = embed(encoder, [story.text for story in stories.records])
         cut += more
     say_truncated(cut, encoder.max_length)
-    write_submission(out, answers, vectors)
+    return write_submission(out, answers, vectors, _rows(triples), _rows(stories))
 
 
-def _check(path: Path, triples: "Reading[Triple] | None", stories: "Reading[Story] | None") -> None:
-    from narrlit.submission import check_submission
-
-    found = check_submission(path, len(triples.records) if triples else None, len(stories.records) if stories else None)
-    parts = []
-    if found.track_a_rows is not None:
-        parts.append(f"Track A {found.track_a_rows} rows")
-    if found.track_b_rows is not None:
-        parts.append(f"Track B {found.track_b_rows} rows of {found.dimension} numbers")
-    say(f"{path}: valid, {', '.join(parts)}")
+def _rows(reading: "Reading[Triple] | Reading[Story] | None") -> int | None:
+    return len(reading.records) if reading else None
