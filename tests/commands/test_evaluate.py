@@ -71,7 +71,10 @@ def test_mistakes_cost_one_line_and_exit_code_2(narrlit, world_files, arguments,
         ('{"anchor_text": "a"', "none.jsonl:1"),
         ('{"one": "a", "two": "b"}\n', "one"),
         ('{"anchor_text": "", "text_a": "b", "text_b": "c", "text_a_is_closer": true}\n', "empty anchor_text"),
-        ('{"anchor_text": "a", "text_a": "b", "text_b": "c"}\n', "--labels"),
+        (
+            '{"anchor_text": "a", "text_a": "b", "text_b": "c"}\n',
+            "none.jsonl has 1 row without a label: give --labels FILE",
+        ),
     ],
 )
 def test_bad_files_cost_one_line_that_names_them(narrlit, tmp_path, content, words):
@@ -82,6 +85,28 @@ def test_bad_files_cost_one_line_that_names_them(narrlit, tmp_path, content, wor
     assert words in found.err
     assert "Traceback" not in found.err
     assert found.err.strip().splitlines()[-1].startswith("narrlit: error: ")
+
+
+def test_labels_that_are_missing_are_counted_and_laid_to_their_file(narrlit, tmp_path):
+    bare = {"anchor_text": "a", "text_a": "b", "text_b": "c"}
+    (tmp_path / "bare.jsonl").write_text(f"{json.dumps(bare)}\n" * 3)
+    (tmp_path / "labels.jsonl").write_text("null\ntrue\nnull\n")
+    found = narrlit("evaluate", "bare.jsonl", "--baseline", "jaccard")
+    assert (found.code, "bare.jsonl has 3 rows without a label: give --labels" in found.err) == (2, True)
+    found = narrlit("evaluate", "bare.jsonl", "--labels", "labels.jsonl", "--baseline", "jaccard")
+    assert (found.code, "error: labels.jsonl has 2 rows without a label: write" in found.err) == (2, True)
+    assert "--labels" not in found.err
+
+
+def test_strict_refuses_the_row_that_is_dropped_otherwise(narrlit, tmp_path):
+    row = {"anchor_text": "a", "text_a": "b", "text_b": "itâ€™s", "text_a_is_closer": True}
+    rows = [row, row | {"text_a": ""}]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    found = narrlit("evaluate", "t.jsonl", "--baseline", "jaccard", "--json")
+    assert json.loads(found.out)["dropped"] == {"empty text_a": 1}
+    found = narrlit("evaluate", "t.jsonl", "--baseline", "jaccard", "--strict")
+    assert (found.code, found.out) == (2, "")
+    assert "t.jsonl:2: empty text_a; mend the row" in found.err
 
 
 def test_texts_over_the_limit_are_counted(narrlit, world_files, tiny):

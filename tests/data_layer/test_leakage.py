@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from narrlit.data import leakage
 from narrlit.data.leakage import Overlap, overlap
 from narrlit.data.readers import read_stories, read_triples
 
@@ -42,6 +43,13 @@ def test_everything_counts_once():
     one = [("x", "a", "b"), ("X", "b", "a"), ("x", "a", "c")]
     found = overlap(iter(one), iter([*one, ("y", "z")]))
     assert found == Overlap(4, 3, 2, stories=(4, 6), pairs=(3, 4), triples=(2, 2))
+
+
+def test_each_text_is_normalised_once(monkeypatch):
+    seen = []
+    monkeypatch.setattr(leakage, "_normal", lambda text: seen.append(text) or text.lower())
+    assert shared([("x", "a", "b"), ("x", "b", "a")], [("X", "a", "b")]) == (3, 2, 1)
+    assert sorted(seen) == ["X", "a", "b", "x"]
 
 
 def test_nothing_to_compare():

@@ -41,6 +41,7 @@ def one_line(error):
         ("f.parquet", "PAR1", r"f.parquet: unknown kind of file '.parquet'; name a .jsonl"),
         ("f", "text", r"f: unknown kind of file ''"),
         ("f.jsonl", [{"tekst": "a", "n": 1}], r"f.jsonl: unknown layout, its first row has tekst,n; known: "),
+        ("f.jsonl", [{"tekst": "a"}, {"n": 1}], r"f.jsonl: unknown layout, its first row has tekst; known: "),
         ("f.jsonl", [{}], r"f.jsonl: unknown layout, its first row has no fields; known: "),
         ("f.csv", "tekst,n\na,1\n", r"f.csv: unknown layout, its first row has tekst,n; known: "),
         ("f.json", "\n[1, 2]", r"f.json:2: unknown layout, a JSON list where a row of fields is due; known: "),

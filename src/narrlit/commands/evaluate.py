@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from narrlit.metrics.triples import AccuracySummary
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913 - each parameter is an option of the command line
     triples: str,
     *,
     model: str | None = None,
     baseline: Literal["random", "jaccard", "tfidf", "longer"] | None = None,
     labels: str | None = None,
+    strict: bool = False,
     max_length: int | None = None,
     device: Device = "auto",
     json: bool = False,
@@ -30,6 +31,7 @@ def evaluate(
         model: a folder, a run directory, a checkpoint, a hub id or minilm.
         baseline: judge without a model.
         labels: file of text_a_is_closer, where labels stand apart from stories.
+        strict: refuse the first row that can't be used, instead of dropping and counting it.
         max_length: tokens of a story that are read; as the model says if not given.
         device: where to compute.
         json: print one JSON object, and nothing else, to stdout.
@@ -37,9 +39,13 @@ def evaluate(
     """
     if (model is None) == (baseline is None):
         raise OptionError("give one of --model and --baseline")
-    reading = read_triples(triples, labels=labels)
-    if any(triple.a_is_closer is None for triple in reading.records):
-        raise OptionError(f"{triples} has rows without a label: give --labels FILE")
+    reading = read_triples(triples, labels=labels, strict=strict)
+    unlabelled = sum(triple.a_is_closer is None for triple in reading.records)
+    if unlabelled:
+        rows = f"{unlabelled} {'row' if unlabelled == 1 else 'rows'} without a label"
+        if labels is None:
+            raise OptionError(f"{triples} has {rows}: give --labels FILE")
+        raise OptionError(f"{labels} has {rows}: write true or false in each")
     say(reading.summary())
     cut = 0
     if baseline is not None:

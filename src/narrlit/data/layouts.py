@@ -88,7 +88,7 @@ ExampleLayout = LabelledTriples | Anchored
 
 
 def triple_layout(columns: Collection[str]) -> TripleLayout | None:
-    """The layout of a file of triples, by its first row's keys; None if there is none for them."""
+    """The layout of a row of a file of triples, by its keys; None if there is none for them."""
     for layout in TRIPLE_LAYOUTS:
         if {layout.anchor, layout.a, layout.b} <= set(columns):
             return layout
@@ -96,7 +96,7 @@ def triple_layout(columns: Collection[str]) -> TripleLayout | None:
 
 
 def example_layout(columns: Collection[str]) -> ExampleLayout | None:
-    """The layout of a file of examples, by its first row's keys; None if there is none for them."""
+    """The layout of a row of a file of examples, by its keys; None if there is none for them."""
     triples = triple_layout(columns)
     if triples is not None:
         return LabelledTriples(triples)

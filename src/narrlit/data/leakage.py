@@ -38,8 +38,9 @@ def overlap(one: Iterable[tuple[str, ...]], other: Iterable[tuple[str, ...]]) ->
     Texts are compared without regard to case and to the kind and amount of white space. A pair is an anchor and one of
     its candidates, in either order; a triple is an anchor and its first two candidates, in either order.
     """
-    stories_one, pairs_one, triples_one = _sets(one)
-    stories_other, pairs_other, triples_other = _sets(other)
+    normal: dict[str, str] = {}  # a story stands in many items: each is normalised once
+    stories_one, pairs_one, triples_one = _sets(one, normal)
+    stories_other, pairs_other, triples_other = _sets(other, normal)
     return Overlap(
         shared_stories=len(stories_one & stories_other),
         shared_pairs=len(pairs_one & pairs_other),
@@ -50,12 +51,15 @@ def overlap(one: Iterable[tuple[str, ...]], other: Iterable[tuple[str, ...]]) ->
     )
 
 
-def _sets(items: Iterable[tuple[str, ...]]) -> tuple[set[str], set[_Pair], set[_Triple]]:
+def _sets(items: Iterable[tuple[str, ...]], normal: dict[str, str]) -> tuple[set[str], set[_Pair], set[_Triple]]:
     stories: set[str] = set()
     pairs: set[_Pair] = set()
     triples: set[_Triple] = set()
     for item in items:
-        anchor, *candidates = [_normal(text) for text in item]
+        for text in item:
+            if text not in normal:
+                normal[text] = _normal(text)
+        anchor, *candidates = [normal[text] for text in item]
         stories.update((anchor, *candidates))
         pairs.update(frozenset((anchor, candidate)) for candidate in candidates)
         if len(candidates) >= 2:

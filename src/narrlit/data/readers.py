@@ -3,7 +3,7 @@
 Nothing is repaired on the way: what a file holds is what a record holds, or the row is dropped, or named as suspicious.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from narrlit.data.fields import RowError, id_of, label_of, text_fault, text_of
@@ -31,15 +31,14 @@ def read_stories(path: str | Path, strict: bool = False) -> Reading[Story]:
 
     Args:
         path: the file; its suffix says how it is read.
-        strict: refuse the first row that would be dropped or is suspicious.
+        strict: refuse the first row that would be dropped.
 
     Raises:
         DataError: if the file can't be read or understood, no row can be used, or strict refuses one.
     """
     raw = read_raw(path)
-    columns = next((tuple(row.value) for row in raw.rows if isinstance(row.value, Mapping)), ())
-    column = next((name for name in _STORY_COLUMNS if name in columns), None)
-    if column is None and not isinstance(raw.rows[0].value, str):
+    column = raw.first_fit(_story_column)
+    if column is None and not any(isinstance(row.value, str) for row in raw.rows):
         raise _no_layout(raw, _STORIES_KNOWN)
     name = column or _STORY_COLUMNS[0]
 
@@ -62,14 +61,14 @@ def read_triples(path: str | Path, labels: str | Path | None = None, strict: boo
         path: the file of triples; anchor_text,text_a,text_b[,text_a_is_closer], or
             anchor_story,similar_story,dissimilar_story, of which the similar story is A and the closer.
         labels: a file with one text_a_is_closer for each row of `path`, in its order; takes the place of labels there.
-        strict: refuse the first row that would be dropped or is suspicious.
+        strict: refuse the first row that would be dropped.
 
     Raises:
         DataError: if a file can't be read or understood, the labels don't fit, no row can be used, or strict refuses
             one.
     """
     raw = read_raw(path)
-    layout = triple_layout(raw.columns)
+    layout = raw.first_fit(triple_layout)
     if layout is None:
         raise _no_layout(raw, TRIPLES_KNOWN)
     if labels is not None:
@@ -83,22 +82,26 @@ def read_examples(path: str | Path, strict: bool = False) -> Reading[Example]:
     Args:
         path: labelled triples as `read_triples` reads them, or rows of anchor, positive and negatives: a list of texts
             or of objects with text and dimension, or numbered fields such as neg_theme_1, of which any may be empty.
-        strict: refuse the first row that would be dropped or is suspicious.
+        strict: refuse the first row that would be dropped.
 
     Raises:
         DataError: if the file can't be read or understood, no row can be used, or strict refuses one.
     """
     raw = read_raw(path)
-    layout = example_layout(raw.columns)
+    layout = raw.first_fit(example_layout)
     if layout is None:
         raise _no_layout(raw, EXAMPLES_KNOWN)
     return collect(raw, layout.parse, strict=strict)
 
 
+def _story_column(columns: Collection[str]) -> str | None:
+    return next((name for name in _STORY_COLUMNS if name in columns), None)
+
+
 def _no_layout(raw: RawFile, known: str) -> DataError:
     first = raw.rows[0]
     if isinstance(first.value, Mapping):
-        found = ",".join(raw.columns) or "no fields"
+        found = ",".join(first.value) or "no fields"
         return DataError(f"{raw.path}: unknown layout, its first row has {found}; known: {known}")
     kind = "a line of text" if isinstance(first.value, str) else f"a JSON {type(first.value).__name__}"
     return DataError(f"{raw.at(first.line)}: unknown layout, {kind} where a row of fields is due; known: {known}")

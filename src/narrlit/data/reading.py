@@ -58,8 +58,10 @@ def counts(reasons: dict[str, int]) -> str:
 def collect(raw: RawFile, parse: Callable[[object], Parsed[T]], *, strict: bool) -> Reading[T]:
     """Parse each row; a row whose parsing raises RowError is dropped and counted.
 
+    Suspicious rows are kept and counted, strict or not: a shared task's files hold some, and may not be edited.
+
     Raises:
-        DataError: if no row can be used, or, when strict, at the first row that is faulty or suspicious.
+        DataError: if no row can be used, or, when strict, at the first row that would be dropped.
     """
     records: list[T] = []
     dropped: Counter[str] = Counter()
@@ -68,12 +70,12 @@ def collect(raw: RawFile, parse: Callable[[object], Parsed[T]], *, strict: bool)
         try:
             record, texts = parse(row.value)
         except RowError as fault:
-            _refuse_if(strict, raw.at(row.line), str(fault))
+            if strict:
+                raise DataError(f"{raw.at(row.line)}: {fault}; mend the row") from fault
             dropped[str(fault)] += 1
             continue
         for name, text in texts.items():
             if has_mojibake(text):
-                _refuse_if(strict, raw.at(row.line), f"mojibake in {name}")
                 suspicious[f"mojibake in {name}"] += 1
         records.append(record)
     if not records:
@@ -81,11 +83,6 @@ def collect(raw: RawFile, parse: Callable[[object], Parsed[T]], *, strict: bool)
             f"{raw.path}: none of its {_rows(len(raw.rows))} can be used ({counts(dropped)}); mend the file"
         )
     return Reading(records, raw.path, dict(dropped), dict(suspicious))
-
-
-def _refuse_if(strict: bool, place: str, reason: str) -> None:
-    if strict:
-        raise DataError(f"{place}: {reason}; mend the row or leave --strict out")
 
 
 def _rows(count: int) -> str:

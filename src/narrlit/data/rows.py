@@ -4,12 +4,15 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from narrlit.errors import DataError
+
+T = TypeVar("T")
 
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -33,11 +36,10 @@ class RawFile:
     path: Path
     rows: list[RawRow]
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The first row's keys: they decide the file's layout; empty if it has none."""
-        first = self.rows[0].value
-        return tuple(first) if isinstance(first, Mapping) else ()
+    def first_fit(self, layout_of: Callable[[Collection[str]], T]) -> T | None:
+        """The file's layout: that of the first row whose keys have one, None if no row's have."""
+        found = (layout_of(tuple(row.value)) for row in self.rows if isinstance(row.value, Mapping))
+        return next((layout for layout in found if layout is not None), None)
 
     def at(self, line: int) -> str:
         """The place as messages write it, FILE:LINE."""
