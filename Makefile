@@ -22,7 +22,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(STAMP)
-	$(BIN)/narrlit demo --out $(DEMO)
+	$(BIN)/narrlit demo --out "$(DEMO)"
 
 test: $(STAMP)
 	$(BIN)/pytest --doctest-modules src/narrlit tests
