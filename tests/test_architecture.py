@@ -11,7 +11,7 @@ LAYERS = [
     {"optional", "files", "distributed", "seeds"},
     {"losses", "data"},
     {"models"},
-    {"metrics"},
+    {"metrics", "stores"},
     {"datamodules", "objectives"},
     {"callbacks", "export", "submission", "vectors"},
     {"commands"},
@@ -69,4 +69,5 @@ def test_losses_know_torch_alone_and_models_no_lightning():
     for _, part, (library, _) in imports():
         libraries.setdefault(part, set()).add(library)
     assert libraries["losses"] <= {"torch", "typing", "math", "collections"}
-    assert "lightning" not in libraries["models"] | libraries["data"] | libraries["losses"] | libraries["metrics"]
+    for part in ("models", "data", "losses", "metrics", "stores"):
+        assert "lightning" not in libraries[part], part

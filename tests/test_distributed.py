@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.multiprocessing as mp
 from gathered import gradient, work
-from run_helpers import fit_arguments, run_apart
+from run_helpers import fit_arguments, rounds_arguments, run_apart
 
 pytestmark = [
     pytest.mark.slow,
@@ -71,3 +71,25 @@ def test_a_fit_over_two_processes_equals_one_with_the_double_batch(tiny, narrlit
 
 def _best(record):
     return record["checkpoints"]["best"].removeprefix("checkpoints/")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_rounds_over_two_processes_equal_those_of_one_with_the_double_batch(tiny, tmp_path, strategy):
+    """The teacher's vectors are shared out, candidates gathered, the student reset: the same adapters in the end."""
+    common = ["--model.init_args.encoder.lora.dropout", "0", "--model.init_args.optimization.optimizer", "sgd"]
+    common += ["--model.init_args.optimization.learning_rate", "0.1", "--model.init_args.encoder.dropout", "0"]
+    two_options = ["--trainer.devices", "2", "--data.init_args.loading.batch_size", "2", *STRATEGIES[strategy]]
+    runs = {"one": [], "two": two_options}
+    for name, options in runs.items():
+        done = run_apart(rounds_arguments(tiny(), tmp_path / name, *common, *options, epochs=2), tmp_path)
+        assert done.returncode == 0, done.stderr[-3000:]
+    one, two = (json.loads((tmp_path / name / "tiny/run.json").read_text()) for name in runs)
+    assert [e["promoted"] for e in one["rounds"]] == [e["promoted"] for e in two["rounds"]]
+    assert one["rounds"][0]["promoted"]
+    ours, theirs = (
+        torch.load(tmp_path / name / "tiny/checkpoints/last.ckpt", weights_only=True)["state_dict"] for name in runs
+    )
+    assert ours.keys() == theirs.keys()
+    assert any(value.any() for name, value in ours.items() if "lora_B" in name)
+    for name, value in ours.items():
+        assert torch.allclose(value, theirs[name], atol=1e-5), name

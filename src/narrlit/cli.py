@@ -20,6 +20,7 @@ OTHERS = {
     "submit": "write or check a submission to the shared task",
     "demo": "the whole way on invented stories, in a few minutes",
     "storyworld": "write invented stories whose truth is known",
+    "mine": "add near but wrong stories to training rows as negatives",
 }
 """Every command lives in commands/NAME.py as a function NAME."""
 

@@ -28,6 +28,8 @@ print(model.similarity(vectors, vectors))
 def export(encoder: Encoder, folder: Path, source: str) -> None:
     """Write `encoder` as a sentence-transformers folder with a model card; all of it or nothing.
 
+    Adapters are merged and quantised weights made plain first, in `encoder` itself.
+
     Raises:
         OptionError: if the folder is there already and not empty.
     """
@@ -40,6 +42,7 @@ def export(encoder: Encoder, folder: Path, source: str) -> None:
         max_length=encoder.max_length,
         folder=folder.name,
     )
+    encoder.merge()
     with atomic_folder(folder) as temporary:
         encoder.save(temporary)
         (temporary / "README.md").write_text(card, encoding="utf-8")

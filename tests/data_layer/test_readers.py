@@ -66,7 +66,7 @@ def test_unicode_line_separators_do_not_split_rows(make):
 def test_triples_of_every_kind(make, name, content):
     path = make(name, content)
     assert read_triples(path).records == [TRIPLE]
-    assert read_examples(path).records == [Example("x", "p", (Negative("q"),))]
+    assert read_examples(path).records == [Example("x", "p", (Negative("q", "triple"),))]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_an_example_takes_the_closer_candidate_and_needs_a_label(make):
 
 def test_examples_with_a_list_of_negatives(make):
     rows = [
-        {"anchor": "x", "positive": "p", "negatives": [{"text": "n", "dimension": "outcome"}, {"text": "m"}, "o"]},
+        {"anchor": "x", "positive": "p", "negatives": [{"text": "n", "kind": "outcome"}, {"text": "m"}, "o"]},
         {"anchor": "x", "positive": "p", "negatives": []},
         {"anchor": "x", "positive": "p", "negatives": None},
         {"anchor": "x", "positive": "p"},
@@ -107,6 +107,23 @@ def test_examples_with_a_list_of_negatives(make):
     assert reading.records[0].negatives == (Negative("n", "outcome"), Negative("m"), Negative("o"))
     assert [e.negatives for e in reading.records[1:]] == [(), (), ()]
     assert reading.total == 4
+
+
+@pytest.mark.parametrize(
+    ("stated", "kind"),
+    [
+        ({"kind": "mined"}, "mined"),
+        ({"dimension": "theme"}, "theme"),
+        ({"dimension": "triple"}, "triple"),
+        ({"kind": "theme", "dimension": "theme"}, "theme"),
+        ({"kind": None, "dimension": "theme"}, "theme"),
+        ({"kind": "mined", "dimension": ""}, "mined"),
+        ({"kind": ""}, None),
+    ],
+)
+def test_a_kind_may_be_named_dimension(make, stated, kind):
+    row = {"anchor": "x", "positive": "p", "negatives": [{"text": "n"} | stated]}
+    assert read_examples(make("e.jsonl", [row])).records[0].negatives == (Negative("n", kind),)
 
 
 @pytest.mark.parametrize(
@@ -127,9 +144,17 @@ def test_examples_with_numbered_negatives(make, anchor, positive):
     ]
 
 
-def test_negatives_without_number_or_dimension_are_not_lost(make):
-    reading = read_examples(make("e.csv", "anchor,positive,negative,negative_2,neg_theme\nx,p,n,m,t\n"))
-    assert reading.records[0].negatives == (Negative("t", "theme"), Negative("n"), Negative("m"))
+def test_mined_and_triple_negatives_have_fields_too(make):
+    header = "anchor,positive,neg_triple_1,negative_1,neg_mined_2,neg_mined_1,neg_outcome_1"
+    reading = read_examples(make("e.csv", f"{header}\nx,p,t,u,m2,m1,o\n"))
+    found = [(negative.text, negative.kind) for negative in reading.records[0].negatives]
+    assert found == [("o", "outcome"), ("m1", "mined"), ("m2", "mined"), ("t", "triple"), ("u", None)]
+
+
+def test_negatives_without_number_or_kind_are_not_lost(make):
+    reading = read_examples(make("e.csv", "anchor,positive,negative,negative_2,neg_mined,neg_theme\nx,p,n,m,i,t\n"))
+    expected = (Negative("t", "theme"), Negative("i", "mined"), Negative("n"), Negative("m"))
+    assert reading.records[0].negatives == expected
 
 
 @pytest.mark.parametrize(
@@ -141,10 +166,12 @@ def test_negatives_without_number_or_dimension_are_not_lost(make):
         ({"negatives": "n"}, "negatives is not a list"),
         ({"negatives": [3]}, "negative is not text"),
         ({"negatives": [" "]}, "empty negative"),
-        ({"negatives": [{"dimension": "theme"}]}, "missing negative"),
-        ({"negatives": [{"text": "n", "dimension": "mood"}]}, "unknown dimension"),
-        ({"negatives": [{"text": "n", "dimension": ["theme"]}]}, "unknown dimension"),
-        ({"neg_mood_1": "n"}, "unknown dimension"),
+        ({"negatives": [{"kind": "theme"}]}, "missing negative"),
+        ({"negatives": [{"text": "n", "kind": "mood"}]}, "unknown kind"),
+        ({"negatives": [{"text": "n", "dimension": "mood"}]}, "unknown kind"),
+        ({"negatives": [{"text": "n", "kind": ["theme"]}]}, "unknown kind"),
+        ({"negatives": [{"text": "n", "kind": "mined", "dimension": "theme"}]}, "kind and dimension differ"),
+        ({"neg_mood_1": "n"}, "unknown kind"),
         ({"neg_theme_1": 4}, "neg_theme_1 is not text"),
         ({"positive": None}, "missing positive"),
         ({"anchor": "\n"}, "empty anchor"),

@@ -10,6 +10,7 @@ from narrlit.data.storyworld import SPLITS, StoryWorld, example, judged
 from narrlit.data.storyworld.inventory import check, load_inventory
 from narrlit.data.storyworld.realise import wording_of
 from narrlit.data.storyworld.world import FIELDS
+from narrlit.datamodules import StoryWorldData
 from narrlit.errors import DataError, OptionError
 
 FIRST_STORIES = "279e99b4acaeb207"
@@ -205,8 +206,26 @@ def test_rows(world, triples):
     hard = world.one_dimension_negatives(row.anchor, 1)
     made = example(row, hard)
     assert made.texts[:2] == (row.anchor.text, row.positive.text)
-    assert made.negatives == (Negative(row.negative.text), *(Negative(s.text, d) for d, s in hard))
+    assert made.negatives == (Negative(row.negative.text, "triple"), *(Negative(s.text, d) for d, s in hard))
     assert len(example(row).negatives) == 1
+
+
+def test_planted_false_negatives_reach_the_data_and_its_record():
+    plain, planted = (
+        StoryWorldData(3, negatives_per_dimension=2),
+        StoryWorldData(3, negatives_per_dimension=2, false_negatives=1.0),
+    )
+    before, after = plain.read_examples(), planted.read_examples()
+    assert [example.negatives[0] for example in before] == [example.negatives[0] for example in after]
+    assert all(one.negatives[1:] != other.negatives[1:] for one, other in zip(before, after, strict=True))
+    made = StoryWorld(0).one_dimension_negatives(StoryWorld(0).triples(1)[0].anchor, 2, 1.0)
+    assert after[0].negatives[1:] == tuple(Negative(story.text, kind) for kind, story in made)
+    noted = planted.provenance["train"]["storyworld"]
+    assert noted == {"seed": 0, "triples": 3, "negatives_per_dimension": 2, "false_negatives": 1.0}
+    assert plain.provenance["train"]["storyworld"]["false_negatives"] == 0.0
+    for share in (-0.1, 1.1, float("nan")):
+        with pytest.raises(OptionError, match=r"data.false_negatives is .*: a share from 0 to 1"):
+            StoryWorldData(false_negatives=share)
 
 
 def test_stories_can_be_sent_to_workers(triples):

@@ -49,16 +49,16 @@ def test_examples_are_padded():
         [
             Example("x", "p", (Negative("n", "outcome"),)),
             Example("p", "x"),
-            Example("x", "q", (Negative("p"), Negative("n", "theme"), Negative("m", "structure"))),
+            Example("x", "q", (Negative("p"), Negative("n", "triple"), Negative("m", "mined"))),
         ]
     )
     assert indexed.table.texts == ["x", "p", "n", "q", "m"]
     assert indexed.anchors.tolist() == [0, 1, 0]
     assert indexed.positives.tolist() == [1, 0, 3]
     assert indexed.negatives.tolist() == [[2, -1, -1], [-1, -1, -1], [1, 2, 4]]
-    assert indexed.dimensions.tolist() == [[2, -1, -1], [-1, -1, -1], [-1, 0, 1]]
+    assert indexed.kinds.tolist() == [[2, -1, -1], [-1, -1, -1], [-1, 4, 3]]
     assert len(indexed) == 3
-    arrays = (indexed.anchors, indexed.positives, indexed.negatives, indexed.dimensions)
+    arrays = (indexed.anchors, indexed.positives, indexed.negatives, indexed.kinds)
     assert {array.dtype for array in arrays} == {np.dtype(np.int64)}
     assert all(array.flags.c_contiguous for array in arrays)
 
@@ -66,12 +66,12 @@ def test_examples_are_padded():
 @pytest.mark.parametrize("examples", [[], [Example("x", "p")]])
 def test_examples_without_negatives_keep_two_axes(examples):
     indexed = index_examples(examples)
-    assert indexed.negatives.shape == indexed.dimensions.shape == (len(examples), 0)
+    assert indexed.negatives.shape == indexed.kinds.shape == (len(examples), 0)
     assert indexed.anchors.shape == (len(examples),)
 
 
-def test_an_unknown_dimension_is_refused():
-    with pytest.raises(ValueError, match="unknown dimension 'mood'; one of theme, structure, outcome"):
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match="unknown kind 'mood'; one of theme, structure, outcome, mined, triple"):
         index_examples([Example("x", "p", (Negative("n", "mood"),))])
 
 

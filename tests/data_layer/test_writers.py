@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from narrlit.data.readers import read_examples, read_stories, read_triples
-from narrlit.data.records import DIMENSIONS, Example, Negative, Story, Triple
+from narrlit.data.records import KINDS, Example, Negative, Story, Triple
 from narrlit.data.writers import write_examples, write_stories, write_triples
 from narrlit.errors import DataError, OptionError
 
@@ -26,7 +26,7 @@ triples = st.builds(Triple, texts, texts, texts, st.sampled_from([True, False, N
 @st.composite
 def examples(draw):
     anchor, positive, *others = draw(st.lists(texts, min_size=2, max_size=5, unique=True))
-    return Example(anchor, positive, tuple(Negative(o, draw(st.sampled_from([None, *DIMENSIONS]))) for o in others))
+    return Example(anchor, positive, tuple(Negative(o, draw(st.sampled_from([None, *KINDS]))) for o in others))
 
 
 def back(write, read, name, records):
@@ -77,6 +77,12 @@ def test_json_is_written_as_it_reads(tmp_path):
     )
 
 
+def test_negatives_are_written_with_their_kind(tmp_path):
+    write_examples(tmp_path / "f.jsonl", [Example("x", "p", (Negative("n", "mined"), Negative("m")))])
+    written = '{"anchor": "x", "positive": "p", "negatives": [{"text": "n", "kind": "mined"}, {"text": "m"}]}\n'
+    assert (tmp_path / "f.jsonl").read_text() == written
+
+
 def test_columns_without_values_are_left_out_of_csv(tmp_path):
     write_triples(tmp_path / "f.csv", [Triple("a", "b", "c")])
     assert (tmp_path / "f.csv").read_text() == '"anchor_text","text_a","text_b"\n"a","b","c"\n'
@@ -96,7 +102,7 @@ def test_a_generator_and_a_new_folder_will_do(tmp_path):
         (write_triples, Triple("a", "", "c"), "cannot write triple 2: empty text_a; mend it or leave it out"),
         (write_examples, Example("a", " "), "cannot write example 2: empty positive"),
         (write_examples, Example("a", "b", (Negative(""),)), "example 2: empty negative"),
-        (write_examples, Example("a", "b", (Negative("c", "mood"),)), "example 2: unknown dimension"),
+        (write_examples, Example("a", "b", (Negative("c", "mood"),)), "example 2: unknown kind"),
         (write_examples, Example("a", "a"), "example 2: anchor is its positive"),
         (write_examples, Example("a", "b", (Negative("a"),)), "example 2: anchor among its negatives"),
     ],

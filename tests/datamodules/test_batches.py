@@ -145,8 +145,8 @@ def test_loaders_tokenise_once_and_give_every_example(world_files):
     data.train_dataloader()
     assert LetterEncoder.calls == 1
     assert batches[0].negatives.shape == (5, 4)
-    assert (batches[0].dimensions[:, 0] == -1).all()  # the triple's own negative
-    assert sorted(batches[0].dimensions[0, 1:].tolist()) == [0, 1, 2]
+    assert (batches[0].kinds[:, 0] == 4).all()  # the triple's own negative
+    assert sorted(batches[0].kinds[0, 1:].tolist()) == [0, 1, 2]
     judged = list(data.val_dataloader())
     assert torch.cat([batch.places for batch in judged]).tolist() == list(range(9))
     assert torch.cat([batch.labels for batch in judged]).tolist() == [
@@ -178,7 +178,7 @@ def test_storyworld_as_data_is_the_same_for_the_same_world_and_shares_no_story()
     assert one.train_validation_overlap().shared_stories == 0
     with_more = StoryWorldData(2, 2, negatives_per_dimension=2)
     with_more.setup("fit")
-    assert [n.dimension for n in with_more.examples[0].negatives].count("theme") == 2
+    assert [n.kind for n in with_more.examples[0].negatives].count("theme") == 2
 
 
 def test_what_is_missing_names_the_option(world_files, tmp_path):

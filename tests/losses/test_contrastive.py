@@ -1,3 +1,4 @@
+import itertools
 import math
 
 import numpy as np
@@ -5,28 +6,20 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from narrlit.losses.contrastive import duplicates_mask, own_negatives_mask, ranking_loss
+from narrlit.losses.contrastive import candidate_cosines, info_nce, ranking_loss
+from narrlit.losses.masks import duplicates_mask
 
 D = 6
 
 
-def vectors(n, seed):
+def vectors(*shape, seed):
     generator = torch.Generator().manual_seed(seed)
-    return normalize(torch.randn(n, D, generator=generator, dtype=torch.float64), dim=-1)
+    return normalize(torch.randn(*shape, D, generator=generator, dtype=torch.float64), dim=-1)
 
 
-def by_hand(anchors, positives, target, negatives, keep, scale):
-    """The formula, term by term."""
-    candidates = [*positives.numpy(), *([] if negatives is None else negatives.numpy())]
-    total = 0.0
-    for i, anchor in enumerate(anchors.numpy()):
-        own = int(target[i])
-        denominator = 0.0
-        for c, candidate in enumerate(candidates):
-            if c == own or keep is None or bool(keep[i, c]):
-                denominator += math.exp(scale * float(np.dot(anchor, candidate)))
-        total -= math.log(math.exp(scale * float(np.dot(anchor, candidates[own]))) / denominator)
-    return total / len(anchors)
+def places(b, c):
+    """A column of its own for each anchor, not in order."""
+    return torch.randperm(c, generator=torch.Generator().manual_seed(5))[:b]
 
 
 def masks(kind, b, n):
@@ -37,31 +30,218 @@ def masks(kind, b, n):
     return torch.zeros(b, n, dtype=torch.bool)
 
 
-@pytest.mark.parametrize("scale", [0.5, 20.0])
+def by_hand(similarities, target, keep, temperature):
+    """The formula, term by term."""
+    total = 0.0
+    for i, row in enumerate(np.asarray(similarities)):
+        own = int(target[i])
+        denominator = 0.0
+        for c, value in enumerate(row):
+            if c == own or keep is None or bool(keep[i, c]):
+                denominator += math.exp(float(value) / temperature)
+        total -= math.log(math.exp(float(row[own]) / temperature) / denominator)
+    return total / len(similarities)
+
+
+def cosines_by_hand(anchors, positives, negatives):
+    a, p, n = anchors.numpy(), positives.numpy(), negatives.numpy()
+    rows = [[float(np.dot(a[i], x)) for x in [*p, *n[i]]] for i in range(len(a))]
+    return np.array(rows).reshape(len(a), len(p) + n.shape[1])
+
+
+GRID = pytest.mark.parametrize(
+    ("b", "spare", "k", "kind"), list(itertools.product([1, 2, 5], [0, 2], [0, 1, 3], ["none", "random", "all masked"]))
+)
+
+
+@pytest.mark.parametrize("temperature", [0.05, 0.09, 1.0, 3.0])
+@GRID
+def test_info_nce_over_own_and_in_batch_negatives_is_its_formula(b, spare, k, kind, temperature):
+    anchors, positives, negatives = vectors(b, seed=0), vectors(b + spare, seed=1), vectors(b, k, seed=2)
+    target, keep = places(b, b + spare), masks(kind, b, b + spare + k)
+    similarities = candidate_cosines(anchors, positives, negatives)
+    loss = info_nce(similarities, target, keep, temperature)
+    assert loss.shape == () and loss.dtype == torch.float64
+    expected = by_hand(cosines_by_hand(anchors, positives, negatives), target, keep, temperature)
+    assert loss.item() == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("b", [1, 2, 5])
+@pytest.mark.parametrize("c", [1, 4])
+@pytest.mark.parametrize("k", [0, 1, 3])
+def test_candidate_cosines_are_their_dot_products(b, c, k):
+    anchors, positives, negatives = vectors(b, seed=0), vectors(c, seed=1), vectors(b, k, seed=2)
+    found = candidate_cosines(anchors, positives, negatives)
+    assert found.shape == (b, c + k)
+    np.testing.assert_allclose(found.numpy(), cosines_by_hand(anchors, positives, negatives), rtol=0, atol=1e-14)
+    if k == 0:
+        assert torch.equal(candidate_cosines(anchors, positives), found)
+        assert torch.equal(candidate_cosines(anchors, positives, None), found)
+
+
+def test_negatives_are_those_of_the_row_alone():
+    anchors, positives, negatives = (
+        x.requires_grad_() for x in (vectors(3, seed=0), vectors(3, seed=1), vectors(3, 2, seed=2))
+    )
+    info_nce(candidate_cosines(anchors, positives, negatives)[:2], torch.arange(2)).backward()
+    assert negatives.grad[:2].norm(dim=-1).gt(0).all()
+    assert torch.equal(negatives.grad[2], torch.zeros(2, D, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((2, 4), (2, 4), (1, 3, 4)),  # would be broadcast
+        ((2, 4), (2, 4), (3, 3, 4)),
+        ((2, 4), (2, 4), (3, 4)),
+        ((2, 4), (2, 4), (2, 3, 5)),
+        ((2, 4), (2, 5), (2, 3, 4)),
+        ((4,), (2, 4), (4, 3, 4)),
+        ((2, 4), (4,), None),
+    ],
+)
+def test_vectors_that_do_not_fit_are_refused(shapes):
+    with pytest.raises(ValueError, match="vectors must be"):
+        candidate_cosines(*(None if shape is None else torch.zeros(shape) for shape in shapes))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+def test_cosines_are_not_rounded_below_float32(dtype):
+    inputs = [x.to(dtype) for x in (vectors(8, seed=0), vectors(8, seed=1), vectors(8, 3, seed=2))]
+    exact = candidate_cosines(*(x.double() for x in inputs))
+    found = candidate_cosines(*inputs)
+    assert found.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    torch.testing.assert_close(found.double(), exact, rtol=0, atol=5e-7)
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_one_double_makes_all_cosines_double(place):
+    inputs = [vectors(2, seed=0), vectors(2, seed=1), vectors(2, 3, seed=2)]
+    mixed = [x if i == place else x.float() for i, x in enumerate(inputs)]
+    found = candidate_cosines(*mixed)
+    assert found.dtype == torch.float64
+    torch.testing.assert_close(found, candidate_cosines(*(x.double() for x in mixed)), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("k", [0, 3])
+def test_autocast_does_not_round_the_cosines(k):
+    inputs = [x.float() for x in (vectors(8, seed=0), vectors(8, seed=1), vectors(8, k, seed=2))]
+    plain = candidate_cosines(*inputs)
+    loss = info_nce(plain, torch.arange(8))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = candidate_cosines(*inputs)
+        assert torch.equal(info_nce(mixed, torch.arange(8)), loss)
+    assert mixed.dtype == torch.float32
+    assert torch.equal(plain, mixed)
+
+
+def test_info_nce_computes_in_float32():
+    similarities = candidate_cosines(vectors(4, seed=0), vectors(4, seed=1)).bfloat16()
+    loss = info_nce(similarities, torch.arange(4))
+    assert loss.dtype == torch.float32
+    assert loss.item() == pytest.approx(info_nce(similarities.double(), torch.arange(4)).item(), rel=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["none", "random", "all masked"])
-@pytest.mark.parametrize("m", [0, 3])
-@pytest.mark.parametrize("b", [1, 5])
-@pytest.mark.parametrize("spare", [0, 2])
-def test_ranking_loss_is_its_formula(b, m, kind, scale, spare):
-    anchors, positives = vectors(b, 0), vectors(b + spare, 1)
-    target = torch.randperm(b + spare, generator=torch.Generator().manual_seed(5))[:b]
-    keep = masks(kind, b, b + spare + m)
-    negatives = vectors(m, 2)
-    expected = by_hand(anchors, positives, target, negatives, keep, scale)
+@pytest.mark.parametrize("k", [0, 2])
+def test_info_nce_has_the_gradient_of_its_value(kind, k):
+    inputs = [x.requires_grad_() for x in (vectors(3, seed=0), vectors(4, seed=1), vectors(3, k, seed=2))]
+    target, keep = torch.tensor([2, 0, 3]), masks(kind, 3, 4 + k)
+    assert torch.autograd.gradcheck(lambda a, p, n: info_nce(candidate_cosines(a, p, n), target, keep, 0.5), inputs)
+
+
+@pytest.mark.parametrize("rows", [[0], [0, 2], [0, 1, 2]])
+def test_a_row_of_its_positive_alone_costs_nothing_and_has_no_gradient(rows):
+    similarities = candidate_cosines(vectors(3, seed=0), vectors(3, seed=1), vectors(3, 2, seed=2)).requires_grad_()
+    target, keep = torch.tensor([1, 2, 0]), torch.ones(3, 5, dtype=torch.bool)
+    keep[rows] = False
+    loss = info_nce(similarities, target, keep)
+    others = [i for i in range(3) if i not in rows]
+    rest = info_nce(similarities[others], target[others]).item() * len(others) / 3 if others else 0.0
+    assert loss.grad_fn is not None
+    assert loss.item() == pytest.approx(rest)
+    loss.backward()
+    assert torch.equal(similarities.grad[rows], torch.zeros(len(rows), 5, dtype=torch.float64))
+    assert others == [] or similarities.grad[others].ne(0).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 5.0, -1e30, 1e30, math.inf, -math.inf, math.nan])
+def test_padding_never_reaches_info_nce(value):
+    similarities = candidate_cosines(vectors(2, seed=0), vectors(2, seed=1), vectors(2, 3, seed=2))
+    keep = torch.ones(2, 5, dtype=torch.bool)
+    keep[0, 2] = keep[1, 4] = keep[1, 0] = False
+    spoilt = similarities.masked_fill(~keep, value).requires_grad_()
+    loss = info_nce(spoilt, torch.arange(2), keep)
+    loss.backward()
+    assert loss.item() == info_nce(similarities, torch.arange(2), keep).item()
+    assert spoilt.grad.isfinite().all()
+    assert torch.equal(spoilt.grad.ne(0), keep)
+
+
+def test_padding_vectors_get_no_gradient():
+    anchors, positives, negatives = (
+        x.requires_grad_() for x in (vectors(2, seed=0), vectors(2, seed=1), vectors(2, 3, seed=2))
+    )
+    keep = torch.ones(2, 5, dtype=torch.bool)
+    keep[0, 2] = keep[1, 4] = False
+    info_nce(candidate_cosines(anchors, positives, negatives), torch.arange(2), keep).backward()
+    assert torch.equal(negatives.grad.norm(dim=-1).gt(0), keep[:, 2:])
+
+
+def test_only_kept_candidates_matter_row_by_row():
+    similarities = candidate_cosines(vectors(2, seed=0), vectors(3, seed=1))
+    keep = torch.tensor([[True, False, True], [True, True, False]])
+    rows = [info_nce(similarities[:1, [0, 2]], torch.tensor([0])), info_nce(similarities[1:, :2], torch.tensor([1]))]
+    found = info_nce(similarities, torch.arange(2), keep)
+    assert found.item() == pytest.approx(sum(rows).item() / 2)
+
+
+def test_temperature_divides_and_hits_has_nine_hundredths():
+    similarities = torch.eye(2, dtype=torch.float64)
+    for temperature in (0.05, 0.09, 1.0):
+        loss = info_nce(similarities, torch.arange(2), temperature=temperature).item()
+        assert loss == pytest.approx(math.log1p(math.exp(-1 / temperature)), rel=1e-6, abs=1e-15)
+    assert info_nce(similarities, torch.arange(2)) == info_nce(similarities, torch.arange(2), temperature=0.09)
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (1, 2), (2, 3), (2,)])
+def test_a_mask_of_another_shape_is_refused(shape):
+    keep = torch.ones(shape, dtype=torch.bool)
+    with pytest.raises(ValueError, match=r"keep has shape .* \(2, 2\)"):
+        ranking_loss(vectors(2, seed=0), vectors(2, seed=1), torch.arange(2), keep=keep)
+    with pytest.raises(ValueError, match=r"keep has shape .* \(2, 2\)"):
+        info_nce(torch.zeros(2, 2), torch.arange(2), keep)
+
+
+@pytest.mark.parametrize(("similarities", "target"), [((2, 3), (3,)), ((2, 3), (1,)), ((2, 3), (2, 1)), ((3,), (3,))])
+@pytest.mark.parametrize("masked", [False, True])
+def test_similarities_and_targets_must_fit(similarities, target, masked):
+    keep = torch.ones(similarities, dtype=torch.bool) if masked else None
+    with pytest.raises(ValueError, match="similarities must be"):
+        info_nce(torch.zeros(similarities), torch.zeros(target, dtype=torch.int64), keep)
+
+
+@pytest.mark.parametrize("scale", [0.5, 20.0])
+@GRID
+def test_ranking_loss_is_its_formula(b, spare, k, kind, scale):
+    anchors, positives, negatives = vectors(b, seed=0), vectors(b + spare, seed=1), vectors(k, seed=2)
+    target, keep = places(b, b + spare), masks(kind, b, b + spare + k)
+    shared = negatives.expand(b, k, D)
+    expected = by_hand(cosines_by_hand(anchors, positives, shared), target, keep, 1 / scale)
     assert ranking_loss(anchors, positives, target, negatives, keep, scale).item() == pytest.approx(expected, abs=1e-12)
-    if m == 0:
+    if k == 0:
         assert ranking_loss(anchors, positives, target, None, keep, scale).item() == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["none", "random", "all masked"])
 def test_ranking_loss_has_the_gradient_of_its_value(kind):
-    inputs = [vectors(n, seed).requires_grad_() for seed, n in enumerate((4, 4, 3))]
+    inputs = [vectors(n, seed=seed).requires_grad_() for seed, n in enumerate((4, 4, 3))]
     target, keep = torch.tensor([2, 0, 3, 1]), masks(kind, 4, 7)
     assert torch.autograd.gradcheck(lambda a, p, n: ranking_loss(a, p, target, n, keep, 3.0), inputs)
 
 
-def test_a_row_of_nothing_but_its_positive_costs_nothing_and_spoils_nothing():
-    anchors, positives, negatives = (vectors(n, seed).requires_grad_() for seed, n in enumerate((2, 2, 3)))
+def test_a_row_without_negatives_spoils_no_vector():
+    anchors, positives, negatives = (vectors(n, seed=seed).requires_grad_() for seed, n in enumerate((2, 2, 3)))
     keep = torch.ones(2, 5, dtype=torch.bool)
     keep[0] = False
     target = torch.arange(2)
@@ -75,7 +255,7 @@ def test_a_row_of_nothing_but_its_positive_costs_nothing_and_spoils_nothing():
 
 
 def test_every_row_masked_leaves_a_graph():
-    anchors, positives = (vectors(3, seed).requires_grad_() for seed in range(2))
+    anchors, positives = (vectors(3, seed=seed).requires_grad_() for seed in range(2))
     loss = ranking_loss(anchors, positives, torch.arange(3), keep=torch.zeros(3, 3, dtype=torch.bool))
     assert loss.item() == 0
     loss.backward()
@@ -83,19 +263,19 @@ def test_every_row_masked_leaves_a_graph():
 
 
 def test_a_step_downhill_pulls_the_positive_and_pushes_the_negatives():
-    anchors, positives, negatives = (vectors(n, seed).requires_grad_() for seed, n in enumerate((1, 1, 2)))
+    anchors, positives, negatives = (vectors(n, seed=seed).requires_grad_() for seed, n in enumerate((1, 1, 2)))
     ranking_loss(anchors, positives, torch.tensor([0]), negatives, scale=2.0).backward()
     assert (anchors.detach() * positives.grad).sum() < 0
     assert (anchors.detach() * negatives.grad).sum(dim=-1).gt(0).all()
 
 
-def test_only_kept_candidates_matter():
-    anchors, positives, negatives = vectors(2, 0), vectors(2, 1), vectors(2, 2)
+def test_ranking_loss_leaves_out_what_is_masked():
+    anchors, positives, negatives = vectors(2, seed=0), vectors(2, seed=1), vectors(2, seed=2)
     keep = torch.tensor([[True, True, False, True], [True, True, False, True]])
     target = torch.arange(2)
     masked = ranking_loss(anchors, positives, target, negatives, keep)
     assert masked.item() == pytest.approx(ranking_loss(anchors, positives, target, negatives[1:]).item())
-    moved = torch.stack([vectors(1, 9)[0], negatives[1]])
+    moved = torch.stack([vectors(1, seed=9)[0], negatives[1]])
     assert masked.item() == ranking_loss(anchors, positives, target, moved, keep).item()
 
 
@@ -107,12 +287,12 @@ def test_the_scale_multiplies():
 
 
 def test_equal_candidates_share_the_probability():
-    anchor = vectors(1, 0)
+    anchor = vectors(1, seed=0)
     assert ranking_loss(anchor, anchor, torch.tensor([0]), anchor.repeat(3, 1)).item() == pytest.approx(math.log(4))
 
 
-def test_mixed_precision_does_not_round_the_cosines():
-    anchors, positives = vectors(8, 0).float(), vectors(8, 1).float()
+def test_mixed_precision_does_not_change_ranking_loss():
+    anchors, positives = vectors(8, seed=0).float(), vectors(8, seed=1).float()
     plain = ranking_loss(anchors, positives, torch.arange(8))
     with torch.autocast("cpu", dtype=torch.bfloat16):
         mixed = ranking_loss(anchors, positives, torch.arange(8))
@@ -120,33 +300,12 @@ def test_mixed_precision_does_not_round_the_cosines():
     assert torch.equal(plain, mixed)
 
 
-@pytest.mark.parametrize("shape", [(2, 1), (1, 2), (2, 3)])
-def test_a_mask_of_another_shape_is_refused(shape):
-    with pytest.raises(ValueError, match=r"keep has shape .* \(2, 2\)"):
-        ranking_loss(vectors(2, 0), vectors(2, 1), torch.arange(2), keep=torch.ones(shape, dtype=torch.bool))
-
-
-def test_duplicates_mask_by_hand():
-    stories = torch.tensor([10, 11, 10, 0, 4, -1, 2])
-    anchors, positives = torch.tensor([0, 1, 2]), torch.tensor([10, 11, 10])
-    mask = duplicates_mask(stories, anchors, positives)
-    for i in range(3):
-        for c, story in enumerate(stories.tolist()):
-            assert mask[i, c].item() == (story not in (-1, anchors[i].item(), positives[i].item()))
-
-
 def test_the_very_same_story_never_counts_against_itself():
     # Rows 0 and 2 have one positive between them: neither may see the other's copy, and both keep their own.
-    positives = vectors(3, 1)
+    positives = vectors(3, seed=1)
     positives[2] = positives[0]
-    anchors, target = vectors(3, 0), torch.arange(3)
+    anchors, target = vectors(3, seed=0), torch.arange(3)
     keep = duplicates_mask(torch.tensor([10, 11, 10]), torch.tensor([0, 1, 2]), torch.tensor([10, 11, 10]))
-    expected = by_hand(anchors, positives, target, None, torch.tensor([[1, 1, 0], [1, 1, 1], [0, 1, 1]]), 20.0)
+    by_mask = torch.tensor([[1, 1, 0], [1, 1, 1], [0, 1, 1]])
+    expected = by_hand(cosines_by_hand(anchors, positives, vectors(3, 0, seed=2)), target, by_mask, 1 / 20)
     assert ranking_loss(anchors, positives, target, keep=keep).item() == pytest.approx(expected)
-
-
-def test_own_negatives_mask_by_hand():
-    owners, rows = torch.tensor([4, 3, 4, -1]), torch.tensor([3, 4])
-    expected = [[True, True, True, False, True, False, False], [True, True, True, True, False, True, False]]
-    assert own_negatives_mask(owners, rows, positives=3).tolist() == expected
-    assert own_negatives_mask(owners[:0], rows, positives=3).tolist() == [[True] * 3] * 2

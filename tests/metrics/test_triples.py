@@ -156,7 +156,7 @@ def test_the_states_of_two_metrics_add_up():
         parts.append(metric)
     for mine, others in (parts, parts[::-1]):
         for ask in (lambda m: m.summary(), lambda m: m.compute()):
-            other = [others.correct, others.ties, others.total]
+            other = [others.correct, others.ties, others.total, others.undefined]
             assert ask(mine) == ask(whole)
             assert other == []
         assert mine.total < 30  # its own counts are back
@@ -179,3 +179,17 @@ def test_two_processes_agree_with_one(tmp_path):
             process.kill()
     assert [process.returncode for process in processes] == [0, 0]
     assert outputs == [f"{whole.summary()} {float(whole.compute())}"] * 2
+
+
+def test_an_allowed_nan_leaves_no_accuracy():
+    metric = TripleAccuracy(allow_nan=True)
+    a = torch.tensor([0.5, float("nan")])
+    metric.update(a, torch.zeros(2), torch.tensor([True, True]), counted=torch.tensor([True, False]))
+    assert metric.summary().accuracy == 1.0  # the NaN filled up a share, and does not count
+    metric.update(a, torch.zeros(2), torch.tensor([True, True]))
+    found = metric.summary()
+    assert (found.n, found.undefined) == (3, 1)
+    assert math.isnan(found.accuracy)
+    assert torch.isnan(metric.compute())
+    assert found.as_dict()["accuracy"] is None
+    assert "1 of 3" in str(found)

@@ -4,5 +4,6 @@ from narrlit.callbacks.best_checkpoint import BestCheckpoint
 from narrlit.callbacks.prediction_writer import PredictionWriter
 from narrlit.callbacks.projector import Projector
 from narrlit.callbacks.run_record import RunRecord
+from narrlit.callbacks.teacher_promotion import TeacherPromotion
 
-__all__ = ["BestCheckpoint", "PredictionWriter", "Projector", "RunRecord"]
+__all__ = ["BestCheckpoint", "PredictionWriter", "Projector", "RunRecord", "TeacherPromotion"]

@@ -64,6 +64,10 @@ class RunRecord(Callback):
         rank_zero_info(f"epoch {trainer.current_epoch}: validation accuracy {found}")
         self._write(trainer)
 
+    def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Note what other callbacks decided at the epoch's end."""
+        self._write(trainer)
+
     def on_test_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Say the accuracy with n and interval, which the trainer's table lacks."""
         rank_zero_info(f"test accuracy {pl_module.summaries['test']}")  # type: ignore[index]
@@ -107,12 +111,16 @@ class RunRecord(Callback):
         folder = self._folder
         self.record["checkpoints"] = _checkpoints(trainer, folder)
         self.record["validation_looks"] = len(self.record["validations"])
+        for callback in trainer.callbacks:  # type: ignore[attr-defined]
+            if hasattr(callback, "recorded"):
+                self.record.update(callback.recorded())
         with atomic_path(folder / RECORD) as temporary:
             temporary.write_text(json.dumps(self.record, indent=2, default=str) + "\n", encoding="utf-8")
 
 
 def _best(looks: list[dict[str, Any]], trainer: L.Trainer) -> dict[str, Any] | None:
     """The look that the best checkpoint was kept for; the best of all where no checkpoint seeks it."""
+    looks = [look for look in looks if look["accuracy"] is not None]
     for callback in trainer.checkpoint_callbacks:
         if isinstance(callback, ModelCheckpoint) and callback.monitor and callback.best_model_score is not None:
             score = float(callback.best_model_score)

@@ -6,7 +6,7 @@ Letters of the shapes: T tokens of the batch, U different stories, B triples or 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -67,14 +67,36 @@ class ExampleBatch(Movable):
         anchors: (B,) int64.
         positives: (B,) int64.
         negatives: (B, K) int64, -1 for padding.
-        dimensions: (B, K) int64, index into DIMENSIONS of what a negative shares with its anchor, -1 unknown.
+        kinds: (B, K) int64, each negative's index into KINDS, -1 for unknown and for padding.
     """
 
     stories: PackedStories
     anchors: Tensor
     positives: Tensor
     negatives: Tensor
-    dimensions: Tensor
+    kinds: Tensor
+
+    def keeping(self, used: Tensor) -> "ExampleBatch":
+        """The batch without some negatives, which become padding, and without the stories that served them alone.
+
+        Args:
+            used: (B, K) bool, the negatives that stay; of no account where there is padding.
+
+        Returns:
+            A new batch; where no story falls out, it holds the same stories.
+        """
+        negatives = self.negatives.masked_fill(~used, -1)
+        kept = replace(self, negatives=negatives, kinds=self.kinds.masked_fill(~used, -1))
+        needed = torch.zeros(len(self.stories), dtype=torch.bool, device=negatives.device)
+        for indices in (self.anchors, self.positives, negatives[negatives >= 0]):
+            needed[indices] = True
+        if bool(needed.all()):
+            return kept
+        place = needed.cumsum(0) - 1
+        kept.stories = self.stories.select(needed.nonzero().squeeze(1).tolist())
+        kept.anchors, kept.positives = place[self.anchors], place[self.positives]
+        kept.negatives = torch.where(negatives < 0, -1, place[negatives.clamp(min=0)])
+        return kept
 
 
 @dataclass

@@ -26,7 +26,7 @@ class ExampleCollator:
             tokens.places(examples.negatives[chosen], "candidate"),
         ]
         stories, (anchors, positives, negatives) = tokens.pack(columns)
-        return ExampleBatch(stories, anchors, positives, negatives, torch.from_numpy(examples.dimensions[chosen]))
+        return ExampleBatch(stories, anchors, positives, negatives, torch.from_numpy(examples.kinds[chosen]))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from narrlit.data.fields import RowError, label_of, mapping_of, text_of
 from narrlit.data.reading import Parsed
-from narrlit.data.records import DIMENSIONS, Example, Negative, Triple, example_of
+from narrlit.data.records import KINDS, Example, Negative, Triple, example_of
 
 LABEL = "text_a_is_closer"
 TRIPLES_KNOWN = "anchor_text,text_a,text_b[,text_a_is_closer] or anchor_story,similar_story,dissimilar_story"
@@ -14,8 +14,8 @@ EXAMPLES_KNOWN = f"{TRIPLES_KNOWN} or anchor,positive[,negatives] or anchor,posi
 
 _ANCHORS = ("anchor", "anchor_text", "anchor_story")
 _POSITIVES = ("positive", "positive_text", "similar_text", "similar_story")
-# neg_theme_1, but also negative, negative_2 and neg_outcome, which say no number or no dimension.
-_NUMBERED = re.compile(r"neg(?:ative)?(?:_([a-z][a-z_]*?))?_(\d+)|neg(?:ative)?(?:_(theme|structure|outcome))?")
+# neg_theme_1, but also negative, negative_2 and neg_outcome, which say no number or no kind.
+_NUMBERED = re.compile(rf"neg(?:ative)?(?:_([a-z][a-z_]*?))?_(\d+)|neg(?:ative)?(?:_({'|'.join(KINDS)}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Anchored:
         """A row's example.
 
         Raises:
-            RowError: if a text can't be used, a dimension is unknown, or the example can't train.
+            RowError: if a text can't be used, a kind is unknown, or the example can't train.
         """
         row = mapping_of(value)
         anchor, positive = text_of(row, self.anchor), text_of(row, self.positive)
@@ -134,27 +134,36 @@ def _listed(value: object) -> list[Negative]:
 
 def _negative(item: object) -> Negative:
     # Named "negative" for the reason: "empty text" would leave open which of the row's texts it is.
-    text, dimension = (item.get("text"), item.get("dimension")) if isinstance(item, Mapping) else (item, None)
-    return Negative(text_of({"negative": text}, "negative"), _dimension(dimension))
+    text = item.get("text") if isinstance(item, Mapping) else item
+    kind = _stated_kind(item) if isinstance(item, Mapping) else None
+    return Negative(text_of({"negative": text}, "negative"), kind)
+
+
+def _stated_kind(item: Mapping[str, object]) -> str | None:
+    """The kind under its name or under `dimension`, which older files write."""
+    kinds = {kind for kind in (_kind(item.get("kind")), _kind(item.get("dimension"))) if kind is not None}
+    if len(kinds) > 1:
+        raise RowError("kind and dimension differ")
+    return kinds.pop() if kinds else None
 
 
 def _numbered(row: Mapping[str, object]) -> list[Negative]:
-    """The negatives of numbered fields, in the order of DIMENSIONS and of their numbers, unknown dimensions last."""
+    """The negatives of numbered fields, in the order of KINDS and of their numbers, unknown kinds last."""
     found: list[tuple[int, int, Negative]] = []
     for name, value in row.items():
         match = _NUMBERED.fullmatch(name)
         # None too is padding here: a row with fewer negatives than its file has fields is a sound row.
         if match is None or value is None or (isinstance(value, str) and not value.strip()):
             continue
-        dimension = _dimension(match[1] or match[3])
-        rank = len(DIMENSIONS) if dimension is None else DIMENSIONS.index(dimension)
-        found.append((rank, int(match[2] or 0), Negative(text_of(row, name), dimension)))
+        kind = _kind(match[1] or match[3])
+        rank = len(KINDS) if kind is None else KINDS.index(kind)
+        found.append((rank, int(match[2] or 0), Negative(text_of(row, name), kind)))
     return [negative for _, _, negative in sorted(found, key=lambda entry: entry[:2])]
 
 
-def _dimension(value: object) -> str | None:
+def _kind(value: object) -> str | None:
     if value is None or value == "":
         return None
-    if not isinstance(value, str) or value not in DIMENSIONS:
-        raise RowError("unknown dimension")
+    if not isinstance(value, str) or value not in KINDS:
+        raise RowError("unknown kind")
     return value

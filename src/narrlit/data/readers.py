@@ -81,7 +81,7 @@ def read_examples(path: str | Path, strict: bool = False) -> Reading[Example]:
 
     Args:
         path: labelled triples as `read_triples` reads them, or rows of anchor, positive and negatives: a list of texts
-            or of objects with text and dimension, or numbered fields such as neg_theme_1, of which any may be empty.
+            or of objects with text and kind (or dimension), or numbered fields such as neg_theme_1, any of them empty.
         strict: refuse the first row that would be dropped.
 
     Raises:

@@ -5,6 +5,10 @@ from dataclasses import dataclass
 DIMENSIONS = ("theme", "structure", "outcome")
 """The three dimensions of narrative similarity; `structure` is the course of action."""
 
+KINDS = (*DIMENSIONS, "mined", "triple")
+"""What a negative can be: like the anchor in that one of DIMENSIONS only; `mined`: near the anchor by a model's
+vectors; `triple`: the dissimilar story of a judged triple. None stands for an unknown kind."""
+
 
 @dataclass(frozen=True, slots=True)
 class Story:
@@ -31,10 +35,10 @@ class Triple:
 
 @dataclass(frozen=True, slots=True)
 class Negative:
-    """A story unlike an anchor; `dimension` is the one of DIMENSIONS in which it is like it, None if unknown."""
+    """A story unlike an anchor; `kind` is one of KINDS, None if unknown."""
 
     text: str
-    dimension: str | None = None
+    kind: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +62,9 @@ def example_of(triple: Triple) -> Example:
         ValueError: if the triple has no label.
 
     >>> example_of(Triple("x", "far", "near", a_is_closer=False))
-    Example(anchor='x', positive='near', negatives=(Negative(text='far', dimension=None),))
+    Example(anchor='x', positive='near', negatives=(Negative(text='far', kind='triple'),))
     """
     if triple.a_is_closer is None:
         raise ValueError("a triple without a label can't train")
     near, far = (triple.a, triple.b) if triple.a_is_closer else (triple.b, triple.a)
-    return Example(triple.anchor, near, (Negative(far),))
+    return Example(triple.anchor, near, (Negative(far, "triple"),))

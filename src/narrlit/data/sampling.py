@@ -35,6 +35,8 @@ class DistinctBatchSampler(Sampler[list[int]]):
         self._epoch = 0
         self._plan: list[list[int]] | None = None
         self._length: int | None = None
+        self.skip = 0
+        """Batches to leave out at the next iteration's beginning: a fit resumed within an epoch has seen them."""
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch, whose number decides the order; trainers call this by name."""
@@ -51,7 +53,8 @@ class DistinctBatchSampler(Sampler[list[int]]):
 
     def __iter__(self) -> Iterator[list[int]]:
         # Planned at the first batch, not before: a resumed trainer makes its iterator first and names the epoch then.
-        yield from self._batches()
+        skip, self.skip = self.skip, 0
+        yield from self._batches()[skip:]
 
     def _batches(self) -> list[list[int]]:
         if self._plan is None:

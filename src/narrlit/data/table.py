@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from narrlit.data.records import DIMENSIONS, Example, Triple
+from narrlit.data.records import KINDS, Example, Triple
 
 IntArray = npt.NDArray[np.int64]
 
 PADDING = -1
-"""Stands where an example has fewer negatives than another, where a dimension is unknown, and for no label."""
+"""Stands where an example has fewer negatives than another, where a kind is unknown, and for no label."""
 
 
 class StoryTable:
@@ -76,8 +76,8 @@ class IndexedExamples:
     """(N,)"""
     negatives: IntArray
     """(N, K), PADDING where there is none."""
-    dimensions: IntArray
-    """(N, K), indexes into DIMENSIONS, PADDING where unknown or no negative."""
+    kinds: IntArray
+    """(N, K), indexes into KINDS, PADDING where unknown or no negative."""
 
     def __len__(self) -> int:
         return len(self.anchors)
@@ -105,19 +105,19 @@ def index_examples(examples: Sequence[Example], table: StoryTable | None = None)
     """Put the examples' texts into the table, a new one if none is given, and name them by row.
 
     Raises:
-        ValueError: if a negative's dimension is not one of DIMENSIONS.
+        ValueError: if a negative's kind is not one of KINDS.
     """
     table = StoryTable() if table is None else table
     widest = max((len(example.negatives) for example in examples), default=0)
     ends = np.empty((len(examples), 2), dtype=np.int64)
     negatives = np.full((len(examples), widest), PADDING, dtype=np.int64)
-    dimensions = np.full_like(negatives, PADDING)
+    kinds = np.full_like(negatives, PADDING)
     for i, example in enumerate(examples):
         anchor, positive, *others = table.rows(example.texts)
         ends[i] = anchor, positive
         negatives[i, : len(others)] = others
-        dimensions[i, : len(others)] = [_dimension_index(negative.dimension) for negative in example.negatives]
-    return IndexedExamples(table, ends[:, 0].copy(), ends[:, 1].copy(), negatives, dimensions)
+        kinds[i, : len(others)] = [_kind_index(negative.kind) for negative in example.negatives]
+    return IndexedExamples(table, ends[:, 0].copy(), ends[:, 1].copy(), negatives, kinds)
 
 
 def index_triples(triples: Sequence[Triple], table: StoryTable | None = None) -> IndexedTriples:
@@ -129,9 +129,9 @@ def index_triples(triples: Sequence[Triple], table: StoryTable | None = None) ->
     return IndexedTriples(table, rows[:, 0].copy(), a, b, np.array(labels, dtype=np.int64))
 
 
-def _dimension_index(dimension: str | None) -> int:
-    if dimension is None:
+def _kind_index(kind: str | None) -> int:
+    if kind is None:
         return PADDING
-    if dimension not in DIMENSIONS:
-        raise ValueError(f"unknown dimension {dimension!r}; one of {', '.join(DIMENSIONS)}")
-    return DIMENSIONS.index(dimension)
+    if kind not in KINDS:
+        raise ValueError(f"unknown kind {kind!r}; one of {', '.join(KINDS)}")
+    return KINDS.index(kind)

@@ -22,6 +22,7 @@ class TokenTable:
     candidates have a prompt of their own.
 
     Attributes:
+        lengths: (P,) tokens at each place.
         truncated: texts longer than the encoder's limit, counted once for each prompt.
     """
 
@@ -63,9 +64,10 @@ class TokenTable:
         sizes = np.cumsum([column.size for column in columns])[:-1]
         parts = zip(np.split(inverse, sizes), columns, strict=True)
         indices = [torch.from_numpy(part.reshape(column.shape)) for part, column in parts]
-        return self._cut(unique), indices
+        return self.stories(unique), indices
 
-    def _cut(self, places: Rows) -> PackedStories:
+    def stories(self, places: Rows) -> PackedStories:
+        """The stories at these places (U,), packed in their order."""
         pieces = [self._flat[self._bounds[place] : self._bounds[place + 1]] for place in places]
         return PackedStories(
             torch.cat(pieces).long(), tuple(self.lengths[places].tolist()), torch.from_numpy(places % self._stories)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from narrlit.data.fields import text_fault
 from narrlit.data.layouts import LABEL, example_fault
-from narrlit.data.records import DIMENSIONS, Example, Story, Triple
+from narrlit.data.records import KINDS, Example, Story, Triple
 from narrlit.data.rows import DELIMITERS, JSON_SUFFIXES
 from narrlit.errors import DataError, OptionError
 from narrlit.files import atomic_path
@@ -83,14 +83,13 @@ def _example_row(example: Example) -> Row:
     _check("positive", example.positive)
     for negative in example.negatives:
         _check("negative", negative.text)
-        if negative.dimension is not None and negative.dimension not in DIMENSIONS:
-            raise _RefusedError("unknown dimension")
+        if negative.kind is not None and negative.kind not in KINDS:
+            raise _RefusedError("unknown kind")
     reason = example_fault(example)
     if reason is not None:
         raise _RefusedError(reason)
     negatives = [
-        {"text": negative.text} | ({"dimension": negative.dimension} if negative.dimension else {})
-        for negative in example.negatives
+        {"text": negative.text} | ({"kind": negative.kind} if negative.kind else {}) for negative in example.negatives
     ]
     return {"anchor": example.anchor, "positive": example.positive, "negatives": negatives}
 

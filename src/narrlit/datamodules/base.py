@@ -14,6 +14,7 @@ from narrlit.data.records import Example, Triple
 from narrlit.data.sampling import DistinctBatchSampler, Share, padded_share
 from narrlit.data.table import IndexedExamples, IndexedTriples, index_examples, index_triples
 from narrlit.data.tokens import TokenTable
+from narrlit.datamodules.resumable import ResumableLoader
 from narrlit.errors import OptionError
 from narrlit.seeds import run_seed
 
@@ -56,6 +57,8 @@ class StoryData(L.LightningDataModule):
         self.triples: dict[Stage, list[Triple]] = {}
         self.provenance: dict[str, dict[str, Any]] = {}
         self._indexed: IndexedExamples | None = None
+        self._loader: ResumableLoader | None = None
+        self._loader_state: dict[str, int] | None = None
         self._judged: dict[Stage, IndexedTriples] = {}
         self._tokens: dict[str, TokenTable] = {}
 
@@ -104,14 +107,25 @@ class StoryData(L.LightningDataModule):
         sampler = DistinctBatchSampler(
             indexed.anchors, indexed.positives, self.loading.batch_size, run_seed(), self._share()
         )
-
-        return DataLoader(
+        self._loader = ResumableLoader(
             range(len(indexed)),  # type: ignore[arg-type]
             batch_sampler=sampler,
             collate_fn=ExampleCollator(indexed, tokens),
             num_workers=self.loading.workers,
             pin_memory=self._on_gpu(),
         )
+        if self._loader_state is not None:
+            self._loader.load_state_dict(self._loader_state)
+            self._loader_state = None
+        return self._loader
+
+    def state_dict(self) -> dict[str, Any]:
+        """How far the epoch is, for checkpoints; the trainer's own record of it comes too late to be heeded."""
+        return {"loader": self._loader.state_dict()} if self._loader is not None else {}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on within the epoch, when the loader is made."""
+        self._loader_state = state_dict.get("loader")
 
     def val_dataloader(self) -> DataLoader[Any] | list[Any]:
         """Validation triples in file order; nothing where there are none."""
@@ -157,6 +171,18 @@ class StoryData(L.LightningDataModule):
     def validation_texts(self) -> list[str]:
         """The validation stories' texts, by row."""
         return self._judged["validation"].table.texts if "validation" in self._judged else []
+
+    def training_texts(self) -> list[str]:
+        """The training stories' texts, by row."""
+        return self._indexed.table.texts if self._indexed is not None else []
+
+    def training_tokens(self) -> TokenTable:
+        """The training stories' tokens, by row."""
+        return self._tokens_of("train", self.training_texts())
+
+    def negative_kinds(self) -> set[str | None]:
+        """Kinds of the negatives that the training examples have."""
+        return {negative.kind for example in self.examples for negative in example.negatives}
 
     def train_validation_overlap(self) -> Overlap:
         """What training and validation data have in common."""

@@ -5,6 +5,7 @@ from lightning_utilities.core.rank_zero import rank_zero_info
 from narrlit.data.records import Example, Triple
 from narrlit.data.storyworld import StoryWorld, example, judged_triples
 from narrlit.datamodules.base import Loading, Stage, StoryData
+from narrlit.errors import OptionError
 
 
 class StoryWorldData(StoryData):
@@ -17,6 +18,7 @@ class StoryWorldData(StoryData):
         test: int = 200,
         world_seed: int = 0,
         negatives_per_dimension: int = 0,
+        false_negatives: float = 0.0,
         loading: Loading = Loading(),  # noqa: B008 (frozen)
     ) -> None:
         """Args give sizes.
@@ -27,21 +29,32 @@ class StoryWorldData(StoryData):
             test: triples judged by `narrlit test` and answered by `narrlit predict`.
             world_seed: decides the stories; apart from the run's seed, so that seeds can be compared on the same data.
             negatives_per_dimension: for every example, stories like its anchor in one dimension only.
+            false_negatives: share of these, 0 to 1, that are in truth like the anchor; to plant what a teacher's mask
+                must find.
             loading: batches.
+
+        Raises:
+            OptionError: for a share that is none.
         """
+        if not 0 <= false_negatives <= 1:
+            raise OptionError(f"data.false_negatives is {false_negatives}: a share from 0 to 1 is needed")
         super().__init__(loading)
         self.sizes = {"train": train, "validation": validation, "test": test, "predict": test}
         self.world = StoryWorld(world_seed)
         self.world_seed = world_seed
         self.negatives_per_dimension = negatives_per_dimension
+        self.false_negatives = false_negatives
 
     def read_examples(self) -> list[Example]:
         """The training examples, the triple's negative first."""
         self._note("train")
+        self.provenance["train"]["storyworld"] |= {
+            "negatives_per_dimension": self.negatives_per_dimension,
+            "false_negatives": self.false_negatives,
+        }
+        count, planted = self.negatives_per_dimension, self.false_negatives
         return [
-            example(triple, self.world.one_dimension_negatives(triple.anchor, self.negatives_per_dimension))
-            if self.negatives_per_dimension
-            else example(triple)
+            example(triple, self.world.one_dimension_negatives(triple.anchor, count, planted) if count else ())
             for triple in self.world.triples(self.sizes["train"], "train")
         ]
 

@@ -1,6 +1,7 @@
-"""Multiple negatives ranking, and the masks that say which candidates an anchor is ranked against.
+"""Contrastive losses: an anchor's own positive against every other candidate.
 
-Letters of the shapes: B anchors, C positives, M negatives, D dimension of a vector.
+Letters of the shapes: B anchors, C positives, K negatives of an anchor's own, M = C + K candidates of an anchor, D
+dimension of a vector.
 """
 
 import torch
@@ -26,81 +27,99 @@ def ranking_loss(
         anchors: (B, D) unit vectors, B >= 1.
         positives: (C, D) unit vectors, every anchor's positive among them.
         target: (B,) int64, the place of each anchor's own positive among the C.
-        negatives: (M, D) unit vectors, further candidates of every anchor; None for none.
-        keep: (B, C + M) bool, False takes a candidate out of the row's softmax; None keeps all. An anchor's own
+        negatives: (N, D) unit vectors, further candidates that every anchor shares; None for none.
+        keep: (B, C + N) bool, False takes a candidate out of the row's softmax; None keeps all. An anchor's own
             positive stays in whatever the mask says: a row with nothing else left costs 0 and has gradient 0.
-        scale: factor of the cosine, without unit.
+        scale: factor of the cosine, without unit, > 0.
 
     Returns:
         () mean over the anchors, in natural units (nats), in float32 or the inputs' precision if that is higher.
 
     Raises:
-        ValueError: if `keep` isn't (B, C + M).
+        ValueError: if `keep` isn't (B, C + N) or the target isn't (B,).
 
     >>> own, other = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
     >>> round(ranking_loss(own, own, torch.tensor([0]), other, scale=1.0).item(), 4)  # log(1 + exp(0 - 1))
     0.3133
     """
     candidates = positives if negatives is None else torch.cat([positives, negatives])
-    logits = scale * _cosines(anchors, candidates)
-    if keep is not None:
-        if keep.shape != logits.shape:
-            raise ValueError(f"keep has shape {tuple(keep.shape)}, but anchors x candidates is {tuple(logits.shape)}")
-        # The own positive stays: a row of nothing but -inf would be NaN and spoil every gradient of the batch.
-        kept = keep.scatter(1, target[:, None], True)
-        logits = logits.masked_fill(~kept, float("-inf"))
-    return F.cross_entropy(logits, target)
+    return info_nce(candidate_cosines(anchors, candidates), target, keep, 1 / scale)
 
 
-def duplicates_mask(stories: Tensor, anchors: Tensor, positives: Tensor) -> Tensor:
-    """Candidates that may be negatives: no padding, and not the row's anchor or positive once more.
+def info_nce(similarities: Tensor, target: Tensor, keep: Tensor | None = None, temperature: float = 0.09) -> Tensor:
+    """InfoNCE: pick each anchor's own positive out of its candidates.
 
-    A story may stand in a batch several times, as the positive of one row and a negative of another. Pushing it away
-    from itself teaches nothing but noise, so the very same story never counts as its own negative.
+    The mean over anchors i of `-log exp(s_ip / tau) / sum_c exp(s_ic / tau)`, where c runs over the kept candidates
+    and the own positive.
+
+    Source: HITS, Eq. 1 and 2, tau = 0.09 (after van den Oord et al. 2019).
 
     Args:
-        stories: (C + M,) int64, the story of each candidate, positives first, -1 for padding.
-        anchors: (B,) int64, the story of each anchor.
-        positives: (B,) int64, the story of each anchor's own positive.
+        similarities: (B, M) cosines of each anchor with its candidates, B >= 1.
+        target: (B,) int64, the column of each anchor's own positive.
+        keep: (B, M) bool, False takes a candidate out of the row's softmax; None keeps all. An anchor's own
+            positive stays in whatever the mask says: a row with nothing else left costs 0 and has gradient 0.
+        temperature: tau > 0, in the unit of the similarities.
 
     Returns:
-        (B, C + M) bool for `ranking_loss`. The own positive's column is False here; `ranking_loss` keeps it.
+        () mean over the anchors, in natural units (nats), in float32 or the inputs' precision if that is higher.
 
-    >>> duplicates_mask(torch.tensor([7, 8, 5, -1]), torch.tensor([5, 6]), torch.tensor([7, 8])).int()
-    tensor([[0, 1, 0, 0],
-            [1, 0, 1, 0]], dtype=torch.int32)
+    Raises:
+        ValueError: if the similarities aren't (B, M), `keep` isn't either, or the target isn't (B,).
+
+    >>> round(info_nce(torch.tensor([[1.0, 0.0]]), torch.tensor([0]), temperature=1.0).item(), 4)  # log(1 + exp(-1))
+    0.3133
     """
-    is_anchor = stories[None, :] == anchors[:, None]
-    is_positive = stories[None, :] == positives[:, None]
-    return ~is_anchor & ~is_positive & (stories >= 0)[None, :]
+    kept = _with_positive(keep, target, similarities)
+    logits = similarities.to(torch.promote_types(similarities.dtype, torch.float32)) / temperature
+    return F.cross_entropy(logits.masked_fill(~kept, float("-inf")), target)
 
 
-def own_negatives_mask(owners: Tensor, rows: Tensor, positives: int) -> Tensor:
-    """Every positive, but only the row's own negatives, for objectives where each anchor brings K of its own.
+def candidate_cosines(anchors: Tensor, positives: Tensor, negatives: Tensor | None = None) -> Tensor:
+    """Cosines of each anchor with every positive and with its own negatives.
 
-    Without this mask an anchor is ranked against the negatives of the whole batch.
+    Mixed precision would multiply in bfloat16, whose steps near 1 are 1/256: over a temperature of 0.05 that is 0.08 a
+    logit. So it is switched off here.
+
+    Source: HITS, the s of Eq. 1 and 3.
 
     Args:
-        owners: (M,) int64, the row each negative was made for, -1 for padding.
-        rows: (B,) int64 >= 0, the number of each anchor's row; `torch.arange(B)` unless batches are gathered.
-        positives: C, how many positives stand before the negatives.
+        anchors: (B, D) unit vectors.
+        positives: (C, D) unit vectors.
+        negatives: (B, K, D) unit vectors, K >= 0, row by row those of the anchor; None for none. Padding must be
+            finite, and is left to a mask.
 
     Returns:
-        (B, C + M) bool, to be joined with other masks by `&`.
+        (B, C + K), positives first, from -1 to 1, in float32 or the inputs' highest precision if that is higher.
 
-    >>> own_negatives_mask(torch.tensor([0, 1, -1]), torch.arange(2), positives=2).int()
-    tensor([[1, 1, 1, 0, 0],
-            [1, 1, 0, 1, 0]], dtype=torch.int32)
+    Raises:
+        ValueError: if the shapes do not fit.
+
+    >>> east, north = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
+    >>> candidate_cosines(east, torch.cat([east, north]), -east[None])
+    tensor([[ 1.,  0., -1.]])
     """
-    own = owners[None, :] == rows[:, None]
-    return torch.cat([own.new_ones(len(rows), positives), own], dim=1)
+    if negatives is None:
+        negatives = anchors.new_empty(len(anchors), 0, anchors.shape[-1])
+    shapes = [tuple(x.shape) for x in (anchors, positives, negatives)]
+    b, d = len(anchors), anchors.shape[-1]
+    if [len(shape) for shape in shapes] != [2, 2, 3] or len(negatives) != b or {s[-1] for s in shapes} != {d}:
+        raise ValueError("vectors must be (B, D), (C, D) and (B, K, D), not {}, {} and {}".format(*shapes))
+    precision = torch.float32
+    for x in (anchors, positives, negatives):
+        precision = torch.promote_types(precision, x.dtype)
+    with torch.autocast(anchors.device.type, enabled=False):
+        a, p, n = (x.to(precision) for x in (anchors, positives, negatives))
+        return torch.cat([a @ p.T, (n @ a[:, :, None]).squeeze(2)], dim=1)
 
 
-def _cosines(x: Tensor, y: Tensor) -> Tensor:
-    """Dot products of unit vectors, (B, D) and (C, D) to (B, C), never below float32.
-
-    Mixed precision would multiply in bfloat16, whose steps near 1 are 1/256: times a scale of 20 that is 0.08 a logit.
-    """
-    with torch.autocast(x.device.type, enabled=False):
-        precision = torch.promote_types(torch.promote_types(x.dtype, y.dtype), torch.float32)
-        return x.to(precision) @ y.to(precision).T
+def _with_positive(keep: Tensor | None, target: Tensor, similarities: Tensor) -> Tensor:
+    """The mask, (B, M), that leaves no row empty: a row of nothing but -inf would be NaN and spoil every gradient."""
+    shape = similarities.shape
+    if len(shape) != 2 or target.shape != shape[:1]:
+        raise ValueError(f"similarities must be (B, M), target (B,), not {tuple(shape)} and {tuple(target.shape)}")
+    if keep is None:
+        return torch.ones_like(similarities, dtype=torch.bool)
+    if keep.shape != shape:
+        raise ValueError(f"keep has shape {tuple(keep.shape)}, but anchors x candidates is {tuple(shape)}")
+    return keep.scatter(1, target[:, None], True)

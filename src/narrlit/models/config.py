@@ -25,6 +25,39 @@ class Prompts:
 
 
 @dataclass(frozen=True)
+class LoRA:
+    """Low-rank adapters beside frozen weights: they alone train.
+
+    Attributes:
+        rank: r, the columns of A and B in each adapted layer's W + (alpha / r) BA.
+        alpha: the numerator of that factor.
+        dropout: probability in front of each adapter while training; `encoder.dropout` leaves it alone.
+        target_modules: `all-linear` (every linear layer inside the transformer's layers), or how the names of the
+            layers to adapt end: one name or a list.
+    """
+
+    rank: int = 32
+    alpha: float = 64
+    dropout: float = 0.1
+    target_modules: str | list[str] = "all-linear"
+
+    def __post_init__(self) -> None:
+        """Check ranges.
+
+        Raises:
+            OptionError: naming the field.
+        """
+        if self.rank < 1:
+            raise OptionError(f"encoder.lora.rank is {self.rank}: a positive number is needed")
+        if self.alpha <= 0:
+            raise OptionError(f"encoder.lora.alpha is {self.alpha}: a number above 0 is needed")
+        if not 0 <= self.dropout < 1:
+            raise OptionError(f"encoder.lora.dropout is {self.dropout}: a probability from 0 to below 1 is needed")
+        if not self.target_modules or not all(self.target_modules):
+            raise OptionError("encoder.lora.target_modules is empty: name layers, or all-linear")
+
+
+@dataclass(frozen=True)
 class EncoderConfig:
     """How stories become vectors.
 
@@ -37,11 +70,15 @@ class EncoderConfig:
         prompts: text before a story, by role.
         dropout: probability in every dropout of the model while training; None: as the model's own files say.
         frozen_layers: share of the lower layers (rounded down) that don't train, 0 to 1; above 0 the
-            embeddings don't train either.
+            embeddings don't train either; not together with `lora`, which freezes all layers.
         packed: stories one after the other without padding, where the architecture can.
         token_budget: tokens of one forward pass; None: 8,192 on a CPU, 65,536 elsewhere.
         dtype: of the weights.
         trust_remote_code: run Python files that come with the model. They can do anything: only for models you trust.
+        lora: adapters that train in place of the model's own weights; None: the model itself trains.
+        quantization: keep the weights of linear layers in 4 (`nf4`) or 8 bits (`int8`), where they can't train;
+            None: in `dtype`.
+        gradient_checkpointing: compute each layer a second time on the way back: less memory, about a third slower.
     """
 
     model: str = "minilm"
@@ -56,6 +93,9 @@ class EncoderConfig:
     token_budget: int | None = None
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     trust_remote_code: bool = False
+    lora: LoRA | None = None
+    quantization: Literal["nf4", "int8"] | None = None
+    gradient_checkpointing: bool = False
 
     def __post_init__(self) -> None:
         """Check ranges.
@@ -71,6 +111,11 @@ class EncoderConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise OptionError(f"encoder.{name} is {value}: a positive number is needed")
+        if self.lora is not None and self.frozen_layers:
+            raise OptionError(
+                f"encoder.frozen_layers is {self.frozen_layers} beside encoder.lora, which freezes every layer and "
+                "trains adapters in all of them: set one of the two"
+            )
 
     def as_dict(self) -> dict[str, Any]:
         """Nested plain data, for hyperparameters and records."""
@@ -78,6 +123,16 @@ class EncoderConfig:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "EncoderConfig":
-        """The inverse of `as_dict`."""
-        prompts = values.get("prompts") or {}
-        return cls(**{**values, "prompts": prompts if isinstance(prompts, Prompts) else Prompts(**prompts)})
+        """The inverse of `as_dict`; fields that an older release did not have take their defaults.
+
+        Raises:
+            TypeError: for a field that there is not.
+        """
+        prompts, lora = values.get("prompts") or {}, values.get("lora")
+        return cls(
+            **{
+                **values,
+                "prompts": prompts if isinstance(prompts, Prompts) else Prompts(**prompts),
+                "lora": lora if lora is None or isinstance(lora, LoRA) else LoRA(**lora),
+            }
+        )

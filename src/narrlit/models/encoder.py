@@ -1,6 +1,6 @@
 """The story encoder: token ids in, one vector a story out, by the packed path or the padded one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from narrlit.data.batch import PackedStories
 from narrlit.errors import ModelError
-from narrlit.models import packing
+from narrlit.models import adapters, packing, quantization
 from narrlit.models.config import EncoderConfig, Role
 from narrlit.models.loading import STORY_PROMPT, first_position, load_model
 
@@ -25,6 +25,10 @@ class Encoder(nn.Module):
         super().__init__()
         self.config = config
         self.model = load_model(config)
+        if config.lora is not None:
+            adapters.add_adapters(self.transformer, config.lora)
+        if config.gradient_checkpointing:
+            adapters.checkpoint_gradients(self.transformer)
         self.packs = config.packed and packing.packable(self.transformer.config)
         if self.packs:
             packing.register()
@@ -52,6 +56,23 @@ class Encoder(nn.Module):
         from sentence_transformers.models import Normalize
 
         return isinstance(self.model[-1], Normalize)
+
+    @property
+    def has_adapters(self) -> bool:
+        """Whether adapters stand beside the model's own weights, not merged into them."""
+        return adapters.has_adapters(self.transformer)
+
+    @property
+    def quantized(self) -> bool:
+        """Whether weights of the model are kept in fewer bits."""
+        return any(quantization.quantised(module) for module in self.transformer.modules())
+
+    def merge(self) -> None:
+        """Merge adapters into the weights and take these out of their 4 or 8 bits, in place; plain ones stay.
+
+        What is merged no longer trains.
+        """
+        adapters.merge_adapters(self.transformer)
 
     def prompt(self, role: Role) -> str:
         """The text put before a story in this role."""
@@ -121,8 +142,16 @@ class Encoder(nn.Module):
         vectors: Tensor = self.model(features)["sentence_embedding"]
         return vectors
 
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "Encoder":
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        quantization.realign(self.transformer)
+        return self
+
     def save(self, folder: Path) -> None:
-        """Write a sentence-transformers folder that loads without this package and gives the same vectors."""
+        """Write a sentence-transformers folder that loads without this package and gives the same vectors.
+
+        Merge first: an encoder with adapters or quantised weights would need their packages to load.
+        """
         self.model.save(str(folder), create_model_card=False)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from narrlit.errors import MissingExtraError, ModelError, OptionError
+from narrlit.models import quantization
 from narrlit.models.config import EncoderConfig
 
 if TYPE_CHECKING:
@@ -31,14 +32,16 @@ def packaged_minilm() -> Path:
 
 
 def load_model(config: EncoderConfig) -> "SentenceTransformer":
-    """Load the model a config names, on the CPU, with the config's overrides applied.
+    """Load the model a config names, on the CPU, quantised and with the config's overrides; without its adapters.
 
     Raises:
         ModelError: where there is no such model, or it isn't a transformer with pooling.
         OptionError: where an override doesn't fit the model.
+        MissingExtraError: where a package to quantise with is absent.
     """
     model = _read(config)
     _check_modules(model, config.model)
+    quantization.prepare(model[0].model)
     _override_pooling(model, config)
     _override_prompts(model, config)
     _override_length(model, config)
@@ -57,15 +60,18 @@ def _read(config: EncoderConfig) -> "SentenceTransformer":
         local = folder.is_dir()
         if not local and (folder.exists() or folder.is_absolute() or config.model.startswith(".")):
             raise ModelError(f"{config.model} is no model: a folder, a checkpoint, a hub id or minilm is needed")
+        options = quantization.loading_options(config)
         try:
-            return SentenceTransformer(
+            model = SentenceTransformer(
                 str(folder) if local else config.model,
                 device="cpu",
                 revision=config.revision,
                 trust_remote_code=config.trust_remote_code,
                 local_files_only=local,
-                model_kwargs={"dtype": getattr(torch, config.dtype)},
+                model_kwargs={"dtype": getattr(torch, config.dtype), **options},
             )
+            # Else a device map, which a quantised model needs to load, would go on to rule where it may be.
+            return model.to("cpu")
         except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
             reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
             place = "the folder can't be loaded" if local else "there is no such folder, and the hub did not give it"
@@ -163,13 +169,16 @@ def transformer_layers(transformer: Any) -> Any:
         for name in ("layer", "layers"):
             if hasattr(holder, name):
                 return getattr(holder, name)
-    raise OptionError(f"encoder.frozen_layers: {transformer.config.model_type} has no list of layers to freeze")
+    wanting = "encoder.frozen_layers, encoder.lora and sharding"
+    raise OptionError(f"{transformer.config.model_type} has no list of layers, which {wanting} need")
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep the libraries' loading bars and notices off the screen: they would drown what this program says."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    # For good: it warns whenever 8 bits are computed with, and on import of a kernel that nothing here needs.
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
     from transformers.utils import logging as transformers_logging
 
     bars = transformers_logging.is_progress_bar_enabled()

@@ -3,6 +3,7 @@
 from typing import Any
 
 from narrlit.distributed import world_size
+from narrlit.errors import OptionError
 from narrlit.models.encoder import Encoder
 from narrlit.models.loading import transformer_layers
 
@@ -14,9 +15,17 @@ def shard(encoder: Encoder, mesh: Any | None) -> Encoder:
         encoder: built, on every process alike.
         mesh: the trainer's device mesh, None outside sharded strategies. Its own division is left aside: a node's
             processes would be its tensor-parallel dimension, while here each has a batch of its own.
+
+    Raises:
+        OptionError: if the encoder is quantised, whose weights can't be cut into shards.
     """
     if mesh is None:
         return encoder
+    if encoder.quantized:
+        raise OptionError(
+            f"encoder.quantization is {encoder.config.quantization}: quantised weights can't be sharded; "
+            "use --trainer.strategy ddp, where each process holds all of them"
+        )
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 

@@ -1,4 +1,4 @@
-"""What `--model M` may be: a folder, a run directory, a checkpoint, a hub id or `minilm`."""
+"""What `--model M` may be: a folder, a run directory, a checkpoint, a promoted teacher, a hub id or `minilm`."""
 
 import json
 import pickle
@@ -8,16 +8,17 @@ from typing import Any
 from narrlit.errors import ModelError
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
+from narrlit.models.weights import is_saved_encoder, load_saved
 
 RECORD = "run.json"
 
 
 def load_encoder(source: str, trust_remote_code: bool = False, max_length: int | None = None) -> Encoder:
-    """Load the encoder that `source` names, ready to embed.
+    """Load the encoder that `source` names, ready to embed: adapters merged, unless their model is quantised.
 
     Args:
         source: a sentence-transformers folder, a run directory (its best checkpoint, else its last), a checkpoint,
-            a model hub's id, or `minilm`, which never asks a network.
+            the folder of a promoted teacher, a model hub's id, or `minilm`, which never asks a network.
         trust_remote_code: run Python files that come with the model.
         max_length: tokens of a story that are read; None: as trained, or as the model's files say.
 
@@ -27,12 +28,22 @@ def load_encoder(source: str, trust_remote_code: bool = False, max_length: int |
     checkpoint = find_checkpoint(source)
     if checkpoint is not None:
         encoder = _from_checkpoint(checkpoint, trust_remote_code, max_length)
+    elif is_saved_encoder(Path(source)):
+        encoder = load_saved(Path(source), **_changes(trust_remote_code, max_length))
     else:
         # The folder's own files say whether vectors are normalised: what it gives elsewhere it gives here.
         encoder = Encoder(
             EncoderConfig(source, normalize=None, max_length=max_length, trust_remote_code=trust_remote_code)
         )
+    if encoder.has_adapters and not encoder.quantized:
+        encoder.merge()
     return encoder.eval()
+
+
+def _changes(trust_remote_code: bool, max_length: int | None) -> dict[str, Any]:
+    """What a command may set of a trained encoder's config: the consent to run code is never read from a file."""
+    given = {} if max_length is None else {"max_length": max_length}
+    return {"trust_remote_code": trust_remote_code, **given}
 
 
 def find_checkpoint(source: str) -> Path | None:
@@ -70,21 +81,35 @@ def _from_checkpoint(path: Path, trust_remote_code: bool, max_length: int | None
     kept = content.get("hyper_parameters", {}).get("encoder")
     if kept is None:
         raise ModelError(f"checkpoint {path}: it holds no encoder of narrlit")
-    changes: dict[str, Any] = {"trust_remote_code": trust_remote_code}
-    if max_length is not None:
-        changes["max_length"] = max_length
     try:
-        config = EncoderConfig.from_dict({**kept, **changes})
+        config = EncoderConfig.from_dict({**kept, **_changes(trust_remote_code, max_length)})
     except TypeError as error:
         raise ModelError(f"checkpoint {path}: its encoder's settings are of another release ({error})") from error
     encoder = Encoder(config)
     prefix = "encoder."
     weights = {k.removeprefix(prefix): v for k, v in content["state_dict"].items() if k.startswith(prefix)}
     try:
-        encoder.load_state_dict(weights)
+        _load_weights(encoder, weights)
     except RuntimeError as error:
         raise ModelError(f"checkpoint {path}: its weights do not fit {kept['model']}; did it change?") from error
     return encoder
+
+
+def _load_weights(encoder: Encoder, weights: dict[str, Any]) -> None:
+    """Load a checkpoint's weights: all of them, or where most are frozen as the model's files have them, the others.
+
+    Raises:
+        RuntimeError: if one is missing, unknown or of another shape.
+    """
+    trained = {name for name, parameter in encoder.named_parameters() if parameter.requires_grad}
+    if encoder.config.quantization is not None:
+        # Quantised weights can't be loaded over others, and are frozen.
+        weights = {name: value for name, value in weights.items() if name in trained or ".lora_" in name}
+    whole = encoder.config.lora is None and encoder.config.quantization is None
+    found = encoder.load_state_dict(weights, strict=whole)
+    lost = trained.intersection(found.missing_keys) or found.unexpected_keys
+    if lost:
+        raise RuntimeError(f"missing or unknown: {min(lost)}")
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
 
 from narrlit.data.batch import ExampleBatch, PackedStories, TripleBatch
-from narrlit.errors import OptionError
+from narrlit.errors import ModelError, OptionError
 from narrlit.metrics.triples import TripleAccuracy
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
@@ -76,13 +76,17 @@ class Objective(L.LightningModule):
 
     encoder: Encoder
     needs_unit_vectors = True
+    rounds = 1
+    """Equal parts of the fit, each with a schedule of its own; set by the callback that divides it."""
 
     def __init__(self, encoder: EncoderConfig, optimization: Optimization) -> None:
         super().__init__()
         self.encoder_config = EncoderConfig.from_dict(encoder) if isinstance(encoder, dict) else encoder
         self.optimization = Optimization(**optimization) if isinstance(optimization, dict) else optimization
-        self.validation_accuracy = TripleAccuracy()
-        self.test_accuracy = TripleAccuracy()
+        # Where adapters alone train, checkpoints hold them alone; on_load_checkpoint looks after what is missing.
+        self.strict_loading = self.encoder_config.lora is None
+        self.validation_accuracy = TripleAccuracy(allow_nan=True)
+        self.test_accuracy = TripleAccuracy(allow_nan=True)
 
     def keep_hyperparameters(self, **own: Any) -> None:
         """Keep a subclass's own fields with the shared ones, as plain data: checkpoints load without any class."""
@@ -110,6 +114,15 @@ class Objective(L.LightningModule):
         Returns:
             `loss`, and any further scalars to log beside it.
         """
+
+    def negatives_used(self, batch: ExampleBatch) -> Tensor | None:
+        """Which negatives (B, K) the loss reads, bool; None: all. The others are not embedded."""
+        return None
+
+    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        """Leave out stories that nothing reads, while the batch is still on the CPU."""
+        used = self.negatives_used(batch) if isinstance(batch, ExampleBatch) else None
+        return batch if used is None else batch.keeping(used)
 
     def forward(self, stories: PackedStories) -> Tensor:
         """Vectors (U, D) of packed stories."""
@@ -172,6 +185,28 @@ class Objective(L.LightningModule):
         )
         self.summaries = {**getattr(self, "summaries", {}), stage: found}
 
+    @property
+    def round_steps(self) -> int:
+        """Optimizer steps of one round, or of the whole fit where it has one round only."""
+        return max(1, int(self.trainer.estimated_stepping_batches) // self.rounds)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Keep adapters without the frozen weights under them, which the model's own files hold."""
+        if self.encoder_config.lora is not None:
+            trained = {name for name, parameter in self.named_parameters() if parameter.requires_grad}
+            checkpoint["state_dict"] = {k: v for k, v in checkpoint["state_dict"].items() if k in trained}
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Loading is not strict for adapters: see to it that none is missing.
+
+        Raises:
+            ModelError: if the checkpoint is of a run with other adapters.
+        """
+        trained = {name for name, parameter in self.named_parameters() if parameter.requires_grad}
+        absent = trained - checkpoint["state_dict"].keys()
+        if self.encoder_config.lora is not None and absent:
+            raise ModelError(f"the checkpoint lacks {min(absent)}: it is of a run with another model or other adapters")
+
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         """The optimizer over what trains, and linear warm-up and decay by step."""
         plan = self.optimization
@@ -185,7 +220,7 @@ class Objective(L.LightningModule):
         fits = plan.optimizer != "sgd" and self.device.type in {"cpu", "cuda"} and not mixed
         fused = {"fused": True} if fits else {}
         optimizer = OPTIMIZERS[plan.optimizer]([g for g in groups if g["params"]], lr=plan.learning_rate, **fused)
-        steps = int(self.trainer.estimated_stepping_batches)
+        steps = self.round_steps
         scheduler = torch.optim.lr_scheduler.LambdaLR(
             optimizer, lambda step: schedule_factor(step, steps, plan.warmup, plan.decay)
         )

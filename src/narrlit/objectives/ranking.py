@@ -8,7 +8,8 @@ from torch import Tensor
 from narrlit.data.batch import ExampleBatch
 from narrlit.distributed import gather, rank
 from narrlit.errors import OptionError
-from narrlit.losses.contrastive import duplicates_mask, ranking_loss
+from narrlit.losses.contrastive import ranking_loss
+from narrlit.losses.masks import duplicates_mask
 from narrlit.models.config import EncoderConfig
 from narrlit.objectives.base import Objective, Optimization
 
@@ -41,6 +42,10 @@ class Ranking(Objective):
         self.scale = scale
         self.candidates = candidates
         self.keep_hyperparameters(scale=scale, candidates=candidates)
+
+    def negatives_used(self, batch: ExampleBatch) -> Tensor | None:
+        """None of them for `pairs`."""
+        return torch.zeros_like(batch.negatives, dtype=torch.bool) if self.candidates == "pairs" else None
 
     def loss(self, vectors: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
         """See the class."""

@@ -16,9 +16,10 @@ def judged(triple: WorldTriple, a_is_closer: bool) -> Triple:
 
 
 def example(triple: WorldTriple, negatives: Sequence[tuple[str, InventedStory]] = ()) -> Example:
-    """The training example of a triple: its own negative comes first, without a dimension, then `negatives`."""
-    others = (Negative(story.text, dimension) for dimension, story in negatives)
-    return Example(triple.anchor.text, triple.positive.text, (Negative(triple.negative.text), *others))
+    """The training example of a triple: its own negative comes first, of kind `triple`, then `negatives`."""
+    others = (Negative(story.text, kind) for kind, story in negatives)
+    own = Negative(triple.negative.text, "triple")
+    return Example(triple.anchor.text, triple.positive.text, (own, *others))
 
 
 def judged_triples(triples: Sequence[WorldTriple]) -> list[Triple]:

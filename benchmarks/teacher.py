@@ -1,0 +1,157 @@
+"""What a teacher costs a step of self-distillation: stored vectors, and a frozen encoder run on every batch.
+
+All three train the same student (MiniLM, every weight) on the same batches of StoryWorld's examples with negatives of
+each dimension; the teacher is MiniLM too. The stored vectors are made before the time measured.
+"""
+
+import os
+
+# Before the libraries read them: nothing is asked of a network, and tokenising keeps to the one thread as well.
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+import logging
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal
+
+import lightning
+import torch
+from lightning.pytorch.utilities.types import STEP_OUTPUT
+from measure import MAX_TOKENS, Ratio, interleave, machine, parser, table
+from torch import Tensor
+
+from narrlit.data.batch import ExampleBatch
+from narrlit.datamodules import Loading, StoryWorldData
+from narrlit.losses.contrastive import candidate_cosines
+from narrlit.models.config import EncoderConfig
+from narrlit.models.encoder import Encoder
+from narrlit.objectives import SelfDistillation
+from narrlit.stores.teacher import TeacherVectors, embed_places
+
+Teacher = Literal["none", "stored", "run on every step"]
+AIM = 1.03
+SEED = 1
+
+
+class RunningTeacher(SelfDistillation):
+    """The same objective with the teacher as a second encoder, as a script without a store has it."""
+
+    frozen: Encoder
+
+    def _teacher_cosines(self, teacher: TeacherVectors, batch: ExampleBatch, place: Tensor) -> Tensor:
+        with torch.no_grad():
+            vectors = self.frozen(batch.stories)
+        return candidate_cosines(vectors[batch.anchors], vectors[batch.positives], vectors[place])
+
+
+class Lesson(lightning.Callback):
+    """Brings the teacher, and measures the CPU time of the steps after the first."""
+
+    def __init__(self, teacher: Teacher, encoder: Encoder) -> None:
+        self.teacher = teacher
+        self.encoder = encoder
+        self.start = 0.0
+        self.seconds = 0.0
+        self.terms: dict[str, float] = {}
+
+    def on_train_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        """Embed the training stories, or hand over the encoder."""
+        assert isinstance(pl_module, SelfDistillation)
+        if self.teacher == "none":
+            return
+        tokens = trainer.datamodule.training_tokens()  # type: ignore[attr-defined]
+        with torch.no_grad():
+            pl_module.teacher = TeacherVectors(embed_places(self.encoder, tokens, list(range(len(tokens.lengths)))))
+        if isinstance(pl_module, RunningTeacher):
+            object.__setattr__(pl_module, "frozen", self.encoder)
+
+    def on_train_batch_end(
+        self,
+        trainer: lightning.Trainer,
+        pl_module: lightning.LightningModule,
+        outputs: STEP_OUTPUT,
+        batch: object,
+        batch_idx: int,
+    ) -> None:
+        """One step more."""
+        now = time.process_time()
+        if batch_idx == 0:
+            self.start = now
+            self.terms = {name: float(value) for name, value in trainer.callback_metrics.items()}
+        self.seconds = (now - self.start) / max(1, batch_idx)
+
+
+def fit(teacher: Teacher, encoder: Encoder, steps: int, batch_size: int) -> Lesson:
+    """Train `steps` steps."""
+    lesson = Lesson(teacher, encoder)
+    kind = RunningTeacher if teacher == "run on every step" else SelfDistillation
+    objective = kind(EncoderConfig(model="minilm", max_length=MAX_TOKENS, dropout=0.0))
+    data = StoryWorldData(
+        train=steps * batch_size, validation=1, negatives_per_dimension=2, loading=Loading(batch_size=batch_size)
+    )
+    lightning.seed_everything(SEED, verbose=False)
+    trainer = lightning.Trainer(
+        accelerator="cpu",
+        max_epochs=1,
+        limit_val_batches=0,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        callbacks=[lesson],
+    )
+    trainer.fit(objective, data)
+    return lesson
+
+
+def main() -> None:
+    """Measure and print."""
+    options: Any = parser("self-distillation: a teacher's stored vectors against running it on every step")
+    options.add_argument("--steps", type=int, default=4, help="of a fit; the first warms up (default 4, at least 2)")
+    options.add_argument("--batch-size", type=int, default=4, help="examples of a step, 8 stories each (default 4)")
+    chosen = options.parse_args()
+    if chosen.quick:
+        chosen.steps, chosen.batch_size, chosen.rounds = 2, 2, 1
+    torch.set_num_threads(chosen.threads)
+    warnings.filterwarnings("ignore")
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    encoder = Encoder(EncoderConfig(model="minilm", max_length=MAX_TOKENS)).eval()
+    lessons: dict[str, Lesson] = {}
+
+    def timed(teacher: Teacher) -> float:
+        lessons[teacher] = fit(teacher, encoder, chosen.steps, chosen.batch_size)
+        return lessons[teacher].seconds
+
+    names: tuple[Teacher, ...] = ("none", "stored", "run on every step")
+    variants: dict[str, Callable[[], float]] = {name: partial(timed, name) for name in names}
+    print(f"self-distillation of all-MiniLM-L6-v2, batch {chosen.batch_size}, 8 stories an example, fp32")
+    print(machine(chosen.threads, chosen.rounds), flush=True)
+    times = interleave(variants, chosen.rounds)
+    rows = []
+    for name in names[1:]:
+        ratio = Ratio.of(times[name], times["none"])
+        aim = f"{AIM}" if name == "stored" else "-"
+        rows.append(
+            [
+                name,
+                "",
+                f"{ratio.peer:.2f}",
+                f"{ratio.ours:.2f}",
+                f"{ratio.middle:.3f}",
+                f"{ratio.least:.3f}-{ratio.largest:.3f}",
+                aim,
+            ]
+        )
+    print(table(["teacher", "", "s/step", "s/step without", "ratio", "range", "aim"], rows))
+    kl = [lessons[name].terms["train/round_0/kl"] for name in names[1:]]
+    print(f"the first step's KL by stored vectors and by the running teacher: {kl[0]:.6f} and {kl[1]:.6f}")
+    if abs(kl[0] - kl[1]) > 1e-5:
+        raise SystemExit("stored vectors and the running teacher do not agree")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""narrlit mine: near but wrong stories, added to training rows as negatives."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from narrlit.commands.devices import Device, pick_device, say, say_truncated
+from narrlit.data.readers import read_examples
+from narrlit.data.writers import write_examples
+from narrlit.errors import OptionError
+from narrlit.files import check_writable
+
+if TYPE_CHECKING:
+    from narrlit.models.mining import NearestWrong
+
+
+def mine(
+    triples: str,
+    *,
+    model: str,
+    out: str,
+    per_example: int = 9,
+    margin: float = -0.05,
+    device: Device = "auto",
+    strict: bool = False,
+    trust_remote_code: bool = False,
+) -> None:
+    """Add to each training row the stories of the file that a model puts near its anchor, though they are unlike it.
+
+    Never added: a story that a chain of anchors and positives joins with the anchor, and one that is so near that it
+    may be like the anchor. Negatives that were mined before are replaced, others stay.
+
+    Args:
+        triples: JSON Lines or CSV of labelled triples, or of anchors with positives and negatives.
+        model: a folder, a run directory, a checkpoint, a hub id or minilm.
+        out: file to write, JSON Lines (.jsonl) of anchor, positive and negatives with their kind.
+        per_example: negatives to add to a row, at most.
+        margin: leave out stories whose cosine with the anchor is above the positive's plus this.
+        device: where to compute.
+        strict: refuse the first row that can't be used, instead of dropping and counting it.
+        trust_remote_code: run Python files that come with the model.
+    """
+    if per_example < 1:
+        raise OptionError(f"--per-example {per_example}: at least 1 is needed")
+    if not -2 <= margin <= 2:  # also true of NaN
+        raise OptionError(f"--margin {margin}: a difference of cosines, from -2 to 2, is needed")
+    target = Path(out)
+    if target.suffix != ".jsonl":
+        raise OptionError(f"--out {out}: name a file that ends in .jsonl")
+    check_writable(target)
+    reading = read_examples(triples, strict=strict)
+    say(reading.summary())
+    from narrlit.models.mining import mine_negatives
+    from narrlit.models.source import load_encoder
+
+    encoder = load_encoder(model, trust_remote_code).to(pick_device(device))
+    mining = mine_negatives(encoder, reading.records, per_example, margin)
+    say_truncated(mining.truncated, encoder.max_length)
+    write_examples(target, mining.examples)
+    say(f"{target}: {_told(mining.found)}")
+
+
+def _told(found: "NearestWrong") -> str:
+    """What was found, in one line.
+
+    >>> import torch
+    >>> from narrlit.models.mining import NearestWrong
+    >>> _told(NearestWrong(torch.tensor([[4, 2], [3, -1], [-1, -1]]), pairs=8, left_out=5))
+    '3 negatives mined for 3 rows; 2 got fewer than 2, 1 of them none; the margin left out 62.5 % of the wrong stories'
+    """
+    each = (found.rows >= 0).sum(1)
+    asked = found.rows.shape[1]
+    line = f"{int(each.sum())} negatives mined for {len(each)} rows; {int((each < asked).sum())} got fewer than {asked}"
+    line += f", {int((each == 0).sum())} of them none; "
+    if not found.pairs:
+        return line + "no story is wrong for any anchor: links of positives join them all"
+    return line + f"the margin left out {found.left_out / found.pairs:.1%} of the wrong stories".replace("%", " %")

@@ -1,0 +1,71 @@
+"""Which candidates an anchor is compared with: a mask that is True keeps a candidate.
+
+Letters of the shapes: B anchors, C positives, K negatives of an anchor's own, M = C + K candidates of an anchor.
+"""
+
+import torch
+from torch import Tensor
+
+
+def duplicates_mask(stories: Tensor, anchors: Tensor, positives: Tensor) -> Tensor:
+    """Candidates that may be negatives: no padding, and not the row's anchor or positive once more.
+
+    A story may stand in a batch several times, as the positive of one row and a negative of another. Pushing it away
+    from itself teaches nothing but noise, so the very same story never counts as its own negative.
+
+    Args:
+        stories: (M,) int64, the story of each candidate, or (B, M) where each anchor has candidates of its own; -1
+            for padding.
+        anchors: (B,) int64, the story of each anchor.
+        positives: (B,) int64, the story of each anchor's own positive.
+
+    Returns:
+        (B, M) bool. The own positive's column is False here; losses keep it.
+
+    Raises:
+        ValueError: if `stories` has rows, but not B, or anchors and positives differ in number.
+
+    >>> duplicates_mask(torch.tensor([7, 8, 5, -1]), torch.tensor([5, 6]), torch.tensor([7, 8])).int()
+    tensor([[0, 1, 0, 0],
+            [1, 0, 1, 0]], dtype=torch.int32)
+    """
+    by_row = stories.ndim == 2 and len(stories) == len(anchors)
+    if anchors.ndim != 1 or positives.shape != anchors.shape or not (stories.ndim == 1 or by_row):
+        shapes = tuple(stories.shape), tuple(anchors.shape), tuple(positives.shape)
+        raise ValueError(
+            "stories must be (M,) or (B, M), anchors and positives (B,), not {}, {} and {}".format(*shapes)
+        )
+    is_anchor = stories == anchors[:, None]
+    is_positive = stories == positives[:, None]
+    return ~is_anchor & ~is_positive & (stories >= 0)
+
+
+def teacher_mask(teacher: Tensor, target: Tensor, margin: float = -0.05) -> Tensor:
+    """Candidates that the teacher puts no nearer than the positive plus a margin: `t(a, c) <= t(a, p) + margin`.
+
+    With a margin below 0 a candidate must be clearly further away than the positive to count as a negative; the others
+    may be false negatives, and are left out.
+
+    Source: HITS, Eq. 3, which masks where t(a, c) > t(a, p) + margin, margin = -0.05.
+
+    Args:
+        teacher: (B, M) the teacher's cosines of each anchor with its candidates, positives among them.
+        target: (B,) int64, the column of each anchor's own positive.
+        margin: added to the positive's cosine, from -2 to 2.
+
+    Returns:
+        (B, M) bool, True keeps; the own positive's column is True.
+
+    Raises:
+        ValueError: if the cosines aren't (B, M) or the target isn't (B,).
+
+    >>> teacher_mask(torch.tensor([[0.80, 0.76, 0.70]]), torch.tensor([0])).int()
+    tensor([[1, 0, 1]], dtype=torch.int32)
+    """
+    if teacher.ndim != 2 or target.shape != teacher.shape[:1]:
+        shapes = tuple(teacher.shape), tuple(target.shape)
+        raise ValueError("cosines must be (B, M) and target (B,), not {} and {}".format(*shapes))
+    # In bfloat16 the sum would be rounded to steps of up to 1/256.
+    cosines = teacher.to(torch.promote_types(teacher.dtype, torch.float32))
+    positive = cosines.gather(1, target[:, None])
+    return (cosines <= positive + margin).scatter(1, target[:, None], True)

@@ -1,0 +1,1 @@
+"""Vectors on disk by content: made once, read by row."""

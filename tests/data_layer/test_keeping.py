@@ -1,0 +1,93 @@
+"""Batches from which negatives are taken away, against a plain loop."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from narrlit.data.batch import ExampleBatch, PackedStories
+
+
+def batch_of(anchors, positives, negatives, kinds=None):
+    """A batch of as many stories as the indices need; story i has i + 1 tokens i and row 100 - i."""
+    negatives = torch.tensor(negatives, dtype=torch.int64).reshape(len(anchors), -1)
+    count = 1 + max(*anchors, *positives, *negatives.flatten().tolist())
+    ids = torch.cat([torch.full((i + 1,), i) for i in range(count)])
+    stories = PackedStories(ids, tuple(range(1, count + 1)), 100 - torch.arange(count))
+    kinds = torch.full_like(negatives, -1) if kinds is None else torch.tensor(kinds).reshape(negatives.shape)
+    return ExampleBatch(stories, torch.tensor(anchors), torch.tensor(positives), negatives, kinds)
+
+
+def pieces(stories):
+    """Each story's tokens and row, as the plain loop compares them."""
+    split = stories.token_ids.split(list(stories.lengths))
+    return [(piece.tolist(), row) for piece, row in zip(split, stories.rows.tolist(), strict=True)]
+
+
+def told(batch, used=None):
+    """By example: anchor, positive, and each negative's story and kind, None where there is none or it is unused."""
+    stories = pieces(batch.stories)
+    found = []
+    for i in range(len(batch.anchors)):
+        negatives = []
+        for k in range(batch.negatives.shape[1]):
+            place = int(batch.negatives[i, k])
+            stays = place >= 0 and (used is None or bool(used[i, k]))
+            negatives.append((stories[place], int(batch.kinds[i, k])) if stays else None)
+        found.append((stories[batch.anchors[i]], stories[batch.positives[i]], negatives))
+    return found
+
+
+@st.composite
+def batches(draw):
+    count, width, stories = draw(st.integers(1, 4)), draw(st.integers(0, 3)), draw(st.integers(2, 9))
+    place = st.integers(0, stories - 1)
+    many = lambda element, n: draw(st.lists(element, min_size=n, max_size=n))  # noqa: E731
+    negatives = many(st.just(-1) | place, count * width)
+    kinds = [draw(st.integers(-1, 4)) if negative >= 0 else -1 for negative in negatives]
+    used = torch.tensor(many(st.booleans(), count * width), dtype=torch.bool).reshape(count, width)
+    return batch_of(many(place, count), many(place, count), negatives, kinds), used
+
+
+@settings(max_examples=150, deadline=None)
+@given(batches())
+def test_what_stays_is_what_was_and_nothing_else_is_held(drawn):
+    batch, used = drawn
+    before = told(batch, used)
+    kept = batch.keeping(used)
+    assert told(kept) == before
+    assert ((kept.negatives < 0) <= (kept.kinds < 0)).all()
+    assert kept.negatives.shape == kept.kinds.shape == used.shape
+    pointed = {int(i) for part in (kept.anchors, kept.positives, kept.negatives) for i in part.flatten()} - {-1}
+    assert pointed == set(range(len(kept.stories)))
+    order = [row for _, row in pieces(kept.stories)]
+    assert order == [row for _, row in pieces(batch.stories) if row in order]
+
+
+def test_a_story_that_serves_twice_stays_while_one_use_is_left():
+    batch = batch_of([0, 1], [2, 3], [[3, 4], [0, 4]], [[0, 1], [3, 4]])
+    kept = batch.keeping(torch.tensor([[False, True], [False, False]]))
+    assert kept.stories is batch.stories
+    assert kept.negatives.tolist() == [[-1, 4], [-1, -1]]
+    assert kept.kinds.tolist() == [[-1, 1], [-1, -1]]
+    assert batch.negatives.tolist() == [[3, 4], [0, 4]]
+    assert batch.kinds.tolist() == [[0, 1], [3, 4]]
+
+
+def test_all_dropped_leaves_anchors_and_positives():
+    batch = batch_of([1, 5], [4, 3], [[0, 2], [2, 4]])
+    kept = batch.keeping(torch.zeros(2, 2, dtype=torch.bool))
+    assert kept.stories.rows.tolist() == [99, 97, 96, 95]
+    assert kept.stories.lengths == (2, 4, 5, 6)
+    assert kept.stories.token_ids.tolist() == [1] * 2 + [3] * 4 + [4] * 5 + [5] * 6
+    assert (kept.anchors.tolist(), kept.positives.tolist()) == ([0, 3], [2, 1])
+    assert kept.negatives.tolist() == [[-1, -1], [-1, -1]]
+    assert (len(batch.stories), batch.anchors.tolist()) == (6, [1, 5])
+
+
+@pytest.mark.parametrize("width", [0, 1])
+def test_nothing_to_drop_keeps_the_same_stories(width):
+    batch = batch_of([0], [1], [[2] * width])
+    kept = batch.keeping(torch.ones(1, width, dtype=torch.bool))
+    assert kept.stories is batch.stories
+    assert told(kept) == told(batch)

@@ -1,0 +1,219 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from narrlit.losses.distillation import distillation_loss, linear_weight
+
+TAU = 0.09
+
+
+def similarities(b, m, seed, space="cosine"):
+    values = torch.rand(b, m, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 2 - 1
+    return values if space == "cosine" else values / TAU
+
+
+def places(b, c):
+    """A column of its own for each anchor, not in order."""
+    return torch.randperm(c, generator=torch.Generator().manual_seed(5))[:b]
+
+
+def masks(kind, b, m):
+    if kind == "none":
+        return None
+    if kind == "random":
+        return torch.rand(b, m, generator=torch.Generator().manual_seed(3)) < 0.5
+    return torch.zeros(b, m, dtype=torch.bool)
+
+
+def by_hand(student, teacher, target, keep, temperature):
+    """Equation 4, term by term, over the candidates that are left."""
+    s, t = student.numpy(), teacher.numpy()
+    total = 0.0
+    for i in range(len(s)):
+        left = [c for c in range(s.shape[1]) if keep is None or bool(keep[i, c]) or c == int(target[i])]
+        p, q = ([float(np.exp(x[i, c] / temperature)) for c in left] for x in (t, s))
+        p, q = [x / sum(p) for x in p], [x / sum(q) for x in q]
+        total += sum(x * math.log(x / y) for x, y in zip(p, q, strict=True))
+    return total / len(s) * temperature**2
+
+
+@pytest.mark.parametrize("space", ["cosine", "logits"])
+@pytest.mark.parametrize("temperature", [0.15, 1.0, 2.0])
+@pytest.mark.parametrize("kind", ["none", "random", "all masked"])
+@pytest.mark.parametrize(("b", "spare", "k"), list(itertools.product([1, 2, 5], [0, 2], [0, 1, 3])))
+def test_distillation_loss_is_its_formula(b, spare, k, kind, temperature, space):
+    c = b + spare
+    student, teacher = (similarities(b, c + k, seed, space) for seed in range(2))
+    target, keep = places(b, c), masks(kind, b, c + k)
+    loss = distillation_loss(student, teacher, target, keep, temperature)
+    assert loss.shape == () and loss.dtype == torch.float64
+    assert loss.item() == pytest.approx(by_hand(student, teacher, target, keep, temperature), rel=1e-9, abs=1e-12)
+
+
+def test_fifteen_hundredths_unless_told():
+    student, teacher, target = similarities(3, 5, 0), similarities(3, 5, 1), torch.arange(3)
+    found = distillation_loss(student, teacher, target)
+    assert found == distillation_loss(student, teacher, target, None, 0.15)
+    assert found != distillation_loss(student, teacher, target, None, 0.16)
+
+
+@pytest.mark.parametrize("temperature", [0.15, 1.0])
+@pytest.mark.parametrize("kind", ["none", "random", "all masked"])
+def test_distillation_loss_has_the_gradient_of_its_value(kind, temperature):
+    student, teacher = similarities(3, 6, 0).requires_grad_(), similarities(3, 6, 1)
+    target, keep = torch.tensor([2, 0, 3]), masks(kind, 3, 6)
+    assert torch.autograd.gradcheck(lambda s: distillation_loss(s, teacher, target, keep, temperature), [student])
+
+
+@pytest.mark.parametrize("space", ["cosine", "logits"])
+@pytest.mark.parametrize("kind", ["none", "random", "all masked"])
+def test_a_student_like_its_teacher_costs_nothing(kind, space):
+    values = similarities(4, 9, 0, space)
+    student = values.clone().requires_grad_()
+    loss = distillation_loss(student, values, torch.arange(4), masks(kind, 4, 9))
+    assert abs(loss.item()) < 1e-12
+    loss.backward()
+    assert student.grad.abs().max() < 1e-12
+    shifted = distillation_loss(values + 0.3, values, torch.arange(4), masks(kind, 4, 9))
+    assert abs(shifted.item()) < 1e-12
+
+
+def test_the_teacher_gets_no_gradient():
+    student, teacher = similarities(3, 5, 0).requires_grad_(), similarities(3, 5, 1).requires_grad_()
+    distillation_loss(student, teacher, torch.arange(3)).backward()
+    assert student.grad.norm() > 0
+    assert teacher.grad is None
+    assert not distillation_loss(similarities(3, 5, 0), teacher, torch.arange(3)).requires_grad
+
+
+def test_a_step_downhill_draws_the_student_to_its_teacher():
+    student, teacher = similarities(3, 5, 0).requires_grad_(), similarities(3, 5, 1)
+    distillation_loss(student, teacher, torch.arange(3), temperature=1.0).backward()
+    towards = torch.softmax(teacher, 1) - torch.softmax(student.detach(), 1)
+    torch.testing.assert_close(-student.grad * 3, towards)
+
+
+def test_the_divergence_is_the_teachers_from_the_students():
+    student, teacher = torch.tensor([[0.0, 0.0]]).double(), torch.tensor([[0.0, math.log(3)]]).double()
+    loss = distillation_loss(student, teacher, torch.tensor([0]), temperature=1.0)
+    assert loss.item() == pytest.approx(0.25 * math.log(0.5) + 0.75 * math.log(1.5))
+    reverse = distillation_loss(teacher, student, torch.tensor([0]), temperature=1.0)
+    assert reverse.item() == pytest.approx(0.5 * math.log(2) + 0.5 * math.log(2 / 3))
+
+
+def test_logits_are_cosines_at_a_lower_temperature():
+    student, teacher, target = similarities(3, 5, 0), similarities(3, 5, 1), torch.arange(3)
+    logits = distillation_loss(student / TAU, teacher / TAU, target, temperature=2.0)
+    assert logits.item() == pytest.approx(distillation_loss(student, teacher, target, None, 2 * TAU).item() / TAU**2)
+
+
+def test_a_high_temperature_leaves_the_weight_of_the_term():
+    # KL of two near-flat distributions over M is var(t - s) / (2 T^2): T^2 takes the temperature out.
+    student, teacher = similarities(4, 6, 0), similarities(4, 6, 1)
+    limit = (teacher - student).var(dim=1, correction=0).mean().item() / 2
+    for temperature in (100.0, 1000.0):
+        loss = distillation_loss(student, teacher, torch.arange(4), temperature=temperature)
+        assert loss.item() == pytest.approx(limit, rel=10 / temperature)
+
+
+@pytest.mark.parametrize("side", ["student", "teacher", "both"])
+@pytest.mark.parametrize("value", [0.0, 5.0, -1e30, 1e30, math.inf, -math.inf, math.nan])
+def test_masked_candidates_never_reach_the_loss(value, side):
+    student, teacher = similarities(3, 6, 0), similarities(3, 6, 1)
+    target, keep = torch.arange(3), torch.ones(3, 6, dtype=torch.bool)
+    keep[0, 4] = keep[1, 0] = keep[1, 5] = keep[2, 3] = False
+    expected = distillation_loss(student, teacher, target, keep).item()
+    if side != "teacher":
+        student = student.masked_fill(~keep, value)
+    if side != "student":
+        teacher = teacher.masked_fill(~keep, value)
+    student.requires_grad_()
+    loss = distillation_loss(student, teacher, target, keep)
+    loss.backward()
+    assert loss.item() == expected
+    assert student.grad.isfinite().all()
+    assert torch.equal(student.grad.ne(0), keep)
+
+
+@pytest.mark.parametrize("rows", [[0], [0, 2], [0, 1, 2]])
+def test_a_row_of_its_positive_alone_costs_nothing_and_has_no_gradient(rows):
+    student, teacher = similarities(3, 5, 0).requires_grad_(), similarities(3, 5, 1)
+    target, keep = torch.tensor([1, 2, 0]), torch.ones(3, 5, dtype=torch.bool)
+    keep[rows] = False
+    loss = distillation_loss(student, teacher, target, keep)
+    others = [i for i in range(3) if i not in rows]
+    rest = (
+        distillation_loss(student[others], teacher[others], target[others]).item() * len(others) / 3 if others else 0.0
+    )
+    assert loss.grad_fn is not None
+    assert loss.item() == pytest.approx(rest, abs=1e-15)
+    loss.backward()
+    assert torch.equal(student.grad[rows], torch.zeros(len(rows), 5, dtype=torch.float64))
+    assert others == [] or student.grad[others].ne(0).all()
+
+
+def test_the_own_positive_stays_in_whatever_the_mask_says():
+    student, teacher = similarities(2, 4, 0), similarities(2, 4, 1)
+    target = torch.tensor([2, 1])
+    keep = torch.tensor([[True, False, False, True], [True, False, True, False]])
+    rows = [[0, 2, 3], [0, 1, 2]]
+    parts = [
+        distillation_loss(student[i : i + 1, row], teacher[i : i + 1, row], torch.tensor([0])).item()
+        for i, row in enumerate(rows)
+    ]
+    assert distillation_loss(student, teacher, target, keep).item() == pytest.approx(sum(parts) / 2)
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_it_is_computed_in_float32(dtype, autocast):
+    student, teacher = similarities(4, 9, 0).to(dtype), similarities(4, 9, 1).to(dtype)
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+        loss = distillation_loss(student, teacher, torch.arange(4))
+    assert loss.dtype == torch.float32
+    exact = distillation_loss(student.double(), teacher.double(), torch.arange(4))
+    assert loss.item() == pytest.approx(exact.item(), rel=1e-5)
+
+
+def test_far_apart_is_finite():
+    student, teacher = torch.tensor([[1e4, -1e4]], requires_grad=True), torch.tensor([[-1e4, 1e4]])
+    loss = distillation_loss(student, teacher, torch.tensor([0]), temperature=1.0)
+    loss.backward()
+    assert loss.item() == pytest.approx(2e4)
+    assert student.grad.tolist() == [[1.0, -1.0]]
+
+
+@pytest.mark.parametrize(
+    ("student", "teacher", "target", "keep", "message"),
+    [
+        ((2, 3), (2, 4), (2,), None, "student has shape"),
+        ((2, 3), (1, 3), (2,), None, "student has shape"),
+        ((2, 3), (2, 3), (2,), (2, 1), "keep has shape"),
+        ((2, 3), (2, 3), (2,), (1, 3), "keep has shape"),
+        ((2, 3), (2, 3), (3,), None, "similarities must be"),
+        ((2, 3), (2, 3), (1,), (2, 3), "similarities must be"),
+        ((3,), (3,), (3,), None, "similarities must be"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(student, teacher, target, keep, message):
+    mask = None if keep is None else torch.ones(keep, dtype=torch.bool)
+    with pytest.raises(ValueError, match=message):
+        distillation_loss(torch.zeros(student), torch.zeros(teacher), torch.zeros(target, dtype=torch.int64), mask)
+
+
+@pytest.mark.parametrize(("start", "end"), [(0.7, 0.05), (0.0, 1.0), (0.3, 0.3)])
+@pytest.mark.parametrize("steps", [2, 3, 10, 1000])
+def test_the_weight_goes_linearly(steps, start, end):
+    weights = [linear_weight(step, steps, start, end) for step in range(steps)]
+    assert (weights[0], weights[-1]) == (start, end)
+    assert weights == pytest.approx(np.linspace(start, end, steps).tolist(), abs=1e-12)
+
+
+def test_the_weight_stays_within_its_ends():
+    assert linear_weight(-5, 10, 0.7, 0.05) == 0.7
+    assert linear_weight(10, 10, 0.7, 0.05) == linear_weight(10**9, 10, 0.7, 0.05) == 0.05
+    assert [linear_weight(step, 1, 0.7, 0.05) for step in (0, 1, 7)] == [0.7] * 3
+    assert linear_weight(0, 0, 0.7, 0.05) == 0.7

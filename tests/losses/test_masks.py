@@ -1,0 +1,88 @@
+import itertools
+
+import pytest
+import torch
+
+from narrlit.losses.masks import duplicates_mask, teacher_mask
+
+STORIES = torch.tensor([10, 11, 10, 0, 4, -1, 2])
+ANCHORS, POSITIVES = torch.tensor([0, 1, 2]), torch.tensor([10, 11, 10])
+
+
+def duplicates_by_hand(stories, anchors, positives):
+    rows = stories.tolist() if stories.ndim == 2 else [stories.tolist()] * len(anchors)
+    return [[story not in (-1, anchors[i].item(), positives[i].item()) for story in row] for i, row in enumerate(rows)]
+
+
+def test_duplicates_mask_by_hand():
+    mask = duplicates_mask(STORIES, ANCHORS, POSITIVES)
+    assert mask.dtype == torch.bool
+    assert mask.tolist() == duplicates_by_hand(STORIES, ANCHORS, POSITIVES)
+    assert torch.equal(duplicates_mask(STORIES.expand(3, -1), ANCHORS, POSITIVES), mask)
+
+
+def test_duplicates_mask_goes_row_by_row():
+    stories = torch.tensor([[10, 11, 0, 1, -1], [10, 11, 1, 0, 5], [10, 11, 2, 2, 11]])
+    mask = duplicates_mask(stories, ANCHORS, POSITIVES)
+    assert mask.tolist() == duplicates_by_hand(stories, ANCHORS, POSITIVES)
+    assert mask.tolist()[0] == [False, True, False, True, False]
+
+
+@pytest.mark.parametrize("b", [1, 4])
+@pytest.mark.parametrize("m", [0, 1, 9])
+@pytest.mark.parametrize("rows", [False, True])
+def test_duplicates_mask_over_a_grid(b, m, rows):
+    generator = torch.Generator().manual_seed(b + m)
+    stories = torch.randint(-1, 6, (b, m) if rows else (m,), generator=generator)
+    anchors, positives = (torch.randint(0, 6, (b,), generator=generator) for _ in range(2))
+    mask = duplicates_mask(stories, anchors, positives)
+    assert mask.shape == (b, m)
+    assert mask.tolist() == duplicates_by_hand(stories, anchors, positives)
+
+
+@pytest.mark.parametrize(
+    ("stories", "anchors", "positives"), [((1, 4), 3, 3), ((2, 4), 3, 3), ((4,), 3, 1), ((), 3, 3), ((1, 3, 4), 3, 3)]
+)
+def test_duplicates_mask_refuses_what_does_not_fit(stories, anchors, positives):
+    with pytest.raises(ValueError, match="stories must be"):
+        duplicates_mask(*(torch.zeros(shape, dtype=torch.int64) for shape in (stories, anchors, positives)))
+
+
+@pytest.mark.parametrize("margin", [None, -0.3, -0.05, 0.0, 0.05, 0.3])
+@pytest.mark.parametrize(("b", "c", "k"), list(itertools.product([1, 5], [5, 7], [0, 3])))
+def test_teacher_mask_is_equation_3(b, c, k, margin):
+    generator = torch.Generator().manual_seed(b + 10 * c + 100 * k)
+    teacher = torch.rand(b, c + k, generator=generator, dtype=torch.float64) * 2 - 1
+    target = torch.randperm(c, generator=generator)[:b]
+    mask = teacher_mask(teacher, target) if margin is None else teacher_mask(teacher, target, margin)
+    assert mask.dtype == torch.bool
+    added = -0.05 if margin is None else margin
+    for i, j in itertools.product(range(b), range(c + k)):
+        own = target[i].item()
+        masked = teacher[i, j].item() > teacher[i, own].item() + added
+        assert mask[i, j].item() == (j == own or not masked)
+
+
+def test_teacher_mask_has_a_negative_margin_and_keeps_what_is_on_the_edge():
+    teacher = torch.tensor([[0.25, 0.5, 0.375, 0.3125, 0.75]])  # all exact in binary
+    assert teacher_mask(teacher, torch.tensor([1]), margin=-0.125).tolist() == [[True, True, True, True, False]]
+    assert teacher_mask(teacher, torch.tensor([1]), margin=-0.1875).tolist() == [[True, True, False, True, False]]
+    assert teacher_mask(teacher, torch.tensor([1]), margin=0.25).tolist() == [[True] * 5]
+    assert teacher_mask(torch.tensor([[0.5, 0.47, 0.44]]), torch.tensor([0])).tolist() == [[True, False, True]]
+
+
+def test_teacher_mask_goes_by_each_rows_own_positive():
+    teacher = torch.tensor([[0.9, 0.1, 0.5], [0.9, 0.1, 0.5]])
+    assert teacher_mask(teacher, torch.tensor([1, 0])).tolist() == [[False, True, False], [True, True, True]]
+
+
+def test_teacher_mask_does_not_round_in_bfloat16():
+    teacher = torch.tensor([[0.90625, 0.8671875, 0.859375]], dtype=torch.bfloat16)
+    # 0.90625 - 0.04 = 0.86625, which bfloat16 would round to 0.8671875, the second candidate.
+    assert teacher_mask(teacher, torch.tensor([0]), margin=-0.04).tolist() == [[True, False, True]]
+
+
+@pytest.mark.parametrize(("teacher", "target"), [((2, 3), (3,)), ((2, 3), (1,)), ((2, 3), (2, 1)), ((3,), (3,))])
+def test_teacher_mask_refuses_what_does_not_fit(teacher, target):
+    with pytest.raises(ValueError, match="cosines must be"):
+        teacher_mask(torch.zeros(teacher), torch.zeros(target, dtype=torch.int64))

@@ -1,0 +1,266 @@
+"""LoRA: which layers get adapters, what trains, and that merging, saving and reloading keep the vectors."""
+
+import json
+import math
+
+import pytest
+import torch
+from tiny_models import world_texts
+from torch import nn
+
+from narrlit.data.batch import PackedStories
+from narrlit.errors import OptionError
+from narrlit.export import export
+from narrlit.models.config import EncoderConfig, LoRA
+from narrlit.models.encoder import Encoder
+from narrlit.models.weights import trained_weights
+
+QWEN3 = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+BERT = ["query", "key", "value", "attention.output.dense", "intermediate.dense", "output.dense"]
+CHECKPOINTED = [("qwen3", "lasttoken", 4), ("bert", "mean", 4), ("bert", "cls", 0)]
+KINDS = [("qwen3", "lasttoken"), ("bert", "mean"), ("mpnet", "mean")]
+
+
+def packed(encoder, texts):
+    ids, _ = encoder.tokenize(texts)
+    return PackedStories(torch.tensor([t for text in ids for t in text]), tuple(map(len, ids)), torch.arange(len(ids)))
+
+
+def adapted(tiny, kind="qwen3", pooling="lasttoken", **fields):
+    return Encoder(EncoderConfig(tiny(kind, pooling), **{"lora": LoRA(rank=4, alpha=8, dropout=0.0), **fields}))
+
+
+def move(encoder, scale=0.1):
+    """Take B off zero: from here on adapters change vectors, and A gets gradients."""
+    generator = torch.Generator().manual_seed(7)
+    with torch.no_grad():
+        for name, parameter in encoder.named_parameters():
+            if ".lora_B." in name:
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) * scale)
+    return encoder
+
+
+def gradients(encoder, texts):
+    encoder.zero_grad()
+    batch = packed(encoder, texts)
+    target = torch.randn(len(texts), encoder.dimension, generator=torch.Generator().manual_seed(1))
+    (encoder(batch) * target).sum().backward()
+    return {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None}
+
+
+def vectors(encoder, texts):
+    with torch.no_grad():
+        return encoder.eval()(packed(encoder, texts))
+
+
+@pytest.fixture(autouse=True)
+def _seed(monkeypatch):
+    monkeypatch.setenv("PL_GLOBAL_SEED", "11")
+
+
+@pytest.mark.parametrize(("kind", "names"), [("qwen3", QWEN3), ("bert", BERT)])
+def test_all_linear_means_those_in_layers_and_never_the_pooler(tiny, kind, names):
+    encoder = adapted(tiny, kind, {"qwen3": "lasttoken"}.get(kind, "mean"))
+    found = [name for name, module in encoder.transformer.named_modules() if hasattr(module, "lora_A")]
+    assert len(found) == 3 * len(names)
+    assert all(any(name.endswith(f".{wanted}") for wanted in names) for name in found)
+    assert not any("pooler" in name for name in found)
+    assert encoder.has_adapters
+    assert not Encoder(EncoderConfig(tiny(kind))).has_adapters
+
+
+@pytest.mark.parametrize("names", ["value", ["query", "output.dense"]])
+def test_targets_may_be_named(tiny, names):
+    encoder = adapted(tiny, "bert", "mean", lora=LoRA(rank=2, target_modules=names))
+    found = {name.split(".", 3)[3] for name, m in encoder.transformer.named_modules() if hasattr(m, "lora_A")}
+    every = {"value": {"attention.self.value"}}.get(
+        str(names), {"attention.self.query", "attention.output.dense", "output.dense"}
+    )
+    assert found == every
+
+
+def test_a_name_that_fits_nothing_is_answered_with_the_names_there_are(tiny):
+    with pytest.raises(OptionError, match=r"'q_proj'; there are attention\.self\.query, .*output\.dense$") as caught:
+        adapted(tiny, "bert", "mean", lora=LoRA(target_modules=["query", "q_proj"]))
+    assert "pooler" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("kind", "pooling"), KINDS)
+def test_fresh_adapters_change_no_vector_and_are_all_that_trains(tiny, kind, pooling):
+    texts = world_texts()[:3]
+    plain, encoder = Encoder(EncoderConfig(tiny(kind, pooling))), adapted(tiny, kind, pooling)
+    assert torch.allclose(vectors(plain, texts), vectors(encoder, texts), atol=1e-6)
+    trained = {name for name, p in encoder.named_parameters() if p.requires_grad}
+    assert trained
+    assert all(".lora_" in name for name in trained)
+    before = {name: p.detach().clone() for name, p in encoder.named_parameters()}
+    found = gradients(encoder.train(), texts)
+    assert found.keys() == trained
+    assert all(found[name].abs().sum() > 0 for name in trained if ".lora_B." in name)
+    torch.optim.SGD([p for p in encoder.parameters() if p.requires_grad], lr=1.0).step()
+    changed = {name for name, p in encoder.named_parameters() if not torch.equal(p, before[name])}
+    assert changed == {name for name in trained if ".lora_B." in name}  # A moves once B is off zero
+
+
+@pytest.mark.parametrize("names", [QWEN3])
+def test_every_projection_of_every_layer_gets_gradients_in_a_and_b(tiny, names):
+    encoder = move(adapted(tiny)).train()
+    found = gradients(encoder, world_texts()[:4])
+    assert len(found) == 2 * 3 * len(names)
+    assert all(gradient.abs().sum() > 0 for gradient in found.values())
+
+
+def test_gradients_are_those_of_the_formula(tiny):
+    """Against W + (alpha / r) BA written into the plain model: dL/dB = factor dL/dW A^T, dL/dA = factor B^T dL/dW."""
+    texts = world_texts()[:4]
+    encoder = move(adapted(tiny)).train()
+    ours = gradients(encoder, texts)
+    plain = Encoder(EncoderConfig(tiny("qwen3", "lasttoken"))).train()
+    weights = dict(encoder.named_parameters())
+    products = {}
+    for name in [n.removesuffix(".lora_A.default.weight") for n in weights if n.endswith(".lora_A.default.weight")]:
+        a, b = (weights[f"{name}.lora_{x}.default.weight"].detach() for x in "AB")
+        products[name] = (a, b)
+        with torch.no_grad():
+            plain.get_parameter(f"{name}.weight").add_(8 / 4 * b @ a)
+    theirs = gradients(plain, texts)
+    for name, (a, b) in products.items():
+        gradient = theirs[f"{name}.weight"] * 8 / 4
+        assert torch.allclose(ours[f"{name}.lora_B.default.weight"], gradient @ a.T, atol=1e-5), name
+        assert torch.allclose(ours[f"{name}.lora_A.default.weight"], b.T @ gradient, atol=1e-5), name
+
+
+def test_left_right_and_packed_give_the_same_vectors(tiny):
+    texts = [world_texts()[0][:20], *world_texts()[1:4], "One."]
+    found = [vectors(move(adapted(tiny)), texts)]
+    for side in ("left", "right"):
+        encoder = move(adapted(tiny, packed=False))
+        encoder.model[0].tokenizer.padding_side = side
+        found.append(vectors(encoder, texts))
+    assert torch.allclose(found[0], found[1], atol=1e-5)
+    assert torch.allclose(found[0], found[2], atol=1e-5)
+
+
+@pytest.mark.parametrize("is_packed", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "pooling", "lora"), [("qwen3", "lasttoken", 4), ("bert", "mean", 4), ("bert", "cls", 0)]
+)
+def test_gradient_checkpointing_gives_the_same_gradients(tiny, kind, pooling, lora, is_packed):
+    texts = world_texts()[:4]
+    found = []
+    for checkpointed in (False, True):
+        chosen = LoRA(rank=lora, alpha=8, dropout=0.3) if lora else None
+        fields = {"lora": chosen, "packed": is_packed, "gradient_checkpointing": checkpointed, "dropout": 0.2}
+        encoder = move(adapted(tiny, kind, pooling, **fields)).train()
+        layers = [m for m in encoder.transformer.modules() if getattr(m, "gradient_checkpointing", False)]
+        assert bool(layers) == checkpointed
+        seen = []
+        layer = encoder.transformer.get_submodule("layers.1" if kind == "qwen3" else "encoder.layer.1")
+        next(m for m in layer.modules() if isinstance(m, nn.Linear)).register_forward_hook(lambda *_: seen.append(1))  # noqa: B023
+        torch.manual_seed(5)
+        found.append(gradients(encoder, texts))
+        assert len(seen) == 1 + checkpointed  # run again on the way back
+    plain, again = found
+    assert plain.keys() == again.keys()
+    assert plain
+    assert all(torch.allclose(plain[name], again[name], atol=1e-6) for name in plain)
+
+
+@pytest.mark.parametrize(("kind", "pooling"), KINDS)
+def test_merging_leaves_plain_layers_and_the_same_vectors(tiny, kind, pooling):
+    texts = world_texts()[:4]
+    encoder = move(adapted(tiny, kind, pooling))
+    before = vectors(encoder, texts)
+    assert not torch.allclose(before, vectors(Encoder(EncoderConfig(tiny(kind, pooling))), texts), atol=1e-3)
+    encoder.merge()
+    assert torch.allclose(vectors(encoder, texts), before, atol=1e-5)
+    assert not encoder.has_adapters
+    plain = Encoder(EncoderConfig(tiny(kind, pooling)))
+    assert encoder.state_dict().keys() == plain.state_dict().keys()
+    assert all(type(m) is nn.Linear for m in encoder.transformer.modules() if isinstance(m, nn.Linear))
+    encoder.merge()
+    assert torch.allclose(vectors(encoder, texts), before, atol=1e-5)
+
+
+def test_an_export_has_the_adapters_merged_and_loads_without_this_package(tiny, tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    texts = world_texts()[:4]
+    encoder = move(adapted(tiny))
+    before = vectors(encoder, texts)
+    export(encoder, tmp_path / "out", "a test")
+    theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(texts, convert_to_tensor=True)
+    assert torch.allclose(theirs, before, atol=1e-5)
+    assert not list((tmp_path / "out").rglob("adapter_*"))
+
+
+def test_adapters_are_float32_and_merge_into_the_base_dtype(tiny):
+    encoder = move(adapted(tiny, dtype="bfloat16"))
+    dtypes = {".lora_" in name: p.dtype for name, p in encoder.named_parameters()}
+    assert dtypes == {True: torch.float32, False: torch.bfloat16}
+    texts = world_texts()[:3]
+    before = vectors(encoder, texts)
+    encoder.merge()
+    assert {p.dtype for p in encoder.parameters()} == {torch.bfloat16}
+    assert torch.cosine_similarity(before.float(), vectors(encoder, texts).float()).min() > 0.999
+
+
+def test_adapters_have_a_dropout_of_their_own(tiny):
+    encoder = adapted(tiny, "bert", "mean", dropout=0.25, lora=LoRA(rank=2, dropout=0.5))
+    found = {".lora_dropout." in f".{n}": m.p for n, m in encoder.transformer.named_modules() if type(m) is nn.Dropout}
+    assert found == {True: 0.5, False: 0.25}
+    counts = [m.p for m in encoder.transformer.modules() if type(m) is nn.Dropout]
+    assert sorted(set(counts)) == [0.25, 0.5]
+    off = adapted(tiny, "bert", "mean", dropout=0.25, lora=LoRA(rank=2, dropout=0.0))
+    assert {m.p for m in off.transformer.modules() if type(m) is nn.Dropout} == {0.25}
+
+
+def test_adapters_follow_the_run_s_seed_and_disturb_no_other_draw(tiny, monkeypatch):
+    def drawn(seed):
+        monkeypatch.setenv("PL_GLOBAL_SEED", str(seed))
+        torch.manual_seed(seed * 2 + len(made))
+        before = torch.get_rng_state()
+        made.append(trained_weights(adapted(tiny)))
+        assert torch.equal(torch.get_rng_state(), before)
+        return {name: value for name, value in made[-1].items() if ".lora_A." in name}
+
+    made = []
+    one, same, other = drawn(3), drawn(3), drawn(4)
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert not any(torch.equal(one[name], other[name]) for name in one)
+    values = list(one.values())
+    assert not torch.equal(values[0], values[1])
+    assert all(value.abs().max() <= math.sqrt(1 / value.shape[1]) for value in values)
+
+
+def test_an_architecture_that_cannot_compute_layers_anew_is_refused(tiny):
+    from transformers import MPNetModel
+
+    assert not MPNetModel.supports_gradient_checkpointing
+    with pytest.raises(OptionError, match="mpnet can't"):
+        Encoder(EncoderConfig(tiny("mpnet"), gradient_checkpointing=True))
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"rank": 0}, "encoder.lora.rank"),
+        ({"alpha": 0}, "encoder.lora.alpha"),
+        ({"dropout": 1.0}, "encoder.lora.dropout"),
+        ({"target_modules": []}, "encoder.lora.target_modules"),
+    ],
+)
+def test_settings_out_of_range_name_their_field(fields, name):
+    with pytest.raises(OptionError, match=name):
+        LoRA(**fields)
+
+
+def test_frozen_layers_and_adapters_exclude_each_other():
+    with pytest.raises(OptionError, match=r"encoder\.frozen_layers is 0\.5"):
+        EncoderConfig(frozen_layers=0.5, lora=LoRA())
+
+
+def test_a_config_survives_as_plain_data():
+    config = EncoderConfig("x", lora=LoRA(rank=3, target_modules=["query"]), quantization="nf4")
+    assert EncoderConfig.from_dict(json.loads(json.dumps(config.as_dict()))) == config
+    assert EncoderConfig.from_dict({"model": "x", "lora": None}) == EncoderConfig("x")

@@ -1,0 +1,277 @@
+"""4- and 8-bit weights under adapters: right gradients, whatever ran before, and plain folders out of them."""
+
+import json
+import logging
+import sys
+from types import SimpleNamespace
+
+import pytest
+import torch
+from tiny_models import trained_tokenizer, world_texts
+from torch import nn
+
+from narrlit.data.batch import PackedStories
+from narrlit.errors import MissingExtraError, OptionError
+from narrlit.export import export
+from narrlit.models import sharding
+from narrlit.models.config import EncoderConfig, LoRA
+from narrlit.models.embedding import embed
+from narrlit.models.encoder import Encoder
+from narrlit.models.quantization import dequantised, quantised
+from narrlit.models.source import load_encoder
+from narrlit.models.weights import save_encoder, trained_weights
+
+TARGETS = 7
+LAYERS = 2
+KINDS = ["nf4", "int8"]
+
+
+@pytest.fixture(scope="module")
+def qwen3(tmp_path_factory):
+    """A random Qwen3 whose layers are as wide as bitsandbytes' blocks."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Normalize, Pooling, Transformer
+    from transformers import Qwen3Config, Qwen3Model
+
+    folder = tmp_path_factory.mktemp("wide")
+    tokenizer = trained_tokenizer("qwen3")
+    torch.manual_seed(0)
+    shape = {"hidden_size": 64, "num_hidden_layers": LAYERS, "num_attention_heads": 4, "num_key_value_heads": 2}
+    numbers = {"head_dim": 16, "intermediate_size": 128, "max_position_embeddings": 512, "initializer_range": 0.1}
+    words = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
+    Qwen3Model(Qwen3Config(**shape, **numbers, **words)).float().save_pretrained(folder / "base")
+    tokenizer.save_pretrained(folder / "base")
+    modules = [Transformer(str(folder / "base"), max_seq_length=96), Pooling(64, pooling_mode="lasttoken"), Normalize()]
+    SentenceTransformer(modules=modules, device="cpu").save(str(folder / "model"))
+    return str(folder / "model")
+
+
+def packed(encoder, texts):
+    ids, _ = encoder.tokenize(texts)
+    return PackedStories(torch.tensor([t for text in ids for t in text]), tuple(map(len, ids)), torch.arange(len(ids)))
+
+
+def built(model, quantization, lora=True, **fields):
+    """An encoder whose adapters are off zero."""
+    adapters = LoRA(rank=4, alpha=8, dropout=0.0) if lora else None
+    encoder = Encoder(EncoderConfig(model, lora=adapters, quantization=quantization, **fields))
+    generator = torch.Generator().manual_seed(7)
+    with torch.no_grad():
+        for name, parameter in encoder.named_parameters():
+            if ".lora_B." in name:
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.1)
+    return encoder
+
+
+def reference(model, encoder):
+    """The same encoder in float32, its weights what the quantised ones stand for."""
+    plain = built(model, None)
+    with torch.no_grad():
+        for name, module in encoder.transformer.named_modules():
+            if quantised(module):
+                plain.transformer.get_submodule(name).weight.copy_(dequantised(module))
+    return plain
+
+
+def gradients(encoder, texts):
+    encoder.train().zero_grad()
+    target = torch.randn(len(texts), encoder.dimension, generator=torch.Generator().manual_seed(1))
+    (encoder(packed(encoder, texts)) * target).sum().backward()
+    return {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None}
+
+
+def vectors(encoder, texts):
+    with torch.no_grad():
+        return encoder.eval()(packed(encoder, texts))
+
+
+def cosines(a, b):
+    return torch.cosine_similarity(a.float(), b.float()).min()
+
+
+@pytest.fixture(autouse=True)
+def _seed(monkeypatch):
+    monkeypatch.setenv("PL_GLOBAL_SEED", "11")
+
+
+def test_every_projection_is_quantised_and_nothing_else(qwen3):
+    for kind in KINDS:
+        encoder = built(qwen3, kind)
+        found = [name for name, m in encoder.transformer.named_modules() if quantised(m) == kind]
+        assert len(found) == TARGETS * LAYERS
+        assert all(name.endswith(".base_layer") for name in found)
+        assert {p.dtype for n, p in encoder.named_parameters() if "norm" in n or "embed" in n} == {torch.float32}
+        assert encoder.quantized
+
+
+@pytest.mark.parametrize("context", [None, torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_are_a_float_model_s_also_after_a_validation(qwen3, kind, context):
+    """bitsandbytes repacks 4-bit weights in an eval() forward on some processors: gradients would be lost or wrong."""
+    texts = world_texts()[:4]
+    encoder = built(qwen3, kind)
+    assert not any(getattr(m, "support_avx512bf16_for_cpu", False) for m in encoder.modules())
+    theirs = gradients(reference(qwen3, encoder), texts)
+    if context is not None:
+        with context():
+            encoder.eval()(packed(encoder, texts))
+            encoder(packed(encoder, texts[:1]))
+    ours = gradients(encoder, texts)
+    assert ours.keys() == {name for name, p in encoder.named_parameters() if p.requires_grad}
+    assert len(ours) == 2 * TARGETS * LAYERS
+    assert ours.keys() == theirs.keys()
+    for name, gradient in ours.items():
+        assert gradient.abs().sum() > 0, name
+        assert torch.cosine_similarity(gradient.flatten(), theirs[name].flatten(), dim=0) > 0.999, name
+        assert gradient.norm() / theirs[name].norm() == pytest.approx(1, abs=0.01), name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_with_b_at_zero_b_gets_gradients(qwen3, kind):
+    encoder = Encoder(EncoderConfig(qwen3, lora=LoRA(rank=4), quantization=kind))
+    found = gradients(encoder, world_texts()[:3])
+    assert all(gradient.abs().sum() > 0 for name, gradient in found.items() if ".lora_B." in name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_moves_adapters_alone(qwen3, kind):
+    encoder = built(qwen3, kind)
+    before = {name: p.detach().clone() for name, p in encoder.named_parameters()}
+    gradients(encoder, world_texts()[:3])
+    torch.optim.AdamW([p for p in encoder.parameters() if p.requires_grad], lr=0.01).step()
+    changed = {name for name, p in encoder.named_parameters() if not torch.equal(p, before[name])}
+    assert changed == {name for name in before if ".lora_" in name}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradient_checkpointing_gives_the_same_gradients(qwen3, kind):
+    texts = world_texts()[:3]
+    plain, again = (gradients(built(qwen3, kind, gradient_checkpointing=on), texts) for on in (False, True))
+    assert plain.keys() == again.keys()
+    assert all(torch.allclose(plain[name], again[name], atol=1e-6) for name in plain)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_left_right_and_packed_give_the_same_vectors(qwen3, kind):
+    texts = [world_texts()[0][:20], *world_texts()[1:3], "One."]
+    found = [vectors(built(qwen3, kind), texts)]
+    for side in ("left", "right"):
+        encoder = built(qwen3, kind, packed=False)
+        encoder.model[0].tokenizer.padding_side = side
+        found.append(vectors(encoder, texts))
+    for other in found[1:]:
+        assert torch.allclose(found[0], other, atol=1e-5) if kind == "nf4" else cosines(found[0], other) > 0.99
+
+
+@pytest.mark.parametrize("lora", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_export_is_a_plain_folder_with_the_same_vectors(qwen3, tmp_path, kind, lora):
+    from sentence_transformers import SentenceTransformer
+
+    texts = world_texts()[:4]
+    encoder = built(qwen3, kind, lora)
+    expected = vectors(reference(qwen3, encoder) if lora else encoder, texts)
+    before = vectors(encoder, texts)
+    assert cosines(before, vectors(built(qwen3, None, lora), texts)) < 0.9999  # quantising shows
+    export(encoder, tmp_path / "out", "a test")
+    assert not encoder.quantized
+    assert not encoder.has_adapters
+    assert all(type(m) is nn.Linear for m in encoder.transformer.modules() if isinstance(m, nn.Linear))
+    after = vectors(encoder, texts)
+    settings = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert not [name for name in settings if "quant" in name]
+    theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(texts, convert_to_tensor=True)
+    assert torch.allclose(theirs, after, atol=1e-5)
+    if kind == "nf4":
+        assert torch.allclose(after, before, atol=1e-5)
+    if kind == "nf4" or lora:
+        assert torch.allclose(after, expected, atol=1e-5)
+    assert cosines(after, before) > 0.99
+    files = " ".join(path.read_text() for path in (tmp_path / "out").rglob("*.json"))
+    assert "bitsandbytes" not in files
+    assert not list((tmp_path / "out").rglob("adapter_*"))
+
+
+def test_merged_weights_take_the_config_s_dtype(qwen3):
+    encoder = built(qwen3, "nf4", dtype="bfloat16")
+    assert {p.dtype for n, p in encoder.named_parameters() if ".lora_" in n} == {torch.float32}
+    before = vectors(encoder, world_texts()[:3])
+    encoder.merge()
+    assert {p.dtype for p in encoder.parameters()} == {torch.bfloat16}
+    assert cosines(before, vectors(encoder, world_texts()[:3])) > 0.999
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_checkpoints_and_teachers_hold_adapters_alone_and_stay_quantised(qwen3, tmp_path, kind):
+    texts = world_texts()[:4]
+    encoder = built(qwen3, kind)
+    before = vectors(encoder, texts)
+    assert all(".lora_" in name for name in trained_weights(encoder))
+    save_encoder(tmp_path, encoder.config, trained_weights(encoder))
+    for name, keep in (("alone", ".lora_"), ("whole", "")):
+        state = {f"encoder.{n}": value for n, value in encoder.state_dict().items() if keep in n}
+        content = {"hyper_parameters": {"encoder": encoder.config.as_dict()}, "state_dict": state}
+        torch.save(content, tmp_path / f"{name}.ckpt")
+    for source in (tmp_path, tmp_path / "alone.ckpt", tmp_path / "whole.ckpt"):
+        again = load_encoder(str(source))
+        assert again.quantized
+        assert again.has_adapters
+        found, _ = embed(again, texts, progress=False)
+        assert cosines(torch.from_numpy(found), before) > 0.9999
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_quantised_model_embeds_without_adapters_and_takes_overrides(tiny, kind):
+    fields = {"pooling": "cls", "dropout": 0.3, "max_length": 40, "normalize": False}
+    encoder = Encoder(EncoderConfig(tiny("bert"), quantization=kind, **fields))
+    assert encoder.model[1].pooling_mode == "cls"
+    assert {m.p for m in encoder.modules() if isinstance(m, nn.Dropout)} == {0.3}
+    assert (encoder.max_length, encoder.normalized) == (40, False)
+    plain = Encoder(EncoderConfig(tiny("bert"), **fields))
+    texts = world_texts()[:3]
+    assert cosines(vectors(encoder, texts), vectors(plain, texts)) > 0.95
+    assert quantised(encoder.transformer.encoder.layer[0].output.dense) == kind
+    assert quantised(encoder.transformer.pooler.dense) is None
+
+
+def test_what_stands_beside_8_bit_weights_moves_with_them(qwen3):
+    """Moving a model puts other memory behind its parameters; a clone on the CPU stands for a GPU here."""
+    encoder = built(qwen3, "int8")
+    texts = world_texts()[:3]
+    layer = encoder.transformer.layers[0].mlp.up_proj.base_layer
+    encoder._apply(lambda tensor: tensor.data.clone())
+    assert layer.weight.CB.data_ptr() == layer.weight.data_ptr()
+    before = vectors(encoder, texts)
+    encoder._apply(lambda tensor: tensor.data.clone())
+    assert layer.state.CB.data_ptr() == layer.weight.data_ptr()
+    assert torch.equal(vectors(encoder, texts), before)
+    assert torch.equal(vectors(encoder.to("cpu"), texts), before)
+
+
+def test_a_quantised_encoder_is_not_sharded(qwen3):
+    with pytest.raises(OptionError, match="ddp"):
+        sharding.shard(built(qwen3, "nf4"), SimpleNamespace(device_type="cpu"))
+
+
+@pytest.mark.parametrize("package", ["bitsandbytes", "accelerate"])
+def test_an_absent_package_is_named_with_its_extra(qwen3, monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules, package)
+    finders = [SimpleNamespace(find_spec=lambda name, *_: _refuse(name, package)), *sys.meta_path]
+    monkeypatch.setattr(sys, "meta_path", finders)
+    with pytest.raises(MissingExtraError, match=rf"{package} is not installed: pip install 'narrlit\[quant\]'"):
+        Encoder(EncoderConfig(qwen3, quantization="nf4"))
+
+
+def _refuse(name, package):
+    if name == package:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def test_loading_and_embedding_say_nothing(qwen3, capfd, caplog):
+    with caplog.at_level(logging.WARNING):
+        for kind in KINDS:
+            vectors(built(qwen3, kind), world_texts()[:2])
+    assert not caplog.records
+    captured = capfd.readouterr()
+    assert captured.out + captured.err == ""

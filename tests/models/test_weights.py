@@ -1,0 +1,135 @@
+"""Trained weights by themselves: checkpoints of adapters alone, teachers' folders, and copies put back."""
+
+import json
+
+import pytest
+import torch
+from tiny_models import world_texts
+
+from narrlit.data.batch import PackedStories
+from narrlit.errors import ModelError
+from narrlit.models.config import EncoderConfig, LoRA
+from narrlit.models.embedding import embed
+from narrlit.models.encoder import Encoder
+from narrlit.models.source import load_encoder
+from narrlit.models.weights import read_weights, restore_weights, save_encoder, trained_weights
+
+
+def packed(encoder, texts):
+    ids, _ = encoder.tokenize(texts)
+    return PackedStories(torch.tensor([t for text in ids for t in text]), tuple(map(len, ids)), torch.arange(len(ids)))
+
+
+def adapted(tiny, kind="qwen3", pooling="lasttoken", **fields):
+    return Encoder(EncoderConfig(tiny(kind, pooling), **{"lora": LoRA(rank=4, alpha=8, dropout=0.0), **fields}))
+
+
+def move(encoder, scale=0.1):
+    """Take B off zero: from here on adapters change vectors, and A gets gradients."""
+    generator = torch.Generator().manual_seed(7)
+    with torch.no_grad():
+        for name, parameter in encoder.named_parameters():
+            if ".lora_B." in name:
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) * scale)
+    return encoder
+
+
+def vectors(encoder, texts):
+    with torch.no_grad():
+        return encoder.eval()(packed(encoder, texts))
+
+
+@pytest.fixture(autouse=True)
+def _seed(monkeypatch):
+    monkeypatch.setenv("PL_GLOBAL_SEED", "11")
+
+
+def checkpoint(path, encoder, keep=lambda name: True):
+    state = {f"encoder.{name}": value for name, value in encoder.state_dict().items() if keep(name)}
+    torch.save({"hyper_parameters": {"encoder": encoder.config.as_dict()}, "state_dict": state}, path)
+    return str(path)
+
+
+def test_a_checkpoint_of_adapters_alone_loads_merged(tiny, tmp_path):
+    encoder = move(adapted(tiny, "bert", "mean"))
+    path = checkpoint(tmp_path / "x.ckpt", encoder, lambda name: ".lora_" in name)
+    whole = checkpoint(tmp_path / "whole.ckpt", encoder)
+    texts = world_texts()[:4]
+    before = vectors(encoder, texts)
+    for source in (path, whole):
+        again = load_encoder(source)
+        assert not again.has_adapters
+        found, _ = embed(again, texts, progress=False)
+        assert torch.allclose(torch.from_numpy(found), before, atol=1e-5)
+
+
+def test_a_checkpoint_that_lacks_or_has_too_much_is_refused(tiny, tmp_path):
+    encoder = adapted(tiny)
+    lacking = checkpoint(
+        tmp_path / "a.ckpt", encoder, lambda n: ".lora_" in n and "layers.1.mlp.up_proj.lora_B" not in n
+    )
+    plain = Encoder(EncoderConfig(tiny("qwen3", "lasttoken")))
+    without = checkpoint(tmp_path / "b.ckpt", plain, lambda name: "norm" in name)
+    strange = tmp_path / "c.ckpt"
+    state = {f"encoder.{n}": v for n, v in trained_weights(encoder).items()} | {"encoder.colour": torch.ones(1)}
+    torch.save({"hyper_parameters": {"encoder": encoder.config.as_dict()}, "state_dict": state}, strange)
+    for path in (lacking, without, str(strange)):
+        with pytest.raises(ModelError, match="do not fit"):
+            load_encoder(path)
+
+
+def test_a_checkpoint_of_a_release_without_adapters_loads(tiny, tmp_path):
+    encoder = Encoder(EncoderConfig(tiny("bert")))
+    path = checkpoint(tmp_path / "old.ckpt", encoder)
+    content = torch.load(path)
+    for name in ("lora", "quantization", "gradient_checkpointing"):
+        del content["hyper_parameters"]["encoder"][name]
+    torch.save(content, path)
+    assert load_encoder(path).config == encoder.config
+
+
+@pytest.mark.parametrize("lora", [LoRA(rank=4), None])
+def test_a_teacher_s_folder_gives_its_vectors(tiny, tmp_path, lora):
+    encoder = adapted(tiny, "bert", "mean", lora=lora)
+    with torch.no_grad():
+        for parameter in encoder.parameters():
+            if parameter.requires_grad:
+                parameter.add_(0.03 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(2)))
+    save_encoder(tmp_path, encoder.config, trained_weights(encoder))
+    assert (".lora_" in next(iter(read_weights(tmp_path / "weights.safetensors")))) == (lora is not None)
+    texts = world_texts()[:4]
+    found, _ = embed(load_encoder(str(tmp_path)), texts, progress=False)
+    before = vectors(encoder, texts)
+    assert torch.allclose(torch.from_numpy(found), before, atol=1e-5)
+    assert not torch.allclose(vectors(Encoder(EncoderConfig(tiny("bert"))), texts), before, atol=1e-3)
+    assert load_encoder(str(tmp_path), max_length=20).max_length == 20
+
+
+def test_a_broken_teacher_s_folder_names_its_file(tiny, tmp_path):
+    encoder = adapted(tiny, "bert", "mean")
+    weights = trained_weights(encoder)
+    save_encoder(tmp_path, encoder.config, dict(list(weights.items())[1:]))
+    with pytest.raises(ModelError, match=rf"{tmp_path.name}.*is missing"):
+        load_encoder(str(tmp_path))
+    (tmp_path / "weights.safetensors").unlink()
+    with pytest.raises(ModelError, match=r"weights\.safetensors"):
+        load_encoder(str(tmp_path))
+    for text in ("{", "[1]", json.dumps({"colour": 1}), json.dumps({"lora": "strong"})):
+        (tmp_path / "encoder.json").write_text(text)
+        with pytest.raises(ModelError, match=r"encoder\.json"):
+            load_encoder(str(tmp_path))
+
+
+def test_weights_are_put_back_in_place(tiny):
+    encoder, other = move(adapted(tiny)), adapted(tiny)
+    places = [p.data_ptr() for p in other.parameters()]
+    kept = trained_weights(encoder)
+    restore_weights(other, kept)
+    assert [p.data_ptr() for p in other.parameters()] == places
+    assert torch.equal(vectors(encoder, ["A story."]), vectors(other, ["A story."]))
+    move(encoder, 0.5)
+    assert not any(torch.equal(kept[n], p) for n, p in encoder.named_parameters() if ".lora_B." in n)  # copies
+    name = next(iter(kept))
+    for wrong in ({k: v for k, v in kept.items() if k != name}, {**kept, name: torch.ones(2, 2)}):
+        with pytest.raises(ModelError, match="lora_A"):
+            restore_weights(other, wrong)

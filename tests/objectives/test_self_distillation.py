@@ -1,0 +1,191 @@
+"""The HITS objective on tiny models: each term against a plain loop, with and without a teacher."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import world_texts
+
+from narrlit.data.batch import ExampleBatch, PackedStories
+from narrlit.data.records import KINDS
+from narrlit.errors import OptionError
+from narrlit.models.config import EncoderConfig, LoRA
+from narrlit.objectives import Distillation, SelfDistillation
+from narrlit.stores.teacher import TeacherVectors
+
+THEME, OUTCOME, MINED, TRIPLE = (KINDS.index(name) for name in ("theme", "outcome", "mined", "triple"))
+B, K, STORIES = 4, 3, 14
+
+
+def batch_of(objective):
+    """Four anchors and positives, six negatives: one is padding, one another row's positive, one its own anchor."""
+    ids, _ = objective.encoder.tokenize(world_texts()[:STORIES])
+    flat = torch.tensor([t for text in ids for t in text])
+    stories = PackedStories(flat, tuple(map(len, ids)), torch.arange(STORIES).flip(0) + 3)
+    negatives = torch.tensor([[8, 9, -1], [10, 4, 11], [12, 13, 2], [9, 8, 12]])
+    kinds = torch.tensor([[THEME, OUTCOME, -1], [MINED, THEME, TRIPLE], [OUTCOME, TRIPLE, -1], [THEME, THEME, OUTCOME]])
+    return ExampleBatch(stories, torch.arange(4), torch.arange(4) + 4, negatives, kinds)
+
+
+@pytest.fixture
+def build(tiny):
+    def make(teacher=True, **options):
+        objective = SelfDistillation(EncoderConfig(tiny("bert"), dropout=0.0), **options)
+        objective.configure_model()
+        objective._trainer = SimpleNamespace(global_step=0, estimated_stepping_batches=20)
+        if teacher:
+            table = torch.randn(STORIES + 3, 5, generator=torch.Generator().manual_seed(4))
+            objective.teacher, objective.round = TeacherVectors(table + 1.0), 1
+        return objective
+
+    return make
+
+
+def by_hand(objective, vectors, batch):
+    """(CE, KL, kept and counted by kind), story by story, from systems of plain loops."""
+    student = vectors.detach().double().numpy()
+    rows = batch.stories.rows.tolist()
+    table = objective.teacher.table.double().numpy() if objective.teacher else None
+
+    def s(i, j):
+        return float(student[i] @ student[j])
+
+    def t(i, j):
+        x, y = table[rows[i]], table[rows[j]]
+        return float(x @ y / np.linalg.norm(x) / np.linalg.norm(y))
+
+    ce, kl, shares = [], [], {}
+    for i in range(B):
+        anchor, positive = int(batch.anchors[i]), int(batch.positives[i])
+        candidates = [(int(p), "in_batch") for j, p in enumerate(batch.positives) if j != i]
+        for n, kind in zip(batch.negatives[i].tolist(), batch.kinds[i].tolist(), strict=True):
+            if n >= 0:
+                candidates.append((n, KINDS[kind] if kind >= 0 else "unknown"))
+        kept = [positive]
+        for candidate, name in candidates:
+            if rows[candidate] in (rows[anchor], rows[positive]):
+                continue
+            passes = table is None or not objective.mask or t(anchor, candidate) <= t(anchor, positive) - 0.05
+            counted, passed = shares.get(name, (0, 0))
+            shares[name] = (counted + 1, passed + passes)
+            if passes:
+                kept.append(candidate)
+        weights = [math.exp(s(anchor, c) / 0.09) for c in kept]
+        ce.append(-math.log(weights[0] / sum(weights)))
+        if table is not None:
+            factor = 1 / 0.09 if objective.distillation.space == "logits" else 1.0
+            p, q = ([math.exp(f(anchor, c) * factor / 0.15) for c in kept] for f in (t, s))
+            p, q = ([x / sum(values) for x in values] for values in (p, q))
+            kl.append(0.15**2 * sum(x * math.log(x / y) for x, y in zip(p, q, strict=True)))
+    return np.mean(ce), np.mean(kl) if kl else None, {n: passed / counted for n, (counted, passed) in shares.items()}
+
+
+@pytest.mark.parametrize("space", ["cosine", "logits"])
+@pytest.mark.parametrize("mask", [True, False])
+def test_the_terms_are_those_of_the_paper(build, mask, space):
+    objective = build(mask=mask, distillation=Distillation(space=space), use_triple_negative=True)
+    batch = batch_of(objective)
+    vectors = objective(batch.stories)
+    ce, kl, shares = by_hand(objective, vectors, batch)
+    found = objective.loss(vectors, batch)
+    assert found["round_1/ce"] == pytest.approx(ce, abs=1e-5)
+    assert found["round_1/kl"] == pytest.approx(kl, abs=1e-5)
+    assert found["loss"].item() == pytest.approx(ce + 0.7 * kl, abs=1e-5)
+    assert {n.removeprefix("round_1/kept_"): v.item() for n, v in found.items() if "kept" in n} == pytest.approx(shares)
+    assert (min(shares.values()) < 1) == mask
+    assert kl > 0.001
+
+
+def test_the_first_round_has_neither_mask_nor_teacher(build):
+    objective = build(teacher=False, use_triple_negative=True)
+    batch = batch_of(objective)
+    vectors = objective(batch.stories)
+    found = objective.loss(vectors, batch)
+    assert set(found) == {"loss", "round_0/ce"}
+    assert found["loss"].item() == pytest.approx(by_hand(objective, vectors, batch)[0], abs=1e-5)
+
+
+def test_kl_only_and_mask_only(build):
+    batch = batch_of(build())
+    mask_only, kl_only = build(distill=False), build(mask=False)
+    vectors = mask_only(batch.stories)
+    found = mask_only.loss(vectors, batch)
+    assert found["loss"].item() == found["round_1/ce"].item()
+    assert "round_1/kl" not in found
+    assert "round_1/kept_theme" in found
+    found = kl_only.loss(vectors, batch)
+    assert found["loss"] > found["round_1/ce"]
+    assert found["round_1/kept_theme"] == 1
+
+
+def test_the_weight_falls_within_each_round(build):
+    objective = build()
+    objective.rounds = 2  # of ten steps
+    objective._trainer.global_step = 10
+    assert objective.kl_weight() == pytest.approx(0.7)
+    objective._trainer.global_step = 19
+    assert objective.kl_weight() == pytest.approx(0.05)
+    objective._trainer.global_step = 13
+    assert objective.kl_weight() == pytest.approx(0.7 - 0.65 * 3 / 9)
+
+
+def test_the_triple_negative_is_left_out_before_it_is_embedded(build):
+    objective = build(teacher=False)
+    batch = batch_of(objective)
+    smaller = objective.on_before_batch_transfer(batch, 0)
+    assert len(smaller.stories) == STORIES - 2  # stories 11 and 13 serve as nothing else
+    assert (smaller.negatives >= 0).sum() == (batch.negatives >= 0).sum() - 2
+    kept = build(teacher=False, use_triple_negative=True)
+    assert kept.on_before_batch_transfer(batch, 0) is batch
+    a = objective.loss(objective(smaller.stories), smaller)["loss"]
+    b = kept.loss(kept(batch.stories), batch)["loss"]
+    assert a < b - 1e-3
+
+
+def test_every_trained_weight_gets_a_gradient_from_each_term(tiny, build):
+    for options in ({"distill": False}, {}):
+        encoder = EncoderConfig(tiny("qwen3", "lasttoken"), lora=LoRA(rank=2, dropout=0.0))
+        objective = SelfDistillation(encoder, **options)
+        objective.configure_model()
+        objective._trainer = SimpleNamespace(global_step=0, estimated_stepping_batches=20)
+        other = build()
+        objective.teacher, objective.round = other.teacher, 1
+        batch = batch_of(objective)
+        found = objective.loss(objective(batch.stories), batch)
+        found["loss"].backward()
+        trained = {n: p for n, p in objective.named_parameters() if p.requires_grad}
+        assert all("lora_" in n for n in trained)
+        assert len(trained) == 3 * 7 * 2
+        assert all(p.grad.any() for n, p in trained.items() if "lora_B" in n)
+
+
+def test_the_teacher_is_no_part_of_the_module(build):
+    objective = build()
+    assert not any("teacher" in name for name in objective.state_dict())
+    assert not any("teacher" in name for name, _ in objective.named_modules())
+    assert "teacher" not in objective.hparams
+
+
+def test_data_without_negatives_are_refused(build):
+    objective = build()
+    cases = [({"triple"}, False, True), (set(), True, True), ({"triple"}, True, False), ({"mined"}, False, False)]
+    for kinds, use, refused in cases:
+        objective.use_triple_negative = use
+        objective._trainer.datamodule = SimpleNamespace(negative_kinds=lambda kinds=kinds: set(kinds))
+        if refused:
+            with pytest.raises(OptionError, match="narrlit mine"):
+                objective.on_fit_start()
+        else:
+            objective.on_fit_start()
+
+
+def test_options_out_of_range_are_refused():
+    for make in (
+        lambda: SelfDistillation(temperature=0),
+        lambda: Distillation(temperature=0),
+        lambda: Distillation(first_weight=-1),
+    ):
+        with pytest.raises(OptionError):
+            make()

@@ -1,0 +1,176 @@
+"""Whole fits in rounds: promotion, records, curves, and that a fit killed at any point goes on to the same weights."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from run_helpers import rounds_arguments, run_apart
+from safetensors.torch import load_file
+
+pytestmark = pytest.mark.slow
+
+STEPS = 4
+"""Of an epoch: 16 examples in batches of 4; a round has two epochs."""
+
+
+@pytest.fixture(scope="module")
+def straight(tiny, tmp_path_factory):
+    """A folder in which a fit of two rounds has run, in a process of its own."""
+    folder = tmp_path_factory.mktemp("rounds")
+    done = run_apart(rounds_arguments(tiny(), folder), folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def record(folder):
+    return json.loads((folder / "tiny/run.json").read_text())
+
+
+def weights(folder):
+    return torch.load(folder / "tiny/checkpoints/last.ckpt", weights_only=True)["state_dict"]
+
+
+def assert_same_end(ours, theirs):
+    """The same last weights, rounds, looks and promoted folders."""
+    assert weights(ours).keys() == weights(theirs).keys()
+    assert all(torch.equal(weights(ours)[name], weights(theirs)[name]) for name in weights(theirs))
+    a, b = record(ours), record(theirs)
+    assert (a["rounds"], a["validations"], a["best"]) == (b["rounds"], b["validations"], b["best"])
+    for entry in b["rounds"]:
+        if entry["promoted"]:
+            files = [load_file(f / "tiny/rounds" / entry["folder"] / "weights.safetensors") for f in (ours, theirs)]
+            assert all(torch.equal(files[0][name], files[1][name]) for name in files[1])
+
+
+def test_the_record_says_who_was_promoted_and_why(straight):
+    found = record(straight)
+    assert [entry["round"] for entry in found["rounds"]] == [0, 1]
+    first, second = found["rounds"]
+    assert first["promoted"]
+    assert first["teacher"] is None
+    assert second["teacher"] == "round_0"
+    assert second["reason"]
+    assert second["promoted"] == (second["student"]["accuracy"] > first["student"]["accuracy"])
+    looks = [look["accuracy"] for look in found["validations"]]
+    assert first["student"]["accuracy"] == max(looks[:2])
+    assert second["student"]["accuracy"] == max(looks[2:])
+    assert first["student"]["n"] == 9
+    assert len(first["student"]["interval"]) == 2
+    kept = json.loads((straight / "tiny/rounds/round_0/teacher.json").read_text())
+    assert kept["student"] == first["student"]
+
+
+def test_every_term_of_every_round_can_be_watched(straight):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(straight / "tiny"), size_guidance={"scalars": 0}).Reload()
+    curves = {tag: [e.value for e in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
+    assert len(curves["train/round_0/ce"]) == len(curves["train/round_1/ce"]) == 2 * STEPS
+    assert "train/round_0/kl" not in curves
+    assert min(curves["train/round_1/kl"]) > 0
+    weight = curves["train/round_1/kl_weight"]
+    assert (weight[0], weight[-1]) == (pytest.approx(0.7), pytest.approx(0.05))
+    assert np.allclose(np.diff(weight), -0.65 / 7, atol=1e-6)
+    for name in ("theme", "structure", "outcome", "in_batch"):
+        assert all(0 <= share <= 1 for share in curves[f"train/round_1/kept_{name}"])
+    assert min(np.mean(curves[f"train/round_1/kept_{name}"]) for name in ("theme", "structure", "outcome")) < 1
+
+
+def test_each_round_begins_with_the_first_weights(straight):
+    """The first step of both rounds is taken from the same weights: adapters whose second factor is 0."""
+    first = load_file(straight / "tiny/rounds/first.safetensors")
+    assert all("lora_" in name for name in first)
+    assert not any(value.any() for name, value in first.items() if "lora_B" in name)
+    assert all(value.any() for name, value in first.items() if "lora_A" in name)
+
+
+def test_a_promoted_student_is_a_model_for_every_command(straight, narrlit, world_files):
+    teacher = straight / "tiny/rounds/round_0"
+    assert narrlit("export", teacher, "--out", "model").code == 0
+    for source, out in ((teacher, "a.npy"), ("model", "b.npy")):
+        assert narrlit("embed", world_files / "stories.jsonl", "--model", source, "--out", out).code == 0
+    assert abs(np.load("a.npy") - np.load("b.npy")).max() < 1e-6
+    assert narrlit("evaluate", world_files / "validation.jsonl", "--model", straight / "tiny").code == 0
+
+
+def test_checkpoints_hold_adapters_alone(straight):
+    assert weights(straight)
+    assert all("lora_" in name for name in weights(straight))
+    assert not (straight / "tiny/rounds/students").exists()
+
+
+@pytest.mark.parametrize("step", [STEPS + 2, 2 * STEPS, 2 * STEPS + 1, 3 * STEPS + 2])
+def test_a_killed_fit_in_rounds_resumes_to_the_same_end(straight, tiny, tmp_path, step):
+    """In round 0, right at the boundary (before its last epoch is kept), and in round 1's first and second epoch."""
+    killer = ["--trainer.callbacks+=run_helpers.KillAt", f"--trainer.callbacks.step={step}"]
+    killed = run_apart(rounds_arguments(tiny(), tmp_path, *killer), tmp_path)
+    assert killed.returncode == -9, killed.stderr
+    last = tmp_path / "tiny/checkpoints/last.ckpt"
+    resumed = run_apart(rounds_arguments(tiny(), tmp_path, "--ckpt_path", last), tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    assert_same_end(tmp_path, straight)
+
+
+@pytest.mark.parametrize("point", ["promote", "fill"])
+def test_a_fit_killed_while_it_promotes_resumes_to_the_same_end(straight, tiny, tmp_path, point):
+    killer = ["--trainer.callbacks+=run_helpers.KillWithin", f"--trainer.callbacks.function={point}"]
+    killed = run_apart(rounds_arguments(tiny(), tmp_path, *killer), tmp_path)
+    assert killed.returncode == -9, killed.stderr
+    last = tmp_path / "tiny/checkpoints/last.ckpt"
+    resumed = run_apart(rounds_arguments(tiny(), tmp_path, "--ckpt_path", last), tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    assert_same_end(tmp_path, straight)
+
+
+def test_a_fit_resumes_within_an_epoch_and_in_another_folder(straight, tiny, tmp_path):
+    often = ["--last_checkpoint.every_n_train_steps", 1, "--last_checkpoint.save_on_train_epoch_end", "false"]
+    killer = ["--trainer.callbacks+=run_helpers.KillAt", f"--trainer.callbacks.step={2 * STEPS + 3}"]
+    killed = run_apart(rounds_arguments(tiny(), tmp_path / "killed", *often, *killer), tmp_path)
+    assert killed.returncode == -9, killed.stderr
+    last = tmp_path / "killed/tiny/checkpoints/last.ckpt"
+    resumed = run_apart(rounds_arguments(tiny(), tmp_path / "again", *often, "--ckpt_path", last), tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    assert_same_end(tmp_path / "again", straight)
+
+
+def test_a_teacher_that_is_gone_is_named(straight, tiny, narrlit, tmp_path):
+    shutil.copytree(straight / "tiny", tmp_path / "tiny")
+    shutil.rmtree(tmp_path / "tiny/rounds/round_0")
+    last = tmp_path / "tiny/checkpoints/last.ckpt"
+    shutil.move(straight / "tiny/rounds", straight / "elsewhere")
+    try:
+        found = narrlit(*rounds_arguments(tiny(), tmp_path, "--ckpt_path", last, epochs=6, rounds=3))
+    finally:
+        shutil.move(straight / "elsewhere", straight / "tiny/rounds")
+    assert found.code == 2
+    assert "round_0: this round's teacher is gone" in found.err
+    assert "Traceback" not in found.err
+
+
+def test_a_fit_begins_with_a_given_teacher(straight, tiny, narrlit, tmp_path):
+    given = ["--trainer.callbacks.init_args.teacher", straight / "tiny/rounds/round_0"]
+    done = run_apart(rounds_arguments(tiny(), tmp_path, *given, epochs=1, rounds=1), tmp_path)
+    assert done.returncode == 0, done.stderr
+    entry = record(tmp_path)["rounds"][0]
+    assert entry["teacher"] == "given"
+    accuracy = record(straight)["rounds"][0]["student"]["accuracy"]
+    assert f"{accuracy:.4f}" in entry["reason"] or "equals" in entry["reason"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--trainer.max_epochs", "5"], "2 rounds do not divide trainer.max_epochs, 5"),
+        (["--trainer.callbacks.init_args.rounds", "0"], "rounds 0"),
+        (["--data.init_args.negatives_per_dimension", "0"], "narrlit mine"),
+        (["--data.init_args.validation", "0"], "validation"),
+        (["--trainer.callbacks.init_args.teacher", "minilm"], "384 numbers, the student of 32"),
+    ],
+)
+def test_mistakes_cost_a_line_and_no_traceback(tiny, narrlit, tmp_path, more, words):
+    found = narrlit(*rounds_arguments(tiny(), tmp_path, *more))
+    assert found.code == 2
+    assert words in found.err.strip().splitlines()[-1]
+    assert "Traceback" not in found.err
