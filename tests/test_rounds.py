@@ -58,6 +58,10 @@ def test_the_record_says_who_was_promoted_and_why(straight):
     assert second["student"]["accuracy"] == max(looks[2:])
     assert first["student"]["n"] == 9
     assert len(first["student"]["interval"]) == 2
+    assert first["kept"] == {}
+    assert set(second["kept"]) == {"theme", "structure", "outcome", "in_batch"}
+    assert all(0 < found["share"] < 1 for name, found in second["kept"].items() if name != "in_batch")
+    assert second["kept"]["theme"]["of"] == 2 * 16  # one for each example of each epoch
     kept = json.loads((straight / "tiny/rounds/round_0/teacher.json").read_text())
     assert kept["student"] == first["student"]
 

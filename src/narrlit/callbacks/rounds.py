@@ -16,6 +16,7 @@ class Rounds:
         entered: the round in which the student is.
         teacher: of this round: its folder's name, validation accuracy and the like; None in a first round without one.
         student: the best of this round so far: its file, the file of the best before it, its epoch and accuracy.
+        kept: candidates that the teacher's mask kept in this round so far, and of how many, by kind.
         history: one entry a round that has ended.
         without: rounds in succession that ended without a promotion.
     """
@@ -23,6 +24,7 @@ class Rounds:
     entered: int = 0
     teacher: dict[str, Any] | None = None
     student: dict[str, Any] | None = None
+    kept: dict[str, Any] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
     without: int = 0
 
@@ -48,6 +50,7 @@ class Rounds:
             "reason": reason,
             "student": {k: v for k, v in self.student.items() if k not in FILES} if self.student else None,
             "teacher": self.teacher["name"] if self.teacher else None,
+            "kept": {name: {"share": kept / of, "of": of} for name, (kept, of) in self.kept.items()},
         }
         self.history.append(entry)
         return entry
@@ -61,6 +64,7 @@ class Rounds:
         """Begin a round: it has no student yet."""
         self.entered = number
         self.student = None
+        self.kept = {}
 
 
 def verdict(student: float | None, teacher: float | None) -> tuple[bool, str]:

@@ -127,6 +127,7 @@ class TeacherPromotion(Callback):
             return
         student = _student(pl_module)
         student.round = self.book.entered
+        student.kept = self.book.kept
         if self.book.closed:
             self._stop_if_patience_is_out(trainer)
         else:
@@ -146,6 +147,7 @@ class TeacherPromotion(Callback):
             )
         self.book.enter(number)
         student.round = number
+        student.kept = self.book.kept
         self._teach(trainer, student)
         restore_weights(student.encoder, read_weights(self._folder / FIRST))
         trainer.strategy.setup_optimizers(trainer)
@@ -181,6 +183,9 @@ class TeacherPromotion(Callback):
             trainer.strategy.barrier()
         said = "promoted" if entry["promoted"] else "not promoted"
         rank_zero_info(f"round {entry['round']}: best student {said}, for {entry['reason']}")
+        if entry["kept"]:
+            shares = ", ".join(f"{name} {found['share']:.3f}" for name, found in entry["kept"].items())
+            rank_zero_info(f"round {entry['round']}: share of candidates that the teacher's mask kept: {shares}")
         self._stop_if_patience_is_out(trainer)
 
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:

@@ -92,6 +92,8 @@ class SelfDistillation(Objective):
         if temperature <= 0:
             raise OptionError(f"temperature is {temperature}: a positive number is needed")
         super().__init__(encoder, optimization)
+        self.kept: dict[str, tuple[int, int]] = {}
+        """Candidates that the teacher kept in this round so far, and of how many, by kind; in this process."""
         self.temperature = temperature
         self.mask = mask
         self.mask_margin = mask_margin
@@ -155,7 +157,11 @@ class SelfDistillation(Objective):
         passed = teacher_mask(teacher, target, self.mask_margin) if self.mask else torch.ones_like(valid)
         keep = valid & passed
         ce = info_nce(student, target, keep, self.temperature)
-        terms = {"ce": ce.detach(), **_shares(passed, valid, kinds)}
+        terms = {"ce": ce.detach()}
+        for name, (kept, total) in kept_counts(passed, valid, kinds).items():
+            terms[f"kept_{name}"] = torch.tensor(kept / total)
+            before = self.kept.get(name, (0, 0))
+            self.kept[name] = (before[0] + kept, before[1] + total)
         loss = ce
         if self.distill:
             factor = 1.0 if self.distillation.space == "cosine" else 1 / self.temperature
@@ -173,12 +179,18 @@ class SelfDistillation(Objective):
         return linear_weight(self.trainer.global_step - self.round * steps, steps, plan.first_weight, plan.last_weight)
 
 
-def _shares(passed: Tensor, valid: Tensor, kinds: Tensor) -> dict[str, Tensor]:
-    """Share of the candidates that the teacher's mask keeps, by kind; kinds that the batch lacks are left out."""
+def kept_counts(passed: Tensor, valid: Tensor, kinds: Tensor) -> dict[str, tuple[int, int]]:
+    """How many candidates the teacher's mask keeps, and of how many, by kind; kinds that the batch lacks are left out.
+
+    Args:
+        passed: (B, C + K) bool, the mask.
+        valid: (B, C + K) bool, what counts at all: no padding, no story against itself.
+        kinds: (B, K) int64, index into KINDS, -1 unknown.
+    """
     names = ("unknown", *KINDS, "in_batch")
     in_batch = kinds.new_full((len(kinds), valid.shape[1] - kinds.shape[1]), len(KINDS) + 1)
     category = torch.cat([in_batch, kinds + 1], dim=1)
     of_category = category[..., None] == torch.arange(len(names), device=kinds.device)
-    total, kept = ((of_category & chosen[..., None]).sum((0, 1)) for chosen in (valid, valid & passed))
-    counts = total.tolist()  # one wait for the device, and not one a kind
-    return {f"kept_{name}": kept[i] / total[i] for i, name in enumerate(names) if counts[i]}
+    counts = torch.stack([(of_category & chosen[..., None]).sum((0, 1)) for chosen in (valid & passed, valid)])
+    kept, total = counts.tolist()  # one wait for the device, and not one a kind
+    return {name: (kept[i], total[i]) for i, name in enumerate(names) if total[i]}

@@ -15,6 +15,7 @@ from narrlit.data.tokens import ROLES, TokenTable
 from narrlit.distributed import rank, world_size
 from narrlit.models.config import Role
 from narrlit.models.encoder import Encoder, token_chunks
+from narrlit.models.onednn import fused_linears
 from narrlit.stores.vectors import VectorStore, content_keys
 
 TOKENS_A_PASS = {"cpu": 8192, "cuda": 65536}
@@ -89,11 +90,12 @@ def embed_places(encoder: Encoder, tokens: TokenTable, places: list[int], bar: A
     mine = passes[rank() :: world_size()]
     mine += passes[:1] * (-(-len(passes) // world_size()) - len(mine))
     vectors = torch.zeros(len(places), encoder.dimension, device=device)
-    for chosen in mine:
-        stories = tokens.stories(np.array([places[i] for i in chosen], dtype=np.int64)).to(device)
-        vectors[chosen] = encoder(stories).float()
-        if bar is not None:
-            bar.update(len(chosen) * world_size())
+    with fused_linears(encoder.transformer):
+        for chosen in mine:
+            stories = tokens.stories(np.array([places[i] for i in chosen], dtype=np.int64)).to(device)
+            vectors[chosen] = encoder(stories).float()
+            if bar is not None:
+                bar.update(len(chosen) * world_size())
     return _together(vectors, passes)
 
 
