@@ -87,6 +87,7 @@ def test_overlays_hold_no_lists():
 def test_a_header_says_what_it_is(name):
     header = [line for line in (ROOT / name).read_text().splitlines() if line.startswith("#")]
     assert header
+    assert not any("TO BE" in line for line in header)
     if name in SYSTEMS:
         for word in ("Needs:", "Run:", "Expect:"):
             assert any(word in line for line in header), word

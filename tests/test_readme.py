@@ -15,7 +15,16 @@ COMMANDS = [line for kind, block in BLOCKS if kind == "bash" for line in block.s
 PYTHON = [block for kind, block in BLOCKS if kind == "python"]
 # What sets up the environment in which the tests run, runs for minutes with a test of its own, or never ends.
 ELSEWHERE = {"make demo", "make test", "pip install 'narrlit[minilm]'", "narrlit demo", "tensorboard --logdir runs"}
-SHORT = ["--trainer.max_steps", "1", "--model.init_args.encoder.max_length", "32", "--trainer.limit_val_batches", "1"]
+SHORT = [
+    "--trainer.limit_train_batches",
+    "1",
+    "--trainer.max_epochs",
+    "3",
+    "--model.init_args.encoder.max_length",
+    "32",
+    "--trainer.limit_val_batches",
+    "1",
+]
 
 
 def test_the_readme_opens_with_the_two_commands():

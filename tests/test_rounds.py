@@ -128,9 +128,11 @@ def test_a_fit_killed_while_it_promotes_resumes_to_the_same_end(straight, tiny, 
     assert_same_end(tmp_path, straight)
 
 
-def test_a_fit_resumes_within_an_epoch_and_in_another_folder(straight, tiny, tmp_path):
-    often = ["--last_checkpoint.every_n_train_steps", 1, "--last_checkpoint.save_on_train_epoch_end", "false"]
-    killer = ["--trainer.callbacks+=run_helpers.KillAt", f"--trainer.callbacks.step={2 * STEPS + 3}"]
+@pytest.mark.parametrize("step", [2 * STEPS, 2 * STEPS + 1, 2 * STEPS + 3])
+def test_a_fit_resumes_within_an_epoch_and_in_another_folder(straight, tiny, tmp_path, step):
+    """Saved after every step: killed at a round's last step, at the next one's first, and later."""
+    often = ["--last_checkpoint.every_n_train_steps", 1]
+    killer = ["--trainer.callbacks+=run_helpers.KillAt", f"--trainer.callbacks.step={step}"]
     killed = run_apart(rounds_arguments(tiny(), tmp_path / "killed", *often, *killer), tmp_path)
     assert killed.returncode == -9, killed.stderr
     last = tmp_path / "killed/tiny/checkpoints/last.ckpt"
@@ -166,6 +168,10 @@ def test_a_fit_begins_with_a_given_teacher(straight, tiny, narrlit, tmp_path):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
+        (["--trainer.max_steps", "5"], "leave trainer.max_steps out"),
+        (["--trainer.callbacks+=EarlyStopping", "--trainer.callbacks.monitor=train/loss"], "leave EarlyStopping out"),
+        (["--trainer.limit_val_batches", "0"], "validation triples"),
+        (["--trainer.logger", "false"], "needs a logger"),
         (["--trainer.max_epochs", "5"], "2 rounds do not divide trainer.max_epochs, 5"),
         (["--trainer.callbacks.init_args.rounds", "0"], "rounds 0"),
         (["--data.init_args.negatives_per_dimension", "0"], "narrlit mine"),
@@ -178,3 +184,26 @@ def test_mistakes_cost_a_line_and_no_traceback(tiny, narrlit, tmp_path, more, wo
     assert found.code == 2
     assert words in found.err.strip().splitlines()[-1]
     assert "Traceback" not in found.err
+
+
+def test_a_fit_does_not_write_over_anothers_rounds(straight, tiny, narrlit):
+    before = sorted((straight / "tiny/rounds").rglob("*"))
+    found = narrlit(*rounds_arguments(tiny(), straight))
+    assert found.code == 2
+    assert "holds the rounds of another fit" in found.err
+    assert sorted((straight / "tiny/rounds").rglob("*")) == before
+
+
+def test_rounds_of_another_length_are_refused(straight, tiny, narrlit, tmp_path):
+    last = straight / "tiny/checkpoints/last.ckpt"
+    found = narrlit(*rounds_arguments(tiny(), tmp_path, "--ckpt_path", last, epochs=6))
+    assert found.code == 2
+    assert "rounds of 2 epochs" in found.err
+
+
+def test_judging_a_fit_in_rounds_writes_nothing(straight, tiny, narrlit, tmp_path):
+    last = straight / "tiny/checkpoints/last.ckpt"
+    arguments = rounds_arguments(tiny(), tmp_path, "--ckpt_path", last)[1:]
+    found = narrlit("validate", *arguments, "--trainer.logger", "false")
+    assert found.code == 0, found.err
+    assert not list(tmp_path.rglob("*.safetensors"))

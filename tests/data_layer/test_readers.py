@@ -225,3 +225,13 @@ def test_real_labels_may_repeat_the_stories():
     assert read_triples(path, labels=path).records == read_triples(path).records
     with pytest.raises(DataError, match=re.escape("39 labels")):
         read_triples(path, labels=REAL / "sample/sample_track_a.jsonl")
+
+
+def test_a_triple_may_bring_more_negatives(make):
+    row = AB | {"neg_outcome_1": "o", "negatives": [{"text": "m", "kind": "mined"}], "neg_theme_2": ""}
+    found = read_examples(make("e.jsonl", json.dumps(row))).records
+    expected = (Negative("q", "triple"), Negative("m", "mined"), Negative("o", "outcome"))
+    assert found == [Example("x", "p", expected)]
+    reading = read_examples(make("f.jsonl", json.dumps(row) + "\n" + json.dumps(AB | {"neg_theme_1": "x"})))
+    assert reading.dropped == {"anchor among its negatives": 1}
+    assert read_triples(make("t.jsonl", json.dumps(row))).records == [TRIPLE]

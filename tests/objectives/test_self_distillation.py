@@ -9,7 +9,11 @@ import torch
 from tiny_models import world_texts
 
 from narrlit.data.batch import ExampleBatch, PackedStories
+from narrlit.data.collate import ExampleCollator
 from narrlit.data.records import KINDS
+from narrlit.data.storyworld import StoryWorld, example
+from narrlit.data.table import index_examples
+from narrlit.data.tokens import TokenTable
 from narrlit.errors import OptionError
 from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.objectives import Distillation, SelfDistillation
@@ -189,3 +193,26 @@ def test_options_out_of_range_are_refused():
     ):
         with pytest.raises(OptionError):
             make()
+
+
+def test_a_teacher_that_knows_the_truth_masks_exactly_the_false_negatives(build):
+    """Stories of one structure have one vector: the planted negatives are as near as the positive, no other is."""
+    world = StoryWorld(2)
+    triples = world.triples(16)
+    others = [world.one_dimension_negatives(t.anchor, 2, false_negatives=0.3) for t in triples]
+    indexed = index_examples([example(t, more) for t, more in zip(triples, others, strict=True)])
+    structures = {s.text: s.structure for t in triples for s in (t.anchor, t.positive, t.negative)}
+    structures |= {story.text: story.structure for more in others for _, story in more}
+    numbers = {structure: i for i, structure in enumerate(dict.fromkeys(structures.values()))}
+    table = torch.eye(len(numbers))[[numbers[structures[text]] for text in indexed.table.texts]]
+    objective = build(teacher=False)
+    objective.teacher = TeacherVectors(table)
+    tokens = TokenTable(indexed.table.texts, objective.encoder.tokenize, symmetric=True)
+    batch = objective.on_before_batch_transfer(ExampleCollator(indexed, tokens)(list(range(16))), 0)
+    objective.loss(objective(batch.stories), batch)
+    for kind in ("theme", "structure", "outcome"):
+        stories = [(t, s) for t, more in zip(triples, others, strict=True) for name, s in more if name == kind]
+        true = sum(story.structure != t.anchor.structure for t, story in stories)
+        assert objective.kept[kind] == (true, len(stories))
+        assert 0 < true < len(stories)
+    assert "triple" not in objective.kept

@@ -5,6 +5,7 @@ import torch
 from tiny_models import world_texts
 
 from narrlit.data.tokens import TokenTable
+from narrlit.errors import ModelError
 from narrlit.models.config import EncoderConfig, Prompts
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
@@ -29,8 +30,7 @@ def made(encoder, folder, dtype="float32"):
 @pytest.mark.parametrize("prompts", [Prompts(), Prompts(anchor="query: ", candidate="passage: ")])
 def test_every_story_in_each_role(tiny, tmp_path, monkeypatch, kind, prompts):
     monkeypatch.setattr(teacher, "STORIES_A_SHARD", 4)
-    monkeypatch.setitem(teacher.TOKENS_A_PASS, "cpu", 200)
-    encoder = Encoder(EncoderConfig(tiny(kind), prompts=prompts)).eval()
+    encoder = Encoder(EncoderConfig(tiny(kind), prompts=prompts, token_budget=200)).eval()
     found = made(encoder, tmp_path)
     rows = torch.tensor([[4, 0], [8, 4]])
     for role in ("anchor", "candidate"):
@@ -64,3 +64,23 @@ def test_only_what_is_missing_is_embedded(tiny, tmp_path, monkeypatch):
     embedded.clear()
     made(encoder, tmp_path)
     assert embedded == []
+
+
+def test_a_half_precision_default_changes_nothing(tiny, tmp_path):
+    encoder = Encoder(EncoderConfig(tiny())).eval()
+    whole = made(encoder, tmp_path / "a")
+    torch.set_default_dtype(torch.bfloat16)  # as trainers do within a step where all is bfloat16
+    try:
+        found = made(encoder, tmp_path / "b")
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert found.table.dtype == torch.float32
+    assert torch.allclose(found.table, whole.table, atol=1e-2)
+
+
+def test_a_broken_teacher_is_refused(tiny, tmp_path):
+    encoder = Encoder(EncoderConfig(tiny())).eval()
+    with torch.no_grad():
+        next(encoder.parameters()).fill_(float("nan"))
+    with pytest.raises(ModelError, match="not finite"):
+        made(encoder, tmp_path)

@@ -1,9 +1,10 @@
 """Callbacks, one file each."""
 
 from narrlit.callbacks.best_checkpoint import BestCheckpoint
+from narrlit.callbacks.last_checkpoint import LastCheckpoint
 from narrlit.callbacks.prediction_writer import PredictionWriter
 from narrlit.callbacks.projector import Projector
 from narrlit.callbacks.run_record import RunRecord
 from narrlit.callbacks.teacher_promotion import TeacherPromotion
 
-__all__ = ["BestCheckpoint", "PredictionWriter", "Projector", "RunRecord", "TeacherPromotion"]
+__all__ = ["BestCheckpoint", "LastCheckpoint", "PredictionWriter", "Projector", "RunRecord", "TeacherPromotion"]

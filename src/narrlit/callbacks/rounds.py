@@ -4,9 +4,6 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-FILES = ("file", "before")
-"""What a student's entry tells of files that a finished fit removes."""
-
 
 @dataclass
 class Rounds:
@@ -15,7 +12,7 @@ class Rounds:
     Attributes:
         entered: the round in which the student is.
         teacher: of this round: its folder's name, validation accuracy and the like; None in a first round without one.
-        student: the best of this round so far: its file, the file of the best before it, its epoch and accuracy.
+        student: the best of this round so far: its file, epoch and accuracy.
         kept: candidates that the teacher's mask kept in this round so far, and of how many, by kind.
         history: one entry a round that has ended.
         without: rounds in succession that ended without a promotion.
@@ -48,7 +45,7 @@ class Rounds:
             "round": self.entered,
             "promoted": promoted,
             "reason": reason,
-            "student": {k: v for k, v in self.student.items() if k not in FILES} if self.student else None,
+            "student": {k: v for k, v in self.student.items() if k != "file"} if self.student else None,
             "teacher": self.teacher["name"] if self.teacher else None,
             "kept": {name: {"share": kept / of, "of": of} for name, (kept, of) in self.kept.items()},
         }

@@ -79,6 +79,8 @@ class RunRecord(Callback):
     def on_load_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
         """Take over the earlier looks at validation; the record itself begins later."""
         self._earlier = list(checkpoint.get("narrlit_validations", []))
+        if self.record:  # sharded strategies load after the record has begun
+            self.record["validations"] = self._earlier
 
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Close the record; also write hyperparameters beside the metric for TensorBoard."""

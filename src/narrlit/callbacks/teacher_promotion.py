@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import lightning as L
-from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.callbacks import Callback, EarlyStopping, Timer
+from lightning.pytorch.trainer.states import TrainerFn
 from lightning_utilities.core.rank_zero import rank_zero_info
 from safetensors.torch import save_file
 
@@ -60,6 +61,7 @@ class TeacherPromotion(Callback):
         self._epochs = 1
         self._folder = Path()
         self._resumed_from: str | None = None
+        self._resumed_epochs = 1
 
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
         """Check that the fit can be divided.
@@ -71,32 +73,33 @@ class TeacherPromotion(Callback):
             return
         if not isinstance(pl_module, SelfDistillation):
             raise OptionError(f"TeacherPromotion needs the objective SelfDistillation, not {type(pl_module).__name__}")
-        epochs = trainer.max_epochs or 0
-        if epochs < 1 or epochs % self.rounds:
-            raise OptionError(
-                f"TeacherPromotion: {self.rounds} rounds do not divide trainer.max_epochs, {epochs}; give a multiple"
-            )
-        self._epochs = epochs // self.rounds
+        _check_length(trainer, self.rounds)
+        self._epochs = (trainer.max_epochs or 0) // self.rounds
         pl_module.rounds = self.rounds
 
     def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Keep the student's first weights, or take over an earlier fit's folders.
+        """Keep the student's first weights.
 
         Raises:
-            OptionError: if there is nothing to judge by, or the checkpoint to go on from knows no rounds.
-            ModelError: if a folder that is needed is gone, or a given teacher does not fit.
+            OptionError: if there is nothing to judge by, or no folder for the rounds.
+            ModelError: if a given teacher does not fit.
         """
         if not self._active(trainer):
             return
-        self._folder = Path(trainer.log_dir or trainer.default_root_dir) / "rounds"
-        if not trainer.datamodule.triples["validation"]:  # type: ignore[attr-defined]
+        log_dir = trainer.log_dir
+        if log_dir is None:
+            raise OptionError("TeacherPromotion keeps its rounds in the run's directory: the trainer needs a logger")
+        self._folder = Path(log_dir) / "rounds"
+        if not trainer.limit_val_batches or not trainer.datamodule.triples["validation"]:  # type: ignore[attr-defined]
             raise OptionError("TeacherPromotion judges students by validation triples: give --data.validation FILE")
         if trainer.ckpt_path:
-            self._take_over(trainer)
-            return
-        if trainer.is_global_zero:
-            shutil.rmtree(self._folder, ignore_errors=True)
-        trainer.strategy.barrier()
+            return  # its state may not be there yet: on_train_start goes on
+        if self._folder.is_dir() and any(self._folder.iterdir()):
+            raise OptionError(
+                f"{self._folder} holds the rounds of another fit: give the run another directory, remove that one, or "
+                "go on from its checkpoint by --ckpt_path"
+            )
+        trainer.strategy.barrier()  # all have looked before one writes
         self._keep(trainer, pl_module, FIRST)
         if self.teacher is not None:
             self.book.teacher = teachers.given(
@@ -104,8 +107,14 @@ class TeacherPromotion(Callback):
             )
 
     def _take_over(self, trainer: L.Trainer) -> None:
+        """Bring the earlier fit's folders, and see that all that is needed is there."""
         if self._resumed_from is None:
             raise OptionError(f"{trainer.ckpt_path}: this checkpoint is of a fit without TeacherPromotion; begin anew")
+        if self._resumed_epochs != self._epochs:
+            raise OptionError(
+                f"{trainer.ckpt_path} is of a fit with rounds of {self._resumed_epochs} epochs, this one's have "
+                f"{self._epochs}: change trainer.max_epochs and rounds together"
+            )
         beside = Path(str(trainer.ckpt_path)).parent.parent / "rounds"
         home = next((place for place in (Path(self._resumed_from), beside) if place.is_dir()), None)
         if home is None:
@@ -122,9 +131,16 @@ class TeacherPromotion(Callback):
         self._check_teachers()
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Give the student of the round its teacher; a fit that had run out of patience ends again."""
+        """Give the student of the round its teacher; a fit that had run out of patience ends again.
+
+        Raises:
+            OptionError: if the checkpoint to go on from is of a fit without rounds, or with others.
+            ModelError: if a folder that is needed is gone.
+        """
         if not self._active(trainer):
             return
+        if trainer.ckpt_path:
+            self._take_over(trainer)
         student = _student(pl_module)
         student.round = self.book.entered
         student.kept = self.book.kept
@@ -145,6 +161,7 @@ class TeacherPromotion(Callback):
             self.book.teacher = teachers.describe(
                 self._folder / ended["folder"], student.encoder, ended["student"]["accuracy"]
             )
+        self._forget_students(trainer)  # the checkpoint of the round's end names none any more
         self.book.enter(number)
         student.round = number
         student.kept = self.book.kept
@@ -160,25 +177,21 @@ class TeacherPromotion(Callback):
         found = _student(pl_module).summaries["validation"].as_dict()
         if not self.book.improves(found["accuracy"]):
             return
-        before = self.book.student
         name = f"{STUDENTS}/round_{self.book.entered}_step_{trainer.global_step}.safetensors"
         self._keep(trainer, pl_module, name)
-        place = {"epoch": trainer.current_epoch, "step": trainer.global_step}
-        # The student before stays: until the next checkpoint is written, a killed fit goes back to it.
-        older = before["before"] if before else None
-        if older and trainer.is_global_zero:
-            (self._folder / older).unlink(missing_ok=True)
-        self.book.student = {"file": name, "before": before["file"] if before else None, **place, **found}
+        # Students before it stay until the round has ended: a killed fit goes back to the one its checkpoint names.
+        self.book.student = {"file": name, "epoch": trainer.current_epoch, "step": trainer.global_step, **found}
 
     def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """End a round with its last epoch: promote or not."""
         if not self._active(trainer) or (trainer.current_epoch + 1) % self._epochs:
             return
+        student = self.book.student
         entry = self.book.close()
-        if entry["promoted"] and self.book.student:
+        if entry["promoted"] and student:
             entry["folder"] = f"round_{entry['round']}"
+            weights = read_weights(self._folder / student["file"])
             if trainer.is_global_zero:
-                weights = read_weights(self._folder / self.book.student["file"])
                 teachers.promote(self._folder / entry["folder"], _student(pl_module), weights, entry)
             trainer.strategy.barrier()
         said = "promoted" if entry["promoted"] else "not promoted"
@@ -190,24 +203,29 @@ class TeacherPromotion(Callback):
 
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Remove what only a fit that goes on would need."""
-        if self._active(trainer) and trainer.is_global_zero and self.book.closed:
-            shutil.rmtree(self._folder / STUDENTS, ignore_errors=True)
+        if self._active(trainer) and self.book.closed:
+            self._forget_students(trainer)
 
     def state_dict(self) -> dict[str, Any]:
         """The book, and where the folders are."""
-        return {"book": self.book.as_dict(), "folder": str(self._folder.resolve())}
+        return {"book": self.book.as_dict(), "folder": str(self._folder.resolve()), "epochs": self._epochs}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on where an earlier fit was."""
         self.book = Rounds(**state_dict["book"])
-        self._resumed_from = state_dict["folder"]
+        self._resumed_from, self._resumed_epochs = state_dict["folder"], state_dict["epochs"]
 
     def recorded(self) -> dict[str, Any]:
         """What the run's record says of the rounds."""
         return {"rounds": self.book.history}
 
     def _active(self, trainer: L.Trainer) -> bool:
-        return not trainer.fast_dev_run  # type: ignore[attr-defined]
+        fast: bool = trainer.fast_dev_run  # type: ignore[attr-defined]
+        return trainer.state.fn == TrainerFn.FITTING and not fast
+
+    def _forget_students(self, trainer: L.Trainer) -> None:
+        if trainer.is_global_zero:
+            shutil.rmtree(self._folder / STUDENTS, ignore_errors=True)
 
     def _keep(self, trainer: L.Trainer, pl_module: L.LightningModule, name: str) -> None:
         weights = trained_weights(_student(pl_module).encoder)  # every process takes part where they are sharded
@@ -234,6 +252,19 @@ class TeacherPromotion(Callback):
         if self.book.without >= self.patience and self.book.entered + 1 < self.rounds:
             rank_zero_info(f"no promotion in {self.book.without} rounds in succession: the fit ends")
             trainer.should_stop = True
+
+
+def _check_length(trainer: L.Trainer, rounds: int) -> None:
+    epochs = trainer.max_epochs or 0
+    if epochs < 1 or epochs % rounds:
+        raise OptionError(
+            f"TeacherPromotion: {rounds} rounds do not divide trainer.max_epochs, {epochs}; give a multiple"
+        )
+    # A fit that ends within a round would leave it without a verdict.
+    enders = [type(callback).__name__ for callback in trainer.callbacks if isinstance(callback, EarlyStopping | Timer)]  # type: ignore[attr-defined]
+    if trainer.max_steps != -1 or enders:
+        named = enders[0] if enders else "trainer.max_steps"
+        raise OptionError(f"TeacherPromotion: rounds end with their last epoch, so leave {named} out")
 
 
 def _student(pl_module: L.LightningModule) -> SelfDistillation:

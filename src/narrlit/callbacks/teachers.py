@@ -19,7 +19,7 @@ from narrlit.metrics.triples import AccuracySummary, TripleAccuracy
 from narrlit.models.embedding import cosine_scores
 from narrlit.models.encoder import Encoder
 from narrlit.models.source import load_encoder
-from narrlit.models.weights import WEIGHTS, read_weights, restore_weights, save_encoder, trained_weights
+from narrlit.models.weights import CONFIG, WEIGHTS, read_weights, restore_weights, save_encoder, trained_weights
 from narrlit.objectives.self_distillation import SelfDistillation
 from narrlit.stores.teacher import TeacherVectors, fill, teacher_keys
 from narrlit.stores.vectors import StoreDtype, VectorStore
@@ -57,7 +57,8 @@ def given(source: str, folder: Path, trainer: L.Trainer, objective: SelfDistilla
             "self-distillation needs a teacher of the student's architecture"
         )
     triples = trainer.datamodule.triples["validation"]  # type: ignore[attr-defined]
-    scores, _ = cosine_scores(encoder, triples, progress=trainer.is_global_zero)
+    with trainer.precision_plugin.forward_context():
+        scores, _ = cosine_scores(encoder, triples, progress=trainer.is_global_zero)
     metric = TripleAccuracy(sync_on_compute=False)
     a, b = torch.tensor(scores, dtype=torch.float64).unbind(1)
     metric.update(a, b, torch.tensor([bool(triple.a_is_closer) for triple in triples]))
@@ -108,7 +109,7 @@ def check_there(folder: Path) -> None:
     Raises:
         ModelError: naming the folder, if it is gone.
     """
-    if not (folder / TEACHER_RECORD).is_file():
+    if not all((folder / name).is_file() for name in (TEACHER_RECORD, CONFIG, WEIGHTS)):
         raise _gone(folder)
 
 

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from jsonargparse import Namespace
-from lightning.pytorch.callbacks import LearningRateMonitor, ModelCheckpoint, TQDMProgressBar
+from lightning.pytorch.callbacks import LearningRateMonitor, TQDMProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 
 import narrlit.datamodules
 import narrlit.objectives  # noqa: F401  (imported so that configs may use short class names)
-from narrlit.callbacks import BestCheckpoint, PredictionWriter, Projector, RunRecord
+from narrlit.callbacks import BestCheckpoint, LastCheckpoint, PredictionWriter, Projector, RunRecord
 from narrlit.commands.refusals import Refusing
 from narrlit.datamodules import StoryData
 from narrlit.errors import OptionError
@@ -79,7 +79,7 @@ class StageCLI(LightningCLI):
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Best and last checkpoints as mappings, which layered configs merge; a list would be replaced."""
         parser.add_lightning_class_args(BestCheckpoint, "checkpoint")
-        parser.add_lightning_class_args(ModelCheckpoint, "last_checkpoint")
+        parser.add_lightning_class_args(LastCheckpoint, "last_checkpoint")
         parser.set_defaults(CHECKPOINTS)
 
     def _parse_ckpt_path(self) -> None:

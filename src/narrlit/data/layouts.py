@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from narrlit.data.fields import RowError, label_of, mapping_of, text_of
 from narrlit.data.reading import Parsed
@@ -57,10 +57,14 @@ class LabelledTriples:
         Raises:
             RowError: if the row has no triple or no label, or can't train.
         """
-        triple, texts = self.triples.parse(value)
+        row = mapping_of(value)
+        triple, texts = self.triples.parse(row)
         if triple.a_is_closer is None:
             raise RowError("no label")
-        return _usable(example_of(triple)), texts
+        example = example_of(triple)
+        more = _listed(row.get("negatives")) + _numbered(row)
+        texts["negatives"] = "\n".join(negative.text for negative in more)
+        return _usable(replace(example, negatives=(*example.negatives, *more))), texts
 
 
 @dataclass(frozen=True, slots=True)

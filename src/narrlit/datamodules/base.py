@@ -58,7 +58,7 @@ class StoryData(L.LightningDataModule):
         self.provenance: dict[str, dict[str, Any]] = {}
         self._indexed: IndexedExamples | None = None
         self._loader: ResumableLoader | None = None
-        self._loader_state: dict[str, int] | None = None
+        self._skip = 0
         self._judged: dict[Stage, IndexedTriples] = {}
         self._tokens: dict[str, TokenTable] = {}
 
@@ -114,18 +114,19 @@ class StoryData(L.LightningDataModule):
             num_workers=self.loading.workers,
             pin_memory=self._on_gpu(),
         )
-        if self._loader_state is not None:
-            self._loader.load_state_dict(self._loader_state)
-            self._loader_state = None
+        self._loader.skip, self._skip = self._skip, 0
         return self._loader
 
     def state_dict(self) -> dict[str, Any]:
-        """How far the epoch is, for checkpoints; the trainer's own record of it comes too late to be heeded."""
-        return {"loader": self._loader.state_dict()} if self._loader is not None else {}
+        """Training batches of this epoch that were handed out, for checkpoints; 0 after its last."""
+        ended = self._loader is None or self.trainer is None or self.trainer.is_last_batch
+        return {"taken": 0 if ended or self._loader is None else self._loader.taken}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on within the epoch, when the loader is made."""
-        self._loader_state = state_dict.get("loader")
+        """Go on within the epoch, whether the loader is there already or not."""
+        self._skip = state_dict.get("taken", 0)
+        if self._loader is not None:
+            self._loader.skip, self._skip = self._skip, 0
 
     def val_dataloader(self) -> DataLoader[Any] | list[Any]:
         """Validation triples in file order; nothing where there are none."""

@@ -111,7 +111,7 @@ class Encoder(nn.Module):
 
     def forward(self, stories: PackedStories) -> Tensor:
         """Vectors of U stories, (U, D), in their order."""
-        chunks = token_chunks(stories.lengths, self._token_budget(stories.token_ids.device), padded=not self.packs)
+        chunks = token_chunks(stories.lengths, self.token_budget(stories.token_ids.device), padded=not self.packs)
         embed = self._embed_packed if self.packs else self._embed_padded
         if len(chunks) == 1 and self.packs:
             return embed(stories)
@@ -119,7 +119,8 @@ class Encoder(nn.Module):
         order = torch.tensor([place for chunk in chunks for place in chunk], device=vectors.device)
         return vectors[order.argsort()]
 
-    def _token_budget(self, device: torch.device) -> int:
+    def token_budget(self, device: torch.device) -> int:
+        """Tokens of one forward pass on this device, with or without gradients as they are on now."""
         if self.config.token_budget is not None:
             return self.config.token_budget
         if device.type != "cpu":

@@ -20,6 +20,7 @@ WEIGHTS = "weights.safetensors"
 
 def trained_weights(module: nn.Module) -> dict[str, Tensor]:
     """Copies of the parameters that train, whole and on the CPU; every process takes part where they are sharded."""
+    _reshard(module)
     return {name: _whole(p).cpu().clone().contiguous() for name, p in module.named_parameters() if p.requires_grad}
 
 
@@ -29,6 +30,7 @@ def restore_weights(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
     Raises:
         ModelError: if one is missing or has another shape.
     """
+    _reshard(module)
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             if not parameter.requires_grad:
@@ -81,6 +83,15 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     except (SafetensorError, OSError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise ModelError(f"{path}: it can't be read ({reason})") from error
+
+
+def _reshard(module: nn.Module) -> None:
+    # After a forward pass without a backward one, FSDP2 leaves whole copies where the sharded parameters were: what is
+    # written into those is lost.
+    for part in module.modules():
+        reshard = getattr(part, "reshard", None)
+        if callable(reshard):
+            reshard()
 
 
 def _whole(parameter: Tensor) -> Tensor:

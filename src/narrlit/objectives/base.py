@@ -8,6 +8,7 @@ from typing import Any, Literal
 import lightning as L
 import torch
 from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
+from lightning_utilities.core.rank_zero import rank_zero_warn
 from torch import Tensor
 
 from narrlit.data.batch import ExampleBatch, PackedStories, TripleBatch
@@ -202,15 +203,28 @@ class Objective(L.LightningModule):
         Raises:
             ModelError: if the checkpoint is of a run with other adapters.
         """
-        trained = {name for name, parameter in self.named_parameters() if parameter.requires_grad}
-        absent = trained - checkpoint["state_dict"].keys()
-        if self.encoder_config.lora is not None and absent:
-            raise ModelError(f"the checkpoint lacks {min(absent)}: it is of a run with another model or other adapters")
+        # Sharded strategies have loaded the weights by now, and taken them out.
+        found = checkpoint.get("state_dict")
+        if self.encoder_config.lora is None or found is None:
+            return
+        trained = {name: parameter.shape for name, parameter in self.named_parameters() if parameter.requires_grad}
+        unlike = list(trained.keys() ^ found.keys())
+        unlike += [name for name in trained.keys() & found.keys() if trained[name] != found[name].shape]
+        if unlike:
+            raise ModelError(
+                f"the checkpoint and this run do not have {min(unlike)} in common: it is of a run with another model "
+                "or other adapters"
+            )
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         """The optimizer over what trains, and linear warm-up and decay by step."""
         plan = self.optimization
         trained = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        if self.encoder_config.lora is not None and any(p.dtype != torch.float32 for p in trained):
+            rank_zero_warn(
+                f"adapters train in {trained[0].dtype}, which rounds small steps away; --trainer.precision bf16-mixed "
+                "keeps them in float32"
+            )
         groups = [
             {"params": [p for p in trained if p.ndim >= 2], "weight_decay": plan.weight_decay},
             {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},

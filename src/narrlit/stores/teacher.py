@@ -13,12 +13,12 @@ from tqdm import tqdm
 
 from narrlit.data.tokens import ROLES, TokenTable
 from narrlit.distributed import rank, world_size
+from narrlit.errors import ModelError
 from narrlit.models.config import Role
 from narrlit.models.encoder import Encoder, token_chunks
 from narrlit.models.onednn import fused_linears
 from narrlit.stores.vectors import VectorStore, content_keys
 
-TOKENS_A_PASS = {"cpu": 8192, "cuda": 65536}
 STORIES_A_SHARD = 8192
 
 
@@ -76,6 +76,10 @@ def fill(store: VectorStore, keys: list[bytes], encoder: Encoder, tokens: TokenT
         for start in range(0, len(lacking), STORIES_A_SHARD):
             places = lacking[start : start + STORIES_A_SHARD]
             vectors = embed_places(encoder, tokens, places, bar)
+            if not torch.isfinite(
+                vectors
+            ).all():  # asked by every process: an error in one alone would leave the others
+                raise ModelError(f"the teacher for {store.folder} makes vectors that are not finite: it is broken")
             if rank() == 0:
                 store.add([keys[place] for place in places], vectors)
             _wait()
@@ -85,11 +89,13 @@ def fill(store: VectorStore, keys: list[bytes], encoder: Encoder, tokens: TokenT
 def embed_places(encoder: Encoder, tokens: TokenTable, places: list[int], bar: Any = None) -> Tensor:
     """Vectors (N, D), float32, of N places of a token table, made by all processes together."""
     device = next(encoder.parameters()).device
-    budget = TOKENS_A_PASS.get(device.type, 8192)
+    # Not more than the encoder itself takes at once: it would cut a pass further, and not alike in every process.
+    budget = encoder.token_budget(device)
     passes = token_chunks([int(tokens.lengths[place]) for place in places], budget, padded=True)
     mine = passes[rank() :: world_size()]
     mine += passes[:1] * (-(-len(passes) // world_size()) - len(mine))
-    vectors = torch.zeros(len(places), encoder.dimension, device=device)
+    # Half precision may be the default dtype here.
+    vectors = torch.zeros(len(places), encoder.dimension, device=device, dtype=torch.float32)
     with fused_linears(encoder.transformer):
         for chosen in mine:
             stories = tokens.stories(np.array([places[i] for i in chosen], dtype=np.int64)).to(device)
@@ -103,7 +109,7 @@ def _together(vectors: Tensor, passes: list[list[int]]) -> Tensor:
     """Every process's own passes, summed; the first pass may have been made by several and counts once."""
     if world_size() == 1:
         return vectors
-    own = torch.zeros(len(vectors), 1, device=vectors.device)
+    own = torch.zeros_like(vectors[:, :1])
     for chosen in passes[rank() :: world_size()]:
         own[chosen] = 1
     whole = vectors * own
