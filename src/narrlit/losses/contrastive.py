@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from narrlit.losses.masks import with_positive
+
 
 def ranking_loss(
     anchors: Tensor,
@@ -70,7 +72,7 @@ def info_nce(similarities: Tensor, target: Tensor, keep: Tensor | None = None, t
     >>> round(info_nce(torch.tensor([[1.0, 0.0]]), torch.tensor([0]), temperature=1.0).item(), 4)  # log(1 + exp(-1))
     0.3133
     """
-    kept = _with_positive(keep, target, similarities)
+    kept = with_positive(keep, target, similarities)
     logits = similarities.to(torch.promote_types(similarities.dtype, torch.float32)) / temperature
     return F.cross_entropy(logits.masked_fill(~kept, float("-inf")), target)
 
@@ -111,15 +113,3 @@ def candidate_cosines(anchors: Tensor, positives: Tensor, negatives: Tensor | No
     with torch.autocast(anchors.device.type, enabled=False):
         a, p, n = (x.to(precision) for x in (anchors, positives, negatives))
         return torch.cat([a @ p.T, (n @ a[:, :, None]).squeeze(2)], dim=1)
-
-
-def _with_positive(keep: Tensor | None, target: Tensor, similarities: Tensor) -> Tensor:
-    """The mask, (B, M), that leaves no row empty: a row of nothing but -inf would be NaN and spoil every gradient."""
-    shape = similarities.shape
-    if len(shape) != 2 or target.shape != shape[:1]:
-        raise ValueError(f"similarities must be (B, M), target (B,), not {tuple(shape)} and {tuple(target.shape)}")
-    if keep is None:
-        return torch.ones_like(similarities, dtype=torch.bool)
-    if keep.shape != shape:
-        raise ValueError(f"keep has shape {tuple(keep.shape)}, but anchors x candidates is {tuple(shape)}")
-    return keep.scatter(1, target[:, None], True)

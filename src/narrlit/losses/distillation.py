@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from narrlit.losses.masks import with_positive
+
 
 def distillation_loss(
     student: Tensor, teacher: Tensor, target: Tensor, keep: Tensor | None = None, temperature: float = 0.15
@@ -41,7 +43,7 @@ def distillation_loss(
     """
     if student.shape != teacher.shape:
         raise ValueError(f"student has shape {tuple(student.shape)}, but the teacher {tuple(teacher.shape)}")
-    kept = _with_positive(keep, target, student)
+    kept = with_positive(keep, target, student)
     log_s, log_t = (_log_softmax(x, kept, temperature) for x in (student, teacher.detach()))
     divergence = log_t.exp() * (log_t - log_s)
     return divergence.sum(dim=1).mean() * temperature**2
@@ -75,15 +77,3 @@ def _log_softmax(similarities: Tensor, kept: Tensor, temperature: float) -> Tens
     precision = torch.promote_types(similarities.dtype, torch.float32)
     logits = (similarities.to(precision) / temperature).masked_fill(~kept, float("-inf"))
     return F.log_softmax(logits, dim=1).masked_fill(~kept, 0)
-
-
-def _with_positive(keep: Tensor | None, target: Tensor, similarities: Tensor) -> Tensor:
-    """The mask, (B, M), that leaves no row empty: a row of nothing but -inf would be NaN and spoil every gradient."""
-    shape = similarities.shape
-    if len(shape) != 2 or target.shape != shape[:1]:
-        raise ValueError(f"similarities must be (B, M), target (B,), not {tuple(shape)} and {tuple(target.shape)}")
-    if keep is None:
-        return torch.ones_like(similarities, dtype=torch.bool)
-    if keep.shape != shape:
-        raise ValueError(f"keep has shape {tuple(keep.shape)}, but anchors x candidates is {tuple(shape)}")
-    return keep.scatter(1, target[:, None], True)

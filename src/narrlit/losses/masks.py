@@ -69,3 +69,30 @@ def teacher_mask(teacher: Tensor, target: Tensor, margin: float = -0.05) -> Tens
     cosines = teacher.to(torch.promote_types(teacher.dtype, torch.float32))
     positive = cosines.gather(1, target[:, None])
     return (cosines <= positive + margin).scatter(1, target[:, None], True)
+
+
+def with_positive(keep: Tensor | None, target: Tensor, similarities: Tensor) -> Tensor:
+    """The mask that leaves no row empty: a row of nothing but -inf would be NaN and spoil every gradient.
+
+    Args:
+        keep: (B, M) bool; None keeps all.
+        target: (B,) int64, the column of each anchor's own positive.
+        similarities: (B, M), which tell the shape.
+
+    Returns:
+        (B, M) bool, with the own positives kept.
+
+    Raises:
+        ValueError: if a shape does not fit.
+
+    >>> with_positive(torch.tensor([[False, False]]), torch.tensor([1]), torch.zeros(1, 2))
+    tensor([[False,  True]])
+    """
+    shape = similarities.shape
+    if len(shape) != 2 or target.shape != shape[:1]:
+        raise ValueError(f"similarities must be (B, M), target (B,), not {tuple(shape)} and {tuple(target.shape)}")
+    if keep is None:
+        return torch.ones_like(similarities, dtype=torch.bool)
+    if keep.shape != shape:
+        raise ValueError(f"keep has shape {tuple(keep.shape)}, but anchors x candidates is {tuple(shape)}")
+    return keep.scatter(1, target[:, None], True)
