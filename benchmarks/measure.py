@@ -11,6 +11,7 @@ from random import Random
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any
 
+import lightning
 import torch
 
 from narrlit.data.readers import read_examples, read_stories
@@ -211,4 +212,19 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
             cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))
         )
         for line in lines
+    )
+
+
+def quiet_trainer(callback: lightning.Callback, **options: Any) -> lightning.Trainer:
+    """A trainer of one epoch on the CPU that does nothing but train."""
+    return lightning.Trainer(
+        accelerator="cpu",
+        max_epochs=1,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        callbacks=[callback],
+        **options,
     )

@@ -20,7 +20,7 @@ from typing import Any, Literal
 import lightning
 import torch
 from lightning.pytorch.utilities.types import STEP_OUTPUT
-from measure import MAX_TOKENS, Ratio, interleave, machine, parser, table
+from measure import MAX_TOKENS, Ratio, interleave, machine, parser, quiet_trainer, table
 from torch import Tensor
 
 from narrlit.data.batch import ExampleBatch
@@ -93,17 +93,7 @@ def fit(teacher: Teacher, encoder: Encoder, steps: int, batch_size: int) -> Less
         train=steps * batch_size, validation=1, negatives_per_dimension=2, loading=Loading(batch_size=batch_size)
     )
     lightning.seed_everything(SEED, verbose=False)
-    trainer = lightning.Trainer(
-        accelerator="cpu",
-        max_epochs=1,
-        limit_val_batches=0,
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        num_sanity_val_steps=0,
-        callbacks=[lesson],
-    )
+    trainer = quiet_trainer(lesson, limit_val_batches=0)
     trainer.fit(objective, data)
     return lesson
 

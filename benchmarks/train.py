@@ -24,7 +24,19 @@ from typing import TYPE_CHECKING, Any
 import lightning
 import torch
 from lightning.pytorch.utilities.types import STEP_OUTPUT
-from measure import MAX_TOKENS, Padding, Ratio, Texts, interleave, machine, parser, peer_model, table, text_sets
+from measure import (
+    MAX_TOKENS,
+    Padding,
+    Ratio,
+    Texts,
+    interleave,
+    machine,
+    parser,
+    peer_model,
+    quiet_trainer,
+    table,
+    text_sets,
+)
 from torch.utils.data import DataLoader, SequentialSampler
 
 from narrlit.data.records import Example, Negative, Triple
@@ -119,17 +131,7 @@ def ours(examples: list[Example], batch_size: int, dropout: float) -> Clock:
         EncoderConfig(model="minilm", max_length=MAX_TOKENS, dropout=dropout), Optimization(learning_rate=LEARNING_RATE)
     )
     lightning.seed_everything(SEED, verbose=False)
-    trainer = lightning.Trainer(
-        accelerator="cpu",
-        max_epochs=1,
-        gradient_clip_val=1.0,
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        num_sanity_val_steps=0,
-        callbacks=[Ticks(clock)],
-    )
+    trainer = quiet_trainer(Ticks(clock), gradient_clip_val=1.0)
     trainer.fit(objective, data)
     steps = len(clock.losses)
     clock.seconds += data.preparation * (steps - 1) / steps

@@ -105,40 +105,35 @@ def test_checkpoints_hold_adapters_alone(straight):
     assert not (straight / "tiny/rounds/students").exists()
 
 
+def killed_and_resumed(model, folder, killer, *more, again=None):
+    """Run until the killer strikes, go on from the last checkpoint, in the same folder or another; the folder."""
+    name, option = killer
+    strikes = [f"--trainer.callbacks+=run_helpers.{name}", f"--trainer.callbacks.{option}"]
+    killed = run_apart(rounds_arguments(model, folder, *more, *strikes), folder)
+    assert killed.returncode == -9, killed.stderr
+    last = folder / "tiny/checkpoints/last.ckpt"
+    resumed = run_apart(rounds_arguments(model, again or folder, *more, "--ckpt_path", last), folder)
+    assert resumed.returncode == 0, resumed.stderr
+    return again or folder
+
+
 @pytest.mark.parametrize("step", [STEPS + 2, 2 * STEPS, 2 * STEPS + 1, 3 * STEPS + 2])
 def test_a_killed_fit_in_rounds_resumes_to_the_same_end(straight, tiny, tmp_path, step):
     """In round 0, right at the boundary (before its last epoch is kept), and in round 1's first and second epoch."""
-    killer = ["--trainer.callbacks+=run_helpers.KillAt", f"--trainer.callbacks.step={step}"]
-    killed = run_apart(rounds_arguments(tiny(), tmp_path, *killer), tmp_path)
-    assert killed.returncode == -9, killed.stderr
-    last = tmp_path / "tiny/checkpoints/last.ckpt"
-    resumed = run_apart(rounds_arguments(tiny(), tmp_path, "--ckpt_path", last), tmp_path)
-    assert resumed.returncode == 0, resumed.stderr
-    assert_same_end(tmp_path, straight)
+    assert_same_end(killed_and_resumed(tiny(), tmp_path, ("KillAt", f"step={step}")), straight)
 
 
 @pytest.mark.parametrize("point", ["promote", "fill"])
 def test_a_fit_killed_while_it_promotes_resumes_to_the_same_end(straight, tiny, tmp_path, point):
-    killer = ["--trainer.callbacks+=run_helpers.KillWithin", f"--trainer.callbacks.function={point}"]
-    killed = run_apart(rounds_arguments(tiny(), tmp_path, *killer), tmp_path)
-    assert killed.returncode == -9, killed.stderr
-    last = tmp_path / "tiny/checkpoints/last.ckpt"
-    resumed = run_apart(rounds_arguments(tiny(), tmp_path, "--ckpt_path", last), tmp_path)
-    assert resumed.returncode == 0, resumed.stderr
-    assert_same_end(tmp_path, straight)
+    assert_same_end(killed_and_resumed(tiny(), tmp_path, ("KillWithin", f"function={point}")), straight)
 
 
 @pytest.mark.parametrize("step", [2 * STEPS, 2 * STEPS + 1, 2 * STEPS + 3])
 def test_a_fit_resumes_within_an_epoch_and_in_another_folder(straight, tiny, tmp_path, step):
     """Saved after every step: killed at a round's last step, at the next one's first, and later."""
     often = ["--last_checkpoint.every_n_train_steps", 1]
-    killer = ["--trainer.callbacks+=run_helpers.KillAt", f"--trainer.callbacks.step={step}"]
-    killed = run_apart(rounds_arguments(tiny(), tmp_path / "killed", *often, *killer), tmp_path)
-    assert killed.returncode == -9, killed.stderr
-    last = tmp_path / "killed/tiny/checkpoints/last.ckpt"
-    resumed = run_apart(rounds_arguments(tiny(), tmp_path / "again", *often, "--ckpt_path", last), tmp_path)
-    assert resumed.returncode == 0, resumed.stderr
-    assert_same_end(tmp_path / "again", straight)
+    killer = ("KillAt", f"step={step}")
+    assert_same_end(killed_and_resumed(tiny(), tmp_path, killer, *often, again=tmp_path / "again"), straight)
 
 
 def test_a_teacher_that_is_gone_is_named(straight, tiny, narrlit, tmp_path):
@@ -171,7 +166,7 @@ def test_a_fit_begins_with_a_given_teacher(straight, tiny, narrlit, tmp_path):
         (["--trainer.max_steps", "5"], "leave trainer.max_steps out"),
         (["--trainer.callbacks+=EarlyStopping", "--trainer.callbacks.monitor=train/loss"], "leave EarlyStopping out"),
         (["--trainer.limit_val_batches", "0"], "validation triples"),
-        (["--trainer.logger", "false"], "needs a logger"),
+        (["--trainer.logger", "false"], "no logger"),
         (["--trainer.max_epochs", "5"], "2 rounds do not divide trainer.max_epochs, 5"),
         (["--trainer.callbacks.init_args.rounds", "0"], "rounds 0"),
         (["--data.init_args.negatives_per_dimension", "0"], "narrlit mine"),
