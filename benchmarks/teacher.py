@@ -33,6 +33,7 @@ from narrlit.stores.teacher import TeacherVectors, embed_places
 
 Teacher = Literal["none", "stored", "run on every step"]
 AIM = 1.03
+LARGEST_DIFFERENCE = 0.01
 SEED = 1
 
 
@@ -80,7 +81,8 @@ class Lesson(lightning.Callback):
         now = time.process_time()
         if batch_idx == 0:
             self.start = now
-            self.terms = {name: float(value) for name, value in trainer.callback_metrics.items()}
+        # Of the last step: at the first the student still is its teacher, and KL is 0 whatever the teacher says.
+        self.terms = {name: float(value) for name, value in trainer.callback_metrics.items()}
         self.seconds = (now - self.start) / max(1, batch_idx)
 
 
@@ -138,8 +140,8 @@ def main() -> None:
         )
     print(table(["teacher", "", "s/step", "s/step without", "ratio", "range", "aim"], rows))
     kl = [lessons[name].terms["train/round_0/kl"] for name in names[1:]]
-    print(f"the first step's KL by stored vectors and by the running teacher: {kl[0]:.6f} and {kl[1]:.6f}")
-    if abs(kl[0] - kl[1]) > 1e-5:
+    print(f"the last step's KL by stored vectors and by the running teacher: {kl[0]:.3e} and {kl[1]:.3e}")
+    if not kl[1] > 0 or abs(kl[0] / kl[1] - 1) > LARGEST_DIFFERENCE:
         raise SystemExit("stored vectors and the running teacher do not agree")
 
 

@@ -202,3 +202,25 @@ def test_judging_a_fit_in_rounds_writes_nothing(straight, tiny, narrlit, tmp_pat
     found = narrlit("validate", *arguments, "--trainer.logger", "false")
     assert found.code == 0, found.err
     assert not list(tmp_path.rglob("*.safetensors"))
+
+
+def test_the_fit_ends_when_patience_is_out(tiny, tmp_path):
+    """A student that does not move only equals its teacher: the second of three rounds is the last."""
+    still = ["--model.init_args.optimization.learning_rate", "1e-12", "--trainer.callbacks.init_args.patience", "1"]
+    done = run_apart(rounds_arguments(tiny(), tmp_path, *still, epochs=3, rounds=3), tmp_path)
+    assert done.returncode == 0, done.stderr
+    first, second = record(tmp_path)["rounds"]
+    assert (first["promoted"], second["promoted"]) == (True, False)
+    assert "only equals" in second["reason"]
+    assert record(tmp_path)["validation_looks"] == 2
+
+
+def test_a_fit_that_diverges_promotes_nobody_and_says_so(tiny, tmp_path):
+    wild = ["--model.init_args.optimization.learning_rate", "1e38"]
+    done = run_apart(rounds_arguments(tiny(), tmp_path, *wild, epochs=2), tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = record(tmp_path)
+    assert [entry["promoted"] for entry in found["rounds"]] == [False, False]
+    assert "no look" in found["rounds"][0]["reason"]
+    assert [(look["accuracy"], look["undefined"]) for look in found["validations"]] == [(None, 9), (None, 9)]
+    assert found["best"] is None
