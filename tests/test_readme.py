@@ -19,7 +19,7 @@ SHORT = [
     "--trainer.limit_train_batches",
     "1",
     "--trainer.max_epochs",
-    "3",
+    "6",
     "--model.init_args.encoder.max_length",
     "32",
     "--trainer.limit_val_batches",
