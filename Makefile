@@ -24,8 +24,9 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	$(BIN)/narrlit demo --out "$(DEMO)"
 
+# Two files at a time, a thread each: most of a whole fit's test is one process that starts up.
 test: $(STAMP)
-	$(BIN)/pytest --doctest-modules src/narrlit tests
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --doctest-modules src/narrlit tests
 
 test-fast: $(STAMP)
 	$(BIN)/pytest -m 'not slow'
