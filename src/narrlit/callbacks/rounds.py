@@ -71,8 +71,8 @@ def verdict(student: float | None, teacher: float | None) -> tuple[bool, str]:
         student: its validation accuracy; None where no look gave one.
         teacher: its teacher's, None where there was no teacher.
 
-    >>> verdict(0.71, 0.70)
-    (True, 'its accuracy 0.7100 beats the teacher's 0.7000')
+    >>> print(*verdict(0.71, 0.70))
+    True its accuracy 0.7100 beats the teacher's 0.7000
     >>> verdict(0.70, 0.70)[0], verdict(None, 0.5)[0], verdict(0.4, None)[0]
     (False, False, True)
     """
