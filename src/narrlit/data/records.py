@@ -79,7 +79,7 @@ def triple_of(example: Example) -> Triple | None:
     """The labelled triple an example holds: its first negative of kind `triple`; None where it has none.
 
     >>> triple_of(Example("x", "near", (Negative("far", "triple"),)))
-    Triple(anchor='x', a='near', b='far', a_is_closer=True)
+    Triple(anchor='x', a='far', b='near', a_is_closer=False)
     """
     far = next((negative.text for negative in example.negatives if negative.kind == "triple"), None)
     if far is None:
