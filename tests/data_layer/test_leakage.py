@@ -47,7 +47,7 @@ def test_everything_counts_once():
 
 def test_each_text_is_normalised_once(monkeypatch):
     seen = []
-    monkeypatch.setattr(leakage, "_normal", lambda text: seen.append(text) or text.lower())
+    monkeypatch.setattr(leakage, "normal_text", lambda text: seen.append(text) or text.lower())
     assert shared([("x", "a", "b"), ("x", "b", "a")], [("X", "a", "b")]) == (3, 2, 1)
     assert sorted(seen) == ["X", "a", "b", "x"]
 

@@ -180,3 +180,11 @@ def test_labels_for_stories_that_name_the_similar_one_are_refused(make):
     stories = make("t.csv", "anchor_story,similar_story,dissimilar_story\nx,p,q\n")
     with pytest.raises(DataError, match="leave the file of labels out"):
         read_triples(stories, labels=make("l.jsonl", "false\n"))
+
+
+@pytest.mark.parametrize("row", [AB, {"anchor": "x", "positive": "p"}])
+def test_training_rows_may_say_which_source_they_are_copies_of(make, row):
+    rows = [row | {"group": "s1"}, row | {"group": 7}, row | {"group": None}, row, row | {"group": [1]}]
+    reading = read_examples(make("t.jsonl", rows))
+    assert [example.group for example in reading.records] == ["s1", "7", None, None]
+    assert reading.dropped == {"group is not text": 1}

@@ -26,7 +26,8 @@ triples = st.builds(Triple, texts, texts, texts, st.sampled_from([True, False, N
 @st.composite
 def examples(draw):
     anchor, positive, *others = draw(st.lists(texts, min_size=2, max_size=5, unique=True))
-    return Example(anchor, positive, tuple(Negative(o, draw(st.sampled_from([None, *KINDS]))) for o in others))
+    negatives = tuple(Negative(o, draw(st.sampled_from([None, *KINDS]))) for o in others)
+    return Example(anchor, positive, negatives, draw(st.none() | texts))
 
 
 def back(write, read, name, records):

@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import yaml
 from jsonargparse import Namespace
 from lightning.pytorch.callbacks import LearningRateMonitor, TQDMProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
+from typing_extensions import Self
 
 import narrlit.datamodules
 import narrlit.objectives  # noqa: F401  (imported so that configs may use short class names)
@@ -46,7 +48,7 @@ class StageCLI(LightningCLI):
     stage = "fit"
 
     @classmethod
-    def run(cls, stage: str) -> "StageCLI":
+    def run(cls, stage: str) -> Self:
         """Parse sys.argv and run the stage."""
         cls.stage = stage
         return cls(
@@ -101,3 +103,19 @@ class StageCLI(LightningCLI):
             trainer.logger = Namespace(  # type: ignore[no-untyped-call]
                 class_path="lightning.pytorch.loggers.TensorBoardLogger", init_args=DEFAULT_LOGGER
             )
+
+
+class ParsedFit(StageCLI):
+    """A fit that is only parsed: its configuration and its data, no trainer."""
+
+    def instantiate_trainer(self, **kwargs: Any) -> None:  # type: ignore[override]
+        """No trainer: it would ask for the hardware."""
+
+    def _run_subcommand(self, subcommand: str) -> None:
+        return
+
+    def as_dict(self) -> dict[str, Any]:
+        """The whole configuration as plain data, as a run's config.yaml has it."""
+        text = self.parser.dump(self.config, skip_none=False, skip_link_targets=False, format="yaml")
+        found: dict[str, Any] = yaml.safe_load(text)[self.stage]
+        return found

@@ -14,9 +14,44 @@ class CommandParser(Refusing, ArgumentParser):
 
 
 def call(command: Callable[..., int | None], name: str, arguments: Sequence[str]) -> int:
-    """Parse `arguments` for `command`, call it, and return its exit code (0 for None)."""
-    values = build_parser(command, name).parse_args([with_underscores(argument) for argument in arguments])
-    return command(**values.as_dict()) or 0
+    """Parse `arguments` for `command`, call it, and return its exit code (0 for None).
+
+    A command with a parameter `*rest` gets what it has no option for as it stands, to hand it on.
+    """
+    own, rest = split(command, arguments) if takes_rest(command) else (list(arguments), [])
+    values = build_parser(command, name).parse_args([with_underscores(argument) for argument in own])
+    return command(*rest, **values.as_dict()) or 0
+
+
+def takes_rest(command: Callable[..., int | None]) -> bool:
+    """Whether a command hands options on."""
+    return any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(command).parameters.values())
+
+
+def split(command: Callable[..., int | None], arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The arguments that are options of the command, each with its value, and the others.
+
+    >>> def command(*rest: str, folds: int = 5, quick: bool = False) -> None: ...
+    >>> split(command, ["--config", "c.yaml", "--folds", "3", "--quick", "--trainer.max_epochs=1"])
+    (['--folds', '3', '--quick'], ['--config', 'c.yaml', '--trainer.max_epochs=1'])
+    """
+    parameters = inspect.signature(command).parameters
+    own: list[str] = []
+    rest: list[str] = []
+    belongs_to = rest
+    value_is_due = False
+    for argument in arguments:
+        if argument.startswith("-") and not value_is_due:
+            name, equals, _ = with_underscores(argument).removeprefix("--").partition("=")
+            known = name in parameters
+            belongs_to = own if known or argument in ("-h", "--help") else rest
+            value_is_due = known and not equals and parameters[name].default is not False
+        else:
+            value_is_due = False
+        belongs_to.append(argument)
+        if belongs_to is own and not value_is_due:
+            belongs_to = rest
+    return own, rest
 
 
 def build_parser(command: Callable[..., int | None], name: str) -> ArgumentParser:
@@ -32,7 +67,7 @@ def build_parser(command: Callable[..., int | None], name: str) -> ArgumentParse
     parameters = inspect.signature(command).parameters.values()
     flags: set[str] = {p.name for p in parameters if p.default is False}
     options: set[str] = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - flags
-    positional: set[str] = {p.name for p in parameters} - flags - options
+    positional: set[str] = {p.name for p in parameters if p.kind is not p.VAR_POSITIONAL} - flags - options
     parser.add_function_arguments(command, as_group=False, as_positional=True, skip={*flags, *options})
     parser.add_function_arguments(command, as_group=False, as_positional=False, skip={*flags, *positional})
     meanings: dict[str, Any] = {p.arg_name: p.description for p in documented.params}

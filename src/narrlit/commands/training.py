@@ -5,9 +5,12 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from narrlit.errors import OptionError
+
+if TYPE_CHECKING:
+    from narrlit.commands.lightning_cli import ParsedFit
 
 SHORT_HELP = """usage: narrlit {name} --config FILE [--config OVERLAY ...] [OPTIONS]
 
@@ -33,7 +36,7 @@ def run(name: str, arguments: Sequence[str]) -> int:
         return 0
     if list(arguments) == ["--help", "all"]:
         arguments = ["--help"]
-    _quiet()
+    quiet()
     from narrlit.commands.lightning_cli import StageCLI
 
     # Lightning relaunches by sys.argv for several processes, and warns where arguments come from elsewhere.
@@ -45,6 +48,19 @@ def run(name: str, arguments: Sequence[str]) -> int:
     except MisconfigurationException as error:
         raise OptionError(str(error)) from error
     return 0
+
+
+def parsed_fit(arguments: Sequence[str]) -> "ParsedFit":
+    """What `narrlit fit` would make of its arguments: the data, no trainer; nothing is trained."""
+    quiet()
+    from narrlit.commands.lightning_cli import ParsedFit
+
+    given = sys.argv
+    sys.argv = [given[0], "fit", *with_found_configs(arguments)]
+    try:
+        return ParsedFit.run("fit")
+    finally:
+        sys.argv = given
 
 
 def with_found_configs(arguments: Sequence[str]) -> list[str]:
@@ -88,7 +104,7 @@ def packaged_configs() -> Path:
     return installed if installed.is_dir() else package.parents[1] / "configs"
 
 
-def _quiet() -> None:
+def quiet() -> None:
     """Leave out notices that say nothing about the user's work."""
     import os
 

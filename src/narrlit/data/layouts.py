@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from narrlit.data.fields import RowError, label_of, mapping_of, text_of
+from narrlit.data.fields import RowError, id_of, label_of, mapping_of, text_of
 from narrlit.data.reading import Parsed
 from narrlit.data.records import KINDS, Example, Negative, Triple, example_of
 
@@ -64,7 +64,7 @@ class LabelledTriples:
         example = example_of(triple)
         more = _listed(row.get("negatives")) + _numbered(row)
         texts["negatives"] = "\n".join(negative.text for negative in more)
-        return _usable(replace(example, negatives=(*example.negatives, *more))), texts
+        return _usable(replace(example, negatives=(*example.negatives, *more), group=id_of(row, "group"))), texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Anchored:
         negatives = _listed(row.get("negatives")) + _numbered(row)
         # One name for all the negatives: mojibake among them is counted by row.
         texts = {self.anchor: anchor, self.positive: positive, "negatives": "\n".join(n.text for n in negatives)}
-        return _usable(Example(anchor, positive, tuple(negatives))), texts
+        return _usable(Example(anchor, positive, tuple(negatives), id_of(row, "group"))), texts
 
 
 ExampleLayout = LabelledTriples | Anchored

@@ -58,7 +58,7 @@ def _sets(items: Iterable[tuple[str, ...]], normal: dict[str, str]) -> tuple[set
     for item in items:
         for text in item:
             if text not in normal:
-                normal[text] = _normal(text)
+                normal[text] = normal_text(text)
         anchor, *candidates = [normal[text] for text in item]
         stories.update((anchor, *candidates))
         pairs.update(frozenset((anchor, candidate)) for candidate in candidates)
@@ -67,7 +67,8 @@ def _sets(items: Iterable[tuple[str, ...]], normal: dict[str, str]) -> tuple[set
     return stories, pairs, triples
 
 
-def _normal(text: str) -> str:
+def normal_text(text: str) -> str:
+    """What is compared of a text: not its case, nor the kind and amount of its white space."""
     return " ".join(text.casefold().split())
 
 

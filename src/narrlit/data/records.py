@@ -1,6 +1,7 @@
 """What is read from files and generated: stories, judged triples and training examples, as plain text."""
 
 from dataclasses import dataclass
+from hashlib import sha256
 
 DIMENSIONS = ("theme", "structure", "outcome")
 """The three dimensions of narrative similarity; `structure` is the course of action."""
@@ -43,11 +44,15 @@ class Negative:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An anchor, a story like it, and K >= 0 stories unlike it: what contrastive training reads."""
+    """An anchor, a story like it, and K >= 0 stories unlike it: what contrastive training reads.
+
+    Examples with the same `group` are copies of one source, such as its translations back and forth; None: unknown.
+    """
 
     anchor: str
     positive: str
     negatives: tuple[Negative, ...] = ()
+    group: str | None = None
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -62,9 +67,28 @@ def example_of(triple: Triple) -> Example:
         ValueError: if the triple has no label.
 
     >>> example_of(Triple("x", "far", "near", a_is_closer=False))
-    Example(anchor='x', positive='near', negatives=(Negative(text='far', kind='triple'),))
+    Example(anchor='x', positive='near', negatives=(Negative(text='far', kind='triple'),), group=None)
     """
     if triple.a_is_closer is None:
         raise ValueError("a triple without a label can't train")
     near, far = (triple.a, triple.b) if triple.a_is_closer else (triple.b, triple.a)
     return Example(triple.anchor, near, (Negative(far, "triple"),))
+
+
+def triple_of(example: Example) -> Triple | None:
+    """The labelled triple an example holds: its first negative of kind `triple`; None where it has none.
+
+    >>> triple_of(Example("x", "near", (Negative("far", "triple"),)))
+    Triple(anchor='x', a='far', b='near', a_is_closer=False)
+    """
+    far = next((negative.text for negative in example.negatives if negative.kind == "triple"), None)
+    if far is None:
+        return None
+    first = a_comes_first(example.anchor)
+    a, b = (example.positive, far) if first else (far, example.positive)
+    return Triple(example.anchor, a, b, first)
+
+
+def a_comes_first(anchor: str) -> bool:
+    """Whether the closer candidate stands as A: for about half of all anchors, so that a tie is right half the time."""
+    return sha256(anchor.encode("utf-8", "surrogatepass")).digest()[0] % 2 == 0

@@ -91,7 +91,11 @@ def _example_row(example: Example) -> Row:
     negatives = [
         {"text": negative.text} | ({"kind": negative.kind} if negative.kind else {}) for negative in example.negatives
     ]
-    return {"anchor": example.anchor, "positive": example.positive, "negatives": negatives}
+    row: Row = {"anchor": example.anchor, "positive": example.positive, "negatives": negatives}
+    if example.group is not None:
+        _check("group", example.group)
+        row["group"] = example.group
+    return row
 
 
 def _rows(kind: str, records: Iterable[Story | Triple | Example], row: Callable[..., Row]) -> list[Row]:

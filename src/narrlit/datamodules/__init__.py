@@ -2,6 +2,7 @@
 
 from narrlit.datamodules.base import Loading, StoryData
 from narrlit.datamodules.files import FileData
+from narrlit.datamodules.folds import FoldData
 from narrlit.datamodules.storyworld import StoryWorldData
 
-__all__ = ["FileData", "Loading", "StoryData", "StoryWorldData"]
+__all__ = ["FileData", "FoldData", "Loading", "StoryData", "StoryWorldData"]

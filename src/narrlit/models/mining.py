@@ -3,6 +3,7 @@
 Letters of the shapes: N examples, M stories of the table, D dimension, K negatives that an example has already.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from narrlit.data.components import components
 from narrlit.data.records import Example, Negative
 from narrlit.data.table import IndexedExamples, IntArray, index_examples
 from narrlit.errors import ModelError
@@ -70,7 +72,7 @@ def mine_negatives(
     )
     found = nearest_wrong(anchors, stories, positives, banned, groups, count, margin)
     mined = [
-        Example(example.anchor, example.positive, (*example.negatives, *_negatives(indexed, rows)))
+        replace(example, negatives=(*example.negatives, *_negatives(indexed, rows)))
         for example, rows in zip(bare, found.rows.tolist(), strict=True)
     ]
     return Mining(mined, found, truncated)
@@ -81,17 +83,8 @@ def alike_groups(examples: IndexedExamples) -> IntArray:
 
     A positive of an anchor's positive is thus like the anchor, though no example says so.
     """
-    leader = list(range(len(examples.table)))
-
-    def find(row: int) -> int:
-        while leader[row] != row:
-            leader[row] = row = leader[leader[row]]
-        return row
-
-    for anchor, positive in zip(examples.anchors.tolist(), examples.positives.tolist(), strict=True):
-        first, second = sorted((find(anchor), find(positive)))
-        leader[second] = first
-    return np.array([find(row) for row in range(len(leader))], dtype=np.int64)
+    links = zip(examples.anchors.tolist(), examples.positives.tolist(), strict=True)
+    return components(len(examples.table), links)
 
 
 def nearest_wrong(
@@ -173,7 +166,7 @@ def _vectors(encoder: Encoder, examples: IndexedExamples, progress: bool) -> tup
 
 def _without_mined(example: Example) -> Example:
     others = tuple(negative for negative in example.negatives if negative.kind != MINED)
-    return Example(example.anchor, example.positive, others)
+    return replace(example, negatives=others)
 
 
 def _negatives(examples: IndexedExamples, rows: list[int]) -> list[Negative]:

@@ -1,9 +1,8 @@
 """Invented stories as the records that training and judging read."""
 
 from collections.abc import Sequence
-from hashlib import sha256
 
-from narrlit.data.records import Example, Negative, Triple
+from narrlit.data.records import Example, Negative, Triple, a_comes_first
 from narrlit.data.storyworld.realise import InventedStory
 from narrlit.data.storyworld.world import WorldTriple
 
@@ -24,4 +23,4 @@ def example(triple: WorldTriple, negatives: Sequence[tuple[str, InventedStory]] 
 
 def judged_triples(triples: Sequence[WorldTriple]) -> list[Triple]:
     """Labelled triples; in about half of them A is the closer, as each anchor's text decides."""
-    return [judged(triple, sha256(triple.anchor.text.encode()).digest()[0] % 2 == 0) for triple in triples]
+    return [judged(triple, a_comes_first(triple.anchor.text)) for triple in triples]

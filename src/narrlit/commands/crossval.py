@@ -1,0 +1,190 @@
+"""narrlit crossval: k-fold cross-validation of a config, one fit a fold."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from narrlit.commands.crossval_report import fold_entry, report, table
+from narrlit.commands.devices import say
+from narrlit.commands.training import parsed_fit
+from narrlit.errors import NarrlitError, OptionError
+from narrlit.files import atomic_path, check_writable
+from narrlit.models.source import RECORD
+
+if TYPE_CHECKING:
+    from narrlit.datamodules.folds import FoldData
+
+PLAN = "config.yaml"
+LOGGER = {"class_path": "lightning.pytorch.loggers.TensorBoardLogger", "init_args": {"default_hp_metric": False}}
+STDERR = 2
+
+
+def crossval(*fit: str, out: str, folds: int = 5, fold_seed: int = 0, ungrouped: bool = False) -> None:
+    """Train and judge a config once a fold: all other options, --config first, are those of `narrlit fit`.
+
+    The training rows are divided into folds, rows that share a story into the same one; each fold is judged by a fit
+    on the others. The same command again goes on where it was stopped: finished folds stay, an interrupted one begins
+    anew.
+
+    Args:
+        *fit: options of `narrlit fit`.
+        out: folder for the folds' runs (fold_0, ...), crossval.json and crossval.md.
+        folds: how many.
+        fold_seed: decides the division; apart from --seed_everything, so that seeds can be compared on the same folds.
+        ungrouped: divide by row, though a judged story may then have been trained on; to see what that hides.
+    """
+    folder = Path(out)
+    division = {"fold": 0, "folds": folds, "fold_seed": fold_seed, "ungrouped": ungrouped}
+    if folds < 2:
+        raise OptionError(f"--folds {folds}: at least 2 are needed, one to judge and one to train")
+    config, data = _plan(fit, division)
+    expected = [data.rows(fold).description for fold in range(folds)]
+    _say_division(expected, config)
+    finished = _prepare(folder, config, expected)
+    for fold in range(folds):
+        if fold in finished:
+            say(f"fold {fold}: finished before")
+            continue
+        say(f"\nfold {fold}: {expected[fold]['trained']} rows train, {expected[fold]['judged']} are judged")
+        _fit(folder, fold)
+    entries = [fold_entry(folder / f"fold_{fold}", expected[fold]) for fold in range(folds)]
+    found = report(entries, expected[0], _selectors(config))
+    text = table(found)
+    with atomic_path(folder / "crossval.json") as temporary:
+        temporary.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    with atomic_path(folder / "crossval.md") as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    say("")
+    print(text, end="")
+
+
+def _plan(fit: tuple[str, ...], division: dict[str, Any]) -> tuple[dict[str, Any], "FoldData"]:
+    """The folds' common configuration, and their data."""
+    cli = parsed_fit(fit)
+    from narrlit.datamodules.folds import FoldData
+
+    config: dict[str, Any] = cli.as_dict()
+    _refuse(config)
+    config["data"] = {
+        "class_path": f"{FoldData.__module__}.{FoldData.__qualname__}",
+        "init_args": {"source": config["data"], **division},
+    }
+    config["trainer"]["logger"] = LOGGER
+    return config, FoldData(cli.datamodule, **division)
+
+
+def _refuse(config: dict[str, Any]) -> None:
+    """Refuse what would keep a fold from being one whole fit, judged on all its rows after every epoch.
+
+    Raises:
+        OptionError: naming the option.
+    """
+    trainer = config["trainer"]
+    refused = {
+        "--ckpt_path": (config["ckpt_path"], "every fold begins anew"),
+        "--checkpoint.dirpath": (config["checkpoint"]["dirpath"], "each fold keeps its own checkpoints"),
+        "--last_checkpoint.dirpath": (config["last_checkpoint"]["dirpath"], "each fold keeps its own checkpoints"),
+        "--trainer.limit_val_batches": (_is_part(trainer["limit_val_batches"]), "every row is judged"),
+        "--trainer.overfit_batches": (trainer["overfit_batches"], "every row is judged"),
+        "--trainer.val_check_interval": (_is_part(trainer["val_check_interval"]), "each epoch is judged at its end"),
+        "--trainer.check_val_every_n_epoch": (trainer["check_val_every_n_epoch"] != 1, "every epoch is judged"),
+        "--trainer.fast_dev_run": (trainer["fast_dev_run"], "it leaves no record"),
+    }
+    for option, (given, reason) in refused.items():
+        if given:
+            raise OptionError(f"{option} has no place in a cross-validation: {reason}; leave it out")
+
+
+def _is_part(batches: float | None) -> bool:
+    """Whether a number of batches is not the whole epoch: a whole number counts them, 1.0 is all of them."""
+    return batches is not None and (isinstance(batches, int) or batches != 1)
+
+
+def _selectors(config: dict[str, Any]) -> list[str]:
+    """Callbacks that decide by the fold's rows, so that even the last epoch is not free of them."""
+    callbacks = config["trainer"]["callbacks"] or []
+    names = [str(entry["class_path"]).rpartition(".")[2] for entry in callbacks]
+    return [name for name in names if name in ("EarlyStopping", "TeacherPromotion")]
+
+
+def _say_division(expected: list[dict[str, Any]], config: dict[str, Any]) -> None:
+    first = expected[0]
+    unit = "rows" if first["ungrouped"] else "groups that share stories"
+    judged = sum(fold["judged"] for fold in expected)
+    say(
+        f"{judged} of {first['all_rows']} rows are judged, {first['never_judged']} without a dissimilar story of their "
+        f"own only train; {first['all_groups']} {unit}, the largest of {first['largest_group']}; {len(expected)} folds"
+    )
+    if first["ungrouped"]:
+        say("warning: folds by row, not by story: the accuracy is inflated where rows share stories")
+    if config["data"]["init_args"]["source"]["init_args"].get("validation"):
+        say("the config's validation triples are not read: every fold is judged by its own rows")
+
+
+def _prepare(folder: Path, config: dict[str, Any], expected: list[dict[str, Any]]) -> set[int]:
+    """Write the plan, or see that the folder holds the same; which folds are finished.
+
+    Raises:
+        OptionError: if the folder holds anything else.
+    """
+    import yaml
+
+    text = yaml.safe_dump(config, sort_keys=False)
+    plan = folder / PLAN
+    if not plan.is_file():
+        check_writable(folder, folder=True)
+        with atomic_path(plan) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        return set()
+    kept = plan.read_text(encoding="utf-8")
+    if kept != text:
+        raise OptionError(f"{plan} is of {_difference(yaml.safe_load(kept), config)}: name another --out or remove it")
+    finished = set()
+    for fold, description in enumerate(expected):
+        record = _record(folder / f"fold_{fold}")
+        if record.get("status") != "finished":
+            continue
+        if record["data"]["validation"]["fold"] != description:
+            raise OptionError(f"{folder}/fold_{fold} was made of other rows: name another --out or remove {folder}")
+        finished.add(fold)
+    return finished
+
+
+def _difference(kept: Any, config: Any, name: str = "") -> str:
+    """Where two configurations first differ, in words."""
+    if isinstance(kept, dict) and isinstance(config, dict):
+        for key in [*kept, *config]:
+            if kept.get(key) != config.get(key):
+                return _difference(kept.get(key), config.get(key), f"{name}.{key}" if name else str(key))
+    return f"another config ({name or 'whole'}: {kept} there, {config} here)"
+
+
+def _record(run: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads((run / RECORD).read_text(encoding="utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return {}
+    return found
+
+
+def _fit(folder: Path, fold: int) -> None:
+    """Run one fold in a process of its own, which gives back all its memory.
+
+    Raises:
+        NarrlitError: if it fails; what it said stands above.
+    """
+    run = folder / f"fold_{fold}"
+    shutil.rmtree(run, ignore_errors=True)  # what an interrupted fold left
+    logger = "--trainer.logger.init_args"
+    place = [f"{logger}.save_dir", str(folder), f"{logger}.name", run.name, f"{logger}.version", ""]
+    options = ["--config", str(folder / PLAN), "--data.init_args.fold", str(fold), *place]
+    # Progress bars go to stdout, which is for the table here.
+    done = subprocess.run([sys.executable, "-m", "narrlit", "fit", *options], stdout=STDERR, check=False)  # noqa: S603
+    if done.returncode or _record(run).get("status") != "finished":
+        raise NarrlitError(
+            f"fold {fold} failed (exit code {done.returncode}), see above; {folder} keeps the finished folds, and the "
+            "same command goes on there"
+        )

@@ -1,0 +1,132 @@
+"""What a cross-validation found: by fold, pooled over all rows, and how often the judged rows were looked at."""
+
+import json
+from pathlib import Path
+from statistics import mean, stdev
+from typing import TYPE_CHECKING, Any
+
+from narrlit.errors import OptionError
+from narrlit.models.source import RECORD
+
+if TYPE_CHECKING:
+    from narrlit.metrics.triples import AccuracySummary
+
+Entry = dict[str, Any]
+
+LOOKS = ("last_epoch", "best_epoch")
+COUNTS = ("n", "correct", "ties", "undefined")
+
+
+def fold_entry(run: Path, description: Entry) -> Entry:
+    """One finished fold, from its run's record.
+
+    Raises:
+        OptionError: if the fit has not looked at all the fold's rows.
+    """
+    record: Entry = json.loads((run / RECORD).read_text(encoding="utf-8"))
+    looks = record["validations"]
+    seen = looks[-1]["n"] if looks else 0
+    if seen != description["judged"]:
+        raise OptionError(
+            f"{run}: its fit judged {seen} of {description['judged']} rows; let it train a whole epoch at least "
+            "(trainer.max_epochs, max_steps), and name another --out"
+        )
+    # Without an accuracy in any look (NaN) there is no best one either.
+    found = {"last_epoch": looks[-1], "best_epoch": record["best"] or looks[-1]}
+    return {
+        "fold": description["fold"],
+        "run": run.name,
+        "groups": description["groups"],
+        "trained": description["trained"],
+        "judged": description["judged"],
+        "left_out": description["left_out"],
+        "looks": len(looks),
+        **{name: {"epoch": look["epoch"], **_summary([look]).as_dict()} for name, look in found.items()},
+        "stories_shared_with_training": record["marks"]["stories_shared_with_validation"],
+    }
+
+
+def report(entries: list[Entry], description: Entry, selectors: list[str]) -> Entry:
+    """The content of crossval.json.
+
+    Args:
+        entries: of all folds.
+        description: of any fold: how the rows were divided.
+        selectors: callbacks that decided by the judged rows.
+    """
+    by, looks = ", ".join(selectors), sum(entry["looks"] for entry in entries)
+    last = f"no look chose it, but {by} decided by the judged rows" if selectors else "no look chose it"
+    return {
+        "folds": len(entries),
+        "fold_seed": description["fold_seed"],
+        "ungrouped": description["ungrouped"],
+        "rows": description["all_rows"],
+        "never_judged": description["never_judged"],
+        "groups": description["all_groups"],
+        "largest_group": description["largest_group"],
+        "looks": looks,
+        "meaning": {
+            "last_epoch": f"accuracy at each fold's last look, after the last whole epoch: {last}",
+            "best_epoch": f"accuracy in the epoch that the judged rows themselves chose, of {looks} looks in all: "
+            "too high by that choice",
+        },
+        "pooled": {name: _summary([entry[name] for entry in entries]).as_dict() for name in LOOKS},
+        "over_folds": {name: _over_folds([entry[name]["accuracy"] for entry in entries]) for name in LOOKS},
+        "by_fold": entries,
+    }
+
+
+def table(found: Entry) -> str:
+    """The content of crossval.md."""
+    lines = [
+        "| fold | groups | trained | judged | accuracy, last epoch | accuracy, best epoch | best of looks |",
+        "|---|---:|---:|---:|---|---|---|",
+    ]
+    for entry in found["by_fold"]:
+        cells = [entry["fold"], entry["groups"], entry["trained"], entry["judged"], *_cells(entry)]
+        lines.append(_row([*cells, f"epoch {entry['best_epoch']['epoch']}, {entry['looks']} looks"]))
+    pooled = found["pooled"]
+    lines.append(_row(["pooled", found["groups"], "", pooled["last_epoch"]["n"], *_cells(pooled), ""]))
+    spread = [
+        f"{_number(over['mean'])} ± {_number(over['standard_deviation'])}" for over in found["over_folds"].values()
+    ]
+    lines.append(_row(["mean ± standard deviation over folds", "", "", "", *spread, ""]))
+    notes = [f"{name.replace('_', ' ').capitalize()}: {words}." for name, words in found["meaning"].items()]
+    notes.append("Intervals are Wilson's, 95 %; they take rows for independent.")
+    if found["ungrouped"]:
+        notes.append("UNGROUPED: folds by row; judged stories may have been trained on, and the accuracy be inflated.")
+    return "\n".join([*lines, "", *notes]) + "\n"
+
+
+def _summary(looks: list[Entry]) -> "AccuracySummary":
+    """All looks as one, by their counts."""
+    from narrlit.metrics.triples import AccuracySummary
+
+    return AccuracySummary(**{name: sum(look.get(name, 0) for look in looks) for name in COUNTS})
+
+
+def _over_folds(accuracies: list[float | None]) -> dict[str, float | None]:
+    """Mean and sample standard deviation; None where a fold has no accuracy."""
+    known = [accuracy for accuracy in accuracies if accuracy is not None]
+    if len(known) < len(accuracies):
+        return {"mean": None, "standard_deviation": None}
+    return {"mean": mean(known), "standard_deviation": stdev(known)}
+
+
+def _cells(found: Entry) -> list[str]:
+    return [_accuracy(found[name]) for name in LOOKS]
+
+
+def _accuracy(found: Entry) -> str:
+    if found["accuracy"] is None:
+        return "none: scores are NaN"
+    low, high = found["interval"]
+    return f"{found['accuracy']:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.3f}"
+
+
+def _row(cells: list[Any]) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
