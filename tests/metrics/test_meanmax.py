@@ -194,6 +194,21 @@ def test_each_sentence_is_embedded_once(tiny, monkeypatch):
     assert sorted(asked) == sorted(part for text in TEXTS for part in sentences(text))
 
 
+@pytest.mark.parametrize("reading", ["max_similarity", "pooled"])
+def test_the_lengths_of_sentence_vectors_say_nothing(tiny, monkeypatch, reading):
+    encoder = Encoder(EncoderConfig(tiny())).eval()
+    settings = MeanMax(reading)
+    wanted = np.array(meanmax_scores(encoder, TRIPLES, settings, progress=False).scores)
+
+    def stretched(*arguments):
+        vectors, cut = embed(*arguments)
+        return vectors * (1 + np.arange(len(vectors), dtype=np.float32)[:, None]), cut
+
+    monkeypatch.setattr("narrlit.metrics.meanmax.embed", stretched)
+    found = meanmax_scores(encoder, TRIPLES, settings, progress=False).scores
+    assert np.array(found) == pytest.approx(wanted, abs=1e-6)
+
+
 def test_a_story_without_a_sentence_is_refused(tiny):
     with pytest.raises(ValueError, match="no sentence"):
         meanmax_scores(Encoder(EncoderConfig(tiny())).eval(), [Triple("a", "b", " \n")], MeanMax())
