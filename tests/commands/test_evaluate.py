@@ -53,6 +53,14 @@ def test_flipped_labels_flip_the_accuracy(narrlit, world_files, tmp_path):
         (["--model", "nowhere.ckpt"], "nowhere.ckpt"),
         (["--baseline", "guess"], "guess"),
         (["--labels", "none.jsonl", "--baseline", "jaccard"], "none.jsonl"),
+        (["--baseline", "jaccard", "--scorer", "meanmax"], "--scorer meanmax judges by a model"),
+        (["--model", "minilm", "--gamma", "0.1"], "need --scorer meanmax"),
+        (["--model", "minilm", "--scorer", "meanmax", "--gamma", "-1"], "--gamma -1.0: a difference"),
+        (["--model", "minilm", "--scorer", "meanmax", "--windows", "0"], "--windows 0: a whole number"),
+        (["--model", "minilm", "--scorer", "meanmax", "--tau", "0"], "--tau 0.0: a weight"),
+        (["--model", "minilm", "--scorer", "meanmax", "--windows", "two"], "windows"),
+        (["--model", "minilm", "--scorer", "meanmax", "--reading", "loud"], "loud"),
+        (["--model", "minilm", "--scorer", "median"], "median"),
     ],
 )
 def test_mistakes_cost_one_line_and_exit_code_2(narrlit, world_files, arguments, words):
@@ -115,9 +123,58 @@ def test_texts_over_the_limit_are_counted(narrlit, world_files, tiny):
     assert "longer than 10 tokens and cut" in found.err
 
 
+def test_meanmax_records_its_settings(narrlit, world_files, tiny):
+    file, model = world_files / "validation.jsonl", tiny()
+    found = narrlit("evaluate", file, "--model", model, "--scorer", "meanmax", "--json")
+    assert found.code == 0, found.err
+    answer = json.loads(found.out)
+    told = {name: answer[name] for name in ("scorer", "reading", "gamma", "windows", "tau")}
+    assert told == {
+        "scorer": "meanmax",
+        "reading": "max_similarity",
+        "gamma": 0.0183,
+        "windows": 2,
+        "tau": 1.0168,
+    }
+    assert answer["n"] == 9
+    assert f"windows decided {answer['aligned']} of 9" in found.err
+    given = ["--reading", "pooled", "--gamma", "2", "--windows", "3", "--tau", "0.5"]
+    answer = json.loads(narrlit("evaluate", file, "--model", model, "--scorer", "meanmax", *given, "--json").out)
+    assert [answer[name] for name in ("reading", "gamma", "windows", "tau", "aligned")] == ["pooled", 2, 3, 0.5, 9]
+    found = narrlit("evaluate", file, "--model", model, "--scorer", "meanmax", "--reading", "pooled")
+    assert "meanmax (pooled): accuracy 0." in found.out
+
+
+def test_stories_are_judged_by_cosine_unless_a_scorer_is_named(narrlit, world_files, tiny):
+    answer = json.loads(narrlit("evaluate", world_files / "validation.jsonl", "--model", tiny(), "--json").out)
+    assert answer["scorer"] == "cosine"
+    assert not {"reading", "gamma", "windows", "tau", "aligned"} & set(answer)
+
+
+def test_meanmax_judges_stories_of_one_sentence_and_counts_long_sentences(narrlit, tmp_path, tiny):
+    row = {"anchor_text": "a king", "text_a": "a king", "text_b": "a well\n", "text_a_is_closer": True}
+    (tmp_path / "t.jsonl").write_text(json.dumps(row) + "\n")
+    given = ["--scorer", "meanmax", "--windows", "2", "--gamma", "2", "--json"]
+    found = narrlit("evaluate", "t.jsonl", "--model", tiny(), *given)
+    assert (json.loads(found.out)["correct"], found.code) == (1, 0)
+    found = narrlit("evaluate", "t.jsonl", "--model", tiny(), "--max-length", "3", *given)
+    assert "2 sentences were longer than 3 tokens and cut" in found.err
+
+
 @needs_real
 @pytest.mark.slow
 def test_frozen_minilm_on_the_development_set_is_the_published_figure(narrlit):
     found = narrlit("evaluate", REAL / "dev/dev_track_a.jsonl", "--model", "minilm", "--json")
     answer = json.loads(found.out)
     assert (answer["correct"], answer["n"], answer["accuracy"]) == (110, 200, 0.55)
+
+
+@needs_real
+@pytest.mark.slow
+@pytest.mark.parametrize(("reading", "correct"), [("max_similarity", 122), ("pooled", 116)])
+def test_meanmax_on_the_development_set_stays_near_the_published_figure(narrlit, reading, correct):
+    """The paper's is .615, 123 of 200, with a splitter of its own; a mended splitter may move a triple or two."""
+    given = ["--model", "minilm", "--scorer", "meanmax", "--reading", reading, "--json"]
+    answer = json.loads(narrlit("evaluate", REAL / "dev/dev_track_a.jsonl", *given).out)
+    assert answer["n"] == 200
+    assert answer["correct"] == pytest.approx(correct, abs=3)

@@ -32,7 +32,7 @@ def say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-def say_truncated(count: int, limit: int) -> None:
-    """Tell how many stories were cut, if any were."""
+def say_truncated(count: int, limit: int, one: str = "story", several: str = "stories") -> None:
+    """Tell how many texts were cut, if any were; `one` and `several` say what they are."""
     if count:
-        say(f"{count} {'story was' if count == 1 else 'stories were'} longer than {limit} tokens and cut")
+        say(f"{count} {f'{one} was' if count == 1 else f'{several} were'} longer than {limit} tokens and cut")

@@ -1,70 +1,100 @@
 """narrlit evaluate: accuracy over labelled triples."""
 
 import json as json_format
-from typing import TYPE_CHECKING, Literal
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal
 
-from narrlit.commands.devices import Device, pick_device, say, say_truncated
+from narrlit.commands.devices import say, say_truncated
+from narrlit.commands.loading import ModelOptions
 from narrlit.data.readers import read_triples
+from narrlit.data.reading import Reading
 from narrlit.data.records import Triple
 from narrlit.errors import OptionError
+from narrlit.metrics.scorers import MeanMax
 
 if TYPE_CHECKING:
     from narrlit.metrics.triples import AccuracySummary
 
+Scorer = Literal["cosine", "meanmax"]
+Scores = list[tuple[float, float]]
 
-def evaluate(  # noqa: PLR0913 - each parameter is an option of the command line
+
+def evaluate(
     triples: str,
     *,
-    model: str | None = None,
+    use: ModelOptions,
     baseline: Literal["random", "jaccard", "tfidf", "longer"] | None = None,
+    scorer: Scorer = "cosine",
+    meanmax: MeanMax,
     labels: str | None = None,
     strict: bool = False,
-    max_length: int | None = None,
-    device: Device = "auto",
     json: bool = False,
-    trust_remote_code: bool = False,
 ) -> None:
-    """Judge labelled triples by a model's cosines or a baseline, and print accuracy, n and a 95 % Wilson interval.
+    """Judge labelled triples by a model or a baseline, and print accuracy, n and a 95 % Wilson interval.
 
     Args:
         triples: JSON Lines or CSV of anchor_text, text_a, text_b and text_a_is_closer.
-        model: a folder, a run directory, a checkpoint, a hub id or minilm.
+        use: the model.
         baseline: judge without a model.
+        scorer: how a model judges: by the cosine of whole stories' vectors, or sentence by sentence (meanmax).
+        meanmax: settings of the scorer meanmax.
         labels: file of text_a_is_closer, where labels stand apart from stories.
         strict: refuse the first row that can't be used, instead of dropping and counting it.
-        max_length: tokens of a story that are read; as the model says if not given.
-        device: where to compute.
         json: print one JSON object, and nothing else, to stdout.
-        trust_remote_code: run Python files that come with the model.
     """
-    if (model is None) == (baseline is None):
+    if (use.model is None) == (baseline is None):
         raise OptionError("give one of --model and --baseline")
+    if scorer != "cosine" and baseline is not None:
+        raise OptionError(f"--scorer {scorer} judges by a model: give --model in place of --baseline")
+    if scorer != "meanmax" and meanmax != MeanMax():
+        raise OptionError("--reading, --gamma, --windows and --tau need --scorer meanmax")
     reading = read_triples(triples, labels=labels, strict=strict)
+    _require_labels(reading, triples, labels)
+    say(reading.summary())
+    record: dict[str, Any] = {}
+    cut = 0
+    name = use.model or baseline
+    if baseline is not None:
+        from narrlit.metrics.baselines import BASELINES
+
+        scores = BASELINES[baseline](reading.records)
+    else:
+        scores, cut, record = _model_scores(use, scorer, meanmax, reading.records)
+        name = f"{name}, meanmax ({meanmax.reading})" if scorer == "meanmax" else name
+    found = summarize(scores, reading.records)
+    if json:
+        told = {"dropped": reading.dropped, "truncated": cut, "model": use.model or baseline, "triples": str(triples)}
+        print(json_format.dumps({**found.as_dict(), **told, **record}))
+    else:
+        print(f"{name}: accuracy {found}, {found.ties} ties")
+
+
+def _require_labels(reading: Reading[Triple], triples: str, labels: str | None) -> None:
     unlabelled = sum(triple.a_is_closer is None for triple in reading.records)
     if unlabelled:
         rows = f"{unlabelled} {'row' if unlabelled == 1 else 'rows'} without a label"
         if labels is None:
             raise OptionError(f"{triples} has {rows}: give --labels FILE")
         raise OptionError(f"{labels} has {rows}: write true or false in each")
-    say(reading.summary())
-    cut = 0
-    if baseline is not None:
-        from narrlit.metrics.baselines import BASELINES
 
-        scores = BASELINES[baseline](reading.records)
-    else:
-        from narrlit.models.embedding import cosine_scores
-        from narrlit.models.source import load_encoder
 
-        encoder = load_encoder(str(model), trust_remote_code, max_length).to(pick_device(device))
-        scores, cut = cosine_scores(encoder, reading.records)
+def _model_scores(
+    use: ModelOptions, scorer: Scorer, meanmax: MeanMax, triples: list[Triple]
+) -> tuple[Scores, int, dict[str, Any]]:
+    """Scores of A and B, how many texts were cut, and what the record says of the scorer."""
+    from narrlit.models.embedding import cosine_scores
+
+    encoder = use.load()
+    if scorer == "cosine":
+        scores, cut = cosine_scores(encoder, triples)
         say_truncated(cut, encoder.max_length)
-    found = summarize(scores, reading.records)
-    if json:
-        extra = {"dropped": reading.dropped, "truncated": cut, "model": model or baseline, "triples": str(triples)}
-        print(json_format.dumps({**found.as_dict(), **extra}))
-    else:
-        print(f"{model or baseline}: accuracy {found}, {found.ties} ties")
+        return scores, cut, {"scorer": scorer}
+    from narrlit.metrics.meanmax import meanmax_scores
+
+    found = meanmax_scores(encoder, triples, meanmax)
+    say_truncated(found.truncated, encoder.max_length, "sentence", "sentences")
+    say(f"windows decided {found.aligned} of {len(triples)} triples, whose scores differed by {meanmax.gamma} or less")
+    return found.scores, found.truncated, {"scorer": scorer, **asdict(meanmax), "aligned": found.aligned}
 
 
 def summarize(scores: list[tuple[float, float]], triples: list[Triple]) -> "AccuracySummary":

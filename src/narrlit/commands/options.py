@@ -2,7 +2,8 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import fields, is_dataclass
+from typing import Any, get_type_hints
 
 from jsonargparse import ArgumentParser
 
@@ -19,8 +20,10 @@ def call(command: Callable[..., int | None], name: str, arguments: Sequence[str]
     A command with a parameter `*rest` gets what it has no option for as it stands, to hand it on.
     """
     own, rest = split(command, arguments) if takes_rest(command) else (list(arguments), [])
-    values = build_parser(command, name).parse_args([with_underscores(argument) for argument in own])
-    return command(*rest, **values.as_dict()) or 0
+    values = build_parser(command, name).parse_args([with_underscores(argument) for argument in own]).as_dict()
+    for parameter, kind in _groups(command).items():
+        values[parameter] = kind(**{field.name: values.pop(field.name) for field in fields(kind)})
+    return command(*rest, **values) or 0
 
 
 def takes_rest(command: Callable[..., int | None]) -> bool:
@@ -54,26 +57,43 @@ def split(command: Callable[..., int | None], arguments: Sequence[str]) -> tuple
     return own, rest
 
 
+def _groups(command: Callable[..., int | None]) -> dict[str, Any]:
+    """The parameters that are dataclasses: each stands for several options."""
+    return {name: kind for name, kind in get_type_hints(command).items() if is_dataclass(kind)}
+
+
 def build_parser(command: Callable[..., int | None], name: str) -> ArgumentParser:
     """The parser of a function.
 
     Parameters without a default are positional, keyword-only ones are options, and a bool that is False unless given
-    is a flag.
+    is a flag. A keyword-only dataclass gives an option for each of its fields, under the field's name.
     """
     from docstring_parser import parse
 
     documented = parse(inspect.getdoc(command) or "")
     parser = CommandParser(prog=f"narrlit {name}", description=documented.short_description)
-    parameters = inspect.signature(command).parameters.values()
+    groups = _groups(command)
+    parameters = [p for p in inspect.signature(command).parameters.values() if p.name not in groups]
     flags: set[str] = {p.name for p in parameters if p.default is False}
     options: set[str] = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - flags
     positional: set[str] = {p.name for p in parameters if p.kind is not p.VAR_POSITIONAL} - flags - options
-    parser.add_function_arguments(command, as_group=False, as_positional=True, skip={*flags, *options})
-    parser.add_function_arguments(command, as_group=False, as_positional=False, skip={*flags, *positional})
-    meanings: dict[str, Any] = {p.arg_name: p.description for p in documented.params}
+    skipped = {*flags, *groups}
+    parser.add_function_arguments(command, as_group=False, as_positional=True, skip={*skipped, *options})
+    for kind in groups.values():
+        switches = {field.name for field in fields(kind) if field.default is False}
+        parser.add_class_arguments(kind, as_group=False, skip=switches)
+        _add_flags(parser, switches, inspect.getdoc(kind))
+    parser.add_function_arguments(command, as_group=False, as_positional=False, skip={*skipped, *positional})
+    _add_flags(parser, flags, inspect.getdoc(command))
+    return parser
+
+
+def _add_flags(parser: ArgumentParser, flags: set[str], documentation: str | None) -> None:
+    from docstring_parser import parse
+
+    meanings = {p.arg_name: p.description for p in parse(documentation or "").params}
     for flag in sorted(flags):
         parser.add_argument(f"--{flag}", action="store_true", help=meanings.get(flag))
-    return parser
 
 
 def with_underscores(argument: str) -> str:
