@@ -27,23 +27,6 @@ def test_texts_that_differ_by_white_space_or_case_differ():
     assert StoryTable().rows(["a", "A", "a ", "a\n"]) == [0, 1, 2, 3]
 
 
-def test_digest_sees_order_boundaries_and_additions():
-    digests = [StoryTable(texts).digest for texts in ([], [""], ["ab", "c"], ["a", "bc"], ["c", "ab"], ["abc"], ["é"])]
-    assert len(set(digests)) == len(digests)
-    table = StoryTable(["ab"])
-    before = table.digest
-    table.add("ab")
-    assert table.digest == before
-    table.add("c")
-    assert table.digest == StoryTable(["ab", "c"]).digest != before
-
-
-def test_digest_stays_the_same_between_versions():
-    # Runs are compared by it: length as 8 bytes, then the text as UTF-8.
-    assert StoryTable(["ab", "é"]).digest == "de36abe2a7d1503784be2289afce88ddef81c1f721e3fcb13e7ac9eb988787b4"
-    assert len(StoryTable(["broken \ud800"]).digest) == 64
-
-
 def test_examples_are_padded():
     indexed = index_examples(
         [

@@ -5,10 +5,10 @@ import math
 
 import pytest
 import torch
+from adapted_encoders import adapted, move, packed
 from tiny_models import world_texts
 from torch import nn
 
-from narrlit.data.batch import PackedStories
 from narrlit.errors import OptionError
 from narrlit.export import export
 from narrlit.models.config import EncoderConfig, LoRA
@@ -19,25 +19,6 @@ QWEN3 = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_p
 BERT = ["query", "key", "value", "attention.output.dense", "intermediate.dense", "output.dense"]
 CHECKPOINTED = [("qwen3", "lasttoken", 4), ("bert", "mean", 4), ("bert", "cls", 0)]
 KINDS = [("qwen3", "lasttoken"), ("bert", "mean"), ("mpnet", "mean")]
-
-
-def packed(encoder, texts):
-    ids, _ = encoder.tokenize(texts)
-    return PackedStories(torch.tensor([t for text in ids for t in text]), tuple(map(len, ids)), torch.arange(len(ids)))
-
-
-def adapted(tiny, kind="qwen3", pooling="lasttoken", **fields):
-    return Encoder(EncoderConfig(tiny(kind, pooling), **{"lora": LoRA(rank=4, alpha=8, dropout=0.0), **fields}))
-
-
-def move(encoder, scale=0.1):
-    """Take B off zero: from here on adapters change vectors, and A gets gradients."""
-    generator = torch.Generator().manual_seed(7)
-    with torch.no_grad():
-        for name, parameter in encoder.named_parameters():
-            if ".lora_B." in name:
-                parameter.copy_(torch.randn(parameter.shape, generator=generator) * scale)
-    return encoder
 
 
 def gradients(encoder, texts):

@@ -4,34 +4,15 @@ import json
 
 import pytest
 import torch
+from adapted_encoders import adapted, move, packed
 from tiny_models import world_texts
 
-from narrlit.data.batch import PackedStories
 from narrlit.errors import ModelError
 from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
 from narrlit.models.source import load_encoder
 from narrlit.models.weights import read_weights, restore_weights, save_encoder, trained_weights
-
-
-def packed(encoder, texts):
-    ids, _ = encoder.tokenize(texts)
-    return PackedStories(torch.tensor([t for text in ids for t in text]), tuple(map(len, ids)), torch.arange(len(ids)))
-
-
-def adapted(tiny, kind="qwen3", pooling="lasttoken", **fields):
-    return Encoder(EncoderConfig(tiny(kind, pooling), **{"lora": LoRA(rank=4, alpha=8, dropout=0.0), **fields}))
-
-
-def move(encoder, scale=0.1):
-    """Take B off zero: from here on adapters change vectors, and A gets gradients."""
-    generator = torch.Generator().manual_seed(7)
-    with torch.no_grad():
-        for name, parameter in encoder.named_parameters():
-            if ".lora_B." in name:
-                parameter.copy_(torch.randn(parameter.shape, generator=generator) * scale)
-    return encoder
 
 
 def vectors(encoder, texts):

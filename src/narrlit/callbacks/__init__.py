@@ -1,4 +1,4 @@
-"""Callbacks, one file each."""
+"""Callbacks, one file each; `rounds` and `teachers` are what TeacherPromotion works with."""
 
 from narrlit.callbacks.best_checkpoint import BestCheckpoint
 from narrlit.callbacks.last_checkpoint import LastCheckpoint

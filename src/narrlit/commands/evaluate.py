@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from narrlit.commands.devices import say, say_truncated
-from narrlit.commands.loading import ModelOptions
+from narrlit.commands.model_options import ModelOptions
 from narrlit.data.readers import read_triples
 from narrlit.data.reading import Reading
 from narrlit.data.records import Triple

@@ -1,6 +1,5 @@
 """Every different story once, and examples and triples as rows of that table: what is embedded, embedded once."""
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -43,16 +42,6 @@ class StoryTable:
     def texts(self) -> list[str]:
         """A copy of the texts in their order."""
         return list(self._texts)
-
-    @property
-    def digest(self) -> str:
-        """The SHA-256 of the texts in their order, in hex; their lengths go in too, so that no two run together."""
-        digest = hashlib.sha256()
-        for text in self._texts:
-            content = text.encode("utf-8", "surrogatepass")
-            digest.update(len(content).to_bytes(8, "big"))
-            digest.update(content)
-        return digest.hexdigest()
 
     def __len__(self) -> int:
         return len(self._texts)

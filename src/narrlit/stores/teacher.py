@@ -76,9 +76,8 @@ def fill(store: VectorStore, keys: list[bytes], encoder: Encoder, tokens: TokenT
         for start in range(0, len(lacking), STORIES_A_SHARD):
             places = lacking[start : start + STORIES_A_SHARD]
             vectors = embed_places(encoder, tokens, places, bar)
-            if not torch.isfinite(
-                vectors
-            ).all():  # asked by every process: an error in one alone would leave the others
+            # Asked by every process: an error in one alone would leave the others waiting.
+            if not torch.isfinite(vectors).all():
                 raise ModelError(f"the teacher for {store.folder} makes vectors that are not finite: it is broken")
             if rank() == 0:
                 store.add([keys[place] for place in places], vectors)
