@@ -1,25 +1,20 @@
 """narrlit crossval: k-fold cross-validation of a config, one fit a fold."""
 
 import json
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from narrlit.commands.crossval_report import fold_entry, report, table
 from narrlit.commands.devices import say
+from narrlit.commands.fits import LOGGER, fit_apart, keep_plan, read_record
 from narrlit.commands.training import parsed_fit
-from narrlit.errors import NarrlitError, OptionError
-from narrlit.files import atomic_path, check_writable
-from narrlit.models.source import RECORD
+from narrlit.errors import OptionError
+from narrlit.files import atomic_path
 
 if TYPE_CHECKING:
     from narrlit.datamodules.folds import FoldData
 
 PLAN = "config.yaml"
-LOGGER = {"class_path": "lightning.pytorch.loggers.TensorBoardLogger", "init_args": {"default_hp_metric": False}}
-STDERR = 2
 
 
 def crossval(*fit: str, out: str, folds: int = 5, fold_seed: int = 0, ungrouped: bool = False) -> None:
@@ -49,7 +44,7 @@ def crossval(*fit: str, out: str, folds: int = 5, fold_seed: int = 0, ungrouped:
             say(f"fold {fold}: finished before")
             continue
         say(f"\nfold {fold}: {expected[fold]['trained']} rows train, {expected[fold]['judged']} are judged")
-        _fit(folder, fold)
+        fit_apart(folder / f"fold_{fold}", folder / PLAN, ["--data.init_args.fold", str(fold)])
     entries = [fold_entry(folder / f"fold_{fold}", expected[fold]) for fold in range(folds)]
     found = report(entries, expected[0], _selectors(config))
     text = table(found)
@@ -130,61 +125,14 @@ def _prepare(folder: Path, config: dict[str, Any], expected: list[dict[str, Any]
     Raises:
         OptionError: if the folder holds anything else.
     """
-    import yaml
-
-    text = yaml.safe_dump(config, sort_keys=False)
-    plan = folder / PLAN
-    if not plan.is_file():
-        check_writable(folder, folder=True)
-        with atomic_path(plan) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-        return set()
-    kept = plan.read_text(encoding="utf-8")
-    if kept != text:
-        raise OptionError(f"{plan} is of {_difference(yaml.safe_load(kept), config)}: name another --out or remove it")
-    finished = set()
+    finished: set[int] = set()
+    if not keep_plan(folder / PLAN, config):
+        return finished
     for fold, description in enumerate(expected):
-        record = _record(folder / f"fold_{fold}")
+        record = read_record(folder / f"fold_{fold}")
         if record.get("status") != "finished":
             continue
         if record["data"]["validation"]["fold"] != description:
             raise OptionError(f"{folder}/fold_{fold} was made of other rows: name another --out or remove {folder}")
         finished.add(fold)
     return finished
-
-
-def _difference(kept: Any, config: Any, name: str = "") -> str:
-    """Where two configurations first differ, in words."""
-    if isinstance(kept, dict) and isinstance(config, dict):
-        for key in [*kept, *config]:
-            if kept.get(key) != config.get(key):
-                return _difference(kept.get(key), config.get(key), f"{name}.{key}" if name else str(key))
-    return f"another config ({name or 'whole'}: {kept} there, {config} here)"
-
-
-def _record(run: Path) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads((run / RECORD).read_text(encoding="utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError):
-        return {}
-    return found
-
-
-def _fit(folder: Path, fold: int) -> None:
-    """Run one fold in a process of its own, which gives back all its memory.
-
-    Raises:
-        NarrlitError: if it fails; what it said stands above.
-    """
-    run = folder / f"fold_{fold}"
-    shutil.rmtree(run, ignore_errors=True)  # what an interrupted fold left
-    logger = "--trainer.logger.init_args"
-    place = [f"{logger}.save_dir", str(folder), f"{logger}.name", run.name, f"{logger}.version", ""]
-    options = ["--config", str(folder / PLAN), "--data.init_args.fold", str(fold), *place]
-    # Progress bars go to stdout, which is for the table here.
-    done = subprocess.run([sys.executable, "-m", "narrlit", "fit", *options], stdout=STDERR, check=False)  # noqa: S603
-    if done.returncode or _record(run).get("status") != "finished":
-        raise NarrlitError(
-            f"fold {fold} failed (exit code {done.returncode}), see above; {folder} keeps the finished folds, and the "
-            "same command goes on there"
-        )

@@ -2,7 +2,8 @@
 
 The classes are not frozen, since half-precision trainers convert a batch's fields in place of a copy.
 
-Letters of the shapes: T tokens of the batch, U different stories, B triples or examples, K negatives of an example.
+Letters of the shapes: T tokens or vectors of the batch, U different stories, D dimension, B triples or examples, K
+negatives of an example.
 """
 
 from collections.abc import Sequence
@@ -59,6 +60,34 @@ class PackedStories(Movable):
 
 
 @dataclass
+class PackedVectors(Movable):
+    """Frozen vectors of U stories, one story after the other: a story's own, or one of each of its sentences.
+
+    Attributes:
+        vectors: (T, D) float32.
+        lengths: vectors of each story, 1 or more; their sum is T.
+        rows: (U,) int64, each story's row in the story table.
+    """
+
+    vectors: Tensor
+    lengths: tuple[int, ...]
+    rows: Tensor
+
+    def __len__(self) -> int:
+        """U, the number of stories."""
+        return len(self.lengths)
+
+    def select(self, chosen: Sequence[int]) -> "PackedVectors":
+        """The stories at these places, in this order."""
+        pieces = torch.split(self.vectors, list(self.lengths))
+        return PackedVectors(
+            torch.cat([pieces[i] for i in chosen]),
+            tuple(self.lengths[i] for i in chosen),
+            self.rows[torch.as_tensor(chosen, device=self.rows.device)],
+        )
+
+
+@dataclass
 class ExampleBatch(Movable):
     """Training examples; every index points into the U stories.
 
@@ -70,7 +99,7 @@ class ExampleBatch(Movable):
         kinds: (B, K) int64, each negative's index into KINDS, -1 for unknown and for padding.
     """
 
-    stories: PackedStories
+    stories: PackedStories | PackedVectors
     anchors: Tensor
     positives: Tensor
     negatives: Tensor
@@ -112,7 +141,7 @@ class TripleBatch(Movable):
         places: (B,) int64, each triple's place in its file, -1 for a repeat that only fills up a rank's share.
     """
 
-    stories: PackedStories
+    stories: PackedStories | PackedVectors
     anchors: Tensor
     a: Tensor
     b: Tensor

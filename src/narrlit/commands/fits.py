@@ -1,0 +1,80 @@
+"""Fits of one command, each in a process and a directory of its own, that are not made twice."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from narrlit.errors import NarrlitError, OptionError
+from narrlit.files import atomic_path, check_writable
+from narrlit.models.source import RECORD
+
+LOGGER = {"class_path": "lightning.pytorch.loggers.TensorBoardLogger", "init_args": {"default_hp_metric": False}}
+"""What a plan's `trainer.logger` must be, so that `fit_apart` can say where the run goes."""
+
+STDERR = 2
+
+
+def fit_apart(run: Path, config: Path, options: Sequence[str] = ()) -> None:
+    """Run one fit in a process of its own, which gives back all its memory; what `run` held is gone.
+
+    Args:
+        run: the run's directory.
+        config: its whole configuration, with LOGGER.
+        options: further options of `narrlit fit`.
+
+    Raises:
+        NarrlitError: if it fails; what it said stands above.
+    """
+    shutil.rmtree(run, ignore_errors=True)  # what an interrupted fit left
+    logger = "--trainer.logger.init_args"
+    place = [f"{logger}.save_dir", str(run.parent), f"{logger}.name", run.name, f"{logger}.version", ""]
+    command = [sys.executable, "-m", "narrlit", "fit", "--config", str(config), *options, *place]
+    # Progress bars go to stdout, which is for results here.
+    done = subprocess.run(command, stdout=STDERR, check=False)  # noqa: S603
+    if done.returncode or read_record(run).get("status") != "finished":
+        raise NarrlitError(
+            f"{run.name.replace('_', ' ')} failed (exit code {done.returncode}), see above; {run.parent} keeps what is "
+            "finished, and the same command goes on there"
+        )
+
+
+def read_record(run: Path) -> dict[str, Any]:
+    """A run's record, empty where there is none or it is broken."""
+    try:
+        found: dict[str, Any] = json.loads((run / RECORD).read_text(encoding="utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return {}
+    return found
+
+
+def keep_plan(plan: Path, config: dict[str, Any]) -> bool:
+    """Write a command's configuration where there is none yet, in a folder that must be new; whether it was there.
+
+    Raises:
+        OptionError: if another one is there.
+    """
+    text = yaml.safe_dump(config, sort_keys=False)
+    if not plan.is_file():
+        check_writable(plan.parent, folder=True)
+        with atomic_path(plan) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        return False
+    kept = plan.read_text(encoding="utf-8")
+    if kept != text:
+        raise OptionError(f"{plan} is of {_difference(yaml.safe_load(kept), config)}: name another --out or remove it")
+    return True
+
+
+def _difference(kept: Any, config: Any, name: str = "") -> str:
+    """Where two configurations first differ, in words."""
+    if isinstance(kept, dict) and isinstance(config, dict):
+        for key in [*kept, *config]:
+            if kept.get(key) != config.get(key):
+                return _difference(kept.get(key), config.get(key), f"{name}.{key}" if name else str(key))
+    return f"another config ({name or 'whole'}: {kept} there, {config} here)"
