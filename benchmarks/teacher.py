@@ -66,7 +66,7 @@ class Lesson(lightning.Callback):
         self._time_losses(pl_module)
         if self.teacher == "none":
             return
-        tokens = trainer.datamodule.training_tokens()  # type: ignore[attr-defined]
+        tokens = trainer.datamodule.training_table()  # type: ignore[attr-defined]
         with torch.no_grad():
             pl_module.teacher = TeacherVectors(embed_places(self.encoder, tokens, list(range(len(tokens.lengths)))))
         if isinstance(pl_module, RunningTeacher):

@@ -45,7 +45,7 @@ class RunRecord(Callback):
             "trainer": _settings(trainer),
             "data": data.provenance,
             "loading": vars(data.loading),
-            "marks": _marks(data),
+            "marks": {**_marks(data), **pl_module.marks()},  # type: ignore[operator]
             "validations": self._earlier,
             "checkpoints": {},
         }
@@ -152,8 +152,6 @@ def _marks(data: Any) -> dict[str, Any]:
         "trained_on_validation": found.shared_pairs > 0,
         "stories_shared_with_validation": found.shared_stories,
         "pairs_shared_with_validation": found.shared_pairs,
-        "transductive": False,
-        "mined_validation": False,
     }
 
 

@@ -11,8 +11,9 @@ import lightning as L
 import torch
 from torch import Tensor
 
+from narrlit.data.places import ROLES
 from narrlit.data.rows import file_digest
-from narrlit.data.tokens import ROLES, TokenTable
+from narrlit.data.tokens import TokenTable
 from narrlit.errors import ModelError
 from narrlit.files import atomic_folder
 from narrlit.metrics.triples import AccuracySummary, TripleAccuracy
@@ -134,7 +135,7 @@ def _at_work(
     restore_weights(objective.encoder, read_weights(folder / WEIGHTS))
     objective.encoder.eval()
     try:
-        yield objective.encoder, data.training_tokens()
+        yield objective.encoder, data.training_table()
     finally:
         restore_weights(objective.encoder, own)
         objective.encoder.train()

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from narrlit.data.batch import ExampleBatch, TripleBatch
+from narrlit.data.places import PlaceTable
 from narrlit.data.table import IndexedExamples, IndexedTriples
-from narrlit.data.tokens import TokenTable
 
 
 @dataclass(frozen=True)
@@ -15,17 +16,17 @@ class ExampleCollator:
     """Makes training batches."""
 
     examples: IndexedExamples
-    tokens: TokenTable
+    table: PlaceTable[Any]
 
     def __call__(self, chosen: list[int]) -> ExampleBatch:
         """The batch of the examples at these places."""
-        examples, tokens = self.examples, self.tokens
+        examples, table = self.examples, self.table
         columns = [
-            tokens.places(examples.anchors[chosen], "anchor"),
-            tokens.places(examples.positives[chosen], "candidate"),
-            tokens.places(examples.negatives[chosen], "candidate"),
+            table.places(examples.anchors[chosen], "anchor"),
+            table.places(examples.positives[chosen], "candidate"),
+            table.places(examples.negatives[chosen], "candidate"),
         ]
-        stories, (anchors, positives, negatives) = tokens.pack(columns)
+        stories, (anchors, positives, negatives) = table.pack(columns)
         return ExampleBatch(stories, anchors, positives, negatives, torch.from_numpy(examples.kinds[chosen]))
 
 
@@ -34,16 +35,16 @@ class TripleCollator:
     """Makes batches of triples to judge."""
 
     triples: IndexedTriples
-    tokens: TokenTable
+    table: PlaceTable[Any]
 
     def __call__(self, places: Sequence[int]) -> TripleBatch:
         """The batch of the triples at these places; -1 repeats the first triple and stays marked as -1."""
-        triples, tokens = self.triples, self.tokens
+        triples, table = self.triples, self.table
         chosen = [max(place, 0) for place in places]
         columns = [
-            tokens.places(triples.anchors[chosen], "anchor"),
-            tokens.places(triples.a[chosen], "candidate"),
-            tokens.places(triples.b[chosen], "candidate"),
+            table.places(triples.anchors[chosen], "anchor"),
+            table.places(triples.a[chosen], "candidate"),
+            table.places(triples.b[chosen], "candidate"),
         ]
-        stories, (anchors, a, b) = tokens.pack(columns)
+        stories, (anchors, a, b) = table.pack(columns)
         return TripleBatch(stories, anchors, a, b, torch.from_numpy(triples.labels[chosen]), torch.tensor(places))

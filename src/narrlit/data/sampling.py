@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from torch.utils.data import Sampler
 
-from narrlit.data.tokens import Rows
+from narrlit.data.places import Rows
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,27 @@ class DistinctBatchSampler(Sampler[list[int]]):
     what doesn't divide evenly at the epoch's end is left out, since gathering needs equal shares.
     """
 
-    def __init__(self, anchors: Rows, positives: Rows, batch_size: int, seed: int, share: Share | None = None) -> None:
-        """Args: rows of the anchors (N,) and positives (N,), examples of a process's batch, seed of all epochs."""
+    def __init__(
+        self,
+        anchors: Rows,
+        positives: Rows,
+        batch_size: int,
+        seed: int,
+        share: Share | None = None,
+        weights: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Args say what is drawn.
+
+        Args:
+            anchors: (N,) rows of the anchors.
+            positives: (N,) rows of the positives.
+            batch_size: examples of a process's batch.
+            seed: of all epochs.
+            share: this process's part of the work.
+            weights: (N,) how likely each example is at each of an epoch's N draws, with replacement, in proportion;
+                None: each example comes once.
+        """
+        self._chances = None if weights is None else weights / weights.sum()
         self._pairs = list(zip(anchors.tolist(), positives.tolist(), strict=True))
         self._batch_size = batch_size
         self._seed = seed
@@ -69,10 +89,17 @@ class DistinctBatchSampler(Sampler[list[int]]):
         return self._length
 
     def _together(self, epoch: int) -> list[list[int]]:
-        order = np.random.default_rng([self._seed, epoch]).permutation(len(self._pairs)).tolist()
+        order = self._order(np.random.default_rng([self._seed, epoch]))
         world = self._share.world
         batches = distinct_batches(order, self._pairs, self._batch_size * world)
         return [whole for batch in batches if (whole := batch[: len(batch) // world * world])]
+
+    def _order(self, rng: np.random.Generator) -> list[int]:
+        count = len(self._pairs)
+        drawn: list[int] = (
+            rng.permutation(count) if self._chances is None else rng.choice(count, count, p=self._chances)
+        ).tolist()
+        return drawn
 
     def _slice(self, batch: list[int]) -> list[int]:
         size = len(batch) // self._share.world

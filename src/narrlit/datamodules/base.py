@@ -1,24 +1,28 @@
 """What every datamodule shares: stories once, tokens once, loaders of packed batches."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import lightning as L
-from lightning_utilities.core.rank_zero import rank_zero_info
+import numpy as np
+from numpy.typing import NDArray
 from torch.utils.data import DataLoader
 
 from narrlit.data.collate import ExampleCollator, TripleCollator
 from narrlit.data.leakage import Overlap, overlap
+from narrlit.data.places import PlaceTable
 from narrlit.data.records import Example, Triple
 from narrlit.data.sampling import DistinctBatchSampler, Share, padded_share
 from narrlit.data.table import IndexedExamples, IndexedTriples, index_examples, index_triples
-from narrlit.data.tokens import TokenTable
 from narrlit.datamodules.resumable import ResumableLoader
 from narrlit.errors import OptionError
 from narrlit.seeds import run_seed
 
 Stage = Literal["validation", "test", "predict"]
+STAGE_OF: dict[str, Stage] = {"fit": "validation", "validate": "validation", "test": "test", "predict": "predict"}
+"""The triples that each of the trainer's stages judges."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,8 @@ class StoryData(L.LightningDataModule):
         self._loader: ResumableLoader | None = None
         self._skip = 0
         self._judged: dict[Stage, IndexedTriples] = {}
-        self._tokens: dict[str, TokenTable] = {}
+        self._tables: dict[str, PlaceTable[Any]] = {}
+        self._weights: NDArray[np.float64] | None = None
 
     @abstractmethod
     def read_examples(self) -> list[Example]:
@@ -82,8 +87,7 @@ class StoryData(L.LightningDataModule):
             if not self.examples:
                 raise OptionError("no training data: give --data.train FILE")
             self._indexed = index_examples(self.examples)
-        wanted: dict[str, Stage] = {"fit": "validation", "validate": "validation", "test": "test", "predict": "predict"}
-        name = wanted[stage]
+        name = STAGE_OF[stage]
         if name not in self.triples:
             self.triples[name] = self.read_triples(name)
             self._judged[name] = index_triples(self.triples[name])
@@ -100,17 +104,14 @@ class StoryData(L.LightningDataModule):
 
     def train_dataloader(self) -> DataLoader[Any]:
         """Batches in random order, the same for the same seed and epoch."""
-        indexed = self._indexed
-        if indexed is None:
-            raise RuntimeError("setup('fit') comes first")
-        tokens = self._tokens_of("train", indexed.table.texts)
+        indexed = self.indexed
         sampler = DistinctBatchSampler(
-            indexed.anchors, indexed.positives, self.loading.batch_size, run_seed(), self._share()
+            indexed.anchors, indexed.positives, self.loading.batch_size, run_seed(), self._share(), self._weights
         )
         self._loader = ResumableLoader(
             range(len(indexed)),  # type: ignore[arg-type]
             batch_sampler=sampler,
-            collate_fn=ExampleCollator(indexed, tokens),
+            collate_fn=ExampleCollator(indexed, self.training_table()),
             num_workers=self.loading.workers,
             pin_memory=self._on_gpu(),
         )
@@ -142,26 +143,21 @@ class StoryData(L.LightningDataModule):
 
     def _judging_loader(self, stage: Stage) -> DataLoader[Any]:
         indexed = self._judged[stage]
-        tokens = self._tokens_of(stage, indexed.table.texts)
-
         return DataLoader(
             padded_share(len(indexed), self._share()),  # type: ignore[arg-type]
             batch_size=self.loading.evaluation_batch_size,
-            collate_fn=TripleCollator(indexed, tokens),
+            collate_fn=TripleCollator(indexed, self.judged_table(stage)),
             num_workers=self.loading.workers,
             pin_memory=self._on_gpu(),
         )
 
-    def _tokens_of(self, name: str, texts: list[str]) -> TokenTable:
-        if name not in self._tokens:
-            encoder: Any = self.trainer.lightning_module.encoder  # type: ignore[union-attr]
-            same = encoder.prompt("anchor") == encoder.prompt("candidate")
-            table = TokenTable(texts, encoder.tokenize, symmetric=same)
-            self._tokens[name] = table
-            if table.truncated:
-                rank_zero_info(f"{name}: {table.truncated} of {len(texts)} texts cut to {encoder.max_length} tokens")
-            self.provenance.setdefault(name, {}).update(stories=len(texts), truncated=table.truncated)
-        return self._tokens[name]
+    def _table_of(self, name: str, texts: list[str]) -> PlaceTable[Any]:
+        if name not in self._tables:
+            objective: Any = self.trainer.lightning_module  # type: ignore[union-attr]
+            table: PlaceTable[Any] = objective.story_table(texts, name)
+            self._tables[name] = table
+            self.provenance.setdefault(name, {}).update(stories=len(texts), **table.provenance)
+        return self._tables[name]
 
     def _share(self) -> Share:
         return Share(self.trainer.global_rank, self.trainer.world_size) if self.trainer else Share()
@@ -177,9 +173,52 @@ class StoryData(L.LightningDataModule):
         """The training stories' texts, by row."""
         return self._indexed.table.texts if self._indexed is not None else []
 
-    def training_tokens(self) -> TokenTable:
-        """The training stories' tokens, by row."""
-        return self._tokens_of("train", self.training_texts())
+    def training_table(self) -> PlaceTable[Any]:
+        """What stands for the training stories, by row."""
+        return self._table_of("train", self.training_texts())
+
+    def judged_table(self, stage: Stage) -> PlaceTable[Any]:
+        """What stands for the stories of a stage's triples, by row."""
+        return self._table_of(stage, self._judged[stage].table.texts)
+
+    def stages_of(self, stage: str) -> list[Stage]:
+        """The stages whose triples are judged in one of the trainer's stages; those without any are left out."""
+        return [name for name in (STAGE_OF[stage],) if self.triples[name]]
+
+    def judged(self, stage: Stage) -> IndexedTriples:
+        """A stage's triples as rows of its table."""
+        return self._judged[stage]
+
+    @property
+    def indexed(self) -> IndexedExamples:
+        """The training examples as rows of their table.
+
+        Raises:
+            RuntimeError: before setup("fit").
+        """
+        if self._indexed is None:
+            raise RuntimeError("setup('fit') comes first")
+        return self._indexed
+
+    def unlabelled_texts(self) -> list[str]:
+        """Stories without any label that a transductive objective may train on; none here."""
+        return []
+
+    def story_truths(self, texts: Sequence[str]) -> list[tuple[str, str, str] | None]:
+        """Theme, course of action and outcome of training stories as their maker knows them; None: nobody does."""
+        return [None] * len(texts)
+
+    def train_also(self, examples: list[Example]) -> None:
+        """Add training examples; before the first batch."""
+        self.examples = [*self.examples, *examples]
+        self._indexed = index_examples(self.examples)
+        self._tables.pop("train", None)
+
+    def weight(self, weights: NDArray[np.float64]) -> None:
+        """Draw training examples in proportion to weights (N,), with replacement; before the first batch."""
+        if len(weights) != len(self.examples):
+            raise ValueError(f"{len(weights)} weights for {len(self.examples)} examples")
+        self._weights = weights
 
     def negative_kinds(self) -> set[str | None]:
         """Kinds of the negatives that the training examples have."""

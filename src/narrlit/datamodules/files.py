@@ -1,15 +1,30 @@
 """Stories from files: JSON Lines or CSV, in any of the layouts that the readers know."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from lightning_utilities.core.rank_zero import rank_zero_info
 
-from narrlit.data.readers import Reading, file_digest, read_examples, read_triples
+from narrlit.data.readers import Reading, file_digest, read_examples, read_stories, read_triples
 from narrlit.data.records import Example, Triple
+from narrlit.data.table import StoryTable
 from narrlit.datamodules.base import Loading, Stage, StoryData
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Extra:
+    """Stories beside the training rows proper, apart so that a system can be tried without them.
+
+    Attributes:
+        synthetic: files of training rows that a language model wrote; they train like the others.
+        unlabelled: files of stories without labels, for transductive objectives alone.
+    """
+
+    synthetic: str | list[str] | None = None
+    unlabelled: str | list[str] | None = None
 
 
 class FileData(StoryData):
@@ -23,6 +38,7 @@ class FileData(StoryData):
         test: str | None = None,
         test_labels: str | None = None,
         predict: str | None = None,
+        extra: Extra = Extra(),
         loading: Loading = Loading(),  # noqa: B008 (frozen)
     ) -> None:
         """Args name files.
@@ -34,10 +50,13 @@ class FileData(StoryData):
             test: labelled triples, judged by `narrlit test` alone.
             test_labels: their labels, where they stand apart.
             predict: triples, with or without labels.
+            extra: synthetic training rows and unlabelled stories.
             loading: batches.
         """
         super().__init__(loading)
-        self.train = [train] if isinstance(train, str) else list(train or [])
+        self.train = [*_listed(train), *_listed(extra.synthetic)]
+        self.extra = extra
+        self._unlabelled: list[str] | None = None
         self.files: dict[Stage, str | None] = {"validation": validation, "test": test, "predict": predict}
         self.labels: dict[Stage, str | None] = {"validation": validation_labels, "test": test_labels}
 
@@ -56,6 +75,18 @@ class FileData(StoryData):
         reading = read_triples(path, labels=self.labels.get(stage), strict=strict)
         self.provenance[stage] = {"files": [_provenance(reading)]}
         return reading.records
+
+    def unlabelled_texts(self) -> list[str]:
+        """The unlabelled stories' texts, each once."""
+        if self._unlabelled is None:
+            readings = [read_stories(path, strict=self.loading.strict) for path in _listed(self.extra.unlabelled)]
+            self.provenance["unlabelled"] = {"files": [_provenance(reading) for reading in readings]}
+            self._unlabelled = StoryTable(story.text for reading in readings for story in reading.records).texts
+        return self._unlabelled
+
+
+def _listed(files: str | list[str] | None) -> list[str]:
+    return [files] if isinstance(files, str) else list(files or [])
 
 
 def _provenance(reading: Reading[T]) -> dict[str, Any]:

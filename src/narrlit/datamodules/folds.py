@@ -1,6 +1,7 @@
 """One fold of a cross-validation: the rows of one part are judged, the others train."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -81,6 +82,17 @@ class FoldData(StoryData):
         if self.ungrouped:
             rank_zero_warn("these folds are not grouped by story: what is judged may have been trained on")
         return found.triples
+
+    def unlabelled_texts(self) -> list[str]:
+        """The other data's."""
+        texts = self.source.unlabelled_texts()
+        if texts:
+            self.provenance["unlabelled"] = self.source.provenance.get("unlabelled", {})
+        return texts
+
+    def story_truths(self, texts: Sequence[str]) -> list[tuple[str, str, str] | None]:
+        """As the other data knows them."""
+        return self.source.story_truths(texts)
 
     def rows(self, fold: int) -> FoldRows:
         """What a fold, this one or another, trains on and judges.

@@ -1,9 +1,14 @@
 """Invented stories as data: nothing to download, and the truth about every story is known."""
 
+from collections.abc import Sequence
+from dataclasses import astuple
+
 from lightning_utilities.core.rank_zero import rank_zero_info
 
 from narrlit.data.records import Example, Triple
 from narrlit.data.storyworld import StoryWorld, example, judged_triples
+from narrlit.data.storyworld.realise import InventedStory
+from narrlit.data.table import StoryTable
 from narrlit.datamodules.base import Loading, Stage, StoryData
 from narrlit.errors import OptionError
 
@@ -39,11 +44,12 @@ class StoryWorldData(StoryData):
         if not 0 <= false_negatives <= 1:
             raise OptionError(f"data.false_negatives is {false_negatives}: a share from 0 to 1 is needed")
         super().__init__(loading)
-        self.sizes = {"train": train, "validation": validation, "test": test, "predict": test}
+        self.sizes = {"train": train, "validation": validation, "test": test, "predict": test, "unlabelled": test}
         self.world = StoryWorld(world_seed)
         self.world_seed = world_seed
         self.negatives_per_dimension = negatives_per_dimension
         self.false_negatives = false_negatives
+        self._truths: dict[str, tuple[str, str, str]] = {}
 
     def read_examples(self) -> list[Example]:
         """The training examples, the triple's negative first."""
@@ -52,11 +58,27 @@ class StoryWorldData(StoryData):
             "negatives_per_dimension": self.negatives_per_dimension,
             "false_negatives": self.false_negatives,
         }
-        count, planted = self.negatives_per_dimension, self.false_negatives
-        return [
-            example(triple, self.world.one_dimension_negatives(triple.anchor, count, planted) if count else ())
-            for triple in self.world.triples(self.sizes["train"], "train")
-        ]
+        found = []
+        for triple in self.world.triples(self.sizes["train"], "train"):
+            negatives = self._negatives(triple.anchor)
+            invented = (triple.anchor, triple.positive, triple.negative, *(story for _, story in negatives))
+            self._truths.update({story.text: astuple(story.structure) for story in invented})
+            found.append(example(triple, negatives))
+        return found
+
+    def _negatives(self, anchor: InventedStory) -> list[tuple[str, InventedStory]]:
+        count = self.negatives_per_dimension
+        return self.world.one_dimension_negatives(anchor, count, self.false_negatives) if count else []
+
+    def story_truths(self, texts: Sequence[str]) -> list[tuple[str, str, str] | None]:
+        """What each training story was made of."""
+        return [self._truths.get(text) for text in texts]
+
+    def unlabelled_texts(self) -> list[str]:
+        """The stories of the test triples, each once."""
+        triples = self.world.triples(self.sizes["test"], "test")
+        self._note("unlabelled")
+        return StoryTable(s.text for t in triples for s in (t.anchor, t.positive, t.negative)).texts
 
     def read_triples(self, stage: Stage) -> list[Triple]:
         """A stage's triples."""

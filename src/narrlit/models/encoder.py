@@ -1,6 +1,6 @@
 """The story encoder: token ids in, one vector a story out, by the packed path or the padded one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from narrlit.data.batch import PackedStories
 from narrlit.errors import ModelError
 from narrlit.models import adapters, packing, quantization
 from narrlit.models.config import EncoderConfig, Role
-from narrlit.models.loading import STORY_PROMPT, first_position, load_model
+from narrlit.models.loading import PROMPT_NAMES, first_position, load_model
 
 
 class Encoder(nn.Module):
@@ -67,6 +67,11 @@ class Encoder(nn.Module):
         """Whether weights of the model are kept in fewer bits."""
         return any(quantization.quantised(module) for module in self.transformer.modules())
 
+    def append(self, modules: Iterable[nn.Module]) -> None:
+        """Put sentence-transformers modules behind the others; they take their weights' type."""
+        for module in modules:
+            self.model.append(module.to(next(self.transformer.parameters()).dtype))
+
     def merge(self) -> None:
         """Merge adapters into the weights and take these out of their 4 or 8 bits, in place; plain ones stay.
 
@@ -76,7 +81,7 @@ class Encoder(nn.Module):
 
     def prompt(self, role: Role) -> str:
         """The text put before a story in this role."""
-        return str(self.model.prompts[{"anchor": "query", "candidate": "document", "story": STORY_PROMPT}[role]])
+        return str(self.model.prompts[PROMPT_NAMES[role]])
 
     def require_one_prompt(self, purpose: str) -> None:
         """Refuse role prompts where one vector serves both roles.

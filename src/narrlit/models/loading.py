@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from narrlit.errors import MissingExtraError, ModelError, OptionError
 from narrlit.models import quantization
-from narrlit.models.config import EncoderConfig
+from narrlit.models.config import EncoderConfig, Prompts, Role
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 POOLING_NAMES = {"mean": "mean", "cls": "cls", "last": "lasttoken"}
 STORY_PROMPT = "story"
+PROMPT_NAMES: dict[Role, str] = {"anchor": "query", "candidate": "document", "story": STORY_PROMPT}
+"""Where sentence-transformers keeps the prompt of each role."""
 
 
 def packaged_minilm() -> Path:
@@ -102,17 +104,43 @@ def _override_pooling(model: "SentenceTransformer", config: EncoderConfig) -> No
 
 def _override_prompts(model: "SentenceTransformer", config: EncoderConfig) -> None:
     """Write the prompts where sentence-transformers reads them: encode, encode_query and encode_document."""
-    prompts = config.prompts
-    default = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
-    story = default if prompts.story is None else prompts.story
-    if not model[1].include_prompt and (story or prompts.anchor or prompts.candidate):
+    wanted = _resolved(model.prompts, model.default_prompt_name, config.prompts)
+    if not model[1].include_prompt and any(wanted.values()):
         raise ModelError(f"model {config.model}: its pooling leaves prompts out, which is not supported; use no prompt")
+    model.prompts = wanted
+    model.default_prompt_name = STORY_PROMPT
+
+
+def _resolved(own: Mapping[str, str | None], default: str | None, prompts: Prompts) -> dict[str, str]:
+    """Prompts by their names in sentence-transformers: what the config says, else what the model's own files say."""
+    story = (own.get(default) if default else None) if prompts.story is None else prompts.story
     # A folder that this package wrote names the story prompt, and its roles are meant. Elsewhere "query" and "document"
     # belong to search, which the comparison of two stories is not: they count only where a config asks for them.
-    kept = model.prompts if STORY_PROMPT in model.prompts and prompts.story is None else {}
+    kept = own if STORY_PROMPT in own and prompts.story is None else {}
     wanted = {"query": prompts.anchor, "document": prompts.candidate, STORY_PROMPT: story or ""}
-    model.prompts = {name: kept.get(name, story) or "" if own is None else own for name, own in wanted.items()}
-    model.default_prompt_name = STORY_PROMPT
+    return {name: kept.get(name, story) or "" if said is None else said for name, said in wanted.items()}
+
+
+def role_prompts(config: EncoderConfig) -> dict[Role, str]:
+    """The text put before a story in each role, read without loading the model's weights.
+
+    A model that can't be looked up, as one that another machine serves, has no prompts but the config's.
+    """
+    import json
+
+    from sentence_transformers.util import load_file_path
+
+    folder = packaged_minilm() if config.model == "minilm" else Path(config.model)
+    name = str(folder) if folder.is_dir() else config.model
+    said: dict[str, Any] = {}
+    if None in (config.prompts.story, config.prompts.anchor, config.prompts.candidate):
+        try:
+            path = load_file_path(name, "config_sentence_transformers.json", revision=config.revision)
+            said = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
+        except (OSError, ValueError):
+            said = {}
+    found = _resolved(said.get("prompts") or {}, said.get("default_prompt_name"), config.prompts)
+    return {role: found[PROMPT_NAMES[role]] for role in PROMPT_NAMES}
 
 
 def _override_length(model: "SentenceTransformer", config: EncoderConfig) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from narrlit.errors import ModelError
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
+from narrlit.models.heads import as_modules, build_head
 from narrlit.models.weights import is_saved_encoder, load_saved
 
 RECORD = "run.json"
@@ -86,12 +87,31 @@ def _from_checkpoint(path: Path, trust_remote_code: bool, max_length: int | None
     except TypeError as error:
         raise ModelError(f"checkpoint {path}: its encoder's settings are of another release ({error})") from error
     encoder = Encoder(config)
-    prefix = "encoder."
-    weights = {k.removeprefix(prefix): v for k, v in content["state_dict"].items() if k.startswith(prefix)}
+    head = content["hyper_parameters"].get("head")
     try:
-        _load_weights(encoder, weights)
+        if head is not None:
+            return _with_head(encoder, head, _part(content["state_dict"], "head."))
+        _load_weights(encoder, _part(content["state_dict"], "encoder."))
     except RuntimeError as error:
         raise ModelError(f"checkpoint {path}: its weights do not fit {kept['model']}; did it change?") from error
+    return encoder
+
+
+def _part(weights: dict[str, Any], prefix: str) -> dict[str, Any]:
+    return {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
+
+
+def _with_head(encoder: Encoder, settings: dict[str, Any], weights: dict[str, Any]) -> Encoder:
+    """The frozen encoder with its trained head behind it.
+
+    Raises:
+        RuntimeError: if the weights or the encoder do not fit the head.
+    """
+    if settings["dimension"] != encoder.dimension:
+        raise RuntimeError(f"the head takes vectors of {settings['dimension']} numbers, not {encoder.dimension}")
+    head = build_head(**settings)
+    head.load_state_dict(weights)
+    encoder.append(as_modules(head))
     return encoder
 
 

@@ -1,8 +1,20 @@
 """LightningModules, one file an objective."""
 
 from narrlit.objectives.base import Objective, Optimization
+from narrlit.objectives.projection import Hard, Projection
 from narrlit.objectives.ranking import Ranking
 from narrlit.objectives.self_distillation import Distillation, SelfDistillation
+from narrlit.objectives.story_head import StoryHead
 from narrlit.objectives.triplet import Triplet
 
-__all__ = ["Distillation", "Objective", "Optimization", "Ranking", "SelfDistillation", "Triplet"]
+__all__ = [
+    "Distillation",
+    "Hard",
+    "Objective",
+    "Optimization",
+    "Projection",
+    "Ranking",
+    "SelfDistillation",
+    "StoryHead",
+    "Triplet",
+]

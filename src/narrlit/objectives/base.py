@@ -8,10 +8,12 @@ from typing import Any, Literal
 import lightning as L
 import torch
 from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
-from lightning_utilities.core.rank_zero import rank_zero_warn
+from lightning_utilities.core.rank_zero import rank_zero_info, rank_zero_warn
 from torch import Tensor
 
-from narrlit.data.batch import ExampleBatch, PackedStories, TripleBatch
+from narrlit.data.batch import ExampleBatch, PackedStories, PackedVectors, TripleBatch
+from narrlit.data.places import PlaceTable
+from narrlit.data.tokens import TokenTable
 from narrlit.errors import ModelError, OptionError
 from narrlit.metrics.triples import TripleAccuracy
 from narrlit.models.config import EncoderConfig
@@ -32,7 +34,7 @@ class Optimization:
 
     Attributes:
         optimizer: the rule.
-        learning_rate: at the schedule's top.
+        learning_rate: at the schedule's top; 0 leaves the weights as they are, for controls.
         weight_decay: for matrices; biases and normalisation weights are left alone.
         warmup: share of all steps in which the rate climbs linearly from 0.
         decay: `linear` to 0 at the last step, or `none`.
@@ -52,8 +54,8 @@ class Optimization:
         """
         if not 0 <= self.warmup <= 1:
             raise OptionError(f"optimization.warmup is {self.warmup}: a share of the steps from 0 to 1 is needed")
-        if self.learning_rate <= 0 or self.weight_decay < 0:
-            raise OptionError("optimization: learning_rate must be above 0, weight_decay at least 0")
+        if self.learning_rate < 0 or self.weight_decay < 0:
+            raise OptionError("optimization: learning_rate and weight_decay must be at least 0")
 
 
 def schedule_factor(step: int, steps: int, warmup: float, decay: str) -> float:
@@ -104,6 +106,24 @@ class Objective(L.LightningModule):
             raise OptionError("encoder.normalize is false, but this objective compares by cosine: set it to true")
         self.encoder = shard(encoder, self.device_mesh)
 
+    def story_table(self, texts: list[str], name: str) -> PlaceTable[Any]:
+        """What batches hold of each story: its token ids.
+
+        Args:
+            texts: a story table's, by row.
+            name: of what they are the stories, for notices.
+        """
+        encoder = self.encoder
+        same = encoder.prompt("anchor") == encoder.prompt("candidate")
+        table = TokenTable(texts, encoder.tokenize, symmetric=same)
+        if table.truncated:
+            rank_zero_info(f"{name}: {table.truncated} of {len(texts)} texts cut to {encoder.max_length} tokens")
+        return table
+
+    def marks(self) -> dict[str, bool]:
+        """What a reader of the results must know of how they came about."""
+        return {"transductive": False, "mined_validation": False}
+
     @abstractmethod
     def loss(self, vectors: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
         """The loss and its terms.
@@ -125,7 +145,7 @@ class Objective(L.LightningModule):
         used = self.negatives_used(batch) if isinstance(batch, ExampleBatch) else None
         return batch if used is None else batch.keeping(used)
 
-    def forward(self, stories: PackedStories) -> Tensor:
+    def forward(self, stories: PackedStories | PackedVectors) -> Tensor:
         """Vectors (U, D) of packed stories."""
         vectors: Tensor = self.encoder(stories)
         return vectors

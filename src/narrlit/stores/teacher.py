@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.nn import functional as F
 from tqdm import tqdm
 
-from narrlit.data.tokens import ROLES, TokenTable
+from narrlit.data.places import ROLES
+from narrlit.data.tokens import TokenTable
 from narrlit.distributed import rank, world_size
 from narrlit.errors import ModelError
 from narrlit.models.config import Role

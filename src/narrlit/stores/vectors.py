@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from narrlit.errors import ModelError
 from narrlit.files import atomic_path
+from narrlit.stores.mapped import MappedVectors
 
 StoreDtype = Literal["float32", "float16"]
 FORMAT = "narrlit vectors 1"
@@ -99,20 +101,39 @@ class VectorStore:
         Raises:
             ModelError: if one is missing, or a shard is broken or gone.
         """
+        dimension = self._require(keys)
+        by_shard: dict[Path, list[tuple[int, int]]] = {}
+        for place, key in enumerate(keys):
+            shard, row = self._places[key]
+            by_shard.setdefault(shard, []).append((place, row))
+        found = torch.empty(len(keys), dimension, dtype=self._dtype)
+        for shard, pairs in by_shard.items():
+            places, rows = torch.tensor(pairs).unbind(1)
+            found[places] = _tensor(shard, "vectors")[rows].to(self._dtype)
+        return found
+
+    def mapped(self, keys: Sequence[bytes]) -> MappedVectors:
+        """The vectors of N keys as rows of memory-mapped shards, read when they are asked for.
+
+        Raises:
+            ModelError: if one is missing, or a shard is broken or gone.
+        """
+        self._require(keys)
+        shards: dict[Path, int] = {}
+        places = np.array(
+            [(shards.setdefault(path, len(shards)), row) for path, row in (self._places[key] for key in keys)],
+            dtype=np.int64,
+        ).reshape(-1, 2)
+        tensors = [_tensor(path, "vectors") for path in shards]
+        return MappedVectors(tensors, places[:, 0].copy(), places[:, 1].copy())
+
+    def _require(self, keys: Sequence[bytes]) -> int:
         absent = self.missing(keys)
         if absent or self.dimension is None:
             raise ModelError(
                 f"{self.folder}: {len(absent)} of {len(keys)} vectors are missing; have they been deleted?"
             )
-        by_shard: dict[Path, list[tuple[int, int]]] = {}
-        for place, key in enumerate(keys):
-            shard, row = self._places[key]
-            by_shard.setdefault(shard, []).append((place, row))
-        found = torch.empty(len(keys), self.dimension, dtype=self._dtype)
-        for shard, pairs in by_shard.items():
-            places, rows = torch.tensor(pairs).unbind(1)
-            found[places] = _tensor(shard, "vectors")[rows].to(self._dtype)
-        return found
+        return self.dimension
 
     def _index(self, path: Path) -> None:
         keys = _tensor(path, "keys")

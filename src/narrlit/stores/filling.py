@@ -1,0 +1,91 @@
+"""Filling a store: what it lacks is made once, shard by shard, by as many processes as there are."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from random import SystemRandom
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from narrlit.distributed import rank, world_size
+from narrlit.errors import ModelError
+from narrlit.stores.vectors import VectorStore
+
+Embed = Callable[[Sequence[str]], NDArray[np.float32]]
+
+SECONDS_A_SHARD = 5.0
+"""What a killed filling loses at most."""
+FEWEST, MOST = 32, 16384
+
+
+def fill(store: VectorStore, keys: Sequence[bytes], texts: Sequence[str], embed: Embed, progress: bool = True) -> int:
+    """Make the vectors that a store lacks.
+
+    The processes of one fit divide them. Fits beside each other, on any node, begin at places of their own and look for
+    the others' shards before each of theirs. An interrupted filling goes on where it was.
+
+    Args:
+        store: in a folder that every process sees; where one does not, it makes all of its vectors itself.
+        keys: (N,) of the texts, each once.
+        texts: N.
+        embed: gives vectors (n, D) of n texts.
+        progress: show a bar on stderr, in the first process.
+
+    Returns:
+        How many vectors this process made.
+
+    Raises:
+        ModelError: if `embed` gives another number of vectors, or numbers that are not finite.
+    """
+    lacking = store.missing(keys)
+    bounds = [len(lacking) * i // world_size() for i in range(world_size() + 1)]
+    made = _make(store, keys, texts, lacking[bounds[rank()] : bounds[rank() + 1]], embed, progress and rank() == 0)
+    if world_size() > 1:
+        dist.barrier()
+    store.refresh()
+    return made + _make(store, keys, texts, store.missing(keys), embed, progress)
+
+
+def _make(
+    store: VectorStore, keys: Sequence[bytes], texts: Sequence[str], places: list[int], embed: Embed, progress: bool
+) -> int:
+    begin = SystemRandom().randrange(max(1, len(places)))
+    made = 0
+    with tqdm(total=len(places), desc="vectors", unit="text", disable=not progress, delay=0.5) as bar:
+        for span in _spans(places[begin:] + places[:begin]):
+            store.refresh()
+            left = [span[i] for i in store.missing([keys[place] for place in span])]
+            if left:
+                found = _checked(embed([texts[place] for place in left]), len(left), store)
+                store.add([keys[place] for place in left], found)
+                made += len(left)
+            bar.update(len(span))
+    return made
+
+
+def _spans(places: list[int]) -> Iterator[list[int]]:
+    """Cut places into spans that take about as long as a shard should, whatever the embedder's speed."""
+    size, start = FEWEST, 0
+    while start < len(places):
+        began = time.monotonic()
+        yield places[start : start + size]
+        start += size
+        took = max(time.monotonic() - began, 1e-3)
+        size = min(MOST, max(FEWEST, min(4 * size, round(size * SECONDS_A_SHARD / took))))
+
+
+def _checked(vectors: NDArray[np.float32], count: int, store: VectorStore) -> torch.Tensor:
+    if vectors.ndim != 2 or len(vectors) != count:
+        raise ModelError(
+            f"{count} texts were given, but vectors of shape {vectors.shape} came back; is the model whole?"
+        )
+    if not np.isfinite(vectors).all():
+        worst = int((~np.isfinite(vectors)).any(1).sum())
+        raise ModelError(
+            f"{worst} of {count} vectors for {store.folder} hold numbers that are not finite: the model is broken, or "
+            "its dtype too narrow"
+        )
+    return torch.from_numpy(np.ascontiguousarray(vectors))
