@@ -5,9 +5,11 @@ from narrlit.objectives.projection import Hard, Projection
 from narrlit.objectives.ranking import Ranking
 from narrlit.objectives.self_distillation import Distillation, SelfDistillation
 from narrlit.objectives.story_head import StoryHead
+from narrlit.objectives.subspaces import Aspects, Subspaces
 from narrlit.objectives.triplet import Triplet
 
 __all__ = [
+    "Aspects",
     "Distillation",
     "Hard",
     "Objective",
@@ -16,5 +18,6 @@ __all__ = [
     "Ranking",
     "SelfDistillation",
     "StoryHead",
+    "Subspaces",
     "Triplet",
 ]

@@ -67,9 +67,14 @@ class FrozenObjective(Objective):
 
     def story_table(self, texts: list[str], name: str) -> FeatureTable:
         """What batches hold of each story: its frozen vectors, made first where the store lacks them."""
+        return feature_table(self.frozen, texts, type(self).units)
+
+    @property
+    def frozen(self) -> FrozenVectors:
+        """The encoder's vectors, from the store."""
         if self._frozen is None:
             self._frozen = FrozenVectors(self.encoder_config, self.vectors, self.trainer.strategy.root_device)
-        return feature_table(self._frozen, texts, type(self).units)
+        return self._frozen
 
     def configure_model(self) -> None:
         """Build the head, once.

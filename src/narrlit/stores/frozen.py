@@ -61,7 +61,7 @@ class FrozenVectors:
 
         def embed(batch: Sequence[str]) -> NDArray[np.float32]:
             source = self._opened()
-            if stored and self._options.source != "encoder":
+            if len(stored) > 1 and self._options.source != "encoder":
                 # Once a filling: another source must go on in the same space.
                 known = self.store.vectors([keys[place] for place in stored]).float().numpy()
                 where = f"vectors that {self.store.folder} holds already"
