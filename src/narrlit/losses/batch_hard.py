@@ -1,0 +1,140 @@
+"""Batch-hard loss over labels, and the slices of a vector that it is asked of.
+
+Letters of the shapes: N rows (stories of a batch), D dimension of a vector.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from narrlit.losses.triplet import distances
+
+
+class BatchHard(NamedTuple):
+    """A batch's loss, and how many rows it comes from."""
+
+    loss: Tensor
+    """() mean over the rows that have a pair, in the unit of the distances; 0 with a graph where none has."""
+    rows: Tensor
+    """() int64, rows that have both a positive and a negative."""
+
+
+def batch_hard(vectors: Tensor, labels: Tensor, margin: float, stories: Tensor | None = None) -> BatchHard:
+    """Mean over rows i of `max(0, |v_i - v_p| - |v_i - v_n| + margin)`, p and n the hardest that the batch holds.
+
+    p is the row farthest from i among those with its label, n the nearest among those with another. A row that has no
+    label, no p or no n gives nothing, and the mean does not count it. Several processes gather the rows before: each
+    then has the whole batch's loss, and averaged gradients are right without a factor.
+
+    Source: Mendel292, section 2.4 (after Hermans et al. 2017), margin 0.537 in slices of length 1.
+
+    Args:
+        vectors: (N, D) of any length, N >= 1; the distance is Euclidean.
+        labels: (N,) int64, -1 where a row has none: it is then neither positive nor negative of another.
+        margin: in the unit of the distances.
+        stories: (N,) int64, the story of each row, numbered alike in all processes; rows of the same story are no pair.
+            None: all are different ones.
+
+    Returns:
+        The loss, in float32 or the vectors' precision if that is higher. Its gradient is finite everywhere; that of the
+        distance of two rows that coincide is 0.
+
+    Raises:
+        ValueError: if the shapes do not fit.
+
+    >>> row = torch.tensor([[0.0], [3.0], [1.0]])
+    >>> loss, rows = batch_hard(row, torch.tensor([0, 0, 1]), margin=0.5)  # (3 - 1 + 0.5 + 3 - 2 + 0.5) / 2
+    >>> loss.item(), rows.item()
+    (2.0, 2)
+    """
+    if vectors.ndim != 2 or len(vectors) == 0:
+        raise ValueError(f"vectors must be (N, D) with N >= 1, not {tuple(vectors.shape)}")
+    stories = torch.arange(len(vectors), device=vectors.device) if stories is None else stories
+    if labels.shape != vectors.shape[:1] or stories.shape != vectors.shape[:1]:
+        shapes = tuple(vectors.shape), tuple(labels.shape), tuple(stories.shape)
+        raise ValueError("vectors must be (N, D), labels and stories (N,), not {}, {} and {}".format(*shapes))
+    vectors = _precise(vectors)
+    far, near, paired = _hardest(vectors.detach(), labels, stories)
+    # Measured once more, with a graph: of all N x N distances two a row need one, and `distances` is right at 0.
+    d_positive = distances(vectors, vectors[far], "euclidean")
+    d_negative = distances(vectors, vectors[near], "euclidean")
+    costs = torch.relu(d_positive - d_negative + margin) * paired
+    rows = paired.sum()
+    return BatchHard(costs.sum() / rows.clamp(min=1), rows)
+
+
+def subspaces(vectors: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:
+    """Cut vectors into slices, each brought to length 1.
+
+    Source: Mendel292, sections 2 and 2.4: v = [theme, action, outcome].
+
+    Args:
+        vectors: (N, D), or any number of axes before the last.
+        sizes: numbers of each slice, in order; together D.
+
+    Returns:
+        One tensor (N, size) a slice, in float32 or the vectors' precision if that is higher. A slice of zeros stays
+        so, and its gradient is finite.
+
+    Raises:
+        ValueError: if the sizes' sum is not D, or one is below 1.
+
+    >>> subspaces(torch.tensor([[3.0, 4.0, 0.5]]), (2, 1))
+    (tensor([[0.6000, 0.8000]]), tensor([[1.]]))
+    """
+    if sum(sizes) != vectors.shape[-1] or min(sizes) < 1:
+        raise ValueError(f"slices of {tuple(sizes)} numbers do not make up vectors of {vectors.shape[-1]}")
+    return tuple(F.normalize(part, dim=-1) for part in torch.split(_precise(vectors), list(sizes), dim=-1))
+
+
+def subspace_sizes(dimension: int, ratios: Sequence[float]) -> tuple[int, ...]:
+    """Share out the numbers of a vector by ratios, by largest remainder; each slice gets one at least.
+
+    Args:
+        dimension: D, numbers of a vector.
+        ratios: one a slice, above 0; they count by their share of the sum, which need not be 1. Mendel292 (appendix B)
+            has .5, .25, .25.
+
+    Returns:
+        Sizes of the slices, whose sum is D.
+
+    Raises:
+        ValueError: if a ratio is not a number above 0, there is none, or D is less than their number.
+
+    >>> subspace_sizes(256, (0.5, 0.25, 0.25)), subspace_sizes(10, (1, 1, 1))
+    ((128, 64, 64), (4, 3, 3))
+    """
+    if not ratios or not all(math.isfinite(ratio) and ratio > 0 for ratio in ratios):
+        raise ValueError(f"ratios of slices must be numbers above 0, not {tuple(ratios)}")
+    if dimension < len(ratios):
+        raise ValueError(f"{dimension} numbers can't be shared out to {len(ratios)} slices")
+    quotas = [dimension * ratio / sum(ratios) for ratio in ratios]
+    sizes = [max(1, math.floor(quota)) for quota in quotas]
+    places = range(len(sizes))
+    while sum(sizes) < dimension:
+        sizes[max(places, key=lambda i: quotas[i] - sizes[i])] += 1
+    # More than there are, since small ratios were lifted to 1: the slices furthest above their share give some back.
+    while sum(sizes) > dimension:
+        sizes[min((i for i in places if sizes[i] > 1), key=lambda i: quotas[i] - sizes[i])] -= 1
+    return tuple(sizes)
+
+
+def _hardest(vectors: Tensor, labels: Tensor, stories: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Farthest positive and nearest negative (N,) of each row, some row where it has none; (N,) bool, has both."""
+    # Not by matrix product: |x|^2 + |y|^2 - 2 x.y loses small distances to rounding, and so the order of near rows.
+    apart = torch.cdist(vectors, vectors, compute_mode="donot_use_mm_for_euclid_dist")
+    known = labels >= 0
+    pairs = known[:, None] & known & (stories[:, None] != stories)
+    alike = labels[:, None] == labels
+    positives, negatives = pairs & alike, pairs & ~alike
+    far = apart.masked_fill(~positives, -torch.inf).argmax(1)
+    near = apart.masked_fill(~negatives, torch.inf).argmin(1)
+    return far, near, positives.any(1) & negatives.any(1)
+
+
+def _precise(x: Tensor) -> Tensor:
+    return x.to(torch.promote_types(x.dtype, torch.float32))

@@ -1,0 +1,220 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from narrlit.losses.batch_hard import batch_hard, subspace_sizes, subspaces
+
+SIZES = (5, 2, 3)
+LABELS = {
+    "mixed": [0, 1, 0, 2, 1, 0, 2, 1],
+    "some unlabelled": [0, -1, 0, 1, -1, 1, 0, -1],
+    "one alone": [3, 3, 3, 7, 3, 3, 3, 3],
+    "one class": [4] * 8,
+    "one row a class": list(range(8)),
+    "none labelled": [-1] * 8,
+    "one class and unlabelled": [2, -1, 2, -1, -1, 2, -1, -1],
+}
+NONE_PAIRED = {"one class", "one row a class", "none labelled", "one class and unlabelled"}
+
+
+def vectors(n, seed, dimension=4):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(n, dimension, generator=generator, dtype=torch.float64)
+
+
+def by_hand(rows, labels, margin, stories, far=max, near=min):
+    """The loss and its rows by plain loops; `far` and `near` pick the hardest."""
+    costs = []
+    for i, label in enumerate(labels):
+        others = [j for j in range(len(rows)) if stories[j] != stories[i] and labels[j] != -1]
+        positives = [math.dist(rows[i], rows[j]) for j in others if labels[j] == label]
+        negatives = [math.dist(rows[i], rows[j]) for j in others if labels[j] != label]
+        if label != -1 and positives and negatives:
+            costs.append(max(0.0, far(positives) - near(negatives) + margin))
+    return sum(costs) / max(1, len(costs)), len(costs)
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.537, 3.0])
+@pytest.mark.parametrize("n", [1, 2, 3, 8])
+@pytest.mark.parametrize("case", LABELS)
+def test_it_is_its_formula(case, n, margin):
+    rows, labels = vectors(n, n), LABELS[case][:n]
+    found = batch_hard(rows, torch.tensor(labels), margin)
+    loss, count = by_hand(rows.tolist(), labels, margin, range(n))
+    assert found.loss.item() == pytest.approx(loss, abs=1e-12)
+    assert found.rows.item() == count
+    assert (found.loss.shape, found.rows.shape, found.rows.dtype) == ((), (), torch.int64)
+    assert count == 0 if case in NONE_PAIRED else count > 0 or n < 8
+
+
+def test_the_hardest_are_the_farthest_positive_and_the_nearest_negative():
+    rows, labels = vectors(8, 0), LABELS["mixed"]
+    loss = batch_hard(rows, torch.tensor(labels), 3.0).loss.item()
+    for far, near in [(min, min), (max, max), (min, max)]:
+        assert abs(by_hand(rows.tolist(), labels, 3.0, range(8), far, near)[0] - loss) > 0.1
+
+
+def test_clusters_that_lie_apart_cost_nothing_and_mixed_ones_do():
+    rows = torch.tensor([[0.0], [0.1], [5.0], [5.1]])
+    apart = batch_hard(rows, torch.tensor([0, 0, 1, 1]), margin=0.5)
+    mixed = batch_hard(rows, torch.tensor([0, 1, 0, 1]), margin=0.5)
+    assert (apart.loss.item(), apart.rows.item(), mixed.rows.item()) == (0.0, 4, 4)
+    assert mixed.loss.item() == pytest.approx(5.0 - 0.1 + 0.5, abs=1e-6)
+
+
+@given(st.lists(st.tuples(st.integers(-1, 2), st.integers(0, 4)), min_size=1, max_size=12), st.integers(0, 99))
+def test_rows_of_one_story_are_no_pair(drawn, seed):
+    labels, stories = (list(column) for column in zip(*drawn, strict=True))
+    rows = vectors(len(drawn), seed)
+    found = batch_hard(rows, torch.tensor(labels), 1.0, torch.tensor(stories))
+    loss, count = by_hand(rows.tolist(), labels, 1.0, stories)
+    assert (found.loss.item(), found.rows.item()) == (pytest.approx(loss, abs=1e-12), count)
+
+
+def test_a_story_that_stands_twice_is_no_positive_of_itself():
+    rows = torch.tensor([[0.0], [0.0], [1.0]])
+    labels = torch.tensor([0, 0, 1])
+    assert batch_hard(rows, labels, 2.0).rows.item() == 2
+    assert batch_hard(rows, labels, 2.0, torch.tensor([9, 9, 4])).rows.item() == 0
+
+
+def test_it_has_the_gradient_of_its_value():
+    for case in ("mixed", "some unlabelled", "one alone"):
+        rows = vectors(8, 5).requires_grad_()
+        labels = torch.tensor(LABELS[case])
+        assert batch_hard(rows, labels, 2.0).loss.item() > 0
+        assert torch.autograd.gradcheck(lambda x, y=labels: batch_hard(x, y, 2.0).loss, (rows,))
+
+
+def test_a_step_against_the_gradient_brings_alike_rows_nearer():
+    rows, labels = vectors(8, 6).requires_grad_(), torch.tensor(LABELS["mixed"])
+    before = batch_hard(rows, labels, 1.0).loss
+    (slope,) = torch.autograd.grad(before, rows)
+    assert slope.norm() > 0.1
+    assert batch_hard(rows - 0.01 * slope, labels, 1.0).loss < before - 0.005 * slope.square().sum()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("gap", [0.0, 1e-30, 1e-8])
+def test_the_gradient_is_finite_where_rows_coincide(gap, dtype):
+    rows = vectors(1, 7).to(dtype).repeat(6, 1)
+    rows[3:] += gap
+    rows.requires_grad_()
+    loss, count = batch_hard(rows, torch.tensor([0, 0, 1, 0, 1, -1]), 0.5)
+    loss.backward()
+    assert (loss.item(), count.item()) == (pytest.approx(0.5, abs=1e-6), 5)
+    assert rows.grad.isfinite().all()
+    assert rows.grad.norm(dim=1).max() < 5  # each of five rows pulls by at most 2 / 5, at itself and at others
+
+
+def test_near_rows_are_told_apart_far_from_the_origin():
+    rows = torch.tensor([[1000.0], [1000.5], [1000.02], [1000.01]])
+    found = batch_hard(rows, torch.tensor([0, 0, 1, 1]), 0.0).loss.item()
+    assert found == pytest.approx(by_hand(rows.tolist(), [0, 0, 1, 1], 0.0, range(4))[0], rel=1e-5)
+
+
+@pytest.mark.parametrize("case", sorted(NONE_PAIRED))
+def test_no_pair_is_a_loss_of_0_with_a_graph(case):
+    rows = vectors(8, 8).requires_grad_()
+    loss, count = batch_hard(rows, torch.tensor(LABELS[case]), 0.5)
+    loss.backward()
+    assert (loss.item(), count.item()) == (0.0, 0)
+    assert torch.equal(rows.grad, torch.zeros_like(rows))
+
+
+def test_mixed_precision_changes_nothing_and_half_is_measured_in_float32():
+    rows, labels = vectors(8, 9).float(), torch.tensor(LABELS["mixed"])
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = batch_hard(rows, labels, 1.0).loss
+    assert mixed.item() == batch_hard(rows, labels, 1.0).loss.item()
+    assert batch_hard(rows.bfloat16(), labels, 1.0).loss.dtype == torch.float32
+    (whole,) = subspaces(rows.bfloat16(), (4,))
+    assert whole.norm(dim=1).tolist() == pytest.approx([1.0] * 8, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "stories"), [((0, 4), 0, None), ((3,), 3, None), ((3, 4), 2, None), ((3, 4), 3, 2)]
+)
+def test_shapes_that_do_not_fit_are_refused(rows, labels, stories):
+    with pytest.raises(ValueError, match=r"\(N, D\)"):
+        batch_hard(
+            torch.zeros(rows), torch.zeros(labels).long(), 0.5, None if stories is None else torch.zeros(stories)
+        )
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_a_slice_trains_its_own_numbers_alone(part):
+    rows = vectors(8, 10, sum(SIZES)).requires_grad_()
+    loss = batch_hard(subspaces(rows, SIZES)[part], torch.tensor(LABELS["mixed"]), 0.537).loss
+    loss.backward()
+    begin = sum(SIZES[:part])
+    own = torch.zeros(sum(SIZES), dtype=torch.bool)
+    own[begin : begin + SIZES[part]] = True
+    assert (rows.grad[:, own].norm(dim=0) > 1e-4).all()
+    assert torch.equal(rows.grad[:, ~own], torch.zeros_like(rows.grad[:, ~own]))
+
+
+def test_slices_are_cut_in_order_and_have_length_1():
+    rows = vectors(4, 11, sum(SIZES))
+    parts = subspaces(rows, SIZES)
+    assert [tuple(part.shape) for part in parts] == [(4, size) for size in SIZES]
+    for i, row in enumerate(rows.tolist()):
+        begin = 0
+        for part, size in zip(parts, SIZES, strict=True):
+            own = row[begin : begin + size]
+            assert part[i].tolist() == pytest.approx([x / math.hypot(*own) for x in own])
+            begin += size
+
+
+def test_slices_have_the_gradient_of_their_value_and_a_finite_one_at_0():
+    assert torch.autograd.gradcheck(lambda x: subspaces(x, SIZES), (vectors(3, 12, sum(SIZES)).requires_grad_(),))
+    rows = vectors(3, 12, sum(SIZES)).float()
+    rows[1, : SIZES[0]] = 0
+    rows.requires_grad_()
+    first, *_ = subspaces(rows, SIZES)
+    batch_hard(first, torch.tensor([0, 0, 1]), 5.0).loss.backward()
+    assert torch.equal(first[1], torch.zeros(SIZES[0]))
+    assert rows.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("sizes", [(5, 2), (5, 2, 4), (10, 0), (11, -1), ()])
+def test_slices_that_do_not_make_up_the_vector_are_refused(sizes):
+    with pytest.raises(ValueError, match="do not make up vectors of 10"):
+        subspaces(vectors(2, 0, 10), sizes)
+
+
+@pytest.mark.parametrize(
+    ("dimension", "ratios", "sizes"),
+    [
+        (256, (0.5, 0.25, 0.25), (128, 64, 64)),
+        (10, (0.5, 0.25, 0.25), (5, 3, 2)),
+        (7, (2, 1, 1), (3, 2, 2)),
+        (3, (0.98, 0.01, 0.01), (1, 1, 1)),
+        (10, (0.98, 0.01, 0.01), (8, 1, 1)),
+        (10, (0.3, 0.3, 0.4), (3, 3, 4)),
+        (5, (1,), (5,)),
+    ],
+)
+def test_sizes_are_shared_out_by_largest_remainder(dimension, ratios, sizes):
+    assert subspace_sizes(dimension, ratios) == sizes
+
+
+@given(st.lists(st.floats(0.01, 10), min_size=1, max_size=5), st.integers(5, 600))
+def test_sizes_make_up_the_vector_and_keep_to_the_ratios(ratios, dimension):
+    sizes = subspace_sizes(dimension, ratios)
+    quotas = [dimension * ratio / sum(ratios) for ratio in ratios]
+    assert sum(sizes) == dimension
+    assert min(sizes) >= 1
+    if min(quotas) >= 1:
+        assert all(abs(size - quota) < 1 + 1e-9 for size, quota in zip(sizes, quotas, strict=True))
+
+
+@pytest.mark.parametrize("ratios", [(), (0.5, 0.0), (0.5, -0.5), (0.5, math.nan), (math.inf, 1.0)])
+def test_ratios_that_are_not_above_0_are_refused(ratios):
+    with pytest.raises(ValueError, match="above 0"):
+        subspace_sizes(16, ratios)
+    with pytest.raises(ValueError, match="shared out"):
+        subspace_sizes(2, (1, 1, 1))
