@@ -128,7 +128,8 @@ def role_prompts(config: EncoderConfig) -> dict[Role, str]:
     """
     import json
 
-    from sentence_transformers.util import load_file_path
+    with _quiet():
+        from sentence_transformers.util import load_file_path
 
     folder = packaged_minilm() if config.model == "minilm" else Path(config.model)
     name = str(folder) if folder.is_dir() else config.model

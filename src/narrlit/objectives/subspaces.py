@@ -67,8 +67,9 @@ class Aspects:
         """The inverse of `asdict`."""
         clusters = values.get("clusters") or {}
         kept = clusters if isinstance(clusters, Clusters) else Clusters(**clusters)
-        pairs = {name: tuple(values[name]) for name in ("ratios", "weights") if name in values}
-        return cls(**{**values, **pairs, "clusters": kept})
+        triples = {name: tuple(value) for name, value in values.items() if name in ("ratios", "weights")}
+        plain: dict[str, Any] = {**values, **triples, "clusters": kept}
+        return cls(**plain)
 
 
 class Subspaces(FrozenObjective):
@@ -89,7 +90,7 @@ class Subspaces(FrozenObjective):
         optimization: Optimization = Optimization(),  # noqa: B008 (frozen)
         vectors: VectorOptions = VectorOptions(),  # noqa: B008 (frozen)
         bilstm: BiLSTMConfig = BiLSTMConfig(),  # noqa: B008 (frozen)
-        aspects: Aspects = Aspects(),  # noqa: B008 (frozen)
+        aspects: Aspects = Aspects(),
         margin: float = 1.002,
         triplet_weight: float = 1.437,
         transductive: bool = False,
@@ -133,7 +134,9 @@ class Subspaces(FrozenObjective):
         """Label the training stories, and the unlabelled ones where the run is transductive."""
         if stage != "fit":
             return
-        texts, others = data.training_texts(), data.unlabelled_texts() if self.transductive else []
+        texts = data.training_texts()
+        known = set(texts)
+        others = [text for text in data.unlabelled_texts() if text not in known] if self.transductive else []
         if self.transductive and not others:
             raise OptionError("model.transductive needs stories without labels: give --data.extra.unlabelled FILE")
         if self.aspects.labels == "truth":

@@ -15,9 +15,7 @@ from narrlit.text.sentences import sentences
 from narrlit.text.slices import positional_slices
 
 
-def story_labels(
-    frozen: FrozenVectors, texts: Sequence[str], others: Sequence[str], clusters: Clusters
-) -> WeakLabels:
+def story_labels(frozen: FrozenVectors, texts: Sequence[str], others: Sequence[str], clusters: Clusters) -> WeakLabels:
     """Cluster stories by the vectors of their beginning, middle and end.
 
     Source: Mendel292, section 2.6.
