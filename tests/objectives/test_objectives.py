@@ -146,7 +146,7 @@ def test_options_out_of_range_are_refused():
         lambda: Ranking(scale=0),
         lambda: Triplet(margin=-1),
         lambda: Triplet(margin=1.0, maximum_margin=0.5),
-        lambda: Optimization(learning_rate=0),
+        lambda: Optimization(learning_rate=-1e-5),
         lambda: Optimization(warmup=2),
     ):
         with pytest.raises(OptionError):

@@ -9,7 +9,7 @@ from lightning_utilities.core.rank_zero import rank_zero_info
 from torch import Tensor, nn
 
 from narrlit.data.batch import ExampleBatch, PackedStories, PackedVectors
-from narrlit.distributed import gather
+from narrlit.distributed import gather, rank
 from narrlit.errors import OptionError
 from narrlit.losses.batch_hard import batch_hard, subspace_sizes, subspaces
 from narrlit.models.bilstm import BiLSTM, BiLSTMConfig
@@ -173,7 +173,7 @@ class Subspaces(FrozenObjective):
         terms |= found
         if self.unlabelled is not None:
             step = self.trainer.global_step
-            drawn = self.unlabelled.draw(len(batch.anchors), [run_seed(), step, self.global_rank], vectors.device)
+            drawn = self.unlabelled.draw(len(batch.anchors), [run_seed(), step, rank()], vectors.device)
             more = self.slice_losses(self(drawn.stories), drawn.labels, drawn.stories.rows)
             terms["loss"] = terms["loss"] + self.aspects.unlabelled_weight * more.pop("loss")
             terms |= {f"unlabelled_{name}": value for name, value in more.items()}
