@@ -3,6 +3,7 @@
 import sys
 import weakref
 from types import ModuleType, SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ LIMIT = 4
 class FakeLLM:
     """The part of vllm.LLM that is used; a text's tokens are its letters, its vector depends on them."""
 
-    made: list = []
+    made: ClassVar[list] = []
     fault: Exception | None = None
 
     def __init__(self, **arguments):
@@ -27,6 +28,7 @@ class FakeLLM:
             raise self.fault
         self.made.append(weakref.ref(self))
         self.arguments = arguments
+        self.itself = self  # engines hold on to themselves as well
         self.prompts = []
         length = arguments["max_model_len"] or LIMIT
         self.llm_engine = SimpleNamespace(model_config=SimpleNamespace(max_model_len=length))
