@@ -8,28 +8,33 @@ from typing import Any
 from narrlit.errors import ModelError
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
+from narrlit.models.sentence_encoder import AnyEncoder, is_sentence_encoder, load_sentence_encoder
 from narrlit.models.weights import is_saved_encoder, load_saved
 
 RECORD = "run.json"
 
 
-def load_encoder(source: str, trust_remote_code: bool = False, max_length: int | None = None) -> Encoder:
+def load_encoder(source: str, trust_remote_code: bool = False, max_length: int | None = None) -> AnyEncoder:
     """Load the encoder that `source` names, ready to embed: adapters merged, unless their model is quantised.
 
     Args:
         source: a sentence-transformers folder, a run directory (its best checkpoint, else its last), a checkpoint,
             the folder of a promoted teacher, a model hub's id, or `minilm`, which never asks a network.
         trust_remote_code: run Python files that come with the model.
-        max_length: tokens of a story that are read; None: as trained, or as the model's files say.
+        max_length: tokens of a story (of a sentence, where the model reads sentences) that are read; None: as trained,
+            or as the model's files say.
 
     Raises:
         ModelError: if there is no such model or it can't be loaded.
     """
+    encoder: AnyEncoder
     checkpoint = find_checkpoint(source)
     if checkpoint is not None:
         encoder = _from_checkpoint(checkpoint, trust_remote_code, max_length)
     elif is_saved_encoder(Path(source)):
         encoder = load_saved(Path(source), **_changes(trust_remote_code, max_length))
+    elif is_sentence_encoder(Path(source)):
+        encoder = load_sentence_encoder(Path(source), max_length, trust_remote_code)
     else:
         # The folder's own files say whether vectors are normalised: what it gives elsewhere it gives here.
         encoder = Encoder(
