@@ -210,8 +210,9 @@ def test_commands_take_the_folder_for_a_model(plain, narrlit, world_files, tmp_p
     assert narrlit("embed", stories, "--model", plain, "--out", "v.npy").code == 0
     texts = [json.loads(line)["text"] for line in stories.open()]
     assert np.array_equal(np.load("v.npy"), embed(encoder, texts, progress=False)[0])
-    found = narrlit("evaluate", triples, "--model", plain, "--json")
+    found = narrlit("evaluate", triples, "--model", plain, "--max-length", 6, "--json")
     assert found.code == 0, found.err
+    assert f"{json.loads(found.out)['truncated']} sentences were longer than 6 tokens" in found.err
     for arguments in (
         ["submit", "--model", plain, "--track-a", triples, "--track-b", stories],
         ["mine", world_files / "train.jsonl", "--model", plain, "--out", "mined.jsonl"],

@@ -24,6 +24,9 @@ class SentenceEncoder(nn.Module):
     A story's prompt goes before each of its sentences.
     """
 
+    pieces = ("sentence", "sentences")
+    """What `max_length` cuts, one and several."""
+
     def __init__(self, inner: Encoder, head: BiLSTM) -> None:
         """Args: encoder of sentences; BiLSTM over their vectors.
 
