@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from narrlit.files import atomic_folder
-from narrlit.models.encoder import Encoder
+from narrlit.models.sentence_encoder import AnyEncoder, SentenceEncoder
 
 CARD = """---
 library_name: sentence-transformers
@@ -13,19 +13,24 @@ tags: [sentence-transformers, narrative-similarity]
 # A story encoder
 
 Stories are near in it when their theme, course of action and outcome are alike. Exported by narrlit {version}
-from `{source}`; {dimension} numbers a story, {max_length} tokens at most.
+from `{source}`; {dimension} numbers a story, {max_length} tokens{unit} at most.
 
 ```python
 from sentence_transformers import SentenceTransformer
 
-model = SentenceTransformer("{folder}")
+model = SentenceTransformer("{folder}"{consent})
 vectors = model.encode(["A story.", "Another story."])
 print(model.similarity(vectors, vectors))
 ```
 """
+SEQUENCES = """
+A story is read as the sequence of its sentences: the model in the folder `inner` embeds each, and a BiLSTM reads their
+vectors. Nothing in sentence-transformers does that, so the Python files in this folder do, and run only with
+`trust_remote_code=True`.
+"""
 
 
-def export(encoder: Encoder, folder: Path, source: str) -> None:
+def export(encoder: AnyEncoder, folder: Path, source: str) -> None:
     """Write `encoder` as a sentence-transformers folder with a model card; all of it or nothing.
 
     Adapters are merged and quantised weights made plain first, in `encoder` itself.
@@ -35,14 +40,17 @@ def export(encoder: Encoder, folder: Path, source: str) -> None:
     """
     from narrlit import __version__
 
+    sequences = isinstance(encoder, SentenceEncoder)
     card = CARD.format(
         version=__version__,
         source=source,
         dimension=encoder.dimension,
         max_length=encoder.max_length,
         folder=folder.name,
+        unit=" of a sentence" if sequences else "",
+        consent=", trust_remote_code=True" if sequences else "",
     )
     encoder.merge()
     with atomic_folder(folder) as temporary:
         encoder.save(temporary)
-        (temporary / "README.md").write_text(card, encoding="utf-8")
+        (temporary / "README.md").write_text(card + (SEQUENCES if sequences else ""), encoding="utf-8")

@@ -125,7 +125,8 @@ def test_each_slice_alone_has_a_gradient_into_the_whole_bilstm(aspect):
     batch = batch_of((2, 3, 1, 4, 2, 2, 3, 1, 5))
     objective.loss(objective(batch.stories), batch)["loss"].backward()
     begin = sum(objective.sizes[:aspect])
-    rows = objective.head.linear.weight.grad.abs().sum(1).nonzero().squeeze(1)
+    pull = objective.head.linear.weight.grad.abs().sum(1)
+    rows = (pull > 1e-5 * pull.max()).nonzero().squeeze(1)
     assert rows.min() >= begin
     assert rows.max() < begin + objective.sizes[aspect]
     assert [n for n, p in objective.head.lstm.named_parameters() if not p.grad.any()] == []
@@ -148,7 +149,7 @@ def by_hand(v, labels, margin):
 
 def test_the_whole_loss_is_the_papers_weighted_sum():
     objective = labelled(built(Subspaces(bilstm=BiLSTMConfig(output=16, dropout=0))))
-    objective.labels[50, 0] = 7  # alone with its theme
+    objective.labels[50, 0] = 7  # alone with its theme, as 51 is now
     batch = batch_of((2, 3, 1, 4, 2, 2, 3, 1, 5))
     v = objective(batch.stories)
     found = objective.loss(v, batch)
@@ -160,7 +161,7 @@ def test_the_whole_loss_is_the_papers_weighted_sum():
         total = total + 0.974 * weight * loss
         name = ("theme", "action", "outcome")[k]
         assert torch.allclose(found[name], loss, atol=1e-6)
-        assert found[f"{name}_without_pair"] == without == (1 if k == 0 else 0)
+        assert found[f"{name}_without_pair"] == without == (2 if k == 0 else 0)
     assert torch.allclose(found["loss"], total, atol=1e-6)
 
 

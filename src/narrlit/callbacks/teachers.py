@@ -142,7 +142,10 @@ def _at_work(
 
 
 def _load(source: str, objective: SelfDistillation) -> Encoder:
-    return load_encoder(source, objective.encoder_config.trust_remote_code).to(objective.device)
+    encoder = load_encoder(source, objective.encoder_config.trust_remote_code)
+    if not isinstance(encoder, Encoder):
+        raise ModelError(f"the teacher {source} reads stories as sequences of sentences, which the student does not")
+    return encoder.to(objective.device)
 
 
 def _settings(encoder: Encoder) -> dict[str, Any]:

@@ -53,6 +53,6 @@ def embed(
     if role is None:
         encoder.require_one_prompt("embed without --role")
     vectors, cut = embedding.embed(encoder, [story.text for story in reading.records], role or "story")
-    say_truncated(cut, encoder.max_length)
+    say_truncated(cut, encoder.max_length, *encoder.pieces)
     write_vectors(target, reading.records, vectors)
     say(f"{target}: {len(vectors)} vectors of {vectors.shape[1]} numbers")

@@ -87,7 +87,7 @@ def _model_scores(
     encoder = use.load()
     if scorer == "cosine":
         scores, cut = cosine_scores(encoder, triples)
-        say_truncated(cut, encoder.max_length)
+        say_truncated(cut, encoder.max_length, *encoder.pieces)
         return scores, cut, {"scorer": scorer}
     from narrlit.metrics.meanmax import meanmax_scores
 

@@ -54,7 +54,7 @@ def mine(
 
     encoder = load_encoder(model, trust_remote_code).to(pick_device(device))
     mining = mine_negatives(encoder, reading.records, per_example, margin)
-    say_truncated(mining.truncated, encoder.max_length)
+    say_truncated(mining.truncated, encoder.max_length, *encoder.pieces)
     write_examples(target, mining.examples)
     say(f"{target}: {_told(mining.found)}")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from narrlit.commands.devices import Device, pick_device
 
 if TYPE_CHECKING:
-    from narrlit.models.encoder import Encoder
+    from narrlit.models.sentence_encoder import AnyEncoder
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class ModelOptions:
     device: Device = "auto"
     trust_remote_code: bool = False
 
-    def load(self) -> "Encoder":
+    def load(self) -> "AnyEncoder":
         """The encoder, on its device.
 
         Raises:

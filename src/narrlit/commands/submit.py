@@ -84,7 +84,7 @@ def _write(
     if stories is not None:
         vectors, more = embed(encoder, [story.text for story in stories.records])
         cut += more
-    say_truncated(cut, encoder.max_length)
+    say_truncated(cut, encoder.max_length, *encoder.pieces)
     return write_submission(out, answers, vectors, _rows(triples), _rows(stories))
 
 

@@ -25,10 +25,12 @@ from torch import Tensor
 
 from narrlit.data.records import Triple
 from narrlit.data.table import StoryTable
+from narrlit.errors import ModelError
 from narrlit.metrics.scorers import MeanMax
 from narrlit.models.config import Role
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder, token_chunks
+from narrlit.models.sentence_encoder import AnyEncoder, SentenceEncoder
 from narrlit.text.sentences import sentences
 
 SENTENCES_A_PASS = 4096
@@ -119,13 +121,19 @@ class MeanMaxScores:
 
 
 def meanmax_scores(
-    encoder: Encoder, triples: Sequence[Triple], settings: MeanMax, progress: bool = True
+    encoder: AnyEncoder, triples: Sequence[Triple], settings: MeanMax, progress: bool = True
 ) -> MeanMaxScores:
     """Judge triples by Mean-Max with structural alignment; a story is embedded once for each prompt that it needs.
 
     Raises:
         ValueError: if a text is white space alone.
+        ModelError: for a sentence encoder, whose vectors are of whole stories alone.
     """
+    if isinstance(encoder, SentenceEncoder):
+        raise ModelError(
+            "meanmax compares sentences, but this model has one vector for all sentences of a story: "
+            f"name the model that it embeds sentences with, {encoder.config.model}"
+        )
     anchors, others, cut = _tables(encoder, triples, progress)
     rows = [(anchors.row(t.anchor), others.row(t.a), others.row(t.b)) for t in triples]
     lengths = [max(anchors.counts[x], others.counts[a], others.counts[b], settings.windows) for x, a, b in rows]

@@ -4,15 +4,22 @@ Source: Mendel292 at SemEval-2026 Task 4, section 2.2 and appendix B, items 3 an
 sentences of all of them, D dimension of a sentence, H hidden.
 """
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from narrlit.errors import OptionError
+from narrlit.errors import ModelError, OptionError
+
+CONFIG = "bilstm.json"
+WEIGHTS = "bilstm.safetensors"
 
 
 @dataclass(frozen=True)
@@ -83,6 +90,38 @@ class BiLSTM(nn.Module):
         _, (states, _) = self.lstm(_packed(vectors, lengths))
         last = torch.cat([states[-2], states[-1]], dim=1)
         return F.normalize(self.linear(self.dropout(last)), dim=1)
+
+    def save(self, folder: Path) -> None:
+        """Write config and weights into a folder that is there."""
+        described = {"dimension": self.lstm.input_size, **asdict(self.config)}
+        (folder / CONFIG).write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
+        weights = {name: value.cpu().contiguous() for name, value in self.state_dict().items()}
+        save_file(weights, folder / WEIGHTS)
+
+    @classmethod
+    def load(cls, folder: Path) -> "BiLSTM":
+        """What `save` wrote.
+
+        Raises:
+            ModelError: naming the file that is missing, broken or does not fit.
+        """
+        try:
+            described = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+            dimension = described.pop("dimension")
+            head = cls(dimension, BiLSTMConfig(**described))
+        except (OSError, ValueError, TypeError, LookupError, AttributeError, RuntimeError, OptionError) as error:
+            raise ModelError(f"{folder / CONFIG}: it does not describe a BiLSTM ({_reason(error)})") from error
+        try:
+            head.load_state_dict(load_file(folder / WEIGHTS))
+        except (OSError, SafetensorError) as error:
+            raise ModelError(f"{folder / WEIGHTS}: it can't be read ({_reason(error)})") from error
+        except RuntimeError as error:
+            raise ModelError(f"{folder / WEIGHTS}: its weights are not those that {CONFIG} describes") from error
+        return head
+
+
+def _reason(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _packed(vectors: Tensor, lengths: Sequence[int]) -> PackedSequence:

@@ -1,4 +1,4 @@
-"""Vectors of many texts: each different text once, in passes of texts of like length, with progress."""
+"""Vectors of many texts: each different text or sentence once, in passes of texts of like length, with progress."""
 
 from collections.abc import Sequence
 
@@ -10,18 +10,24 @@ from tqdm import tqdm
 from narrlit.data.batch import PackedStories
 from narrlit.data.records import Triple
 from narrlit.data.table import StoryTable
+from narrlit.errors import DataError
 from narrlit.models.config import Role
-from narrlit.models.encoder import Encoder, token_chunks
+from narrlit.models.encoder import token_chunks
 from narrlit.models.onednn import fused_linears
+from narrlit.models.sentence_encoder import AnyEncoder, SentenceEncoder
+from narrlit.text.sentences import sentences
 
 Vectors = NDArray[np.float32]
 SPAN = 4096
 """Texts that are tokenised at a time."""
 
 TOKENS_A_PASS = {"cpu": 8192, "cuda": 65536}
+STORIES_A_PASS = 256
 
 
-def embed(encoder: Encoder, texts: Sequence[str], role: Role = "story", progress: bool = True) -> tuple[Vectors, int]:
+def embed(
+    encoder: AnyEncoder, texts: Sequence[str], role: Role = "story", progress: bool = True
+) -> tuple[Vectors, int]:
     """Embed texts.
 
     Args:
@@ -31,15 +37,21 @@ def embed(encoder: Encoder, texts: Sequence[str], role: Role = "story", progress
         progress: show a bar on stderr.
 
     Returns:
-        Vectors (N, D), and how many different texts were longer than the encoder reads.
+        Vectors (N, D), and how many different texts were longer than the encoder reads; of a sentence encoder, how
+        many different sentences.
+
+    Raises:
+        DataError: for a text of white space alone, which a sentence encoder can't read.
     """
+    if isinstance(encoder, SentenceEncoder):
+        return _embed_sequences(encoder, texts, role, progress)
     table = StoryTable()
     rows = table.rows(texts)
     texts_of_table = table.texts
     device = next(encoder.parameters()).device
     vectors = np.empty((len(table), encoder.dimension), dtype=np.float32)
     truncated = 0
-    bar = tqdm(total=len(table), desc="embedding", unit="story", disable=not progress, delay=0.5)
+    bar = tqdm(total=len(table), desc="embedding", unit="text", disable=not progress, delay=0.5)
     with bar, torch.inference_mode(), fused_linears(encoder.transformer):
         # Tokenised in spans, so that a large collection neither waits for its last text nor fills the memory.
         for start in range(0, len(table), SPAN):
@@ -49,6 +61,30 @@ def embed(encoder: Encoder, texts: Sequence[str], role: Role = "story", progress
                 found = encoder(_pack([ids[i] for i in chunk]).to(device))
                 vectors[[start + i for i in chunk]] = found.float().cpu().numpy()
                 bar.update(len(chunk))
+    return vectors[rows], truncated
+
+
+def _embed_sequences(encoder: SentenceEncoder, texts: Sequence[str], role: Role, progress: bool) -> tuple[Vectors, int]:
+    table = StoryTable()
+    rows = table.rows(texts)
+    pieces = [sentences(text) for text in table.texts]
+    lengths = [len(parts) for parts in pieces]
+    if 0 in lengths:
+        number = rows.index(lengths.index(0)) + 1
+        raise DataError(f"text {number} of {len(texts)} has no sentence, it is white space alone: leave it out")
+    flat, truncated = embed(encoder.inner, [part for parts in pieces for part in parts], role, progress)
+    device = next(encoder.head.parameters()).device
+    vectors = np.empty((len(table), encoder.dimension), dtype=np.float32)
+    begin = 0
+    bar = tqdm(total=len(table), desc="reading sentences", unit="story", disable=not progress, delay=0.5)
+    with bar, torch.inference_mode():
+        for start in range(0, len(table), STORIES_A_PASS):
+            chunk = lengths[start : start + STORIES_A_PASS]
+            end = begin + sum(chunk)
+            found = encoder.head(torch.from_numpy(flat[begin:end]).to(device), chunk)
+            vectors[start : start + len(chunk)] = found.float().cpu().numpy()
+            begin = end
+            bar.update(len(chunk))
     return vectors[rows], truncated
 
 
@@ -62,7 +98,7 @@ def _pack(ids: list[list[int]]) -> PackedStories:
 
 
 def cosine_scores(
-    encoder: Encoder, triples: Sequence[Triple], progress: bool = True
+    encoder: AnyEncoder, triples: Sequence[Triple], progress: bool = True
 ) -> tuple[list[tuple[float, float]], int]:
     """Cosines of (anchor, A) and (anchor, B), and how many different texts were cut."""
     n = len(triples)

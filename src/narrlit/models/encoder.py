@@ -21,6 +21,9 @@ class Encoder(nn.Module):
     `model` is the sentence-transformers model itself, so saving it is the export.
     """
 
+    pieces = ("story", "stories")
+    """What `max_length` cuts, one and several."""
+
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.config = config

@@ -1,6 +1,7 @@
-"""Heads on whole stories' frozen vectors: a square projection, a linear map, a multi-layer perceptron.
+"""Heads on frozen vectors: a square projection, a linear map or a multi-layer perceptron on those of whole stories.
 
-Each gives unit vectors, and is plain layers alone, so that sentence-transformers has modules of its own for it.
+Each gives unit vectors, and is plain layers alone, so that sentence-transformers has modules of its own for it. The
+BiLSTM over sentences' vectors stands in a file of its own.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-Kind = Literal["projection", "layers"]
+from narrlit.models.bilstm import BiLSTM, BiLSTMConfig
+
+Kind = Literal["projection", "layers", "bilstm"]
 
 
 class Projection(nn.Module):
@@ -57,12 +60,14 @@ class Layers(nn.Module):
         return F.normalize(self.linears[-1](vectors), dim=-1)
 
 
-def build_head(kind: Kind, dimension: int, **settings: Any) -> "Projection | Layers":
+def build_head(kind: Kind, dimension: int, **settings: Any) -> Projection | Layers | BiLSTM:
     """The head of this kind for vectors of D numbers."""
+    if kind == "bilstm":
+        return BiLSTM(dimension, BiLSTMConfig(**settings))
     return Projection(dimension, **settings) if kind == "projection" else Layers(dimension, **settings)
 
 
-def as_modules(head: "Projection | Layers") -> list[nn.Module]:
+def as_modules(head: Projection | Layers) -> list[nn.Module]:
     """The same head as modules of sentence-transformers: Dense layers, then Normalize."""
     from sentence_transformers.models import Dense, Normalize
 

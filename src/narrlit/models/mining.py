@@ -16,7 +16,7 @@ from narrlit.data.records import Example, Negative
 from narrlit.data.table import IndexedExamples, IntArray, index_examples
 from narrlit.errors import ModelError
 from narrlit.models.embedding import embed
-from narrlit.models.encoder import Encoder
+from narrlit.models.sentence_encoder import AnyEncoder
 
 MINED = "mined"
 PAIRS_A_BLOCK = 2**22
@@ -44,7 +44,7 @@ class Mining(NamedTuple):
 
 
 def mine_negatives(
-    encoder: Encoder, examples: list[Example], count: int, margin: float = -0.05, progress: bool = True
+    encoder: AnyEncoder, examples: list[Example], count: int, margin: float = -0.05, progress: bool = True
 ) -> Mining:
     """Give each example the nearest wrong stories of all the examples as negatives of kind "mined".
 
@@ -149,7 +149,7 @@ def _highest(values: Tensor, count: int) -> Tensor:
     return found
 
 
-def _vectors(encoder: Encoder, examples: IndexedExamples, progress: bool) -> tuple[Tensor, Tensor, int]:
+def _vectors(encoder: AnyEncoder, examples: IndexedExamples, progress: bool) -> tuple[Tensor, Tensor, int]:
     """Vectors of the anchors (N, D) and of all stories (M, D), and how many texts were cut."""
     texts = examples.table.texts
     stories, truncated = embed(encoder, texts, "candidate", progress)

@@ -6,31 +6,37 @@ from pathlib import Path
 from typing import Any
 
 from narrlit.errors import ModelError
+from narrlit.models.bilstm import BiLSTM
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
 from narrlit.models.heads import as_modules, build_head
+from narrlit.models.sentence_encoder import AnyEncoder, SentenceEncoder, is_sentence_encoder, load_sentence_encoder
 from narrlit.models.weights import is_saved_encoder, load_saved
 
 RECORD = "run.json"
 
 
-def load_encoder(source: str, trust_remote_code: bool = False, max_length: int | None = None) -> Encoder:
+def load_encoder(source: str, trust_remote_code: bool = False, max_length: int | None = None) -> AnyEncoder:
     """Load the encoder that `source` names, ready to embed: adapters merged, unless their model is quantised.
 
     Args:
         source: a sentence-transformers folder, a run directory (its best checkpoint, else its last), a checkpoint,
             the folder of a promoted teacher, a model hub's id, or `minilm`, which never asks a network.
         trust_remote_code: run Python files that come with the model.
-        max_length: tokens of a story that are read; None: as trained, or as the model's files say.
+        max_length: tokens of a story (of a sentence, where the model reads sentences) that are read; None: as trained,
+            or as the model's files say.
 
     Raises:
         ModelError: if there is no such model or it can't be loaded.
     """
+    encoder: AnyEncoder
     checkpoint = find_checkpoint(source)
     if checkpoint is not None:
         encoder = _from_checkpoint(checkpoint, trust_remote_code, max_length)
     elif is_saved_encoder(Path(source)):
         encoder = load_saved(Path(source), **_changes(trust_remote_code, max_length))
+    elif is_sentence_encoder(Path(source)):
+        encoder = load_sentence_encoder(Path(source), max_length, trust_remote_code)
     else:
         # The folder's own files say whether vectors are normalised: what it gives elsewhere it gives here.
         encoder = Encoder(
@@ -77,7 +83,7 @@ def _checkpoints_of(record: Path) -> dict[str, str]:
     return kept
 
 
-def _from_checkpoint(path: Path, trust_remote_code: bool, max_length: int | None) -> Encoder:
+def _from_checkpoint(path: Path, trust_remote_code: bool, max_length: int | None) -> AnyEncoder:
     content = read_checkpoint(path)
     kept = content.get("hyper_parameters", {}).get("encoder")
     if kept is None:
@@ -101,7 +107,7 @@ def _part(weights: dict[str, Any], prefix: str) -> dict[str, Any]:
     return {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
 
 
-def _with_head(encoder: Encoder, settings: dict[str, Any], weights: dict[str, Any]) -> Encoder:
+def _with_head(encoder: Encoder, settings: dict[str, Any], weights: dict[str, Any]) -> AnyEncoder:
     """The frozen encoder with its trained head behind it.
 
     Raises:
@@ -111,6 +117,8 @@ def _with_head(encoder: Encoder, settings: dict[str, Any], weights: dict[str, An
         raise RuntimeError(f"the head takes vectors of {settings['dimension']} numbers, not {encoder.dimension}")
     head = build_head(**settings)
     head.load_state_dict(weights)
+    if isinstance(head, BiLSTM):
+        return SentenceEncoder(encoder, head)
     encoder.append(as_modules(head))
     return encoder
 

@@ -50,7 +50,7 @@ class StoryHead(FrozenObjective):
 
     def build_head(self, dimension: int) -> nn.Module:
         """The layers, as torch draws them."""
-        return build_head("layers", dimension, hidden=self.hidden, output=self.output)
+        return build_head(dimension=dimension, **self.head_settings())
 
     def loss(self, vectors: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
         """See the class; `active` is the share of triplets that still pull."""

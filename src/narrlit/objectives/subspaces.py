@@ -12,8 +12,9 @@ from narrlit.data.batch import ExampleBatch, PackedStories, PackedVectors
 from narrlit.distributed import gather, rank
 from narrlit.errors import OptionError
 from narrlit.losses.batch_hard import batch_hard, subspace_sizes, subspaces
-from narrlit.models.bilstm import BiLSTM, BiLSTMConfig
+from narrlit.models.bilstm import BiLSTMConfig
 from narrlit.models.config import EncoderConfig
+from narrlit.models.heads import build_head
 from narrlit.models.weak_labels import ASPECTS, Clusters
 from narrlit.objectives.base import Optimization
 from narrlit.objectives.frozen import FrozenObjective
@@ -124,7 +125,7 @@ class Subspaces(FrozenObjective):
 
     def build_head(self, dimension: int) -> nn.Module:
         """The BiLSTM, as torch draws it."""
-        return BiLSTM(dimension, self.bilstm)
+        return build_head(dimension=dimension, **self.head_settings())
 
     def marks(self) -> dict[str, bool]:
         """Also whether stories that are judged have been trained on, without labels."""
