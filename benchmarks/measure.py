@@ -215,11 +215,11 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
-def quiet_trainer(callback: lightning.Callback, **options: Any) -> lightning.Trainer:
-    """A trainer of one epoch on the CPU that does nothing but train."""
+def quiet_trainer(callback: lightning.Callback, epochs: int = 1, **options: Any) -> lightning.Trainer:
+    """A trainer on the CPU that does nothing but train."""
     return lightning.Trainer(
         accelerator="cpu",
-        max_epochs=1,
+        max_epochs=epochs,
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,

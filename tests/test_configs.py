@@ -9,8 +9,12 @@ from narrlit.commands.training import find_config, packaged_configs
 from narrlit.errors import OptionError
 
 ROOT = packaged_configs()
-SYSTEMS = ["quickstart.yaml", "quickstart_hits.yaml", "nlp_fsdm.yaml", "hits.yaml", "baselines/triplet.yaml"]
-ABLATIONS = [f"ablations/hits_{name}.yaml" for name in ("baseline", "multi_negative", "mask_only", "kd_only")]
+MENDEL292 = [f"mendel292{name}.yaml" for name in ("", "_linear", "_mlp", "_inductive", "_transductive")]
+SYSTEMS = ["quickstart.yaml", "quickstart_hits.yaml", "nlp_fsdm.yaml", "hits.yaml", "comhis.yaml", *MENDEL292]
+SYSTEMS += ["baselines/triplet.yaml"]
+HITS = [f"ablations/hits_{name}.yaml" for name in ("baseline", "multi_negative", "mask_only", "kd_only")]
+COMHIS = [f"ablations/comhis_{name}.yaml" for name in ("identity", "no_hard", "no_synthetic", "mined_validation")]
+ABLATIONS = [*HITS, *COMHIS]
 ENCODERS = ("minilm", "bge_large", "mpnet", "qwen3_8b", "qwen3_8b_qlora", "tiny")
 BACKBONES = [f"backbones/{name}.yaml" for name in ENCODERS]
 HARDWARE = [f"hardware/{name}.yaml" for name in ("cpu", "gpu", "ddp", "fsdp")]
@@ -125,7 +129,7 @@ def test_hits_has_the_papers_values(monkeypatch):
 
 
 def test_ablations_change_what_they_name(monkeypatch):
-    names = {overlay: parse(monkeypatch, "hits.yaml", overlay) for overlay in ABLATIONS}
+    names = {overlay: parse(monkeypatch, "hits.yaml", overlay) for overlay in HITS}
     baseline, multi_negative, mask_only, kd_only = names.values()
     assert type(baseline.model).__name__ == "Triplet"
     assert baseline.model.margin == 0.1
@@ -138,6 +142,53 @@ def test_ablations_change_what_they_name(monkeypatch):
         assert cli.model.encoder_config.lora.rank == 32
         assert cli.model.optimization.learning_rate == 5e-5
         assert cli.config["fit"]["trainer"]["logger"]["init_args"]["name"] == Path(overlay).stem
+
+
+def test_comhis_has_the_papers_values(monkeypatch):
+    cli = parse(monkeypatch, "comhis.yaml")
+    objective, plan, hard = cli.model, cli.model.optimization, cli.model.hard
+    assert objective.encoder_config.model == "Qwen/Qwen3-Embedding-8B"
+    assert (objective.margin, hard.share, hard.weight, hard.mine_validation) == (0.2, 0.2, 2.0, False)
+    assert (plan.optimizer, plan.learning_rate, plan.weight_decay, plan.warmup) == ("adamw", 1e-4, 5e-4, 0)
+    assert (plan.decay, cli.datamodule.loading.batch_size) == ("none", 32)
+    trainer = cli.config["fit"]["trainer"]
+    (stopping,) = trainer["callbacks"]
+    assert (trainer["max_epochs"], stopping["init_args"]["patience"]) == (30, 15)
+
+
+def test_comhis_ablations_change_what_they_name(monkeypatch):
+    found = {overlay: parse(monkeypatch, "comhis.yaml", overlay) for overlay in COMHIS}
+    identity, no_hard, no_synthetic, mined = found.values()
+    assert (identity.model.noise, identity.model.optimization.learning_rate) == (0.0, 0.0)
+    assert no_hard.model.hard.weight == 1
+    assert no_synthetic.datamodule.extra.synthetic is None
+    assert mined.model.hard.mine_validation
+    for overlay, cli in found.items():
+        assert cli.model.margin == 0.2
+        assert cli.config["fit"]["trainer"]["logger"]["init_args"]["name"] == Path(overlay).stem
+
+
+@pytest.mark.parametrize("name", MENDEL292)
+def test_mendel292_has_the_papers_values(monkeypatch, name):
+    cli = parse(monkeypatch, name)
+    objective, plan = cli.model, cli.model.optimization
+    assert (objective.encoder_config.model, objective.encoder_config.max_length) == ("minilm", 256)
+    assert (cli.datamodule.loading.batch_size, plan.optimizer) == (64, "adam")
+    if name in ("mendel292_linear.yaml", "mendel292_mlp.yaml"):
+        assert objective.hidden == ([512, 512] if "mlp" in name else [])
+        assert (objective.output, objective.margin, plan.learning_rate) == (256, 1.0, 1e-3)
+        return
+    labelled = name != "mendel292.yaml"
+    assert (plan.learning_rate, cli.config["fit"]["trainer"]["max_epochs"]) == (1.4e-4, 10)
+    assert (objective.bilstm.hidden, objective.bilstm.layers, objective.sizes) == (128, 2, (128, 64, 64))
+    assert objective.margin == (1.002 if labelled else 1.038)
+    assert objective.aspects.labels == ("positional" if labelled else "none")
+    assert objective.transductive == (name == "mendel292_transductive.yaml")
+    if labelled:
+        aspects = objective.aspects
+        assert (objective.triplet_weight, aspects.weight, aspects.unlabelled_weight) == (1.437, 0.974, 0.355)
+        assert (aspects.weights, aspects.margin) == ((0.5, 0.3, 0.2), 0.537)
+        assert (aspects.clusters.theme, aspects.clusters.action, aspects.clusters.outcome) == (8, 5, 4)
 
 
 def test_rounds_can_be_set_on_the_command_line(monkeypatch):
