@@ -54,8 +54,8 @@ class AnswerRecord(Callback):
         if self._folder is None or trainer.sanity_checking or not self._wrong:
             return
         places = gather(torch.cat(self._wrong)).tolist()
-        known = pl_module.summaries["validation"].known  # type: ignore[index]
-        wrong = sorted(place for place in places if place >= 0) if known else None
+        found: Any = pl_module.summaries["validation"]  # type: ignore[index]
+        wrong = sorted(place for place in places if place >= 0) if found.known else None
         self._looks.append({"epoch": trainer.current_epoch, "step": trainer.global_step, "wrong": wrong})
         if trainer.is_global_zero:
             with atomic_path(self._folder / ANSWERS) as temporary:

@@ -80,15 +80,20 @@ def read_record(run: Path) -> dict[str, Any]:
     return found
 
 
-def keep_plan(plan: Path, config: dict[str, Any]) -> bool:
-    """Write a command's configuration where there is none yet, in a folder that must be new; whether it was there.
+def keep_plan(plan: Path, config: dict[str, Any], home: Path | None = None) -> bool:
+    """Write a command's configuration where there is none yet; whether it was there.
+
+    Args:
+        plan: the file.
+        config: its content.
+        home: the folder that must be new where there is no plan yet; None: the file's own.
 
     Raises:
         OptionError: if another one is there.
     """
     text = yaml.safe_dump(config, sort_keys=False)
     if not plan.is_file():
-        check_writable(plan.parent, folder=True)
+        check_writable(home or plan.parent, folder=True)
         with atomic_path(plan) as temporary:
             temporary.write_text(text, encoding="utf-8")
         return False

@@ -89,16 +89,15 @@ def find_config(path: str, option: str = "--config") -> str:
     """
     if Path(path).is_file():
         return path
-    inside = in_package(path)
+    inside = packaged_configs() / packaged_name(path)
     if not inside.is_file():
         raise OptionError(f"{option} {path}: no such file; with narrlit come {', '.join(packaged_names())}")
     return str(inside)
 
 
-def in_package(path: str) -> Path:
-    """Where a config of that name would be among the package's own; `configs/` may stand before it or not."""
-    name = Path(path).relative_to("configs") if Path(path).is_relative_to("configs") else path
-    return packaged_configs() / name
+def packaged_name(path: str) -> Path:
+    """What a config is called among the package's own; `configs/` may stand before it or not."""
+    return Path(path).relative_to("configs") if Path(path).is_relative_to("configs") else Path(path)
 
 
 def packaged_names(folder: str = ".") -> list[str]:
