@@ -19,6 +19,7 @@ OTHERS = {
     "export": "a sentence-transformers folder from a run or a checkpoint",
     "submit": "write or check a submission to the shared task",
     "crossval": "k-fold cross-validation of a config, folds grouped by story",
+    "ablate": "a system and its ablations in one table, with intervals and paired tests",
     "demo": "the whole way on invented stories, in a few minutes",
     "storyworld": "write invented stories whose truth is known",
     "mine": "add near but wrong stories to training rows as negatives",

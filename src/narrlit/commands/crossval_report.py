@@ -3,18 +3,10 @@
 import json
 from pathlib import Path
 from statistics import mean, stdev
-from typing import TYPE_CHECKING, Any
 
+from narrlit.commands.reports import LOOKS, Entry, accuracy, judged, row, summary
 from narrlit.errors import OptionError
 from narrlit.models.source import RECORD
-
-if TYPE_CHECKING:
-    from narrlit.metrics.triples import AccuracySummary
-
-Entry = dict[str, Any]
-
-LOOKS = ("last_epoch", "best_epoch")
-COUNTS = ("n", "correct", "ties", "undefined")
 
 
 def fold_entry(run: Path, description: Entry) -> Entry:
@@ -31,8 +23,6 @@ def fold_entry(run: Path, description: Entry) -> Entry:
             f"{run}: its fit judged {seen} of {description['judged']} rows; let it train a whole epoch at least "
             "(trainer.max_epochs, max_steps), and name another --out"
         )
-    # Without an accuracy in any look (NaN) there is no best one either.
-    found = {"last_epoch": looks[-1], "best_epoch": record["best"] or looks[-1]}
     return {
         "fold": description["fold"],
         "run": run.name,
@@ -40,8 +30,7 @@ def fold_entry(run: Path, description: Entry) -> Entry:
         "trained": description["trained"],
         "judged": description["judged"],
         "left_out": description["left_out"],
-        "looks": len(looks),
-        **{name: {"epoch": look["epoch"], **_summary([look]).as_dict()} for name, look in found.items()},
+        **judged(record),
         "stories_shared_with_training": record["marks"]["stories_shared_with_validation"],
     }
 
@@ -70,7 +59,7 @@ def report(entries: list[Entry], description: Entry, selectors: list[str]) -> En
             "best_epoch": f"accuracy in the epoch that the judged rows themselves chose, of {looks} looks in all: "
             "too high by that choice",
         },
-        "pooled": {name: _summary([entry[name] for entry in entries]).as_dict() for name in LOOKS},
+        "pooled": {name: summary([entry[name] for entry in entries]).as_dict() for name in LOOKS},
         "over_folds": {name: _over_folds([entry[name]["accuracy"] for entry in entries]) for name in LOOKS},
         "by_fold": entries,
     }
@@ -84,25 +73,18 @@ def table(found: Entry) -> str:
     ]
     for entry in found["by_fold"]:
         cells = [entry["fold"], entry["groups"], entry["trained"], entry["judged"], *_cells(entry)]
-        lines.append(_row([*cells, f"epoch {entry['best_epoch']['epoch']}, {entry['looks']} looks"]))
+        lines.append(row([*cells, f"epoch {entry['best_epoch']['epoch']}, {entry['looks']} looks"]))
     pooled = found["pooled"]
-    lines.append(_row(["pooled", found["groups"], "", pooled["last_epoch"]["n"], *_cells(pooled), ""]))
+    lines.append(row(["pooled", found["groups"], "", pooled["last_epoch"]["n"], *_cells(pooled), ""]))
     spread = [
         f"{_number(over['mean'])} ± {_number(over['standard_deviation'])}" for over in found["over_folds"].values()
     ]
-    lines.append(_row(["mean ± standard deviation over folds", "", "", "", *spread, ""]))
+    lines.append(row(["mean ± standard deviation over folds", "", "", "", *spread, ""]))
     notes = [f"{name.replace('_', ' ').capitalize()}: {words}." for name, words in found["meaning"].items()]
     notes.append("Intervals are Wilson's, 95 %; they take rows for independent.")
     if found["ungrouped"]:
         notes.append("UNGROUPED: folds by row; judged stories may have been trained on, and the accuracy be inflated.")
     return "\n".join([*lines, "", *notes]) + "\n"
-
-
-def _summary(looks: list[Entry]) -> "AccuracySummary":
-    """All looks as one, by their counts."""
-    from narrlit.metrics.triples import AccuracySummary
-
-    return AccuracySummary(**{name: sum(look.get(name, 0) for look in looks) for name in COUNTS})
 
 
 def _over_folds(accuracies: list[float | None]) -> dict[str, float | None]:
@@ -114,19 +96,8 @@ def _over_folds(accuracies: list[float | None]) -> dict[str, float | None]:
 
 
 def _cells(found: Entry) -> list[str]:
-    return [_accuracy(found[name]) for name in LOOKS]
-
-
-def _accuracy(found: Entry) -> str:
-    if found["accuracy"] is None:
-        return "none: scores are NaN"
-    low, high = found["interval"]
-    return f"{found['accuracy']:.3f} [{low:.3f}, {high:.3f}]"
+    return [accuracy(found[name]) for name in LOOKS]
 
 
 def _number(value: float | None) -> str:
     return "none" if value is None else f"{value:.3f}"
-
-
-def _row(cells: list[Any]) -> str:
-    return f"| {' | '.join(map(str, cells))} |"

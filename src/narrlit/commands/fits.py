@@ -44,6 +44,33 @@ def fit_apart(run: Path, config: Path, options: Sequence[str] = ()) -> None:
         )
 
 
+def refuse_partial(config: dict[str, Any], work: str) -> None:
+    """Refuse what would keep a fit of `work` from being whole, its triples judged after every epoch.
+
+    Raises:
+        OptionError: naming the option.
+    """
+    trainer = config["trainer"]
+    refused = {
+        "--ckpt_path": (config["ckpt_path"], "every fit begins anew"),
+        "--checkpoint.dirpath": (config["checkpoint"]["dirpath"], "each fit keeps its own checkpoints"),
+        "--last_checkpoint.dirpath": (config["last_checkpoint"]["dirpath"], "each fit keeps its own checkpoints"),
+        "--trainer.limit_val_batches": (_is_part(trainer["limit_val_batches"]), "every row is judged"),
+        "--trainer.overfit_batches": (trainer["overfit_batches"], "every row is judged"),
+        "--trainer.val_check_interval": (_is_part(trainer["val_check_interval"]), "each epoch is judged at its end"),
+        "--trainer.check_val_every_n_epoch": (trainer["check_val_every_n_epoch"] != 1, "every epoch is judged"),
+        "--trainer.fast_dev_run": (trainer["fast_dev_run"], "it leaves no record"),
+    }
+    for option, (given, reason) in refused.items():
+        if given:
+            raise OptionError(f"{option} has no place in {work}: {reason}; leave it out")
+
+
+def _is_part(batches: float | None) -> bool:
+    """Whether a number of batches is not the whole epoch: a whole number counts them, 1.0 is all of them."""
+    return batches is not None and (isinstance(batches, int) or batches != 1)
+
+
 def read_record(run: Path) -> dict[str, Any]:
     """A run's record, empty where there is none or it is broken."""
     try:
@@ -53,15 +80,20 @@ def read_record(run: Path) -> dict[str, Any]:
     return found
 
 
-def keep_plan(plan: Path, config: dict[str, Any]) -> bool:
-    """Write a command's configuration where there is none yet, in a folder that must be new; whether it was there.
+def keep_plan(plan: Path, config: dict[str, Any], home: Path | None = None) -> bool:
+    """Write a command's configuration where there is none yet; whether it was there.
+
+    Args:
+        plan: the file.
+        config: its content.
+        home: the folder that must be new where there is no plan yet; None: the file's own.
 
     Raises:
         OptionError: if another one is there.
     """
     text = yaml.safe_dump(config, sort_keys=False)
     if not plan.is_file():
-        check_writable(plan.parent, folder=True)
+        check_writable(home or plan.parent, folder=True)
         with atomic_path(plan) as temporary:
             temporary.write_text(text, encoding="utf-8")
         return False

@@ -11,7 +11,7 @@ from typing_extensions import Self
 
 import narrlit.datamodules
 import narrlit.objectives  # noqa: F401  (imported so that configs may use short class names)
-from narrlit.callbacks import BestCheckpoint, LastCheckpoint, PredictionWriter, Projector, RunRecord
+from narrlit.callbacks import AnswerRecord, BestCheckpoint, LastCheckpoint, PredictionWriter, Projector, RunRecord
 from narrlit.commands.refusals import Refusing
 from narrlit.datamodules import StoryData
 from narrlit.errors import OptionError
@@ -63,6 +63,7 @@ class StageCLI(LightningCLI):
                 "callbacks": [
                     LearningRateMonitor("step"),
                     RunRecord(),
+                    AnswerRecord(),
                     Projector(),
                     PredictionWriter(),
                     TQDMProgressBar(leave=True),

@@ -81,20 +81,29 @@ def with_found_configs(arguments: Sequence[str]) -> list[str]:
     return found
 
 
-def find_config(path: str) -> str:
-    """A config file's path: as given, or, where there is none, among the package's own.
+def find_config(path: str, option: str = "--config") -> str:
+    """A config file's path: as given, or, where there is none, among the package's own; `option` names it in errors.
 
     Raises:
         OptionError: for a file that is in neither place.
     """
-    own = packaged_configs()
-    inside = own / Path(path).relative_to("configs") if Path(path).is_relative_to("configs") else own / path
-    if Path(path).is_file() or not inside.is_file():
-        if not Path(path).is_file():
-            names = ", ".join(sorted(str(file.relative_to(own)) for file in own.rglob("*.yaml")))
-            raise OptionError(f"--config {path}: no such file; with narrlit come {names}")
+    if Path(path).is_file():
         return path
+    inside = packaged_configs() / packaged_name(path)
+    if not inside.is_file():
+        raise OptionError(f"{option} {path}: no such file; with narrlit come {', '.join(packaged_names())}")
     return str(inside)
+
+
+def packaged_name(path: str) -> Path:
+    """What a config is called among the package's own; `configs/` may stand before it or not."""
+    return Path(path).relative_to("configs") if Path(path).is_relative_to("configs") else Path(path)
+
+
+def packaged_names(folder: str = ".") -> list[str]:
+    """Names of the package's own configs in a folder of theirs and below it."""
+    own = packaged_configs()
+    return sorted(str(file.relative_to(own)) for file in (own / folder).rglob("*.yaml"))
 
 
 def packaged_configs() -> Path:

@@ -113,7 +113,7 @@ class TripleAccuracy(Metric):
             # NaN compares as False, and would pass for an answer.
             raise ValueError("a score is NaN: the model that made it is broken")
         self.undefined += (undefined & counted).sum()
-        right = (score_a > score_b) == a_is_closer
+        right = answered_rightly(score_a, score_b, a_is_closer)
         self.correct += (right & counted).sum()
         self.ties += ((score_a == score_b) & counted).sum()
         self.total += counted.sum()
@@ -129,6 +129,17 @@ class TripleAccuracy(Metric):
         apart = not self._is_synced
         with self.sync_context(dist_sync_fn=self.dist_sync_fn, should_sync=apart, should_unsync=apart):
             return AccuracySummary(int(self.total), int(self.correct), int(self.ties), int(self.undefined))
+
+
+def answered_rightly(score_a: Tensor, score_b: Tensor, a_is_closer: Tensor) -> Tensor:
+    """Which answers are right, (N,) bool: A is the answer if it scores strictly higher, a tie is an answer for B.
+
+    Args:
+        score_a: (N,) similarity of A to the anchor, in any unit; more is closer.
+        score_b: (N,) similarity of B.
+        a_is_closer: (N,) bool, the labels.
+    """
+    return (score_a > score_b) == a_is_closer
 
 
 def _check(score_a: Tensor, score_b: Tensor, a_is_closer: Tensor, counted: Tensor) -> None:

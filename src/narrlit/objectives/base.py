@@ -15,7 +15,7 @@ from narrlit.data.batch import ExampleBatch, PackedStories, PackedVectors, Tripl
 from narrlit.data.places import PlaceTable
 from narrlit.data.tokens import TokenTable
 from narrlit.errors import ModelError, OptionError
-from narrlit.metrics.triples import TripleAccuracy
+from narrlit.metrics.triples import TripleAccuracy, answered_rightly
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
 from narrlit.models.sharding import shard
@@ -164,7 +164,7 @@ class Objective(L.LightningModule):
         return terms["loss"]
 
     def validation_step(self, batch: TripleBatch, batch_idx: int) -> dict[str, Tensor]:
-        """Judge triples; the vectors are handed on to callbacks."""
+        """Judge triples; the vectors and the places (B,) of wrong answers, -1 elsewhere, are handed on to callbacks."""
         return self._judge(batch, self.validation_accuracy)
 
     def test_step(self, batch: TripleBatch, batch_idx: int) -> dict[str, Tensor]:
@@ -179,8 +179,10 @@ class Objective(L.LightningModule):
     def _judge(self, batch: TripleBatch, metric: TripleAccuracy) -> dict[str, Tensor]:
         vectors = self(batch.stories)
         score_a, score_b = self._scores(vectors, batch)
-        metric.update(score_a, score_b, batch.labels == 1, counted=(batch.labels >= 0) & (batch.places >= 0))
-        return {"vectors": vectors, "rows": batch.stories.rows}
+        a_is_closer, counted = batch.labels == 1, (batch.labels >= 0) & (batch.places >= 0)
+        metric.update(score_a, score_b, a_is_closer, counted)
+        wrong = counted & ~answered_rightly(score_a, score_b, a_is_closer)
+        return {"vectors": vectors, "rows": batch.stories.rows, "wrong": torch.where(wrong, batch.places, -1)}
 
     def _scores(self, vectors: Tensor, batch: TripleBatch) -> tuple[Tensor, Tensor]:
         cosine = torch.nn.functional.cosine_similarity

@@ -1,0 +1,132 @@
+"""What an ablation found: every system with its intervals, and how it differs from the full one on the same triples."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from narrlit.commands.reports import LOOKS, Entry, accuracy, judged, row
+from narrlit.errors import OptionError
+from narrlit.metrics.statistics import mcnemar
+
+FULL = "full"
+MARKS = ("trained_on_validation", "transductive", "mined_validation")
+
+
+def system_entry(name: str, overlay: str | None, record: Entry, answers: Entry) -> Entry:
+    """One finished row.
+
+    Args:
+        name: of the row.
+        overlay: its file, None for the full system.
+        record: of its run.
+        answers: of its run, too: the places of wrong answers by look.
+
+    Returns:
+        Both looks with their accuracy, and under `wrong` the places of their wrong answers, None where scores were NaN.
+
+    Raises:
+        OptionError: if the fit never judged, or its answers are of other looks.
+    """
+    if not record["validations"]:
+        raise OptionError(
+            f"{name}: its fit never judged the validation triples; let it train a whole epoch at least "
+            "(trainer.max_epochs, max_steps), and name another --out"
+        )
+    found = judged(record)
+    wrong = {look["epoch"]: look["wrong"] for look in answers["looks"]}
+    for look in LOOKS:
+        right = found[look]["correct"] if found[look]["accuracy"] is not None else None
+        places = wrong.get(found[look]["epoch"])
+        if right != (None if places is None else found[look]["n"] - len(places)):
+            raise OptionError(f"{name}: its answers are not of the looks in its record; remove its run to fit it anew")
+    return {
+        "system": name,
+        "overlay": overlay,
+        **found,
+        "wrong": {look: wrong[found[look]["epoch"]] for look in LOOKS},
+        "marks": [mark for mark in MARKS if record["marks"].get(mark)],
+    }
+
+
+def report(entries: list[Entry], deciders: dict[str, list[str]], seed: Any) -> Entry:
+    """The content of ablations.json.
+
+    Args:
+        entries: of all rows, the full system first; each judged the same triples.
+        deciders: by row, the callbacks that decided by these triples.
+        seed: of the full system's fit.
+    """
+    named = [f"{', '.join(by)} in {name}" for name, by in deciders.items() if by]
+    decided = f", but these decided by the triples: {'; '.join(named)}" if named else ""
+    count = len(entries) - 1
+    return {
+        "meaning": {
+            "best_epoch": "accuracy in the epoch that these very triples chose, of as many looks as the row says: too "
+            "high by that choice, and the higher the more looks there were",
+            "last_epoch": f"accuracy at the last look, after the last whole epoch: no look chose it{decided}",
+            "against_full": "the row's accuracy less that of the full system on the same triples; lost are the triples "
+            "that the full system alone has right, won those that the row alone has right; p is McNemar's, exact and "
+            f"two-sided, and not corrected for {count} comparison{'' if count == 1 else 's'}",
+            "seed": f"each row is one fit, the full system's with seed {seed}: chance in training is in no interval",
+        },
+        "systems": [
+            {
+                **{key: value for key, value in entry.items() if key != "wrong"},
+                "against_full": {look: _against(entry, entries[0], look) for look in LOOKS} if place else None,
+            }
+            for place, entry in enumerate(entries)
+        ],
+    }
+
+
+def _against(entry: Entry, full: Entry, look: str) -> Entry:
+    """A row against the full system at one look; None throughout where one of them has no answers."""
+    n = entry[look]["n"]
+    if entry["wrong"][look] is None or full["wrong"][look] is None:
+        return {"difference": None, "lost": None, "won": None, "p": None}
+    wrong, wrong_full = set(entry["wrong"][look]), set(full["wrong"][look])
+    lost, won = len(wrong - wrong_full), len(wrong_full - wrong)
+    p = mcnemar([place not in wrong for place in range(n)], [place not in wrong_full for place in range(n)])
+    return {"difference": (won - lost) / n, "lost": lost, "won": won, "p": p}
+
+
+def table(found: Entry) -> str:
+    """The content of ablations.md."""
+    lines = [
+        "| system | n | accuracy, best epoch | best of looks | difference to full "
+        "| accuracy, last epoch | difference to full | marks |",
+        "|---|---:|---|---|---|---|---|---|",
+    ]
+    for entry in found["systems"]:
+        best, last = entry["best_epoch"], entry["last_epoch"]
+        looks = f"epoch {best['epoch']}, {entry['looks']} look{'' if entry['looks'] == 1 else 's'}"
+        cells = [entry["system"], best["n"], accuracy(best), looks, _difference(entry, "best_epoch")]
+        lines.append(row([*cells, accuracy(last), _difference(entry, "last_epoch"), ", ".join(entry["marks"])]))
+    titles = {"against_full": "Difference to full"}
+    notes = [
+        f"{titles.get(name, name.replace('_', ' ').capitalize())}: {words}." for name, words in found["meaning"].items()
+    ]
+    notes.append("Intervals are Wilson's, 95 %.")
+    return "\n".join([*lines, "", *notes]) + "\n"
+
+
+def _difference(entry: Entry, look: str) -> str:
+    if entry["against_full"] is None:
+        return ""
+    found = entry["against_full"][look]
+    if found["difference"] is None:
+        return "none: scores are NaN"
+    return f"{found['difference']:+.3f} ({found['lost']} lost, {found['won']} won, p = {found['p']:.3f})"
+
+
+def read_answers(run: Path, file: str) -> Entry:
+    """The answers that a run has kept.
+
+    Raises:
+        OptionError: if they are gone or broken.
+    """
+    try:
+        found: Entry = json.loads((run / file).read_text(encoding="utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError) as error:
+        raise OptionError(f"{run / file} is gone or broken: remove {run}, and it is fitted anew") from error
+    return found

@@ -1,0 +1,103 @@
+"""Overlays: found, named, and options that they can't go with."""
+
+from pathlib import Path
+
+import pytest
+
+from narrlit.commands.overlays import find_overlays, refuse_undoing
+from narrlit.commands.training import packaged_configs
+from narrlit.errors import OptionError
+
+HITS = ["--config", "configs/hits.yaml", "--data.train", "t.jsonl"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def write(path, text="model: {init_args: {mask: false}}"):
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(text)
+
+
+def names(found):
+    return [overlay.name for overlay in found]
+
+
+def test_by_default_they_are_the_systems_own():
+    found = find_overlays(HITS, None)
+    assert names(found) == ["baseline", "kd_only", "mask_only", "multi_negative"]
+    assert [Path(overlay.path).parent for overlay in found] == [packaged_configs() / "ablations"] * 4
+    assert found[1].settings == {"model.mask": False, "model.distill": True, "trainer.logger.name": "hits_kd_only"}
+    assert names(find_overlays(["--trainer.max_epochs", "2", "-c=hits.yaml"], None)) == names(found)
+
+
+def test_files_and_patterns_are_found_here_first_then_in_the_package():
+    write("mine/hits_a.yaml")
+    write("mine/b.yaml")
+    named = "mine/*.yaml, configs/ablations/hits_kd_only.yaml,ablations/hits_m*.yaml"
+    assert names(find_overlays(HITS, named)) == ["b", "a", "kd_only", "mask_only", "multi_negative"]
+    write("configs/ablations/hits_other.yaml")
+    assert names(find_overlays(HITS, None)) == ["other"]
+    assert names(find_overlays(HITS, str(Path("mine").resolve() / "*.yaml"))) == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("fit", "named", "words"),
+    [
+        ([], None, "give --config FILE"),
+        (["--config"], None, "give --config FILE"),
+        (["--config", "nlp_fsdm.yaml"], None, "there is no configs/ablations/nlp_fsdm_.*hits_kd_only"),
+        (HITS, "none.yaml", "--ablations none.yaml: no such file; with narrlit come"),
+        (HITS, "none_*.yaml", "--ablations none_.*: no such file; with narrlit come ablations/hits"),
+        (HITS, "x/a.yaml,x/hits_a.yaml", "x/a.yaml: there are two rows a"),
+        (HITS, "x/a.yaml,x/a.yaml", "two rows a"),
+        (HITS, "x/hits_full.yaml", "two rows full"),
+        (HITS, "x/broken.yaml", "x/broken.yaml: it is no YAML"),
+        (HITS, "x/empty.yaml", "x/empty.yaml: it sets nothing"),
+    ],
+)
+def test_mistakes_are_named(fit, named, words):
+    for name in ("a", "hits_a", "hits_full"):
+        write(f"x/{name}.yaml")
+    write("x/broken.yaml", "a: [")
+    write("x/empty.yaml", "# nothing\n")
+    with pytest.raises(OptionError, match=words):
+        find_overlays(fit, named)
+
+
+OVERLAY = """
+model: {class_path: Triplet, init_args: {margin: 0.1, encoder: {lora: null}}}
+trainer: {max_epochs: 5, callbacks: null, logger: {init_args: {name: x}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--trainer.max_epochs", "2"], "--trainer.max_epochs has no place here: .* sets trainer.max_epochs to 5"),
+        (["--trainer.max_epochs=5"], "--trainer.max_epochs has no place"),
+        (["--model", "Ranking"], "--model has no place here: .* sets model.class_path to Triplet"),
+        (["--model.class_path", "Ranking"], "--model.class_path has no place"),
+        (["--model.margin", "0.5"], "--model.margin has no place"),
+        (["--model.init_args.margin", "0.5"], "--model.init_args.margin has no place"),
+        (["--trainer.callbacks+=Timer"], "--trainer.callbacks has no place here: .* sets trainer.callbacks to None"),
+        (["--model.encoder", "{model: x, lora: {rank: 4}, lora: null}"], "--model.encoder has no place"),
+        (["--data.train", "x", "--trainer", "{max_epochs: 2}"], "--trainer has no place"),
+    ],
+)
+def test_an_option_that_sets_what_the_overlay_sets_is_refused(options, named):
+    write("x/a.yaml", OVERLAY)
+    (overlay,) = find_overlays(HITS, "x/a.yaml")
+    with pytest.raises(OptionError, match=named):
+        refuse_undoing([*HITS, *options], overlay)
+
+
+def test_other_options_go_with_it():
+    write("x/a.yaml", OVERLAY)
+    (overlay,) = find_overlays(HITS, "x/a.yaml")
+    beneath = ["--trainer.callbacks.init_args.rounds", "2", "--model.encoder.lora.rank", "8"]
+    other = ["--trainer.max_steps", "9", "--model.encoder", "{model: x}", "--model.init_args.margin_of_error=1"]
+    logger = ["--trainer.logger.name", "y", "--config", "x/b.yaml", "--trainer.default_root_dir={"]
+    refuse_undoing([*HITS, *beneath, *other, *logger], overlay)
