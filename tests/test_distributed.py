@@ -59,6 +59,9 @@ def test_a_fit_over_two_processes_equals_one_with_the_double_batch(tiny, narrlit
     for ours, theirs in zip(*(r["validations"] for r in records), strict=True):
         assert ours["n"] == theirs["n"] == 9
         assert ours["accuracy"] == theirs["accuracy"]
+    answers = [json.loads((tmp_path / n / "tiny/validation_answers.json").read_text()) for n in ("one", "two")]
+    assert answers[0] == answers[1]
+    assert [9 - len(look["wrong"]) for look in answers[1]["looks"]] == [v["correct"] for v in records[1]["validations"]]
     last = [torch.load(tmp_path / n / "tiny/checkpoints/last.ckpt", weights_only=True) for n in ("one", "two")]
     first = torch.load(tmp_path / "one/tiny/checkpoints" / _best(records[0]), weights_only=True)
     assert last[0]["state_dict"].keys() == last[1]["state_dict"].keys()

@@ -128,6 +128,8 @@ def test_a_killed_fit_resumes_to_the_same_weights(straight, tiny, tmp_path):
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
     ours, theirs = record(tmp_path / "again/tiny"), record(straight / "tiny")
     assert ours["validations"] == theirs["validations"]
+    answers = [(f / "tiny/validation_answers.json").read_text() for f in (tmp_path / "again", straight)]
+    assert answers[0] == answers[1]
     assert ours["best"] == theirs["best"]
     best = [
         weights(f / r["checkpoints"]["best"]) for f, r in ((tmp_path / "again/tiny", ours), (straight / "tiny", theirs))
