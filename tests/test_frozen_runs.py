@@ -8,6 +8,7 @@ import torch
 from run_helpers import run_apart
 
 pytestmark = pytest.mark.slow
+SHARDED = ["--trainer.strategy", "ModelParallelStrategy", "--trainer.strategy.process_group_backend", "gloo"]
 SYSTEMS = ("comhis", "mendel292_linear", "mendel292_mlp", "mendel292_inductive")
 
 
@@ -141,7 +142,7 @@ def test_a_transductive_run_is_marked_and_labels_are_kept(tiny, tmp_path):
         ("mendel292_inductive", ["--model.init_args.aspects.clusters.theme", "99"], "clusters.theme is 99"),
         ("comhis", ["--model.init_args.vectors.source", "ftp://x"], "vectors.source"),
         ("comhis", ["--model.init_args.vectors.source", "http://127.0.0.1:9/v1"], "127.0.0.1:9"),
-        ("comhis", ["--trainer.strategy", "ModelParallelStrategy"], "nothing is sharded"),
+        ("comhis", SHARDED, "nothing is sharded"),
     ],
 )
 def test_mistakes_are_one_line(tiny, tmp_path, system, options, words):
@@ -157,6 +158,7 @@ def test_true_labels_come_from_storyworld_alone(tiny, narrlit, world_files, tmp_
     files = ["--data", "FileData", "--data.train", world_files / "train.jsonl"]
     files += ["--data.validation", world_files / "validation.jsonl"]
     config = ["--config", "configs/mendel292_inductive.yaml", "--config", "configs/hardware/cpu.yaml"]
-    found = narrlit("fit", *config, "--model.init_args.encoder.model", tiny(), *truth, *files)
+    encoder = ["--model.init_args.encoder.model", tiny(), "--model.init_args.encoder.max_length", "96"]
+    found = narrlit("fit", *config, *encoder, *truth, *files)
     assert found.code == 2
     assert "aspects.labels is truth" in found.err

@@ -181,9 +181,6 @@ def check_other_data(ablate, killer):
 
 
 MISTAKES = [
-    (["--model.scale", "3"], "--model.scale has no place here: abl/quickstart_scale.yaml sets model.scale to 2.0"),
-    (["--model.init_args.scale=3"], "--model.init_args.scale has no place here"),
-    (["--model", "Ranking"], "--model has no place here: abl/quickstart_triplet.yaml sets model.class_path to Triplet"),
     (["--ckpt_path", "x.ckpt"], "x.ckpt: no such file"),
     (["--trainer.limit_val_batches", "1"], "--trainer.limit_val_batches has no place in an ablation"),
     (["--data.validation", "null"], "an ablation judges by validation triples: give --data.validation FILE"),

@@ -12,6 +12,7 @@ from narrlit.data.table import index_examples
 from narrlit.data.tokens import TokenTable
 from narrlit.datamodules import FileData, Loading, StoryWorldData
 from narrlit.errors import OptionError
+from narrlit.objectives import Objective
 
 
 def tokenize(texts, role):
@@ -103,6 +104,26 @@ def test_every_epoch_has_equally_many_batches_where_stories_recur(world):
     assert len(counts) == 1
 
 
+def test_weights_say_how_often_an_example_is_drawn():
+    anchors, positives = np.arange(40), np.arange(40, 80)
+    weights = np.where(np.arange(40) < 10, 3.0, 1.0)
+    samplers = [DistinctBatchSampler(anchors, positives, 5, 1, Share(rank, 2), weights) for rank in range(2)]
+    alone = DistinctBatchSampler(anchors, positives, 10, 1, None, weights)
+    drawn, orders = [], set()
+    for epoch in range(200):
+        for sampler in (*samplers, alone):
+            sampler.set_epoch(epoch)
+        shares = [list(sampler) for sampler in samplers]
+        whole = [one + other for one, other in zip(*shares, strict=True)]
+        assert whole == list(alone)  # two processes draw what one does with the double batch
+        assert [len(batch) for batch in whole] == [10] * 4
+        drawn += [place for batch in whole for place in batch]
+        orders.add(tuple(drawn[-40:]))
+    assert len(orders) == 200
+    heavy = sum(place < 10 for place in drawn) / len(drawn)
+    assert abs(heavy - 30 / 60) < 0.02  # 10 x 3 of 10 x 3 + 30 x 1
+
+
 @pytest.mark.parametrize(("count", "world"), [(5, 2), (4, 2), (1, 3), (7, 3)])
 def test_shares_are_equal_and_hold_everything_once(count, world):
     shares = [padded_share(count, Share(rank, world)) for rank in range(world)]
@@ -117,8 +138,12 @@ class Trainer:
     global_rank = 0
 
     def __init__(self, encoder):
-        self.lightning_module = type("Module", (), {"encoder": encoder})
+        self.lightning_module = self
+        self.encoder = encoder
         self.strategy = type("Strategy", (), {"root_device": torch.device("cpu")})
+
+    def story_table(self, texts, name):
+        return Objective.story_table(self, texts, name)
 
 
 class LetterEncoder:

@@ -8,7 +8,7 @@ from typing import Any
 from narrlit.commands.ablate_report import FULL, read_answers, report, system_entry, table
 from narrlit.commands.devices import say
 from narrlit.commands.fits import LOGGER, fit_apart, keep_plan, read_record, refuse_partial
-from narrlit.commands.overlays import Overlay, find_overlays, refuse_undoing
+from narrlit.commands.overlays import Overlay, find_overlays, overruled
 from narrlit.commands.reports import keep_report, selectors
 from narrlit.commands.training import parsed_fit
 from narrlit.errors import OptionError
@@ -84,8 +84,8 @@ def _rows(fit: tuple[str, ...], overlays: list[Overlay]) -> list[Row]:
     rows: list[Row] = []
     data: dict[str, RowData] = {}
     for overlay in (None, *overlays):
-        if overlay:
-            refuse_undoing(fit, overlay)
+        for sentence in overruled(fit, overlay) if overlay else ():
+            say(sentence)
         # The overlay stands last: whatever comes later on a command line wins, and a class that it replaces takes its
         # options with it.
         cli = parsed_fit([*fit, *(("--config", overlay.path) if overlay else ())])

@@ -93,25 +93,20 @@ def _leaves(content: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield from _leaves(value, name if key == "init_args" else f"{name}.{key}".lstrip("."))
 
 
-def refuse_undoing(fit: Sequence[str], overlay: Overlay) -> None:
-    """Refuse an option that sets the very thing that an overlay sets: it would be ignored in this row alone.
+def overruled(fit: Sequence[str], overlay: Overlay) -> list[str]:
+    """What an overlay sets though an option does, too: in its row the overlay wins. A sentence for each.
 
     Options beneath what an overlay replaces, such as `trainer.callbacks.rounds` where it has no callbacks, are of the
     other rows; the logger's are of none, since every row has its own.
-
-    Raises:
-        OptionError: naming the option and the overlay.
     """
+    told = []
     for option, names in _options(fit):
         for name in names:
             # `--model Triplet` is short for `--model.class_path Triplet`.
             same = next((leaf for leaf in (name, f"{name}.class_path") if leaf in overlay.settings), None)
             if same is not None and not same.startswith("trainer.logger"):
-                raise OptionError(
-                    f"{option} has no place here: {overlay.path} sets {same} to {overlay.settings[same]}, and the row "
-                    f"{overlay.name} would not be what its name says; leave the option out, or name --ablations "
-                    "without this overlay"
-                )
+                told.append(f"{overlay.name}: {same} is {overlay.settings[same]} there, whatever {option} says")
+    return told
 
 
 def _options(fit: Sequence[str]) -> Iterator[tuple[str, list[str]]]:

@@ -44,8 +44,8 @@ class DistinctBatchSampler(Sampler[list[int]]):
             batch_size: examples of a process's batch.
             seed: of all epochs.
             share: this process's part of the work.
-            weights: (N,) how likely each example is at each of an epoch's N draws, with replacement, in proportion;
-                None: each example comes once.
+            weights: (N,) how likely each example is at each of an epoch's N draws, with replacement, in proportion; a
+                batch may then hold one twice. None: each example comes once.
         """
         self._chances = None if weights is None else weights / weights.sum()
         self._pairs = list(zip(anchors.tolist(), positives.tolist(), strict=True))
@@ -91,7 +91,11 @@ class DistinctBatchSampler(Sampler[list[int]]):
     def _together(self, epoch: int) -> list[list[int]]:
         order = self._order(np.random.default_rng([self._seed, epoch]))
         world = self._share.world
-        batches = distinct_batches(order, self._pairs, self._batch_size * world)
+        size = self._batch_size * world
+        if self._chances is None:
+            batches = distinct_batches(order, self._pairs, size)
+        else:
+            batches = [order[start : start + size] for start in range(0, len(order), size)]
         return [whole for batch in batches if (whole := batch[: len(batch) // world * world])]
 
     def _order(self, rng: np.random.Generator) -> list[int]:
