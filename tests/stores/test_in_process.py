@@ -3,6 +3,7 @@
 import sys
 import weakref
 from types import ModuleType, SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ LIMIT = 4
 class FakeLLM:
     """The part of vllm.LLM that is used; a text's tokens are its letters, its vector depends on them."""
 
-    made: list = []
+    made: ClassVar[list] = []
     fault: Exception | None = None
 
     def __init__(self, **arguments):
