@@ -21,7 +21,7 @@ def test_only_indices_that_are_each_place_once_pass(indices):
     if sorted(indices) == list(range(len(indices))):
         assert len(in_order(answer, len(indices), "it")) == len(indices)
     else:
-        with pytest.raises(ModelError, match="it answered vectors whose index"):
+        with pytest.raises(ModelError, match=r"^it answered vectors whose index"):
             in_order(answer, len(indices), "it")
 
 

@@ -65,8 +65,9 @@ def _groups(command: Callable[..., int | None]) -> dict[str, Any]:
 def build_parser(command: Callable[..., int | None], name: str) -> ArgumentParser:
     """The parser of a function.
 
-    Parameters without a default are positional, keyword-only ones are options, and a bool that is False unless given
-    is a flag. A keyword-only dataclass gives an option for each of its fields, under the field's name.
+    Parameters that are not keyword-only are positional, and may be left out where they have a default. Keyword-only
+    ones are options; a bool that is False unless given is a flag, and a dataclass gives an option for each of its
+    fields, under the field's name.
     """
     from docstring_parser import parse
 
@@ -77,8 +78,15 @@ def build_parser(command: Callable[..., int | None], name: str) -> ArgumentParse
     flags: set[str] = {p.name for p in parameters if p.default is False}
     options: set[str] = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - flags
     positional: set[str] = {p.name for p in parameters if p.kind is not p.VAR_POSITIONAL} - flags - options
-    skipped = {*flags, *groups}
+    # Of an optional one jsonargparse would make an option.
+    optional: set[str] = {p.name for p in parameters if p.name in positional and p.default is not p.empty}
+    skipped = {*flags, *groups, *optional}
     parser.add_function_arguments(command, as_group=False, as_positional=True, skip={*skipped, *options})
+    meanings = {p.arg_name: p.description for p in documented.params}
+    for parameter in parameters:
+        if parameter.name in optional:
+            usual, meaning = parameter.default, meanings.get(parameter.name)
+            parser.add_argument(parameter.name, nargs="?", type=type(usual), default=usual, help=meaning)
     for kind in groups.values():
         switches = {field.name for field in fields(kind) if field.default is False}
         parser.add_class_arguments(kind, as_group=False, skip=switches)

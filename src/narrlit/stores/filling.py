@@ -1,7 +1,7 @@
 """Filling a store: what it lacks is made once, shard by shard, by as many processes as there are."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from random import SystemRandom
 
 import numpy as np
@@ -53,28 +53,32 @@ def _make(
     store: VectorStore, keys: Sequence[bytes], texts: Sequence[str], places: list[int], embed: Embed, progress: bool
 ) -> int:
     begin = SystemRandom().randrange(max(1, len(places)))
-    made = 0
-    with tqdm(total=len(places), desc="vectors", unit="text", disable=not progress, delay=0.5) as bar:
-        for span in _spans(places[begin:] + places[:begin]):
+    order = places[begin:] + places[:begin]
+    made = start = 0
+    size = FEWEST
+    with tqdm(total=len(order), desc="vectors", unit="text", disable=not progress, delay=0.5) as bar:
+        while start < len(order):
+            span = order[start : start + size]
+            start += size
             store.refresh()
             left = [span[i] for i in store.missing([keys[place] for place in span])]
             if left:
+                began = time.monotonic()
                 found = _checked(embed([texts[place] for place in left]), len(left), store)
                 store.add([keys[place] for place in left], found)
                 made += len(left)
+                size = _next_size(size, len(left), time.monotonic() - began)
             bar.update(len(span))
     return made
 
 
-def _spans(places: list[int]) -> Iterator[list[int]]:
-    """Cut places into spans that take about as long as a shard should, whatever the embedder's speed."""
-    size, start = FEWEST, 0
-    while start < len(places):
-        began = time.monotonic()
-        yield places[start : start + size]
-        start += size
-        took = max(time.monotonic() - began, 1e-3)
-        size = min(MOST, max(FEWEST, min(4 * size, round(size * SECONDS_A_SHARD / took))))
+def _next_size(size: int, made: int, seconds: float) -> int:
+    """Texts that take about as long as a shard should, whatever the embedder's speed; spans grow step by step.
+
+    >>> _next_size(32, 32, 0.1), _next_size(128, 128, 10.0), _next_size(64, 2, 1.0)
+    (128, 64, 32)
+    """
+    return min(MOST, max(FEWEST, min(4 * size, round(made * SECONDS_A_SHARD / max(seconds, 1e-3)))))
 
 
 def _checked(vectors: NDArray[np.float32], count: int, store: VectorStore) -> torch.Tensor:

@@ -56,6 +56,7 @@ class FrozenVectors:
             ModelError: if the source fails, or does not agree with the vectors that are there.
         """
         keys = content_keys({**self._space, "prompt": self._prompts[role]}, texts)
+        self.store.refresh()  # others may have begun since: theirs are what this source must agree with
         lacking = set(self.store.missing(keys))
         stored = [place for place in range(len(keys)) if place not in lacking][:KNOWN]
 

@@ -12,6 +12,7 @@ from narrlit.errors import OptionError
 from narrlit.models.config import EncoderConfig, Role
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
+from narrlit.models.loading import packaged_minilm
 from narrlit.stores.endpoint import Endpoint, EndpointOptions
 from narrlit.stores.in_process import InProcess
 from narrlit.stores.vectors import StoreDtype
@@ -81,7 +82,8 @@ def open_source(
         return lambda texts, role: embed(encoder, texts, role, progress=False)[0]
     if options.is_url:
         return _served(Endpoint(options.source, config.model, options.endpoint), prompts, config.normalize)
-    here = InProcess(config.model, config.revision, config.dtype, config.max_length, config.trust_remote_code)
+    model = str(packaged_minilm()) if config.model == "minilm" else config.model
+    here = InProcess(model, config.revision, config.dtype, config.max_length, config.trust_remote_code)
     return _served(here, prompts, config.normalize)
 
 

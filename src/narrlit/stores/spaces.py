@@ -43,7 +43,8 @@ def folder_digest(folder: Path) -> str:
     whole = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
-        if not path.is_file() or path.suffix == ".md" or any(part.startswith((".", "__")) for part in name.parts):
+        hidden = any(part.startswith(".") or part == "__pycache__" for part in name.parts)
+        if hidden or not path.is_file() or path.suffix == ".md":
             continue
         whole.update(f"{name.as_posix()}\0{path.stat().st_size}\0".encode())
         with path.open("rb") as file:

@@ -8,17 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from narrlit.errors import ModelError
-from narrlit.files import atomic_path
 from narrlit.stores.mapped import MappedVectors
+from narrlit.stores.shards import read_head, read_keys, read_vectors, shard_paths, write_shard
 
 StoreDtype = Literal["float32", "float16"]
-FORMAT = "narrlit vectors 1"
-KEY_BYTES = 32
 
 
 def content_keys(space: Mapping[str, Any], texts: Sequence[str]) -> list[bytes]:
@@ -63,12 +59,17 @@ class VectorStore:
         self.refresh()
 
     def refresh(self) -> None:
-        """Look for shards that others have added.
+        """Look for shards that others have added, or merged into one.
 
         Raises:
             ModelError: for a shard that is broken, or whose vectors have another dimension than the others.
         """
-        for path in sorted(self.folder.glob("[!.]*.safetensors")):
+        paths = shard_paths(self.folder)
+        if not self._seen.issubset(paths):
+            # Where the vectors of those that are gone stand now is told by shards that were seen before, too.
+            self._places.clear()
+            self._seen.clear()
+        for path in paths:
             if path not in self._seen:
                 self._index(path)
 
@@ -83,17 +84,14 @@ class VectorStore:
         """Write N vectors (N, D) as one shard.
 
         Raises:
-            ModelError: if the dimension is another one than the store's, or a number is not finite.
+            ModelError: if the dimension is another one than the store's, or a number is not finite in its dtype.
         """
-        if not torch.isfinite(vectors).all():
-            raise ModelError(f"vectors for {self.folder} hold numbers that are not finite: the model is broken")
-        self._check_dimension(vectors.shape[1], self.folder)
-        flat = torch.frombuffer(bytearray(b"".join(keys)), dtype=torch.uint8).view(len(keys), KEY_BYTES)
-        name = hashlib.sha256(b"".join(keys)).hexdigest()[:24]
-        tensors = {"keys": flat, "vectors": vectors.detach().to("cpu", self._dtype).contiguous()}
-        with atomic_path(self.folder / f"{name}.safetensors") as temporary:
-            save_file(tensors, temporary, metadata={"format": FORMAT})
-        self._index(self.folder / f"{name}.safetensors")
+        stored = vectors.detach().to("cpu", self._dtype).contiguous()
+        if not torch.isfinite(stored).all():
+            broken = "the model is broken" if not torch.isfinite(vectors).all() else "float16 is too narrow for them"
+            raise ModelError(f"vectors for {self.folder} hold numbers that are not finite: {broken}")
+        self._check_dimension(stored.shape[1], self.folder)
+        self._index(write_shard(self.folder, keys, stored))
 
     def vectors(self, keys: Sequence[bytes]) -> Tensor:
         """The vectors of N keys, (N, D), in the dtype in which they are stored.
@@ -109,7 +107,7 @@ class VectorStore:
         found = torch.empty(len(keys), dimension, dtype=self._dtype)
         for shard, pairs in by_shard.items():
             places, rows = torch.tensor(pairs).unbind(1)
-            found[places] = _tensor(shard, "vectors")[rows].to(self._dtype)
+            found[places] = read_vectors(shard)[rows].to(self._dtype)
         return found
 
     def mapped(self, keys: Sequence[bytes]) -> MappedVectors:
@@ -124,10 +122,12 @@ class VectorStore:
             [(shards.setdefault(path, len(shards)), row) for path, row in (self._places[key] for key in keys)],
             dtype=np.int64,
         ).reshape(-1, 2)
-        tensors = [_tensor(path, "vectors") for path in shards]
+        tensors = [read_vectors(path) for path in shards]
         return MappedVectors(tensors, places[:, 0].copy(), places[:, 1].copy())
 
     def _require(self, keys: Sequence[bytes]) -> int:
+        if not all(path.exists() for path in {self._places[key][0] for key in keys if key in self._places}):
+            self.refresh()
         absent = self.missing(keys)
         if absent or self.dimension is None:
             raise ModelError(
@@ -136,14 +136,15 @@ class VectorStore:
         return self.dimension
 
     def _index(self, path: Path) -> None:
-        keys = _tensor(path, "keys")
-        shape = _shape(path, "vectors")
-        if keys.ndim != 2 or keys.shape[1] != KEY_BYTES or len(shape) != 2 or shape[0] != len(keys):
-            raise ModelError(f"{path}: it is no shard of vectors; remove it")
-        self._check_dimension(shape[1], path)
-        whole = keys.numpy().tobytes()
-        for row in range(len(keys)):
-            self._places.setdefault(whole[row * KEY_BYTES : (row + 1) * KEY_BYTES], (path, row))
+        try:
+            head, keys = read_head(path), read_keys(path)
+        except ModelError:
+            if path.exists():
+                raise
+            return  # merged into another one since the folder was listed
+        self._check_dimension(head.dimension, path)
+        for row, key in enumerate(keys):
+            self._places.setdefault(key, (path, row))
         self._seen.add(path)
 
     def _check_dimension(self, dimension: int, place: Path) -> None:
@@ -154,26 +155,3 @@ class VectorStore:
                 f"{place}: vectors of {dimension} numbers do not fit the store {self.folder}, which holds vectors of "
                 f"{self.dimension}; name another folder"
             )
-
-
-def _tensor(path: Path, name: str) -> Tensor:
-    try:
-        with safe_open(path, framework="pt") as shard:
-            found: Tensor = shard.get_tensor(name)
-    except (SafetensorError, OSError) as error:
-        raise _broken(path, error) from error
-    return found
-
-
-def _shape(path: Path, name: str) -> list[int]:
-    try:
-        with safe_open(path, framework="pt") as shard:
-            shape: list[int] = shard.get_slice(name).get_shape()
-    except (SafetensorError, OSError) as error:
-        raise _broken(path, error) from error
-    return shape
-
-
-def _broken(path: Path, error: Exception) -> ModelError:
-    reason = next(iter(str(error).splitlines()), type(error).__name__)
-    return ModelError(f"{path}: this shard of vectors can't be read ({reason}); remove it to have it made anew")

@@ -1,0 +1,25 @@
+"""Tiny models that tell stories apart: of random ones all vectors are nearly one, by which nothing can be checked."""
+
+import functools
+
+import pytest
+import torch
+
+
+@pytest.fixture(scope="session")
+def telling(tiny, tmp_path_factory):
+    """telling(seed, kind): the folder of a tiny model whose word vectors, drawn by the seed, outweigh all else."""
+
+    @functools.cache
+    def build(seed=0, kind="bert"):
+        from sentence_transformers import SentenceTransformer
+
+        model = SentenceTransformer(tiny(kind), device="cpu")
+        words = model[0].model.get_input_embeddings().weight
+        with torch.no_grad():
+            words.copy_(torch.randn(words.shape, generator=torch.Generator().manual_seed(seed)))
+        folder = tmp_path_factory.mktemp(f"telling-{seed}") / "model"
+        model.save(str(folder))
+        return str(folder)
+
+    return build

@@ -1,0 +1,238 @@
+"""Filling a store: what it lacks is made, nothing else, whoever else is at it and however often it is killed."""
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import filling_worker
+import numpy as np
+import pytest
+import torch
+from filling_worker import KEYS, PLACES, TEXTS, TEXTS_A_SHARD, expected
+
+from narrlit.errors import ModelError
+from narrlit.stores import filling
+from narrlit.stores.filling import fill
+from narrlit.stores.shards import LEFTOVER, read_keys
+from narrlit.stores.vectors import VectorStore
+
+
+class Counting:
+    """An embed that remembers what it was given."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __call__(self, texts):
+        self.calls.append(list(texts))
+        return expected()[[TEXTS.index(text) for text in texts]]
+
+    @property
+    def texts(self):
+        return [text for call in self.calls for text in call]
+
+
+@pytest.fixture
+def embed():
+    return Counting()
+
+
+@pytest.fixture
+def spans_of_eight(monkeypatch):
+    monkeypatch.setattr(filling, "FEWEST", 8)
+    monkeypatch.setattr(filling, "SECONDS_A_SHARD", 0.0)
+
+
+def filled(folder, embed, count, begin=0):
+    store = VectorStore(folder)
+    return store, fill(store, KEYS[begin:count], TEXTS[begin:count], embed, progress=False)
+
+
+def test_all_is_made_once_in_several_shards(tmp_path, embed, spans_of_eight):
+    store, made = filled(tmp_path, embed, 60)
+    assert made == 60
+    assert sorted(embed.texts) == sorted(TEXTS[:60])
+    assert [len(call) for call in embed.calls] == [8] * 7 + [4]
+    assert len(list(tmp_path.glob("*.safetensors"))) == 8
+    assert torch.equal(store.vectors(KEYS[:60]), torch.from_numpy(expected()[:60]))
+
+
+def test_only_what_is_missing_is_made(tmp_path, embed, spans_of_eight):
+    filled(tmp_path, embed, 30, begin=20)
+    embed.calls.clear()
+    store, made = filled(tmp_path, embed, 50)
+    assert made == 40
+    assert sorted(embed.texts) == sorted(TEXTS[:20] + TEXTS[30:50])
+    assert torch.equal(store.vectors(KEYS[:50]), torch.from_numpy(expected()[:50]))
+
+
+def test_a_whole_store_needs_no_embedder(tmp_path, embed):
+    filled(tmp_path, embed, 50)
+    embed.calls.clear()
+    _, made = filled(tmp_path, embed, 50)
+    assert (made, embed.calls) == (0, [])
+
+
+def test_what_another_process_made_meanwhile_is_not_made_again(tmp_path, embed, spans_of_eight):
+    def beside(texts):
+        if not embed.calls:  # all of the other's work, while this process makes its first span
+            filled(tmp_path, Counting(), 40, begin=24)
+        return embed(texts)
+
+    store, made = filled(tmp_path, beside, 60)
+    assert len(embed.texts) == made
+    assert set(TEXTS[:24] + TEXTS[40:60]) <= set(embed.texts)
+    assert len(set(embed.texts) & set(TEXTS[24:40])) <= 8  # of the first span alone
+    assert torch.equal(store.vectors(KEYS[:60]), torch.from_numpy(expected()[:60]))
+
+
+def test_what_others_made_does_not_pass_for_speed(tmp_path, embed, monkeypatch):
+    monkeypatch.setattr(filling, "FEWEST", 4)
+    monkeypatch.setattr(filling, "SystemRandom", lambda: random.Random(1))  # begins where Random(1) says
+    begin = random.Random(1).randrange(400)
+    now = [0.0]
+    monkeypatch.setattr(filling.time, "monotonic", lambda: now[0])
+
+    def beside(texts):
+        now[0] += 100  # a slow embedder, and no time at all for what is there
+        if not embed.calls:
+            order = [*range(begin, 400), *range(begin)][4:200]
+            VectorStore(tmp_path).add([KEYS[i] for i in order], torch.from_numpy(expected()[order]))
+        return embed(texts)
+
+    filled(tmp_path, beside, 400)
+    assert {len(call) for call in embed.calls} == {4}
+
+
+def test_spans_grow_to_what_a_shard_should_take(tmp_path, embed, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(filling.time, "monotonic", lambda: now[0])
+
+    def steady(texts):
+        now[0] += len(texts) / 30  # 30 texts a second
+        return embed(texts)
+
+    filled(tmp_path, steady, 400)
+    assert [len(call) for call in embed.calls] == [32, 128, 150, 90]
+
+
+def test_an_error_loses_no_finished_shard(tmp_path, embed, spans_of_eight):
+    def failing(texts):
+        if len(embed.calls) == 3:
+            raise KeyboardInterrupt
+        return embed(texts)
+
+    with pytest.raises(KeyboardInterrupt):
+        filled(tmp_path, failing, 60)
+    done = set(embed.texts)
+    assert len(done) == 24
+    embed.calls.clear()
+    filled(tmp_path, embed, 60)
+    assert sorted(embed.texts) == sorted(set(TEXTS[:60]) - done)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda found: found[1:], r"8 texts were given, but vectors of shape \(7, 6\) came back"),
+        (lambda found: found[0], r"8 texts were given, but vectors of shape \(6,\) came back"),
+        (lambda found: np.where(np.arange(8)[:, None] < 2, np.nan, found), "2 of 8 vectors .* not finite"),
+        (lambda found: np.where(np.arange(8)[:, None] == 7, np.inf, found), "1 of 8 vectors .* not finite"),
+    ],
+)
+def test_what_can_be_no_vectors_of_the_texts_is_refused(tmp_path, embed, spans_of_eight, wrong, said):
+    with pytest.raises(ModelError, match=said):
+        filled(tmp_path, lambda texts: wrong(embed(texts)), 16)
+    assert len(VectorStore(tmp_path)) == 0
+
+
+def test_numbers_too_large_for_half_precision_are_refused(tmp_path, embed):
+    store = VectorStore(tmp_path, "float16")
+    with pytest.raises(ModelError, match="float16 is too narrow"):
+        fill(store, KEYS[:4], TEXTS[:4], lambda texts: 1e5 * embed(texts), progress=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def worker(folder, log, *more):
+    tests = Path(filling_worker.__file__).parent
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tests), *sys.path]), "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, str(tests / "filling_worker.py"), *map(str, (folder, log, *more))], env=environment
+    )
+
+
+def lines(log):
+    return log.read_text().splitlines() if log.exists() else []
+
+
+def stored_texts(folder):
+    """Text of each row of each finished shard, read without the store."""
+    text_of = dict(zip(KEYS, TEXTS, strict=True))
+    return [text_of[key] for path in folder.glob("[!.]*.safetensors") for key in read_keys(path)]
+
+
+def assert_all_right(folder):
+    store = VectorStore(folder)
+    assert len(store) == len(TEXTS)
+    assert np.array_equal(store.vectors(KEYS).numpy(), expected())
+
+
+@pytest.mark.slow
+def test_no_kill_loses_or_repeats_a_finished_shard(tmp_path):
+    chance = random.Random(5)
+    folder, log = tmp_path / "store", tmp_path / "log"
+    deaths = [("die", where, chance.randrange(1, 4)) for where in PLACES[1:]]
+    deaths += [("die", PLACES[0], chance.randrange(1, 3 * TEXTS_A_SHARD)) for _ in range(2)]
+    # From outside, as soon as so many more texts have been embedded: anywhere in the process.
+    deaths += [chance.randrange(1, 3 * TEXTS_A_SHARD) for _ in range(2)]
+    chance.shuffle(deaths)
+    for death in [*deaths, None]:
+        finished, before = set(stored_texts(folder)), len(lines(log))
+        process = worker(folder, log, *(death if isinstance(death, tuple) else ()))
+        if isinstance(death, int):
+            wait_for(lambda least=before + death: len(lines(log)) >= least, process)
+            process.send_signal(signal.SIGKILL)
+        assert process.wait(60) == (0 if death is None else -signal.SIGKILL), death
+        embedded = lines(log)[before:]
+        assert embedded
+        assert not finished & set(embedded), death
+        assert finished <= set(stored_texts(folder))
+    assert sorted(stored_texts(folder)) == sorted(TEXTS)  # none stands in two shards
+    assert_all_right(folder)
+    left = [path.name for path in folder.iterdir() if path.name.startswith(".")]
+    assert len(left) >= 3  # one each of the three points within the writing of a shard
+    assert all(LEFTOVER.fullmatch(name) for name in left)
+
+
+def wait_for(happened, process):
+    while not happened():
+        assert process.poll() is None
+        time.sleep(0.002)
+
+
+@pytest.mark.slow
+def test_two_processes_beside_each_other_end_with_every_vector_right(tmp_path):
+    folder, logs = tmp_path / "store", [tmp_path / "one", tmp_path / "two"]
+    processes = [worker(folder, log) for log in logs]
+    assert [process.wait(60) for process in processes] == [0, 0]
+    assert set(lines(logs[0]) + lines(logs[1])) == set(TEXTS)
+    assert_all_right(folder)
+
+
+@pytest.mark.slow
+def test_the_processes_of_one_fit_divide_what_is_missing(tmp_path):
+    folder, logs = tmp_path / "store", [tmp_path / "one", tmp_path / "two"]
+    VectorStore(folder).add(KEYS[:100], torch.from_numpy(expected()[:100]))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    processes = [worker(folder, log, "rank", rank, port) for rank, log in enumerate(logs)]
+    assert [process.wait(60) for process in processes] == [0, 0]
+    assert sorted(lines(logs[0])) == sorted(TEXTS[100:250])
+    assert sorted(lines(logs[1])) == sorted(TEXTS[250:])
+    assert_all_right(folder)
