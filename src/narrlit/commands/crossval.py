@@ -2,17 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from narrlit.commands.crossval_report import fold_entry, report, table
 from narrlit.commands.devices import say
-from narrlit.commands.fits import LOGGER, fit_apart, keep_plan, read_record
-from narrlit.commands.training import parsed_fit
+from narrlit.commands.fits import fit_apart, keep_plan, read_record
+from narrlit.commands.folded import folded, selectors
 from narrlit.errors import OptionError
 from narrlit.files import atomic_path
-
-if TYPE_CHECKING:
-    from narrlit.datamodules.folds import FoldData
 
 PLAN = "config.yaml"
 
@@ -33,9 +30,7 @@ def crossval(*fit: str, out: str, folds: int = 5, fold_seed: int = 0, ungrouped:
     """
     folder = Path(out)
     division = {"fold": 0, "folds": folds, "fold_seed": fold_seed, "ungrouped": ungrouped}
-    if folds < 2:
-        raise OptionError(f"--folds {folds}: at least 2 are needed, one to judge and one to train")
-    config, data = _plan(fit, division)
+    config, data = folded(fit, division, "a cross-validation")
     expected = [data.rows(fold).description for fold in range(folds)]
     _say_division(expected, config)
     finished = _prepare(folder, config, expected)
@@ -46,7 +41,7 @@ def crossval(*fit: str, out: str, folds: int = 5, fold_seed: int = 0, ungrouped:
         say(f"\nfold {fold}: {expected[fold]['trained']} rows train, {expected[fold]['judged']} are judged")
         fit_apart(folder / f"fold_{fold}", folder / PLAN, ["--data.init_args.fold", str(fold)])
     entries = [fold_entry(folder / f"fold_{fold}", expected[fold]) for fold in range(folds)]
-    found = report(entries, expected[0], _selectors(config))
+    found = report(entries, expected[0], selectors(config))
     text = table(found)
     with atomic_path(folder / "crossval.json") as temporary:
         temporary.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
@@ -54,55 +49,6 @@ def crossval(*fit: str, out: str, folds: int = 5, fold_seed: int = 0, ungrouped:
         temporary.write_text(text, encoding="utf-8")
     say("")
     print(text, end="")
-
-
-def _plan(fit: tuple[str, ...], division: dict[str, Any]) -> tuple[dict[str, Any], "FoldData"]:
-    """The folds' common configuration, and their data."""
-    cli = parsed_fit(fit)
-    from narrlit.datamodules.folds import FoldData
-
-    config: dict[str, Any] = cli.as_dict()
-    _refuse(config)
-    config["data"] = {
-        "class_path": f"{FoldData.__module__}.{FoldData.__qualname__}",
-        "init_args": {"source": config["data"], **division},
-    }
-    config["trainer"]["logger"] = LOGGER
-    return config, FoldData(cli.datamodule, **division)
-
-
-def _refuse(config: dict[str, Any]) -> None:
-    """Refuse what would keep a fold from being one whole fit, judged on all its rows after every epoch.
-
-    Raises:
-        OptionError: naming the option.
-    """
-    trainer = config["trainer"]
-    refused = {
-        "--ckpt_path": (config["ckpt_path"], "every fold begins anew"),
-        "--checkpoint.dirpath": (config["checkpoint"]["dirpath"], "each fold keeps its own checkpoints"),
-        "--last_checkpoint.dirpath": (config["last_checkpoint"]["dirpath"], "each fold keeps its own checkpoints"),
-        "--trainer.limit_val_batches": (_is_part(trainer["limit_val_batches"]), "every row is judged"),
-        "--trainer.overfit_batches": (trainer["overfit_batches"], "every row is judged"),
-        "--trainer.val_check_interval": (_is_part(trainer["val_check_interval"]), "each epoch is judged at its end"),
-        "--trainer.check_val_every_n_epoch": (trainer["check_val_every_n_epoch"] != 1, "every epoch is judged"),
-        "--trainer.fast_dev_run": (trainer["fast_dev_run"], "it leaves no record"),
-    }
-    for option, (given, reason) in refused.items():
-        if given:
-            raise OptionError(f"{option} has no place in a cross-validation: {reason}; leave it out")
-
-
-def _is_part(batches: float | None) -> bool:
-    """Whether a number of batches is not the whole epoch: a whole number counts them, 1.0 is all of them."""
-    return batches is not None and (isinstance(batches, int) or batches != 1)
-
-
-def _selectors(config: dict[str, Any]) -> list[str]:
-    """Callbacks that decide by the fold's rows, so that even the last epoch is not free of them."""
-    callbacks = config["trainer"]["callbacks"] or []
-    names = [str(entry["class_path"]).rpartition(".")[2] for entry in callbacks]
-    return [name for name in names if name in ("EarlyStopping", "TeacherPromotion")]
 
 
 def _say_division(expected: list[dict[str, Any]], config: dict[str, Any]) -> None:

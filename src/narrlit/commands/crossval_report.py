@@ -70,7 +70,7 @@ def report(entries: list[Entry], description: Entry, selectors: list[str]) -> En
             "best_epoch": f"accuracy in the epoch that the judged rows themselves chose, of {looks} looks in all: "
             "too high by that choice",
         },
-        "pooled": {name: _summary([entry[name] for entry in entries]).as_dict() for name in LOOKS},
+        "pooled": pooled(entries),
         "over_folds": {name: _over_folds([entry[name]["accuracy"] for entry in entries]) for name in LOOKS},
         "by_fold": entries,
     }
@@ -83,19 +83,24 @@ def table(found: Entry) -> str:
         "|---|---:|---:|---:|---|---|---|",
     ]
     for entry in found["by_fold"]:
-        cells = [entry["fold"], entry["groups"], entry["trained"], entry["judged"], *_cells(entry)]
-        lines.append(_row([*cells, f"epoch {entry['best_epoch']['epoch']}, {entry['looks']} looks"]))
-    pooled = found["pooled"]
-    lines.append(_row(["pooled", found["groups"], "", pooled["last_epoch"]["n"], *_cells(pooled), ""]))
+        cells = [entry["fold"], entry["groups"], entry["trained"], entry["judged"], *accuracy_cells(entry)]
+        lines.append(row([*cells, f"epoch {entry['best_epoch']['epoch']}, {entry['looks']} looks"]))
+    whole = found["pooled"]
+    lines.append(row(["pooled", found["groups"], "", whole["last_epoch"]["n"], *accuracy_cells(whole), ""]))
     spread = [
         f"{_number(over['mean'])} ± {_number(over['standard_deviation'])}" for over in found["over_folds"].values()
     ]
-    lines.append(_row(["mean ± standard deviation over folds", "", "", "", *spread, ""]))
+    lines.append(row(["mean ± standard deviation over folds", "", "", "", *spread, ""]))
     notes = [f"{name.replace('_', ' ').capitalize()}: {words}." for name, words in found["meaning"].items()]
     notes.append("Intervals are Wilson's, 95 %; they take rows for independent.")
     if found["ungrouped"]:
         notes.append("UNGROUPED: folds by row; judged stories may have been trained on, and the accuracy be inflated.")
     return "\n".join([*lines, "", *notes]) + "\n"
+
+
+def pooled(entries: list[Entry]) -> Entry:
+    """The folds' accuracies as one over all their rows, after the last epoch and in the best."""
+    return {name: _summary([entry[name] for entry in entries]).as_dict() for name in LOOKS}
 
 
 def _summary(looks: list[Entry]) -> "AccuracySummary":
@@ -113,11 +118,13 @@ def _over_folds(accuracies: list[float | None]) -> dict[str, float | None]:
     return {"mean": mean(known), "standard_deviation": stdev(known)}
 
 
-def _cells(found: Entry) -> list[str]:
-    return [_accuracy(found[name]) for name in LOOKS]
+def accuracy_cells(found: Entry) -> list[str]:
+    """What a table says of an entry, or of what is pooled."""
+    return [accuracy_cell(found[name]) for name in LOOKS]
 
 
-def _accuracy(found: Entry) -> str:
+def accuracy_cell(found: Entry) -> str:
+    """What a table says of an accuracy."""
     if found["accuracy"] is None:
         return "none: scores are NaN"
     low, high = found["interval"]
@@ -128,5 +135,6 @@ def _number(value: float | None) -> str:
     return "none" if value is None else f"{value:.3f}"
 
 
-def _row(cells: list[Any]) -> str:
+def row(cells: list[Any]) -> str:
+    """A table's row."""
     return f"| {' | '.join(map(str, cells))} |"

@@ -144,7 +144,7 @@ class Objective(L.LightningModule):
         return terms["loss"]
 
     def validation_step(self, batch: TripleBatch, batch_idx: int) -> dict[str, Tensor]:
-        """Judge triples; the vectors are handed on to callbacks."""
+        """Judge triples; vectors and scores are handed on to callbacks."""
         return self._judge(batch, self.validation_accuracy)
 
     def test_step(self, batch: TripleBatch, batch_idx: int) -> dict[str, Tensor]:
@@ -160,7 +160,7 @@ class Objective(L.LightningModule):
         vectors = self(batch.stories)
         score_a, score_b = self._scores(vectors, batch)
         metric.update(score_a, score_b, batch.labels == 1, counted=(batch.labels >= 0) & (batch.places >= 0))
-        return {"vectors": vectors, "rows": batch.stories.rows}
+        return {"vectors": vectors, "rows": batch.stories.rows, "score_a": score_a, "score_b": score_b}
 
     def _scores(self, vectors: Tensor, batch: TripleBatch) -> tuple[Tensor, Tensor]:
         cosine = torch.nn.functional.cosine_similarity
