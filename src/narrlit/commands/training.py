@@ -81,8 +81,12 @@ def with_found_configs(arguments: Sequence[str]) -> list[str]:
     return found
 
 
-def find_config(path: str) -> str:
+def find_config(path: str, option: str = "--config") -> str:
     """A config file's path: as given, or, where there is none, among the package's own.
+
+    Args:
+        path: a file, or a name among the package's own configs.
+        option: that names it; `--space` names search spaces, which are no configs.
 
     Raises:
         OptionError: for a file that is in neither place.
@@ -91,8 +95,9 @@ def find_config(path: str) -> str:
     inside = own / Path(path).relative_to("configs") if Path(path).is_relative_to("configs") else own / path
     if Path(path).is_file() or not inside.is_file():
         if not Path(path).is_file():
-            names = ", ".join(sorted(str(file.relative_to(own)) for file in own.rglob("*.yaml")))
-            raise OptionError(f"--config {path}: no such file; with narrlit come {names}")
+            files = [file.relative_to(own) for file in own.rglob("*.yaml")]
+            names = ", ".join(sorted(str(f) for f in files if (f.parts[0] == "spaces") == (option == "--space")))
+            raise OptionError(f"{option} {path}: no such file; with narrlit come {names}")
         return path
     return str(inside)
 

@@ -22,6 +22,8 @@ from narrlit.commands.training import quiet
 from narrlit.errors import OptionError
 
 Status = Literal["finished", "pruned", "failed"]
+Prune = Callable[[int, float], bool]
+"""Is told an epoch, counted from 0, and its accuracy, and says whether to end the fit."""
 
 # Trials are not gone on from, and nothing is made of their weights: a search would fill the disk with them.
 NO_CHECKPOINTS = {"save_top_k": 0, "save_last": None, "save_on_exception": False}
@@ -51,10 +53,10 @@ class TrialEndedError(Exception):
 
 
 class Watch(Callback):
-    """Tells each epoch's accuracy, and ends the fit where that is advised or there is no accuracy."""
+    """Tells each epoch's accuracy, and ends the fit where `prune` says so or there is no accuracy."""
 
-    def __init__(self, about: dict[str, Any], prune: Callable[[int, float], bool]) -> None:
-        """Args: whose fit it is, for the record; and who is told epoch and accuracy, and says whether to end."""
+    def __init__(self, about: dict[str, Any], prune: Prune) -> None:
+        """Args are those of `run_trial`."""
         self.about = about
         self.prune = prune
         self.looks: list[dict[str, Any]] = []
@@ -101,7 +103,7 @@ class ReadyFit(StageCLI):
         super()._run_subcommand(self.stage)
 
 
-def run_trial(run: Path, config: dict[str, Any], watch: Watch) -> Outcome:
+def run_trial(run: Path, config: dict[str, Any], about: dict[str, Any], prune: Prune) -> Outcome:
     """Run a fit in this process, without checkpoints, and give back its memory; what `run` held is gone.
 
     A process of its own would import for ten seconds, longer than many a fit takes.
@@ -109,36 +111,42 @@ def run_trial(run: Path, config: dict[str, Any], watch: Watch) -> Outcome:
     Args:
         run: the run's directory.
         config: the fit's whole configuration, with `fits.LOGGER`.
-        watch: is told of every epoch.
+        about: what the run's record says of the trial.
+        prune: is told each epoch's accuracy, and says whether to end the fit.
 
     Raises:
         NarrlitError: if the fit cannot be made as configured, or judges nothing.
         KeyboardInterrupt: if the user ended it.
     """
     shutil.rmtree(run, ignore_errors=True)
+    logger = config["trainer"]["logger"]
     place = {"save_dir": str(run.parent), "name": run.name, "version": ""}
-    logger = {**config["trainer"]["logger"], "init_args": {**config["trainer"]["logger"]["init_args"], **place}}
     own = {
         **config,
-        "trainer": {**config["trainer"], "logger": logger, "enable_model_summary": False},
+        "trainer": {
+            **config["trainer"],
+            "logger": {**logger, "init_args": {**logger["init_args"], **place}},
+            "enable_model_summary": False,
+        },
         "checkpoint": {**config["checkpoint"], **NO_CHECKPOINTS},
         "last_checkpoint": {**config["last_checkpoint"], **NO_CHECKPOINTS},
     }
     try:
-        ended = _fit(own, watch)
+        outcome = _fit(own, about, prune)
     finally:
         gc.collect()  # trainer and model point at each other
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-    if ended is None and not watch.looks:
+    if outcome.status == "finished" and not outcome.looks:
         raise OptionError(
             f"{run}: the fit judged nothing; let it train a whole epoch at least (trainer.max_epochs, max_steps)"
         )
-    return Outcome("finished", watch.looks) if ended is None else Outcome(ended[0], watch.looks, ended[1])
+    return outcome
 
 
-def _fit(config: dict[str, Any], watch: Watch) -> tuple[Status, str] | None:
-    """How and why the fit ended before its time; None if it did not."""
+def _fit(config: dict[str, Any], about: dict[str, Any], prune: Prune) -> Outcome:
+    # The trainer ties a callback to the model: it must not outlive this function.
+    watch = Watch(about, prune)
     with tempfile.TemporaryDirectory() as folder, hushed():
         file = Path(folder) / "config.yaml"
         file.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
@@ -146,9 +154,9 @@ def _fit(config: dict[str, Any], watch: Watch) -> tuple[Status, str] | None:
         try:
             cli.start(watch)
         except TrialEndedError as ended:
-            return ended.run_status, str(ended)
+            return Outcome(ended.run_status, watch.looks, str(ended))
         except torch.OutOfMemoryError as error:
-            return "failed", f"out of memory: {str(error).partition('. ')[0]}"
+            return Outcome("failed", watch.looks, f"out of memory: {str(error).partition('. ')[0]}")
         except MisconfigurationException as error:
             raise OptionError(str(error)) from error
         except SystemExit as error:
@@ -156,7 +164,7 @@ def _fit(config: dict[str, Any], watch: Watch) -> tuple[Status, str] | None:
             if cli.trainer.interrupted:
                 raise KeyboardInterrupt from error
             raise
-    return None
+    return Outcome("finished", watch.looks)
 
 
 def _ready(file: Path) -> ReadyFit:

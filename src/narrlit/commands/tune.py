@@ -12,6 +12,7 @@ from narrlit.commands.folded import folded, selectors
 from narrlit.commands.held_out import compare, fit_and_judge, winners_judged
 from narrlit.commands.refusals import mistake_behind
 from narrlit.commands.search_space import Scalar, Space, as_options, plain, read_space
+from narrlit.commands.training import find_config
 from narrlit.commands.tune_report import others, report, table, trial_line, winner_of
 from narrlit.errors import NarrlitError, OptionError
 from narrlit.files import atomic_path
@@ -56,7 +57,7 @@ def tune(
     for option, number in (("trials", trials), ("epochs_before_pruning", epochs_before_pruning)):
         if number < 1:
             raise OptionError(f"--{option} {number}: at least 1 is needed")
-    ranges = read_space(space)
+    ranges = read_space(find_config(space, "--space"))
     distributions = {name: found.distribution() for name, found in ranges.items()}
     search = _Search(fit, {"fold": 0, "folds": folds, "fold_seed": fold_seed, "ungrouped": False})
     given, expected = search.prepare(ranges, space)
@@ -70,7 +71,7 @@ def tune(
     trained, judged = expected[0]["trained"], expected[0]["judged"]
     say(f"fold 0: {trained} rows train, {judged} are judged in every trial; {others(folds)} left for the winner")
     _try(study, search, trials)
-    _write(folder, _judged(folder, search, given, study.entries(), expected))
+    _write(folder, {"space": plain(ranges), **_judged(folder, search, given, study.entries(), expected)})
 
 
 @dataclass(frozen=True)
@@ -149,12 +150,13 @@ def _rows(config: Config) -> Config:
 def _try(study: "Study", search: _Search, trials: int) -> None:
     """Run trials until so many have ended; one that cannot be run as configured stops the command."""
     from narrlit.commands.study import run_name
-    from narrlit.commands.trials import Watch, run_trial
+    from narrlit.commands.trials import run_trial
 
     while study.ended < trials:
         trial = study.ask()
-        watch = Watch({"number": trial.number, "settings": dict(trial.params)}, study.advice(trial))
-        outcome = run_trial(study.folder / run_name(trial.number), search.config(trial.params), watch)
+        about = {"number": trial.number, "settings": dict(trial.params)}
+        config = search.config(trial.params)
+        outcome = run_trial(study.folder / run_name(trial.number), config, about, study.advice(trial))
         ended = study.tell(trial, outcome)
         say(trial_line(ended, study.entries()))
 
