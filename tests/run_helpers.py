@@ -94,8 +94,8 @@ def rounds_arguments(model, folder, *more, epochs=4, rounds=2):
 
 def run_apart(arguments, cwd, timeout=300):
     """Run narrlit in a process of its own."""
-    tests = Path(__file__).parent
-    environment = {**os.environ, "PYTHONPATH": str(tests), "OMP_NUM_THREADS": "1"}
+    paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
     return subprocess.run(
         [sys.executable, "-m", "narrlit", *map(str, arguments)],
         cwd=cwd,

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from narrlit.commands.lightning_cli import ParsedFit
+from narrlit.commands.search_space import as_options, read_space
 from narrlit.commands.training import find_config, packaged_configs
 from narrlit.errors import OptionError
 
@@ -17,6 +19,7 @@ COMHIS = [f"ablations/comhis_{name}.yaml" for name in ("identity", "no_hard", "n
 ABLATIONS = [*HITS, *COMHIS]
 ENCODERS = ("minilm", "bge_large", "mpnet", "qwen3_8b", "qwen3_8b_qlora", "tiny")
 BACKBONES = [f"backbones/{name}.yaml" for name in ENCODERS]
+SPACES = {"spaces/triplet.yaml": "baselines/triplet.yaml"}
 HARDWARE = [f"hardware/{name}.yaml" for name in ("cpu", "gpu", "ddp", "fsdp")]
 
 
@@ -46,7 +49,7 @@ def parse(monkeypatch, *configs):
 
 def test_no_config_is_left_out():
     found = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.yaml")}
-    assert found == {*SYSTEMS, *ABLATIONS, *BACKBONES, *HARDWARE}
+    assert found == {*SYSTEMS, *ABLATIONS, *BACKBONES, *HARDWARE, *SPACES}
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -87,12 +90,23 @@ def test_overlays_hold_no_lists():
         assert not any(isinstance(leaf, list) for leaf in leaves(yaml.safe_load((ROOT / overlay).read_text())))
 
 
-@pytest.mark.parametrize("name", [*SYSTEMS, *ABLATIONS, *BACKBONES, *HARDWARE])
+@pytest.mark.parametrize(("space", "system"), SPACES.items())
+def test_a_search_space_is_of_options_of_its_system(monkeypatch, space, system):
+    given = parse(monkeypatch, system).config["fit"]
+    for name, found in read_space(ROOT / space).items():
+        for value in found.probes:
+            (option,) = as_options({name: value})
+            monkeypatch.setattr("sys.argv", ["narrlit", "fit", "--config", str(ROOT / system), option])
+            assert ParsedFit.run("fit").config["fit"][name] == value
+        assert given[name] in found.probes or found.probes[0] <= given[name] <= found.probes[-1]
+
+
+@pytest.mark.parametrize("name", [*SYSTEMS, *ABLATIONS, *BACKBONES, *HARDWARE, *SPACES])
 def test_a_header_says_what_it_is(name):
     header = [line for line in (ROOT / name).read_text().splitlines() if line.startswith("#")]
     assert header
     assert not any("TO BE" in line for line in header)
-    if name in SYSTEMS:
+    if name in SYSTEMS or name in SPACES:
         for word in ("Needs:", "Run:", "Expect:"):
             assert any(word in line for line in header), word
 
@@ -105,6 +119,8 @@ def test_configs_are_found_in_the_package_from_anywhere(tmp_path, monkeypatch):
     assert find_config("quickstart.yaml") == "quickstart.yaml"
     with pytest.raises(OptionError, match="nlp_fsdm"):
         find_config("configs/none.yaml")
+    with pytest.raises(OptionError, match=r"--space none.yaml: no such file; with narrlit come spaces.triplet.yaml"):
+        find_config("none.yaml", "--space")
 
 
 def test_hits_has_the_papers_values(monkeypatch):

@@ -20,6 +20,7 @@ OTHERS = {
     "submit": "write or check a submission to the shared task",
     "crossval": "k-fold cross-validation of a config, folds grouped by story",
     "ablate": "a system and its ablations in one table, with intervals and paired tests",
+    "tune": "search a config's best settings on one fold, judge them on the others",
     "demo": "the whole way on invented stories, in a few minutes",
     "storyworld": "write invented stories whose truth is known",
     "mine": "add near but wrong stories to training rows as negatives",
@@ -64,8 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("narrlit: interrupted", file=sys.stderr)
         return 130
     except ValueError as error:
-        # jsonargparse wraps what a class of a config raises when it is made.
-        mistake = _mistake_behind(error)
+        from narrlit.commands.refusals import mistake_behind
+
+        mistake = mistake_behind(error)
         if mistake is None:
             raise
         return _complain(str(mistake))
@@ -79,12 +81,6 @@ def _run(name: str, arguments: list[str]) -> int:
     from narrlit.commands.options import call
 
     return call(getattr(import_module(f"narrlit.commands.{name}"), name), name, arguments)
-
-
-def _mistake_behind(error: BaseException | None) -> NarrlitError | None:
-    while error is not None and not isinstance(error, NarrlitError):
-        error = error.__cause__ or error.__context__
-    return error
 
 
 def _complain(message: str) -> int:

@@ -99,9 +99,10 @@ class RunRecord(Callback):
         rank_zero_info(f"run: {trainer.log_dir}")
 
     def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
-        """Say that the run did not end by itself."""
+        """Say that the run did not end by itself; an exception may say how it did (`run_status`)."""
         if self.record:
-            self._finish(trainer, "interrupted" if isinstance(exception, KeyboardInterrupt) else "failed")
+            said = getattr(exception, "run_status", "failed")
+            self._finish(trainer, "interrupted" if isinstance(exception, KeyboardInterrupt) else said)
 
     def _finish(self, trainer: L.Trainer, status: str) -> None:
         self.record.update(status=status, ended=_now(), best=_best(self.record["validations"], trainer))

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from narrlit.commands.ablate_report import FULL, read_answers, report, system_entry, table
+from narrlit.commands.ablate_report import FULL, report, system_entry, table
 from narrlit.commands.devices import say
 from narrlit.commands.fits import LOGGER, fit_apart, keep_plan, read_record, refuse_partial
 from narrlit.commands.overlays import Overlay, find_overlays, overruled
-from narrlit.commands.reports import keep_report, selectors
+from narrlit.commands.reports import keep_report, read_answers, selectors
 from narrlit.commands.training import parsed_fit
 from narrlit.errors import OptionError
 
@@ -137,13 +137,7 @@ def _is_finished(run: Path, row: Row) -> bool:
 def _entry(run: Path, row: Row) -> dict[str, Any]:
     record = read_record(run)
     _check_data(run, record, row.data)  # files may change while other rows are fitted
-    return system_entry(row.name, row.path, record, _answers(run))
-
-
-def _answers(run: Path) -> dict[str, Any]:
-    from narrlit.callbacks.answer_record import ANSWERS
-
-    return read_answers(run, ANSWERS)
+    return system_entry(row.name, row.path, record, read_answers(run))
 
 
 def _check_data(run: Path, record: dict[str, Any], data: RowData) -> None:
@@ -153,7 +147,7 @@ def _check_data(run: Path, record: dict[str, Any], data: RowData) -> None:
         OptionError: naming what has changed.
     """
     changed = _changed_file(record["data"], data.provenance)
-    if changed is None and record["validations"] and _answers(run)["triples"] != data.triples:
+    if changed is None and record["validations"] and read_answers(run)["triples"] != data.triples:
         changed = "the validation triples or their labels"
     if changed is not None:
         raise OptionError(f"{run} is of other data, {changed} changed since: name another --out or remove {run}")

@@ -1,12 +1,9 @@
 """What an ablation found: every system with its intervals, and how it differs from the full one on the same triples."""
 
-import json
-from pathlib import Path
 from typing import Any
 
-from narrlit.commands.reports import LOOKS, Entry, accuracy, judged, row
+from narrlit.commands.reports import LOOKS, Entry, accuracy, judged, paired, row, wrong_answers
 from narrlit.errors import OptionError
-from narrlit.metrics.statistics import mcnemar
 
 FULL = "full"
 MARKS = ("trained_on_validation", "transductive", "mined_validation")
@@ -33,17 +30,11 @@ def system_entry(name: str, overlay: str | None, record: Entry, answers: Entry) 
             "(trainer.max_epochs, max_steps), and name another --out"
         )
     found = judged(record)
-    wrong = {look["epoch"]: look["wrong"] for look in answers["looks"]}
-    for look in LOOKS:
-        right = found[look]["correct"] if found[look]["accuracy"] is not None else None
-        places = wrong.get(found[look]["epoch"])
-        if right != (None if places is None else found[look]["n"] - len(places)):
-            raise OptionError(f"{name}: its answers are not of the looks in its record; remove its run to fit it anew")
     return {
         "system": name,
         "overlay": overlay,
         **found,
-        "wrong": {look: wrong[found[look]["epoch"]] for look in LOOKS},
+        "wrong": wrong_answers(found, answers, name),
         "marks": [mark for mark in MARKS if record["marks"].get(mark)],
     }
 
@@ -81,13 +72,8 @@ def report(entries: list[Entry], deciders: dict[str, list[str]], seed: Any) -> E
 
 def _against(entry: Entry, full: Entry, look: str) -> Entry:
     """A row against the full system at one look; None throughout where one of them has no answers."""
-    n = entry[look]["n"]
-    if entry["wrong"][look] is None or full["wrong"][look] is None:
-        return {"difference": None, "lost": None, "won": None, "p": None}
-    wrong, wrong_full = set(entry["wrong"][look]), set(full["wrong"][look])
-    lost, won = len(wrong - wrong_full), len(wrong_full - wrong)
-    p = mcnemar([place not in wrong for place in range(n)], [place not in wrong_full for place in range(n)])
-    return {"difference": (won - lost) / n, "lost": lost, "won": won, "p": p}
+    wrong, wrong_full = (None if one["wrong"][look] is None else set(one["wrong"][look]) for one in (entry, full))
+    return paired(wrong, wrong_full, entry[look]["n"])
 
 
 def table(found: Entry) -> str:
@@ -117,16 +103,3 @@ def _difference(entry: Entry, look: str) -> str:
     if found["difference"] is None:
         return "none: scores are NaN"
     return f"{found['difference']:+.3f} ({found['lost']} lost, {found['won']} won, p = {found['p']:.3f})"
-
-
-def read_answers(run: Path, file: str) -> Entry:
-    """The answers that a run has kept.
-
-    Raises:
-        OptionError: if they are gone or broken.
-    """
-    try:
-        found: Entry = json.loads((run / file).read_text(encoding="utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError) as error:
-        raise OptionError(f"{run / file} is gone or broken: remove {run}, and it is fitted anew") from error
-    return found

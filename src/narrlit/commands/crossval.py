@@ -1,17 +1,14 @@
 """narrlit crossval: k-fold cross-validation of a config, one fit a fold."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from narrlit.commands.crossval_report import fold_entry, report, table
 from narrlit.commands.devices import say
-from narrlit.commands.fits import LOGGER, fit_apart, keep_plan, read_record, refuse_partial
+from narrlit.commands.fits import fit_apart, keep_plan, read_record
+from narrlit.commands.folded import folded
 from narrlit.commands.reports import keep_report, selectors
-from narrlit.commands.training import parsed_fit
 from narrlit.errors import OptionError
-
-if TYPE_CHECKING:
-    from narrlit.datamodules.folds import FoldData
 
 PLAN = "config.yaml"
 
@@ -32,9 +29,7 @@ def crossval(*fit: str, out: str, folds: int = 5, fold_seed: int = 0, ungrouped:
     """
     folder = Path(out)
     division = {"fold": 0, "folds": folds, "fold_seed": fold_seed, "ungrouped": ungrouped}
-    if folds < 2:
-        raise OptionError(f"--folds {folds}: at least 2 are needed, one to judge and one to train")
-    config, data = _plan(fit, division)
+    config, data = folded(fit, division, "a cross-validation")
     expected = [data.rows(fold).description for fold in range(folds)]
     _say_division(expected, config)
     finished = _prepare(folder, config, expected)
@@ -50,21 +45,6 @@ def crossval(*fit: str, out: str, folds: int = 5, fold_seed: int = 0, ungrouped:
     keep_report(folder, "crossval", found, text)
     say("")
     print(text, end="")
-
-
-def _plan(fit: tuple[str, ...], division: dict[str, Any]) -> tuple[dict[str, Any], "FoldData"]:
-    """The folds' common configuration, and their data."""
-    cli = parsed_fit(fit)
-    from narrlit.datamodules.folds import FoldData
-
-    config: dict[str, Any] = cli.as_dict()
-    refuse_partial(config, "a cross-validation")
-    config["data"] = {
-        "class_path": f"{FoldData.__module__}.{FoldData.__qualname__}",
-        "init_args": {"source": config["data"], **division},
-    }
-    config["trainer"]["logger"] = LOGGER
-    return config, FoldData(cli.datamodule, **division)
 
 
 def _say_division(expected: list[dict[str, Any]], config: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from statistics import mean, stdev
 
-from narrlit.commands.reports import LOOKS, Entry, accuracy, judged, row, summary
+from narrlit.commands.reports import LOOKS, Entry, accuracy, judged, pooled, row
 from narrlit.errors import OptionError
 from narrlit.models.source import RECORD
 
@@ -59,7 +59,7 @@ def report(entries: list[Entry], description: Entry, selectors: list[str]) -> En
             "best_epoch": f"accuracy in the epoch that the judged rows themselves chose, of {looks} looks in all: "
             "too high by that choice",
         },
-        "pooled": {name: summary([entry[name] for entry in entries]).as_dict() for name in LOOKS},
+        "pooled": pooled(entries),
         "over_folds": {name: _over_folds([entry[name]["accuracy"] for entry in entries]) for name in LOOKS},
         "by_fold": entries,
     }
@@ -74,8 +74,8 @@ def table(found: Entry) -> str:
     for entry in found["by_fold"]:
         cells = [entry["fold"], entry["groups"], entry["trained"], entry["judged"], *_cells(entry)]
         lines.append(row([*cells, f"epoch {entry['best_epoch']['epoch']}, {entry['looks']} looks"]))
-    pooled = found["pooled"]
-    lines.append(row(["pooled", found["groups"], "", pooled["last_epoch"]["n"], *_cells(pooled), ""]))
+    whole = found["pooled"]
+    lines.append(row(["pooled", found["groups"], "", whole["last_epoch"]["n"], *_cells(whole), ""]))
     spread = [
         f"{_number(over['mean'])} ± {_number(over['standard_deviation'])}" for over in found["over_folds"].values()
     ]

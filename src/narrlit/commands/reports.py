@@ -1,10 +1,11 @@
 """What reports of several fits share: the looks they rest on, cells of tables, and the files they are kept in."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from narrlit.errors import OptionError
 from narrlit.files import atomic_path
 
 if TYPE_CHECKING:
@@ -34,6 +35,64 @@ def summary(looks: list[Entry]) -> "AccuracySummary":
     from narrlit.metrics.triples import AccuracySummary
 
     return AccuracySummary(**{name: sum(look.get(name, 0) for look in looks) for name in COUNTS})
+
+
+def pooled(entries: list[Entry]) -> Entry:
+    """The accuracies of several fits, each judged on rows of its own, as one over all these rows, by look."""
+    return {name: summary([entry[name] for entry in entries]).as_dict() for name in LOOKS}
+
+
+def paired(wrong: Set[Any] | None, other: Set[Any] | None, n: int) -> Entry:
+    """How one system differs from another on the same n triples; None throughout where one has no answers (NaN).
+
+    Args:
+        wrong: triples that the first answered wrongly.
+        other: triples that the second did.
+        n: of both.
+
+    Returns:
+        `difference` of the accuracies; triples `lost`, which the second alone has right, and `won`; `p`, McNemar's.
+
+    >>> paired({1, 2}, {2, 3, 4}, n=10)
+    {'difference': 0.1, 'lost': 1, 'won': 2, 'p': 1.0}
+    """
+    if wrong is None or other is None:
+        return {"difference": None, "lost": None, "won": None, "p": None}
+    from narrlit.metrics.statistics import mcnemar
+
+    lost, won = len(wrong - other), len(other - wrong)
+    p = mcnemar([False] * lost + [True] * won, [True] * lost + [False] * won)
+    return {"difference": (won - lost) / n, "lost": lost, "won": won, "p": p}
+
+
+def read_answers(run: Path) -> Entry:
+    """The answers that a run has kept.
+
+    Raises:
+        OptionError: if they are gone or broken.
+    """
+    from narrlit.callbacks.answer_record import ANSWERS
+
+    try:
+        found: Entry = json.loads((run / ANSWERS).read_text(encoding="utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError) as error:
+        raise OptionError(f"{run / ANSWERS} is gone or broken: remove {run}, and it is fitted anew") from error
+    return found
+
+
+def wrong_answers(found: Entry, answers: Entry, name: str) -> dict[str, list[int] | None]:
+    """Places of the wrong answers in both looks of an entry, as `judged` gives it; None where scores were NaN.
+
+    Raises:
+        OptionError: naming the fit, if its answers are of other looks.
+    """
+    wrong = {look["epoch"]: look["wrong"] for look in answers["looks"]}
+    for look in LOOKS:
+        right = found[look]["correct"] if found[look]["accuracy"] is not None else None
+        places = wrong.get(found[look]["epoch"])
+        if right != (None if places is None else found[look]["n"] - len(places)):
+            raise OptionError(f"{name}: its answers are not of the looks in its record; remove its run to fit it anew")
+    return {look: wrong[found[look]["epoch"]] for look in LOOKS}
 
 
 def selectors(config: Entry) -> list[str]:

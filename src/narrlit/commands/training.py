@@ -28,6 +28,9 @@ Files are layered: a later --config changes what it names, options change what t
 narrlit {name} --help all              every option
 """
 
+SPACES = "spaces"
+"""The folder of search spaces among the package's own configs."""
+
 
 def run(name: str, arguments: Sequence[str]) -> int:
     """Run one of Lightning's stages; returns the exit code."""
@@ -84,6 +87,10 @@ def with_found_configs(arguments: Sequence[str]) -> list[str]:
 def find_config(path: str, option: str = "--config") -> str:
     """A config file's path: as given, or, where there is none, among the package's own; `option` names it in errors.
 
+    Args:
+        path: a file, or a name among the package's own configs.
+        option: that names it; `--space` names search spaces, which are no configs.
+
     Raises:
         OptionError: for a file that is in neither place.
     """
@@ -91,7 +98,8 @@ def find_config(path: str, option: str = "--config") -> str:
         return path
     inside = packaged_configs() / packaged_name(path)
     if not inside.is_file():
-        raise OptionError(f"{option} {path}: no such file; with narrlit come {', '.join(packaged_names())}")
+        folder = SPACES if option == "--space" else "."
+        raise OptionError(f"{option} {path}: no such file; with narrlit come {', '.join(packaged_names(folder))}")
     return str(inside)
 
 
@@ -101,9 +109,10 @@ def packaged_name(path: str) -> Path:
 
 
 def packaged_names(folder: str = ".") -> list[str]:
-    """Names of the package's own configs in a folder of theirs and below it."""
+    """Names of the package's own configs in a folder of theirs and below it; search spaces, which are none, apart."""
     own = packaged_configs()
-    return sorted(str(file.relative_to(own)) for file in (own / folder).rglob("*.yaml"))
+    found = sorted(str(file.relative_to(own)) for file in (own / folder).rglob("*.yaml"))
+    return found if folder == SPACES else [name for name in found if not name.startswith(f"{SPACES}/")]
 
 
 def packaged_configs() -> Path:
