@@ -19,7 +19,7 @@ COMHIS = [f"ablations/comhis_{name}.yaml" for name in ("identity", "no_hard", "n
 ABLATIONS = [*HITS, *COMHIS]
 ENCODERS = ("minilm", "bge_large", "mpnet", "qwen3_8b", "qwen3_8b_qlora", "tiny")
 BACKBONES = [f"backbones/{name}.yaml" for name in ENCODERS]
-SPACES = {"spaces/triplet.yaml": "baselines/triplet.yaml"}
+SPACES = {"spaces/triplet.yaml": "baselines/triplet.yaml", "spaces/comhis.yaml": "comhis.yaml"}
 HARDWARE = [f"hardware/{name}.yaml" for name in ("cpu", "gpu", "ddp", "fsdp")]
 
 
