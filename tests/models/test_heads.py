@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder, EncoderConfig
 from narrlit.models.hard_examples import hard_examples
 from narrlit.models.heads import Layers, Projection, as_modules, build_head
@@ -75,10 +76,17 @@ def test_an_exported_head_needs_no_code_of_this_package(tiny, tmp_path, kind):
     assert torch.allclose(found, head(plain), atol=1e-5)
 
 
-def test_a_head_takes_the_encoders_type(tiny):
-    encoder = Encoder(EncoderConfig(tiny(), dtype="bfloat16")).eval()
-    encoder.append(as_modules(Projection(32)))
-    assert encoder.model[-2].linear.weight.dtype == torch.bfloat16
+def test_behind_half_precision_a_head_is_rounded_only_when_exported(tiny, tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    encoder, head = Encoder(EncoderConfig(tiny(), dtype="bfloat16")).eval(), Projection(32, noise=0.3)
+    plain, _ = embed(encoder, ["A tale.", "Another one."], progress=False)
+    encoder.append(as_modules(head))
+    found, _ = embed(encoder, ["A tale.", "Another one."], progress=False)
+    assert abs(found - head(torch.from_numpy(plain)).detach().numpy()).max() < 1e-6
+    encoder.save(tmp_path / "model")
+    loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    assert abs(loaded.encode(["A tale.", "Another one."], convert_to_tensor=True).float().numpy() - found).max() < 0.02
 
 
 def test_hard_examples_are_wrong_ones_that_were_nearly_right():

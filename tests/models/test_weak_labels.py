@@ -13,7 +13,6 @@ from narrlit.models.weak_labels import (
     CENTRES,
     LABELS,
     Clusters,
-    apply_weak_labels,
     fit_weak_labels,
     read_weak_labels,
     truth_labels,
@@ -92,12 +91,9 @@ def test_rows_to_fit_on_may_be_named():
     assert np.array_equal(found.labels[chosen], same.labels)
 
 
-def test_kept_centres_give_the_same_labels_whatever_is_asked_beside():
+def test_each_story_gets_the_nearest_of_the_kept_centres():
     noise = {aspect: np.random.default_rng(2).normal(size=(120, 16)).astype(np.float32) for aspect in ASPECTS}
     found = fit_weak_labels(noise, 100, Clusters(), {})
-    assert np.array_equal(apply_weak_labels(found, noise), found.labels)
-    for rows in ([7], [119, 3, 3], slice(50, 117)):
-        assert np.array_equal(apply_weak_labels(found, taken(noise, rows)), found.labels[rows])
     for column, aspect in enumerate(ASPECTS):
         apart = np.linalg.norm(noise[aspect][:, None].astype(np.float64) - found.centres[aspect], axis=2)
         assert np.array_equal(apart.argmin(1), found.labels[:, column])
@@ -144,19 +140,9 @@ def test_clusters_out_of_range_are_refused(wrong):
 @pytest.mark.parametrize("row", [0, N - 1])
 def test_vectors_that_are_not_finite_are_refused(row, number):
     vectors, _ = planted()
-    found = fit_weak_labels(vectors, 20, FEW, {})
     vectors["action"][row, 2] = number
     with pytest.raises(ModelError, match=r"action: .* no finite numbers"):
         fit_weak_labels(vectors, 20, FEW, {})
-    with pytest.raises(ModelError, match=r"action: .* no finite numbers"):
-        apply_weak_labels(found, vectors)
-
-
-def test_vectors_of_another_model_are_refused():
-    vectors, _ = planted()
-    found = fit_weak_labels(vectors, N, FEW, {})
-    with pytest.raises(ModelError, match="theme: vectors of 5 numbers do not fit clusters of vectors of 6"):
-        apply_weak_labels(found, {aspect: x[:, :5] for aspect, x in vectors.items()})
 
 
 def kept(folder):
@@ -174,8 +160,6 @@ def test_what_is_written_is_read(tmp_path):
     assert back.labels.dtype == np.int64
     assert back.provenance == found.provenance
     assert all(np.array_equal(back.centres[aspect], found.centres[aspect]) for aspect in ASPECTS)
-    vectors, _ = planted()
-    assert np.array_equal(apply_weak_labels(back, vectors), found.labels)
     assert read_weak_labels(tmp_path / "new", []).labels.shape == (0, 3)
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [LABELS, CENTRES]
 

@@ -17,7 +17,7 @@ from narrlit.models.encoder import Encoder
 from narrlit.stores import sources
 from narrlit.stores.endpoint import EndpointOptions
 from narrlit.stores.frozen import FrozenVectors
-from narrlit.stores.sources import VectorOptions, source_name
+from narrlit.stores.sources import VectorOptions
 from narrlit.vectors import write_vectors
 
 TEXTS = world_texts()[:20]
@@ -254,9 +254,11 @@ def test_a_store_of_another_dimension_is_refused(frozen, tmp_path):
         stored(frozen())
 
 
-def test_the_source_is_recorded_without_what_a_url_may_hold(frozen):
-    assert frozen().source_name == "encoder"
-    assert source_name(VectorOptions(source="https://me:secret@host:8000/v1")) == "https://host:8000/v1"
+@pytest.mark.parametrize("source", ["https://me:secret@host:8000/v1", "htp://me:secret@host", "http://h/v1?key=secret"])
+def test_a_secret_in_a_url_is_refused_and_not_repeated(source):
+    with pytest.raises(OptionError) as refused:
+        VectorOptions(source=source)
+    assert "secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize("source", ["", "Encoder", "localhost:8000/v1", "file:///etc/passwd"])

@@ -71,9 +71,10 @@ class Encoder(nn.Module):
         return any(quantization.quantised(module) for module in self.transformer.modules())
 
     def append(self, modules: Iterable[nn.Module]) -> None:
-        """Put sentence-transformers modules behind the others; they take their weights' type."""
+        """Put sentence-transformers modules behind the others; they keep their own weights' type."""
         for module in modules:
-            self.model.append(module.to(next(self.transformer.parameters()).dtype))
+            module.register_forward_pre_hook(_in_own_type)
+            self.model.append(module)
 
     def merge(self) -> None:
         """Merge adapters into the weights and take these out of their 4 or 8 bits, in place; plain ones stay.
@@ -159,9 +160,19 @@ class Encoder(nn.Module):
     def save(self, folder: Path) -> None:
         """Write a sentence-transformers folder that loads without this package and gives the same vectors.
 
-        Merge first: an encoder with adapters or quantised weights would need their packages to load.
+        Merge first: an encoder with adapters or quantised weights would need their packages to load. A head behind an
+        encoder in half precision is rounded to it, in place, since sentence-transformers computes all in one type.
         """
+        for module in list(self.model)[2:]:
+            module.to(next(self.transformer.parameters()).dtype)
         self.model.save(str(folder), create_model_card=False)
+
+
+def _in_own_type(module: nn.Module, arguments: tuple[dict[str, Any]]) -> None:
+    """A head trained in float32 reads vectors in float32, whatever its encoder computes in."""
+    weight = next(module.parameters(), None)
+    if weight is not None:
+        arguments[0]["sentence_embedding"] = arguments[0]["sentence_embedding"].to(weight.dtype)
 
 
 def token_chunks(lengths: Sequence[int], budget: int, padded: bool) -> list[list[int]]:

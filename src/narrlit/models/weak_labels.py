@@ -104,22 +104,6 @@ def fit_weak_labels(
     return WeakLabels(_labels(centres, vectors), centres, {**provenance, **kept})
 
 
-def apply_weak_labels(found: WeakLabels, vectors: Mapping[str, NDArray[np.floating]]) -> IntArray:
-    """Label stories by the nearest of the kept centres; those that were labelled before get the same labels.
-
-    Args:
-        found: what `fit_weak_labels` gave.
-        vectors: for each of ASPECTS, (M, D) of the stories' slices.
-
-    Returns:
-        (M, 3) labels, a column for each of ASPECTS.
-
-    Raises:
-        ModelError: if a vector is not finite, or has another dimension than the centres.
-    """
-    return _labels(found.centres, vectors)
-
-
 def truth_labels(truths: Sequence[tuple[str, str, str] | None]) -> IntArray:
     """Number names of theme, action and outcome that are known, each aspect's by alphabet.
 
@@ -215,13 +199,7 @@ def _cluster(vectors: NDArray[np.float64], count: int, seed: int) -> tuple[Vecto
 def _labels(centres: Mapping[str, Vectors], vectors: Mapping[str, NDArray[np.floating]]) -> IntArray:
     columns = []
     for aspect in ASPECTS:
-        found, needed = _finite(vectors, aspect), centres[aspect].shape[1]
-        if found.shape[1] != needed:
-            raise ModelError(
-                f"{aspect}: vectors of {found.shape[1]} numbers do not fit clusters of vectors of {needed}: "
-                "use the model that the weak labels were made with"
-            )
-        columns.append(_nearest(found, centres[aspect]))
+        columns.append(_nearest(_finite(vectors, aspect), centres[aspect]))
     return np.stack(columns, axis=1)
 
 

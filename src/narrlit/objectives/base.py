@@ -19,7 +19,7 @@ from narrlit.metrics.triples import TripleAccuracy, answered_rightly
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
 from narrlit.models.sharding import shard
-from narrlit.seeds import run_seed
+from narrlit.seeds import run_seed, seed_step
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adamw": torch.optim.AdamW,
@@ -152,8 +152,12 @@ class Objective(L.LightningModule):
 
     def on_train_batch_start(self, batch: ExampleBatch, batch_idx: int) -> None:
         """Seed each step by its number, so that a resumed run draws the dropout that the unbroken run drew."""
-        step = self.trainer.fit_loop.epoch_loop.total_batch_idx
-        torch.manual_seed(run_seed() + 1 + step * self.trainer.world_size + self.global_rank)
+        seed_step(run_seed() + 1 + self.batches_done * self.trainer.world_size + self.global_rank, self.device)
+
+    @property
+    def batches_done(self) -> int:
+        """This process's training batches before the present one, in all epochs; a step may take several."""
+        return int(self.trainer.fit_loop.epoch_loop.total_batch_idx)
 
     def training_step(self, batch: ExampleBatch, batch_idx: int) -> Tensor:
         """One forward pass over the batch's different stories, then the loss."""

@@ -8,12 +8,16 @@ import torch
 from torch import Tensor, nn
 
 from narrlit.data.batch import PackedStories, PackedVectors
-from narrlit.errors import OptionError
+from narrlit.errors import ModelError, OptionError
 from narrlit.models.config import EncoderConfig
 from narrlit.objectives.base import Objective, Optimization
 from narrlit.stores.features import FeatureTable, Units, feature_table, whole
 from narrlit.stores.frozen import FrozenVectors
-from narrlit.stores.sources import VectorOptions, source_name
+from narrlit.stores.sources import VectorOptions
+
+SPACE = "narrlit_vector_space"
+FREE = ("stored", "dropout")
+"""Settings that may differ between a checkpoint and the run that goes on from it."""
 
 
 class FrozenObjective(Objective):
@@ -41,8 +45,7 @@ class FrozenObjective(Objective):
 
     def keep_hyperparameters(self, **own: Any) -> None:
         """Also where vectors come from, and what the head is, from which alone it can be built anew."""
-        plain = {**asdict(self.vectors), "source": source_name(self.vectors)}
-        super().keep_hyperparameters(vectors=plain, head=self.head_settings(), **own)
+        super().keep_hyperparameters(vectors=asdict(self.vectors), head=self.head_settings(), **own)
 
     @abstractmethod
     def head_settings(self) -> dict[str, Any]:
@@ -90,6 +93,28 @@ class FrozenObjective(Objective):
             )
         self.head = self.build_head(self.dimension)
         self.hparams["head"]["dimension"] = self.dimension
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Also keep what decides the vectors that the head was trained on."""
+        super().on_save_checkpoint(checkpoint)
+        checkpoint[SPACE] = self.frozen.space
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """See that the head and the vectors under it are those of the checkpoint.
+
+        Raises:
+            ModelError: naming the setting that differs.
+        """
+        super().on_load_checkpoint(checkpoint)
+        head, now = checkpoint["hyper_parameters"].get("head") or {}, dict(self.hparams["head"])
+        sides = [("head", head, now), ("encoder", checkpoint.get(SPACE) or {}, self.frozen.space)]
+        for what, kept, here in sides:
+            for name in kept | here:
+                if name not in FREE and kept.get(name) != here.get(name):
+                    raise ModelError(
+                        f"the checkpoint is of another {what}: {name} is {kept.get(name)!r} there, {here.get(name)!r} "
+                        "here; give the run's own config (config.yaml beside its checkpoints)"
+                    )
 
     def forward(self, stories: PackedStories | PackedVectors) -> Tensor:
         """Vectors (U, output) of stories."""

@@ -1,6 +1,7 @@
 """Mendel292: a BiLSTM over frozen sentence vectors, its output cut into slices for theme, action and outcome."""
 
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +16,15 @@ from narrlit.losses.batch_hard import batch_hard, subspace_sizes, subspaces
 from narrlit.models.bilstm import BiLSTMConfig
 from narrlit.models.config import EncoderConfig
 from narrlit.models.heads import build_head
-from narrlit.models.weak_labels import ASPECTS, Clusters
+from narrlit.models.weak_labels import (
+    ASPECTS,
+    LABELS,
+    Clusters,
+    WeakLabels,
+    read_weak_labels,
+    truth_labels,
+    write_weak_labels,
+)
 from narrlit.objectives.base import Optimization
 from narrlit.objectives.frozen import FrozenObjective
 from narrlit.objectives.triplet import triplet_terms
@@ -143,7 +152,7 @@ class Subspaces(FrozenObjective):
         if self.aspects.labels == "truth":
             self.labels = _truths(data.story_truths(texts))
         elif self.aspects.labels == "positional":
-            found = story_labels(self.frozen, texts, others, self.aspects.clusters)
+            found = self._weak_labels(texts, others)
             self.labels = torch.from_numpy(found.labels[: len(texts)])
             data.provenance["train"]["weak_labels"] = found.provenance
             self._keep(found, [*texts, *others])
@@ -173,8 +182,8 @@ class Subspaces(FrozenObjective):
         terms["loss"] = terms["loss"] + self.aspects.weight * found.pop("loss")
         terms |= found
         if self.unlabelled is not None:
-            step = self.trainer.global_step
-            drawn = self.unlabelled.draw(len(batch.anchors), [run_seed(), step, rank()], vectors.device)
+            seeds = [run_seed(), self.batches_done, rank()]
+            drawn = self.unlabelled.draw(len(batch.anchors), seeds, vectors.device)
             more = self.slice_losses(self(drawn.stories), drawn.labels, drawn.stories.rows)
             terms["loss"] = terms["loss"] + self.aspects.unlabelled_weight * more.pop("loss")
             terms |= {f"unlabelled_{name}": value for name, value in more.items()}
@@ -207,19 +216,21 @@ class Subspaces(FrozenObjective):
             return batch.anchors
         return torch.cat([batch.anchors, batch.positives, batch.negatives.flatten()])
 
-    def _keep(self, found: Any, texts: list[str]) -> None:
-        from pathlib import Path
+    def _weak_labels(self, texts: list[str], others: list[str]) -> WeakLabels:
+        """Those of the run that this one goes on from, else new ones."""
+        before = Path(self.trainer.ckpt_path).parents[1] if self.trainer.ckpt_path else None
+        if before is not None and (before / LABELS).is_file():
+            return read_weak_labels(before, [*texts, *others])
+        return story_labels(self.frozen, texts, others, self.aspects.clusters)
 
-        from narrlit.models.weak_labels import write_weak_labels
-
-        folder = self.trainer.log_dir  # asked by every process
-        if folder is not None and self.trainer.is_global_zero and not self.trainer.fast_dev_run:  # type: ignore[attr-defined]
+    def _keep(self, found: WeakLabels, texts: list[str]) -> None:
+        folder = self.trainer.log_dir  # asked by every process; without a logger it is wherever the user stands
+        keeps = bool(self.trainer.loggers) and not self.trainer.fast_dev_run  # type: ignore[attr-defined]
+        if folder is not None and keeps and self.trainer.is_global_zero:
             write_weak_labels(Path(folder), found, texts)
 
 
 def _truths(truths: list[tuple[str, str, str] | None]) -> Tensor:
-    from narrlit.models.weak_labels import truth_labels
-
     if not any(truths):
         raise OptionError("aspects.labels is truth, but this data does not know it: use positional, or StoryWorldData")
     found = truth_labels(truths)

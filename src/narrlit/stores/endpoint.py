@@ -114,7 +114,7 @@ class Endpoint:
             OptionError: if the URL is none, or holds a password or a query.
             MissingExtraError: if the package openai is absent.
         """
-        self.url = _checked_url(url)
+        self.url = checked_url(url)
         self.model = options.served_model or model
         self.options = options
         self.dimension: int | None = None
@@ -192,7 +192,12 @@ class Endpoint:
         return f"{self.url} ({self.model})"
 
 
-def _checked_url(url: str) -> str:
+def checked_url(url: str) -> str:
+    """The URL without a slash at its end.
+
+    Raises:
+        OptionError: if it is none, or holds what has no place in configs and records.
+    """
     try:
         parts = urlsplit(url)
         sound = parts.scheme in ("http", "https") and bool(parts.hostname)

@@ -1,5 +1,6 @@
 """A frozen encoder's vectors: from the store, and made by their source where it lacks them."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,11 +8,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from narrlit.errors import OptionError
 from narrlit.models.config import EncoderConfig, Role
 from narrlit.models.loading import role_prompts
 from narrlit.stores.filling import fill
-from narrlit.stores.parity import check_parity, read_known
-from narrlit.stores.sources import Source, VectorOptions, open_source, source_name
+from narrlit.stores.parity import can_tell, check_parity, read_known
+from narrlit.stores.sources import Source, VectorOptions, open_source
 from narrlit.stores.spaces import open_space, vector_space
 from narrlit.stores.vectors import VectorStore, content_keys
 
@@ -24,6 +26,9 @@ class FrozenVectors:
 
     Attributes:
         store: where vectors are kept.
+        space: all that decides a vector but for its text, as plain data.
+        source: where missing vectors come from.
+        device: where an encoder here computes.
         symmetric: whether one prompt serves anchors and candidates.
         made: vectors that this process had to make so far.
     """
@@ -33,21 +38,21 @@ class FrozenVectors:
 
         Raises:
             ModelError: if the store's folder holds vectors of another space, or is broken.
+            OptionError: if the encoder has settings that its source can't follow.
         """
+        if options.source != "encoder":
+            _check_followed(config)
         self._config = config
         self._options = options
-        self._device = device
-        self._space = vector_space(config, options.dtype)
         self._prompts = role_prompts(config)
-        self._source: Source | None = None
-        self.store: VectorStore = open_space(Path(options.folder), self._space)
+        self._opened: Source | None = None
+        space = {**vector_space(config, options.dtype), **options.request()}
+        self.space = {**space, "prompts": dict(self._prompts)}
+        self.store: VectorStore = open_space(Path(options.folder), space)
+        self.source = options.source
+        self.device = device
         self.symmetric = self._prompts["anchor"] == self._prompts["candidate"]
         self.made = 0
-
-    @property
-    def source_name(self) -> str:
-        """Where missing vectors come from, for records."""
-        return source_name(self._options)
 
     def fill(self, texts: Sequence[str], role: Role, progress: bool = True) -> list[bytes]:
         """Make what the store lacks of these texts, each given once; the texts' keys.
@@ -55,18 +60,19 @@ class FrozenVectors:
         Raises:
             ModelError: if the source fails, or does not agree with the vectors that are there.
         """
-        keys = content_keys({**self._space, "prompt": self._prompts[role]}, texts)
+        space = {name: value for name, value in self.space.items() if name != "prompts"}
+        keys = content_keys({**space, "prompt": self._prompts[role]}, texts)
         self.store.refresh()  # others may have begun since: theirs are what this source must agree with
         lacking = set(self.store.missing(keys))
         stored = [place for place in range(len(keys)) if place not in lacking][:KNOWN]
 
         def embed(batch: Sequence[str]) -> NDArray[np.float32]:
-            source = self._opened()
-            if len(stored) > 1 and self._options.source != "encoder":
-                # Once a filling: another source must go on in the same space.
+            source = self._open()
+            if stored:  # once a filling: whatever made those, the encoder here or a server, this one must go on alike
                 known = self.store.vectors([keys[place] for place in stored]).float().numpy()
                 where = f"vectors that {self.store.folder} holds already"
-                check_parity(lambda some: source(some, role), [texts[place] for place in stored], known, where)
+                if can_tell(known):
+                    check_parity(lambda some: source(some, role), [texts[place] for place in stored], known, where)
                 stored.clear()
             return source(batch, role)
 
@@ -76,13 +82,25 @@ class FrozenVectors:
 
     def release(self) -> None:
         """Let go of the source, whose encoder may be large."""
-        self._source = None
+        self._opened = None
 
-    def _opened(self) -> Source:
-        if self._source is None:
-            source = open_source(self._config, self._options, self._prompts, self._device)
+    def _open(self) -> Source:
+        if self._opened is None:
+            source = open_source(self._config, self._options, self._prompts, self.device)
             if self._options.known is not None:
                 texts, vectors = read_known(Path(self._options.known))
                 check_parity(lambda some: source(some, "story"), texts, vectors, self._options.known)
-            self._source = source
-        return self._source
+            elif self.source != "encoder" and not len(self.store):
+                warnings.warn(
+                    f"{self.source}: nothing is known to compare its vectors with; vectors.known names a file of some",
+                    stacklevel=2,
+                )
+            self._opened = source
+        return self._opened
+
+
+def _check_followed(config: EncoderConfig) -> None:
+    if config.quantization is not None:
+        raise OptionError("encoder.quantization is of no effect on a served model: leave it out, or set vectors.source")
+    if config.normalize is not True:
+        raise OptionError("encoder.normalize must be true where vectors are served: servers differ in their lengths")

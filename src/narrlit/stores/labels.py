@@ -32,15 +32,21 @@ def story_labels(frozen: FrozenVectors, texts: Sequence[str], others: Sequence[s
     Raises:
         OptionError: if there are fewer stories than clusters.
     """
+    before = frozen.made
     slices = [positional_slices(sentences(text)) for text in (*texts, *others)]
     vectors = {aspect: _vectors(frozen, [cut[i] for cut in slices]) for i, aspect in enumerate(ASPECTS)}
-    told = {"by": "position", "transductive": bool(others), "store": str(frozen.store.folder)}
+    told = {
+        "by": "position",
+        "transductive": bool(others),
+        "store": str(frozen.store.folder),
+        "made": frozen.made - before,
+    }
     found = fit_weak_labels(vectors, len(slices), clusters, told)
     # K-means adds up in another order on another kind of processor: the first process's labels hold for all.
-    agreed = torch.from_numpy(np.ascontiguousarray(found.labels))
+    agreed = torch.from_numpy(np.ascontiguousarray(found.labels)).to(frozen.device)
     if world_size() > 1:
         dist.broadcast(agreed, 0)
-    return WeakLabels(agreed.numpy(), found.centres, found.provenance)
+    return WeakLabels(agreed.cpu().numpy(), found.centres, found.provenance)
 
 
 def _vectors(frozen: FrozenVectors, slices: list[str]) -> NDArray[np.float32]:

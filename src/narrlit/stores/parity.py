@@ -48,8 +48,7 @@ def check_parity(
         first.setdefault(text, row)
     rows = list(first.values())
     expected = _unit(known[rows])
-    # Were all nearly equal, a wrong order would pass.
-    if len(rows) < 2 or (expected @ expected[0] >= least).all():
+    if not can_tell(expected, least):
         raise ModelError(
             f"{where}: two texts at least with vectors that differ (cosine below {least:g}) are needed to check "
             "another encoder by; name more stories"
@@ -66,6 +65,12 @@ def check_parity(
     if not cosines[worst] >= least:
         raise ModelError(_difference(where, rows, worst, expected @ unit[worst], least))
     return float(cosines[worst])
+
+
+def can_tell(known: NDArray[np.floating[Any]], least: float = LEAST_COSINE) -> bool:
+    """Whether vectors (N, D) differ enough to check others by: were all nearly equal, a wrong order would pass."""
+    unit = _unit(known)
+    return len(unit) > 1 and not bool((unit @ unit[0] >= least).all())
 
 
 def _difference(where: str, rows: list[int], worst: int, to_all: NDArray[np.float64], least: float) -> str:

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from narrlit.errors import OptionError
+from narrlit.errors import ModelError, OptionError
 from narrlit.models.config import EncoderConfig, Role
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
 from narrlit.models.loading import packaged_minilm
-from narrlit.stores.endpoint import Endpoint, EndpointOptions
+from narrlit.stores.endpoint import Endpoint, EndpointOptions, checked_url
 from narrlit.stores.in_process import InProcess
 from narrlit.stores.vectors import StoreDtype
 
@@ -46,8 +46,12 @@ class VectorOptions:
         Raises:
             OptionError: if it is none.
         """
-        if self.source not in ("encoder", "vllm") and not self.is_url:
-            raise OptionError(f"vectors.source is {self.source!r}: encoder, vllm or the URL of a server is needed")
+        if self.source in ("encoder", "vllm"):
+            return
+        if not self.is_url:
+            # Not repeated: a mistyped URL may hold a password.
+            raise OptionError("vectors.source must be encoder, vllm, or the URL of a server (http://HOST:PORT/v1)")
+        checked_url(self.source)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "VectorOptions":
@@ -56,16 +60,15 @@ class VectorOptions:
         kept = endpoint if isinstance(endpoint, EndpointOptions) else EndpointOptions(**endpoint)
         return cls(**{**values, "endpoint": kept})
 
+    def request(self) -> dict[str, Any]:
+        """What of the asking decides the vectors that a server gives, where it is set."""
+        told = {"served_model": self.endpoint.served_model, "parameters": self.endpoint.parameters}
+        return {name: value for name, value in told.items() if self.is_url and value}
+
     @property
     def is_url(self) -> bool:
         """Whether a server is asked."""
         return self.source.startswith(("http://", "https://"))
-
-
-def source_name(options: VectorOptions) -> str:
-    """The source as records have it: without what may stand in a URL's user part."""
-    scheme, separator, rest = options.source.partition("://")
-    return scheme + separator + rest.rpartition("@")[2] if separator else options.source
 
 
 def open_source(
@@ -79,6 +82,12 @@ def open_source(
     """
     if options.source == "encoder":
         encoder = Encoder(config).to(device).eval()
+        for role, prompt in prompts.items():
+            if encoder.prompt(role) != prompt:
+                raise ModelError(
+                    f"{config.model}: its prompts could not be looked up before it was loaded; try again, or set "
+                    "encoder.prompts"
+                )
         return lambda texts, role: embed(encoder, texts, role, progress=False)[0]
     if options.is_url:
         return _served(Endpoint(options.source, config.model, options.endpoint), prompts, config.normalize)
