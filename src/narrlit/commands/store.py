@@ -4,10 +4,13 @@ import json as json_format
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+from tqdm import tqdm
 
 from narrlit.commands.devices import say
 from narrlit.errors import OptionError
+from narrlit.stores.selection import Selection
 
 if TYPE_CHECKING:
     from narrlit.stores.upkeep import Summary
@@ -15,25 +18,39 @@ if TYPE_CHECKING:
 COLUMNS = ("store", "model", "settings", "vectors", "numbers", "dtype", "shards", "size", "unfinished", "changed")
 
 
-def store(action: Literal["ls", "verify"], folder: str = "runs/vectors", *, json: bool = False) -> int:
+def store(
+    action: Literal["ls", "verify", "prune"],
+    folder: str = "runs/vectors",
+    *,
+    json: bool = False,
+    select: Selection,
+    yes: bool = False,
+) -> int:
     """Look after the stores of frozen vectors.
 
     Args:
-        action: ls: what each store holds; verify: read all of it.
+        action: ls: what each store holds; verify: read all of it; prune: tell what may go, and remove it with --yes.
         folder: of the stores, or one of them; teachers' vectors in run directories are stores, too.
         json: of ls: print a list of JSON objects.
+        select: of prune.
+        yes: of prune: do what would else only be told.
     """
     root = Path(folder)
     if not root.is_dir():
         raise OptionError(f"{folder} is no folder: name one that holds stores of vectors")
-    if json and action != "ls":
-        raise OptionError(f"--json has no use with {action}: leave it out")
+    given = {"--json": (json, "ls"), "--yes": (yes, "prune")}
+    given |= {f"--{name.replace('_', '-')}": (value, "prune") for name, value in asdict(select).items()}
+    for name, (value, whose) in given.items():
+        if value and action != whose:
+            raise OptionError(f"{name} is an option of {whose} and has no use with {action}: leave it out")
     from narrlit.stores.upkeep import find_stores
 
     found = find_stores(root)
     if not found:
         say(f"{folder} holds no store of vectors")
-    return _ls(root, found, json) if action == "ls" else _verify(found)
+    if action == "ls":
+        return _ls(root, found, json)
+    return _verify(found) if action == "verify" else _prune(found, select, yes)
 
 
 def _ls(root: Path, folders: list[Path], json: bool) -> int:
@@ -87,22 +104,44 @@ def size(count: int) -> str:
 
 
 def _verify(folders: list[Path]) -> int:
-    from tqdm import tqdm
-
-    from narrlit.stores.shards import shard_paths
-    from narrlit.stores.upkeep import size_of
     from narrlit.stores.verifying import verify_store
 
-    whole = sum(size_of(shard_paths(folder)) for folder in folders)
     faulty = False
-    with tqdm(total=whole, desc="reading", unit="B", unit_scale=True, delay=0.5, leave=False) as bar:
+    with _reading(folders) as bar:
         for folder in folders:
             found = verify_store(folder, bar.update)
-            told = [f"{folder}: {len(found.keys)} sound shards with {found.vectors:,} vectors"]
-            if found.unchecked:
-                told[0] += f", {found.unchecked} of them without a checksum"
-            told[0] += f"; {len(found.faults)} faults" if found.faults else ""
+            told = f"{folder}: {len(found.keys)} sound shards with {found.vectors:,} vectors"
+            told += f", {found.unchecked} of them without a checksum" if found.unchecked else ""
+            told += f"; {len(found.faults)} faults" if found.faults else ""
             faulty = faulty or bool(found.faults)
-            for line in [*told, *map(str, found.faults)]:
+            for line in [told, *map(str, found.faults)]:
                 bar.write(line)
     return int(faulty)
+
+
+def _prune(folders: list[Path], select: Selection, yes: bool) -> int:
+    from narrlit.stores.pruning import plan, take
+
+    with _reading(folders) as bar:
+        steps, faults = plan(folders, select, bar.update)
+    for fault in faults:
+        say(f"left alone: {fault}")
+    for step in tqdm(steps, desc="pruning", unit="step", delay=0.5, leave=False):
+        files = f"{len(step.files)} {'file' if len(step.files) == 1 else 'files'}"
+        tqdm.write(f"{step.folder}: {files}, {step.why}, {size(step.freed)}")
+        if yes:
+            take(step)
+    freed = size(sum(step.freed for step in steps))
+    if not steps:
+        say("nothing to remove")
+    else:
+        say(f"{freed} freed" if yes else f"nothing is removed yet: --yes frees {freed}")
+    return 0
+
+
+def _reading(folders: list[Path]) -> "tqdm[NoReturn]":
+    from narrlit.stores.shards import shard_paths
+    from narrlit.stores.upkeep import size_of
+
+    whole = sum(size_of(shard_paths(folder)) for folder in folders)
+    return tqdm(total=whole, desc="reading", unit="B", unit_scale=True, delay=0.5, leave=False)

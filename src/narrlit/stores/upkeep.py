@@ -116,9 +116,26 @@ def summarize(folder: Path) -> Summary:
     )
 
 
-def unfinished(folder: Path) -> list[Path]:
-    """Temporary files of a store, of processes that were killed or are at work."""
-    return sorted(path for path in folder.iterdir() if LEFTOVER.fullmatch(path.name))
+def unfinished(folder: Path, before: float = float("inf")) -> list[Path]:
+    """Temporary files of a store, of processes that were killed or are at work, not changed since `before`."""
+    found = {path: _status(path) for path in folder.iterdir() if LEFTOVER.fullmatch(path.name)}
+    return sorted(path for path, status in found.items() if status is not None and status.st_mtime < before)
+
+
+def own_shards(folder: Path) -> list[Path]:
+    """Shards of a store, without other programs' safetensors files beside them."""
+    return [path for path in shard_paths(folder) if is_own(path)]
+
+
+def is_own(path: Path) -> bool:
+    """Whether a file is a shard by its name or, renamed, by what it says of itself."""
+    if NAME.fullmatch(path.name):
+        return True
+    try:
+        read_head(path)
+    except ModelError:
+        return False
+    return True
 
 
 def size_of(paths: Iterable[Path]) -> int:
