@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -219,6 +220,22 @@ def test_without_any_accuracy_there_is_no_winner(arguments, narrlit):
     said = found.err.strip().splitlines()[-1]
     assert "no trial has finished (no accuracy after epoch 0: scores are NaN): give more --trials" in said
     assert [run["status"] for run in records().values()] == ["failed", "failed"]
+
+
+@slow
+def test_settings_that_do_not_go_together_stop_the_search_and_are_named(arguments, narrlit):
+    Path("space.yaml").write_text("trainer.max_steps: {choices: [1, 2]}")
+    found = narrlit(*arguments())
+    assert found.code == 2
+    said = found.err.strip().splitlines()[-1]
+    assert said.startswith("narrlit: error: trial 0 (max_steps=")
+    assert "t/trial_0000: the fit judged nothing; let it train a whole epoch at least" in said
+
+
+def test_optuna_is_asked_for_by_its_extra(arguments, narrlit, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    found = narrlit(*arguments())
+    assert (found.code, "pip install 'narrlit[tune]'" in found.err) == (2, True)
 
 
 @slow
