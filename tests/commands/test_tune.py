@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ model.init_args.optimization.learning_rate: {low: 1.0e-4, high: 1.0e-1, log: tru
 model.init_args.scale: {low: 5, high: 30}
 data.init_args.loading.batch_size: {choices: [4, 8]}
 """
+ONE = "model.init_args.scale: {low: 5, high: 30}"
 
 
 @pytest.fixture
@@ -166,7 +168,6 @@ def check_again(narrlit, arguments, options, text):
             "fit.model.init_args.optimization.warmup: 0.1 there, 0.2 here",
         ),
         (["--space", "other.yaml"], "space.model.init_args.scale.high: 30 there, 31 here"),
-        (["--fold_seed", "1"], "fit.data.init_args.fold_seed: 0 there, 1 here"),
     ):
         found = narrlit(*options, *more)
         assert found.code == 2
@@ -177,15 +178,14 @@ def check_again(narrlit, arguments, options, text):
 @pytest.mark.parametrize(
     ("options", "space", "words"),
     [
-        (["--trials", "0"], SPACE, "--trials 0: at least 1"),
-        (["--epochs_before_pruning", "0"], SPACE, "--epochs_before_pruning 0: at least 1"),
-        (["--folds", "1"], SPACE, "--folds 1: at least 2"),
-        (["--folds", "41"], SPACE, "there are only 40 such groups"),
-        (["--out", "full"], SPACE, "full exists and is not empty"),
-        (["--space", "none.yaml"], SPACE, "--space none.yaml: no such file; with narrlit come spaces/triplet.yaml"),
-        (["--trainer.fast_dev_run", "true"], SPACE, "--trainer.fast_dev_run has no place in a search"),
-        (["--trainer.devices", "2"], SPACE, "a search's fits run on one device each"),
-        (["--model.init_args.scales", "1"], SPACE, "scales"),
+        (["--trials", "0"], ONE, "--trials 0: at least 1"),
+        (["--epochs_before_pruning", "0"], ONE, "--epochs_before_pruning 0: at least 1"),
+        (["--folds", "1"], ONE, "--folds 1: at least 2"),
+        (["--folds", "41"], ONE, "there are only 40 such groups"),
+        (["--out", "full"], ONE, "full exists and is not empty"),
+        (["--space", "none.yaml"], ONE, "--space none.yaml: no such file; with narrlit come spaces/triplet.yaml"),
+        (["--trainer.fast_dev_run", "true"], ONE, "--trainer.fast_dev_run has no place in a search"),
+        (["--trainer.devices", "2"], ONE, "a search's fits run on one device each"),
         ([], "a: {low: 2, high: 1}", "--space space.yaml: a: low 2 is not below high 1"),
         ([], "model.init_args.sale: {low: 1, high: 2}", "space.yaml: model.init_args.sale: 1: "),
         ([], "optimizer.lr: {low: 1, high: 2}", "--space space.yaml: optimizer.lr: 1: unrecognized arguments"),
@@ -219,6 +219,22 @@ def test_without_any_accuracy_there_is_no_winner(arguments, narrlit):
     said = found.err.strip().splitlines()[-1]
     assert "no trial has finished (no accuracy after epoch 0: scores are NaN): give more --trials" in said
     assert [run["status"] for run in records().values()] == ["failed", "failed"]
+
+
+@slow
+def test_settings_that_do_not_go_together_stop_the_search_and_are_named(arguments, narrlit):
+    Path("space.yaml").write_text("trainer.max_steps: {choices: [1, 2]}")
+    found = narrlit(*arguments())
+    assert found.code == 2
+    said = found.err.strip().splitlines()[-1]
+    assert said.startswith("narrlit: error: trial 0 (max_steps=")
+    assert "t/trial_0000: the fit judged nothing; let it train a whole epoch at least" in said
+
+
+def test_optuna_is_asked_for_by_its_extra(arguments, narrlit, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    found = narrlit(*arguments())
+    assert (found.code, "pip install 'narrlit[tune]'" in found.err) == (2, True)
 
 
 @slow

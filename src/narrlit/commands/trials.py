@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -88,6 +88,18 @@ class Watch(Callback):
         return {"trial": self.about}
 
 
+class PassingBar(TQDMProgressBar):
+    """Leaves nothing behind, also where the fit is ended: bars would fill the screen over many trials."""
+
+    def __init__(self) -> None:
+        super().__init__(leave=False)
+
+    def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
+        """Take the bar away."""
+        with suppress(TypeError):  # there is none yet
+            self.train_progress_bar.close()
+
+
 class ReadyFit(StageCLI):
     """A fit with all its parts, which waits for `start`."""
 
@@ -96,9 +108,8 @@ class ReadyFit(StageCLI):
 
     def start(self, watch: Watch) -> None:
         """Run it."""
-        # Bars that stay would fill the screen over many trials.
         callbacks: list[Callback] = self.trainer.callbacks  # type: ignore[attr-defined]
-        others = [TQDMProgressBar(leave=False) if isinstance(one, TQDMProgressBar) else one for one in callbacks]
+        others = [PassingBar() if isinstance(one, TQDMProgressBar) else one for one in callbacks]
         self.trainer.callbacks = [watch, *others]  # type: ignore[attr-defined]
         super()._run_subcommand(self.stage)
 

@@ -14,7 +14,7 @@ from narrlit.commands.refusals import mistake_behind
 from narrlit.commands.reports import selectors
 from narrlit.commands.search_space import Scalar, Space, as_options, plain, read_space
 from narrlit.commands.training import find_config
-from narrlit.commands.tune_report import others, report, table, trial_line, winner_of
+from narrlit.commands.tune_report import others, report, said, table, trial_line, winner_of
 from narrlit.errors import NarrlitError, OptionError
 from narrlit.files import atomic_path
 
@@ -156,8 +156,11 @@ def _try(study: "Study", search: _Search, trials: int) -> None:
     while study.ended < trials:
         trial = study.ask()
         about = {"number": trial.number, "settings": dict(trial.params)}
-        config = search.config(trial.params)
-        outcome = run_trial(study.folder / run_name(trial.number), config, about, study.advice(trial))
+        try:
+            config = search.config(trial.params)
+            outcome = run_trial(study.folder / run_name(trial.number), config, about, study.advice(trial))
+        except NarrlitError as error:
+            raise type(error)(f"trial {trial.number} ({said(trial.params)}): {error}") from error
         ended = study.tell(trial, outcome)
         say(trial_line(ended, study.entries()))
 

@@ -22,8 +22,7 @@ def winner_of(trials: list[Entry]) -> Entry:
 
 def trial_line(trial: Entry, trials: list[Entry]) -> str:
     """What is said of a trial when it has ended; `trials` are all that have."""
-    settings = ", ".join(f"{name}={_value(value)}" for name, value in short_names(trial["settings"]).items())
-    line = f"trial {trial['trial']}: {_accuracy(trial)}, {_ending(trial)}; {settings}"
+    line = f"trial {trial['trial']}: {_accuracy(trial)}, {_ending(trial)}; {said(trial['settings'])}"
     if all(other["status"] != "finished" for other in trials):
         return line
     best = winner_of(trials)
@@ -85,6 +84,15 @@ def table(found: Entry) -> str:
         earlier = ", ".join(found["earlier_winners"])
         notes.append(f"The same folds have also judged {earlier}, which won at another number of trials.")
     return "\n".join([*lines, "", *notes, f"The winner's settings: `{found['command']}`"]) + "\n"
+
+
+def said(settings: Entry) -> str:
+    """Settings in words.
+
+    >>> said({"model.rate": 1 / 3, "data.size": 32})
+    'rate=0.3333, size=32'
+    """
+    return ", ".join(f"{name}={_value(value)}" for name, value in short_names(settings).items())
 
 
 def others(folds: int) -> str:
