@@ -176,12 +176,15 @@ def test_what_a_server_made_is_whole_for_the_encoder(frozen, serve, no_encoder):
     assert local.made == 0
 
 
-def test_vectors_of_a_server_get_length_one_where_the_config_says_so(frozen, telling):
+def test_vectors_of_a_server_get_length_one(frozen, telling):
     plain = Encoder(EncoderConfig(telling(), normalize=False)).eval()
     with embedding_server(vector_of=lambda text: (3 * embed(plain, [text], progress=False)[0][0]).tolist()) as server:
-        unit, as_they_come = stored(frozen(server.url)), stored(frozen(server.url, normalize=False))
-    assert np.abs(unit - vectors_of(telling(), TEXTS)).max() < 1e-5
-    assert np.allclose(as_they_come, 3 * vectors_of(telling(), TEXTS, normalize=False), rtol=1e-4, atol=1e-4)
+        assert np.abs(stored(frozen(server.url)) - vectors_of(telling(), TEXTS)).max() < 1e-5
+        for normalize in (False, None):
+            with pytest.raises(OptionError, match=r"encoder\.normalize must be true"):
+                frozen(server.url, normalize=normalize)
+        with pytest.raises(OptionError, match=r"encoder\.quantization"):
+            frozen(server.url, quantization="nf4")
 
 
 def test_a_server_of_another_model_is_found_out_by_what_is_stored(frozen, serve, telling):
@@ -192,6 +195,13 @@ def test_a_server_of_another_model_is_found_out_by_what_is_stored(frozen, serve,
         stored(other)
     assert np.array_equal(stored(frozen(), TEXTS[:10]), whole)
     assert len(frozen().store) == 10
+
+
+def test_an_encoder_that_goes_on_after_another_servers_is_found_out(frozen, serve, telling):
+    with pytest.warns(UserWarning, match=r"vectors\.known"):
+        stored(frozen(serve(telling(1)).url), TEXTS[:10])
+    with pytest.raises(ModelError, match=r"holds already: the vector made now of text \d+ has cosine"):
+        stored(frozen())
 
 
 def test_a_server_that_mixes_up_its_answers_is_found_out_by_what_is_stored(frozen, serve):

@@ -48,7 +48,7 @@ class FrozenVectors:
         self._opened: Source | None = None
         space = {**vector_space(config, options.dtype), **options.request()}
         self.space = {**space, "prompts": dict(self._prompts)}
-        self.store: VectorStore = open_space(Path(options.folder), space)
+        self.store: VectorStore = open_space(Path(options.folder), space, options.maker)
         self.source = options.source
         self.device = device
         self.symmetric = self._prompts["anchor"] == self._prompts["candidate"]
@@ -68,7 +68,8 @@ class FrozenVectors:
 
         def embed(batch: Sequence[str]) -> NDArray[np.float32]:
             source = self._open()
-            if stored:  # once a filling: whatever made those, the encoder here or a server, this one must go on alike
+            if stored and self.store.makers | {self._options.maker} != {"encoder"}:
+                # Once a filling: a server, or the encoder here after a server, must go on in the same space.
                 known = self.store.vectors([keys[place] for place in stored]).float().numpy()
                 where = f"vectors that {self.store.folder} holds already"
                 if can_tell(known):

@@ -87,7 +87,8 @@ def take(step: Step) -> None:
     if step.kept:
         keys = [own[row] for path, rows in step.kept.items() for own in [read_keys(path)] for row in rows]
         vectors = torch.cat([read_vectors(path)[torch.tensor(rows)] for path, rows in step.kept.items()])
-        written = write_shard(step.folder, keys, vectors)
+        makers = {maker for path in step.kept for maker in read_head(path).makers}
+        written = write_shard(step.folder, keys, vectors, makers)
         _to_disk(written)
     for path in step.files:
         try:

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from narrlit.files import atomic_path
 
 FORMAT = "narrlit vectors 1"
 CHECKSUM = "sha256"
+MAKERS = "makers"
 KEY_BYTES = 32
 SUFFIX = ".safetensors"
 NAME = re.compile(r"[0-9a-f]{24}\.safetensors")
@@ -36,12 +37,14 @@ class Head:
         dimension: D.
         dtype: of the vectors; float32, float16, or what the file calls another one.
         checksum: of the vectors; None in shards of releases that wrote none.
+        makers: what made the vectors: an encoder here, a server, vllm.
     """
 
     rows: int
     dimension: int
     dtype: str
     checksum: str | None
+    makers: frozenset[str]
 
 
 def shard_name(keys: Sequence[bytes]) -> str:
@@ -54,12 +57,12 @@ def shard_paths(folder: Path) -> list[Path]:
     return sorted(folder.glob(f"[!.]*{SUFFIX}"))
 
 
-def write_shard(folder: Path, keys: Sequence[bytes], vectors: Tensor) -> Path:
+def write_shard(folder: Path, keys: Sequence[bytes], vectors: Tensor, makers: Iterable[str] = ("encoder",)) -> Path:
     """Write N vectors (N, D), on the CPU in their final dtype, under a name that follows from their keys."""
     flat = torch.frombuffer(bytearray(b"".join(keys)), dtype=torch.uint8).view(len(keys), KEY_BYTES)
     path = folder / shard_name(keys)
     with atomic_path(path) as temporary:
-        metadata = {"format": FORMAT, CHECKSUM: checksum(vectors)}
+        metadata = {"format": FORMAT, CHECKSUM: checksum(vectors), MAKERS: " ".join(sorted(set(makers)))}
         save_file({"keys": flat, "vectors": vectors}, temporary, metadata=metadata)
     return path
 
@@ -97,7 +100,8 @@ def read_head(path: Path) -> Head:
     sound = kind == "U8" and of_keys[1:] == [KEY_BYTES] and len(of_vectors) == 2 and of_vectors[0] == of_keys[0]
     if metadata.get("format") != FORMAT or not sound:
         raise ModelError(f"{path}: it is no shard of vectors; remove it")
-    return Head(of_vectors[0], of_vectors[1], DTYPES.get(dtype, dtype), metadata.get(CHECKSUM))
+    makers = frozenset(metadata.get(MAKERS, "encoder").split())
+    return Head(of_vectors[0], of_vectors[1], DTYPES.get(dtype, dtype), metadata.get(CHECKSUM), makers)
 
 
 def read_keys(path: Path) -> list[bytes]:

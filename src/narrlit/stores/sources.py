@@ -62,8 +62,12 @@ class VectorOptions:
 
     def request(self) -> dict[str, Any]:
         """What of the asking decides the vectors that a server gives, where it is set."""
-        told = {"served_model": self.endpoint.served_model, "parameters": self.endpoint.parameters}
-        return {name: value for name, value in told.items() if self.is_url and value}
+        return {"parameters": self.endpoint.parameters} if self.is_url and self.endpoint.parameters else {}
+
+    @property
+    def maker(self) -> str:
+        """What makes vectors, as stores have it."""
+        return "server" if self.is_url else self.source
 
     @property
     def is_url(self) -> bool:

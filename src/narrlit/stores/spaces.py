@@ -53,8 +53,13 @@ def folder_digest(folder: Path) -> str:
     return whole.hexdigest()
 
 
-def open_space(root: Path, space: Mapping[str, Any]) -> VectorStore:
+def open_space(root: Path, space: Mapping[str, Any], maker: str = "encoder") -> VectorStore:
     """The store of a space: its own folder under `root`, made where there is none, and told in `space.json`.
+
+    Args:
+        root: of all stores.
+        space: what decides its vectors.
+        maker: what will make those that are added.
 
     Raises:
         ModelError: if the folder holds vectors of another space, or a shard is broken.
@@ -72,7 +77,7 @@ def open_space(root: Path, space: Mapping[str, Any]) -> VectorStore:
             f"{folder} holds vectors of another space ({different}: {kept.get(different)} there, "
             f"{space.get(different)} here): remove it, or name another folder by vectors.folder"
         )
-    return VectorStore(folder, space["stored"])
+    return VectorStore(folder, space["stored"], maker)
 
 
 def read_space(folder: Path) -> dict[str, Any] | None:

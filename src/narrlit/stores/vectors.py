@@ -49,9 +49,12 @@ class VectorStore:
     locks, and a half-written shard is never seen. What the same key gives twice is the same vector.
     """
 
-    def __init__(self, folder: Path, dtype: StoreDtype = "float32") -> None:
-        """Args: folder, which need not exist yet; dtype of vectors that are added."""
+    def __init__(self, folder: Path, dtype: StoreDtype = "float32", maker: str = "encoder") -> None:
+        """Args: folder, which need not exist yet; dtype of vectors that are added; what makes them."""
         self.folder = folder
+        self.makers: set[str] = set()
+        """What made the vectors that are there."""
+        self._maker = maker
         self._dtype: torch.dtype = getattr(torch, dtype)
         self._places: dict[bytes, tuple[Path, int]] = {}
         self._seen: set[Path] = set()
@@ -91,7 +94,7 @@ class VectorStore:
             broken = "the model is broken" if not torch.isfinite(vectors).all() else "float16 is too narrow for them"
             raise ModelError(f"vectors for {self.folder} hold numbers that are not finite: {broken}")
         self._check_dimension(stored.shape[1], self.folder)
-        self._index(write_shard(self.folder, keys, stored))
+        self._index(write_shard(self.folder, keys, stored, [self._maker]))
 
     def vectors(self, keys: Sequence[bytes]) -> Tensor:
         """The vectors of N keys, (N, D), in the dtype in which they are stored.
@@ -143,6 +146,7 @@ class VectorStore:
                 raise
             return  # merged into another one since the folder was listed
         self._check_dimension(head.dimension, path)
+        self.makers |= head.makers
         for row, key in enumerate(keys):
             self._places.setdefault(key, (path, row))
         self._seen.add(path)
