@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from embedding_server import hashed_vector
 
+from narrlit.errors import ModelError
 from narrlit.stores import filling, shards
 from narrlit.stores.vectors import VectorStore, content_keys
 
@@ -73,17 +74,33 @@ def die_while_writing(die):
     shards.save_file, Path.replace = cut, rename
 
 
+def fail(store, log, broken):
+    """Fill with a source that is down in one process; what is raised stands in the log."""
+
+    def down(texts):
+        raise ValueError("the source is down")
+
+    try:
+        filling.fill(store, KEYS, TEXTS, down if broken else embed_into(log, lambda place: None), progress=False)
+    except (ValueError, ModelError) as error:
+        Path(log).write_text(f"{type(error).__name__}: {error}\n")
+        sys.exit(3)
+
+
 def main(folder, log, role=None, *more):
     filling.FEWEST, filling.SECONDS_A_SHARD = TEXTS_A_SHARD, 0.0
     die = deaths(more[0], int(more[1])) if role == "die" else lambda place: None
     die_while_writing(die)
-    if role == "rank":
+    if role in ("rank", "broken"):
         import torch.distributed as dist
 
         dist.init_process_group("gloo", f"tcp://127.0.0.1:{more[1]}", rank=int(more[0]), world_size=2)
     store = VectorStore(Path(folder))
-    filling.fill(store, KEYS, TEXTS, embed_into(log, die), progress=False)
-    assert store.missing(KEYS) == []
+    if role == "broken":
+        fail(store, log, broken=more[0] == "1")
+    else:
+        filling.fill(store, KEYS, TEXTS, embed_into(log, die), progress=False)
+        assert store.missing(KEYS) == []
 
 
 if __name__ == "__main__":

@@ -147,6 +147,19 @@ def test_rows_without_a_dissimilar_story_train_where_they_share_nothing_and_are_
         FoldData(Given(rows), fold=2, folds=2)
 
 
+def test_synthetic_rows_train_and_are_not_judged():
+    rows = [example(triple) for triple in StoryWorld(1).triples(8)]
+    written = Example(rows[0].anchor, "a new one", (Negative("another", "triple"),))
+    source = Given([*rows, written])
+    source.synthetic_rows = 1
+    folds = [FoldData(source, fold, folds=4).rows(fold) for fold in range(4)]
+    assert sum(len(fold.triples) for fold in folds) == 8
+    for fold in folds:
+        shares = any(triple.anchor == rows[0].anchor for triple in fold.triples)
+        assert (written in fold.examples) == (not shares)
+        assert fold.description["never_judged"] == 1
+
+
 def test_the_data_of_a_fold_say_which_and_keep_where_they_come_from():
     rows = [example(triple) for triple in StoryWorld(1).triples(10)]
     data = FoldData(Given(rows), fold=1, folds=5)

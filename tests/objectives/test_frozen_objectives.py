@@ -1,5 +1,7 @@
 """Objectives over frozen vectors: losses by hand, gradients of every term, hard examples, controls, options."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ import torch
 from narrlit.data.batch import ExampleBatch, PackedVectors
 from narrlit.data.records import Example, Negative
 from narrlit.data.table import index_examples
-from narrlit.errors import OptionError
+from narrlit.errors import ModelError, OptionError
 from narrlit.models.bilstm import BiLSTMConfig
 from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.objectives import Aspects, Hard, Projection, StoryHead, Subspaces
@@ -229,12 +231,91 @@ def test_constructors_build_nothing_and_keep_plain_hyperparameters():
         assert again.vectors == objective.vectors
 
 
+def checkpoint_of(objective, space):
+    objective._frozen = SimpleNamespace(space=space)
+    checkpoint = {"state_dict": {}, "hyper_parameters": dict(objective.hparams)}
+    objective.on_save_checkpoint(checkpoint)
+    return checkpoint
+
+
+SPACE = {"model": "m", "max_length": 96, "stored": "float32", "prompts": {"anchor": ""}}
+
+
+def test_a_checkpoint_goes_on_with_its_own_head_and_vectors():
+    kept = checkpoint_of(built(Projection()), SPACE)
+    same = built(Projection(margin=0.5))
+    same._frozen = SimpleNamespace(space={**SPACE, "stored": "float16"})
+    same.on_load_checkpoint(kept)
+    layers = built(StoryHead())
+    layers._frozen = SimpleNamespace(space=SPACE)
+    with pytest.raises(ModelError, match="of another head: kind is 'projection' there, 'layers' here"):
+        layers.on_load_checkpoint(kept)
+    for other, named in (({"max_length": 256}, "max_length is 96"), ({"prompts": {"anchor": "q"}}, "prompts is")):
+        same._frozen = SimpleNamespace(space={**SPACE, **other})
+        with pytest.raises(ModelError, match=f"of another encoder: {named}"):
+            same.on_load_checkpoint(kept)
+    wide = built(Subspaces())
+    narrow = built(Subspaces(bilstm=BiLSTMConfig(hidden=64)))
+    narrow._frozen = SimpleNamespace(space=SPACE)
+    with pytest.raises(ModelError, match="hidden is 128 there, 64 here"):
+        narrow.on_load_checkpoint(checkpoint_of(wide, SPACE))
+
+
+class Data:
+    """As much of a datamodule as is checked before the first vector is made."""
+
+    unlabelled_given = False
+
+    def __init__(self, texts=40, unlabelled=0, validation=0):
+        self.texts = [f"story {i}" for i in range(texts)]
+        self.unlabelled = [f"story {i}" for i in range(texts - 1, texts - 1 + unlabelled)]
+        self.triples = {"validation": [0] * validation}
+
+    def training_texts(self):
+        return self.texts
+
+    def unlabelled_texts(self):
+        return self.unlabelled
+
+    def story_truths(self, texts):
+        return [None] * len(texts)
+
+
+def test_data_that_a_fit_cannot_use_are_refused_before_a_vector_is_made():
+    Subspaces().check(Data())
+    Subspaces(transductive=True).check(Data(texts=6, unlabelled=3))
+    Projection(hard=Hard(mine_validation=True)).check(Data(validation=2))
+    given = Data()
+    given.unlabelled_given = True
+    for objective, data, words in (
+        (Subspaces(), Data(texts=7), "clusters.theme is 8, but there are only 7"),
+        (Subspaces(transductive=True), Data(texts=5, unlabelled=3), "clusters.theme is 8, but there are only 7"),
+        (Subspaces(transductive=True), Data(unlabelled=1), "data.extra.unlabelled FILE"),
+        (Subspaces(), given, "nothing reads it"),
+        (Subspaces(aspects=Aspects(labels="truth")), Data(), "aspects.labels is truth"),
+        (Projection(hard=Hard(mine_validation=True)), Data(), "--data.validation FILE"),
+    ):
+        with pytest.raises(OptionError, match=words):
+            objective.check(data)
+
+
+def test_a_head_computes_in_full_precision_under_autocast():
+    objective, batch = built(Projection(noise=0.05)), batch_of()
+    plain = objective(batch.stories)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(objective(batch.stories), plain)
+
+
 def test_options_out_of_range_are_refused():
     for make, word in (
         (lambda: Projection(margin=-1), "margin"),
         (lambda: Projection(noise=-0.1), "noise"),
         (lambda: Projection(EncoderConfig(lora=LoRA())), "lora"),
         (lambda: StoryHead(EncoderConfig(frozen_layers=0.5)), "frozen_layers"),
+        (lambda: Projection(EncoderConfig(dropout=0.1)), "dropout"),
+        (lambda: Projection(margin=float("nan")), "margin"),
+        (lambda: Subspaces(bilstm=BiLSTMConfig(output=2)), "bilstm.output"),
+        (lambda: Aspects(weights=(1, float("nan"), 1)), "weights"),
         (lambda: Hard(share=2), "share"),
         (lambda: Hard(weight=0), "weight"),
         (lambda: StoryHead(hidden=[0]), "hidden"),

@@ -25,7 +25,7 @@ ROLE_PROMPTS = Prompts(anchor="query: ", candidate="passage: ")
 def frozen(tmp_path, monkeypatch):
     """frozen(prompts): vectors that follow from prompt and text, in place of an encoder's."""
 
-    def open_source(config, options, prompts, device):
+    def open_source(config, options, prompts, device, on_cut):
         return lambda texts, role: np.array([hashed_vector(prompts[role] + text) for text in texts], np.float32)
 
     monkeypatch.setattr(frozen_module, "open_source", open_source)
@@ -75,6 +75,7 @@ def test_a_sentence_of_two_stories_is_made_and_kept_once(frozen):
         "of": "sentences",
         "texts": 5,
         "made": 5,
+        "made_truncated": 0,
     }
     again = frozen()
     assert feature_table(again, ["She won. One sentence only."], sentences).provenance["vectors"]["made"] == 0

@@ -236,3 +236,15 @@ def test_the_processes_of_one_fit_divide_what_is_missing(tmp_path):
     assert sorted(lines(logs[0])) == sorted(TEXTS[100:250])
     assert sorted(lines(logs[1])) == sorted(TEXTS[250:])
     assert_all_right(folder)
+
+
+@pytest.mark.slow
+def test_an_error_in_one_process_ends_the_others_too(tmp_path):
+    logs = [tmp_path / "one", tmp_path / "two"]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    processes = [worker(tmp_path / "store", log, "broken", rank, port) for rank, log in enumerate(logs)]
+    assert [process.wait(60) for process in processes] == [3, 3]
+    assert logs[0].read_text() == "ModelError: another process could not make its vectors: the source is down\n"
+    assert logs[1].read_text() == "ValueError: the source is down\n"

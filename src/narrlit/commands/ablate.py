@@ -56,7 +56,7 @@ def ablate(*fit: str, out: str, ablations: str | None = None) -> None:
             default configs/ablations/SYSTEM_*.yaml, where SYSTEM is the first config's name.
     """
     folder = Path(out)
-    rows = _rows(fit, find_overlays(fit, ablations))
+    rows = _rows(fit, find_overlays(fit, ablations), named=ablations is not None)
     for row in rows:
         keep_plan(folder / f"{row.name}.yaml", row.config, folder / row.name if row.overlay else folder)
     finished = {row.name for row in rows if _is_finished(folder / row.name, row)}
@@ -75,8 +75,10 @@ def ablate(*fit: str, out: str, ablations: str | None = None) -> None:
     print(text, end="")
 
 
-def _rows(fit: tuple[str, ...], overlays: list[Overlay]) -> list[Row]:
+def _rows(fit: tuple[str, ...], overlays: list[Overlay], named: bool) -> list[Row]:
     """Every row, its configuration parsed and its data read, so that a mistake costs no fit.
+
+    Overlays that change nothing are left out where nobody named them.
 
     Raises:
         OptionError: if rows can't be compared.
@@ -96,6 +98,10 @@ def _rows(fit: tuple[str, ...], overlays: list[Overlay]) -> list[Row]:
         if key not in data:
             data[key] = _read(cli.datamodule)
         row = Row(overlay.name if overlay else FULL, overlay, config, data[key])
+        twin = next((other.name for other in rows if other.config == config), None)
+        if overlay and twin and not named:
+            say(f"{overlay.name} is left out: {overlay.path} changes nothing of the row {twin}")
+            continue
         _refuse_incomparable(row, rows)
         rows.append(row)
     return rows

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from narrlit.commands.reports import LOOKS, Entry, accuracy, judged, paired, row, wrong_answers
+from narrlit.commands.reports import LOOKS, Entry, accuracy, judged, marks_of, paired, row, wrong_answers
 from narrlit.errors import OptionError
 
 FULL = "full"
-MARKS = ("trained_on_validation", "transductive", "mined_validation")
 
 
 def system_entry(name: str, overlay: str | None, record: Entry, answers: Entry) -> Entry:
@@ -35,7 +34,7 @@ def system_entry(name: str, overlay: str | None, record: Entry, answers: Entry) 
         "overlay": overlay,
         **found,
         "wrong": wrong_answers(found, answers, name),
-        "marks": [mark for mark in MARKS if record["marks"].get(mark)],
+        "marks": marks_of(record),
     }
 
 

@@ -52,8 +52,9 @@ def _say_division(expected: list[dict[str, Any]], config: dict[str, Any]) -> Non
     unit = "rows" if first["ungrouped"] else "groups that share stories"
     judged = sum(fold["judged"] for fold in expected)
     say(
-        f"{judged} of {first['all_rows']} rows are judged, {first['never_judged']} without a dissimilar story of their "
-        f"own only train; {first['all_groups']} {unit}, the largest of {first['largest_group']}; {len(expected)} folds"
+        f"{judged} of {first['all_rows']} rows are judged, {first['never_judged']} synthetic or without a dissimilar "
+        f"story of their own only train; {first['all_groups']} {unit}, the largest of {first['largest_group']}; "
+        f"{len(expected)} folds"
     )
     if first["ungrouped"]:
         say("warning: folds by row, not by story: the accuracy is inflated where rows share stories")

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from statistics import mean, stdev
 
-from narrlit.commands.reports import LOOKS, Entry, accuracy, judged, pooled, row
+from narrlit.commands.reports import LOOKS, Entry, accuracy, judged, marks_of, pooled, row
 from narrlit.errors import OptionError
 from narrlit.models.source import RECORD
 
@@ -32,6 +32,7 @@ def fold_entry(run: Path, description: Entry) -> Entry:
         "left_out": description["left_out"],
         **judged(record),
         "stories_shared_with_training": record["marks"]["stories_shared_with_validation"],
+        "marks": marks_of(record),
     }
 
 
@@ -82,6 +83,9 @@ def table(found: Entry) -> str:
     lines.append(row(["mean ± standard deviation over folds", "", "", "", *spread, ""]))
     notes = [f"{name.replace('_', ' ').capitalize()}: {words}." for name, words in found["meaning"].items()]
     notes.append("Intervals are Wilson's, 95 %; they take rows for independent.")
+    marks = sorted({mark for entry in found["by_fold"] for mark in entry["marks"]})
+    if marks:
+        notes.append(f"Marks of the folds' runs: {', '.join(marks)}.")
     if found["ungrouped"]:
         notes.append("UNGROUPED: folds by row; judged stories may have been trained on, and the accuracy be inflated.")
     return "\n".join([*lines, "", *notes]) + "\n"

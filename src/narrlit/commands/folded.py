@@ -30,6 +30,10 @@ def folded(fit: "Sequence[str]", division: dict[str, Any], purpose: str) -> tupl
 
     config: dict[str, Any] = cli.as_dict()
     refuse_partial(config, purpose)
+    if cli.model.marks()["mined_validation"]:
+        raise OptionError(
+            f"model.hard.mine_validation has no place in {purpose}: the judged rows would train; leave it out"
+        )
     config["data"] = {
         "class_path": f"{FoldData.__module__}.{FoldData.__qualname__}",
         "init_args": {"source": config["data"], **division},

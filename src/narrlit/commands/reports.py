@@ -16,6 +16,9 @@ Entry = dict[str, Any]
 LOOKS = ("last_epoch", "best_epoch")
 """The two looks at the judged triples that a report tells of: the one after the last epoch, and the best of all."""
 
+MARKS = ("trained_on_validation", "transductive", "mined_validation")
+"""What a run's record may say of it that its reader must know."""
+
 COUNTS = ("n", "correct", "ties", "undefined")
 
 
@@ -28,6 +31,11 @@ def judged(record: Entry) -> Entry:
         "looks": len(looks),
         **{name: {"epoch": look["epoch"], **summary([look]).as_dict()} for name, look in found.items()},
     }
+
+
+def marks_of(record: Entry) -> list[str]:
+    """The marks that are true of a run."""
+    return [mark for mark in MARKS if record["marks"].get(mark)]
 
 
 def summary(looks: list[Entry]) -> "AccuracySummary":

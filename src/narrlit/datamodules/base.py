@@ -60,9 +60,12 @@ class StoryData(L.LightningDataModule):
         self.examples: list[Example] = []
         self.triples: dict[Stage, list[Triple]] = {}
         self.provenance: dict[str, dict[str, Any]] = {}
+        self.synthetic_rows = 0
+        """How many of the training examples, the last ones, a language model wrote; folds do not judge by them."""
         self._indexed: IndexedExamples | None = None
         self._loader: ResumableLoader | None = None
         self._skip = 0
+        self._added = 0
         self._judged: dict[Stage, IndexedTriples] = {}
         self._tables: dict[str, PlaceTable[Any]] = {}
         self._weights: NDArray[np.float64] | None = None
@@ -200,6 +203,9 @@ class StoryData(L.LightningDataModule):
             raise RuntimeError("setup('fit') comes first")
         return self._indexed
 
+    unlabelled_given = False
+    """Whether the user has named unlabelled stories, which only a transductive objective reads."""
+
     def unlabelled_texts(self) -> list[str]:
         """Stories without any label that a transductive objective may train on; none here."""
         return []
@@ -208,14 +214,25 @@ class StoryData(L.LightningDataModule):
         """Theme, course of action and outcome of training stories as their maker knows them; None: nobody does."""
         return [None] * len(texts)
 
+    def teardown(self, stage: str) -> None:
+        """Forget what the objective of a fit has made of the data: another may come."""
+        if stage != "fit":
+            return
+        self._weights = None
+        self._tables.clear()
+        if self._added:
+            self.examples, self._added = self.examples[: -self._added], 0
+            self._indexed = index_examples(self.examples)
+
     def train_also(self, examples: list[Example]) -> None:
-        """Add training examples; before the first batch."""
+        """Add training examples to this fit; before the first batch."""
+        self._added += len(examples)
         self.examples = [*self.examples, *examples]
         self._indexed = index_examples(self.examples)
         self._tables.pop("train", None)
 
     def weight(self, weights: NDArray[np.float64]) -> None:
-        """Draw training examples in proportion to weights (N,), with replacement; before the first batch."""
+        """Draw this fit's examples in proportion to weights (N,), with replacement; before the first batch."""
         if len(weights) != len(self.examples):
             raise ValueError(f"{len(weights)} weights for {len(self.examples)} examples")
         self._weights = weights

@@ -54,15 +54,18 @@ class FileData(StoryData):
             loading: batches.
         """
         super().__init__(loading)
-        self.train = [*_listed(train), *_listed(extra.synthetic)]
+        self.train = _listed(train)
         self.extra = extra
         self._unlabelled: list[str] | None = None
+        self.unlabelled_given = bool(_listed(extra.unlabelled))
         self.files: dict[Stage, str | None] = {"validation": validation, "test": test, "predict": predict}
         self.labels: dict[Stage, str | None] = {"validation": validation_labels, "test": test_labels}
 
     def read_examples(self) -> list[Example]:
         """Every training file's examples."""
-        readings = [read_examples(path, strict=self.loading.strict) for path in self.train]
+        files = [*self.train, *_listed(self.extra.synthetic)]
+        readings = [read_examples(path, strict=self.loading.strict) for path in files]
+        self.synthetic_rows = sum(len(reading.records) for reading in readings[len(self.train) :])
         self.provenance["train"] = {"files": [_provenance(reading) for reading in readings]}
         return [example for reading in readings for example in reading.records]
 

@@ -35,8 +35,8 @@ class FoldRows:
 class FoldData(StoryData):
     """The training rows of other data, divided: one fold's rows are judged after every epoch, the other folds' train.
 
-    A row is judged by its own dissimilar story, a negative of kind "triple"; rows without one only train, and not
-    where they share a story with a row that is judged. The other data's validation triples are not read.
+    A row is judged by its own dissimilar story, a negative of kind "triple"; rows without one, and synthetic ones, only
+    train, and not where they share a story with a row that is judged. The other data's validation triples are not read.
     """
 
     def __init__(
@@ -138,7 +138,9 @@ class FoldData(StoryData):
 
     @cached_property
     def _judged_by_fold(self) -> list[IntArray]:
-        judged = np.array([row for row, example in enumerate(self._examples) if triple_of(example)], dtype=np.int64)
+        examples = self._examples  # read first: reading tells how many of them are synthetic
+        real = examples[: len(examples) - self.source.synthetic_rows]
+        judged = np.array([row for row, example in enumerate(real) if triple_of(example)], dtype=np.int64)
         if not len(judged):
             raise OptionError(
                 "no training row has a dissimilar story of its own, so none can be judged: name a file of labelled "

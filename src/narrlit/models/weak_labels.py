@@ -54,6 +54,19 @@ class Clusters:
         if not 0 <= self.seed < 2**32:
             raise OptionError(f"clusters.seed is {self.seed}: a whole number from 0 to {2**32 - 1} is needed")
 
+    def require(self, stories: int) -> None:
+        """See that so many different stories can be clustered.
+
+        Raises:
+            OptionError: naming the aspect that has more clusters.
+        """
+        for aspect in ASPECTS:
+            if getattr(self, aspect) > stories:
+                raise OptionError(
+                    f"clusters.{aspect} is {getattr(self, aspect)}, but there are only {stories} different stories to "
+                    "fit on: name fewer clusters, or give more stories"
+                )
+
 
 # eq=False: arrays have no single truth value, so the comparison that dataclass writes would fail.
 @dataclass(frozen=True, eq=False)

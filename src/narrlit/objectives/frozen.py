@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 import torch
+from lightning_utilities.core.rank_zero import rank_zero_info
 from torch import Tensor, nn
 
 from narrlit.data.batch import PackedStories, PackedVectors
@@ -36,7 +37,8 @@ class FrozenObjective(Objective):
         self._frozen: FrozenVectors | None = None
         self.dimension = 0
         """D, numbers of a frozen vector; known after `setup`."""
-        trains = {"lora": self.encoder_config.lora, "frozen_layers": self.encoder_config.frozen_layers}
+        config = self.encoder_config
+        trains = {"lora": config.lora, "frozen_layers": config.frozen_layers, "dropout": config.dropout}
         for name, value in trains.items():
             if value:
                 raise OptionError(
@@ -58,6 +60,10 @@ class FrozenObjective(Objective):
     def setup(self, stage: str) -> None:
         """See to it that the store holds the vectors of all of the stage's stories."""
         data: Any = self.trainer.datamodule  # type: ignore[attr-defined]
+        if stage == "fit":
+            if not data.indexed.negatives.shape[1]:
+                raise OptionError(f"{type(self).__name__} needs negatives, and no training example has one")
+            self.check(data)
         tables = [data.training_table()] if stage == "fit" else []
         tables += [data.judged_table(name) for name in data.stages_of(stage)]
         self.dimension = tables[0].dimension
@@ -65,12 +71,21 @@ class FrozenObjective(Objective):
         if self._frozen is not None:
             self._frozen.release()
 
+    def check(self, data: Any) -> None:
+        """Refuse data that a fit can't use, before the first vector is made, which may take hours."""
+
     def prepare(self, stage: str, data: Any) -> None:
         """What a subclass does with the stage's vectors before training or judging."""
 
     def story_table(self, texts: list[str], name: str) -> FeatureTable:
         """What batches hold of each story: its frozen vectors, made first where the store lacks them."""
-        return feature_table(self.frozen, texts, type(self).units)
+        before = self.frozen.truncated
+        table = feature_table(self.frozen, texts, type(self).units)
+        cut = self.frozen.truncated - before
+        if cut:
+            made = table.provenance["vectors"]["made"]
+            rank_zero_info(f"{name}: {cut} of {made} texts that were embedded now were cut, they are too long")
+        return table
 
     @property
     def frozen(self) -> FrozenVectors:
@@ -120,6 +135,12 @@ class FrozenObjective(Objective):
         """Vectors (U, output) of stories."""
         if not isinstance(stories, PackedVectors):
             raise TypeError("frozen vectors are needed, not tokens")
+        # In half precision a projection near the identity would move vectors by less than they are rounded.
+        with torch.autocast(self.device.type, enabled=False):
+            return self.apply_head(stories)
+
+    def apply_head(self, stories: PackedVectors) -> Tensor:
+        """What `forward` computes, in the weights' own precision."""
         vectors: Tensor = self.head(stories.vectors)
         return vectors
 

@@ -26,7 +26,8 @@ class Hard:
 
     Attributes:
         share: of all triples, which are taken for hard at most: of those ranked wrongly the closest calls.
-        weight: how much more often than another a hard triple is drawn; 1: every triple comes once an epoch.
+        weight: how much more often than another a hard triple is drawn, each time out of all of them; 1: nothing is
+            drawn, and every triple comes once an epoch.
         mine_validation: also take hard triples out of the validation data, with their labels, into training, as the
             paper does: validation accuracy then says nothing of other triples. The run is marked so.
     """
@@ -43,7 +44,7 @@ class Hard:
         """
         if not 0 <= self.share <= 1:
             raise OptionError(f"hard.share is {self.share}: a share from 0 to 1 is needed")
-        if self.weight <= 0:
+        if not self.weight > 0:
             raise OptionError(f"hard.weight is {self.weight}: a positive number is needed")
 
 
@@ -70,7 +71,7 @@ class Projection(FrozenObjective):
         Raises:
             OptionError: for a margin or noise below 0.
         """
-        if margin < 0 or noise < 0:
+        if not (margin >= 0 and noise >= 0):
             raise OptionError(f"margin {margin} and noise {noise}: numbers of at least 0 are needed")
         super().__init__(encoder, optimization, vectors)
         self.margin = margin
@@ -89,6 +90,11 @@ class Projection(FrozenObjective):
     def marks(self) -> dict[str, bool]:
         """Also whether validation triples were mined."""
         return {**super().marks(), "mined_validation": self.hard.mine_validation}
+
+    def check(self, data: Any) -> None:
+        """Mining validation triples needs some."""
+        if self.hard.mine_validation and not data.triples["validation"]:
+            raise OptionError("model.hard.mine_validation needs validation triples: give --data.validation FILE")
 
     def prepare(self, stage: str, data: Any) -> None:
         """Find the hard triples, and have them drawn more often."""
@@ -111,14 +117,13 @@ class Projection(FrozenObjective):
             rank_zero_warn(
                 f"{len(mined)} validation triples train, too: validation accuracy says nothing of other triples"
             )
-        data.weight(weights)
+        if self.hard.weight != 1:
+            data.weight(weights)
         data.training_table()
         data.provenance["train"]["hard"] = found
 
     def _mined(self, data: Any) -> list[Example]:
         examples = [example_of(triple) for triple in data.triples["validation"]]
-        if not examples:
-            raise OptionError("model.hard.mine_validation needs validation triples: give --data.validation FILE")
         indexed = index_examples(examples)
         table = self.story_table(indexed.table.texts, "validation")
         rows, _ = hard_examples(*positive_and_negative_cosines(table, indexed), self.hard.share)

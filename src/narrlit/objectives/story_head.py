@@ -36,7 +36,7 @@ class StoryHead(FrozenObjective):
         """
         if min([output, *(hidden or [])]) < 1:
             raise OptionError(f"hidden {hidden} and output {output}: sizes of at least 1 are needed")
-        if margin < 0:
+        if not margin >= 0:
             raise OptionError(f"margin is {margin}: a number of at least 0 is needed")
         super().__init__(encoder, optimization, vectors)
         self.hidden = list(hidden or [])

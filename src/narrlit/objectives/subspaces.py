@@ -9,7 +9,7 @@ import torch
 from lightning_utilities.core.rank_zero import rank_zero_info
 from torch import Tensor, nn
 
-from narrlit.data.batch import ExampleBatch, PackedStories, PackedVectors
+from narrlit.data.batch import ExampleBatch, PackedVectors
 from narrlit.distributed import gather, rank
 from narrlit.errors import OptionError
 from narrlit.losses.batch_hard import batch_hard, subspace_sizes, subspaces
@@ -67,9 +67,9 @@ class Aspects:
         Raises:
             OptionError: naming the field.
         """
-        if min(self.ratios) <= 0:
+        if not all(ratio > 0 for ratio in self.ratios):
             raise OptionError(f"aspects.ratios are {self.ratios}: numbers above 0 are needed")
-        if min(*self.weights, self.weight, self.unlabelled_weight, self.margin) < 0:
+        if not all(value >= 0 for value in (*self.weights, self.weight, self.unlabelled_weight, self.margin)):
             raise OptionError("aspects: weights, weight, unlabelled_weight and margin must be at least 0")
 
     @classmethod
@@ -113,7 +113,9 @@ class Subspaces(FrozenObjective):
         super().__init__(encoder, optimization, vectors)
         self.bilstm = BiLSTMConfig(**bilstm) if isinstance(bilstm, dict) else bilstm
         self.aspects = Aspects.from_dict(aspects) if isinstance(aspects, dict) else aspects
-        if margin < 0 or triplet_weight < 0:
+        if self.bilstm.output < len(ASPECTS):
+            raise OptionError(f"bilstm.output is {self.bilstm.output}: at least a number for each slice is needed, 3")
+        if not (margin >= 0 and triplet_weight >= 0):
             raise OptionError(f"margin {margin} and triplet_weight {triplet_weight}: numbers of at least 0 are needed")
         if transductive and self.aspects.labels != "positional":
             raise OptionError("model.transductive: true labels stories by cluster: set aspects.labels to positional")
@@ -140,15 +142,30 @@ class Subspaces(FrozenObjective):
         """Also whether stories that are judged have been trained on, without labels."""
         return {**super().marks(), "transductive": self.transductive}
 
+    def check(self, data: Any) -> None:
+        """Labels need stories that have them, or enough stories to cluster."""
+        texts, others = data.training_texts(), self._others(data)
+        if self.transductive and not others:
+            raise OptionError("model.transductive needs stories without labels: give --data.extra.unlabelled FILE")
+        if not self.transductive and data.unlabelled_given:
+            raise OptionError("data.extra.unlabelled is given, but nothing reads it: set model.transductive: true")
+        if self.aspects.labels == "truth" and not any(data.story_truths(texts)):
+            raise OptionError(
+                "aspects.labels is truth, but this data does not know it: use positional, or StoryWorldData"
+            )
+        if self.aspects.labels == "positional":
+            self.aspects.clusters.require(len(texts) + len(others))
+
+    def _others(self, data: Any) -> list[str]:
+        """Unlabelled stories that are none of the training stories."""
+        known = set(data.training_texts())
+        return [text for text in data.unlabelled_texts() if text not in known] if self.transductive else []
+
     def prepare(self, stage: str, data: Any) -> None:
         """Label the training stories, and the unlabelled ones where the run is transductive."""
         if stage != "fit":
             return
-        texts = data.training_texts()
-        known = set(texts)
-        others = [text for text in data.unlabelled_texts() if text not in known] if self.transductive else []
-        if self.transductive and not others:
-            raise OptionError("model.transductive needs stories without labels: give --data.extra.unlabelled FILE")
+        texts, others = data.training_texts(), self._others(data)
         if self.aspects.labels == "truth":
             self.labels = _truths(data.story_truths(texts))
         elif self.aspects.labels == "positional":
@@ -160,10 +177,8 @@ class Subspaces(FrozenObjective):
                 table = self.story_table(others, "unlabelled")
                 self.unlabelled = UnlabelledStories(table, torch.from_numpy(found.labels[len(texts) :]))
 
-    def forward(self, stories: PackedStories | PackedVectors) -> Tensor:
+    def apply_head(self, stories: PackedVectors) -> Tensor:
         """Vectors (U, output) of stories, from those of their sentences."""
-        if not isinstance(stories, PackedVectors):
-            raise TypeError("frozen vectors are needed, not tokens")
         vectors: Tensor = self.head(stories.vectors, stories.lengths)
         return vectors
 
@@ -231,8 +246,6 @@ class Subspaces(FrozenObjective):
 
 
 def _truths(truths: list[tuple[str, str, str] | None]) -> Tensor:
-    if not any(truths):
-        raise OptionError("aspects.labels is truth, but this data does not know it: use positional, or StoryWorldData")
     found = truth_labels(truths)
     rank_zero_info(f"{int((found[:, 0] >= 0).sum())} of {len(found)} training stories have true labels")
     return torch.from_numpy(np.ascontiguousarray(found))

@@ -66,7 +66,7 @@ def feature_table(frozen: FrozenVectors, texts: Sequence[str], units: Units = wh
     empty = next((row for row, piece in enumerate(pieces) if not piece), None)
     if empty is not None:
         raise DataError(f"a story has no sentence: number {empty + 1} of {len(texts)}, {texts[empty][:60]!r}")
-    before = frozen.made
+    made, truncated = frozen.made, frozen.truncated
     roles = ROLES[:1] if frozen.symmetric else ROLES
     keys = [key for role in roles for key in frozen.fill(different.texts, role)]  # type: ignore[arg-type]
     flat = np.array([row for piece in pieces for row in piece], dtype=np.int64)
@@ -77,15 +77,20 @@ def feature_table(frozen: FrozenVectors, texts: Sequence[str], units: Units = wh
         np.tile(lengths, len(roles)),
         len(texts),
     )
-    table.provenance = {"vectors": _provenance(frozen, len(different), frozen.made - before, units)}
+    table.provenance = {
+        "vectors": {
+            **_provenance(frozen, units),
+            "texts": len(different),
+            "made": frozen.made - made,
+            "made_truncated": frozen.truncated - truncated,
+        }
+    }
     return table
 
 
-def _provenance(frozen: FrozenVectors, texts: int, made: int, units: Units) -> dict[str, Any]:
+def _provenance(frozen: FrozenVectors, units: Units) -> dict[str, Any]:
     return {
         "store": str(frozen.store.folder),
         "source": frozen.source,
         "of": "sentences" if units is sentences else "stories",
-        "texts": texts,
-        "made": made,
     }

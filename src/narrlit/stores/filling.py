@@ -38,15 +38,33 @@ def fill(store: VectorStore, keys: Sequence[bytes], texts: Sequence[str], embed:
         How many vectors this process made.
 
     Raises:
-        ModelError: if `embed` gives another number of vectors, or numbers that are not finite.
+        ModelError: if `embed` gives another number of vectors, or numbers that are not finite, here or in another
+            process of the fit.
     """
     lacking = store.missing(keys)
     bounds = [len(lacking) * i // world_size() for i in range(world_size() + 1)]
-    made = _make(store, keys, texts, lacking[bounds[rank()] : bounds[rank() + 1]], embed, progress and rank() == 0)
-    if world_size() > 1:
-        dist.barrier()
+    own = lacking[bounds[rank()] : bounds[rank() + 1]]
+    made = _together(lambda: _make(store, keys, texts, own, embed, progress and rank() == 0))
     store.refresh()
     return made + _make(store, keys, texts, store.missing(keys), embed, progress)
+
+
+def _together(make: Callable[[], int]) -> int:
+    """What this process makes, when all are done; an error in one is an error in each, and none waits for it."""
+    if world_size() == 1:
+        return make()
+    made, fault = 0, None
+    try:
+        made = make()
+    except Exception as error:  # noqa: BLE001 (whatever it is, the others must hear of it)
+        fault = error
+    faults: list[str | None] = [None] * world_size()
+    dist.all_gather_object(faults, None if fault is None else str(fault) or type(fault).__name__)
+    if fault is not None:
+        raise fault
+    if any(faults):
+        raise ModelError(f"another process could not make its vectors: {next(filter(None, faults))}")
+    return made
 
 
 def _make(

@@ -31,6 +31,7 @@ class FrozenVectors:
         device: where an encoder here computes.
         symmetric: whether one prompt serves anchors and candidates.
         made: vectors that this process had to make so far.
+        truncated: texts of these that the encoder here has cut.
     """
 
     def __init__(self, config: EncoderConfig, options: VectorOptions, device: torch.device) -> None:
@@ -53,6 +54,7 @@ class FrozenVectors:
         self.device = device
         self.symmetric = self._prompts["anchor"] == self._prompts["candidate"]
         self.made = 0
+        self.truncated = 0
 
     def fill(self, texts: Sequence[str], role: Role, progress: bool = True) -> list[bytes]:
         """Make what the store lacks of these texts, each given once; the texts' keys.
@@ -83,11 +85,19 @@ class FrozenVectors:
 
     def release(self) -> None:
         """Let go of the source, whose encoder may be large."""
+        close = getattr(self._opened, "close", None)
+        if close is not None:
+            close()
         self._opened = None
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def _count_cut(self, count: int) -> None:
+        self.truncated += count
 
     def _open(self) -> Source:
         if self._opened is None:
-            source = open_source(self._config, self._options, self._prompts, self.device)
+            source = open_source(self._config, self._options, self._prompts, self.device, self._count_cut)
             if self._options.known is not None:
                 texts, vectors = read_known(Path(self._options.known))
                 check_parity(lambda some: source(some, "story"), texts, vectors, self._options.known)

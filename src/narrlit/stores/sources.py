@@ -76,9 +76,20 @@ class VectorOptions:
 
 
 def open_source(
-    config: EncoderConfig, options: VectorOptions, prompts: Mapping[Role, str], device: torch.device
+    config: EncoderConfig,
+    options: VectorOptions,
+    prompts: Mapping[Role, str],
+    device: torch.device,
+    on_cut: Callable[[int], None] = lambda count: None,
 ) -> Source:
     """The source that the options name; models are loaded.
+
+    Args:
+        config: the encoder.
+        options: which source.
+        prompts: by role.
+        device: where an encoder here computes.
+        on_cut: told how many texts of each call the encoder here has cut.
 
     Raises:
         ModelError: if the model can't be loaded.
@@ -92,12 +103,20 @@ def open_source(
                     f"{config.model}: its prompts could not be looked up before it was loaded; try again, or set "
                     "encoder.prompts"
                 )
-        return lambda texts, role: embed(encoder, texts, role, progress=False)[0]
+
+        def source(texts: Sequence[str], role: Role) -> NDArray[np.float32]:
+            vectors, cut = embed(encoder, texts, role, progress=False)
+            on_cut(cut)
+            return vectors
+
+        return source
     if options.is_url:
         return _served(Endpoint(options.source, config.model, options.endpoint), prompts, config.normalize)
     model = str(packaged_minilm()) if config.model == "minilm" else config.model
     here = InProcess(model, config.revision, config.dtype, config.max_length, config.trust_remote_code)
-    return _served(here, prompts, config.normalize)
+    served = _served(here, prompts, config.normalize)
+    served.close = here.close  # type: ignore[attr-defined]
+    return served
 
 
 def _served(

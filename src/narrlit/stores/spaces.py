@@ -20,8 +20,8 @@ BLOCK = 2**20
 def vector_space(config: EncoderConfig, stored: StoreDtype) -> dict[str, Any]:
     """All that decides an encoder's vectors but for the prompt and the text, as plain data.
 
-    A model in a local folder is known by its files' digest, wherever it lies; one of a hub by its name and revision: of
-    a branch that moves, vectors made before would be taken for those of today.
+    A model in a local folder is known by its name and its files' digest, wherever it lies; one of a hub by its name and
+    revision: of a branch that moves, vectors made before would be taken for those of today.
     """
     folder = packaged_minilm() if config.model == "minilm" else Path(config.model)
     local = folder.is_dir()
@@ -67,6 +67,8 @@ def open_space(root: Path, space: Mapping[str, Any], maker: str = "encoder") -> 
     described = json.dumps(space, sort_keys=True, ensure_ascii=False)
     name = re.sub(r"[^\w.-]+", "-", str(space["model"]).rpartition("/")[2]) or "model"
     folder = root / f"{name}-{hashlib.sha256(described.encode()).hexdigest()[:12]}"
+    if root.exists() and not root.is_dir():
+        raise ModelError(f"vectors.folder: {root} is a file, a folder is needed")
     kept = read_space(folder)
     if kept is None:
         with atomic_path(folder / SPACE) as temporary:
