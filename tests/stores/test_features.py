@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from embedding_server import hashed_vector
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -139,6 +139,7 @@ def assert_packed(packed, pieces, places, stories):
     assert packed.vectors.tolist() == [vector for place in places for vector in pieces[place]]
 
 
+@settings(deadline=None)
 @given(tables(), st.data())
 def test_any_stories_equal_a_plain_loop(made, data):
     table, pieces, stories = made
@@ -146,6 +147,7 @@ def test_any_stories_equal_a_plain_loop(made, data):
     assert_packed(table.stories(np.array(places, dtype=np.int64)), pieces, places, stories)
 
 
+@settings(deadline=None)
 @given(tables(), st.data())
 def test_a_pack_holds_each_place_once_and_its_columns_point_at_them(made, data):
     table, pieces, stories = made

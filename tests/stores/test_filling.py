@@ -18,6 +18,8 @@ from filling_worker import KEYS, PLACES, TEXTS, TEXTS_A_SHARD, expected
 from narrlit.errors import ModelError
 from narrlit.stores import filling
 from narrlit.stores.filling import fill
+from narrlit.stores.pruning import plan, take
+from narrlit.stores.selection import Selection
 from narrlit.stores.shards import LEFTOVER, read_keys
 from narrlit.stores.vectors import VectorStore
 
@@ -91,22 +93,38 @@ def test_what_another_process_made_meanwhile_is_not_made_again(tmp_path, embed, 
     assert torch.equal(store.vectors(KEYS[:60]), torch.from_numpy(expected()[:60]))
 
 
+def test_shards_may_be_merged_while_others_are_made(tmp_path, embed, spans_of_eight):
+    def meanwhile(texts):
+        steps, _ = plan([tmp_path], Selection(merge=True))
+        for step in steps:
+            take(step)
+        return embed(texts)
+
+    store, made = filled(tmp_path, meanwhile, 60)
+    assert made == 60
+    assert sorted(embed.texts) == sorted(TEXTS[:60])
+    assert len(list(tmp_path.glob("*.safetensors"))) == 2  # the last one has been made since
+    assert torch.equal(store.vectors(KEYS[:60]), torch.from_numpy(expected()[:60]))
+
+
 def test_what_others_made_does_not_pass_for_speed(tmp_path, embed, monkeypatch):
     monkeypatch.setattr(filling, "FEWEST", 4)
     monkeypatch.setattr(filling, "SystemRandom", lambda: random.Random(1))  # begins where Random(1) says
     begin = random.Random(1).randrange(400)
+    order = [*range(begin, 400), *range(begin)]
+    theirs = order[4:100] + order[100:300:2]
     now = [0.0]
     monkeypatch.setattr(filling.time, "monotonic", lambda: now[0])
 
     def beside(texts):
-        now[0] += 100  # a slow embedder, and no time at all for what is there
+        now[0] += len(texts)  # a second a text, and no time at all for what is there
         if not embed.calls:
-            order = [*range(begin, 400), *range(begin)][4:200]
-            VectorStore(tmp_path).add([KEYS[i] for i in order], torch.from_numpy(expected()[order]))
+            VectorStore(tmp_path).add([KEYS[i] for i in theirs], torch.from_numpy(expected()[theirs]))
         return embed(texts)
 
     filled(tmp_path, beside, 400)
-    assert {len(call) for call in embed.calls} == {4}
+    assert max(len(call) for call in embed.calls) == 5  # seconds that a shard should take
+    assert sorted(embed.texts) == sorted(TEXTS[i] for i in set(order) - set(theirs))
 
 
 def test_spans_grow_to_what_a_shard_should_take(tmp_path, embed, monkeypatch):

@@ -213,6 +213,14 @@ def test_a_server_that_mixes_up_its_answers_is_found_out_by_what_is_stored(froze
     assert len(frozen().store) == 10
 
 
+def test_stored_vectors_that_are_compared_come_from_all_over(frozen, serve, monkeypatch):
+    monkeypatch.setattr("narrlit.stores.frozen.KNOWN", 4)
+    stored(frozen(), TEXTS[:12])
+    server = serve()
+    stored(frozen(server.url))
+    assert server.requests[0].body["input"] == [TEXTS[i] for i in (0, 3, 6, 9)]
+
+
 def test_the_other_roles_vectors_do_not_pass_for_this_ones(frozen, serve):
     """The comparison with stored vectors is made in the role that is filled, whose prompt it needs."""
     stored(frozen(prompts=ROLE_PROMPTS), TEXTS[:10], "candidate")

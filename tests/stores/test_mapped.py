@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from narrlit.errors import ModelError
@@ -38,6 +38,7 @@ def test_rows_are_the_stored_vectors_in_the_order_asked_for(tmp_path, bounds, dt
     assert mapped[np.array([], dtype=np.int64)].shape == (0, 6)
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_any_places_over_any_shards_equal_a_plain_loop(data):
     sizes = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))

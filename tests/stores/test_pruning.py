@@ -94,9 +94,12 @@ def test_doubled_vectors_go_and_the_largest_shard_keeps_them(tmp_path, dtype):
 
 def test_a_store_that_holds_nothing_twice_is_not_read(tmp_path):
     make_store(tmp_path, (0, 5), (5, 8))
+    make_store(tmp_path, (0, 5), model="org/one")
     read = []
     plan(find_stores(tmp_path), Selection(), read.append)
     assert read == []
+    plan(find_stores(tmp_path), MERGE, read.append)
+    assert sum(read) == 8 * 6 * 4  # of one shard nothing can be merged
 
 
 def test_a_copy_that_may_be_the_only_sound_one_stays(tmp_path):
@@ -166,6 +169,23 @@ def test_another_programs_files_in_a_removed_store_stay(tmp_path):
     assert_whole(folder / "inner", 3)
 
 
+def test_a_description_that_is_another_programs_stays(tmp_path):
+    plain = make_plain(tmp_path / "plain", (0, 5))
+    description(plain).write_text('{"planets": 9}')
+    aged(plain, 9)
+    prune(tmp_path, older_than=8)
+    assert list(plain.iterdir()) == [description(plain)]
+
+
+def test_what_may_not_be_read_stays(tmp_path, monkeypatch):
+    folder = make_store(tmp_path, (0, 5), (5, 8))
+    locked = shard_of(folder, 3)
+    flip(locked)
+    monkeypatch.setattr("os.access", lambda path, mode: path != locked)
+    steps, (fault,) = prune(tmp_path, broken=True)
+    assert (steps, fault.path) == ([], locked)
+
+
 def test_an_unknown_model_is_told_with_those_there_are(tmp_path):
     make_store(tmp_path, (0, 5))
     make_store(tmp_path, model="org/b")
@@ -224,8 +244,12 @@ def test_merged_shards_are_of_limited_size_and_large_ones_stay(tmp_path, monkeyp
     assert sorted(read_head(path).rows for path in shard_paths(folder)) == [8, 16, 16, 20]
     assert large.exists()
     assert_whole(folder, 60)
-    monkeypatch.setattr(pruning, "MERGED_BYTES", 2 * 4 * row)  # each is half of it, and large
-    assert prune(tmp_path, merge=True)[0] == []
+    pair = tmp_path / "pair"
+    make_store(pair, (0, 10), (10, 14))
+    monkeypatch.setattr(pruning, "MERGED_BYTES", 14 * row)  # both would fit, but half of it is large already
+    assert prune(pair, merge=True) == ([], [])
+    monkeypatch.setattr(pruning, "MERGED_BYTES", 21 * row)
+    assert len(prune(pair, merge=True)[0]) == 1
 
 
 def test_shards_of_different_dtypes_are_not_mixed(tmp_path):

@@ -81,6 +81,15 @@ def test_one_changed_byte_or_another_name_makes_another_digest(model):
     assert len(set(digests)) == 6
 
 
+def test_names_and_contents_do_not_run_into_each_other(tmp_path):
+    digests = set()
+    for number, (name, content) in enumerate([("ab", b""), ("a", b"b"), ("a", b""), ("b", b"")]):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / name).write_bytes(content)
+        digests.add(folder_digest(tmp_path / str(number)))
+    assert len(digests) == 4
+
+
 def test_what_no_vector_comes_from_does_not_count(model):
     digest = folder_digest(model)
     (model / "README.md").write_text("# A model")

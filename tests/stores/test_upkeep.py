@@ -26,13 +26,15 @@ def test_stores_are_found_by_their_shards_or_their_description(tmp_path):
     empty = make_store(tmp_path / "vectors", model="org/empty")
     teacher = make_plain(tmp_path / "quickstart" / "rounds" / "round_0" / "vectors", (0, 3))
     make_plain(tmp_path / ".hidden", (0, 3))
+    (tmp_path / "killed").mkdir()
+    leftover(tmp_path / "killed", 1)
     (tmp_path / "model").mkdir()
     save_file({"weight": torch.ones(3)}, tmp_path / "model" / "model.safetensors")
     (tmp_path / "game").mkdir()
     (tmp_path / "game" / "space.json").write_text('{"planets": 9}')
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "space.json").write_text("{")
-    assert find_stores(tmp_path) == sorted([described, empty, teacher])
+    assert find_stores(tmp_path) == sorted([described, empty, teacher, tmp_path / "killed"])
     assert find_stores(teacher) == [teacher]
     assert find_stores(tmp_path / "model") == []
 

@@ -103,6 +103,15 @@ def size(count: int) -> str:
     return f"{count / 1000**power:.{min(power, 1)}f} {units[power]}"
 
 
+def counted(number: int, thing: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "file"), counted(2345, "file")
+    ('1 file', '2,345 files')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def _verify(folders: list[Path]) -> int:
     from narrlit.stores.verifying import verify_store
 
@@ -110,9 +119,9 @@ def _verify(folders: list[Path]) -> int:
     with _reading(folders) as bar:
         for folder in folders:
             found = verify_store(folder, bar.update)
-            told = f"{folder}: {len(found.keys)} sound shards with {found.vectors:,} vectors"
+            told = f"{folder}: {counted(len(found.keys), 'sound shard')} with {counted(found.vectors, 'vector')}"
             told += f", {found.unchecked} of them without a checksum" if found.unchecked else ""
-            told += f"; {len(found.faults)} faults" if found.faults else ""
+            told += f"; {counted(len(found.faults), 'fault')}" if found.faults else ""
             faulty = faulty or bool(found.faults)
             for line in [told, *map(str, found.faults)]:
                 bar.write(line)
@@ -127,8 +136,7 @@ def _prune(folders: list[Path], select: Selection, yes: bool) -> int:
     for fault in faults:
         say(f"left alone: {fault}")
     for step in tqdm(steps, desc="pruning", unit="step", delay=0.5, leave=False):
-        files = f"{len(step.files)} {'file' if len(step.files) == 1 else 'files'}"
-        tqdm.write(f"{step.folder}: {files}, {step.why}, {size(step.freed)}")
+        tqdm.write(f"{step.folder}: {counted(len(step.files), 'file')}, {step.why}, {size(step.freed)}")
         if yes:
             take(step)
     freed = size(sum(step.freed for step in steps))

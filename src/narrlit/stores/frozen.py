@@ -66,7 +66,9 @@ class FrozenVectors:
         keys = content_keys({**space, "prompt": self._prompts[role]}, texts)
         self.store.refresh()  # others may have begun since: theirs are what this source must agree with
         lacking = set(self.store.missing(keys))
-        stored = [place for place in range(len(keys)) if place not in lacking][:KNOWN]
+        stored = [place for place in range(len(keys)) if place not in lacking]
+        # From all over: neighbours may be too much alike to tell encoders apart.
+        stored = stored[:: max(1, len(stored) // KNOWN)][:KNOWN]
 
         def embed(batch: Sequence[str]) -> NDArray[np.float32]:
             source = self._open()

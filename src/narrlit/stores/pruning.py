@@ -10,7 +10,7 @@ import torch
 
 from narrlit.errors import OptionError
 from narrlit.stores.selection import Selection
-from narrlit.stores.shards import KEY_BYTES, read_head, read_keys, read_vectors, write_shard
+from narrlit.stores.shards import KEY_BYTES, read_head, read_keys, read_vectors, shard_paths, write_shard
 from narrlit.stores.spaces import SPACE
 from narrlit.stores.upkeep import is_own, last_change, own_shards, size_of, summarize, unfinished
 from narrlit.stores.verifying import Fault, OnBytes, Verified, verify_store
@@ -63,17 +63,23 @@ def plan(
     for folder in folders:
         if not (selection.broken or selection.merge):
             steps += _left_by_killed(folder)
-            if not summarize(folder).doubled:
-                continue  # and so need not be read
+        if not _needs_reading(folder, selection):
+            continue
         verified = verify_store(folder, on_bytes)
         if selection.broken:
             steps += _broken(verified)
             faults += [fault for fault in verified.faults if not _may_go(fault.path)]
-            continue
-        # Its copy of a vector may be the only sound one, or the broken one: nothing is touched that is in doubt.
-        faults += verified.faults
-        steps += _rewritten(verified, selection.merge)
+        else:
+            # A broken copy of a vector may be the only one: nothing is touched that is in doubt.
+            faults += verified.faults
+            steps += _rewritten(verified, selection.merge)
     return steps, faults
+
+
+def _needs_reading(folder: Path, selection: Selection) -> bool:
+    if selection.broken or (selection.merge and len(shard_paths(folder)) > 1):
+        return True
+    return summarize(folder).doubled > 0
 
 
 def take(step: Step) -> None:
@@ -83,17 +89,14 @@ def take(step: Step) -> None:
         OptionError: if a file can't be removed.
         ModelError: if a shard is gone or broken by now.
     """
-    written = None
     if step.kept:
         keys = [own[row] for path, rows in step.kept.items() for own in [read_keys(path)] for row in rows]
         vectors = torch.cat([read_vectors(path)[torch.tensor(rows)] for path, rows in step.kept.items()])
         makers = {maker for path in step.kept for maker in read_head(path).makers}
-        written = write_shard(step.folder, keys, vectors, makers)
-        _to_disk(written)
+        _to_disk(write_shard(step.folder, keys, vectors, makers))
     for path in step.files:
         try:
-            if path != written:
-                path.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
         except OSError as error:
             raise OptionError(f"cannot remove {path}: {error.strerror}") from error
     if not any(step.folder.iterdir()):
@@ -131,7 +134,7 @@ def _left_by_killed(folder: Path) -> list[Step]:
 
 def _whole(folder: Path) -> list[Step]:
     # The description last: what an interrupted removal leaves is a store still.
-    description = [folder / SPACE] if (folder / SPACE).exists() else []
+    description = [folder / SPACE] if summarize(folder).space is not None else []
     return _removal(folder, "the whole store", [*own_shards(folder), *unfinished(folder), *description])
 
 
@@ -140,7 +143,8 @@ def _broken(verified: Verified) -> list[Step]:
 
 
 def _may_go(path: Path) -> bool:
-    return path.name == SPACE or is_own(path)
+    # What this user may not read need not be broken.
+    return os.access(path, os.R_OK) and (path.name == SPACE or is_own(path))
 
 
 def _removal(folder: Path, why: str, files: Iterable[Path]) -> list[Step]:

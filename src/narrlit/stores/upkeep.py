@@ -69,7 +69,8 @@ def find_stores(root: Path) -> list[Path]:
     for place, folders, files in os.walk(root):
         folders[:] = [name for name in folders if not name.startswith(".")]
         folder = Path(place)
-        if any(NAME.fullmatch(name) for name in files) or (SPACE in files and _describes(folder)):
+        ours = any(NAME.fullmatch(name) or LEFTOVER.fullmatch(name) for name in files)
+        if ours or (SPACE in files and _describes(folder)):
             found.append(folder)
     return sorted(found)
 
@@ -158,7 +159,7 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def described(folder: Path) -> dict[str, Any] | None:
-    """A store's description.
+    """A store's description; None where there is none, or a file of another program.
 
     Raises:
         ModelError: if it is broken.
