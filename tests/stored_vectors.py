@@ -8,8 +8,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from narrlit.models.config import EncoderConfig
-from narrlit.stores.shards import FORMAT, shard_paths
+from narrlit.stores.pruning import plan, take
+from narrlit.stores.selection import Selection
+from narrlit.stores.shards import FORMAT, read_keys, shard_paths
 from narrlit.stores.spaces import SPACE, open_space, vector_space
+from narrlit.stores.upkeep import find_stores
 from narrlit.stores.vectors import VectorStore, content_keys
 
 DIMENSION = 6
@@ -84,3 +87,15 @@ def aged(path, days):
 
 def description(folder):
     return folder / SPACE
+
+
+def prune(root, **selection):
+    """Plan and take every step; the steps and the faults."""
+    steps, faults = plan(find_stores(root), Selection(**selection))
+    for step in steps:
+        take(step)
+    return steps, faults
+
+
+def keys_in(folder):
+    return [key for path in shard_paths(folder) for key in read_keys(path)]
