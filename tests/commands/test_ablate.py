@@ -218,7 +218,7 @@ def test_an_overlay_that_makes_no_row_is_refused_before_the_first_fit(ablate, ov
 
 def test_a_system_without_ablations_is_told_what_there_is(ablate):
     check_refused(ablate(own=()), "there is no configs/ablations/quickstart_*.yaml: name overlays by --ablations")
-    check_refused(ablate(own=()), "with narrlit come ablations/hits_baseline.yaml, ")
+    check_refused(ablate(own=()), "with narrlit come ablations/comhis_identity.yaml, ")
 
 
 def test_help_is_of_the_command(narrlit):

@@ -198,6 +198,7 @@ def entry(fold, last, best, looks=3):
         **dict.fromkeys(("groups", "trained", "judged", "left_out"), 10),
         "fold": fold,
         "looks": looks,
+        "marks": [],
         "last_epoch": look(last),
         "best_epoch": look(best),
     }
@@ -214,6 +215,12 @@ def test_a_fold_without_an_accuracy_leaves_the_whole_without_one():
     assert found["over_folds"]["last_epoch"] == {"mean": None, "standard_deviation": None}
     assert found["pooled"]["best_epoch"]["accuracy"] == 0.75
     assert "none: scores are NaN" in table(found)
+
+
+def test_marks_of_a_folds_run_are_told():
+    found = report([entry(0, 6, 8), {**entry(1, 5, 7), "marks": ["transductive"]}], DESCRIPTION, [])
+    assert "Marks of the folds' runs: transductive." in table(found)
+    assert "Marks" not in table(report([entry(0, 6, 8)], DESCRIPTION, []))
 
 
 def test_what_decides_by_the_judged_rows_is_named():

@@ -182,7 +182,7 @@ def check_again(narrlit, arguments, options, text):
         (["--folds", "1"], ONE, "--folds 1: at least 2"),
         (["--folds", "41"], ONE, "there are only 40 such groups"),
         (["--out", "full"], ONE, "full exists and is not empty"),
-        (["--space", "none.yaml"], ONE, "--space none.yaml: no such file; with narrlit come spaces/triplet.yaml"),
+        (["--space", "none.yaml"], ONE, "--space none.yaml: no such file; with narrlit come spaces/comhis.yaml"),
         (["--trainer.fast_dev_run", "true"], ONE, "--trainer.fast_dev_run has no place in a search"),
         (["--trainer.devices", "2"], ONE, "a search's fits run on one device each"),
         ([], "a: {low: 2, high: 1}", "--space space.yaml: a: low 2 is not below high 1"),
