@@ -220,7 +220,7 @@ def test_a_fold_without_an_accuracy_leaves_the_whole_without_one():
 def test_marks_of_a_folds_run_are_told():
     found = report([entry(0, 6, 8), {**entry(1, 5, 7), "marks": ["transductive"]}], DESCRIPTION, [])
     assert "Marks of the folds' runs: transductive." in table(found)
-    assert "Marks" not in table(report([entry(0, 6, 8)], DESCRIPTION, []))
+    assert "Marks" not in table(report([entry(0, 6, 8), entry(1, 5, 7)], DESCRIPTION, []))
 
 
 def test_what_decides_by_the_judged_rows_is_named():
