@@ -13,7 +13,7 @@ from narrlit.errors import OptionError
 ROOT = packaged_configs()
 MENDEL292 = [f"mendel292{name}.yaml" for name in ("", "_linear", "_mlp", "_inductive", "_transductive")]
 SYSTEMS = ["quickstart.yaml", "quickstart_hits.yaml", "nlp_fsdm.yaml", "hits.yaml", "comhis.yaml", *MENDEL292]
-SYSTEMS += ["baselines/triplet.yaml"]
+SYSTEMS += ["baselines/triplet.yaml", "baselines/frozen.yaml"]
 HITS = [f"ablations/hits_{name}.yaml" for name in ("baseline", "multi_negative", "mask_only", "kd_only")]
 COMHIS = [f"ablations/comhis_{name}.yaml" for name in ("identity", "no_hard", "no_synthetic", "mined_validation")]
 ABLATIONS = [*HITS, *COMHIS]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from narrlit.commands.reports import LOOKS, Entry, accuracy, judged, marks_of, paired, row, wrong_answers
+from narrlit.commands.reports import LOOKS, Entry, accuracy, judged, marks_of, p_value, paired, row, wrong_answers
 from narrlit.errors import OptionError
 
 FULL = "full"
@@ -101,4 +101,4 @@ def _difference(entry: Entry, look: str) -> str:
     found = entry["against_full"][look]
     if found["difference"] is None:
         return "none: scores are NaN"
-    return f"{found['difference']:+.3f} ({found['lost']} lost, {found['won']} won, p = {found['p']:.3f})"
+    return f"{found['difference']:+.3f} ({found['lost']} lost, {found['won']} won, {p_value(found['p'])})"

@@ -122,6 +122,15 @@ def accuracy(found: Entry) -> str:
     return f"{found['accuracy']:.3f} [{low:.3f}, {high:.3f}]"
 
 
+def p_value(p: float) -> str:
+    """A cell's p.
+
+    >>> p_value(0.0371), p_value(1e-9)
+    ('p = 0.037', 'p < 0.001')
+    """
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
 def row(cells: Sequence[Any]) -> str:
     """A line of a Markdown table.
 

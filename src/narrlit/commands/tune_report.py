@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from narrlit.commands.reports import LOOKS, Entry, accuracy, pooled, row
+from narrlit.commands.reports import LOOKS, Entry, accuracy, p_value, pooled, row
 from narrlit.errors import OptionError
 
 
@@ -125,7 +125,7 @@ def _ending(trial: Entry) -> str:
 def _difference(one: Entry) -> str:
     if one["difference"] is None:
         return "none: scores are NaN"
-    return f"{one['difference']:+.3f} ({one['lost']} lost, {one['won']} won, p = {one['p']:.3f})"
+    return f"{one['difference']:+.3f} ({one['lost']} lost, {one['won']} won, {p_value(one['p'])})"
 
 
 def _value(value: Any) -> str:
