@@ -71,7 +71,7 @@ def test_a_search_is_killed_and_goes_on(arguments, narrlit, tmp_path):
 
     found = narrlit(*options)
     assert found.code == 0, found.err
-    assert living_encoders() == encoders
+    assert living_encoders() <= encoders
     assert "trial 1:" not in found.err
     assert "trial 3: " in found.err
     after = records()

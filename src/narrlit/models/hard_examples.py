@@ -27,6 +27,7 @@ def hard_examples(near: Tensor, far: Tensor, share: float) -> HardExamples:
         far: (N,) cosine of each anchor with its negative. A tie is wrong.
         share: of all N, 0 to 1, rounded down.
 
+    >>> import torch
     >>> hard_examples(torch.tensor([0.9, 0.5, 0.2, 0.4]), torch.tensor([0.1, 0.6, 0.8, 0.4]), share=0.5)
     HardExamples(rows=tensor([3, 1]), wrong=3)
     """
