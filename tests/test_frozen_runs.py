@@ -159,7 +159,6 @@ def test_a_transductive_run_is_marked_and_labels_are_kept(tiny, fit, tmp_path):
         ("mendel292_inductive", ["--model.init_args.aspects.clusters.theme", "99"], "clusters.theme is 99"),
         ("comhis", ["--model.init_args.vectors.source", "ftp://x"], "vectors.source"),
         ("comhis", NOBODY, "127.0.0.1:9"),
-        ("comhis", SHARDED, "nothing is sharded"),
     ],
 )
 def test_mistakes_are_one_line(tiny, narrlit, tmp_path, system, options, words):
@@ -167,6 +166,13 @@ def test_mistakes_are_one_line(tiny, narrlit, tmp_path, system, options, words):
     assert done.code == 2
     assert "Traceback" not in done.err
     assert words in done.err.strip().splitlines()[-1]
+
+
+def test_a_sharded_strategy_is_refused(tiny, tmp_path):
+    # In a process of its own: the strategy would leave its address and port to whatever this one starts later.
+    done = run_apart(arguments("comhis", tiny(), tmp_path, *SHARDED), tmp_path)
+    assert done.returncode == 2
+    assert "nothing is sharded" in done.stderr.strip().splitlines()[-1]
 
 
 def test_true_labels_come_from_storyworld_alone(tiny, narrlit, fit, world_files, tmp_path):
