@@ -1,11 +1,15 @@
 """What an objective makes of its data for a fit is gone after it; synthetic and unlabelled files are read apart."""
 
+from contextlib import nullcontext
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from narrlit.data.records import Example, Negative
 from narrlit.data.writers import write_examples
-from narrlit.datamodules import Extra, FileData, StoryWorldData
+from narrlit.datamodules import Extra, FileData, FoldData, StoryWorldData
+from narrlit.errors import OptionError
 
 
 def test_added_examples_and_weights_last_for_one_fit():
@@ -50,6 +54,19 @@ def test_unlabelled_stories_come_once_each(tmp_path):
     assert data.provenance["unlabelled"]["files"][0]["rows"] == 3
     assert not FileData().unlabelled_given
     assert FileData().unlabelled_texts() == []
+
+
+@pytest.mark.parametrize("folded", [False, True])
+def test_unlabelled_stories_that_nothing_reads_are_refused(tmp_path, folded):
+    own = [Example(f"a{i}", f"b{i}", (Negative(f"c{i}", "triple"),)) for i in range(4)]
+    write_examples(tmp_path / "own.jsonl", own)
+    (tmp_path / "s.jsonl").write_text('{"text": "one"}\n')
+    for objective, refused in ((SimpleNamespace(), True), (SimpleNamespace(transductive=True), False)):
+        data = FileData(str(tmp_path / "own.jsonl"), extra=Extra(unlabelled=str(tmp_path / "s.jsonl")))
+        data = FoldData(data, folds=2) if folded else data
+        data.trainer = SimpleNamespace(world_size=1, lightning_module=objective)
+        with pytest.raises(OptionError, match="nothing reads it") if refused else nullcontext():
+            data.setup("fit")
 
 
 def test_storyworld_knows_the_truth_of_its_training_stories_alone():

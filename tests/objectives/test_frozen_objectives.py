@@ -123,8 +123,6 @@ def test_a_checkpoint_goes_on_with_its_own_head_and_vectors():
 class Data:
     """As much of a datamodule as is checked before the first vector is made."""
 
-    unlabelled_given = False
-
     def __init__(self, texts=40, unlabelled=0, validation=0):
         self.texts = [f"story {i}" for i in range(texts)]
         self.unlabelled = [f"story {i}" for i in range(texts - 1, texts - 1 + unlabelled)]
@@ -144,13 +142,10 @@ def test_data_that_a_fit_cannot_use_are_refused_before_a_vector_is_made():
     Subspaces().check(Data())
     Subspaces(transductive=True).check(Data(texts=6, unlabelled=3))
     Projection(hard=Hard(mine_validation=True)).check(Data(validation=2))
-    given = Data()
-    given.unlabelled_given = True
     for objective, data, words in (
         (Subspaces(), Data(texts=7), "clusters.theme is 8, but there are only 7"),
         (Subspaces(transductive=True), Data(texts=5, unlabelled=3), "clusters.theme is 8, but there are only 7"),
         (Subspaces(transductive=True), Data(unlabelled=1), "data.extra.unlabelled FILE"),
-        (Subspaces(), given, "nothing reads it"),
         (Subspaces(aspects=Aspects(labels="truth")), Data(), "aspects.labels is truth"),
         (Projection(hard=Hard(mine_validation=True)), Data(), "--data.validation FILE"),
     ):

@@ -82,9 +82,16 @@ class StoryData(L.LightningDataModule):
         """Read what the stage needs, once.
 
         Raises:
-            OptionError: if the stage has no data, or the trainer would replace the sampler.
+            OptionError: if the stage has no data, nothing would read a part of them, or the trainer would replace the
+                sampler.
         """
         self._check_trainer()
+        reads = self.trainer is None or getattr(self.trainer.lightning_module, "transductive", False)
+        if stage == "fit" and self.unlabelled_given and not reads:
+            raise OptionError(
+                "data.extra.unlabelled is given, but nothing reads it: only objective Subspaces with "
+                "model.transductive: true does"
+            )
         if stage == "fit" and not self.examples:
             self.examples = self.read_examples()
             if not self.examples:

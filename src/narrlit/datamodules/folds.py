@@ -58,6 +58,7 @@ class FoldData(StoryData):
             raise OptionError(f"data.fold is {fold}: with {folds} folds, a number from 0 to {folds - 1} is needed")
         super().__init__(source.loading)
         self.source = source
+        self.unlabelled_given = source.unlabelled_given
         self.fold = fold
         self.folds = folds
         self.fold_seed = fold_seed

@@ -147,8 +147,6 @@ class Subspaces(FrozenObjective):
         texts, others = data.training_texts(), self._others(data)
         if self.transductive and not others:
             raise OptionError("model.transductive needs stories without labels: give --data.extra.unlabelled FILE")
-        if not self.transductive and data.unlabelled_given:
-            raise OptionError("data.extra.unlabelled is given, but nothing reads it: set model.transductive: true")
         if self.aspects.labels == "truth" and not any(data.story_truths(texts)):
             raise OptionError(
                 "aspects.labels is truth, but this data does not know it: use positional, or StoryWorldData"
