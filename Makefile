@@ -19,6 +19,7 @@ install: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/pip install --quiet --no-deps 'fastcoref>=2.1.6,<3'    # its own list of packages asks for old releases
 	@touch $@
 
 demo: $(STAMP)

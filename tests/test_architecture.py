@@ -9,7 +9,8 @@ SOURCE = Path(narrlit.__file__).parent
 LAYERS = [
     {"errors"},
     {"optional", "files", "distributed", "seeds"},
-    {"losses", "data", "text"},
+    {"losses", "text"},
+    {"data"},
     {"models"},
     {"metrics", "stores"},
     {"datamodules", "objectives"},

@@ -1,0 +1,1 @@
+"""Names of persons, places and organisations out of stories, placeholders in: Character_A, Location_1, ..."""
