@@ -74,5 +74,5 @@ def fusion_of(written: str) -> Fusion:
     except ValueError:
         pass
     raise OptionError(
-        f"--fusion {written}: give one of {', '.join(PRESETS)}, or the weights of {', '.join(PARTS)} with commas between"
+        f"--fusion {written}: give one of {', '.join(PRESETS)}, or weights of {', '.join(PARTS)} with commas between"
     )
