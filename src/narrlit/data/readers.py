@@ -4,6 +4,7 @@ Nothing is repaired on the way: what a file holds is what a record holds, or the
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from narrlit.data.fields import RowError, id_of, label_of, text_fault, text_of
@@ -11,6 +12,7 @@ from narrlit.data.layouts import (
     EXAMPLES_KNOWN,
     LABEL,
     TRIPLES_KNOWN,
+    ExampleLayout,
     TripleLayout,
     example_layout,
     triple_layout,
@@ -20,10 +22,18 @@ from narrlit.data.records import Example, Story, Triple
 from narrlit.data.rows import RawFile, RawRow, file_digest, read_raw
 from narrlit.errors import DataError
 
-__all__ = ["Reading", "file_digest", "read_examples", "read_stories", "read_triples"]
+__all__ = ["Reading", "StoryRow", "file_digest", "read_examples", "read_stories", "read_texts", "read_triples"]
 
 _STORY_COLUMNS = ("text", "story")
 _STORIES_KNOWN = "text[,id] or story[,id] or, in JSON Lines, bare strings"
+
+
+@dataclass(frozen=True, slots=True)
+class StoryRow:
+    """The texts of one row of any file of stories, and the line that it starts on."""
+
+    line: int
+    texts: tuple[str, ...]
 
 
 def read_stories(path: str | Path, strict: bool = False) -> Reading[Story]:
@@ -40,18 +50,7 @@ def read_stories(path: str | Path, strict: bool = False) -> Reading[Story]:
     column = raw.first_fit(_story_column)
     if column is None and not any(isinstance(row.value, str) for row in raw.rows):
         raise _no_layout(raw, _STORIES_KNOWN)
-    name = column or _STORY_COLUMNS[0]
-
-    def parse(value: object) -> Parsed[Story]:
-        if isinstance(value, Mapping):
-            text = text_of(value, name)
-            return Story(text, id_of(value)), {name: text}
-        reason = text_fault(value, name)
-        if reason is not None or not isinstance(value, str):
-            raise RowError(reason)
-        return Story(value), {name: value}
-
-    return collect(raw, parse, strict=strict)
+    return collect(raw, lambda value: _story(value, column or _STORY_COLUMNS[0]), strict=strict)
 
 
 def read_triples(path: str | Path, labels: str | Path | None = None, strict: bool = False) -> Reading[Triple]:
@@ -92,6 +91,59 @@ def read_examples(path: str | Path, strict: bool = False) -> Reading[Example]:
     if layout is None:
         raise _no_layout(raw, EXAMPLES_KNOWN)
     return collect(raw, layout.parse, strict=strict)
+
+
+def read_texts(path: str | Path, strict: bool = False) -> Reading[StoryRow]:
+    """Read the texts of a file of triples, training examples or stories, whichever it is; labels don't matter.
+
+    Args:
+        path: the file, as `read_triples`, `read_examples` or `read_stories` reads it.
+        strict: refuse the first row that would be dropped.
+
+    Raises:
+        DataError: if the file can't be read or understood, no row can be used, or strict refuses one.
+    """
+    raw = read_raw(path)
+    triples, examples = raw.first_fit(triple_layout), raw.first_fit(example_layout)
+    column = raw.first_fit(_story_column)
+    bare = any(isinstance(row.value, str) for row in raw.rows)
+    if examples is None and column is None and not bare:
+        raise _no_layout(raw, f"{EXAMPLES_KNOWN} or {_STORIES_KNOWN}")
+
+    lines = iter([row.line for row in raw.rows])  # each row is parsed once, in their order
+
+    def parse(value: object) -> Parsed[StoryRow]:
+        line = next(lines)
+        texts, named = _row_texts(value, triples, examples, column or _STORY_COLUMNS[0])
+        return StoryRow(line, texts), named
+
+    return collect(raw, parse, strict=strict)
+
+
+def _row_texts(
+    value: object, triples: TripleLayout | None, examples: ExampleLayout | None, column: str
+) -> Parsed[tuple[str, ...]]:
+    if examples is None:
+        story, named = _story(value, column)
+        return (story.text,), named
+    try:
+        example, named = examples.parse(value)
+    except RowError:
+        if triples is None:
+            raise
+        triple, named = triples.parse(value)  # which may lack what an example needs, such as a label
+        return triple.texts, named
+    return example.texts, named
+
+
+def _story(value: object, name: str) -> Parsed[Story]:
+    if isinstance(value, Mapping):
+        text = text_of(value, name)
+        return Story(text, id_of(value)), {name: text}
+    reason = text_fault(value, name)
+    if reason is not None or not isinstance(value, str):
+        raise RowError(reason)
+    return Story(value), {name: value}
 
 
 def _story_column(columns: Collection[str]) -> str | None:

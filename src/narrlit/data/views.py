@@ -1,0 +1,190 @@
+"""Views of stories: read from files, or cut by position, and joined with the stories for encoders that read them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from narrlit.data.leakage import normal_text
+from narrlit.data.rows import file_digest
+from narrlit.data.view_rows import ViewedStory, positional_views, read_views
+from narrlit.errors import DataError, OptionError
+from narrlit.text.joined import Views, join, split
+
+__all__ = ["Coverage", "ViewBook", "ViewFiles", "ViewedStory", "positional_views", "read_views"]
+
+Missing = Literal["refuse", "positional"]
+_POSITIONAL = "--missing-views positional (in a config data.views.missing: positional)"
+
+
+@dataclass(frozen=True)
+class ViewFiles:
+    """Where the views of stories come from.
+
+    Attributes:
+        files: a file of stories with theme, plot_events (or course_of_action) and outcome; or several.
+        missing: of a story that has no views there: refuse, or cut it by position (first quarter of its sentences,
+            middle half, last quarter).
+    """
+
+    files: str | list[str] | None = None
+    missing: Missing = "refuse"
+
+    @property
+    def paths(self) -> list[str]:
+        """The files as a list; none at all where all views are cut by position."""
+        return [self.files] if isinstance(self.files, str) else list(self.files or [])
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How far views go round among texts; stories are the same without regard to case and white space.
+
+    Attributes:
+        stories: how many different ones there are.
+        missing: places of those without views, ascending, each where it stands first, counted from 0.
+        by_position: how many of these are cut by position.
+        spare: stories with views that are not among the texts.
+        conflicts: rows with other views of a story than an earlier row; they are not used.
+    """
+
+    stories: int
+    missing: tuple[int, ...]
+    by_position: int
+    spare: int
+    conflicts: int
+
+    @property
+    def viewed(self) -> int:
+        """How many stories have views."""
+        return self.stories - len(self.missing)
+
+
+class ViewBook:
+    """The views of stories, found by the stories' text.
+
+    Attributes:
+        conflicts: rows with other views of a story than an earlier row; the first counts.
+    """
+
+    def __init__(self, options: ViewFiles, strict: bool = False) -> None:
+        """Read the files.
+
+        Args:
+            options: which files, and what to do without views.
+            strict: refuse the first row that would be dropped.
+
+        Raises:
+            OptionError: if there are no files, and stories may not be cut by position.
+            DataError: if a file can't be read or understood, or none of its rows used.
+        """
+        if not options.paths and options.missing == "refuse":
+            raise OptionError(f"views are needed: give --views FILE (in a config data.views.files) or {_POSITIONAL}")
+        self._options = options
+        self._views: dict[str, Views] = {}
+        self._cut: set[str] = set()
+        self._files: list[dict[str, Any]] = []
+        self._summaries: list[str] = []
+        self.conflicts = 0
+        for path in options.paths:
+            reading = read_views(path, strict)
+            for story in reading.records:
+                self._add(story)
+            told = {"path": path, "sha256": file_digest(path), "rows": reading.total, "dropped": reading.dropped}
+            self._files.append(told)
+            self._summaries.append(reading.summary())
+
+    def __len__(self) -> int:
+        """How many different stories have views."""
+        return len(self._views)
+
+    def joined(self, texts: Sequence[str], what: str) -> list[str]:
+        """Each text joined with its views, as `narrlit.text.joined` does it; what is joined already stays.
+
+        Args:
+            texts: of stories, in any order, repeated or not.
+            what: they are, for errors, such as `validation triples`.
+
+        Raises:
+            DataError: naming the first story without views, unless such stories are cut by position, or the first text
+                that can't be joined.
+        """
+        missing = self.coverage(texts, what).missing
+        if missing and self._options.missing == "refuse":
+            raise DataError(self._refusal(texts, what, missing))
+        return [
+            text if views is not None else join(text, self._views_of(key, text))
+            for text, (key, views) in zip(texts, self._keyed(texts, what), strict=True)
+        ]
+
+    def coverage(self, texts: Sequence[str], what: str = "stories") -> Coverage:
+        """How far the views go round among texts.
+
+        Raises:
+            DataError: naming the first text that can't be joined with views.
+        """
+        seen: set[str] = set()
+        missing: dict[str, int] = {}
+        for place, (key, views) in enumerate(self._keyed(texts, what)):
+            seen.add(key)
+            if views is None and key not in self._views:
+                missing.setdefault(key, place)
+        cut = len(missing) if self._options.missing == "positional" else 0
+        spare = len(self._views.keys() - seen)
+        return Coverage(len(seen), tuple(missing.values()), cut, spare, self.conflicts)
+
+    def summary(self) -> str:
+        """One line for logs."""
+        told = "; ".join(self._summaries) or "no files of views"
+        if self.conflicts:
+            told += f"; conflicts: {self.conflicts} (of different views of a story the first count)"
+        cut = f"; {len(self._cut)} stories cut by position" if self._options.missing == "positional" else ""
+        return f"{told}{cut}"
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Plain data for records: the files, and how many different stories were cut by position so far."""
+        return {
+            "files": [dict(told) for told in self._files],
+            "stories": len(self),
+            "conflicts": self.conflicts,
+            "missing": self._options.missing,
+            "by_position": len(self._cut),
+        }
+
+    def _add(self, story: ViewedStory) -> None:
+        if self._views.setdefault(normal_text(story.text), story.views) != story.views:
+            self.conflicts += 1
+
+    def _keyed(self, texts: Sequence[str], what: str) -> Iterator[tuple[str, Views | None]]:
+        """By what each text is found, and the views that are joined with it already.
+
+        Raises:
+            DataError: for a text that can't be joined with views.
+        """
+        for place, text in enumerate(texts):
+            try:
+                story, views = split(text)
+                if views is None:
+                    join(story, Views("", "", ""))
+            except ValueError as fault:
+                raise DataError(f"{what}: text {place + 1}, {_beginning(text)}: {fault}; mend the text") from fault
+            yield normal_text(story), views
+
+    def _views_of(self, key: str, text: str) -> Views:
+        found = self._views.get(key)
+        if found is None:
+            self._cut.add(key)
+            found = positional_views(text)
+        return found
+
+    def _refusal(self, texts: Sequence[str], what: str, missing: tuple[int, ...]) -> str:
+        stories = self.coverage(texts, what).stories
+        first = f"text {missing[0] + 1}, {_beginning(texts[missing[0]])}"
+        return (
+            f"{what}: {len(missing)} of {stories} different stories have no views in "
+            f"{', '.join(self._options.paths)}, first {first}; add their views, or cut such stories by {_POSITIONAL}"
+        )
+
+
+def _beginning(text: str) -> str:
+    return f"'{' '.join(text[:60].split())}{'...' if len(text) > 60 else ''}'"
