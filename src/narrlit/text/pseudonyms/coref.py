@@ -1,34 +1,26 @@
-"""What refers to the same in a text, as fastcoref's F-coref says, joined with the names that spaCy finds.
+"""What refers to the same in a text, as fastcoref's F-coref says.
 
 Source: Otmazgin, Cattan and Goldberg 2022 (F-COREF). Its network is used and its `predict` is not: that one sets the
 process's random seeds and its log, and what it says of a text changes a little with the texts beside it, since padding
 competes with the words. Here each text goes by itself, cut into the tokens of the pipeline that finds the names, so
-nothing is downloaded to cut it. The heads of mentions are found by English rules, as the model is English.
+nothing is downloaded to cut it.
 """
 
 import logging
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
+from pickle import UnpicklingError  # raised where a pickle is refused; none is made here
 from typing import Any
 
 from narrlit.errors import ModelError
 from narrlit.optional import require
-from narrlit.text.pseudonyms.mentions import Mention
-from narrlit.text.pseudonyms.spans import Span, protected, trimmed
+from narrlit.text.pseudonyms.spans import Span
 
 MAX_PIECES = 4096
 """Word pieces of a text in which references are looked for: memory grows with their square. Names are found beyond."""
-
-# What ends the part of an English mention that holds its head: "Anna, a nurse", "the king of France", "Bob who left".
-_AFTER_HEAD = re.compile(
-    r"\b(?:of|in|at|from|on|with|by|for|to|near|who|whom|whose|which|that|where|when|as)\b|[(–—]|\s-\s"
-)
-_COMMA = re.compile(r"[,;:]")
-_SEVERAL = re.compile(r"\b(?:and|or|nor)\b|&")
+_HEAD = ("max_segment_len", "max_span_length", "top_lambda", "ffnn_size", "dropout_prob")
 
 
 class Coreference:
@@ -88,64 +80,10 @@ def _chains(starts: Any, ends: Any, _: Any, scores: Any) -> list[list[Span]]:
     return [[(int(first), int(last)) for first, last in cluster] for cluster in create_clusters(pairs)]
 
 
-def with_clusters(text: str, names: Sequence[Mention], clusters: Sequence[Sequence[Span]]) -> list[Mention]:
-    """Names with the number of their cluster, and the clusters' other mentions, by their place.
-
-    A name is of the cluster whose mention it is the head of: in "his wife Anna, who left Rome" that is Anna, whose span
-    stays her name alone. A mention that only holds a name ("the king of France", "Anna and Bob") is left out, for the
-    name is another's; so is one that reaches into a part of a name or holds a placeholder. What remains (pronouns,
-    descriptions, names that the pipeline missed) votes for no kind.
-
-    Args:
-        text: one text.
-        names: its names; they don't overlap.
-        clusters: what `Coreference.clusters` says of it.
-    """
-    blocked = protected(text)
-    numbers: dict[Mention, int] = {}
-    others: dict[Span, int] = {}
-    numbered = [(span, number) for number, cluster in enumerate(clusters) for span in cluster]
-    # Where two clusters claim a name, the closer mention is right.
-    for marked, number in sorted(numbered, key=lambda entry: (entry[0][1] - entry[0][0], entry)):
-        span = trimmed(text, marked)
-        if span is None or any(_overlap(span, other) for other in blocked):
-            continue
-        touched = [name for name in names if _overlap(span, (name.start, name.end))]
-        head = _head(text, span, touched)
-        if head is not None:
-            numbers.setdefault(head, number)
-        elif not touched:
-            others.setdefault(span, number)
-    found = [replace(name, cluster=numbers.get(name)) for name in names]
-    found += [Mention(*span, kind=None, cluster=number) for span, number in others.items()]
-    return sorted(found, key=lambda mention: (mention.start, mention.end))
-
-
-def _overlap(one: Span, other: Span) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
-
-
-def _head(text: str, span: Span, names: Sequence[Mention]) -> Mention | None:
-    """The name that a mention is headed by, if it is one."""
-    start, end = span
-    masked = text[start:end]
-    for name in names:
-        if name.start < start or name.end > end:
-            return None
-        # What stands inside a name, as in University of London, rules nothing outside.
-        masked = masked[: name.start - start] + "N" * (name.end - name.start) + masked[name.end - start :]
-    after = _AFTER_HEAD.search(masked)
-    masked = masked[: after.start()] if after else masked
-    if _SEVERAL.search(masked):
-        return None
-    part = _COMMA.split(masked, maxsplit=1)[0].rstrip()
-    return next((name for name in names if name.end == start + len(part)), None)
-
-
 def open_coreference(model: str) -> Coreference:
     """Load F-coref's network, in float32, onto CUDA where there is one, else the CPU.
 
-    Weights are read from safetensors, or from a pickle that holds tensors alone; code that comes with a model never runs.
+    Weights are read from safetensors, or from a pickle of tensors alone; code that comes with a model never runs.
 
     Args:
         model: a hub's id or a folder.
@@ -157,39 +95,51 @@ def open_coreference(model: str) -> Coreference:
     with _quiet():
         network_class = _network_class()
         import torch
-        from transformers import AutoConfig, AutoTokenizer
+        from safetensors import SafetensorError
 
-        local = Path(model).is_dir()
-        options: dict[str, Any] = {"trust_remote_code": False, "local_files_only": local}
         try:
-            config = AutoConfig.from_pretrained(model, **options)
-            if "max_segment_len" not in getattr(config, "coref_head", {}):
-                raise ModelError(f"the coreference model {model} is no F-coref: its config has no coref_head")
-            tokenizer = AutoTokenizer.from_pretrained(model, add_prefix_space=True, **options)
-            with torch.random.fork_rng():
-                network, report = network_class.from_pretrained(
-                    model,
-                    config=config,
-                    dtype=torch.float32,
-                    weights_only=True,
-                    output_loading_info=True,
-                    local_files_only=local,
-                )
-        except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+            network, tokenizer = _read(network_class, model)
+        except UnpicklingError as error:
+            reason = "its weights are broken, or hold more than tensors, which is never read"
+            raise ModelError(f"the coreference model {model} can't be loaded: {reason}") from error
+        except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
             reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+            local = Path(model).is_dir()
             place = "the folder can't be loaded" if local else "there is no such folder, and the hub did not give it"
             raise ModelError(f"the coreference model {model}: {place} ({reason})") from error
-    _check(model, report, tokenizer)
     return Coreference(network.to("cuda" if torch.cuda.is_available() else "cpu"), tokenizer)
 
 
-def _check(model: str, report: dict[str, Any], tokenizer: Any) -> None:
+def _read(network_class: Any, model: str) -> tuple[Any, Any]:
+    """The network and its tokenizer, checked."""
+    import torch
+    from transformers import AutoConfig, AutoTokenizer
+
+    local = Path(model).is_dir()
+    options: dict[str, Any] = {"trust_remote_code": False, "local_files_only": local}
+    config = AutoConfig.from_pretrained(model, **options)
+    absent = [field for field in _HEAD if field not in (getattr(config, "coref_head", None) or {})]
+    if absent:
+        raise ModelError(f"the coreference model {model} is no F-coref: its config's coref_head has no {absent[0]}")
+    tokenizer = AutoTokenizer.from_pretrained(model, add_prefix_space=True, **options)
+    # Without its files, transformers makes a tokenizer that knows the special signs alone.
+    if not tokenizer.is_fast or len(tokenizer) <= len(tokenizer.all_special_ids):
+        raise ModelError(f"the coreference model {model} has no tokenizer of use: its tokenizer.json is needed")
+    # Weights that a checkpoint lacks are drawn at random: what the process draws next is kept from depending on it.
+    with torch.random.fork_rng(devices=[]):
+        network, report = network_class.from_pretrained(
+            model,
+            config=config,
+            dtype=torch.float32,
+            weights_only=True,
+            output_loading_info=True,
+            local_files_only=local,
+        )
     # The head reads the last layer, never the pooler, which some checkpoints lack.
     missing = sorted(name for name in report["missing_keys"] if ".pooler." not in name)
     if missing:
         raise ModelError(f"the coreference model {model} is no F-coref: it has no weights for {missing[0]}")
-    if not tokenizer.is_fast:
-        raise ModelError(f"the coreference model {model} has a tokenizer that can't say which word a piece is of")
+    return network, tokenizer
 
 
 def _network_class() -> Any:

@@ -10,7 +10,8 @@ from typing import Any
 
 from narrlit.errors import DataError, ModelError
 from narrlit.optional import require
-from narrlit.text.pseudonyms.coref import Coreference, open_coreference, with_clusters
+from narrlit.text.pseudonyms.clusters import with_clusters
+from narrlit.text.pseudonyms.coref import Coreference, open_coreference
 from narrlit.text.pseudonyms.mentions import Kind, Mention
 from narrlit.text.pseudonyms.spans import outside, protected, trimmed
 
