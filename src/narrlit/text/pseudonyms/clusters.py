@@ -1,4 +1,4 @@
-"""Names joined with the clusters that refer to the same. Mentions' heads are found by rules of English, as F-coref is."""
+"""Names joined with the clusters that refer to the same; heads of mentions by rules of English, as F-coref's are."""
 
 import re
 from collections.abc import Sequence

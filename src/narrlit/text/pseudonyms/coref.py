@@ -52,11 +52,11 @@ class Coreference:
         encoded = self._tokenizer(words, is_split_into_words=True, return_attention_mask=False, verbose=False)
         ids, of_words = encoded["input_ids"][:MAX_PIECES], encoded.word_ids()
         with torch.inference_mode():
-            outputs = self._network(self._batch(ids), return_all_outputs=True)
+            starts, ends, _, scores = self._network(self._batch(ids), return_all_outputs=True)
         clusters = []
-        for cluster in _chains(*(output.float().cpu().numpy() for output in outputs)):
-            ends = [(of_words[first], of_words[last]) for first, last in cluster]
-            spans = {(tokens[first][0], tokens[last][1]) for first, last in ends if None not in (first, last)}
+        for cluster in _chains(starts.cpu().numpy(), ends.cpu().numpy(), scores.cpu().numpy()):
+            places = [(of_words[first], of_words[last]) for first, last in cluster]
+            spans = {(tokens[first][0], tokens[last][1]) for first, last in places if None not in (first, last)}
             clusters.append(sorted(spans))
         return sorted(cluster for cluster in clusters if len(cluster) > 1)
 
@@ -72,8 +72,14 @@ class Coreference:
         return {"input_ids": segments, "attention_mask": torch.ones_like(segments), "leftovers": leftovers}
 
 
-def _chains(starts: Any, ends: Any, _: Any, scores: Any) -> list[list[Span]]:
-    """Clusters of pieces (first, last): each candidate joins the earlier one that scores best, or none."""
+def _chains(starts: Any, ends: Any, scores: Any) -> list[list[Span]]:
+    """Clusters of pieces (first, last): each candidate joins the earlier one that scores best, or none.
+
+    Args:
+        starts: first pieces (1, candidates), in order.
+        ends: last pieces (1, candidates).
+        scores: (1, candidates, candidates + 1) of joining each earlier one; the last is for none.
+    """
     from fastcoref.utilities.util import create_clusters, create_mention_to_antecedent
 
     _, pairs = create_mention_to_antecedent(starts, ends, scores)
