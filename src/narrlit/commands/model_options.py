@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from narrlit.commands.devices import Device, pick_device
 
 if TYPE_CHECKING:
-    from narrlit.models.sentence_encoder import AnyEncoder
+    from narrlit.models.view_encoder import AnyEncoder
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from narrlit.metrics.scorers import MeanMax
 from narrlit.models.config import Role
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder, token_chunks
-from narrlit.models.sentence_encoder import AnyEncoder, SentenceEncoder
+from narrlit.models.view_encoder import AnyEncoder
 from narrlit.text.sentences import sentences
 
 SENTENCES_A_PASS = 4096
@@ -127,12 +127,12 @@ def meanmax_scores(
 
     Raises:
         ValueError: if a text is white space alone.
-        ModelError: for a sentence encoder, whose vectors are of whole stories alone.
+        ModelError: for an encoder of sentences or of views, whose vectors are of whole stories alone.
     """
-    if isinstance(encoder, SentenceEncoder):
+    if not isinstance(encoder, Encoder):
         raise ModelError(
-            "meanmax compares sentences, but this model has one vector for all sentences of a story: "
-            f"name the model that it embeds sentences with, {encoder.config.model}"
+            "meanmax compares sentences, but this model's vectors are of whole stories, made of several: "
+            f"name the model inside, {encoder.config.model}"
         )
     anchors, others, cut = _tables(encoder, triples, progress)
     rows = [(anchors.row(t.anchor), others.row(t.a), others.row(t.b)) for t in triples]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn import functional as F
 from tqdm import tqdm
 
 from narrlit.data.batch import PackedStories
@@ -13,8 +14,11 @@ from narrlit.data.table import StoryTable
 from narrlit.errors import DataError
 from narrlit.models.config import Role
 from narrlit.models.encoder import token_chunks
+from narrlit.models.fusion import PARTS
 from narrlit.models.onednn import fused_linears
-from narrlit.models.sentence_encoder import AnyEncoder, SentenceEncoder
+from narrlit.models.sentence_encoder import SentenceEncoder
+from narrlit.models.view_encoder import AnyEncoder, ViewEncoder, story_parts
+from narrlit.models.views import fuse
 from narrlit.text.sentences import sentences
 
 Vectors = NDArray[np.float32]
@@ -38,11 +42,14 @@ def embed(
 
     Returns:
         Vectors (N, D), and how many different texts were longer than the encoder reads; of a sentence encoder, how
-        many different sentences.
+        many different sentences; of an encoder of views, how many different texts and views.
 
     Raises:
-        DataError: for a text of white space alone, which a sentence encoder can't read.
+        DataError: for a text of white space alone, which a sentence encoder can't read, or one without views, which an
+            encoder of views needs.
     """
+    if isinstance(encoder, ViewEncoder):
+        return _embed_views(encoder, texts, role, progress)
     if isinstance(encoder, SentenceEncoder):
         return _embed_sequences(encoder, texts, role, progress)
     table = StoryTable()
@@ -85,6 +92,55 @@ def _embed_sequences(encoder: SentenceEncoder, texts: Sequence[str], role: Role,
             vectors[start : start + len(chunk)] = found.float().cpu().numpy()
             begin = end
             bar.update(len(chunk))
+    return vectors[rows], truncated
+
+
+def part_vectors(
+    encoder: AnyEncoder,
+    texts: Sequence[str],
+    role: Role = "story",
+    progress: bool = True,
+    needed: Sequence[int] = range(len(PARTS)),
+) -> tuple[Vectors, int]:
+    """Vectors of the parts of stories that are joined with their views.
+
+    Args:
+        encoder: of texts; or of views, whose heads are applied then.
+        texts: N joined stories; a part that occurs twice is embedded once.
+        role: whose prompt stands before each part.
+        progress: show a bar on stderr.
+        needed: places in PARTS of those that are embedded.
+
+    Returns:
+        Unit vectors (N, 4, D) in the order of PARTS, zeros for what is not needed; and how many different parts were
+        longer than the encoder reads.
+
+    Raises:
+        DataError: for a story without views.
+    """
+    fuser = encoder.fuser if isinstance(encoder, ViewEncoder) else None
+    inner = encoder.inner if isinstance(encoder, ViewEncoder) else encoder
+    table = StoryTable()
+    rows = [table.rows([parts[place] for place in needed]) for parts in story_parts(texts)]
+    flat, truncated = embed(inner, table.texts, role, progress)
+    vectors = np.zeros((len(rows), len(PARTS), inner.dimension), dtype=np.float32)
+    device = next(inner.parameters()).device
+    with torch.inference_mode():
+        for start in range(0, len(rows), STORIES_A_PASS):
+            span = slice(start, start + STORIES_A_PASS)
+            vectors[span, needed] = flat[rows[span]]
+            found = torch.from_numpy(vectors[span]).to(device)
+            found = F.normalize(found, dim=-1) if fuser is None else fuser.parts(found)
+            vectors[span] = found.float().cpu().numpy()
+    vectors[:, [place for place in range(len(PARTS)) if place not in needed]] = 0
+    return vectors, truncated
+
+
+def _embed_views(encoder: ViewEncoder, texts: Sequence[str], role: Role, progress: bool) -> tuple[Vectors, int]:
+    table = StoryTable()
+    rows = table.rows(texts)
+    parts, truncated = part_vectors(encoder, table.texts, role, progress, encoder.fuser.needed)
+    vectors: Vectors = fuse(torch.from_numpy(parts), encoder.fuser.fusion).numpy()
     return vectors[rows], truncated
 
 

@@ -16,7 +16,7 @@ from narrlit.data.records import Example, Negative
 from narrlit.data.table import IndexedExamples, IntArray, index_examples
 from narrlit.errors import ModelError
 from narrlit.models.embedding import embed
-from narrlit.models.sentence_encoder import AnyEncoder
+from narrlit.models.view_encoder import AnyEncoder
 
 MINED = "mined"
 PAIRS_A_BLOCK = 2**22

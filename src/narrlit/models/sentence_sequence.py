@@ -5,20 +5,16 @@ A copy of this file, and of those that it imports from this package, lies in eve
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import InputModule
 
 from narrlit.models.bilstm import BiLSTM
+from narrlit.models.inner_model import InnerModel
 from narrlit.text.sentences import sentences
 
-INNER = "inner"
-"""The subfolder with the model of sentences, itself a sentence-transformers folder."""
 
-
-class SentenceSequence(InputModule):
+class SentenceSequence(InnerModel):
     """The only module of a model: sentences by rule, each embedded with the prompt before it, and a BiLSTM over them.
 
     The model of sentences is frozen: no gradient reaches it.
@@ -26,19 +22,8 @@ class SentenceSequence(InputModule):
 
     def __init__(self, inner: SentenceTransformer, head: BiLSTM) -> None:
         """Args: model of sentences; BiLSTM over their vectors."""
-        super().__init__()
-        self.inner = inner
+        super().__init__(inner)
         self.head = head
-
-    @property
-    def max_seq_length(self) -> int | None:
-        """Tokens of a sentence that are read."""
-        length: int | None = self.inner.max_seq_length
-        return length
-
-    @max_seq_length.setter
-    def max_seq_length(self, value: int) -> None:
-        self.inner.max_seq_length = value
 
     def get_embedding_dimension(self) -> int:
         """Numbers of a story's vector."""
@@ -56,15 +41,12 @@ class SentenceSequence(InputModule):
         Raises:
             ValueError: for a story without a sentence.
         """
-        vectors = self.inner.encode(features["sentences"], prompt="", convert_to_tensor=True, show_progress_bar=False)
-        # A copy, because gradients of the BiLSTM can't be computed from what encode's inference mode returns.
-        vectors = vectors.clone().to(self.head.linear.weight)
+        vectors = self.inner_vectors(features["sentences"]).to(self.head.linear.weight)
         return {**features, "sentence_embedding": self.head(vectors, features["lengths"])}
 
     def save(self, output_path: str, *_: Any, **__: Any) -> None:
         """Write the model of sentences into a subfolder, and the BiLSTM beside it."""
-        self.inner.save(str(Path(output_path) / INNER), create_model_card=False)
-        self.head.save(Path(output_path))
+        self.head.save(self.save_inner(output_path))
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> "SentenceSequence":
@@ -75,12 +57,5 @@ class SentenceSequence(InputModule):
             subfolder: where in it.
             options: of loading; those that concern transformers go to the model of sentences.
         """
-        hub = {name: options[name] for name in _HUB if name in options}
-        folder = Path(cls.load_dir_path(model_name_or_path, subfolder, **hub))
-        inner = {name: options[name] for name in _INNER_OPTIONS if name in options}
-        model = SentenceTransformer(str(folder / INNER), device="cpu", local_files_only=True, **inner)
+        model, folder = cls.load_inner(model_name_or_path, subfolder, options)
         return cls(model, BiLSTM.load(folder))
-
-
-_HUB = ("token", "cache_folder", "revision", "local_files_only")
-_INNER_OPTIONS = ("trust_remote_code", "model_kwargs", "processor_kwargs", "config_kwargs", "backend")

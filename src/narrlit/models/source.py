@@ -9,8 +9,11 @@ from narrlit.errors import ModelError
 from narrlit.models.bilstm import BiLSTM
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
+from narrlit.models.fusion import Fusion
 from narrlit.models.heads import as_modules, build_head
-from narrlit.models.sentence_encoder import AnyEncoder, SentenceEncoder, is_sentence_encoder, load_sentence_encoder
+from narrlit.models.sentence_encoder import SentenceEncoder, is_sentence_encoder, load_sentence_encoder
+from narrlit.models.view_encoder import AnyEncoder, ViewEncoder, is_view_encoder, load_view_encoder
+from narrlit.models.views import ViewFuser
 from narrlit.models.weights import is_saved_encoder, load_saved
 
 RECORD = "run.json"
@@ -35,6 +38,8 @@ def load_encoder(source: str, trust_remote_code: bool = False, max_length: int |
         encoder = _from_checkpoint(checkpoint, trust_remote_code, max_length)
     elif is_saved_encoder(Path(source)):
         encoder = load_saved(Path(source), **_changes(trust_remote_code, max_length))
+    elif is_view_encoder(Path(source)):
+        encoder = load_view_encoder(Path(source), max_length, trust_remote_code)
     elif is_sentence_encoder(Path(source)):
         encoder = load_sentence_encoder(Path(source), max_length, trust_remote_code)
     else:
@@ -93,11 +98,14 @@ def _from_checkpoint(path: Path, trust_remote_code: bool, max_length: int | None
     except TypeError as error:
         raise ModelError(f"checkpoint {path}: its encoder's settings are of another release ({error})") from error
     encoder = Encoder(config)
-    head = content["hyper_parameters"].get("head")
+    head, views = (content["hyper_parameters"].get(name) for name in ("head", "views"))
+    weights = content["state_dict"]
     try:
         if head is not None:
-            return _with_head(encoder, head, _part(content["state_dict"], "head."))
-        _load_weights(encoder, _part(content["state_dict"], "encoder."))
+            return _with_head(encoder, head, _part(weights, "head."))
+        _load_weights(encoder, _part(weights, "encoder."))
+        if views is not None:
+            return _with_views(encoder, views, _part(weights, "fuser."))
     except RuntimeError as error:
         raise ModelError(f"checkpoint {path}: its weights do not fit {kept['model']}; did it change?") from error
     return encoder
@@ -121,6 +129,17 @@ def _with_head(encoder: Encoder, settings: dict[str, Any], weights: dict[str, An
         return SentenceEncoder(encoder, head)
     encoder.append(as_modules(head))
     return encoder
+
+
+def _with_views(encoder: Encoder, settings: dict[str, Any], weights: dict[str, Any]) -> ViewEncoder:
+    """The trained encoder with its views' heads and their fusion.
+
+    Raises:
+        RuntimeError: if the weights do not fit.
+    """
+    fuser = ViewFuser(encoder.dimension, Fusion(**settings["fusion"]), settings["hidden"])
+    fuser.load_state_dict(weights)
+    return ViewEncoder(encoder, fuser)
 
 
 def _load_weights(encoder: Encoder, weights: dict[str, Any]) -> None:

@@ -1,10 +1,23 @@
-"""Views of stories as vectors: a head for each view, and the fusion of a story's vectors into one."""
+"""Views of stories as vectors: a head for each view, and the fusion of a story's vectors into one.
+
+Letters of shapes: U stories, D dimension.
+"""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from narrlit.errors import ModelError, OptionError
 from narrlit.models.fusion import PARTS, Fusion
+
+CONFIG = "views.json"
+WEIGHTS = "views.safetensors"
 
 
 class ViewHead(nn.Module):
@@ -62,3 +75,62 @@ def fuse(vectors: Tensor, fusion: Fusion) -> Tensor:
     """
     weights = torch.tensor(fusion.weights, dtype=vectors.dtype, device=vectors.device)
     return F.normalize(torch.einsum("upd,p->ud", vectors, weights), dim=-1)
+
+
+class ViewFuser(nn.Module):
+    """From an encoder's vectors of a story's text and views to the story's vector."""
+
+    def __init__(self, dimension: int, fusion: Fusion, hidden: int | None = None) -> None:
+        """Args: D; weights; numbers inside a view's head, None where views keep the encoder's vectors."""
+        super().__init__()
+        self.dimension = dimension
+        self.fusion = fusion
+        self.hidden = hidden
+        self.heads = None if hidden is None else ViewHeads(dimension, hidden)
+
+    @property
+    def needed(self) -> list[int]:
+        """Which of PARTS have a weight, by their places."""
+        return [place for place, weight in enumerate(self.fusion.weights) if weight]
+
+    def parts(self, vectors: Tensor) -> Tensor:
+        """The unit vectors (U, 4, D) that are fused, of an encoder's vectors (U, 4, D)."""
+        vectors = F.normalize(vectors, dim=-1)
+        if self.heads is None:
+            return vectors
+        return torch.cat([vectors[:, :1], self.heads(vectors[:, 1:])], dim=1)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Unit vectors (U, D) of an encoder's vectors (U, 4, D), in the order of PARTS."""
+        return fuse(self.parts(vectors), self.fusion)
+
+    def save(self, folder: Path) -> None:
+        """Write settings and weights into a folder that is there."""
+        described = {"dimension": self.dimension, "fusion": asdict(self.fusion), "hidden": self.hidden}
+        (folder / CONFIG).write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
+        weights = {name: value.cpu().contiguous() for name, value in self.state_dict().items()}
+        save_file(weights, folder / WEIGHTS)
+
+    @classmethod
+    def load(cls, folder: Path) -> "ViewFuser":
+        """What `save` wrote.
+
+        Raises:
+            ModelError: naming the file that is missing, broken or does not fit.
+        """
+        try:
+            described = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+            fuser = cls(int(described["dimension"]), Fusion(**described["fusion"]), described["hidden"])
+        except (OSError, ValueError, TypeError, LookupError, AttributeError, RuntimeError, OptionError) as error:
+            raise ModelError(f"{folder / CONFIG}: it does not describe a fusion of views ({_reason(error)})") from error
+        try:
+            fuser.load_state_dict(load_file(folder / WEIGHTS))
+        except (OSError, SafetensorError) as error:
+            raise ModelError(f"{folder / WEIGHTS}: it can't be read ({_reason(error)})") from error
+        except RuntimeError as error:
+            raise ModelError(f"{folder / WEIGHTS}: its weights are not those that {CONFIG} describes") from error
+        return fuser
+
+
+def _reason(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
