@@ -185,7 +185,7 @@ def test_provenance_is_plain_and_follows_the_bytes(make):
     assert (file["rows"], file["dropped"], kept["missing"]) == (2, {"empty theme": 1}, "refuse")
     assert len(file["sha256"]) == 64
     assert told(make, row(), row(theme="x")).provenance["files"][0]["sha256"] != file["sha256"]
-    with pytest.raises(DataError, match="v.jsonl:2: empty theme"):
+    with pytest.raises(DataError, match=r"v\.jsonl:2: empty theme"):
         ViewBook(ViewFiles(str(make("v.jsonl", [row(), row(theme="")]))), strict=True)
 
 
@@ -229,7 +229,7 @@ def test_texts_keep_the_lines_of_their_rows(make):
     reading = read_texts(make("t.jsonl", "\n\n" + "".join(json.dumps(row) + "\n" for row in rows)))
     assert [(found.line, found.texts[0]) for found in reading.records] == [(4, "x"), (5, "v")]
     assert reading.dropped == {"empty text_a": 1}
-    with pytest.raises(DataError, match="known: anchor_text.* or text"):
+    with pytest.raises(DataError, match=r"known: anchor_text.* or text"):
         read_texts(make("u.jsonl", [{"one": 1}]))
 
 
