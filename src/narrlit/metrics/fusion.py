@@ -6,13 +6,13 @@ are their squared lengths, with the blocks of each story with itself. No fused v
 Letters of the shapes: W settings, T triples, U different stories, P pairs of stories, D dimension.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from narrlit.data.table import IndexedTriples
+from narrlit.data.table import IndexedTriples, IntArray
 from narrlit.errors import OptionError
 from narrlit.metrics.triples import answered_rightly
 from narrlit.models.fusion import PARTS
@@ -119,7 +119,19 @@ def best_setting(right: NDArray[np.bool_], weights: Weights) -> int:
     return int(np.lexsort((away, -right.sum(axis=1)))[0])
 
 
-def _blocks(vectors: NDArray[np.float32], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Weights:
+def best_elsewhere(right: NDArray[np.bool_], weights: Weights, folds: Sequence[IntArray]) -> list[int]:
+    """For each fold the setting that is best on all others, as `best_setting` has it; its own triples decide nothing.
+
+    Args:
+        right: (W, T), which triples each setting answers rightly.
+        weights: (W, 4).
+        folds: the triples of each fold; every triple is in one of them.
+    """
+    everything = np.arange(right.shape[1])
+    return [best_setting(right[:, np.setdiff1d(everything, fold)], weights) for fold in folds]
+
+
+def _blocks(vectors: NDArray[np.float32], rows: IntArray, columns: IntArray) -> Weights:
     """Products (P, 16) of the parts of the stories in `rows` (P,) with those of the stories in `columns` (P,)."""
     found = np.empty((len(rows), _PARTS * _PARTS))
     for place, (x, y) in enumerate(zip(rows, columns, strict=True)):
