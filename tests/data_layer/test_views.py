@@ -198,7 +198,7 @@ def test_suspicions():
     ]
     assert suspicions(stories) == {
         "plot longer than the story": 3,
-        "theme that another story has, too": 2,
+        "theme shared with another story": 2,
         "outcome equal to the story": 1,
         "plot of fewer than 2 events": 1,
     }

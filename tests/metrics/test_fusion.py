@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from narrlit.data.records import Triple
 from narrlit.data.table import index_triples
 from narrlit.errors import OptionError
-from narrlit.metrics.fusion import best_setting, fused_answers, fused_scores, simplex_grid
+from narrlit.metrics.fusion import best_elsewhere, best_setting, fused_answers, fused_scores, simplex_grid
 from narrlit.metrics.triples import TripleAccuracy
 from narrlit.models.fusion import PRESETS, Fusion
 from narrlit.models.views import fuse
@@ -135,3 +135,32 @@ def test_the_most_right_answers_win_then_equal_weights_then_the_first():
     assert best_setting(right[:, 2:], weights) == 3
     assert best_setting(right[1:3, 1:], weights[1:3]) == 0  # as far from equal weights: the first
     assert best_setting(right[[2, 1], 1:], weights[[2, 1]]) == 0
+
+
+def test_a_fold_is_judged_by_what_the_others_chose():
+    """Setting 0 is right on fold 0 alone, by noise: it wins where all triples choose, and there it does not count."""
+    weights = np.array([[0.4, 0.2, 0.2, 0.2], [0.25, 0.25, 0.25, 0.25], [1, 0, 0, 0]])
+    right = np.zeros((3, 9), dtype=bool)
+    folds = [np.array([0, 4, 8]), np.array([1, 2]), np.array([3, 5, 6, 7])]
+    right[0, folds[0]] = True
+    right[1, [1, 3]] = True
+    right[2, [5]] = True
+    assert best_setting(right, weights) == 0
+    assert best_elsewhere(right, weights, folds) == [1, 0, 0]
+    judged = [
+        right[place, fold].sum() for place, fold in zip(best_elsewhere(right, weights, folds), folds, strict=True)
+    ]
+    assert judged == [0, 0, 0]
+
+
+@given(st.integers(0, 500))
+def test_a_folds_own_triples_decide_nothing(seed):
+    generator = np.random.default_rng(seed)
+    weights = simplex_grid(0.25)
+    right = generator.random((len(weights), 12)) < 0.5
+    folds = np.array_split(generator.permutation(12), 3)
+    chosen = best_elsewhere(right, weights, folds)
+    for fold, place in zip(folds, chosen, strict=True):
+        noise = right.copy()
+        noise[:, fold] = generator.random((len(weights), len(fold))) < 0.5
+        assert best_elsewhere(noise, weights, [fold]) == [place]

@@ -98,5 +98,5 @@ def _accuracy(right: Bools, ties: Bools) -> dict[str, Any]:
 
 def _judged(right: Bools, ties: Bools, full: Bools) -> Entry:
     """An accuracy, and how it differs from that of the stories' texts alone."""
-    wrong_full, wrong = (set(np.flatnonzero(~answers).tolist()) for answers in (full, right))
-    return {**_accuracy(right, ties), "against_full_only": paired(wrong_full, wrong, len(right))}
+    wrong, wrong_full = (set(np.flatnonzero(~answers).tolist()) for answers in (right, full))
+    return {**_accuracy(right, ties), "against_full_only": paired(wrong, wrong_full, len(right))}
