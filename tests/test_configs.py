@@ -17,6 +17,7 @@ SYSTEMS += ["baselines/triplet.yaml", "baselines/frozen.yaml"]
 HITS = [f"ablations/hits_{name}.yaml" for name in ("baseline", "multi_negative", "mask_only", "kd_only")]
 COMHIS = [f"ablations/comhis_{name}.yaml" for name in ("identity", "no_hard", "no_synthetic", "mined_validation")]
 ABLATIONS = [*HITS, *COMHIS]
+FUSIONS = ["ablations/ttda704_fusion.yaml"]
 ENCODERS = ("minilm", "bge_large", "mpnet", "qwen3_8b", "qwen3_8b_qlora", "tiny")
 BACKBONES = [f"backbones/{name}.yaml" for name in ENCODERS]
 SPACES = {"spaces/triplet.yaml": "baselines/triplet.yaml", "spaces/comhis.yaml": "comhis.yaml"}
@@ -49,7 +50,7 @@ def parse(monkeypatch, *configs):
 
 def test_no_config_is_left_out():
     found = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.yaml")}
-    assert found == {*SYSTEMS, *ABLATIONS, *BACKBONES, *HARDWARE, *SPACES}
+    assert found == {*SYSTEMS, *ABLATIONS, *FUSIONS, *BACKBONES, *HARDWARE, *SPACES}
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -101,12 +102,12 @@ def test_a_search_space_is_of_options_of_its_system(monkeypatch, space, system):
         assert given[name] in found.probes or found.probes[0] <= given[name] <= found.probes[-1]
 
 
-@pytest.mark.parametrize("name", [*SYSTEMS, *ABLATIONS, *BACKBONES, *HARDWARE, *SPACES])
+@pytest.mark.parametrize("name", [*SYSTEMS, *ABLATIONS, *FUSIONS, *BACKBONES, *HARDWARE, *SPACES])
 def test_a_header_says_what_it_is(name):
     header = [line for line in (ROOT / name).read_text().splitlines() if line.startswith("#")]
     assert header
     assert not any("TO BE" in line for line in header)
-    if name in SYSTEMS or name in SPACES:
+    if name in (*SYSTEMS, *SPACES, *FUSIONS):
         for word in ("Needs:", "Run:", "Expect:"):
             assert any(word in line for line in header), word
 

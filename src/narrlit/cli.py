@@ -21,6 +21,8 @@ OTHERS = {
     "crossval": "k-fold cross-validation of a config, folds grouped by story",
     "ablate": "a system and its ablations in one table, with intervals and paired tests",
     "tune": "search a config's best settings on one fold, judge them on the others",
+    "fuse": "weights of stories' texts and views compared on labelled triples",
+    "views": "check a file of stories' views",
     "demo": "the whole way on invented stories, in a few minutes",
     "storyworld": "write invented stories whose truth is known",
     "mine": "add near but wrong stories to training rows as negatives",
