@@ -96,7 +96,8 @@ def test_clusters_are_whole_words_in_order(made):
         assert cluster == sorted(set(cluster))
         assert all(start in starts and end in ends and start < end for start, end in cluster)
     assert model.clusters("", []) == []
-    assert model.clusters(LONG, places) == clusters
+    training = model._network.train()  # its dropout is off all the same
+    assert coref.Coreference(training, model._tokenizer).clusters(LONG, places) == clusters
 
 
 def test_chains_follow_the_best_earlier_candidate():
@@ -133,7 +134,10 @@ def test_names_and_clusters_together_without_network_or_noise(made, tmp_path, ca
     assert clustered <= set(range(len(open_coreference(str(made)).clusters(LONG, tokens(LONG)))))
     assert any(mention.kind is None for mention in found)
     assert calls == []
-    assert capfd.readouterr() == ("", "")
+    out, lines = capfd.readouterr()
+    # This program's own bar may show on a slow machine; the libraries' must not.
+    noise = [line for line in lines.replace("\r", "\n").splitlines() if line.strip() and "finding names" not in line]
+    assert (out, noise) == ("", [])
 
 
 def test_loading_leaves_seeds_and_settings_alone(copied, monkeypatch):

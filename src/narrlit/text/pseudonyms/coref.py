@@ -1,8 +1,8 @@
 """What refers to the same in a text, as fastcoref's F-coref says.
 
 Source: Otmazgin, Cattan and Goldberg 2022 (F-COREF). Its network is used and its `predict` is not: that one sets the
-process's random seeds and its log, and what it says of a text changes a little with the texts beside it, since padding
-competes with the words. Here each text goes by itself, cut into the tokens of the pipeline that finds the names, so
+process's random seeds and its log, and what it says of a text depends on the texts beside it, since padding competes
+with words to be a mention. Here each text goes by itself, cut into the tokens of the pipeline that finds the names, so
 nothing is downloaded to cut it.
 """
 
