@@ -253,6 +253,6 @@ def test_without_a_package_the_commands_are_named(monkeypatch, package):
     for name in [name for name in sys.modules if name.partition(".")[0] in (package, "fastcoref")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
-    commands = r"pip install 'narrlit\[text\]' && pip install datasets && pip install --no-deps fastcoref$"
+    commands = r"pip install 'narrlit\[text\]' && pip install --no-deps fastcoref$"
     with pytest.raises(MissingExtraError, match=f"{package} is not installed: {commands}"):
         open_coreference("nobody/nothing")

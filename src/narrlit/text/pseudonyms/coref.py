@@ -150,7 +150,7 @@ def _read(network_class: Any, model: str) -> tuple[Any, Any]:
 
 def _network_class() -> Any:
     """F-coref's network, made fit for transformers 5, which asks each model for the weights that it ties."""
-    root, also = logging.getLogger(), "pip install datasets && pip install --no-deps fastcoref"
+    root, also = logging.getLogger(), "pip install --no-deps fastcoref"
     # On import it would set up the process's log; where one is set up, that does nothing.
     guard = logging.NullHandler()
     root.addHandler(guard)
