@@ -3,91 +3,18 @@
 from collections.abc import Sequence
 
 from narrlit.text.pseudonyms.gazetteer import GIVEN
-from narrlit.text.pseudonyms.lexicon import COMMON, FUNCTION
-from narrlit.text.pseudonyms.roles import VERBS
+from narrlit.text.pseudonyms.lexicon import COMMON, FUNCTION, word_set
+from narrlit.text.pseudonyms.placeholders import PLACEHOLDER
+from narrlit.text.pseudonyms.roles import HANDLED, PERSONS, VERBS
 from narrlit.text.pseudonyms.tokens import Token
 
-_DETERMINERS = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "this",
-        "that",
-        "these",
-        "those",
-        "my",
-        "your",
-        "his",
-        "her",
-        "its",
-        "our",
-        "their",
-        "every",
-        "each",
-        "no",
-        "some",
-        "any",
-    ]
+_DETERMINERS = word_set("the a an this that these those my your his her its our their every each no some any")
+_APPOSITIONS = word_set(
+    "a an or nicknamed called known while who whose whom which played portrayed now once formerly also aged along with"
 )
-_APPOSITIONS = frozenset(
-    [
-        "a",
-        "an",
-        "who",
-        "whose",
-        "whom",
-        "which",
-        "played",
-        "portrayed",
-        "now",
-        "once",
-        "formerly",
-        "also",
-        "aged",
-        "along",
-        "with",
-    ]
-)
-_AUXILIARIES = frozenset(
-    [
-        "is",
-        "was",
-        "has",
-        "had",
-        "will",
-        "would",
-        "can",
-        "could",
-        "must",
-        "does",
-        "did",
-        "may",
-        "might",
-        "should",
-        "then",
-        "also",
-        "now",
-    ]
-)
-_ADVERBS = frozenset(
-    [
-        "soon",
-        "later",
-        "never",
-        "still",
-        "again",
-        "always",
-        "often",
-        "once",
-        "however",
-        "eventually",
-        "finally",
-        "then",
-        "also",
-        "now",
-    ]
-)
+_AUXILIARIES = word_set("is was has had will would can could must does did may might should then also now")
+_ADVERBS = word_set("soon later never still again always often once however eventually finally then also now")
+_PEOPLES = ("ian", "ean", "ese", "ish", "ite", "yz")
 _PLURALS = ("ers", "ors", "ists", "ians", "ments", "ions", "ies", "men", "women", "ings", "ees", "ants", "ents", "ices")
 _DERIVED = tuple(
     [
@@ -140,8 +67,8 @@ def shows_a_name(tokens: Sequence[Token], number: int) -> bool:
     after = tokens[number + 1]
     if token.owning:
         return token.low not in COMMON or after.low not in FUNCTION
-    if after.gap == " (":
-        return after.capital or after.low in _APPOSITIONS
+    if has_actor(tokens, number):
+        return True
     if after.gap == ", ":
         return _apposed(tokens, number + 1)
     if not after.gap.isspace() or "\n" in after.gap:
@@ -149,6 +76,37 @@ def shows_a_name(tokens: Sequence[Token], number: int) -> bool:
     several = token.low.endswith("s") and not token.low.endswith(("ss", "us"))
     # "Drums sounded" are several drums, "Boris sounds" is one Boris.
     return (not several or after.low.endswith("s")) and _acts(tokens, number + 1)
+
+
+def has_actor(tokens: Sequence[Token], number: int) -> bool:
+    """Whether a name or more about a person follows the word in brackets: "Vishal (Dheer)", "Vishal (played by ...)"."""
+    if number + 1 >= len(tokens) or tokens[number].owning:
+        return False
+    after = tokens[number + 1]
+    if not after.gap.startswith(" ("):
+        return False
+    return after.capital or after.low in _APPOSITIONS or PLACEHOLDER.search(after.gap) is not None
+
+
+def follows_a_noun(tokens: Sequence[Token], number: int) -> bool:
+    """Whether the word before says that a person's name comes: "his wife Hope", "marries Hope"."""
+    before = tokens[number - 1].low if number and tokens[number].gap == " " else ""
+    return before in PERSONS or before in HANDLED
+
+
+def is_adjective(tokens: Sequence[Token], number: int) -> bool:
+    """Whether the word is formed like a people's name, and tells of what kind a thing is: "Thracian gold"."""
+    token = tokens[number]
+    if number + 1 >= len(tokens) or token.low in GIVEN or token.owning or not token.low.endswith(_PEOPLES):
+        return False
+    after = tokens[number + 1]
+    plain = (
+        not after.capital
+        and after.low not in VERBS
+        and after.low not in FUNCTION
+        and not after.low.endswith(("ly", "ed"))
+    )
+    return after.gap == " " and plain
 
 
 def _apposed(tokens: Sequence[Token], number: int) -> bool:

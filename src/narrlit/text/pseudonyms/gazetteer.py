@@ -4,7 +4,7 @@ from narrlit.text.pseudonyms.lexicon import word_set
 
 LOCATIONS = word_set(
     # countries, and those that were
-    "afghanistan albania algeria andorra angola argentina armenia australia austria azerbaijan bahrain bangladesh belarus "
+    "alps macau hague hispaniola bastille afghanistan albania algeria andorra angola argentina armenia australia austria azerbaijan bahrain bangladesh belarus "
     "belgium belize benin bhutan bolivia bosnia botswana brazil brunei bulgaria burma burundi cambodia cameroon canada "
     "chile china colombia congo croatia cuba cyprus czechoslovakia denmark ecuador egypt england eritrea estonia "
     "ethiopia europe fiji finland france gabon gambia germany ghana great+britain britain greece greenland guatemala "
@@ -57,7 +57,7 @@ EITHER = word_set(
 """Persons or places, as the context says."""
 
 PEOPLES = word_set(
-    "afghan african africans albanian algerian american americans americas arab arabic arabs argentine argentinian "
+    "semitism semite afghan african africans albanian algerian american americans americas arab arabic arabs argentine argentinian "
     "armenian asian asians australian austrian aztec babylonian basque bavarian belgian bengali berber bolivian bosnian "
     "brazilian breton british briton britons buddhist bulgarian burmese byzantine cambodian canadian canadians cantonese "
     "caribbean castilian catalan catholic catholics caucasian celtic cherokee cheyenne chilean chinese christian "
@@ -86,7 +86,7 @@ PEOPLES = word_set(
 """Peoples, languages and beliefs: alone no names, but part of one in "French Foreign Legion"."""
 
 GIVEN = word_set(
-    "aaron abdul abel abigail abraham ada adam adela adele adrian agatha agnes ahmed aidan akira alain alan albert alberto "
+    "fabian lucian florian dorian killian gillian bastian octavian aurelian marian aaron abdul abel abigail abraham ada adam adela adele adrian agatha agnes ahmed aidan akira alain alan albert alberto "
     "alejandro aleksandr alessandro alex alexander alexandra alexei alfred ali alice alicia alison allan allen alma "
     "alvin amanda amelia amit amy ana anastasia anders andre andré andrea andreas andrei andrew andy angel angela "
     "angelina angelo angie anita anja ann anna annabel anne annette annie anthony antoine anton antonia antonio april "

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from narrlit.text.pseudonyms.evidence import determined
 from narrlit.text.pseudonyms.gazetteer import GIVEN, LOCATIONS
-from narrlit.text.pseudonyms.lexicon import TITLES
+from narrlit.text.pseudonyms.lexicon import FUNCTION, TITLES, word_set
 from narrlit.text.pseudonyms.mentions import Kind
 from narrlit.text.pseudonyms.names import Name
 from narrlit.text.pseudonyms.roles import (
@@ -17,6 +17,7 @@ from narrlit.text.pseudonyms.roles import (
     LONE_HEADS,
     MOVING,
     ORGANISATIONS,
+    OWNED,
     PERSONS,
     PLACE_HEADS,
     PLACES,
@@ -25,59 +26,13 @@ from narrlit.text.pseudonyms.roles import (
 from narrlit.text.pseudonyms.tokens import Token
 
 _ACRONYM = re.compile(r"(?:[A-Z]\.?){2,5}\Z")
-_INSIDE = frozenset(
-    [
-        "in",
-        "into",
-        "near",
-        "across",
-        "throughout",
-        "within",
-        "outside",
-        "around",
-        "at",
-        "inside",
-        "above",
-        "toward",
-        "towards",
-    ]
-)
-_WAYS = frozenset(["to", "from", "for", "via", "through"])
-_REACHED = frozenset(
-    [
-        "leave",
-        "leaves",
-        "left",
-        "reach",
-        "reaches",
-        "reached",
-        "visit",
-        "visits",
-        "visited",
-        "enter",
-        "enters",
-        "entered",
-    ]
-)
-_NAMING = frozenset(["named", "called", "nicknamed", "surnamed", "by", "as"])
-_SIDES = frozenset(
-    [
-        "north",
-        "south",
-        "east",
-        "west",
-        "outskirts",
-        "capital",
-        "coast",
-        "streets",
-        "people",
-        "city",
-        "mayor",
-        "citizens",
-        "invasion",
-    ]
-)
-_MEMBERS = frozenset(["member", "members", "employee", "employees", "soldiers", "branch"])
+_INSIDE = word_set("in into near across throughout within outside around at inside above toward towards")
+_WAYS = word_set("to from for via through")
+_SERVING = frozenset({"for", "at", "with"})
+_REACHED = word_set("leave leaves left reach reaches reached visit visits visited enter enters entered")
+_NAMING = word_set("named called nicknamed surnamed by as")
+_SIDES = word_set("north south east west outskirts capital coast streets people city mayor citizens invasion")
+_MEMBERS = word_set("member members employee employees soldiers branch")
 _PLAYED = frozenset(["played", "portrayed", "voiced"])
 _FEW = 5  # words of an apposition that are looked through for its noun
 
@@ -138,6 +93,8 @@ def _vote_before(tokens: Sequence[Token], name: Name, before: Token) -> Kind | N
     if before.low in _NAMING and earlier is not None:
         noun = _noun_vote(earlier.low)
         return "Character" if before.low == "by" and earlier.low in _PLAYED else noun
+    if before.low in _SERVING and earlier is not None and earlier.low in PERSONS and name.stop - name.start > 1:
+        return "Organization"  # a doctor with Gryphon Estates
     if before.low == "of" and earlier is not None:
         return _of_vote(earlier)
     if before.low in _INSIDE and not owning:
@@ -156,7 +113,7 @@ def _vote_before(tokens: Sequence[Token], name: Name, before: Token) -> Kind | N
 
 def _of_vote(earlier: Token) -> Kind | None:
     """What the noun in "NOUN of NAME" says: the Duke of Verona, a friend of Anna, the port of Varna."""
-    if earlier.low in TITLES or earlier.low in PLACE_HEADS | _SIDES | EVENTS:
+    if earlier.low in TITLES or earlier.low in (PLACES - OWNED) | PLACE_HEADS | _SIDES | EVENTS:
         return "Location"
     if earlier.low in _MEMBERS:
         return "Organization"
@@ -197,17 +154,20 @@ def _apposition_vote(tokens: Sequence[Token], number: int) -> Kind | None:
     after = tokens[number]
     if after.low in ("who", "whose", "whom"):
         return "Character"
+    if after.low == "where":
+        return "Location"
     if after.capital and after.low in LOCATIONS:
         return "Location"  # "Austin, Texas"
     if after.low not in ("a", "an", "the", "his", "her", "their", "once", "now", "played", "portrayed"):
         return None
     if after.low in _PLAYED:
         return "Character"
+    vote = None
     for token in tokens[number + 1 : number + 1 + _FEW]:
-        vote = _noun_vote(token.low)
-        if vote or token.gap.strip():
-            return vote
-    return None
+        if token.gap.strip() or token.low in FUNCTION:
+            break
+        vote = _noun_vote(token.low) or vote  # the last is the head: "a camp doctor", "a doctor's house"
+    return vote
 
 
 def votes(tokens: Sequence[Token], names: Sequence[Name]) -> list[Kind | None]:

@@ -47,13 +47,14 @@ FUNCTION = PRONOUNS | word_set(
     "eleven twelve twenty thirty forty fifty hundred thousand million half due according rather quite indeed whenever "
     "wherever whatever whoever whichever ain't aren't can't couldn't didn't doesn't don't hadn't hasn't haven't isn't "
     "let's mustn't shouldn't wasn't weren't won't wouldn't oh ah hey hello hi please thanks ok okay alas well p.s vs etc "
-    "nineteen eighteen thirteen fourteen fifteen sixteen seventeen sixty seventy eighty ninety dozens thousands "
+    "thereafter thereupon whereupon hereafter i.e e.g nineteen eighteen thirteen fourteen fifteen sixteen seventeen sixty seventy eighty ninety dozens thousands "
     "millions hundreds thanks whilst amid amidst aboard atop alongside concerning regarding following including"
 )
 """Never a name, and no part of one; "The" of "The Hague" stays in the text."""
 
 COMMON = word_set(
-    "able absent abuse action adapted adventure age agents alone angry another anxious army art aliens animals attempts "
+    "able absent phone undercover literature music law independence resistance customs aggression realism physical twenties thirties forties fifties sixties seventies eighties nineties "
+    "truth dare heat game opening staff medical absent abuse action adapted adventure age agents alone angry another anxious army art aliens animals attempts "
     "bad bank based baby beautiful becoming believing best better big black blind blood blue bodies boy boys bound "
     "brave bright british broken business careful caught cast chaos chapter chapters childhood children city clearly "
     "climate clever close clues cold college coming communication complications conflict contact corrupt country "
@@ -112,6 +113,15 @@ COMMON = word_set(
 )
 """A capital at the beginning of a sentence says nothing about these, nor that of an epithet behind "the"."""
 
+NAMES_TOO = word_set(
+    "mark will grace faith hope joy rose art may dawn summer autumn winter star angel rich destiny harmony chance frank "
+    "bill jack guy pat drew king prince black white green brown young small long love storm rock lucky sunny baby "
+    "captain hunter baker miller cook knight bishop pope abbot park wood woods hill banks rivers lake church bell grey "
+    "gray walls stone field forest bear wolf fox dick bob rob sue dot gene iris ivy lily pearl ruby amber crystal jade "
+    "melody patience constance prudence honor honour mercy charity felicity verity trinity moon sky rain snow holiday"
+)
+"""Words that are persons' names as well, where a capital within a sentence says so."""
+
 CALENDAR = word_set(
     "monday tuesday wednesday thursday friday saturday sunday january february march april june july august september "
     "october november december christmas easter halloween thanksgiving ramadan hanukkah passover midsummer new-year "
@@ -143,7 +153,7 @@ TITLES = word_set(
     "brigadier ensign warden chaplain crown regent press police mama papa messrs msgr monsignor maj professors sirs "
     "doctors captains kings queens princes barons detectives agents officers sergeants inspectors uncles aunts "
     "lieutenant-colonel vice-president ex-president guru swami thakur begum sahib sri shri sensei special district "
-    "supreme high"
+    "supreme high representative congressperson"
 )
 """Stand before a person's name, and in the text they stay; alone they name an office."""
 

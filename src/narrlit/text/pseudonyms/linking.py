@@ -130,7 +130,7 @@ def _with_aliases(groups: Sequence[_Group]) -> list[_Group]:
 
 
 def _is_alias(group: _Group, full: _Group) -> bool:
-    if group.kind is not None and group.kind != full.kind:
+    if group.kind is not None and full.kind not in (None, group.kind):
         return False
     return any(_is_part(short, long) for short in group.keys for long in full.keys)
 

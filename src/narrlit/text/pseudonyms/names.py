@@ -4,20 +4,30 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from narrlit.text.pseudonyms.evidence import determined, shows_a_name
+from narrlit.text.pseudonyms.evidence import determined, follows_a_noun, has_actor, is_adjective, shows_a_name
 from narrlit.text.pseudonyms.gazetteer import EITHER, GIVEN, LOCATIONS, PEOPLES
-from narrlit.text.pseudonyms.lexicon import COMMON, FUNCTION, PARTICLES, STAYING, TITLES, WEAK_TITLES
+from narrlit.text.pseudonyms.lexicon import (
+    ABBREVIATED,
+    COMMON,
+    FUNCTION,
+    NAMES_TOO,
+    PARTICLES,
+    STAYING,
+    TITLES,
+    WEAK_TITLES,
+    word_set,
+)
 from narrlit.text.pseudonyms.roles import BODY_HEADS, EVENTS, ORGANISATIONS, PERSONS, PLACE_HEADS, PLACES
 from narrlit.text.pseudonyms.tokens import Token
 
 ROMAN = re.compile(r"(?=[IVX])X{0,2}(?:IX|IV|V?I{0,3})\Z")
-_NICKNAME = re.compile(r"\s[\"“'‘]\Z|[\"”'’]\s\Z")
-_PARTNERS = frozenset({"co", "sons", "company", "brothers", "daughters", "partners", "associates"})
+_NICKNAME = (re.compile(r"\s[\"“'‘]\Z"), re.compile(r"[\"”'’]\s\Z"))
+_ADDRESSES = (ABBREVIATED | {"madame", "monsieur", "sir"}) - {"st", "mt", "ft", "jr", "sr"}
+_PARTNERS = word_set("co sons company brothers daughters partners associates")
 _GENERIC = (PERSONS | PLACES | ORGANISATIONS | EVENTS) - GIVEN
-_ARTICLES = frozenset(
-    ["la", "le", "el", "il", "lo", "los", "las", "les", "de", "du", "der", "die", "das", "den", "van", "von"]
-)
+_ARTICLES = word_set("la le el il lo los las les de du der die das den van von")
 _KNOWN = GIVEN | LOCATIONS | EITHER
+_DERIVED = ("ing", "ly", "ed", "ful", "ous", "less", "-old")
 _ROLE_ENDINGS = ("er", "or", "ist", "man", "woman", "ess")
 
 
@@ -40,7 +50,8 @@ class Names:
         runs = self._runs()
         self._known = self._seen_within_sentences(runs)
         names = [(run, self._name(*run)) for run in runs]
-        surnames = {found[name.stop - 1].low for _, name in names if name and name.stop - name.start > 1}
+        surnames = {found[run[0]].low for run, name in names if name and has_actor(found, run[0])}
+        surnames |= {found[name.stop - 1].low for _, name in names if name and name.stop - name.start > 1}
         # A surname may be a word that is no name by itself: "King" of Rufus King.
         lone = [Name(*run, titled=False) for run, name in names if name is None and self._is_surname(run, surnames)]
         self.found = sorted([name for _, name in names if name] + lone, key=lambda name: name.start)
@@ -90,7 +101,9 @@ class Names:
             return stop
         if last.owning and token.low not in PLACES and token.low not in ORGANISATIONS:
             return stop
-        together = not token.gap.strip() or (_NICKNAME.fullmatch(token.gap) and after == stop)
+        if token.low.rstrip(".") in _ADDRESSES or self._ends_an_event(stop - 1, token):
+            return stop
+        together = token.gap in (" ", "\n", "") or (after == stop and self._nicknames(after, start))
         partners = token.gap == " & " and token.low in _PARTNERS
         return after + 1 if together or partners else stop
 
@@ -108,6 +121,20 @@ class Names:
             return number == stop and (head in heads or person)
         return token.low == "the" and number == stop + 1 and head in BODY_HEADS | PLACE_HEADS
 
+    def _nicknames(self, number: int, start: int) -> bool:
+        """Whether the word is the one in quotes, or the one behind it, of a name such as Diana "Sugar" Hill."""
+        opening, closing = _NICKNAME
+        gaps = [token.gap for token in self._tokens[number - 1 : number + 2]]
+        if opening.fullmatch(gaps[1]):
+            return len(gaps) == 3 and closing.fullmatch(gaps[2]) is not None and self._capital[number + 1]
+        return number - 1 > start and opening.fullmatch(gaps[0]) is not None and closing.fullmatch(gaps[1]) is not None
+
+    def _ends_an_event(self, number: int, after: Token) -> bool:
+        """Whether a war's name ends before the word that comes after: "After World War Two Anna"."""
+        if self._tokens[number].low not in EVENTS or number == 0 or not self._capital[number - 1]:
+            return False
+        return not ROMAN.match(after.word) and after.low not in ORGANISATIONS and after.low not in PLACES
+
     def _seen_within_sentences(self, runs: list[tuple[int, int]]) -> set[str]:
         known = set()
         for start, stop in runs:
@@ -122,7 +149,11 @@ class Names:
         """The name in a run of capitalised words, without what stands before it; None if there is none."""
         found = self._tokens
         last = found[stop - 1].low
-        if last in EVENTS or (ROMAN.match(found[stop - 1].word) and found[stop - 2].low in EVENTS and stop - start > 1):
+        if (
+            last in EVENTS
+            or all(t.low in STAYING or t.word.isdigit() for t in found[start:stop])
+            or (ROMAN.match(found[stop - 1].word) and found[stop - 2].low in EVENTS and stop - start > 1)
+        ):
             return None
         begin = self._after_titles(start, stop)
         titled = begin > start and found[begin - 1].low.rstrip(".") in TITLES
@@ -146,7 +177,7 @@ class Names:
             low = token.low.rstrip(".")
             alone = stop - start == 1
             title = low in TITLES and not (heading and low in WEAK_TITLES)
-            people = low in PEOPLES and not heading and low not in GIVEN
+            people = (low in PEOPLES or low.endswith(("ian", "ese"))) and not heading and low not in GIVEN
             if (not alone and (title or people)) or (token.first and not alone and self._owes_its_capital(start, stop)):
                 start += 1
             else:
@@ -158,7 +189,13 @@ class Names:
         low = self._tokens[start].low
         if low in _KNOWN:
             return False
-        if low in COMMON or low in PERSONS or low in self._lower or low.endswith(("ing", "ly")):
+        if (
+            low in COMMON
+            or low in PERSONS
+            or low.removesuffix("s") in PERSONS
+            or low in self._lower
+            or low.endswith(_DERIVED)
+        ):
             return low not in self._known
         following = self._tokens[start + 1].low
         return low.endswith(_ROLE_ENDINGS) and (following in GIVEN or stop - start > 2) and low not in self._known
@@ -168,7 +205,9 @@ class Names:
         token = self._tokens[number]
         low = token.low.rstrip(".")
         if titled:
-            return not ROMAN.match(token.word) and low not in PEOPLES
+            return not ROMAN.match(token.word) and low not in PEOPLES and low not in TITLES
+        if has_actor(self._tokens, number) and low not in PEOPLES and not determined(self._tokens, number):
+            return True
         if (
             low in _ARTICLES
             or low in STAYING
@@ -177,13 +216,19 @@ class Names:
             or len(low) < 2
         ):
             return False
-        if ROMAN.match(token.word) or low.split("-")[0] in PEOPLES:
+        if ROMAN.match(token.word) or any(part in PEOPLES for part in low.split("-")):
             return False
         if token.first:
             if low in COMMON or low in self._lower:
                 return low in self._known and shows_a_name(self._tokens, number)
             return low in _KNOWN or low in self._known or shows_a_name(self._tokens, number)
-        return not (determined(self._tokens, number) and (low in COMMON or low in self._lower))
+        if is_adjective(self._tokens, number) or low.endswith("ism"):
+            return False
+        if determined(self._tokens, number):
+            return low not in COMMON and low not in self._lower
+        if low not in COMMON or low in NAMES_TOO:
+            return True
+        return follows_a_noun(self._tokens, number) or shows_a_name(self._tokens, number)
 
     def _is_surname(self, run: tuple[int, int], surnames: set[str]) -> bool:
         start, stop = run

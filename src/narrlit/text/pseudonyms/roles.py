@@ -45,11 +45,10 @@ PLACES = word_set(
     "world station base camp fort fortress castle palace tower manor mansion hall house abbey cathedral church temple "
     "monastery convent chapel cemetery graveyard prison jail asylum hospital hotel inn tavern pub bar restaurant cafe "
     "café saloon club casino theater theatre cinema museum library airport dock docks pier quay yard outpost ranch farm "
-    "plantation estate villa cottage apartment building stadium arena zoo mine mill ruins hollow ring deep wells oasis "
+    "plantation estate villa cottage apartment building stadium arena zoo mine mill ruins hollow ring deep wells  oasis "
     "pass peak ridge heights springs creek pond reef lagoon strait channel canal point head moor heath bluff mesa "
-    "archipelago peninsula rainforest grove glen dale vale barrow crossing junction village-green parish vineyard "
-    "lighthouse wharf basin delta fjord steppe tundra savanna marsh fen bog shire haven landing ford terrace crater "
-    "reach drift shaft colliery"
+    "archipelago peninsula rainforest grove glen dale vale crossing junction village-green parish vineyard "
+    "lighthouse wharf basin delta fjord steppe tundra savanna marsh fen bog shire haven landing ford terrace crater"
 )
 """Nouns of places: the last or first word of a place's name, or beside it."""
 
@@ -69,7 +68,7 @@ ORGANISATIONS = word_set(
     "channel broadcasting airlines airways railways railway lines shipping motors laboratories labs systems "
     "technologies dynamics trading traders brothers bros sons partners associates "
     "consortium conglomerate firm resistance movement front rebels rangers knights templars tribe "
-    "government administration authority mafia house-of-lords family crew outfit works foundry mills mining railroad "
+    "government administration authority mafia house-of-lords family crew nations estates media outfit works foundry mills mining railroad "
     "express freight haulage theatricals players ensemble collective cooperative co-operative"
 )
 """Nouns of bodies: the last word of a body's name, or beside it."""
@@ -89,15 +88,21 @@ PLACE_HEADS = word_set(
 """With "of" behind them they begin a place's name: Tower of X, Isle of X."""
 
 EVENTS = word_set(
-    "war wars agreement ages age depression era battle siege treaty revolution uprising rebellion conference olympics crusade crusades accords"
+    "war wars agreement testament year protests expedition massacre incident festival ages age depression era battle siege treaty revolution uprising rebellion conference olympics crusade crusades accords"
 )
 """A name that ends so tells a time: it stays, as "World War II" does; in "Battle of X" X alone is a name."""
+
+OWNED = word_set(
+    "empire court reign house farm ranch apartment cottage villa manor mansion hall estate plantation bar restaurant pub club inn hotel "
+    "world garden room building head church mine boat field fields grave cafe"
+)
+"""Places that are as often a person's: "the house of X"."""
 
 MOVING = word_set(
     "go goes went gone going come comes came coming travel travels traveled travelled traveling travelling return "
     "returns returned returning move moves moved moving flee flees fled fleeing fly flies flew flying sail sails sailed "
     "sailing drive drives drove ride rides rode head heads headed heading journey journeys journeyed run runs ran trip "
-    "trips travels escape escapes escaped escaping emigrate emigrates emigrated way back train bus ship flight voyage "
+    "trips travels escape escapes escaped escaping emigrate emigrates emigrated way train bus ship flight voyage "
     "sent sends taken takes exiled deported brought transferred relocate relocates relocated moves native far tickets "
     "walk walks walked hitchhike hitchhikes return expedition visit door road straight northward southward arrive "
     "arrives arrived hail hails hailing miles"
