@@ -1,5 +1,6 @@
 """Nouns and verbs that tell a person, a place or a body from each other; lower case."""
 
+from narrlit.text.pseudonyms.gazetteer import GIVEN
 from narrlit.text.pseudonyms.lexicon import TITLES, inflected, word_set
 
 PERSONS = TITLES | word_set(
@@ -91,6 +92,9 @@ EVENTS = word_set(
     "war wars agreement testament year protests expedition massacre incident festival ages age depression era battle siege treaty revolution uprising rebellion conference olympics crusade crusades accords"
 )
 """A name that ends so tells a time: it stays, as "World War II" does; in "Battle of X" X alone is a name."""
+
+GENERIC = (PERSONS | PLACES | ORGANISATIONS | EVENTS) - GIVEN
+"""Words that alone name a kind of person or thing, whatever their case: the Ministry, Grandpa."""
 
 OWNED = word_set(
     "empire court reign house farm ranch apartment cottage villa manor mansion hall estate plantation bar restaurant pub club inn hotel "

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from narrlit.text.pseudonyms.kinds import votes
 from narrlit.text.pseudonyms.mentions import Mention
-from narrlit.text.pseudonyms.names import Names
+from narrlit.text.pseudonyms.names import names
 from narrlit.text.pseudonyms.tokens import tokens
 
 
@@ -33,8 +33,8 @@ class Rules:
 
 def _names(text: str) -> list[Mention]:
     found = tokens(text)
-    names = Names(found).found
+    found_names = names(found)
     return [
         Mention(found[name.start].start, found[name.stop - 1].end, vote)
-        for name, vote in zip(names, votes(found, names), strict=True)
+        for name, vote in zip(found_names, votes(found, found_names), strict=True)
     ]
