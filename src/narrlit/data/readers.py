@@ -10,6 +10,7 @@ from narrlit.data.fields import RowError, id_of, label_of, text_fault, text_of
 from narrlit.data.layouts import (
     EXAMPLES_KNOWN,
     LABEL,
+    STORY_COLUMNS,
     TRIPLES_KNOWN,
     TripleLayout,
     example_layout,
@@ -22,7 +23,6 @@ from narrlit.errors import DataError
 
 __all__ = ["Reading", "file_digest", "read_examples", "read_stories", "read_triples"]
 
-_STORY_COLUMNS = ("text", "story")
 _STORIES_KNOWN = "text[,id] or story[,id] or, in JSON Lines, bare strings"
 
 
@@ -40,7 +40,7 @@ def read_stories(path: str | Path, strict: bool = False) -> Reading[Story]:
     column = raw.first_fit(_story_column)
     if column is None and not any(isinstance(row.value, str) for row in raw.rows):
         raise _no_layout(raw, _STORIES_KNOWN)
-    name = column or _STORY_COLUMNS[0]
+    name = column or STORY_COLUMNS[0]
 
     def parse(value: object) -> Parsed[Story]:
         if isinstance(value, Mapping):
@@ -95,7 +95,7 @@ def read_examples(path: str | Path, strict: bool = False) -> Reading[Example]:
 
 
 def _story_column(columns: Collection[str]) -> str | None:
-    return next((name for name in _STORY_COLUMNS if name in columns), None)
+    return next((name for name in STORY_COLUMNS if name in columns), None)
 
 
 def _no_layout(raw: RawFile, known: str) -> DataError:

@@ -17,8 +17,12 @@ from narrlit.text.pseudonyms.roles import (
 from narrlit.text.pseudonyms.tokens import Token
 
 ROMAN = re.compile(r"(?=[IVX])X{0,2}(?:IX|IV|V?I{0,3})\Z")
+FEASTS = word_set("day eve")
+"""End the name of a day: Christmas Eve, Mother's Day."""
+
 KNOWN = GIVEN | LOCATIONS | EITHER
 
+_ACRONYM = re.compile(r"(?:[^\W\d_a-z]\.?){2,5}\Z")
 _OPENING = re.compile(r"\s[\"“'‘]\Z")
 _CLOSING = re.compile(r"[\"”'’]\s\Z")
 _ADDRESSES = {f"{word}." for word in ABBREVIATED - {"st", "mt", "ft", "jr", "sr"}} | {
@@ -28,8 +32,9 @@ _ADDRESSES = {f"{word}." for word in ABBREVIATED - {"st", "mt", "ft", "jr", "sr"
     "madame",
     "sir",
 }
-_INSIDE = word_set("in at from near to")
-_PARTNERS = word_set("co sons company brothers daughters partners associates")
+_OWNED = PLACES | ORGANISATIONS | FEASTS
+_INSIDE = word_set("at from in near to")
+_PARTNERS = word_set("associates brothers co company daughters partners sons")
 _MOST_LINKS = 3
 _LONGEST_ACRONYM = 5
 
@@ -98,7 +103,7 @@ class _Finder:
             return after + 1
         if token.first or not self._capital[after] or self._ends(start, stop, token):
             return stop
-        if last.owning and (after > stop or (token.low not in PLACES and token.low not in ORGANISATIONS)):
+        if last.owning and (after > stop or token.low not in _OWNED):
             return stop
         beside = token.gap in (" ", "\n", "") or (last.owning and token.gap in ("' ", "’ "))
         partners = token.gap == " & " and token.low in _PARTNERS
@@ -137,6 +142,11 @@ class _Finder:
         return (
             number - 1 > start and _OPENING.fullmatch(gaps[0]) is not None and _CLOSING.fullmatch(gaps[1]) is not None
         )
+
+
+def is_acronym(word: str) -> bool:
+    """Whether a word is written like FBI or C.I.A."""
+    return _ACRONYM.match(word) is not None
 
 
 def joined(tokens: Sequence[Token], start: int, stop: int) -> str:
