@@ -26,6 +26,7 @@ OTHERS = {
     "demo": "the whole way on invented stories, in a few minutes",
     "storyworld": "write invented stories whose truth is known",
     "mine": "add near but wrong stories to training rows as negatives",
+    "pseudonymise": "placeholders for the names in stories, and back",
     "store": "what the stores of frozen vectors hold: list, verify or prune them",
 }
 """Every command lives in commands/NAME.py as a function NAME."""

@@ -20,7 +20,9 @@ FUSION = str(WEIGHTS)
 def files(tmp_path):
     """Six stories, two triples of them, and their views."""
     stories = parts(6)
-    (tmp_path / "stories.jsonl").write_text("".join(json.dumps({"text": s[0], "id": f"s{i}"}) + "\n" for i, s in enumerate(stories)))
+    (tmp_path / "stories.jsonl").write_text(
+        "".join(json.dumps({"text": s[0], "id": f"s{i}"}) + "\n" for i, s in enumerate(stories))
+    )
     viewed = [{"text": s[0], "theme": s[1], "plot_events": [s[2]], "outcome": s[3]} for s in stories]
     (tmp_path / "views.jsonl").write_text("".join(json.dumps(row) + "\n" for row in viewed))
     texts = [story[0] for story in stories]
@@ -29,7 +31,9 @@ def files(tmp_path):
 
 
 def test_embed_fuses_by_the_weights_and_keeps_the_stories_as_they_are(narrlit, tiny, files):
-    done = narrlit("embed", "stories.jsonl", "--model", tiny(), "--views", "views.jsonl", "--fusion", FUSION, "--out", "v.jsonl")
+    done = narrlit(
+        "embed", "stories.jsonl", "--model", tiny(), "--views", "views.jsonl", "--fusion", FUSION, "--out", "v.jsonl"
+    )
     assert done.code == 0, done.err
     rows = [json.loads(line) for line in (files / "v.jsonl").read_text().splitlines()]
     expected = by_hand(view_encoder(tiny()), parts(6))
