@@ -21,7 +21,7 @@ def run(narrlit, tiny, tmp_path):
         *("--data.train", "w/train.jsonl", "--data.validation", "w/validation.jsonl"),
         *("--data.views.files", "[w/train_views.jsonl, w/validation_views.jsonl]"),
         *("--model.encoder.model", tiny(), "--model.encoder.max_length", 96),
-        *("--model.optimization.learning_rate", 3e-3, "--data.loading.batch_size", 4),
+        *("--model.optimization.learning_rate", 3e-4, "--data.loading.batch_size", 4),
         *("--trainer.max_epochs", 6, "--trainer.log_every_n_steps", 1),
     )
     assert done.code == 0, done.err[-3000:]
