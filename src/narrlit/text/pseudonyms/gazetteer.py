@@ -3,7 +3,7 @@
 from narrlit.text.pseudonyms.lexicon import word_set
 
 LOCATIONS = word_set(
-    "afghanistan africa alabama alaska albania algeria alps amazon america amsterdam andalusia andes andorra angola "
+    "accra bergen addis+ababa afghanistan africa alabama alaska albania algeria alps amazon america amsterdam andalusia andes andorra angola "
     "ankara antarctica antwerp appalachia arabia arctic argentina arizona arkansas armenia asia asia+minor athens "
     "atlantic atlantis auckland australia austria azerbaijan baghdad bahrain balkans baltic bangkok bangladesh "
     "barcelona basel bastille bavaria beijing beirut belarus belfast belgium belgrade belize bengal benin berlin bern "
@@ -57,7 +57,7 @@ EITHER = MOSTLY_PLACES | word_set(
 """Persons or places, as the context says."""
 
 PEOPLES = word_set(
-    "afghan african african-american africans afro-american albanian algerian american americans americas anglican "
+    "tuareg bedouin pashtun hutu tutsi afghan african african-american africans afro-american albanian algerian american americans americas anglican "
     "anglo-saxon anti-semitic apache apaches arab arabic arabs argentine argentinian armenian ashkenazi asian asians "
     "australian austrian aztec babylonian basque bavarian belgian bengali berber bolivian bolshevik bolsheviks "
     "bosnian brazilian breton british briton britons buddhism buddhist bulgarian burmese byzantine cambodian canadian "
@@ -87,7 +87,7 @@ PEOPLES = word_set(
 """Peoples, languages and beliefs: alone no names, but part of one in "French Foreign Legion"."""
 
 GIVEN = word_set(
-    "aaron abdul abel abigail abraham ada adam adela adele adrian agatha agnes ahmed aidan akira alain alan albert "
+    "jo aaron abdul abel abigail abraham ada adam adela adele adrian agatha agnes ahmed aidan akira alain alan albert "
     "alberto alejandro aleksandr alessandro alex alexander alexandra alexei alfred ali alice alicia alison allan "
     "allen alma alvin amanda amelia amit amy ana anastasia anders andre andrea andreas andrei andrew andré andy angel "
     "angela angelina angelo angie anita anja ann anna annabel anne annette annie anthony antoine anton antonia "

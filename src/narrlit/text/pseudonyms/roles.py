@@ -55,7 +55,7 @@ PLACES = word_set(
 )
 """Nouns of places: the last or first word of a place's name, or beside it."""
 
-LONE_HEADS = word_set(
+LONE_HEADS = word_set("camp castle hotel loch planet river villa") | word_set(
     "bir cape el fort isle lake las los mount new port puerto rio saint san santa santo sierra st tel wadi"
 )
 """Begin a place's name."""
@@ -121,7 +121,7 @@ CONFIDING = word_set("believe believed believes confide confided confides faith 
 """Before "in" they say that a person follows: "confides in X"."""
 
 VERBS = inflected(
-    "accept accompany accuse ache act admit adopt advise agree allow announce answer apologise apologize appear "
+    "bake repair rejoice accept accompany accuse ache act admit adopt advise agree allow announce answer apologise apologize appear "
     "approach argue arrange arrest arrive ask assist assume attack attempt attend attract avoid awaken ban become "
     "befriend beg begin believe belong bet betray bite blackmail blame borrow bribe bring build bury buy call care "
     "carry catch cause celebrate challenge chase cheat choose claim climb collapse come comfort commit complain "
