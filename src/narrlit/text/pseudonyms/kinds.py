@@ -183,7 +183,7 @@ def votes(tokens: Sequence[Token], names: Sequence[Name]) -> list[Kind | None]:
 def _guess(tokens: Sequence[Token], name: Name, words: Sequence[str], all_words: Collection[str]) -> Kind | None:
     """What a name looks like, of whose words none has got a vote."""
     if determined(tokens, name.start):
-        family = words[-1].endswith("s") and words[-1][:-1] in all_words
+        family = words[-1].endswith("s") and words[-1][:-1] in all_words and words[-1][:-1] not in ORGANISATIONS
         return "Character" if family and len(words) == 1 else None  # the Haddons, where there is a Haddon
     if words[0] in MOSTLY_PLACES:
         return "Location"
