@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from narrlit.text.pseudonyms.gazetteer import GIVEN
-from narrlit.text.pseudonyms.lexicon import COMMON, FUNCTION, word_set
+from narrlit.text.pseudonyms.lexicon import COMMON, FUNCTION, NAMES_TOO, word_set
 from narrlit.text.pseudonyms.placeholders import PLACEHOLDER
 from narrlit.text.pseudonyms.roles import HANDLED, PERSONS, VERBS
 from narrlit.text.pseudonyms.tokens import Token
 
-_DETERMINERS = word_set("a an any each every her his its my no our some that the their these this those your")
+_DETERMINERS = word_set("a an any each every her his its my no our some the their these this those your")
 _APPOSITIONS = word_set(
     "a aged along also an called formerly known nicknamed now once or played portrayed which while who whom whose with"
 )
@@ -36,7 +36,8 @@ def shows_a_name(tokens: Sequence[Token], number: int) -> bool:
     whatever follows.
     """
     token = tokens[number]
-    if number + 1 >= len(tokens) or token.low.endswith(_PLURALS + _DERIVED):
+    formed = token.low.endswith(_PLURALS + _DERIVED) and token.low not in NAMES_TOO
+    if number + 1 >= len(tokens) or formed:
         return False
     after = tokens[number + 1]
     if token.owning:
@@ -101,4 +102,5 @@ def _acts(tokens: Sequence[Token], number: int) -> bool:
 
 
 def _named(token: Token) -> bool:
-    return token.low in GIVEN or (token.capital and token.low not in COMMON) or token.low in ("his", "her")
+    plain = token.low not in COMMON or token.low in NAMES_TOO
+    return token.low in GIVEN or (token.capital and plain) or token.low in ("his", "her")

@@ -1,7 +1,6 @@
 """What a name found by rule names: a vote from its own words, or from the words around it."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from narrlit.text.pseudonyms.evidence import determined, has_actor
 from narrlit.text.pseudonyms.gazetteer import GIVEN, LOCATIONS, MOSTLY_PLACES
@@ -25,13 +24,17 @@ from narrlit.text.pseudonyms.roles import (
 from narrlit.text.pseudonyms.runs import is_acronym
 from narrlit.text.pseudonyms.tokens import Token
 
-_INSIDE = word_set("above across around at in inside into near outside throughout toward towards within")
+_INSIDE = word_set("above across around at enters in inside into near outside reaches throughout toward towards within")
 _WAYS = word_set("for from through to via")
 _SERVING = frozenset({"for", "at", "with"})
 _NAMING = word_set("as by called named nicknamed surnamed")
 _SIDES = word_set("capital citizens city coast east invasion mayor north outskirts people south streets west")
 _MEMBERS = word_set("branch employee employees member members soldiers")
 _PLAYED = frozenset(["played", "portrayed", "voiced"])
+_FAMILIES = word_set("family brothers sisters siblings couple twins clan")
+_PERSONAL = word_set("who whose whom played portrayed")
+_BEFORE_NOUNS = word_set("a an the his her their once now")
+_COPULAS = word_set("is was has had")
 _LONGEST = 3  # words of a name that looks like a person's
 _FEW = 5  # words of an apposition that are looked through for its noun
 
@@ -95,6 +98,7 @@ def _vote_before(tokens: Sequence[Token], name: Name, before: Token) -> Kind | N
         (before.low in _NAMING, _noun_vote(earlier)),
         (before.low in _SERVING and earlier in PERSONS and several, "Organization"),
         (before.low == "of", _of_vote(earlier)),
+        (before.low == "of" and tokens[name.start - 2].capital, "Location"),  # Isaura of Tamsel
         (there and before.low in _INSIDE and not (several and before.low == "at"), "Location"),
         (there and before.low in _WAYS, _way_vote(before.low, earlier)),
         (not before.owning, _noun_vote(before.low)),
@@ -130,31 +134,30 @@ def _noun_vote(noun: str) -> Kind | None:
 def _vote_after(tokens: Sequence[Token], name: Name, after: Token) -> Kind | None:
     if tokens[name.stop - 1].owning:
         return None
-    if after.gap == " (" and (after.capital or after.low in _PLAYED):
-        return "Character"
     if after.gap == ", ":
         return _apposition_vote(tokens, name.stop)
-    if after.gap == " " and not after.capital and after.low in PLACES:
-        return "Location"  # "the Barbagia region"
-    if after.gap != " " or determined(tokens, name.start):
-        return None
-    return "Character" if after.low in VERBS and after.low not in ("is", "was", "has", "had") else None
+    beside = after.gap == " "
+    numbered = any(token.word.isdigit() for token in tokens[name.start : name.stop])
+    acting = after.low in VERBS and after.low not in _COPULAS and not determined(tokens, name.start) and not numbered
+    said: tuple[tuple[bool, Kind | None], ...] = (
+        (after.gap == " (" and after.low in _PLAYED, "Character"),
+        (beside and after.low in _FAMILIES, "Character"),
+        (beside and not after.capital and after.low in PLACES, "Location"),  # "the Barbagia region"
+        (beside and acting, "Character"),
+    )
+    return next((vote for holds, vote in said if holds), None)
 
 
 def _apposition_vote(tokens: Sequence[Token], number: int) -> Kind | None:
     """What stands between commas behind a name: who ..., a widow, a town in the south."""
     after = tokens[number]
-    if after.low in ("who", "whose", "whom"):
+    if after.low in _PERSONAL:
         return "Character"
-    if after.low == "where":
+    if after.low == "where" or (after.capital and after.low in LOCATIONS):  # "Austin, Texas"
         return "Location"
-    if after.capital and after.low in LOCATIONS:
-        return "Location"  # "Austin, Texas"
-    if after.low not in ("a", "an", "the", "his", "her", "their", "once", "now", "played", "portrayed"):
-        return None
-    if after.low in _PLAYED:
-        return "Character"
     vote = None
+    if after.low not in _BEFORE_NOUNS:
+        return vote
     for token in tokens[number + 1 : number + 1 + _FEW]:
         if token.gap.strip() or token.low in FUNCTION:
             break
@@ -169,20 +172,19 @@ def votes(tokens: Sequence[Token], names: Sequence[Name]) -> list[Kind | None]:
     """
     given = [own_vote(tokens, name) or context_vote(tokens, name) for name in names]
     words = [tuple(token.low for token in tokens[name.start : name.stop]) for name in names]
-    heard: Counter[str] = Counter()
-    for name_words, vote in zip(words, given, strict=True):
-        if vote:
-            heard.update(set(name_words))
+    heard = {word for name_words, vote in zip(words, given, strict=True) if vote for word in name_words}
+    all_words = {word for name_words in words for word in name_words}
     return [
-        vote or _guess(tokens, name, name_words, heard)
+        vote or (None if heard.intersection(name_words) else _guess(tokens, name, name_words, all_words))
         for name, name_words, vote in zip(names, words, given, strict=True)
     ]
 
 
-def _guess(tokens: Sequence[Token], name: Name, words: Sequence[str], heard: Counter[str]) -> Kind | None:
-    """What a name without a vote looks like, where no word of it has got a vote elsewhere."""
-    if any(heard[word] for word in words) or determined(tokens, name.start):
-        return None
+def _guess(tokens: Sequence[Token], name: Name, words: Sequence[str], all_words: Collection[str]) -> Kind | None:
+    """What a name looks like, of whose words none has got a vote."""
+    if determined(tokens, name.start):
+        family = words[-1].endswith("s") and words[-1][:-1] in all_words and words[-1][:-1] not in ORGANISATIONS
+        return "Character" if family and len(words) == 1 else None  # the Haddons, where there is a Haddon
     if words[0] in MOSTLY_PLACES:
         return "Location"
     own = tokens[name.start : name.stop]

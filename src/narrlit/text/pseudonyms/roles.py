@@ -55,7 +55,7 @@ PLACES = word_set(
 )
 """Nouns of places: the last or first word of a place's name, or beside it."""
 
-LONE_HEADS = word_set(
+LONE_HEADS = word_set("camp castle hotel loch planet river villa") | word_set(
     "bir cape el fort isle lake las los mount new port puerto rio saint san santa santo sierra st tel wadi"
 )
 """Begin a place's name."""
@@ -122,9 +122,9 @@ CONFIDING = word_set("believe believed believes confide confided confides faith 
 
 VERBS = inflected(
     "accept accompany accuse ache act admit adopt advise agree allow announce answer apologise apologize appear "
-    "approach argue arrange arrest arrive ask assist assume attack attempt attend attract avoid awaken ban become "
-    "befriend beg begin believe belong bet betray bite blackmail blame borrow bribe bring build bury buy call care "
-    "carry catch cause celebrate challenge chase cheat choose claim climb collapse come comfort commit complain "
+    "approach argue arrange arrest arrive ask assist assume attack attempt attend attract avoid awaken bake ban "
+    "become befriend beg begin believe belong bet betray bite blackmail blame borrow bribe bring build bury buy call "
+    "care carry catch cause celebrate challenge chase cheat choose claim climb collapse come comfort commit complain "
     "confess confide confront consider contact continue convince cook counsel cross cry cut dance deal debate deceive "
     "decide declare defeat defend demand deny depart deserve desire despise destroy die disappear discover disguise "
     "dismiss divorce do drag draw dream dress drift drink drive drop drown earn eat elope embark embrace emerge "
@@ -139,15 +139,15 @@ VERBS = inflected(
     "persuade pick pitch plan plant play plead plot point poison ponder pose pray prefer prepare pretend proceed "
     "promise propose protect protest prove pull punch punish pursue push put question quit race rally rape reach "
     "react read realise realize recall receive recite recognise recognize reconcile recount recover recruit refuse "
-    "regain regret reject rejoin relate relent remain remember remind repay repent replace reply report rescue resent "
-    "resign resist resolve respond rest retire retreat retrieve return reunite reveal ride rob roll rule run rush "
-    "sacrifice sail save say scheme scream search secure seduce see seek seem seize sell send sense serve set settle "
-    "share shoot shout show sigh sign sing sit skip slap slay sleep smile smuggle sneak sob speak spend split spot "
-    "spy stab stage stand stare start stay steal step stop strangle strike struggle study stumble succeed succumb "
-    "suffer suggest surrender survive suspect swear swim take talk teach tease tell tend testify thank think threaten "
-    "throw tie torture track train trap travel treat trick trust try turn uncover understand undertake urge use "
-    "vanish venture visit volunteer vow wait wake walk wander want warn watch wear weep whisper win wish witness "
-    "wonder work worm worry worship write yearn yell yield"
+    "regain regret reject rejoice rejoin relate relent remain remember remind repair repay repent replace reply "
+    "report rescue resent resign resist resolve respond rest retire retreat retrieve return reunite reveal ride rob "
+    "roll rule run rush sacrifice sail save say scheme scream search secure seduce see seek seem seize sell send "
+    "sense serve set settle share shoot shout show sigh sign sing sit skip slap slay sleep smile smuggle sneak sob "
+    "speak spend split spot spy stab stage stand stare start stay steal step stop strangle strike struggle study "
+    "stumble succeed succumb suffer suggest surrender survive suspect swear swim take talk teach tease tell tend "
+    "testify thank think threaten throw tie torture track train trap travel treat trick trust try turn uncover "
+    "understand undertake urge use vanish venture visit volunteer vow wait wake walk wander want warn watch wear weep "
+    "whisper win wish witness wonder work worm worry worship write yearn yell yield"
 ) | word_set(
     "ate became began bet bought broke brought built came caught chose drew drove fell felt flew forgave forgot "
     "fought found froze gave got grew had has heard held herself hid himself hung is kept knew laid lay led left lent "
