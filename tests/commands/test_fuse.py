@@ -87,6 +87,14 @@ def test_full_only_is_what_evaluate_says(plain, narrlit, world, tiny):
     assert (found["against_full_only"]["difference"], found["against_full_only"]["won"]) == (0, 0)
 
 
+@pytest.mark.parametrize("setting", ["submitted", "action_only"])
+def test_a_setting_is_what_evaluate_says_of_it(plain, narrlit, world, tiny, setting):
+    options = ["--model", tiny(), "--views", world[1], "--fusion", setting, "--json"]
+    alone = json.loads(narrlit("evaluate", world[0], *options).out)
+    found = by_name(plain["models"][0])[setting]
+    assert (found["correct"], found["ties"]) == (alone["correct"], alone["ties"])
+
+
 def test_true_views_beat_the_text_alone(plain):
     found = by_name(plain["models"][0])
     for name in ("equal", "action_only"):

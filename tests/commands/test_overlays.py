@@ -121,6 +121,11 @@ def test_files_of_fusion_settings_are_no_overlays():
     assert "ttda704_fusion" not in str(refused.value)
 
 
+def test_ttda704_leaves_its_fusion_settings_and_the_overlays_of_track_a_out():
+    assert names(find_overlays(["--config", "ttda704.yaml"], None)) == ["as_published", "no_alignment"]
+    assert names(find_overlays(["--config", "configs/ttda704_track_a.yaml"], None)) == ["adaptive_margin", "raw"]
+
+
 def test_overlays_of_a_system_with_a_longer_name_are_its_own(monkeypatch, tmp_path):
     package = tmp_path / "package"
     for system in ("hits", "hits_long", "hits_long_kd"):
