@@ -19,6 +19,8 @@ from narrlit.text.pseudonyms.runs import FEASTS, KNOWN, ROMAN, Run, is_acronym, 
 from narrlit.text.pseudonyms.tokens import Token
 
 _ARTICLES = word_set("das de den der die du el il la las le les lo los van von")
+_TIMES = word_set("may spring summer autumn winter")
+_WHEN = word_set("in on of since until by during last next this that early late mid every")
 _DERIVED = ("ing", "ly", "ed", "ful", "ous", "less", "-old")
 _ROLES = ("er", "or", "ist", "man", "woman", "ess")
 
@@ -94,7 +96,8 @@ class _Judge:
             return True
         if len(found) > 1 and found[-1].low in FEASTS and found[0].low not in GIVEN:
             return True
-        return all(token.low in STAYING or token.word.isdigit() for token in found)
+        when = STAYING | _TIMES if len(found) > 1 else STAYING
+        return all(token.low in when or token.word.isdigit() for token in found)
 
     def _after_titles(self, run: Run) -> int:
         """Where the name begins behind titles, peoples and words that owe their capital to their place."""
@@ -148,6 +151,9 @@ class _Judge:
     def _is_a_name_inside(self, number: int) -> bool:
         """Whether a capitalised word within a sentence is a name."""
         low = self._low(number)
+        before = self._tokens[number - 1].low if number else ""
+        if low in _TIMES and before in _WHEN:
+            return False
         if is_adjective(self._tokens, number) or low.endswith("ism"):
             return False
         if determined(self._tokens, number):
