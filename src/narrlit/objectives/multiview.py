@@ -18,6 +18,7 @@ from narrlit.losses.alignment import alignment_loss
 from narrlit.losses.contrastive import view_contrast
 from narrlit.models.config import EncoderConfig
 from narrlit.models.fusion import PARTS, Fusion
+from narrlit.models.sharding import shard_head
 from narrlit.models.view_encoder import story_parts
 from narrlit.models.views import ViewHeads, fuse, headed
 from narrlit.objectives.base import Objective, Optimization
@@ -79,9 +80,10 @@ class MultiView(Objective):
             return
         super().configure_model()
         self.encoder.require_one_prompt("the fusion of a story's views")
-        self.heads = ViewHeads(self.encoder.dimension, self.hidden)
+        heads = ViewHeads(self.encoder.dimension, self.hidden)
         # Frozen, since several processes wait for the gradient of all that trains.
-        self.heads.requires_grad_(self.variant == "as_written")
+        heads.requires_grad_(self.variant == "as_written")
+        self.heads = shard_head(heads, self.device_mesh)
 
     @property
     def used_heads(self) -> ViewHeads | None:
