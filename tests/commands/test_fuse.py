@@ -264,4 +264,4 @@ def test_stories_without_views_or_labels_are_refused(narrlit, world, tmp_path):
     found = narrlit("fuse", "t.jsonl", "--models", "x")
     assert "give --views FILE" in found.err
     found = narrlit("fuse", "bare.jsonl", "--models", "x", "--views", world[1])
-    assert "bare.jsonl: 1 of 1 triples have no label; give --labels FILE" in found.err
+    assert "bare.jsonl has 1 row without a label: give --labels FILE" in found.err

@@ -5,10 +5,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from narrlit.commands.devices import say, say_truncated
+from narrlit.commands.labelled import read_labelled
 from narrlit.commands.model_options import ModelOptions
 from narrlit.commands.story_options import StoryOptions
-from narrlit.data.readers import read_triples
-from narrlit.data.reading import Reading
 from narrlit.data.records import Triple
 from narrlit.errors import OptionError
 from narrlit.metrics.scorers import MeanMax
@@ -63,8 +62,7 @@ def evaluate(
         raise OptionError("--reading, --gamma, --windows and --tau need --scorer meanmax")
     if baseline is not None and (read.reads_views or read.fusion is not None):
         raise OptionError("--views, --missing-views and --fusion need --model")
-    reading = read_triples(triples, labels=read.labels, strict=read.strict)
-    _require_labels(reading, triples, read.labels)
+    reading = read_labelled(triples, read.labels, read.strict)
     say(reading.summary())
     judged = read.triples(reading.records)
     record: dict[str, Any] = {}
@@ -83,15 +81,6 @@ def evaluate(
         print(json_format.dumps({**found.as_dict(), **told, **record, **read.record()}))
     else:
         print(f"{name}: accuracy {found}, {found.ties} ties")
-
-
-def _require_labels(reading: Reading[Triple], triples: str, labels: str | None) -> None:
-    unlabelled = sum(triple.a_is_closer is None for triple in reading.records)
-    if unlabelled:
-        rows = f"{unlabelled} {'row' if unlabelled == 1 else 'rows'} without a label"
-        if labels is None:
-            raise OptionError(f"{triples} has {rows}: give --labels FILE")
-        raise OptionError(f"{labels} has {rows}: write true or false in each")
 
 
 def _model_scores(

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Literal
 from narrlit.commands.devices import Device, pick_device, say, say_truncated
 from narrlit.commands.fuse_report import block, notes, report, table
 from narrlit.commands.fusion_settings import read_settings
+from narrlit.commands.labelled import read_labelled
 from narrlit.commands.reports import Entry, keep_report
-from narrlit.data.readers import Reading, file_digest, read_triples
+from narrlit.data.readers import file_digest
 from narrlit.errors import ModelError, OptionError
 from narrlit.files import check_writable
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from narrlit.commands.fuse_contest import Contest
-    from narrlit.data.records import Triple
     from narrlit.models.view_encoder import AnyEncoder
 
 REPORT = "fuse"
@@ -114,7 +114,7 @@ def _prepare(triples: str, read: StoriesWithViews, compare: Compared) -> tuple["
     from narrlit.data.views import ViewBook, ViewFiles
 
     book = ViewBook(ViewFiles([path for path in (read.views or "").split(",") if path], read.missing_views))
-    reading = _labelled(triples, read)
+    reading = read_labelled(triples, read.labels, read.strict)
     index = index_triples(reading.records)
     joined = book.joined(index.table.texts, "triples")
     say(reading.summary())
@@ -125,15 +125,6 @@ def _prepare(triples: str, read: StoriesWithViews, compare: Compared) -> tuple["
         "views": book.provenance,
     }
     return contest, joined, described
-
-
-def _labelled(triples: str, read: StoriesWithViews) -> "Reading[Triple]":
-    reading = read_triples(triples, labels=read.labels, strict=read.strict)
-    bare = sum(triple.a_is_closer is None for triple in reading.records)
-    if bare:
-        whose, mend = (triples, "give --labels FILE") if read.labels is None else (read.labels, "write true or false")
-        raise OptionError(f"{whose}: {bare} of {len(reading.records)} triples have no label; {mend}")
-    return reading
 
 
 def _vectors(name: str, encoder: "AnyEncoder", joined: list[str]) -> tuple["NDArray[np.float32]", int]:
