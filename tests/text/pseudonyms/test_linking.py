@@ -115,3 +115,10 @@ def test_known_entities_take_what_is_found_later():
         ("Character_A", [(0, (16, 22))]),
         ("Character_B", [(0, (27, 30))]),
     ]
+
+
+def test_known_entities_stay_two_though_a_cluster_joins_them():
+    known = link(["Anna met Bo."], [[Mention(0, 4, "Character"), Mention(9, 11, "Character")]])
+    text = "Character_A met Anna. Bo is Bo."
+    names = [mention(text, "Anna", "Character", 0), mention(text, "Bo", "Character", 0)]
+    assert [e.placeholder for e in link([text], [names], known)] == ["Character_A", "Character_B"]

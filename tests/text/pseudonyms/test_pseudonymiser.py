@@ -1,7 +1,9 @@
 """Whole texts: what comes out to the letter, twice, and back."""
 
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -182,3 +184,12 @@ def test_the_backend_none_is_none():
     assert isinstance(open_backend(Pseudonyms(backend="rules")), Rules)
     with pytest.raises(OptionError, match="choose rules, spacy or spacy\\+coref"):
         open_backend(Pseudonyms())
+
+
+@pytest.mark.parametrize(("backend", "coref_model"), [("spacy", None), ("spacy+coref", "c")])
+def test_the_coreference_model_goes_to_its_backend_alone(monkeypatch, backend, coref_model):
+    opened = []
+    module = SimpleNamespace(open_spacy=lambda *arguments: opened.append(arguments))
+    monkeypatch.setitem(sys.modules, "narrlit.text.pseudonyms.spacy_backend", module)
+    open_backend(Pseudonyms(backend=backend, pipeline="p", coref_model="c"))
+    assert opened == [("p", coref_model)]

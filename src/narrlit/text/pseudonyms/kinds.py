@@ -35,6 +35,7 @@ _FAMILIES = word_set("family brothers sisters siblings couple twins clan")
 _PERSONAL = word_set("who whose whom played portrayed")
 _BEFORE_NOUNS = word_set("a an the his her their once now")
 _COPULAS = word_set("is was has had")
+_SURROUNDINGS = PLACES - VERBS
 _LONGEST = 3  # words of a name that looks like a person's
 _FEW = 5  # words of an apposition that are looked through for its noun
 
@@ -142,7 +143,7 @@ def _vote_after(tokens: Sequence[Token], name: Name, after: Token) -> Kind | Non
     said: tuple[tuple[bool, Kind | None], ...] = (
         (after.gap == " (" and after.low in _PLAYED, "Character"),
         (beside and after.low in _FAMILIES, "Character"),
-        (beside and not after.capital and after.low in PLACES, "Location"),  # "the Barbagia region"
+        (beside and not after.capital and after.low in _SURROUNDINGS, "Location"),  # "the Barbagia region"
         (beside and acting, "Character"),
     )
     return next((vote for holds, vote in said if holds), None)

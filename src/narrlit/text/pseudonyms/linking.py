@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from narrlit.text.pseudonyms.mentions import Kind, Mention
 from narrlit.text.pseudonyms.named import EVERYDAY, Key, key_of, named
-from narrlit.text.pseudonyms.placeholders import Placeholders, protected
+from narrlit.text.pseudonyms.placeholders import Placeholders, protected, touches
 from narrlit.text.pseudonyms.replacing import Span, without_overlap
 
 KINDS: tuple[Kind, ...] = ("Character", "Location", "Organization", "Entity")
@@ -120,12 +120,17 @@ def _join(of_key: dict[Key, _Group], one: Key, other: Key) -> None:
 def _with_aliases(groups: Sequence[_Group]) -> list[_Group]:
     """The groups, each whose name is a part of one other group's name absorbed by it, longer names first."""
     kept: list[_Group] = []
+    of_word: dict[str, dict[int, _Group]] = {}
     for group in sorted(groups, key=lambda group: -max(map(len, group.keys))):
-        full = [] if group.known else [other for other in kept if _is_alias(group, other)]
+        beside = {number: other for key in group.keys for number, other in of_word.get(key[0], {}).items()}
+        full = [] if group.known else [other for other in beside.values() if _is_alias(group, other)]
         if len(full) == 1:
             full[0].absorb(group)
         else:
             kept.append(group)
+        owner = full[0] if len(full) == 1 else group
+        for word in {word for key in group.keys for word in key}:
+            of_word.setdefault(word, {})[id(owner)] = owner
     return kept
 
 
@@ -158,7 +163,7 @@ def _places(texts: Sequence[str], groups: Iterable[_Group]) -> list[tuple[_Group
     for number, text in enumerate(texts):
         forbidden = protected(text)
         for match in pattern.finditer(text) if pattern else ():
-            if not any(match.start() < end and start < match.end() for start, end in forbidden):
+            if not touches(forbidden, *match.span()):
                 spans[number].append((match.span(), forms[match.group()]))
         for span, group in without_overlap(spans[number]):
             found.setdefault(id(group), (group, []))[1].append((number, span))

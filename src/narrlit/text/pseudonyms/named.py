@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from narrlit.text.pseudonyms.gazetteer import PEOPLES
 from narrlit.text.pseudonyms.lexicon import COMMON, FUNCTION, PARTICLES, STAYING, TITLES
 from narrlit.text.pseudonyms.mentions import Kind, Mention
-from narrlit.text.pseudonyms.placeholders import protected
+from narrlit.text.pseudonyms.placeholders import protected, touches
 from narrlit.text.pseudonyms.roles import EVENTS, ORGANISATIONS, PERSONS, PLACES
 
 Key = tuple[str, ...]
@@ -61,7 +61,7 @@ def named(text: str, mentions: Sequence[Mention]) -> list[Named]:
     forbidden = protected(text)
     found = []
     for mention in mentions:
-        if mention.start >= mention.end or any(mention.start < e and s < mention.end for s, e in forbidden):
+        if mention.start >= mention.end or touches(forbidden, mention.start, mention.end):
             continue
         sure = mention.kind is not None or mention.cluster is None
         name = _plain(text, mention) if sure else _capitalised(text, mention)

@@ -1,7 +1,8 @@
 """What stands for a name: Character_A, Location_1, Organization_1, Entity_1; and what in a text is never touched."""
 
 import re
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 
 from narrlit.text.joined import VIEWS
 from narrlit.text.pseudonyms.mentions import Kind
@@ -17,6 +18,16 @@ def protected(text: str) -> list[tuple[int, int]]:
     [(0, 11), (20, 27)]
     """
     return sorted(match.span() for pattern in (PLACEHOLDER, _MARKER) for match in pattern.finditer(text))
+
+
+def touches(spans: Sequence[tuple[int, int]], start: int, end: int) -> bool:
+    """Whether one of these spans, sorted and without overlap, shares a character with that from `start` to `end`.
+
+    >>> touches([(2, 4), (8, 9)], 4, 8), touches([(2, 4), (8, 9)], 3, 5), touches([(2, 4), (8, 9)], 0, 9)
+    (False, True, True)
+    """
+    after = bisect_left(spans, (end, end))
+    return after > 0 and spans[after - 1][1] > start
 
 
 class Placeholders:
