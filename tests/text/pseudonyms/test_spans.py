@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from narrlit.text.joined import Views, join
-from narrlit.text.pseudonyms.spans import outside, protected, trimmed
+from narrlit.text.pseudonyms.placeholders import protected
+from narrlit.text.pseudonyms.spans import outside, trimmed
 
 
 def test_placeholders_and_marker_lines_are_protected():

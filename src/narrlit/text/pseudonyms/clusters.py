@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from narrlit.text.pseudonyms.mentions import Mention
-from narrlit.text.pseudonyms.spans import Span, protected, trimmed
+from narrlit.text.pseudonyms.placeholders import protected
+from narrlit.text.pseudonyms.spans import Span, trimmed
 
 # What ends the part of an English mention that holds its head: "Anna, a nurse", "the king of France", "Bob who left".
 _AFTER_HEAD = re.compile(

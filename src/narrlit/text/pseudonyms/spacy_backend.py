@@ -13,7 +13,8 @@ from narrlit.optional import require
 from narrlit.text.pseudonyms.clusters import with_clusters
 from narrlit.text.pseudonyms.coref import Coreference, open_coreference
 from narrlit.text.pseudonyms.mentions import Kind, Mention
-from narrlit.text.pseudonyms.spans import outside, protected, trimmed
+from narrlit.text.pseudonyms.placeholders import protected
+from narrlit.text.pseudonyms.spans import outside, trimmed
 
 EXTRA = "text"
 

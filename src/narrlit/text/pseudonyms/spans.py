@@ -2,14 +2,9 @@
 
 import re
 
-from narrlit.text.joined import VIEWS
-
 Span = tuple[int, int]
 """A place in a text: first character, and the place after the last."""
 
-_PROTECTED = re.compile(
-    rf"\b(?:Character_[A-Z]+|(?:Location|Organization|Entity)_[0-9]+)\b|^\[(?:{'|'.join(VIEWS)})\]$", re.MULTILINE
-)
 # First names too, such as Dean, Earl and Duke, are no titles here: what is cut off stays in the text.
 _TITLES = (
     "mr mrs ms miss mister madam madame sir lady lord dame dr doctor prof professor captain capt colonel col major maj "
@@ -24,11 +19,6 @@ _LEADING_TITLE = re.compile(rf"{_TITLE}\b\.?\s+", re.IGNORECASE)
 _LEADING_WORD = re.compile(r"(?:[Tt]he|THE|an?|and|or|of)\s+|['’][sS](?!\w)")
 _POSSESSIVE = re.compile(r"['’][sS]$")
 _EDGES = " \t\r\n\"'“”‘’«»,;:!?"
-
-
-def protected(text: str) -> list[Span]:
-    """The placeholders of a text, and its lines that mark views: no name reaches into them."""
-    return [match.span() for match in _PROTECTED.finditer(text)]
 
 
 def outside(span: Span, blocked: list[Span]) -> list[Span]:
