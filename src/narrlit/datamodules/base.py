@@ -37,7 +37,8 @@ class StoryData(L.LightningDataModule):
         self.loading = loading
         self.examples: list[Example] = []
         self.triples: dict[Stage, list[Triple]] = {}
-        self._as_read: dict[str, list[Example] | list[Triple]] = {}
+        self._examples_as_read: list[Example] = []
+        self._triples_as_read: dict[Stage, list[Triple]] = {}
         self._originals: dict[str, str] = {}
         self._unlabelled: list[str] | None = None
         self.provenance: dict[str, dict[str, Any]] = {}
@@ -77,11 +78,13 @@ class StoryData(L.LightningDataModule):
             read = self.read_examples()
             if not read:
                 raise OptionError("no training data: give --data.train FILE")
+            self._examples_as_read = read
             self.examples = self._pseudonymised("train", read, pseudonymised_examples)
             self._indexed = index_examples(self.examples)
         name = STAGE_OF[stage]
         if name not in self.triples:
-            self.triples[name] = self._pseudonymised(name, self.read_triples(name), pseudonymised_triples)
+            triples = self._triples_as_read[name] = self.read_triples(name)
+            self.triples[name] = self._pseudonymised(name, triples, pseudonymised_triples)
             self._judged[name] = index_triples(self.triples[name])
         if stage != "fit" and not self.triples[name]:
             raise OptionError(f"no {name} data: give --data.{name} FILE")
@@ -91,8 +94,7 @@ class StoryData(L.LightningDataModule):
     def _pseudonymised(
         self, name: str, read: list[Record], pseudonymise: Callable[[list[Record], Pseudonyms], list[Record]]
     ) -> list[Record]:
-        """Records with placeholders for names, if that is wanted; those as read are kept for what compares stories."""
-        self._as_read[name] = read
+        """Records with placeholders for names, if that is wanted."""
         options = self.loading.pseudonyms
         if options.backend == "none" or not read:
             return read
@@ -178,6 +180,10 @@ class StoryData(L.LightningDataModule):
 
     def _on_gpu(self) -> bool:
         return self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
+
+    def triples_as_read(self, stage: Stage) -> list[Triple]:
+        """A stage's triples with the names that pseudonyms have taken out."""
+        return list(self._triples_as_read.get(stage, []))
 
     def validation_texts(self) -> list[str]:
         """The validation stories' texts, by row."""
@@ -267,6 +273,6 @@ class StoryData(L.LightningDataModule):
         """What training and validation data have in common."""
         added = self.examples[len(self.examples) - self._added :]
         return overlap(
-            (record.texts for record in [*self._as_read.get("train", []), *added]),
-            (record.texts for record in self._as_read.get("validation", [])),
+            (example.texts for example in [*self._examples_as_read, *added]),
+            (triple.texts for triple in self.triples_as_read("validation")),
         )
