@@ -29,8 +29,9 @@ class _Repeated(dict[str, Any]):
 def parse_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON object that a reply consists of, else the last one in it that fits the schema.
 
-    Thoughts (`<think>...</think>`) before the reply are passed over. Objects inside other objects or inside strings are not looked at, nor is anything behind a string that is broken: a
-    story that a model repeats may hold whatever it likes.
+    Thoughts (`<think>...</think>`) before the reply are passed over. Objects inside other objects or inside strings are
+    not looked at, nor is anything behind a string that is broken: a story that a model repeats may hold whatever it
+    likes.
 
     Args:
         text: the reply.
