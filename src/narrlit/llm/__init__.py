@@ -1,0 +1,1 @@
+"""Language models behind a URL: the client, and what is asked of them."""
