@@ -9,10 +9,10 @@ SOURCE = Path(narrlit.__file__).parent
 LAYERS = [
     {"errors"},
     {"optional", "files", "distributed", "seeds"},
-    {"losses", "text"},
+    {"losses", "text", "prompts", "endpoints"},
     {"data"},
     {"models"},
-    {"metrics", "stores"},
+    {"metrics", "stores", "llm"},
     {"datamodules", "objectives"},
     {"callbacks", "export", "submission", "vectors"},
     {"commands"},
