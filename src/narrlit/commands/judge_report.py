@@ -31,7 +31,7 @@ def report(judgements: "Sequence[Judgement]", labels: "Choices", told: Entry) ->
     Args:
         judgements: of N triples.
         labels: for each whether A is closer; None where that is not known. Accuracies are over the others.
-        told: what was judged and how, put first.
+        told: what was judged, by whom and at what cost: triples, model, llm_model, prompt and usage.
     """
     from narrlit.metrics.judging import agreement, by_margin, overrides
 
@@ -100,7 +100,7 @@ def _paired(systems: dict[str, "Choices"], labels: "Choices") -> Entry:
         name: {place for place, label in enumerate(labels) if label is not None and systems[name][place] != label}
         for name in ("similarities", "hybrid")
     }
-    return paired(wrong["similarities"], wrong["hybrid"], sum(label is not None for label in labels))
+    return paired(wrong["hybrid"], wrong["similarities"], sum(label is not None for label in labels))
 
 
 def _positions(judgements: "Sequence[Judgement]") -> tuple[int, int]:
@@ -156,7 +156,17 @@ def _notes(found: Entry) -> list[str]:
         won = f"{pair['won']} rows won and {pair['lost']} lost"
         notes.append(f"Hybrid against the similarities: {pair['difference']:+.3f}, {won}, McNemar's p {pair['p']:.3f}.")
         notes.append("Intervals are Wilson's, 95 %; they take rows for independent.")
-    return notes
+    return [*notes, _asked(found)]
+
+
+def _asked(found: Entry) -> str:
+    usage, prompt = found["usage"], found["prompt"]
+    cost = "" if usage["cost"] is None else f", cost {usage['cost']:.4f}"
+    return (
+        f"Similarities by {found['model']}; {found['llm_model']} asked with the prompt {prompt['name']} "
+        f"({prompt['digest'][:12]}): {usage['asked']} replies, {usage['from_log']} more from the log, "
+        f"{usage['prompt_tokens']} and {usage['completion_tokens']} tokens{cost}."
+    )
 
 
 def _of_margins(parts: list[Entry]) -> list[str]:

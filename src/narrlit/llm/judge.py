@@ -153,10 +153,10 @@ class Judge:
 
 
 def content(item: ScoredTriple) -> str:
-    """The stories, their similarities and the difference of these as JSON: no text of a story ends its string.
+    r"""The stories, their similarities and the difference of these as JSON: no text of a story ends its string.
 
     >>> print(content(ScoredTriple(Triple("x", 'A "y"', "z"), (0.71234, 0.5))))
-    {"anchor": "x", "A": "A \\"y\\"", "B": "z", "similarity_a": 0.7123, "similarity_b": 0.5, "difference": 0.2123}
+    {"anchor": "x", "A": "A \"y\"", "B": "z", "similarity_a": 0.7123, "similarity_b": 0.5, "difference": 0.2123}
     """
     a, b = (round(score, DIGITS) + 0.0 for score in item.scores)  # + 0.0: no minus before a zero
     stories = dict(zip(("anchor", "A", "B"), item.triple.texts, strict=True))
