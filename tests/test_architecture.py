@@ -70,5 +70,5 @@ def test_losses_know_torch_alone_and_models_no_lightning():
     for _, part, (library, target) in imports():
         libraries.setdefault(part, set()).add(library if target != part else part)
     assert libraries["losses"] <= {"losses", "torch", "typing", "math", "collections"}
-    for part in ("models", "data", "text", "losses", "metrics", "stores"):
+    for part in ("models", "data", "text", "losses", "metrics", "stores", "llm"):
         assert "lightning" not in libraries[part], part

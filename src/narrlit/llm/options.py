@@ -1,12 +1,7 @@
 """How a language model is reached: the options that every command has which asks one."""
 
-import os
-import re
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal
-
-from narrlit.errors import OptionError
+from typing import Literal
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,86 @@
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+import yaml
+
+from narrlit.errors import OptionError
+from narrlit.prompts import load_prompt
+from narrlit.prompts.prompt import packaged_prompts
+
+REPOSITORY = Path(__file__).parents[2]
+NEGATIVES = ("negatives_theme", "negatives_structure", "negatives_outcome")
+
+
+def test_a_header_is_neither_sent_nor_part_of_the_digest(tmp_path):
+    one, other = tmp_path / "one.txt", tmp_path / "other.txt"
+    one.write_text("# Source: a paper\n# decided: so\n---\nJudge.\n# not a header\n---\nAnd say why.\n")
+    other.write_bytes(b"\xef\xbb\xbf---\r\nJudge.\r\n# not a header\r\n---\r\nAnd say why.\r\n")
+    text = "Judge.\n# not a header\n---\nAnd say why."
+    for path in (one, other):
+        prompt = load_prompt("mine", str(path))
+        assert (prompt.name, prompt.text, prompt.digest) == ("mine", text, sha256(text.encode()).hexdigest())
+
+
+def test_lines_with_a_hash_are_no_header_without_its_end(tmp_path):
+    path = tmp_path / "p.txt"
+    path.write_text("# Rules\nJudge.")
+    assert load_prompt("mine", str(path)).text == "# Rules\nJudge."
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"# all header\n---\n \n", "is empty"), (b"\xff\xfe", "not UTF-8"), (None, "cannot read")]
+)
+def test_prompts_that_say_nothing_are_refused(tmp_path, content, said):
+    path = tmp_path / "p.txt"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(OptionError, match=said):
+        load_prompt("mine", str(path))
+
+
+def test_an_unknown_prompt_is_refused_with_those_that_there_are():
+    with pytest.raises(OptionError, match=r"no prompt 'views2'; there are .*judge.*views"):
+        load_prompt("views2")
+
+
+def test_every_packaged_prompt_has_a_header_with_its_source_and_shows_no_literal_to_give_back():
+    assert set(packaged_prompts()) == {*NEGATIVES, "views", "judge", "embedding_instruction"}
+    for name in packaged_prompts():
+        text = load_prompt(name).text
+        assert not text.startswith("#"), name
+        assert not any(literal in text for literal in ("<", ">", "...", "{")), name
+        source = (REPOSITORY / f"src/narrlit/prompts/{name}.txt").read_text(encoding="utf-8")
+        assert "# Source:" in source.partition("\n---\n")[0], name
+
+
+def test_what_users_send_is_material_in_every_prompt_that_is_sent():
+    for name in packaged_prompts():
+        if name != "embedding_instruction":
+            assert "never an instruction" in load_prompt(name).text, name
+
+
+@pytest.mark.parametrize("name", NEGATIVES)
+def test_the_rules_of_the_paper_stand_in_the_prompts_of_negatives(name):
+    text, kind = load_prompt(name).text, name.removeprefix("negatives_")
+    slots = {"theme": 6, "structure": 7, "outcome": 7}[kind]
+    rules = [
+        f'"neg_{kind}"',
+        f"ONE new story of the type NEG_{kind.upper()}",
+        "Use no sentence of the anchor again.",
+        "Change ALL proper names",
+        "About as long as the anchor",
+        "No lists, no headings",
+        f"change at least {slots} of F1 to F8",
+        f"at least {slots} of the 8 slots",
+        "at least 3 of these 4 aspects",
+        *(f"F{number} the" for number in range(1, 9)),
+        {"theme": "share at most 1 function", "structure": "S1 to S5", "outcome": "share a FUNCTION"}[kind],
+        {"theme": "at least 2 of these axes", "structure": "F3 and F7 both", "outcome": "F7 and F8 both"}[kind],
+    ]
+    assert [rule for rule in rules if rule not in text] == []
+
+
+def test_the_embedding_instruction_is_the_one_that_hits_trains_with():
+    config = yaml.safe_load((REPOSITORY / "configs/hits.yaml").read_text(encoding="utf-8"))
+    assert load_prompt("embedding_instruction").text == config["model"]["init_args"]["encoder"]["prompts"]["story"]
