@@ -40,7 +40,8 @@ class Sampling:
 
     def without(self, names: Collection[str]) -> "Sampling":
         """The same with these parameters left out."""
-        return replace(self, **dict.fromkeys(names))
+        nothing: dict[str, Any] = dict.fromkeys(names)
+        return replace(self, **nothing)
 
 
 @dataclass(frozen=True, slots=True)
