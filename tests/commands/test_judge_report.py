@@ -10,7 +10,7 @@ from narrlit.llm.judge import DISAGREEMENT, Answer, Judgement
 TOLD = {
     "triples": "t.jsonl",
     "model": "minilm",
-    "llm_model": "big",
+    "llm": {"llm_model": "big"},
     "prompt": {"name": "judge", "digest": "0123456789abcdef"},
     "usage": {"asked": 7, "from_log": 2, "prompt_tokens": 900, "completion_tokens": 63, "cost": 0.00105},
 }
@@ -127,7 +127,7 @@ def test_the_table_tells_the_figures():
         "- Fallbacks to the similarities: 2 of 10 (20.0 %) rows: 2 empty reply.",
         "4 of 8 (50.0 %) rows with its choice; right on 0.667 [0.208, 0.939] (2 of 3).",
         "- The candidate shown first was chosen in 4 of 8 (50.0 %) answers.",
-        "- Hybrid against the similarities: +0.111, 2 rows won and 1 lost, McNemar's p 1.000.",
+        "- Hybrid against the similarities: +0.111, 2 rows won and 1 lost, McNemar's p = 1.000.",
         "(0123456789ab): 7 replies, 2 more from the log, 900 and 63 tokens, cost 0.0010.",
         "| 0.0500 to 0.0600 | 0.000 (0 of 2) | 0.000 (0 of 1) | 0.000 (0 of 2) | 55.6 % | 0.600 (3 of 5) |",
     ):

@@ -1,5 +1,6 @@
 """narrlit judge: a language model that sees a model's similarities says which candidate is closer."""
 
+from collections import Counter
 from collections.abc import Sequence
 from math import isfinite
 from pathlib import Path
@@ -10,6 +11,7 @@ from narrlit.commands.model_options import ModelOptions
 from narrlit.commands.reports import Entry, keep_report
 from narrlit.data.layouts import LABEL
 from narrlit.data.readers import read_triples
+from narrlit.data.reading import counts
 from narrlit.data.writers import write_rows
 from narrlit.errors import ModelError, OptionError
 from narrlit.files import check_writable
@@ -69,12 +71,12 @@ def judge(
     items = _scored(use, reading.records)
     if swap:
         say(f"--swap asks twice for each of {len(items)} rows: {2 * len(items)} requests")
-    judgements = asker.run(items, Judge(instruction, ask.seed, swap), "judging")
+    judgements = asker.run(items, Judge(instruction, ask.seed, swap), "triple")
     _write_answers(target, judgements)
     told = {
         "triples": triples,
         "model": use.model,
-        "llm_model": asker.model,
+        "llm": ask.told(),
         "prompt": {"name": instruction.name, "digest": instruction.digest},
         "usage": asker.usage.as_dict(),
     }
@@ -139,10 +141,14 @@ def _row(judgement: "Judgement") -> Entry:
 
 
 def _tell_failures(judgements: "Sequence[Judgement]") -> int:
-    """Tell which rows had a request that failed; the exit code."""
-    failed = [number for number, judgement in enumerate(judgements, 1) if judgement.failed]
+    """Tell which rows had a request that failed, and why; the exit code."""
+    failed = {number: judgement for number, judgement in enumerate(judgements, 1) if judgement.failed}
     if not failed:
         return 0
-    rows = ", ".join(map(str, failed[:TOLD_ROWS])) + (", ..." if len(failed) > TOLD_ROWS else "")
-    say(f"requests failed for {len(failed)} of {len(judgements)} rows ({rows}): give the same command again for them")
+    rows = ", ".join(map(str, list(failed)[:TOLD_ROWS])) + (", ..." if len(failed) > TOLD_ROWS else "")
+    reasons = Counter(str(judgement.fallback) for judgement in failed.values())
+    say(
+        f"left to the similarities: {len(failed)} of {len(judgements)} rows ({rows}): {counts(reasons)}; "
+        "the same command asks for these again"
+    )
     return 1

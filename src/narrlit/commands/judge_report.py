@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from narrlit.commands.reports import Entry, paired, row
+from narrlit.commands.reports import Entry, p_value, paired, row
 from narrlit.commands.reports import accuracy as with_interval
 from narrlit.data.reading import counts
 
@@ -31,7 +31,7 @@ def report(judgements: "Sequence[Judgement]", labels: "Choices", told: Entry) ->
     Args:
         judgements: of N triples.
         labels: for each whether A is closer; None where that is not known. Accuracies are over the others.
-        told: what was judged, by whom and at what cost: triples, model, llm_model, prompt and usage.
+        told: what was judged, by whom and at what cost: triples, model, llm, prompt and usage.
     """
     from narrlit.metrics.judging import agreement, by_margin, overrides
 
@@ -154,7 +154,9 @@ def _notes(found: Entry) -> list[str]:
     pair = found["hybrid_against_similarities"]
     if pair is not None:
         won = f"{pair['won']} rows won and {pair['lost']} lost"
-        notes.append(f"Hybrid against the similarities: {pair['difference']:+.3f}, {won}, McNemar's p {pair['p']:.3f}.")
+        notes.append(
+            f"Hybrid against the similarities: {pair['difference']:+.3f}, {won}, McNemar's {p_value(pair['p'])}."
+        )
         notes.append("Intervals are Wilson's, 95 %; they take rows for independent.")
     return [*notes, _asked(found)]
 
@@ -163,7 +165,7 @@ def _asked(found: Entry) -> str:
     usage, prompt = found["usage"], found["prompt"]
     cost = "" if usage["cost"] is None else f", cost {usage['cost']:.4f}"
     return (
-        f"Similarities by {found['model']}; {found['llm_model']} asked with the prompt {prompt['name']} "
+        f"Similarities by {found['model']}; {found['llm']['llm_model']} asked with the prompt {prompt['name']} "
         f"({prompt['digest'][:12]}): {usage['asked']} replies, {usage['from_log']} more from the log, "
         f"{usage['prompt_tokens']} and {usage['completion_tokens']} tokens{cost}."
     )
