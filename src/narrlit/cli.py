@@ -16,6 +16,7 @@ TRAINING = {
 OTHERS = {
     "embed": "vectors of stories, to .npy, .jsonl or .parquet",
     "evaluate": "accuracy over labelled triples, of a model or a baseline",
+    "judge": "let a language model that sees the similarities say which candidate is closer",
     "export": "a sentence-transformers folder from a run or a checkpoint",
     "submit": "write or check a submission to the shared task",
     "crossval": "k-fold cross-validation of a config, folds grouped by story",
