@@ -9,7 +9,7 @@ SOURCE = Path(narrlit.__file__).parent
 LAYERS = [
     {"errors"},
     {"optional", "files", "distributed", "seeds"},
-    {"losses", "text", "prompts"},
+    {"losses", "text", "prompts", "endpoints"},
     {"data"},
     {"models"},
     {"metrics", "stores", "llm"},
