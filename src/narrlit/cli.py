@@ -23,6 +23,7 @@ OTHERS = {
     "tune": "search a config's best settings on one fold, judge them on the others",
     "demo": "the whole way on invented stories, in a few minutes",
     "storyworld": "write invented stories whose truth is known",
+    "generate": "negatives of training rows, or views of stories, by a language model",
     "mine": "add near but wrong stories to training rows as negatives",
     "store": "what the stores of frozen vectors hold: list, verify or prune them",
 }
