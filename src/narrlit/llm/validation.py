@@ -28,7 +28,7 @@ class ValidationOptions:
             story of its row, by the shorter of the two (0.2 if not given); of views, the share of the story's word
             5-grams that a view may repeat (0.8).
         length_ratio: a negative and its anchor may differ in length by this factor at most; the views of a story
-            together may be longer than it by this factor.
+            together may be longer than it (or than 500 characters) by this factor.
         allow_names: of negatives: let names of the anchor stand. They are found by rules for English prose.
     """
 
@@ -124,7 +124,7 @@ def _shares_a_name(case: Case) -> bool:
 
 def _is_of_another_length(case: Case) -> bool:
     short, long = sorted((case.story.length, case.anchor.length))
-    return long > case.options.length_ratio * short
+    return long > case.options.length_ratio * max(1, short)
 
 
 def _repeats(case: Case, other: Measured) -> bool:

@@ -23,6 +23,7 @@ SAMPLING = Sampling(max_tokens=2000, temperature=0.3)
 KIND = "views"
 EVENTS = (5, 10)
 SENTENCES = {"theme": (1, 3), "outcome": (1, 2)}
+_SHORT_STORY = 500  # characters; five events alone make the views of a shorter story as long as it
 _TEXT = {"type": "string", "minLength": 1}
 _READ = text_schema(theme=_TEXT, plot_events={"type": "array", "items": _TEXT}, outcome=_TEXT)
 # The server is asked to keep to the number of events; a reply that does not is told from one that fits no schema.
@@ -70,7 +71,8 @@ def _has_copies(case: Case) -> bool:
 
 
 def _is_longer(case: Case) -> bool:
-    return Measured(" ".join(case.views.parts)).length > case.options.length_ratio * case.story.length
+    most = case.options.length_ratio * max(_SHORT_STORY, case.story.length)
+    return Measured(" ".join(case.views.parts)).length > most
 
 
 def _has_repeats(case: Case) -> bool:
@@ -146,7 +148,10 @@ def generate_views(stories: Sequence[str], asker: Asker, writer: ViewWriter) -> 
     Returns:
         a row for each different story whose views are sound, in order, and the account of all different stories.
     """
-    different = list({normal_text(text): text for text in reversed(stories)}.values())[::-1]
+    first: dict[str, str] = {}
+    for text in stories:
+        first.setdefault(normal_text(text), text)
+    different = list(first.values())
     harvests = asker.run(different, writer.write, "stories")
     rows: list[dict[str, object]] = []
     shortfalls = []
