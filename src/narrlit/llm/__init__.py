@@ -1,1 +1,1 @@
-"""Questions to language models behind OpenAI's interface, and what comes of the answers."""
+"""Language models behind a URL: the client, and what is asked of them."""

@@ -4,12 +4,10 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from narrlit.errors import NarrlitError
-
-if TYPE_CHECKING:
-    from narrlit.prompts.prompt import Prompt
+from narrlit.prompts.prompt import Prompt
 
 
 class RequestFailed(NarrlitError):  # noqa: N818 (it says what happened)
@@ -42,7 +40,8 @@ class Sampling:
 
     def without(self, names: Collection[str]) -> "Sampling":
         """The same with these parameters left out."""
-        return replace(self, **dict.fromkeys(names))
+        nothing: dict[str, Any] = dict.fromkeys(names)
+        return replace(self, **nothing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class Request:
         attempt: 0, 1, ... of the same question asked again.
     """
 
-    prompt: "Prompt"
+    prompt: Prompt
     content: str
     sampling: Sampling = field(default_factory=Sampling)
     schema: Mapping[str, Any] | None = None

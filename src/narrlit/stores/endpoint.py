@@ -2,15 +2,19 @@
 
 import asyncio
 import json
-import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 
+from narrlit.endpoints.address import (
+    CONNECT_SECONDS,
+    PLACEHOLDER_KEY,
+    check_variable,
+    checked_url,
+    key_in_environment,
+)
 from narrlit.errors import ModelError, OptionError
 from narrlit.models.embedding import Vectors
 from narrlit.optional import require
@@ -20,8 +24,7 @@ from narrlit.stores.endpoint_errors import explain
 OWN_FIELDS = ("model", "input", "encoding_format")
 """Fields of a request that `parameters` may not name: they decide what the answer is."""
 
-CONNECT_SECONDS = 10
-PLACEHOLDER_KEY = "none"
+KEY_OPTION = "vectors.endpoint.api_key_variable"
 
 
 @dataclass(frozen=True)
@@ -59,12 +62,7 @@ class EndpointOptions:
                 raise OptionError(f"vectors.endpoint.{name} is {getattr(self, name)}: a number from {least} is needed")
         if not 0 < self.timeout < float("inf"):
             raise OptionError(f"vectors.endpoint.timeout is {self.timeout}: a number of seconds above 0 is needed")
-        # The value is not repeated: it may be the key itself. Keys have hyphens or small letters.
-        if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", self.api_key_variable):
-            raise OptionError(
-                "vectors.endpoint.api_key_variable is no name of an environment variable (capitals, digits and _): "
-                "put the key into such a variable and name that here, never the key itself"
-            )
+        check_variable(self.api_key_variable, KEY_OPTION)
         if self.served_model is not None and not self.served_model.strip():
             raise OptionError("vectors.endpoint.served_model is empty: give the model's name on the server, or null")
         self._check_parameters()
@@ -86,13 +84,7 @@ class EndpointOptions:
         Raises:
             OptionError: if it has characters that no request's header can hold; they are not repeated.
         """
-        key = os.environ.get(self.api_key_variable, "").strip()
-        if not all("!" <= character <= "~" for character in key):
-            raise OptionError(
-                f"the environment variable {self.api_key_variable} holds spaces or characters beside ASCII, which no "
-                "key has: set it anew"
-            )
-        return key or None
+        return key_in_environment(self.api_key_variable)
 
 
 class Endpoint:
@@ -114,7 +106,7 @@ class Endpoint:
             OptionError: if the URL is none, or holds a password or a query.
             MissingExtraError: if the package openai is absent.
         """
-        self.url = checked_url(url)
+        self.url = checked_url(url, KEY_OPTION)
         self.model = options.served_model or model
         self.options = options
         self.dimension: int | None = None
@@ -190,25 +182,3 @@ class Endpoint:
     def who(self) -> str:
         """The server and its model, as messages name them."""
         return f"{self.url} ({self.model})"
-
-
-def checked_url(url: str) -> str:
-    """The URL without a slash at its end.
-
-    Raises:
-        OptionError: if it is none, or holds what has no place in configs and records.
-    """
-    try:
-        parts = urlsplit(url)
-        sound = parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:
-        sound = False
-    if not sound:
-        raise OptionError("an endpoint's URL begins with http:// or https:// and a host, as http://localhost:8000/v1")
-    # What stands there goes into configs and messages.
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise OptionError(
-            f"the endpoint's URL at {parts.hostname} holds a name, a password or a query: leave them out; the key is "
-            "read from the environment variable that vectors.endpoint.api_key_variable names"
-        )
-    return url.rstrip("/")

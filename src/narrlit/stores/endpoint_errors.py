@@ -1,18 +1,13 @@
 """What an endpoint's refusal means, in one line: where, what it said, what to do next. No key is ever in it."""
 
-import textwrap
 from typing import TYPE_CHECKING, Any
 
+from narrlit.endpoints.refusals import message_of, served_models, shown
 from narrlit.errors import ModelError
 from narrlit.optional import require
 
 if TYPE_CHECKING:
     from narrlit.stores.endpoint import Endpoint
-
-SHOWN = 200
-"""Characters of a server's own words that a message repeats."""
-
-PROBE_SECONDS = 10
 
 
 async def explain(error: Any, client: Any, endpoint: "Endpoint") -> ModelError:
@@ -33,7 +28,7 @@ async def explain(error: Any, client: Any, endpoint: "Endpoint") -> ModelError:
         said = _shown(str(error.__cause__ or error), endpoint)
         hint = f"is the server running there? With vLLM: {start}"
     elif isinstance(error, openai.APIStatusError):
-        said = f"HTTP {error.status_code}, {_shown(_message(error.body), endpoint)}"
+        said = f"HTTP {error.status_code}, {_shown(message_of(error.body), endpoint)}"
         hint = await _not_found(client, endpoint, start) if error.status_code == 404 else _hint(error, endpoint)
     else:
         said, hint = _shown(str(error), endpoint), "does the URL lead to an OpenAI interface?"
@@ -55,7 +50,7 @@ def _hint(error: Any, endpoint: "Endpoint") -> str:
 
 
 async def _not_found(client: Any, endpoint: "Endpoint", start: str) -> str:
-    names = await _served(client)
+    names = await served_models(client)
     if names is None:
         return f"GET {endpoint.url}/models gives no list of models either: is the URL right (it should end in /v1)?"
     if endpoint.model in names:
@@ -63,28 +58,5 @@ async def _not_found(client: Any, endpoint: "Endpoint", start: str) -> str:
     return f"the models there are {_shown(', '.join(names), endpoint)}: name one in vectors.endpoint.served_model"
 
 
-async def _served(client: Any) -> list[str] | None:
-    """Names of the models that the server lists; None where it lists none."""
-    openai = require("openai", "llm")
-    try:
-        answer = await client.with_options(max_retries=0, timeout=PROBE_SECONDS).get("/models", cast_to=object)
-    except (openai.APIError, ValueError):
-        return None
-    data = answer.get("data") if isinstance(answer, dict) else None
-    names = [str(entry["id"]) for entry in data or [] if isinstance(entry, dict) and "id" in entry]
-    return names or None
-
-
-def _message(body: Any) -> str:
-    """The words in an error's body: servers put them under error.message, message or detail, or send plain text."""
-    for name in ("error", "message", "detail"):
-        if isinstance(body, dict) and body.get(name):
-            return _message(body[name])
-    return str(body or "without a word")
-
-
 def _shown(text: str, endpoint: "Endpoint") -> str:
-    key = endpoint.options.key()
-    if key is not None:
-        text = text.replace(key, "[key]")
-    return textwrap.shorten(text, SHOWN, placeholder="...")
+    return shown(text, endpoint.options.key())

@@ -8,12 +8,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from narrlit.endpoints.address import checked_url
 from narrlit.errors import ModelError, OptionError
 from narrlit.models.config import EncoderConfig, Role
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
 from narrlit.models.loading import packaged_minilm
-from narrlit.stores.endpoint import Endpoint, EndpointOptions, checked_url
+from narrlit.stores.endpoint import KEY_OPTION, Endpoint, EndpointOptions
 from narrlit.stores.in_process import InProcess
 from narrlit.stores.vectors import StoreDtype
 
@@ -51,7 +52,7 @@ class VectorOptions:
         if not self.is_url:
             # Not repeated: a mistyped URL may hold a password.
             raise OptionError("vectors.source must be encoder, vllm, or the URL of a server (http://HOST:PORT/v1)")
-        checked_url(self.source)
+        checked_url(self.source, KEY_OPTION)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "VectorOptions":

@@ -1,0 +1,131 @@
+"""The calls of OpenAI's Batch API: https://platform.openai.com/docs/api-reference/batch."""
+
+import asyncio
+import json
+import random
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, TypeVar
+
+from narrlit.endpoints.refusals import message_of, shown
+from narrlit.errors import ModelError
+from narrlit.llm.batch_lines import ENDPOINT
+from narrlit.llm.batch_records import Batch, BatchRecords
+from narrlit.llm.faults import fault_of
+from narrlit.llm.options import Server
+from narrlit.llm.retrying import Pause, persist
+from narrlit.llm.usage import Usage
+from narrlit.optional import require
+
+T = TypeVar("T")
+
+ENDED = ("completed", "failed", "expired", "cancelled")
+
+FIRST_POLL, LONGEST_POLL = 2.0, 60.0
+"""Seconds between two looks at a batch; they grow."""
+
+POLL_RETRIES = 20
+"""A batch takes up to a day: an outage of a quarter of an hour is waited for."""
+
+
+class BatchService:
+    """Sends batches, looks after them, and brings what came of them."""
+
+    def __init__(self, server: Server, client: Any, usage: Usage, retries: int, pause: Pause = asyncio.sleep) -> None:
+        """Nothing is sent yet.
+
+        Args:
+            server: the service.
+            client: an open `openai.AsyncOpenAI`.
+            usage: counts the tries that fail.
+            retries: of each call.
+            pause: waits between tries and looks.
+        """
+        self._server, self._client, self._usage = server, client, usage
+        self._retries, self._pause = retries, pause
+
+    async def send(self, batch: Batch, records: BatchRecords) -> None:
+        """Upload a batch's file and have the batch made.
+
+        Raises:
+            Fault: if the service does not take it.
+            ModelError: if it can't.
+        """
+        content = await asyncio.to_thread(records.file(batch.name).read_bytes)
+        upload = (f"{batch.name}.jsonl", content)
+        file = await self._call(lambda: self._client.files.create(file=upload, purpose="batch"))
+        body = {
+            "input_file_id": file.id,
+            "endpoint": ENDPOINT,
+            "completion_window": "24h",
+            "metadata": {"narrlit": batch.name},
+        }
+        tried = False
+
+        async def make() -> Any:
+            # A try without an answer may have made the batch all the same.
+            nonlocal tried
+            number = await self._look_for(batch.name) if tried else None
+            tried = True
+            return number or (await self._client.post("/batches", cast_to=object, body=body))["id"]
+
+        records.made(batch, await self._call(make))
+
+    async def find(self, batch: Batch) -> str | None:
+        """The service's number of a batch; None where it never made it."""
+        return await self._call(lambda: self._look_for(batch.name))
+
+    async def _look_for(self, name: str) -> str | None:
+        answer = await self._client.get("/batches?limit=100", cast_to=object)
+        made = (entry for entry in answer["data"] if (entry.get("metadata") or {}).get("narrlit") == name)
+        return next((str(entry["id"]) for entry in made), None)
+
+    async def ended(self, number: str) -> dict[str, Any]:
+        """The batch as the service describes it when it has ended, which may take a day."""
+        looks = 0
+        while True:
+            found = await self._call(lambda: self._client.get(f"/batches/{number}", cast_to=object), POLL_RETRIES)
+            if found["status"] in ENDED:
+                return dict(found)
+            await self._pause(min(LONGEST_POLL, FIRST_POLL * 2.0 ** min(looks, 16)) * random.uniform(0.75, 1.25))
+            looks += 1
+
+    async def lines(self, found: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        """What came of a batch's requests, by their keys: the lines of its output and its errors."""
+        lines = {}
+        for kind in ("error_file_id", "output_file_id"):
+            if found.get(kind):
+                for entry in await self._call(partial(self._entries, found[kind]), POLL_RETRIES):
+                    lines[entry["custom_id"]] = entry
+        return lines
+
+    async def _entries(self, file: str) -> list[dict[str, Any]]:
+        content = await self._client.files.content(file)
+        return [json.loads(line) for line in content.content.split(b"\n") if line.strip()]
+
+    async def _call(self, call: Callable[[], Awaitable[T]], retries: int | None = None) -> T:
+        openai = require("openai", "llm")
+
+        async def once() -> T:
+            try:
+                return await call()
+            except openai.NotFoundError as error:
+                raise self._not_found(error) from None
+            except (openai.APIError, ValueError, KeyError, TypeError) as error:
+                raise await fault_of(error, self._client, self._server) from None
+
+        return await persist(once, self._retries if retries is None else retries, self._usage, self._pause)
+
+    def _not_found(self, error: Any) -> ModelError:
+        return ModelError(
+            f"{self._server.who}: HTTP 404, {shown(message_of(error.body), self._server.key)}; has the server a Batch API "
+            "(vLLM's has none: --transport chat), and is the key the one that the batch was sent with?"
+        )
+
+
+def why_failed(found: dict[str, Any], server: Server) -> ModelError:
+    """The error where the service refused a whole batch."""
+    errors = (found.get("errors") or {}).get("data") or [{}]
+    said = errors[0].get("message") or "without a word"
+    where = f" (line {errors[0]['line']})" if errors[0].get("line") else ""
+    return ModelError(f"{server.who}: batch {found['id']} failed: {said}{where}; mend this, and give the command again")
