@@ -58,7 +58,8 @@ class ScriptedWriter:
 
     def views_of(self, text):
         views = self.stories[text].views
-        events = [sentences(text)[1], *views.events][:10]
+        told = {views.theme, *views.events, views.outcome}
+        events = [*(sentence for sentence in sentences(text) if sentence not in told), *views.events][-6:]
         return {"theme": views.theme, "plot_events": events, "outcome": views.outcome}
 
     async def __call__(self, request):

@@ -60,14 +60,14 @@ def generate(
     for name, value in {"--candidates": write.candidates, "--allow-names": check.allow_names}.items():
         if value and action == "views":
             raise OptionError(f"{name} is an option of negatives and has no use with views: leave it out")
-    for ending in ("", REPORT, LOG):
+    for ending in ("", REPORT):
         check_writable(target.with_name(target.name + ending))
     from narrlit.llm.asking import Asker
 
     asker = Asker(ask, target.with_name(target.name + LOG))
     work = _negatives if action == "negatives" else _views
-    account, prompts = work(file, strict, asker, (write, check), target)
-    settings = {"write": asdict(write), "check": asdict(check), "seed": ask.seed, "model": asker.model}
+    account, prompts = work(file, strict, asker, (write, check, ask.seed), target)
+    settings = {"write": asdict(write), "check": asdict(check), "ask": ask.told()}
     report = {"action": action, "file": file, "sha256": file_digest(file), **settings}
     report |= {"prompts": {prompt.name: prompt.digest for prompt in prompts.values()}}
     report |= {**account.as_dict(), "usage": asker.usage.as_dict()}
@@ -76,14 +76,14 @@ def generate(
     return int(account.whole < account.items)
 
 
-Settings = tuple[GenerationOptions, ValidationOptions]
+Settings = tuple[GenerationOptions, ValidationOptions, int | None]
 Done = tuple["Account", Mapping[str, "Prompt"]]
 
 
 def _negatives(file: str, strict: bool, asker: "Asker", settings: Settings, target: Path) -> Done:
     from narrlit.llm.negatives import NegativeWriter, generate_negatives
 
-    writer = NegativeWriter(*settings, asker.options.seed)
+    writer = NegativeWriter(*settings)
     reading = read_examples(file, strict=strict)
     say(reading.summary())
     examples, account = generate_negatives(reading.records, asker, writer)
@@ -94,7 +94,7 @@ def _negatives(file: str, strict: bool, asker: "Asker", settings: Settings, targ
 def _views(file: str, strict: bool, asker: "Asker", settings: Settings, target: Path) -> Done:
     from narrlit.llm.views import ViewWriter, generate_views
 
-    writer = ViewWriter(*settings, asker.options.seed)
+    writer = ViewWriter(*settings)
     reading = read_texts(file, strict=strict)
     say(reading.summary())
     rows, account = generate_views([text for row in reading.records for text in row.texts], asker, writer)

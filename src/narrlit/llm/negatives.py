@@ -81,7 +81,7 @@ def generate_negatives(
     """
     kept = [replace(e, negatives=tuple(n for n in e.negatives if n.kind not in DIMENSIONS)) for e in examples]
     anchors = _anchors(kept)
-    harvests = dict(zip((a.text for a in anchors), asker.run(anchors, writer.write, "anchors"), strict=True))
+    harvests = dict(zip((a.text for a in anchors), asker.run(anchors, writer.write, "anchor"), strict=True))
     made = [_with_negatives(example, harvests[example.anchor]) for example in kept]
     shortfalls = []
     for row, example in enumerate(kept, start=1):

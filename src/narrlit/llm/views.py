@@ -152,7 +152,7 @@ def generate_views(stories: Sequence[str], asker: Asker, writer: ViewWriter) -> 
     for text in stories:
         first.setdefault(normal_text(text), text)
     different = list(first.values())
-    harvests = asker.run(different, writer.write, "stories")
+    harvests = asker.run(different, writer.write, "story")
     rows: list[dict[str, object]] = []
     shortfalls = []
     for number, (text, harvest) in enumerate(zip(different, harvests, strict=True), start=1):
