@@ -54,6 +54,8 @@ FAULTY = {
         case("...", options=WIDE),
         case("<English story summary>", options=WIDE),
         case("string", options=WIDE),
+        case("[A tale for children]", options=WIDE),
+        case("your tale", options=WIDE, prompt=Measured("Give <your tale>.")),
         case("A tale of your own making", options=WIDE, prompt=Measured("Give <a tale of your own making>.")),
         case(SOUND.replace("Bergamo", "[city name]")),
         case(f"Lorem ipsum dolor sit amet. {SOUND}"),
@@ -65,6 +67,7 @@ FAULTY = {
         case(SOUND.replace("Ilaria", "Marta")),
         case(SOUND.replace("Bergamo", "Lindenau")),
         case(SOUND.replace("Ilaria", "Kovac")),
+        case(SOUND.replace("Ilaria", "Ilaria Lindenau")),
     ],
     "length": [
         case("A cellist won, and sent the money back to him."),
@@ -134,7 +137,7 @@ def test_stories_that_speak_of_stories_are_no_placeholders(text):
     assert not is_placeholder(text, PROMPT)
 
 
-WORDS = st.lists(st.sampled_from("abcdefg"), max_size=30)
+WORDS = st.lists(st.sampled_from("ab"), max_size=30)  # so few that runs of five recur
 
 
 @given(WORDS, WORDS)

@@ -29,7 +29,7 @@ def test_languages_differ_from_each_other_and_agree_with_themselves():
             assert same_language(text, another) == (language == other), (language, other)
 
 
-@pytest.mark.parametrize("text", ["", "...", "Oslo, Bergen, Trondheim", "1914-1918"])
+@pytest.mark.parametrize("text", ["", "...", "Oslo, Bergen, Trondheim", "1914-1918", "The and of der und ist"])
 def test_too_little_text_tells_no_language_and_agrees_with_all(text):
     assert language_of(text) is None
     assert same_language(text, TEXTS["English"])
