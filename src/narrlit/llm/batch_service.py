@@ -118,8 +118,8 @@ class BatchService:
 
     def _not_found(self, error: Any) -> ModelError:
         return ModelError(
-            f"{self._server.who}: HTTP 404, {shown(message_of(error.body), self._server.key)}; has the server a Batch API "
-            "(vLLM's has none: --transport chat), and is the key the one that the batch was sent with?"
+            f"{self._server.who}: HTTP 404, {shown(message_of(error.body), self._server.key)}; has the server "
+            "a Batch API (vLLM's has none: --transport chat), and is the key the one that the batch was sent with?"
         )
 
 
