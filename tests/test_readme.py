@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from run_helpers import run_apart
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
@@ -32,15 +31,15 @@ def test_the_readme_opens_with_the_two_commands():
 
 
 @pytest.mark.slow
-def test_every_command_and_program_runs(tmp_path):
+def test_every_command_and_program_runs(narrlit, tmp_path):
     told = [line.partition("  #")[0].strip() for line in COMMANDS]
     assert set(told) >= ELSEWHERE
     run = [shlex.split(line) for line in told if line not in ELSEWHERE]
     assert len(run) >= 10
     for words in run:
         assert words[0] == "narrlit", words
-        done = run_apart([*words[1:], *(SHORT if words[1] == "fit" else [])], tmp_path)
-        assert done.returncode == 0, (words, done.stderr)
+        done = narrlit(*words[1:], *(SHORT if words[1] == "fit" else []))
+        assert done.code == 0, (words, done.err[-3000:])
     assert len(PYTHON) == 2
     for program in PYTHON:
         done = subprocess.run(

@@ -21,10 +21,13 @@ OTHERS = {
     "crossval": "k-fold cross-validation of a config, folds grouped by story",
     "ablate": "a system and its ablations in one table, with intervals and paired tests",
     "tune": "search a config's best settings on one fold, judge them on the others",
+    "fuse": "weights of stories' texts and views compared on labelled triples",
+    "views": "check a file of stories' views",
     "demo": "the whole way on invented stories, in a few minutes",
     "storyworld": "write invented stories whose truth is known",
     "generate": "negatives of training rows, or views of stories, by a language model",
     "mine": "add near but wrong stories to training rows as negatives",
+    "pseudonymise": "placeholders for the names in stories, and back",
     "store": "what the stores of frozen vectors hold: list, verify or prune them",
 }
 """Every command lives in commands/NAME.py as a function NAME."""

@@ -3,6 +3,7 @@
 import json
 import platform
 import subprocess
+from dataclasses import asdict
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -44,7 +45,7 @@ class RunRecord(Callback):
             "model": dict(pl_module.hparams),
             "trainer": _settings(trainer),
             "data": data.provenance,
-            "loading": vars(data.loading),
+            "loading": asdict(data.loading),
             "marks": {**_marks(data), **pl_module.marks()},  # type: ignore[operator]
             "validations": self._earlier,
             "checkpoints": {},

@@ -1,54 +1,32 @@
 """What every datamodule shares: stories once, tokens once, loaders of packed batches."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any, Literal, TypeVar
 
 import lightning as L
 import numpy as np
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader
 
-from narrlit.data.collate import ExampleCollator, TripleCollator
+from narrlit.data.collate import TripleCollator
 from narrlit.data.leakage import Overlap, overlap
 from narrlit.data.places import PlaceTable
-from narrlit.data.records import Example, Triple
+from narrlit.data.pseudonyms import pseudonymised_examples, pseudonymised_stories, pseudonymised_triples
+from narrlit.data.records import Example, Story, Triple
 from narrlit.data.sampling import DistinctBatchSampler, Share, padded_share
 from narrlit.data.table import IndexedExamples, IndexedTriples, index_examples, index_triples
+from narrlit.datamodules.loading import Loading
 from narrlit.datamodules.resumable import ResumableLoader
 from narrlit.errors import OptionError
 from narrlit.seeds import run_seed
+from narrlit.text.pseudonyms.options import Pseudonyms
 
+Record = TypeVar("Record", Example, Triple)
 Stage = Literal["validation", "test", "predict"]
 STAGE_OF: dict[str, Stage] = {"fit": "validation", "validate": "validation", "test": "test", "predict": "predict"}
 """The triples that each of the trainer's stages judges."""
-
-
-@dataclass(frozen=True)
-class Loading:
-    """How records become batches.
-
-    Attributes:
-        batch_size: training examples of one process's batch.
-        evaluation_batch_size: triples of one process's batch where nothing is trained.
-        workers: processes that put batches together; 0: the training process itself, fast enough for packed tokens.
-        strict: refuse the first row that can't be used, instead of dropping and counting it.
-    """
-
-    batch_size: int = 16
-    evaluation_batch_size: int = 32
-    workers: int = 0
-    strict: bool = False
-
-    def __post_init__(self) -> None:
-        """Check ranges.
-
-        Raises:
-            OptionError: naming the field.
-        """
-        if self.batch_size < 1 or self.evaluation_batch_size < 1 or self.workers < 0:
-            raise OptionError("loading: batch_size and evaluation_batch_size must be at least 1, workers at least 0")
 
 
 class StoryData(L.LightningDataModule):
@@ -59,6 +37,9 @@ class StoryData(L.LightningDataModule):
         self.loading = loading
         self.examples: list[Example] = []
         self.triples: dict[Stage, list[Triple]] = {}
+        self._as_read: dict[str, list[Example] | list[Triple]] = {}
+        self._originals: dict[str, str] = {}
+        self._unlabelled: list[str] | None = None
         self.provenance: dict[str, dict[str, Any]] = {}
         self.synthetic_rows = 0
         """How many of the training examples, the last ones, a language model wrote; folds do not judge by them."""
@@ -93,18 +74,33 @@ class StoryData(L.LightningDataModule):
                 "model.transductive: true does"
             )
         if stage == "fit" and not self.examples:
-            self.examples = self.read_examples()
-            if not self.examples:
+            read = self.read_examples()
+            if not read:
                 raise OptionError("no training data: give --data.train FILE")
+            self.examples = self._pseudonymised("train", read, pseudonymised_examples)
             self._indexed = index_examples(self.examples)
         name = STAGE_OF[stage]
         if name not in self.triples:
-            self.triples[name] = self.read_triples(name)
+            self.triples[name] = self._pseudonymised(name, self.read_triples(name), pseudonymised_triples)
             self._judged[name] = index_triples(self.triples[name])
         if stage != "fit" and not self.triples[name]:
             raise OptionError(f"no {name} data: give --data.{name} FILE")
         if name != "predict" and any(triple.a_is_closer is None for triple in self.triples[name]):
             raise OptionError(f"the {name} triples have no labels: give --data.{name}_labels FILE")
+
+    def _pseudonymised(
+        self, name: str, read: list[Record], pseudonymise: Callable[[list[Record], Pseudonyms], list[Record]]
+    ) -> list[Record]:
+        """Records with placeholders for names, if that is wanted; those as read are kept for what compares stories."""
+        self._as_read[name] = read
+        options = self.loading.pseudonyms
+        if options.backend == "none" or not read:
+            return read
+        self.provenance.setdefault(name, {})["pseudonyms"] = asdict(options)
+        found = pseudonymise(read, options)
+        for new, old in zip(found, read, strict=True):
+            self._originals.update(zip(new.texts, old.texts, strict=True))
+        return found
 
     def _check_trainer(self) -> None:
         if self.trainer is None or self.trainer.world_size == 1:
@@ -115,14 +111,22 @@ class StoryData(L.LightningDataModule):
     def train_dataloader(self) -> DataLoader[Any]:
         """Batches in random order, the same for the same seed and epoch."""
         indexed = self.indexed
+        loading, table = self.loading, self.training_table()
         sampler = DistinctBatchSampler(
-            indexed.anchors, indexed.positives, self.loading.batch_size, run_seed(), self._share(), self._weights
+            indexed.anchors,
+            indexed.positives,
+            loading.batch_size,
+            run_seed(),
+            self._share(),
+            self._weights,
+            loading.samples_per_epoch,
         )
+        objective: Any = self.trainer.lightning_module  # type: ignore[union-attr]
         self._loader = ResumableLoader(
             range(len(indexed)),  # type: ignore[arg-type]
             batch_sampler=sampler,
-            collate_fn=ExampleCollator(indexed, self.training_table()),
-            num_workers=self.loading.workers,
+            collate_fn=objective.collator(indexed, table),
+            num_workers=loading.workers,
             pin_memory=self._on_gpu(),
         )
         self._loader.skip, self._skip = self._skip, 0
@@ -213,13 +217,24 @@ class StoryData(L.LightningDataModule):
     unlabelled_given = False
     """Whether the user has named unlabelled stories, which only a transductive objective reads."""
 
-    def unlabelled_texts(self) -> list[str]:
-        """Stories without any label that a transductive objective may train on; none here."""
+    def read_unlabelled(self) -> list[str]:
+        """Stories without any label; none here. Also notes where they come from."""
         return []
+
+    def unlabelled_texts(self) -> list[str]:
+        """Stories without any label that a transductive objective may train on."""
+        if self._unlabelled is None:
+            stories = [Story(text) for text in self.read_unlabelled()]
+            self._unlabelled = [story.text for story in pseudonymised_stories(stories, self.loading.pseudonyms)]
+        return self._unlabelled
+
+    def read_truths(self, texts: Sequence[str]) -> list[tuple[str, str, str] | None]:
+        """What stories, as they were read, were made of; None: nobody knows."""
+        return [None] * len(texts)
 
     def story_truths(self, texts: Sequence[str]) -> list[tuple[str, str, str] | None]:
         """Theme, course of action and outcome of training stories as their maker knows them; None: nobody does."""
-        return [None] * len(texts)
+        return self.read_truths([self._originals.get(text, text) for text in texts])
 
     def teardown(self, stage: str) -> None:
         """Forget what the objective of a fit has made of the data: another may come."""
@@ -250,7 +265,8 @@ class StoryData(L.LightningDataModule):
 
     def train_validation_overlap(self) -> Overlap:
         """What training and validation data have in common."""
+        added = self.examples[len(self.examples) - self._added :]
         return overlap(
-            (example.texts for example in self.examples),
-            (triple.texts for triple in self.triples.get("validation", [])),
+            (record.texts for record in [*self._as_read.get("train", []), *added]),
+            (record.texts for record in self._as_read.get("validation", [])),
         )

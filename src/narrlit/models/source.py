@@ -105,7 +105,7 @@ def _from_checkpoint(path: Path, trust_remote_code: bool, max_length: int | None
             return _with_head(encoder, head, _part(weights, "head."))
         _load_weights(encoder, _part(weights, "encoder."))
         if views is not None:
-            return _with_views(encoder, views, _part(weights, "fuser."))
+            return _with_views(encoder, views, _part(weights, "heads."))
     except RuntimeError as error:
         raise ModelError(f"checkpoint {path}: its weights do not fit {kept['model']}; did it change?") from error
     return encoder
@@ -138,7 +138,8 @@ def _with_views(encoder: Encoder, settings: dict[str, Any], weights: dict[str, A
         RuntimeError: if the weights do not fit.
     """
     fuser = ViewFuser(encoder.dimension, Fusion(**settings["fusion"]), settings["hidden"])
-    fuser.load_state_dict(weights)
+    if fuser.heads is not None:
+        fuser.heads.load_state_dict(weights)
     return ViewEncoder(encoder, fuser)
 
 

@@ -77,6 +77,12 @@ def fuse(vectors: Tensor, fusion: Fusion) -> Tensor:
     return F.normalize(torch.einsum("upd,p->ud", vectors, weights), dim=-1)
 
 
+def headed(vectors: Tensor, heads: ViewHeads | None) -> Tensor:
+    """An encoder's vectors (U, 4, D) of length 1, those of views by their heads where there are any; the same shape."""
+    vectors = F.normalize(vectors, dim=-1)
+    return vectors if heads is None else torch.cat([vectors[:, :1], heads(vectors[:, 1:])], dim=1)
+
+
 class ViewFuser(nn.Module):
     """From an encoder's vectors of a story's text and views to the story's vector."""
 
@@ -95,10 +101,7 @@ class ViewFuser(nn.Module):
 
     def parts(self, vectors: Tensor) -> Tensor:
         """The unit vectors (U, 4, D) that are fused, of an encoder's vectors (U, 4, D)."""
-        vectors = F.normalize(vectors, dim=-1)
-        if self.heads is None:
-            return vectors
-        return torch.cat([vectors[:, :1], self.heads(vectors[:, 1:])], dim=1)
+        return headed(vectors, self.heads)
 
     def forward(self, vectors: Tensor) -> Tensor:
         """Unit vectors (U, D) of an encoder's vectors (U, 4, D), in the order of PARTS."""

@@ -3,48 +3,24 @@
 from collections.abc import Sequence
 
 from narrlit.text.pseudonyms.gazetteer import GIVEN
-from narrlit.text.pseudonyms.lexicon import COMMON, FUNCTION, word_set
+from narrlit.text.pseudonyms.lexicon import COMMON, FUNCTION, NAMES_TOO, word_set
 from narrlit.text.pseudonyms.placeholders import PLACEHOLDER
 from narrlit.text.pseudonyms.roles import HANDLED, PERSONS, VERBS
 from narrlit.text.pseudonyms.tokens import Token
 
-_DETERMINERS = word_set("the a an this that these those my your his her its our their every each no some any")
+_DETERMINERS = word_set("a an any each every her his its my no our some the their these this those your")
 _APPOSITIONS = word_set(
-    "a an or nicknamed called known while who whose whom which played portrayed now once formerly also aged along with"
+    "a aged along also an called formerly known nicknamed now once or played portrayed which while who whom whose with"
 )
-_AUXILIARIES = word_set("is was has had will would can could must does did may might should then also now")
-_ADVERBS = word_set("soon later never still again always often once however eventually finally then also now")
+_AUXILIARIES = word_set("also can could did does had has is may might must now should then was will would")
+_ADVERBS = word_set("again also always eventually finally however later never now often once soon still then")
 _PEOPLES = ("ian", "ean", "ese", "ish", "ite", "yz")
 _PLURALS = ("ers", "ors", "ists", "ians", "ments", "ions", "ies", "men", "women", "ings", "ees", "ants", "ents", "ices")
 _DERIVED = tuple(
-    [
-        "ed",
-        "ing",
-        "ous",
-        "ful",
-        "less",
-        "able",
-        "ible",
-        "ive",
-        "ly",
-        "ical",
-        "ness",
-        "ment",
-        "tion",
-        "sion",
-        "ity",
-        "esty",
-        "ety",
-        "ice",
-        "ence",
-        "ance",
-        "dom",
-        "ship",
-        "hood",
-        "ism",
-        "ure",
-        "ess",
-    ]
+    word_set(
+        "able ance dom ed ence ess esty ety ful hood ible ical ice ing ism ity ive less ly ment ness ous ship sion "
+        "tion ure"
+    )
 )
 
 
@@ -60,26 +36,21 @@ def shows_a_name(tokens: Sequence[Token], number: int) -> bool:
     whatever follows.
     """
     token = tokens[number]
-    if token.low.endswith(_PLURALS + _DERIVED):
-        return False
-    if number + 1 >= len(tokens):
+    formed = token.low.endswith(_PLURALS + _DERIVED) and token.low not in NAMES_TOO
+    if number + 1 >= len(tokens) or formed:
         return False
     after = tokens[number + 1]
     if token.owning:
         return token.low not in COMMON or after.low not in FUNCTION
-    if has_actor(tokens, number):
+    if has_actor(tokens, number) or (after.gap == ", " and _apposed(tokens, number + 1)):
         return True
-    if after.gap == ", ":
-        return _apposed(tokens, number + 1)
-    if not after.gap.isspace() or "\n" in after.gap:
-        return False
-    several = token.low.endswith("s") and not token.low.endswith(("ss", "us"))
     # "Drums sounded" are several drums, "Boris sounds" is one Boris.
-    return (not several or after.low.endswith("s")) and _acts(tokens, number + 1)
+    several = token.low.endswith("s") and not token.low.endswith(("ss", "us"))
+    return after.gap == " " and (not several or after.low.endswith("s")) and _acts(tokens, number + 1)
 
 
 def has_actor(tokens: Sequence[Token], number: int) -> bool:
-    """Whether a name or more about a person follows the word in brackets: "Vishal (Dheer)", "Vishal (played by ...)"."""
+    """Whether a name or the like follows the word in brackets: "Vishal (Dheer)", "Vishal (played by ...)"."""
     if number + 1 >= len(tokens) or tokens[number].owning:
         return False
     after = tokens[number + 1]
@@ -131,4 +102,5 @@ def _acts(tokens: Sequence[Token], number: int) -> bool:
 
 
 def _named(token: Token) -> bool:
-    return token.low in GIVEN or (token.capital and token.low not in COMMON) or token.low in ("his", "her")
+    plain = token.low not in COMMON or token.low in NAMES_TOO
+    return token.low in GIVEN or (token.capital and plain) or token.low in ("his", "her")

@@ -1,11 +1,9 @@
 """What a name found by rule names: a vote from its own words, or from the words around it."""
 
-import re
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from narrlit.text.pseudonyms.evidence import determined
-from narrlit.text.pseudonyms.gazetteer import GIVEN, LOCATIONS
+from narrlit.text.pseudonyms.evidence import determined, has_actor
+from narrlit.text.pseudonyms.gazetteer import GIVEN, LOCATIONS, MOSTLY_PLACES
 from narrlit.text.pseudonyms.lexicon import FUNCTION, TITLES, word_set
 from narrlit.text.pseudonyms.mentions import Kind
 from narrlit.text.pseudonyms.names import Name
@@ -23,39 +21,42 @@ from narrlit.text.pseudonyms.roles import (
     PLACES,
     VERBS,
 )
+from narrlit.text.pseudonyms.runs import is_acronym
 from narrlit.text.pseudonyms.tokens import Token
 
-_ACRONYM = re.compile(r"(?:[A-Z]\.?){2,5}\Z")
-_INSIDE = word_set("in into near across throughout within outside around at inside above toward towards")
-_WAYS = word_set("to from for via through")
+_INSIDE = word_set("above across around at enters in inside into near outside reaches throughout toward towards within")
+_WAYS = word_set("for from through to via")
 _SERVING = frozenset({"for", "at", "with"})
-_REACHED = word_set("leave leaves left reach reaches reached visit visits visited enter enters entered")
-_NAMING = word_set("named called nicknamed surnamed by as")
-_SIDES = word_set("north south east west outskirts capital coast streets people city mayor citizens invasion")
-_MEMBERS = word_set("member members employee employees soldiers branch")
+_NAMING = word_set("as by called named nicknamed surnamed")
+_SIDES = word_set("capital citizens city coast east invasion mayor north outskirts people south streets west")
+_MEMBERS = word_set("branch employee employees member members soldiers")
 _PLAYED = frozenset(["played", "portrayed", "voiced"])
+_FAMILIES = word_set("family brothers sisters siblings couple twins clan")
+_PERSONAL = word_set("who whose whom played portrayed")
+_BEFORE_NOUNS = word_set("a an the his her their once now")
+_COPULAS = word_set("is was has had")
+_LONGEST = 3  # words of a name that looks like a person's
 _FEW = 5  # words of an apposition that are looked through for its noun
 
 
 def own_vote(tokens: Sequence[Token], name: Name) -> Kind | None:
-    """What the name's own words, or a title before them, say."""
+    """What the name's own words, a title before them or an actor's name behind them say."""
     words = [token.low for token in tokens[name.start : name.stop]]
+    first, last = words[0], words[-1].rstrip(".")
     several = len(words) > 1
-    if " ".join(words).rstrip(".") in LOCATIONS:
-        return "Location"
-    if "of" in words or "for" in words:
-        return _headed_vote(words[0], words)
-    if name.titled or (words[0] in GIVEN and words[-1] not in ORGANISATIONS):
-        return "Character"
-    if words[0] in ("saint", "st.", "san") and words[-1] in GIVEN:
-        return None
-    if several and (words[-1] in PLACES or words[0] in LONE_HEADS):
-        return "Location"
-    if several and words[-1].rstrip(".") in ORGANISATIONS:
-        return "Organization"
-    if len(words) == 1 and _ACRONYM.match(tokens[name.start].word) and tokens[name.start].word.isupper():
-        return "Organization"
-    return None
+    actor = has_actor(tokens, name.stop - 1) and tokens[name.stop].low not in LOCATIONS
+    saint = first in ("saint", "st.", "san") and last in GIVEN
+    said: tuple[tuple[bool, Kind | None], ...] = (
+        (actor, "Character"),
+        (" ".join(words).rstrip(".") in LOCATIONS, "Location"),
+        ("of" in words or "for" in words, _headed_vote(first, words)),
+        (name.titled or (first in GIVEN and last not in ORGANISATIONS), "Character"),
+        (several and not saint and (last in PLACES or first in LONE_HEADS), "Location"),
+        (several and last in ORGANISATIONS, "Organization"),
+        (several and last in LOCATIONS, "Location"),  # Weimar Germany
+        (not several and is_acronym(tokens[name.start].word), "Organization"),
+    )
+    return next((vote for holds, vote in said if holds), None)
 
 
 def _headed_vote(head: str, words: Sequence[str]) -> Kind | None:
@@ -88,36 +89,31 @@ def _closed(tokens: Sequence[Token], name: Name) -> bool:
 
 
 def _vote_before(tokens: Sequence[Token], name: Name, before: Token) -> Kind | None:
-    earlier = tokens[name.start - 2] if name.start > 1 else None
-    owning = tokens[name.stop - 1].owning
-    if before.low in _NAMING and earlier is not None:
-        noun = _noun_vote(earlier.low)
-        return "Character" if before.low == "by" and earlier.low in _PLAYED else noun
-    if before.low in _SERVING and earlier is not None and earlier.low in PERSONS and name.stop - name.start > 1:
-        return "Organization"  # a doctor with Gryphon Estates
-    if before.low == "of" and earlier is not None:
-        return _of_vote(earlier)
-    if before.low in _INSIDE and not owning:
-        if before.low == "in" and earlier is not None and earlier.low in CONFIDING:
-            return "Character"
-        return "Location" if before.low != "at" or name.stop - name.start == 1 else None
-    if before.low in _WAYS and not owning and earlier is not None:
-        return _way_vote(before.low, earlier.low)
-    if before.low in _REACHED and not owning:
-        return None
-    noun = _noun_vote(before.low)
-    if noun and not before.owning:
-        return noun
-    return "Character" if before.low in HANDLED and not determined(tokens, name.start) else None
+    earlier = tokens[name.start - 2].low if name.start > 1 else ""
+    several = name.stop - name.start > 1
+    there = not tokens[name.stop - 1].owning  # "in London", and not "in London's"
+    said: tuple[tuple[bool, Kind | None], ...] = (
+        (before.low == "by" and earlier in _PLAYED, "Character"),
+        (before.low == "in" and earlier in CONFIDING, "Character"),
+        (before.low in _NAMING, _noun_vote(earlier)),
+        (before.low in _SERVING and earlier in PERSONS and several, "Organization"),
+        (before.low == "of", _of_vote(earlier)),
+        (before.low == "of" and tokens[name.start - 2].capital, "Location"),  # Isaura of Tamsel
+        (there and before.low in _INSIDE and not (several and before.low == "at"), "Location"),
+        (there and before.low in _WAYS, _way_vote(before.low, earlier)),
+        (not before.owning, _noun_vote(before.low)),
+        (before.low in HANDLED and not determined(tokens, name.start), "Character"),
+    )
+    return next((vote for holds, vote in said if holds and vote is not None), None)
 
 
-def _of_vote(earlier: Token) -> Kind | None:
+def _of_vote(earlier: str) -> Kind | None:
     """What the noun in "NOUN of NAME" says: the Duke of Verona, a friend of Anna, the port of Varna."""
-    if earlier.low in TITLES or earlier.low in (PLACES - OWNED) | PLACE_HEADS | _SIDES | EVENTS:
+    if earlier in TITLES or earlier in (PLACES - OWNED) | PLACE_HEADS | _SIDES | EVENTS:
         return "Location"
-    if earlier.low in _MEMBERS:
+    if earlier in _MEMBERS:
         return "Organization"
-    return "Character" if earlier.low in PERSONS else None
+    return "Character" if earlier in PERSONS else None
 
 
 def _way_vote(word: str, earlier: str) -> Kind | None:
@@ -138,31 +134,30 @@ def _noun_vote(noun: str) -> Kind | None:
 def _vote_after(tokens: Sequence[Token], name: Name, after: Token) -> Kind | None:
     if tokens[name.stop - 1].owning:
         return None
-    if after.gap == " (" and (after.capital or after.low in _PLAYED):
-        return "Character"
     if after.gap == ", ":
         return _apposition_vote(tokens, name.stop)
-    if after.gap == " " and not after.capital and after.low in PLACES:
-        return "Location"  # "the Barbagia region"
-    if after.gap != " " or determined(tokens, name.start):
-        return None
-    return "Character" if after.low in VERBS and after.low not in ("is", "was", "has", "had") else None
+    beside = after.gap == " "
+    numbered = any(token.word.isdigit() for token in tokens[name.start : name.stop])
+    acting = after.low in VERBS and after.low not in _COPULAS and not determined(tokens, name.start) and not numbered
+    said: tuple[tuple[bool, Kind | None], ...] = (
+        (after.gap == " (" and after.low in _PLAYED, "Character"),
+        (beside and after.low in _FAMILIES, "Character"),
+        (beside and not after.capital and after.low in PLACES, "Location"),  # "the Barbagia region"
+        (beside and acting, "Character"),
+    )
+    return next((vote for holds, vote in said if holds), None)
 
 
 def _apposition_vote(tokens: Sequence[Token], number: int) -> Kind | None:
     """What stands between commas behind a name: who ..., a widow, a town in the south."""
     after = tokens[number]
-    if after.low in ("who", "whose", "whom"):
+    if after.low in _PERSONAL:
         return "Character"
-    if after.low == "where":
+    if after.low == "where" or (after.capital and after.low in LOCATIONS):  # "Austin, Texas"
         return "Location"
-    if after.capital and after.low in LOCATIONS:
-        return "Location"  # "Austin, Texas"
-    if after.low not in ("a", "an", "the", "his", "her", "their", "once", "now", "played", "portrayed"):
-        return None
-    if after.low in _PLAYED:
-        return "Character"
     vote = None
+    if after.low not in _BEFORE_NOUNS:
+        return vote
     for token in tokens[number + 1 : number + 1 + _FEW]:
         if token.gap.strip() or token.low in FUNCTION:
             break
@@ -173,24 +168,25 @@ def _apposition_vote(tokens: Sequence[Token], number: int) -> Kind | None:
 def votes(tokens: Sequence[Token], names: Sequence[Name]) -> list[Kind | None]:
     """A vote for each name of a text.
 
-    A name that gets none anywhere in the text is taken for a person's if it looks like one: most that have no mark are.
+    A name that gets none anywhere in the text is taken for a person's if it looks like one: most without a mark are.
     """
     given = [own_vote(tokens, name) or context_vote(tokens, name) for name in names]
     words = [tuple(token.low for token in tokens[name.start : name.stop]) for name in names]
-    heard: Counter[str] = Counter()
-    for name_words, vote in zip(words, given, strict=True):
-        if vote:
-            heard.update(set(name_words))
+    heard = {word for name_words, vote in zip(words, given, strict=True) if vote for word in name_words}
+    all_words = {word for name_words in words for word in name_words}
     return [
-        vote or ("Character" if _looks_human(tokens, name, name_words, heard) else None)
+        vote or (None if heard.intersection(name_words) else _guess(tokens, name, name_words, all_words))
         for name, name_words, vote in zip(names, words, given, strict=True)
     ]
 
 
-def _looks_human(tokens: Sequence[Token], name: Name, words: Sequence[str], heard: Counter[str]) -> bool:
-    if any(heard[word] for word in words) or determined(tokens, name.start):
-        return False
-    plain = all(
-        token.word.replace("-", "").isalpha() and not token.word.isupper() for token in tokens[name.start : name.stop]
-    )
-    return plain and len(words) <= 3 and not any(word in TITLES for word in words)
+def _guess(tokens: Sequence[Token], name: Name, words: Sequence[str], all_words: Collection[str]) -> Kind | None:
+    """What a name looks like, of whose words none has got a vote."""
+    if determined(tokens, name.start):
+        family = words[-1].endswith("s") and words[-1][:-1] in all_words and words[-1][:-1] not in ORGANISATIONS
+        return "Character" if family and len(words) == 1 else None  # the Haddons, where there is a Haddon
+    if words[0] in MOSTLY_PLACES:
+        return "Location"
+    own = tokens[name.start : name.stop]
+    plain = all(token.word.replace("-", "").isalpha() and not token.word.isupper() for token in own)
+    return "Character" if plain and len(words) <= _LONGEST and not any(word in TITLES for word in words) else None

@@ -1,7 +1,7 @@
 """From a backend's mentions to names: their spans, and how they are compared."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from narrlit.text.pseudonyms.gazetteer import PEOPLES
@@ -19,6 +19,7 @@ EVERYDAY = FUNCTION | COMMON | STAYING | TITLES | PEOPLES | PERSONS | PLACES | O
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _POSSESSIVE = re.compile(r"['’][sS]\Z")
 _BEGINNING = re.compile(r"(?:\A|[.!?…:\n])[\s\"'”’»)\]“‘«(\[]*\Z")
+_INSIDE_WORD = re.compile(r"\w\w")
 _INSIDE = PARTICLES | {"of", "the", "and", "for"}
 
 
@@ -51,21 +52,21 @@ def key_of(name: str) -> Key:
 
 
 def named(text: str, mentions: Sequence[Mention]) -> list[Named]:
-    """The names among a text's mentions; none touches a placeholder, or a line that parts a story from its views.
+    """The names among a text's mentions: whole words, apart from placeholders and the lines that mark views.
 
-    A mention without a cluster is a name. One of a cluster may be a pronoun or a description as well: it is a name if
-    its words are capitalised, an article and titles before them left out, and it has a vote or does not only begin a
-    sentence. A description with a vote stands in the list for the name inside it, which it puts into its cluster.
+    A mention with a vote or without a cluster is a name. Any other may be a pronoun or a description as well: it is a
+    name if its words are capitalised, an article and titles before them left out, and they are neither words of every
+    day nor one word that only begins a sentence.
     """
     forbidden = protected(text)
-    free = [
-        m for m in mentions if m.start < m.end and not any(m.start < end and start < m.end for start, end in forbidden)
-    ]
-    plain = [_plain(text, mention) for mention in free if mention.cluster is None]
-    found = [name for name in plain if name.key]
-    for mention in free:
-        if mention.cluster is not None:
-            found += _clustered(text, mention, found)
+    found = []
+    for mention in mentions:
+        if mention.start >= mention.end or any(mention.start < e and s < mention.end for s, e in forbidden):
+            continue
+        sure = mention.kind is not None or mention.cluster is None
+        name = _plain(text, mention) if sure else _capitalised(text, mention)
+        if name is not None and name.key and _is_whole(text, name):
+            found.append(name)
     return found
 
 
@@ -75,30 +76,21 @@ def _plain(text: str, mention: Mention) -> Named:
     return Named(mention.start, end, key_of(text[mention.start : end]), mention.kind, mention.cluster)
 
 
-def _clustered(text: str, mention: Mention, names: Sequence[Named]) -> Iterator[Named]:
-    name = _capitalised(text, mention)
-    if name is not None:
-        yield name
-        return
-    for inner in names if mention.kind is not None else ():
-        inside = mention.start <= inner.start and inner.end <= mention.end
-        if inside and inner.kind == mention.kind and not _POSSESSIVE.match(text[inner.end : inner.end + 2]):
-            yield Named(inner.start, inner.end, inner.key, inner.kind, mention.cluster)
-            return
+def _is_whole(text: str, name: Named) -> bool:
+    """Whether no word is cut; a placeholder in the middle of one would not be known again."""
+    return not any(0 < place < len(text) and _INSIDE_WORD.match(text, place - 1) for place in (name.start, name.end))
 
 
 def _capitalised(text: str, mention: Mention) -> Named | None:
-    """The name that a clustered mention is, None if it is none."""
+    """The name that a mention without a vote is, None if it is none."""
     words = list(_WORD.finditer(text, mention.start, mention.end))
     while words and (words[0].group().lower() in FUNCTION or (len(words) > 1 and words[0].group().lower() in TITLES)):
         words.pop(0)
-    if not words or not all(w.group()[0].isupper() or w.group() in _INSIDE for w in words):
+    if not words or not all(word.group()[0].isupper() or word.group() in _INSIDE for word in words):
         return None
-    if not words[-1].group()[0].isupper() or "\n" in text[words[0].start() : words[-1].end()]:
+    start, end = words[0].start(), words[-1].end()
+    if not words[-1].group()[0].isupper() or "\n" in text[start:end]:
         return None
-    name = _plain(text, Mention(words[0].start(), words[-1].end(), mention.kind, mention.cluster))
-    if name.kind is None:
-        everyday = all(word in EVERYDAY for word in name.key)
-        if everyday or (len(name.key) == 1 and _BEGINNING.search(text, 0, name.start)):
-            return None
-    return name if name.key else None
+    name = _plain(text, Mention(start, end, None, mention.cluster))
+    beginning = len(name.key) == 1 and _BEGINNING.search(text, 0, name.start)
+    return None if beginning or set(name.key) <= EVERYDAY else name

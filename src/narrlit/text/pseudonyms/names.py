@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from narrlit.text.pseudonyms.evidence import determined, follows_a_noun, has_actor, is_adjective, shows_a_name
 from narrlit.text.pseudonyms.gazetteer import GIVEN, LOCATIONS, PEOPLES
 from narrlit.text.pseudonyms.lexicon import (
-    CALENDAR,
     COMMON,
     NAMES_TOO,
     STAYING,
@@ -16,11 +15,12 @@ from narrlit.text.pseudonyms.lexicon import (
 )
 from narrlit.text.pseudonyms.placeholders import PLACEHOLDER
 from narrlit.text.pseudonyms.roles import EVENTS, GENERIC, ORGANISATIONS, PERSONS, PLACES
-from narrlit.text.pseudonyms.runs import KNOWN, ROMAN, Run, joined, runs
+from narrlit.text.pseudonyms.runs import FEASTS, KNOWN, ROMAN, Run, is_acronym, joined, runs
 from narrlit.text.pseudonyms.tokens import Token
 
-_ARTICLES = word_set("la le el il lo los las les de du der die das den van von")
-_FEASTS = word_set("eve day night morning monday friday sunday")
+_ARTICLES = word_set("das de den der die du el il la las le les lo los van von")
+_TIMES = word_set("may spring summer autumn winter")
+_WHEN = word_set("in on of since until by during last next this that early late mid every")
 _DERIVED = ("ing", "ly", "ed", "ful", "ous", "less", "-old")
 _ROLES = ("er", "or", "ist", "man", "woman", "ess")
 
@@ -94,9 +94,10 @@ class _Judge:
         found = self._tokens[run.start : run.stop]
         if found[-1].low in EVENTS or (len(found) > 1 and ROMAN.match(found[-1].word) and found[-2].low in EVENTS):
             return True
-        if found[0].low in CALENDAR and found[-1].low in _FEASTS:
+        if len(found) > 1 and found[-1].low in FEASTS and found[0].low not in GIVEN:
             return True
-        return all(token.low in STAYING or token.word.isdigit() for token in found)
+        when = STAYING | _TIMES if len(found) > 1 else STAYING
+        return all(token.low in when or token.word.isdigit() for token in found)
 
     def _after_titles(self, run: Run) -> int:
         """Where the name begins behind titles, peoples and words that owe their capital to their place."""
@@ -107,6 +108,8 @@ class _Judge:
             low = self._low(start)
             title = low in TITLES and not (heading and low in WEAK_TITLES)
             people = low in PEOPLES and not heading and low not in GIVEN
+            if joined(self._tokens, start, run.stop) in LOCATIONS:
+                break
             if not title and not people and not self._owes_its_capital(start, run.stop):
                 break
             start += 1
@@ -142,11 +145,15 @@ class _Judge:
         low = self._low(number)
         if low in COMMON or low in self._lower:
             return low in self._known and shows_a_name(self._tokens, number)
-        return low in KNOWN or low in self._known or shows_a_name(self._tokens, number)
+        known = low in KNOWN or low in self._known or is_acronym(self._tokens[number].word)
+        return known or shows_a_name(self._tokens, number)
 
     def _is_a_name_inside(self, number: int) -> bool:
         """Whether a capitalised word within a sentence is a name."""
         low = self._low(number)
+        before = self._tokens[number - 1].low if number else ""
+        if low in _TIMES and before in _WHEN:
+            return False
         if is_adjective(self._tokens, number) or low.endswith("ism"):
             return False
         if determined(self._tokens, number):

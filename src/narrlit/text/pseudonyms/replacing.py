@@ -89,7 +89,7 @@ def restore(text: str, made: Sequence[Replacement]) -> str:
     """
     for replacement in sorted(made, key=lambda replacement: -replacement.start):
         start, end = replacement.start, replacement.end
-        if not PLACEHOLDER.fullmatch(text, start, end):
+        if not PLACEHOLDER.fullmatch(text[start:end]):
             raise ValueError(f"no placeholder stands at characters {start} to {end}")
         text = text[:start] + replacement.original + text[end:]
     return text

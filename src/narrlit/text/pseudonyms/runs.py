@@ -17,8 +17,12 @@ from narrlit.text.pseudonyms.roles import (
 from narrlit.text.pseudonyms.tokens import Token
 
 ROMAN = re.compile(r"(?=[IVX])X{0,2}(?:IX|IV|V?I{0,3})\Z")
+FEASTS = word_set("day eve")
+"""End the name of a day: Christmas Eve, Mother's Day."""
+
 KNOWN = GIVEN | LOCATIONS | EITHER
 
+_ACRONYM = re.compile(r"(?:[^\W\d_a-z]\.?){2,5}\Z")
 _OPENING = re.compile(r"\s[\"“'‘]\Z")
 _CLOSING = re.compile(r"[\"”'’]\s\Z")
 _ADDRESSES = {f"{word}." for word in ABBREVIATED - {"st", "mt", "ft", "jr", "sr"}} | {
@@ -28,8 +32,11 @@ _ADDRESSES = {f"{word}." for word in ABBREVIATED - {"st", "mt", "ft", "jr", "sr"
     "madame",
     "sir",
 }
-_INSIDE = word_set("in at from near to")
-_PARTNERS = word_set("co sons company brothers daughters partners associates")
+_OWNED = PLACES | ORGANISATIONS | FEASTS
+_INSIDE = word_set("at from in near to")
+_PARTNERS = word_set("associates brothers co company daughters partners sons")
+_SURNAME_PARTICLES = word_set("van von de der den du di della ter ten zu")
+_ARTICLES = word_set("a the his her their this that")
 _MOST_LINKS = 3
 _LONGEST_ACRONYM = 5
 
@@ -50,9 +57,18 @@ def runs(tokens: Sequence[Token]) -> list[Run]:
     while number < len(tokens):
         stop = finder.end(number)
         if stop > number:
-            found.append(Run(number, stop))
+            found.append(Run(_with_particles(tokens, number), stop))
         number = max(stop, number + 1)
     return found
+
+
+def _with_particles(tokens: Sequence[Token], start: int) -> int:
+    """Where a surname begins that stands by itself: "but van der Meer"; in "a van Meer drove" it is a car."""
+    begin = start
+    while begin > 0 and tokens[begin].gap == " " and tokens[begin - 1].word in _SURNAME_PARTICLES:
+        begin -= 1
+    car = begin + 1 == start and tokens[begin].word == "van" and begin > 0 and tokens[begin - 1].low in _ARTICLES
+    return start if car else begin
 
 
 class _Finder:
@@ -98,7 +114,7 @@ class _Finder:
             return after + 1
         if token.first or not self._capital[after] or self._ends(start, stop, token):
             return stop
-        if last.owning and (after > stop or (token.low not in PLACES and token.low not in ORGANISATIONS)):
+        if last.owning and (after > stop or token.low not in _OWNED):
             return stop
         beside = token.gap in (" ", "\n", "") or (last.owning and token.gap in ("' ", "’ "))
         partners = token.gap == " & " and token.low in _PARTNERS
@@ -123,11 +139,19 @@ class _Finder:
         """Whether another name begins: "World War Two Anna", "In London Anna", "Paris Mr. Lee"."""
         if after.low in _ADDRESSES:
             return True
-        last = self._tokens[stop - 1].low
-        if last in EVENTS and stop - start > 1:
+        event = stop - 1
+        while event > start and ROMAN.match(self._tokens[event].word):
+            event -= 1
+        if self._tokens[event].low in EVENTS and event > start:
             return not ROMAN.match(after.word) and after.low not in ORGANISATIONS and after.low not in PLACES
-        inside = start > 0 and self._tokens[start - 1].low in _INSIDE
-        return inside and after.low in GIVEN and joined(self._tokens, start, stop) in LOCATIONS
+        if (
+            start == 0
+            or self._tokens[start - 1].low not in _INSIDE
+            or joined(self._tokens, start, stop) not in LOCATIONS
+        ):
+            return False
+        subject = self._tokens[start - 1].first and after.low not in PLACES and after.low not in ORGANISATIONS
+        return subject or after.low in GIVEN
 
     def _nicknames(self, start: int, number: int) -> bool:
         """Whether the word is the one in quotes, or the one behind it, of a name such as Diana "Sugar" Hill."""
@@ -137,6 +161,11 @@ class _Finder:
         return (
             number - 1 > start and _OPENING.fullmatch(gaps[0]) is not None and _CLOSING.fullmatch(gaps[1]) is not None
         )
+
+
+def is_acronym(word: str) -> bool:
+    """Whether a word is written like FBI or C.I.A."""
+    return _ACRONYM.match(word) is not None
 
 
 def joined(tokens: Sequence[Token], start: int, stop: int) -> str:
