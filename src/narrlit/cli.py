@@ -26,6 +26,7 @@ OTHERS = {
     "views": "check a file of stories' views",
     "demo": "the whole way on invented stories, in a few minutes",
     "storyworld": "write invented stories whose truth is known",
+    "generate": "negatives of training rows, or views of stories, by a language model",
     "mine": "add near but wrong stories to training rows as negatives",
     "pseudonymise": "placeholders for the names in stories, and back",
     "store": "what the stores of frozen vectors hold: list, verify or prune them",
