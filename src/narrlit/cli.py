@@ -27,6 +27,7 @@ OTHERS = {
     "storyworld": "write invented stories whose truth is known",
     "mine": "add near but wrong stories to training rows as negatives",
     "pseudonymise": "placeholders for the names in stories, and back",
+    "augment": "more training rows: stories translated into other languages and back",
     "store": "what the stores of frozen vectors hold: list, verify or prune them",
 }
 """Every command lives in commands/NAME.py as a function NAME."""
