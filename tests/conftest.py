@@ -15,8 +15,8 @@ from tiny_models import tiny_transformer, trained_tokenizer
 from narrlit.data.storyworld import StoryWorld, example, judged_triples
 from narrlit.data.writers import write_examples, write_triples
 
-# One thread each where tests run beside each other: two processes of two threads take ten times as long.
-torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else 2)
+# One thread where tests run beside each other: two processes of two threads take ten times as long.
+torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else int(os.environ.get("OMP_NUM_THREADS", "2")))
 
 
 @pytest.fixture(scope="session")

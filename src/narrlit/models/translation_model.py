@@ -24,6 +24,10 @@ LONGEST = 512
 """Tokens that a model reads or writes at a time, fewer where it has fewer positions. NLLB could take more, but has been
 trained on sentences."""
 
+TIMES, MORE = 3, 20
+"""A translation is stopped at so many times its source's tokens and so many more: what gets as long repeats itself, and
+would hold its whole batch up."""
+
 _MARIAN = "marian"
 _NLLB = ("m2m_100", "nllb-moe")
 
@@ -82,8 +86,7 @@ class TranslationModel:
             target: the token of the language to write; None: the model knows one alone.
         """
         batch = self.tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(self.model.device)
-        # Far more than a translation needs: what gets so long repeats itself, and would hold the whole batch up.
-        limits = [min(self.longest - 1, 3 * len(text) + 20) for text in ids]
+        limits = [min(self.longest - 1, TIMES * len(text) + MORE) for text in ids]
         forced = {} if target is None else {"forced_bos_token_id": target}
         options = {"num_beams": beams, "do_sample": False, "max_length": self.longest, **forced}
         stop = _length_limits(torch.tensor(limits, device=self.model.device))
