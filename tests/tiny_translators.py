@@ -21,8 +21,9 @@ SHAPE = {
 
 
 def _save(model, tokenizer, folder, ends):
-    """Random weights repeat one token for ever: so no two come twice in a row, and each step favours the end."""
+    """Random weights repeat one token for ever: here no pair comes twice, and after a few the end is favoured."""
     config = model.generation_config
+    config.min_length = 8
     config.no_repeat_ngram_size = 2
     config.bad_words_ids = [[tokenizer.pad_token_id]]
     config.sequence_bias = [[[tokenizer.eos_token_id], ends]]
@@ -31,7 +32,7 @@ def _save(model, tokenizer, folder, ends):
     return str(folder)
 
 
-def tiny_marian(folder, seed=0, ends=4.5, codes=()):
+def tiny_marian(folder, seed=0, ends=7.0, codes=()):
     """The folder of a Marian model like Helsinki-NLP's: two SentencePiece models, one vocabulary, pad at its end."""
     import sentencepiece
     from transformers import MarianConfig, MarianMTModel, MarianTokenizer
@@ -58,7 +59,7 @@ def tiny_marian(folder, seed=0, ends=4.5, codes=()):
     return _save(MarianMTModel(MarianConfig(vocab_size=len(vocabulary), **ids, **SHAPE)), tokenizer, folder, ends)
 
 
-def tiny_nllb(folder, codes=("eng_Latn", "fra_Latn", "rus_Cyrl"), ends=6.0):
+def tiny_nllb(folder, codes=("eng_Latn", "fra_Latn", "rus_Cyrl"), ends=7.0):
     """The folder of an NLLB model that knows these languages."""
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
     from transformers import M2M100Config, M2M100ForConditionalGeneration, NllbTokenizer

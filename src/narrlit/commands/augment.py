@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from narrlit.metrics.bertscore import BERTScorer, BERTScores
     from narrlit.models.back_translation import Versions
-    from narrlit.models.translation import Translator
 
 PLOT = "bertscore.svg"
 
@@ -65,7 +64,7 @@ def augment(
     say(reading.summary())
     place = pick_device(device)
     scorer = _scorer(quality, place)  # before the long work, so that a wrong name is told at once
-    versions = _versions(reading.records, pivots, place, target.with_suffix(".translations.jsonl"))
+    versions, divided = _versions(reading.records, pivots, place, target.with_suffix(".translations.jsonl"))
     from narrlit.models.back_translation import with_versions
 
     rows = with_versions(reading.records, list(versions.values()))
@@ -79,7 +78,7 @@ def augment(
         "rows": len(reading.records),
         "versions": made,
         "settings": {**asdict(pivots), **asdict(quality), "bertscore_layer": scorer.layer if scorer else None},
-        "pivots": {name: figures(found, scores.get(name)) for name, found in versions.items()},
+        "pivots": {name: figures(found, divided[name], scores.get(name)) for name, found in versions.items()},
         "paper": PAPER,
     }
     if report is not None:
@@ -95,8 +94,10 @@ def _scorer(quality: Quality, device: "torch.device") -> "BERTScorer | None":
     return load_bertscorer(quality.bertscore, quality.bertscore_layer, device)
 
 
-def _versions(examples: list[Example], pivots: Pivots, device: "torch.device", log: Path) -> dict[str, "Versions"]:
-    """The versions of the rows through each language."""
+def _versions(
+    examples: list[Example], pivots: Pivots, device: "torch.device", log: Path
+) -> tuple[dict[str, "Versions"], dict[str, int]]:
+    """The versions of the rows through each language, and how many of its sentences were too long and divided."""
     from narrlit.models.back_translation import back_translate, versions
     from narrlit.models.translation import Translator
     from narrlit.models.translation_log import TranslationLog
@@ -104,23 +105,16 @@ def _versions(examples: list[Example], pivots: Pivots, device: "torch.device", l
 
     texts = list(dict.fromkeys(text for example in examples for text in example.texts))
     load = lru_cache(maxsize=1)(partial(TranslationModel, device=device))  # NLLB's one model is loaded once
-    found = {}
+    found, divided = {}, {}
     with closing(TranslationLog(log)) as finished:
         if finished.broken:
             say(f"{log}: {counted(finished.broken, 'broken line')}; what it told is translated anew")
         for name in pivots.names:
             there, back = (Translator(load(route.model), route, pivots, finished) for route in pivots.routes(name))
             returned = back_translate(texts, there, back)
-            for way in (there, back):
-                _say_divided(way)
             found[name] = versions(examples, dict(zip(texts, returned, strict=True)))
-    return found
-
-
-def _say_divided(way: "Translator") -> None:
-    if way.divided:
-        what = f"{counted(way.divided, 'sentence')} longer than {way.model.longest} tokens"
-        say(f"{way.route.model}: {what} divided between words, and translated in parts")
+            divided[name] = there.divided + back.divided
+    return found, divided
 
 
 def _keep(folder: Path, entry: Entry, scores: dict[str, "BERTScores"]) -> None:

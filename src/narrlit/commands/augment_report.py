@@ -18,12 +18,13 @@ PAPER = {"fr": (0.87, 0.05), "ru": (0.82, 0.05), "hi": (0.83, 0.05)}
 SCORES = ("precision", "recall", "f1")
 
 
-def figures(found: "Versions", scores: "BERTScores | None") -> Entry:
+def figures(found: "Versions", divided: int, scores: "BERTScores | None") -> Entry:
     """One pivot's entry: versions, those left out by reason, and statistics of the scores, None without scores."""
     entry: Entry = {
         "versions": sum(example is not None for example in found.examples),
         "left_out": dict(found.left_out),
         "stories": len(found.stories),
+        "divided": divided,
     }
     if scores is None:
         return {**entry, "truncated": None, **dict.fromkeys(SCORES)}
@@ -60,6 +61,10 @@ def table(entry: Entry) -> str:
     lines += ["", f"{entry['rows']} rows, {entry['versions']} versions of them."]
     for name, found in entry["pivots"].items():
         lines += [f"Left out through {name}: {count}, {reason}." for reason, count in found["left_out"].items()]
+        if found["divided"]:
+            lines.append(
+                f"Longer than the models of {name} read, and translated in parts: {found['divided']} sentences."
+            )
     return "\n".join([*lines, *_notes(entry)]) + "\n"
 
 
