@@ -29,6 +29,7 @@ OTHERS = {
     "generate": "negatives of training rows, or views of stories, by a language model",
     "mine": "add near but wrong stories to training rows as negatives",
     "pseudonymise": "placeholders for the names in stories, and back",
+    "augment": "more training rows: stories translated into other languages and back",
     "store": "what the stores of frozen vectors hold: list, verify or prune them",
 }
 """Every command lives in commands/NAME.py as a function NAME."""
