@@ -1,4 +1,4 @@
-"""Pseudonyms in training: placeholders in what trains and is judged; what compares data sees the stories as they are."""
+"""Pseudonyms in training: what trains and is judged has placeholders; data are compared by the stories as they are."""
 
 import pytest
 
