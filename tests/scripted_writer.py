@@ -28,7 +28,9 @@ class ScriptedWriter:
     """Replies to requests for negatives and views of StoryWorld's anchors.
 
     Attributes:
-        count: how many of the world's triples it knows.
+        count: how many of the world's triples it knows, of each split.
+        seed: of the world.
+        splits: which it knows.
         spoil: spoil(kind, content, attempt) gives another reply's text, or None for the sound one.
         asked: (kind, content, attempt) of every request, in order.
     """
@@ -36,10 +38,12 @@ class ScriptedWriter:
     count: int = 50
     spoil: object = None
     asked: list = field(default_factory=list)
+    seed: int = 5
+    splits: tuple = ("train",)
 
     def __post_init__(self):
-        self.world = StoryWorld(5)
-        triples = self.world.triples(self.count, "train")
+        self.world = StoryWorld(self.seed)
+        triples = [triple for split in self.splits for triple in self.world.triples(self.count, split)]
         self.stories = {story.text: story for t in triples for story in (t.anchor, t.positive, t.negative)}
 
     def text(self, kind, content, attempt):
