@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -107,7 +108,7 @@ def test_scores_compare_each_version_with_its_own_source(narrlit, arguments, tmp
     assert found.code == 0, found.err
     told = json.loads((tmp_path / "told" / "report.json").read_text())
     written = read_examples(tmp_path / "b.jsonl").records
-    pairs = [(source, row) for source, row in zip(written, written[1:], strict=False) if source.group == row.group]
+    pairs = [(source, row) for source, row in pairwise(written) if source.group == row.group]
     scorer = load_bertscorer(tiny(), 2, torch.device("cpu"))
     scores = scorer([t for _, row in pairs for t in row.texts], [t for source, _ in pairs for t in source.texts])
     for name in ("precision", "recall", "f1"):
