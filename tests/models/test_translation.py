@@ -82,27 +82,33 @@ def test_batches_keep_to_the_budget(translator, marian, monkeypatch):
     assert sum(map(sum, widths)) / sum(max(lengths) * len(lengths) for lengths in widths) > 0.8
 
 
-def test_what_does_not_end_is_stopped_at_its_own_length_and_told(translator, marian, monkeypatch):
+@pytest.mark.parametrize("kind", ["marian", "nllb"])
+def test_what_does_not_end_is_stopped_at_its_own_length_and_told(kind, request, monkeypatch):
+    model = request.getfixturevalue(kind)
     monkeypatch.setattr(translation_model, "MORE", 2)
-    ids = [marian.token_ids(text) for text in ("Headlines in", "Trumpets")]
-    first, second = (3 * len(text) + 2 for text in ids)
-    assert first < second < marian.longest - 1
+    texts = ["Headlines in", "Trumpets blared", short_texts()[2]]
+    ids = [model.token_ids(text) for text in texts]
+    limits = [3 * len(text) + 2 for text in ids[:2]] + [model.longest - 1]
+    assert limits[0] < limits[1] < limits[2]
+    target = model.language("fra_Latn") if kind == "nllb" else None
     written = []
-    generate = marian.model.generate
-    monkeypatch.setattr(marian.model, "generate", lambda **k: written.append(generate(**k)) or written[-1])
-    assert [one.ended for one in marian.generate(ids, 2, None)] == [True, True]
-    monkeypatch.setattr(marian.model.generation_config, "sequence_bias", [[[0], -99.0]])
-    found = marian.generate(ids, 2, None)
-    pad = marian.tokenizer.pad_token_id
-    assert [int((row[1:] != pad).sum()) for row in written[-1]] == [first, second]
-    assert [one.ended for one in found] == [False, False]
+    generate = model.model.generate
+    monkeypatch.setattr(model.model, "generate", lambda **k: written.append(generate(**k)) or written[-1])
+    assert any(one.ended for one in model.generate(ids, 2, target))
+    monkeypatch.setattr(model.model.generation_config, "sequence_bias", [[[model.tokenizer.eos_token_id], -99.0]])
+    found = model.generate(ids, 2, target)
+    assert [int((row[1:] != model.tokenizer.pad_token_id).sum()) for row in written[-1]] == limits
+    assert not any(one.ended for one in found)  # though Marian's own settings force an end at the last position
     assert all(one.text for one in found)
-    assert marian.generate(ids[:1], 2, None) == found[:1]
-    assert not translator(beams=1)(["A ship. Headlines in"])[0].ended
+    assert model.generate(ids[:1], 2, target) == found[:1]
 
 
-def test_quotes_are_made_plain_as_before_training(marian):
-    assert marian.token_ids("“Go…”") == marian.token_ids('"Go..."')
+def test_quotes_and_dashes_are_made_plain_as_before_training(marian, monkeypatch):
+    read = []
+    tokenizer = marian.tokenizer
+    monkeypatch.setattr(type(tokenizer), "_tokenize", lambda _, text: read.append(text) or ["a"])
+    marian.token_ids("“Go” — he said…")
+    assert read == ['"Go" - he said...']
 
 
 def test_nllb_writes_the_language_asked_for_and_reads_the_one_given(translator, nllb):
