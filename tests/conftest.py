@@ -77,3 +77,26 @@ def world_files(tmp_path_factory):
     write_triples(folder / "validation.jsonl", validation)
     (folder / "stories.jsonl").write_text("".join(f'{{"text": "{t.anchor}"}}\n' for t in validation))
     return folder
+
+
+@pytest.fixture
+def llm(monkeypatch):
+    """A language model's server whose replies are sound until the test sets otherwise; tries follow at once."""
+    from llm_server import llm_server
+
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "NARRLIT_LLM_MODEL", "http_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setattr("narrlit.llm.retrying.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("narrlit.llm.batch.QUIET_SECONDS", 0.02)
+    monkeypatch.setattr("narrlit.llm.batch_service.FIRST_POLL", 0.001)
+    with llm_server() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def tiny_llm():
+    """What may be an LLMServer's `reply_of`: a tiny random model, its JSON held to the request's schema."""
+    from llm_model import TinyLLM
+
+    return TinyLLM()

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import pytest
 from embedding_server import hashed_vector
 from llm_batches import BatchStore
 
@@ -113,7 +112,8 @@ class LLMServer:
             self.times.append(time.monotonic())
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)
-            mode = next(self.modes, None) or (self.mode(body) if callable(self.mode) else self.mode)
+            mode = next(self.modes, self.mode)
+            mode = mode(body) if callable(mode) else mode
         try:
             self.closing.wait(self.seconds)
             return self.answer(body, mode)
@@ -178,30 +178,37 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
-        llm = self.server.llm
         content = self.rfile.read(int(self.headers["Content-Length"]))
-        if llm.key is not None and self.headers["Authorization"] != f"Bearer {llm.key}":
-            given = self.headers["Authorization"]
-            return self.send(401, {}, {"error": {"message": f"Incorrect API key provided: {given}"}})
-        if self.path == "/v1/files":
-            return self.send(*llm.batches.upload(self.headers["Content-Type"], content))
-        body = json.loads(content)
-        if self.path == "/v1/batches":
-            return self.send(*llm.batches.make(body))
-        if self.path == "/v1/embeddings":
-            vectors = [{"index": i, "embedding": hashed_vector(text)} for i, text in enumerate(body["input"])]
-            return self.send(200, {}, {"object": "list", "model": body["model"], "data": vectors})
-        if self.path != "/v1/chat/completions":
-            return self.send(404, {}, {"detail": "Not Found"})
-        answer = llm.complete(body, {name.lower(): value for name, value in self.headers.items()})
+        answer = self.refusal() or self.posted(content)
         if answer is None:
             self.close_connection = True
-            return self.connection.close()
+            self.connection.close()
+            return
         self.send(*answer)
-        if answer[0] == 200:
-            with llm.lock:
-                llm.answered[question(body)] += 1
-        return None
+        if self.path == "/v1/chat/completions" and answer[0] == 200:
+            with self.server.llm.lock:
+                self.server.llm.answered[question(json.loads(content))] += 1
+
+    def refusal(self):
+        key, given = self.server.llm.key, self.headers["Authorization"]
+        if key is None or given == f"Bearer {key}":
+            return None
+        return 401, {}, {"error": {"message": f"Incorrect API key provided: {given}"}}
+
+    def posted(self, content):
+        """The answer to a body; None: the connection is cut."""
+        llm = self.server.llm
+        if self.path == "/v1/files":
+            return llm.batches.upload(self.headers["Content-Type"], content)
+        body = json.loads(content)
+        if self.path == "/v1/batches":
+            return llm.batches.make(body)
+        if self.path == "/v1/embeddings":
+            vectors = [{"index": i, "embedding": hashed_vector(text)} for i, text in enumerate(body["input"])]
+            return 200, {}, {"object": "list", "model": body["model"], "data": vectors}
+        if self.path == "/v1/chat/completions":
+            return llm.complete(body, {name.lower(): value for name, value in self.headers.items()})
+        return 404, {}, {"detail": "Not Found"}
 
     def do_GET(self):
         llm = self.server.llm
@@ -219,10 +226,3 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *arguments):
         pass
-
-
-@pytest.fixture
-def server():
-    """A server whose replies are sound, until the test sets otherwise."""
-    with llm_server() as running:
-        yield running

@@ -74,7 +74,7 @@ class Asker:
         outcomes: dict[int, R] = {}
         places = iter(range(len(items)))
         with tqdm(total=len(items), desc=self._model, unit=what, delay=0.5) as bar:
-            async with self._opened() as send:
+            async with self._opened(log) as send:
                 ask = _Once(self._model, self._options.left_out, send, log, self.usage, self._counted)
 
                 async def worker() -> None:
@@ -92,11 +92,12 @@ class Asker:
     def _batched(self) -> bool:
         return self._transport is None and self._options.transport == "batch"
 
-    def _opened(self) -> AbstractAsyncContextManager[Ask]:
+    def _opened(self, log: Log) -> AbstractAsyncContextManager[Ask]:
         if self._transport is not None:
             return nullcontext(self._transport)
         if self._batched:
-            return Batches(self._server, self._options, self.usage, self.log.with_name(f"{self.log.name}.batches"))
+            folder = self.log.with_name(f"{self.log.name}.batches")
+            return Batches(self._server, self._options, self.usage, folder, lambda key: log.reply(key) is not None)
         return Chat(self._server, self._options, self.usage)
 
 

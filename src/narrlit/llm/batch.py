@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,13 @@ class Batches:
     """
 
     def __init__(
-        self, server: Server, options: LLMOptions, usage: Usage, folder: Path, pause: Pause = asyncio.sleep
+        self,
+        server: Server,
+        options: LLMOptions,
+        usage: Usage,
+        folder: Path,
+        known: Callable[[str], bool],
+        pause: Pause = asyncio.sleep,
     ) -> None:
         """Nothing is sent yet; to be made where the event loop runs.
 
@@ -43,11 +49,12 @@ class Batches:
             server: whom to ask.
             options: how.
             usage: counts the tries that fail.
-            folder: of the batches' files and what is known of them.
+            folder: of the batches' files and how far each is.
+            known: whether the request of a key has its reply in the log.
             pause: waits between tries and looks at a batch.
         """
         self._server, self._options, self._usage, self._pause = server, options, usage, pause
-        self._records = BatchRecords(folder)
+        self._records, self._known = BatchRecords(folder), known
         self._dialect = Dialect(server.model)
         self._queue: dict[str, bytes] = {}  # key -> line of a batch's file
         self._sent: set[str] = set()  # keys of batches that have not ended
@@ -82,7 +89,7 @@ class Batches:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if not any(exception):  # all that was asked has its reply in the log
-            self._put_away()
+            self._put_away(self._ended)
         await self._client.close()
         self._records.__exit__(None, None, None)
 
@@ -144,12 +151,12 @@ class Batches:
     async def _gather(self) -> None:
         while True:
             await self._asked.wait()
-            count = 0
+            ended, count = list(self._ended), 0
             while count < len(self._queue):
                 count = len(self._queue)
                 await asyncio.sleep(QUIET_SECONDS)
             self._asked.clear()
-            self._put_away()
+            self._put_away(ended)  # what came of them was taken, and logged, in the meantime
             for part in list(self._parts()):
                 batch = self._records.sending(part)
                 self._sent.update(part)
@@ -191,12 +198,12 @@ class Batches:
                 waiting.set_result(line)
         self._ended.append(batch)
 
-    def _put_away(self) -> None:
-        """Batches of which every reply was taken, and so is in the log by now, are looked at no more."""
-        for batch in self._ended:
-            if self._held.keys().isdisjoint(batch.keys):
+    def _put_away(self, ended: list[Batch]) -> None:
+        """Look no more at batches of which every reply is in the log, where it isn't one that nobody asked for yet."""
+        for batch in list(ended):
+            if all(self._known(key) for key in self._held.keys() & set(batch.keys)):
                 self._records.done(batch)
-        self._ended = [batch for batch in self._ended if batch.name in self._records.left]
+                self._ended.remove(batch)
 
     def _tell(self, batch: Batch, what: str) -> None:
         tqdm.write(f"batch {batch.number}: {what}", file=sys.stderr)

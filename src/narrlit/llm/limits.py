@@ -7,6 +7,9 @@ from collections.abc import Awaitable, Callable
 BURST_SECONDS = 1.0
 """What may be sent at once, as seconds of the allowed rate: so no minute holds much more than the limit."""
 
+SHORTEST_WAIT = 1e-6
+"""Seconds: what is less may be rounding, by which a clock's reading does not change."""
+
 
 class Bucket:
     """A bucket that fills with a minute's allowance in a minute, and holds what flows in within BURST_SECONDS.
@@ -63,7 +66,7 @@ class Limits:
     async def take(self, tokens: float) -> None:
         """Wait until a request of about so many tokens may be sent, and count it as sent."""
         async with self._turn:
-            while (wait := self._wait(tokens)) > 0:
+            while (wait := self._wait(tokens)) > SHORTEST_WAIT:
                 await self._sleep(wait)
             if self._requests is not None:
                 self._requests.take(1)

@@ -29,8 +29,9 @@ class _Repeated(dict[str, Any]):
 def parse_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON object that a reply consists of, else the last one in it that fits the schema.
 
-    Objects inside other objects or inside strings are not looked at, nor is anything behind a string that is broken: a
-    story that a model repeats may hold whatever it likes.
+    Thoughts (`<think>...</think>`) before the reply are passed over. Objects inside other objects or inside strings are
+    not looked at, nor is anything behind a string that is broken: a story that a model repeats may hold whatever it
+    likes.
 
     Args:
         text: the reply.
@@ -41,7 +42,7 @@ def parse_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     """
     fault = "no JSON object"
     fitting = None
-    for found in _objects(text):
+    for found in _objects(_without_thoughts(text)):
         misfitting = "a key stands twice" if _has_repeated(found) else misfit(found, schema)
         if misfitting is None:
             fitting = found
@@ -50,6 +51,12 @@ def parse_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     if fitting is None:
         raise Unparsable(fault)
     return fitting
+
+
+def _without_thoughts(text: str) -> str:
+    if not text.lstrip().startswith("<think>"):
+        return text  # a story may hold the closing mark
+    return text.partition("</think>")[2]
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,179 @@
+"""Batches: one for all that is asked, taken up where an interrupted job left them, none sent twice."""
+
+import asyncio
+import json
+
+import pytest
+from llm_jobs import STORIES, content, job, request, sound, theme, themes
+
+from narrlit.errors import ModelError
+from narrlit.llm import batch as batch_module
+from narrlit.llm.batch_records import BatchRecords
+from narrlit.llm.batch_service import BatchService
+from narrlit.llm.log import Log
+
+
+class PowerCutError(Exception):
+    """Ends the job where it is."""
+
+
+def cut(*arguments):
+    raise PowerCutError
+
+
+def batched(llm, folder, **given):
+    return job(llm, folder, transport="batch", **given)
+
+
+def sizes(llm):
+    """How many requests each batch that was made has."""
+    return [len(llm.batches.files[made["input_file_id"]].splitlines()) for made in llm.batches.made.values()]
+
+
+def left(folder):
+    with BatchRecords(folder / "job.log.jsonl.batches") as records:
+        return records.left
+
+
+def test_all_that_is_asked_is_one_batch_and_replies_come_to_their_questions(llm, tmp_path, capfd):
+    asker = batched(llm, tmp_path, concurrency=2)
+    assert themes(asker) == [sound(story) for story in STORIES]
+    assert sizes(llm) == [len(STORIES)]
+    assert asker.usage.asked == len(STORIES)
+    assert left(tmp_path) == {}
+    assert "batch batch_0: completed; 12 of 12 requests came back" in capfd.readouterr().err
+
+
+def test_a_batchs_file_is_what_the_interface_wants_and_the_same_bodies_as_a_chats(llm, tmp_path):
+    themes(batched(llm, tmp_path), ["S"])
+    (made,) = llm.batches.made.values()
+    assert (made["endpoint"], made["completion_window"]) == ("/v1/chat/completions", "24h")
+    line = json.loads(llm.batches.files[made["input_file_id"]])
+    assert set(line) == {"custom_id", "method", "url", "body"}
+    assert (line["custom_id"], line["method"]) == (request("S").key("tiny"), "POST")
+    (kept,) = (path for path in (tmp_path / "job.log.jsonl.batches").iterdir() if path.name != "batches.jsonl")
+    assert kept.read_bytes() == llm.batches.files[made["input_file_id"]]
+    themes(job(llm, tmp_path, log=str(tmp_path / "chat")), ["S"])
+    assert llm.bodies[0] == llm.bodies[1] == line["body"]
+
+
+def test_what_is_asked_again_makes_the_next_batch(llm, tmp_path):
+    again = {content(story) for story in STORIES[:5]}
+    llm.mode = lambda body: "placeholder" if body["seed"] == 42 and body["messages"][1]["content"] in again else None
+    found = themes(batched(llm, tmp_path), attempts=3)
+    assert found == [sound(story, 43 if place < 5 else 42) for place, story in enumerate(STORIES)]
+    assert sizes(llm) == [12, 5]
+
+
+def test_questions_asked_at_once_and_one_after_the_other_share_batches(llm, tmp_path):
+    async def work(story, ask):
+        await asyncio.gather(ask(request(story)), ask(request(story, 1)))
+        return (await ask(request(story, 2))).finish
+
+    assert batched(llm, tmp_path).run(["S", "T"], work, "story") == ["stop"] * 2
+    assert sizes(llm) == [4, 2]
+
+
+def test_what_is_too_much_for_one_batch_is_several(llm, tmp_path, monkeypatch):
+    monkeypatch.setattr(batch_module, "MOST_REQUESTS", 5)
+    assert themes(batched(llm, tmp_path)) == [sound(story) for story in STORIES]
+    assert sizes(llm) == [5, 5, 2]
+    monkeypatch.setattr(batch_module, "MOST_BYTES", 1000)
+    themes(batched(llm, tmp_path / "b"))
+    assert all(len(content) < 1000 for content in list(llm.batches.files.values())[6::2][:3])
+    assert sum(sizes(llm)[3:]) == 12
+
+
+def test_requests_that_failed_in_passing_are_in_the_next_batch_and_others_are_told(llm, tmp_path):
+    once = iter(["500", "429"])
+    llm.mode = lambda body: "400" if content(STORIES[3]) == body["messages"][1]["content"] else next(once, None)
+    asker = batched(llm, tmp_path)
+    found = themes(asker)
+    assert found == [sound(s) if place != 3 else "none: HTTP 400" for place, s in enumerate(STORIES)]
+    assert sizes(llm) == [12, 2]
+    assert asker.usage.retries == {"HTTP 500": 1, "HTTP 429": 1}
+    assert asker.usage.failures == {"HTTP 400": 1}
+
+
+def test_an_expired_batch_gives_what_it_has_and_the_same_command_asks_the_rest(llm, tmp_path, capfd):
+    llm.batches.ends = iter(["expired"])
+    asker = batched(llm, tmp_path)
+    found = themes(asker)
+    assert found == [sound(s) if place % 2 == 0 else "none: batch expired" for place, s in enumerate(STORIES)]
+    assert asker.usage.failures == {"batch expired": 6}
+    assert "expired; 12 of 12" in capfd.readouterr().err
+    assert themes(batched(llm, tmp_path)) == [sound(story) for story in STORIES]
+    assert sizes(llm) == [12, 6]
+    assert set(llm.answered.values()) == {1}
+
+
+def test_a_batch_that_failed_ends_the_job_with_its_words_and_is_not_waited_for_again(llm, tmp_path):
+    llm.batches.ends = iter(["failed"])
+    with pytest.raises(ModelError, match=r"batch_0 failed: no such model \(line 1\)"):
+        themes(batched(llm, tmp_path))
+    assert left(tmp_path) == {}
+    assert themes(batched(llm, tmp_path)) == [sound(story) for story in STORIES]
+
+
+def test_a_server_without_batches_is_told(llm, tmp_path):
+    llm.batches.before_making = lambda body: (404, {}, {"detail": "Not Found"})
+    with pytest.raises(ModelError, match="--transport chat"):
+        themes(batched(llm, tmp_path))
+
+
+STATIONS = {
+    "before anything is sent": (BatchService, "send", True),
+    "before the service answers": (BatchRecords, "made", True),
+    "while it is under way": (BatchService, "ended", True),
+    "before the replies are read": (BatchService, "lines", True),
+    "before a reply is kept": (Log, "answered", True),
+    "after the first replies are kept": (Log, "answered", False),
+}
+
+
+@pytest.mark.parametrize("station", STATIONS)
+def test_wherever_a_job_ends_its_batch_is_taken_up_and_nothing_is_asked_twice(llm, tmp_path, monkeypatch, station):
+    kind, name, at_once = STATIONS[station]
+    real, calls = getattr(kind, name), []
+
+    def later(*arguments):
+        calls.append(name)
+        return cut() if len(calls) > 3 else real(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kind, name, cut if at_once else later)
+        with pytest.raises(PowerCutError):
+            themes(batched(llm, tmp_path))
+    assert len(left(tmp_path)) == 1
+    again = batched(llm, tmp_path)
+    assert themes(again) == [sound(story) for story in STORIES]
+    assert sizes(llm) == [12]
+    assert set(llm.asked.values()) == {1}
+    assert (again.usage.asked, again.usage.from_log) == ((12, 0) if at_once else (9, 3))
+    assert left(tmp_path) == {}
+
+
+def test_a_batch_that_was_made_although_no_answer_came_is_not_made_twice(llm, tmp_path):
+    answers = iter([None, None, (500, {}, {"error": {"message": "lost"}})])
+    llm.batches.after_making = lambda body: next(answers, None)
+    for story in "STU":
+        assert themes(batched(llm, tmp_path), [story]) == [sound(story)]
+    assert sizes(llm) == [1, 1, 1]
+
+
+def test_what_a_batch_brings_for_questions_that_nobody_asks_now_waits_for_them(llm, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(BatchService, "ended", cut)
+        with pytest.raises(PowerCutError):
+            themes(batched(llm, tmp_path))
+    assert themes(batched(llm, tmp_path), STORIES[:2]) == [sound(story) for story in STORIES[:2]]
+    assert len(left(tmp_path)) == 1
+    assert themes(batched(llm, tmp_path)) == [sound(story) for story in STORIES]
+    assert sizes(llm) == [12]
+
+
+def test_a_job_by_chat_goes_on_with_the_replies_of_a_batch(llm, tmp_path):
+    themes(batched(llm, tmp_path), STORIES[:4])
+    asker = job(llm, tmp_path)
+    assert asker.run(STORIES, theme, "story") == [sound(story) for story in STORIES]
+    assert set(llm.asked.values()) == {1}
