@@ -140,6 +140,8 @@ def test_generated_negatives_train_the_quickstart_of_hits(tiny, tmp_path):
     ]
     done = run_apart(arguments, tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
+    (masked,) = (line for line in done.stderr.splitlines() if "teacher's mask kept" in line)
+    assert all(f"{kind} 0." in masked or f"{kind} 1." in masked for kind in DIMENSIONS)  # all of them reached the loss
     record = json.loads((tmp_path / "hits/run.json").read_text())
     assert [entry["round"] for entry in record["rounds"]] == [0, 1]
     kept = [len(e.negatives) for e in read_examples(tmp_path / "neg.jsonl").records]

@@ -53,15 +53,7 @@ def generate(
         strict: refuse the first row that can't be used, instead of dropping and counting it.
     """
     target = Path(out)
-    if target.suffix != ".jsonl":
-        raise OptionError(f"--out {out}: name a file that ends in .jsonl")
-    if target.resolve() == Path(file).resolve():
-        raise OptionError(f"--out {out}: this is the file that is read; name another")
-    for name, value in {"--candidates": write.candidates, "--allow-names": check.allow_names}.items():
-        if value and action == "views":
-            raise OptionError(f"{name} is an option of negatives and has no use with views: leave it out")
-    for ending in ("", REPORT):
-        check_writable(target.with_name(target.name + ending))
+    _check(action, Path(file), target, write, check)
     from narrlit.llm.asking import Asker
 
     asker = Asker(ask, target.with_name(target.name + LOG))
@@ -74,6 +66,18 @@ def generate(
     _write_report(target, report)
     _tell(account, list(prompts), target)
     return int(account.whole < account.items)
+
+
+def _check(action: str, file: Path, target: Path, write: GenerationOptions, check: ValidationOptions) -> None:
+    if target.suffix != ".jsonl":
+        raise OptionError(f"--out {target}: name a file that ends in .jsonl")
+    if target.resolve() == file.resolve():
+        raise OptionError(f"--out {target}: this is the file that is read; name another")
+    for name, value in {"--candidates": write.candidates, "--allow-names": check.allow_names}.items():
+        if value and action == "views":
+            raise OptionError(f"{name} is an option of negatives and has no use with views: leave it out")
+    for ending in ("", REPORT):
+        check_writable(target.with_name(target.name + ending))
 
 
 Settings = tuple[GenerationOptions, ValidationOptions, int | None]
