@@ -71,9 +71,7 @@ def augment(
     write_examples(target, rows)
     made = len(rows) - len(reading.records)
     say(f"{target}: {counted(len(reading.records), 'row')} and {counted(made, 'version')} of them")
-    scores = {
-        name: scorer(list(found.stories.values()), list(found.stories)) for name, found in versions.items() if scorer
-    }
+    scores = {} if scorer is None else _scores(scorer, versions)
     entry = {
         "rows": len(reading.records),
         "versions": made,
@@ -84,6 +82,11 @@ def augment(
     if report is not None:
         _keep(Path(report), entry, scores)
     print(table(entry), end="")
+
+
+def _scores(scorer: "BERTScorer", versions: dict[str, "Versions"]) -> dict[str, "BERTScores"]:
+    """By language, of every different story's version as a candidate for the story."""
+    return {name: scorer(list(found.stories.values()), list(found.stories)) for name, found in versions.items()}
 
 
 def _scorer(quality: Quality, device: "torch.device") -> "BERTScorer | None":
