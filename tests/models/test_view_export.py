@@ -2,13 +2,10 @@
 
 import ast
 import json
-import os
-import subprocess
-import sys
 
-import numpy as np
 import pytest
 from adapted_encoders import adapted, move
+from elsewhere import used_elsewhere
 from viewed_stories import WEIGHTS, by_hand, joined, parts, view_encoder
 
 from narrlit.errors import ModelError
@@ -21,19 +18,6 @@ from narrlit.models.view_encoder import ViewEncoder
 from narrlit.models.views import ViewFuser
 
 ELSEWHERE = """
-import json, sys
-
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "narrlit":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, Absent())
-import numpy as np
-from sentence_transformers import SentenceTransformer
-
-folder, texts = sys.argv[1], json.loads(sys.argv[2])
-model = SentenceTransformer(folder, trust_remote_code=True, device="cpu")
 found = {
     "story": model.encode(texts),
     "one_by_one": model.encode(texts, batch_size=1),
@@ -53,8 +37,6 @@ except ValueError as error:
     assert "has no views" in str(error)
 else:
     raise AssertionError("a story without views was embedded")
-assert "narrlit" not in sys.modules
-np.savez(folder + ".npz", **found)
 """
 PROMPTS = Prompts(candidate="passage: ", story="text: ")
 
@@ -68,11 +50,7 @@ def exported(tiny, tmp_path):
 @pytest.mark.slow
 def test_sentence_transformers_alone_gives_the_same_vectors(exported, tiny, tmp_path):
     encoder = view_encoder(tiny(), 16, prompts=PROMPTS, max_length=80)
-    environment = {**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules"), "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-c", ELSEWHERE, str(exported), json.dumps(joined(5))]
-    done = subprocess.run(command, check=False, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    theirs = np.load(f"{exported}.npz")
+    theirs = used_elsewhere(exported, joined(5), ELSEWHERE, tmp_path)
     for name in ("story", "one_by_one", "turned", "again"):
         assert abs(theirs[name] - by_hand(encoder, parts(5), "text: ")).max() < 1e-5, name
     assert abs(theirs["candidate"] - by_hand(encoder, parts(5), "passage: ")).max() < 1e-5
@@ -80,7 +58,7 @@ def test_sentence_transformers_alone_gives_the_same_vectors(exported, tiny, tmp_
 
 def test_its_code_needs_nothing_of_this_package(exported):
     names = {path.stem for path in exported.glob("*.py")}
-    assert names == {"view_fusion", "inner_model", "views", "fusion", "joined", "errors"}
+    assert names == {"view_fusion", "inner_model", "described", "views", "fusion", "joined", "errors"}
     for path in exported.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom):
