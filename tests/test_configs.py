@@ -244,7 +244,7 @@ def test_ttda704_track_a_has_the_papers_values(monkeypatch):
     assert (adaptive.model.distance, adaptive.model.margin, adaptive.model.maximum_margin) == (
         "squared_euclidean",
         0.3,
-        0.5,
+        1.5,
     )
     assert adaptive.datamodule.loading.pseudonyms.backend == "rules"
 

@@ -81,7 +81,7 @@ def test_views_may_come_by_position(narrlit, tiny, files):
         (("--fusion", "best"), "--fusion best: give one of submitted"),
         (("--views", "none.jsonl", "--fusion", "equal"), "none.jsonl does not exist"),
         (("--views", "few.jsonl", "--fusion", "equal"), "4 of 6 different stories have no views"),
-        (("--scope", "triple"), "--scope and --pipeline need --pseudonymise"),
+        (("--scope", "triple"), "need --pseudonymise"),
     ],
 )
 def test_what_does_not_fit_is_refused(narrlit, tiny, files, options, told):
@@ -101,3 +101,15 @@ def test_baselines_read_no_views_and_checks_no_model(narrlit, tiny, files):
     assert done.code == 2
     assert "--check reads a zip" in done.err
     assert narrlit("embed", "stories.jsonl", "--out", "v.npy").code == 2
+
+
+def test_a_run_trained_on_pseudonyms_says_so_where_stories_are_read_otherwise(narrlit, tiny, files, monkeypatch):
+    monkeypatch.setattr("narrlit.models.source.load_encoder", lambda *_: view_encoder(tiny()))
+    run = files / "run"
+    run.mkdir()
+    (run / "run.json").write_text(
+        json.dumps({"data": {"train": {"pseudonyms": {"backend": "rules", "scope": "triple"}}}})
+    )
+    given = ("embed", "stories.jsonl", "--model", run, "--views", "views.jsonl", "--out", "v.npy")
+    assert "--pseudonymise rules (--scope triple for triples) reads them alike" in narrlit(*given).err
+    assert "warning" not in narrlit(*given, "--pseudonymise", "rules").err

@@ -36,6 +36,8 @@ def test_names_are_gone_from_what_trains_and_is_judged(files):
     assert triples_digest(data.triples_as_read("validation")) == triples_digest(plain.triples_as_read("validation"))
     assert data.train_validation_overlap() == plain.train_validation_overlap()
     assert data.train_validation_overlap().shared_pairs == 2
+    data.train_also([Example(*data.triples["validation"][1].texts[:2])])
+    assert data.train_validation_overlap().shared_pairs == 3
 
 
 def test_the_stories_of_a_triple_may_share_a_mapping(files):

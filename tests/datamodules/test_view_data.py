@@ -108,3 +108,19 @@ def test_an_epoch_may_have_fewer_samples_others_each_time():
     assert sum(len(batch) for sampler in both for batch in sampler) == 6
     with pytest.raises(OptionError, match="samples_per_epoch is 0"):
         Loading(samples_per_epoch=0)
+
+
+def test_views_are_refused_where_nothing_reads_them():
+    for data in (StoryWorldData(train=3, validation=2, views=True), FoldData(StoryWorldData(3, views=True), folds=2)):
+        data.trainer = SimpleNamespace(world_size=1, lightning_module=SimpleNamespace(reads_views=False))
+        with pytest.raises(OptionError, match="only objective MultiView reads"):
+            data.setup("fit")
+        data.trainer.lightning_module.reads_views = True
+        data.setup("fit")
+
+
+def test_anchors_alone_tell_what_was_trained_on(files):
+    data = ViewData(files.train, files.dev, views=ViewFiles(files.views, "positional"))
+    data.setup("fit")
+    assert data.train_validation_overlap(anchors_alone=True).shared_stories == 2
+    assert data.train_validation_overlap(anchors_alone=True).shared_pairs == 0

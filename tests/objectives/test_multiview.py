@@ -14,6 +14,7 @@ from narrlit.data.table import index_examples
 from narrlit.errors import DataError, ModelError, OptionError
 from narrlit.models.config import EncoderConfig, Prompts
 from narrlit.models.fusion import PARTS, Fusion
+from narrlit.models.views import fuse, headed
 from narrlit.objectives import MultiView, Ranking
 
 
@@ -218,3 +219,41 @@ def test_plain_values_come_back_from_a_checkpoints_settings(tiny):
     kept = objective.hparams["views"]
     assert kept == {"fusion": {"full": 1, "theme": 0, "plot": 0, "outcome": 0}, "hidden": 512}
     assert np.isclose(sum(objective.fusion.weights), 1)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_an_encoder_in_half_precision_trains_heads_in_float32(tiny, dtype):
+    objective = MultiView(EncoderConfig(tiny(), dtype=dtype), fusion=WEIGHTS, hidden=16)
+    objective.configure_model()
+    batch = batch_of(objective.eval())
+    found = gradients(objective, batch)
+    assert {found[name].dtype for name in found if name.startswith("heads.")} == {torch.float32}
+    assert objective(batch.stories).dtype == torch.float32
+
+
+def test_mixed_precision_does_not_round_heads_and_fusion(build):
+    objective = build()
+    batch = batch_of(objective)
+    vectors = objective.training_vectors(batch.stories)
+    plain = objective.loss(vectors, batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = objective.loss(vectors, batch)
+        fused = fuse(headed(vectors, objective.heads), WEIGHTS)
+    for name, value in plain.items():
+        assert mixed[name].item() == pytest.approx(value.item(), abs=1e-6), name
+    assert torch.allclose(fused, fuse(headed(vectors, objective.heads), WEIGHTS), atol=1e-6)
+    assert torch.allclose(fused.norm(dim=-1), torch.ones(len(fused)), atol=1e-6)
+
+
+def test_a_checkpoint_with_other_heads_is_refused(build):
+    objective = build()
+    other = build(variant="as_published")
+    with pytest.raises(ModelError, match="heads of no numbers inside, this run of 16"):
+        objective.on_load_checkpoint({"hyper_parameters": dict(other.hparams), "state_dict": {}})
+    objective.on_load_checkpoint({"hyper_parameters": dict(objective.hparams), "state_dict": objective.state_dict()})
+
+
+def test_a_text_with_some_views_is_refused_where_it_trains(build):
+    objective = build()
+    with pytest.raises(DataError, match="train stories: text 1 of 1: the lines"):
+        objective.story_table(["a\n[theme]\nb"], "train")

@@ -49,7 +49,7 @@ def embed(
     from narrlit.vectors import write_vectors
 
     texts = read.stories(reading.records)
-    encoder = read.fused(use.load())
+    encoder = read.encoder(use)
     if role is None:
         encoder.require_one_prompt("embed without --role")
     vectors, cut = embedding.embed(encoder, texts, role or "story")

@@ -73,7 +73,7 @@ def evaluate(
 
         scores = BASELINES[baseline](judged)
     else:
-        scores, cut, record = _model_scores(read.fused(use.load()), scorer, meanmax, judged)
+        scores, cut, record = _model_scores(read.encoder(use), scorer, meanmax, judged)
         name = f"{name}, meanmax ({meanmax.reading})" if scorer == "meanmax" else name
     found = summarize(scores, reading.records)
     if json:

@@ -1,6 +1,6 @@
 """How a command reads stories: with views beside them, or with placeholders for names."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from narrlit.commands.devices import say
@@ -9,6 +9,7 @@ from narrlit.models.fusion import fusion_of
 from narrlit.text.pseudonyms.options import Backend, Pseudonyms, Scope
 
 if TYPE_CHECKING:
+    from narrlit.commands.model_options import ModelOptions
     from narrlit.data.records import Story, Triple
     from narrlit.data.views import ViewBook
     from narrlit.models.view_encoder import AnyEncoder
@@ -27,6 +28,7 @@ class StoryOptions:
         pseudonymise: placeholders in place of names, found by rules, spacy or spacy+coref.
         scope: what shares a mapping of names, a story or a triple.
         pipeline: of spaCy, by name or path.
+        coref_model: of fastcoref, by name or path.
     """
 
     views: str | None = None
@@ -35,6 +37,7 @@ class StoryOptions:
     pseudonymise: Backend = "none"
     scope: Scope = "story"
     pipeline: str = Pseudonyms.pipeline
+    coref_model: str = Pseudonyms.coref_model
 
     def __post_init__(self) -> None:
         """Check what belongs together.
@@ -42,8 +45,8 @@ class StoryOptions:
         Raises:
             OptionError: for an option without another that it needs.
         """
-        if self.pseudonymise == "none" and (self.scope, self.pipeline) != ("story", Pseudonyms.pipeline):
-            raise OptionError("--scope and --pipeline need --pseudonymise")
+        if self.pseudonymise == "none" and self.pseudonyms != Pseudonyms():
+            raise OptionError("--scope, --pipeline and --coref-model need --pseudonymise")
         if self.fusion is not None:
             fusion_of(self.fusion)
 
@@ -55,7 +58,7 @@ class StoryOptions:
     @property
     def pseudonyms(self) -> Pseudonyms:
         """How names become placeholders."""
-        return Pseudonyms(self.pseudonymise, self.scope, self.pipeline)
+        return Pseudonyms(self.pseudonymise, self.scope, self.pipeline, self.coref_model)
 
     def stories(self, stories: "list[Story]") -> list[str]:
         """Texts as the model reads them.
@@ -89,23 +92,30 @@ class StoryOptions:
             say(f"views: {book.summary()}")
         return pseudonymised_triples(triples, self.pseudonyms)
 
-    def fused(self, encoder: "AnyEncoder") -> "AnyEncoder":
-        """The encoder, which fuses views if that is asked for.
+    def encoder(self, use: "ModelOptions") -> "AnyEncoder":
+        """The model, which fuses views if that is asked for; says so if it was trained on stories read otherwise.
 
         Raises:
             OptionError: if views are given to a model that does nothing with them.
         """
+        from narrlit.models.source import pseudonyms_of
         from narrlit.models.view_encoder import ViewEncoder, fused
 
-        found = fused(encoder, None if self.fusion is None else fusion_of(self.fusion))
+        found = fused(use.load(), None if self.fusion is None else fusion_of(self.fusion))
         if self.reads_views and not isinstance(found, ViewEncoder):
             raise OptionError("this model reads no views: give --fusion, such as submitted, or leave --views out")
+        trained, here = pseudonyms_of(str(use.model)), self.pseudonyms
+        if trained is not None and trained["backend"] != here.backend:
+            say(
+                f"warning: {use.model} was trained on stories with placeholders for names, unlike those read here: "
+                f"--pseudonymise {trained['backend']} (--scope {trained['scope']} for triples) reads them alike"
+            )
         return found
 
     def record(self) -> dict[str, Any]:
         """Plain data for a result's record: what differs from stories as they are."""
         kept = {"views": self.views, "missing_views": self.missing_views if self.reads_views else None}
-        names = {"pseudonymise": self.pseudonymise, "scope": self.scope} if self.pseudonymise != "none" else {}
+        names = {"pseudonyms": asdict(self.pseudonyms)} if self.pseudonymise != "none" else {}
         return {name: value for name, value in {**kept, "fusion": self.fusion, **names}.items() if value is not None}
 
     def _book(self) -> "ViewBook | None":

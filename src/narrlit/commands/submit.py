@@ -74,7 +74,7 @@ def _write(
     # Read before the model is loaded: a mistake in a file of views costs no waiting.
     judged = None if triples is None else read.triples(triples.records)
     texts = None if stories is None else read.stories(stories.records)
-    encoder = read.fused(use.load())
+    encoder = read.encoder(use)
     if texts is not None:
         encoder.require_one_prompt("Track B")
     answers = vectors = None

@@ -74,6 +74,15 @@ class StoryData(L.LightningDataModule):
                 "data.extra.unlabelled is given, but nothing reads it: only objective Subspaces with "
                 "model.transductive: true does"
             )
+        if (
+            self.joins_views
+            and self.trainer is not None
+            and not getattr(self.trainer.lightning_module, "reads_views", True)
+        ):
+            raise OptionError(
+                "the data's stories are joined with views, which only objective MultiView reads: use --data FileData, "
+                "or --data.views false with StoryWorldData"
+            )
         if stage == "fit" and not self.examples:
             read = self.read_examples()
             if not read:
@@ -113,13 +122,17 @@ class StoryData(L.LightningDataModule):
     def train_dataloader(self) -> DataLoader[Any]:
         """Batches in random order, the same for the same seed and epoch."""
         indexed = self.indexed
-        loading, table = self.loading, self.training_table()
+        loading, table, share = self.loading, self.training_table(), self._share()
+        if loading.samples_per_epoch is not None and loading.samples_per_epoch < share.world:
+            raise OptionError(
+                f"loading.samples_per_epoch is {loading.samples_per_epoch}: each of {share.world} processes needs one"
+            )
         sampler = DistinctBatchSampler(
             indexed.anchors,
             indexed.positives,
             loading.batch_size,
             run_seed(),
-            self._share(),
+            share,
             self._weights,
             loading.samples_per_epoch,
         )
@@ -220,6 +233,9 @@ class StoryData(L.LightningDataModule):
             raise RuntimeError("setup('fit') comes first")
         return self._indexed
 
+    joins_views = False
+    """Whether behind each story's text stand its views."""
+
     unlabelled_given = False
     """Whether the user has named unlabelled stories, which only a transductive objective reads."""
 
@@ -269,10 +285,16 @@ class StoryData(L.LightningDataModule):
         """Kinds of the negatives that the training examples have."""
         return {negative.kind for example in self.examples for negative in example.negatives}
 
-    def train_validation_overlap(self) -> Overlap:
-        """What training and validation data have in common."""
+    def train_validation_overlap(self, anchors_alone: bool = False) -> Overlap:
+        """What training and validation data have in common, names and all.
+
+        Args:
+            anchors_alone: of the training data's anchors, where nothing else trains.
+        """
         added = self.examples[len(self.examples) - self._added :]
+        as_read = [example.with_texts([self._originals.get(text, text) for text in example.texts]) for example in added]
+        examples = [*self._examples_as_read, *as_read]
         return overlap(
-            (example.texts for example in [*self._examples_as_read, *added]),
+            ((example.anchor,) if anchors_alone else example.texts for example in examples),
             (triple.texts for triple in self.triples_as_read("validation")),
         )

@@ -59,6 +59,7 @@ class FoldData(StoryData):
         super().__init__(source.loading)
         self.source = source
         self.unlabelled_given = source.unlabelled_given
+        self.joins_views = source.joins_views
         self.fold = fold
         self.folds = folds
         self.fold_seed = fold_seed

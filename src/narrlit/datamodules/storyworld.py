@@ -53,7 +53,7 @@ class StoryWorldData(StoryData):
         self.world_seed = world_seed
         self.negatives_per_dimension = negatives_per_dimension
         self.false_negatives = false_negatives
-        self.views = views
+        self.views = self.joins_views = views
         self._truths: dict[str, tuple[str, str, str]] = {}
 
     def read_examples(self) -> list[Example]:

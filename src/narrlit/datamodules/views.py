@@ -16,6 +16,8 @@ class ViewData(FileData):
     training rows may be without views, since nothing trains on them.
     """
 
+    joins_views = True
+
     def __init__(
         self,
         train: str | list[str] | None = None,

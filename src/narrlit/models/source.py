@@ -80,6 +80,22 @@ def find_checkpoint(source: str) -> Path | None:
     raise ModelError(f"run {source}: no checkpoint yet, nor is one left; train on, or name another model")
 
 
+def pseudonyms_of(source: str) -> dict[str, Any] | None:
+    """How names were replaced in the stories that a run was trained on, as its record has it; None where they were not.
+
+    Args:
+        source: what `load_encoder` takes; nothing is known of models that are no runs.
+    """
+    path = Path(source)
+    folder = path.parent.parent if path.suffix == ".ckpt" else path
+    try:
+        data = json.loads((folder / RECORD).read_text(encoding="utf-8"))["data"]
+        found: dict[str, Any] | None = data["train"].get("pseudonyms")
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
+    return found
+
+
 def _checkpoints_of(record: Path) -> dict[str, str]:
     try:
         kept: dict[str, str] = json.loads(record.read_text(encoding="utf-8")).get("checkpoints", {})

@@ -49,8 +49,15 @@ class ViewHeads(nn.Module):
         Returns:
             (U, 3, D) unit vectors.
         """
-        columns = vectors.expand(-1, len(self.heads), -1).unbind(1)
-        return torch.stack([head(column) for head, column in zip(self.heads.values(), columns, strict=True)], dim=1)
+        # Float32 whatever the encoder computes in: half precision would round unit vectors' cosines to steps of 1/256.
+        with torch.autocast(vectors.device.type, enabled=False):
+            columns = vectors.to(self.dtype).expand(-1, len(self.heads), -1).unbind(1)
+            return torch.stack([head(column) for head, column in zip(self.heads.values(), columns, strict=True)], dim=1)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the heads' weights."""
+        return next(self.parameters()).dtype
 
 
 def fuse(vectors: Tensor, fusion: Fusion) -> Tensor:
@@ -70,13 +77,14 @@ def fuse(vectors: Tensor, fusion: Fusion) -> Tensor:
     tensor([[0.6000, 0.8000]])
     """
     weights = torch.tensor(fusion.weights, dtype=vectors.dtype, device=vectors.device)
-    return F.normalize(torch.einsum("upd,p->ud", vectors, weights), dim=-1)
+    # A sum and no product of matrices: mixed precision would round that.
+    return F.normalize((vectors * weights[:, None]).sum(1), dim=-1)
 
 
 def headed(vectors: Tensor, heads: ViewHeads | None) -> Tensor:
-    """An encoder's vectors (U, 4, D) of length 1, those of views by their heads where there are any; the same shape."""
-    vectors = F.normalize(vectors, dim=-1)
-    return vectors if heads is None else torch.cat([vectors[:, :1], heads(vectors[:, 1:])], dim=1)
+    """An encoder's vectors (U, 4, D) of length 1, those of views by their heads where there are any; in float32."""
+    vectors = F.normalize(vectors.float(), dim=-1)
+    return vectors if heads is None else torch.cat([vectors[:, :1], heads(vectors[:, 1:]).float()], dim=1)
 
 
 class ViewFuser(Described):

@@ -81,6 +81,10 @@ class Objective(L.LightningModule):
 
     encoder: Encoder
     needs_unit_vectors = True
+    reads_views = False
+    """Whether stories are joined with views: what others would take for the story's own words."""
+    learns_stories = False
+    """Whether anchors train alone, so that a judged story among them has been trained on."""
     rounds = 1
     """Equal parts of the fit, each with a schedule of its own; set by the callback that divides it."""
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Literal
 
-import torch
 from lightning_utilities.core.rank_zero import rank_zero_info
 from torch import Tensor
 
@@ -13,7 +12,7 @@ from narrlit.data.collate import ViewCollator
 from narrlit.data.places import PlaceTable
 from narrlit.data.table import IndexedExamples
 from narrlit.data.view_tokens import ViewTable
-from narrlit.errors import DataError, OptionError
+from narrlit.errors import DataError, ModelError, OptionError
 from narrlit.losses.alignment import alignment_loss
 from narrlit.losses.contrastive import view_contrast
 from narrlit.models.config import EncoderConfig
@@ -22,9 +21,12 @@ from narrlit.models.sharding import shard_head
 from narrlit.models.view_encoder import story_parts
 from narrlit.models.views import ViewHeads, fuse, headed
 from narrlit.objectives.base import Objective, Optimization
-from narrlit.text.joined import split
+from narrlit.text.joined import has_views
 
-REMEDY = "use --data ViewData with --data.views.files FILE, or --data StoryWorldData with --data.views true"
+REMEDY = (
+    "use --data ViewData with --data.views.files FILE (stories that are not in it: --data.views.missing positional), "
+    "or --data StoryWorldData with --data.views true"
+)
 Variant = Literal["as_written", "as_published"]
 
 
@@ -38,11 +40,16 @@ class MultiView(Objective):
 
     `as_written`: a, p and n are the head's vectors of the view; so are the views' parts in z and z_f.
     `as_published`: the published code compares the encoder's own vectors, so no head is on the way from a loss to the
-    encoder, and aligns the mean of the views with itself, which is 0 whatever the weights: no head has a gradient. The
-    heads are there and frozen, and use leaves them out.
+    encoder, and aligns a mean of vectors with that same mean, which is 0 whatever the weights: no head has a gradient.
+    The heads are there and frozen, and use leaves them out. Its heads have 256 numbers inside, and it writes the view's
+    name before a view's text, which the paper does not.
 
-    Source: ttda704, Eq. 1 and 2, section 4.2 and appendix A.4.
+    Source: ttda704, Eq. 1 and 2, section 4.2 and appendix A.4. The appendix counts three terms of alignment, Eq. 2 has
+    this one.
     """
+
+    reads_views = True
+    learns_stories = True
 
     def __init__(
         self,
@@ -90,13 +97,29 @@ class MultiView(Objective):
         """The heads, None where the variant leaves them out."""
         return self.heads if self.variant == "as_written" else None
 
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """See that the heads are those of the checkpoint.
+
+        Raises:
+            ModelError: naming the setting that differs.
+        """
+        super().on_load_checkpoint(checkpoint)
+        kept, here = (
+            settings.get("views", {}).get("hidden") for settings in (checkpoint["hyper_parameters"], self.hparams)
+        )
+        if kept != here:
+            raise ModelError(
+                f"the checkpoint has heads of {kept or 'no'} numbers inside, this run of {here or 'no'}: hidden and "
+                "variant must be the checkpoint's; give the run's own config (config.yaml beside its checkpoints)"
+            )
+
     def story_table(self, texts: list[str], name: str) -> PlaceTable[Any]:
         """Token ids of each story's text and views; a training story that nothing trains on may be without.
 
         Raises:
             DataError: if another story has no views.
         """
-        kept = [name != "train" or split(text)[1] is not None for text in texts]
+        kept = [name != "train" or has_views(text) for text in texts]
         try:
             found = iter(story_parts([text for text, there in zip(texts, kept, strict=True) if there], REMEDY))
         except DataError as error:
@@ -112,9 +135,9 @@ class MultiView(Objective):
         Raises:
             DataError: if an anchor has no views.
         """
-        without = [row for row in examples.anchors.tolist() if split(examples.table[row])[1] is None]
+        without = sum(not has_views(examples.table[row]) for row in examples.anchors.tolist())
         if without:
-            raise DataError(f"{len(without)} of {len(examples)} training anchors have no views: {REMEDY}")
+            raise DataError(f"{without} of {len(examples)} training anchors have no views: {REMEDY}")
         return ViewCollator(examples, table)
 
     def forward(self, stories: Packed) -> Tensor:
@@ -136,21 +159,18 @@ class MultiView(Objective):
             batch: says which of the stories are anchors, and which stand beside them.
         """
         heads = self.used_heads
-        whole, views = vectors[:, :1], vectors[:, 1:]
+        parts = headed(vectors, heads)
+        whole, views = parts[:, :1], parts[:, 1:]
         # One head's vectors of a whole text are compared with the same head's of a view.
-        anchors = whole.expand_as(views) if heads is None else heads(whole)
-        views = views if heads is None else heads(views)
-        # Float32, since mixed precision would round cosines to steps of 1/256.
-        with torch.autocast(vectors.device.type, enabled=False):
-            anchors, views = anchors.float()[batch.anchors], views.float()
-            own, other = views[batch.anchors], views[batch.others]
-            contrasts = {
-                view: view_contrast(anchors[:, place], own[:, place], other[:, place], self.temperature)
-                for place, view in enumerate(PARTS[1:])
-            }
-            mean = own.mean(1)
-            fused = fuse(torch.cat([whole.float()[batch.anchors], own], dim=1), self.fusion)
-            aligned = alignment_loss(mean if heads is None else fused, mean)
+        anchors = (whole.expand_as(views) if heads is None else heads(vectors[:, :1]).float())[batch.anchors]
+        own, other = views[batch.anchors], views[batch.others]
+        contrasts = {
+            view: view_contrast(anchors[:, place], own[:, place], other[:, place], self.temperature)
+            for place, view in enumerate(PARTS[1:])
+        }
+        mean = own.mean(1)
+        fused = fuse(parts[batch.anchors], self.fusion)
+        aligned = alignment_loss(mean if heads is None else fused, mean)
         loss = sum(contrasts.values(), self.alignment * aligned)
         return {
             "loss": loss,
