@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -65,7 +65,7 @@ REPLIES = {
 }
 """Sound replies made into others."""
 
-MODES = [*REFUSALS, *REPLIES, "time-out", "dropped"]
+MODES = [*REFUSALS, *REPLIES, "time-out", "dripping", "dropped"]
 
 
 class LLMServer:
@@ -94,7 +94,7 @@ class LLMServer:
         self.bodies, self.headers, self.times = [], [], []
         self.answered = Counter()
         self.at_once = self.most_at_once = 0
-        self.url = ""
+        self.url, self.server = "", None
         self.lock = threading.Lock()
         self.closing = threading.Event()
         self.batches = BatchStore(self)
@@ -133,12 +133,25 @@ class LLMServer:
             self.closing.wait(30)
         if mode in ("time-out", "dropped"):
             return None
+        if mode == "dripping":
+            return 200, {"Content-Length": 10_000}, self.drops()
         if mode in REFUSALS:
             return REFUSALS[mode]
         with self.lock:
             text = self.reply_of(body)
         alter = REPLIES.get(mode, lambda text, schema: text)
         return 200, {}, completion(alter(text, schema_of(body)), "length" if mode == "cut off" else "stop", body)
+
+    def shutdown(self):
+        """Answer nothing more, and be no longer there."""
+        self.closing.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+    def drops(self):
+        """A blank now and then, for as long as anybody listens."""
+        while not self.closing.wait(0.05):
+            yield b" "
 
 
 def completion(text, finish, body):
@@ -167,11 +180,15 @@ def llm_server(**settings):
     with Server(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         state.url = f"http://127.0.0.1:{server.server_port}/v1"
+        state.server = server
         try:
             yield state
         finally:
-            state.closing.set()
-            server.shutdown()
+            state.shutdown()
+
+
+def encoded(body):
+    return body if isinstance(body, bytes) else (body if isinstance(body, str) else json.dumps(body)).encode()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -179,7 +196,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         content = self.rfile.read(int(self.headers["Content-Length"]))
-        answer = self.refusal() or self.posted(content)
+        gone = self.server.llm.closing.is_set()
+        answer = None if gone else self.refusal() or self.posted(content)
         if answer is None:
             self.close_connection = True
             self.connection.close()
@@ -217,12 +235,14 @@ class Handler(BaseHTTPRequestHandler):
         return self.send(*llm.batches.get(self.path))
 
     def send(self, status, headers, body):
-        content = body if isinstance(body, bytes) else (body if isinstance(body, str) else json.dumps(body)).encode()
+        parts = body if isinstance(body, Iterator) else [encoded(body)]
+        length = 0 if isinstance(body, Iterator) else len(parts[0])
         self.send_response(status)
-        for name, value in {"Content-Type": "application/json", "Content-Length": len(content), **headers}.items():
+        for name, value in {"Content-Type": "application/json", "Content-Length": length, **headers}.items():
             self.send_header(name, str(value))
         self.end_headers()
-        self.wfile.write(content)
+        for part in parts:
+            self.wfile.write(part)
 
     def log_message(self, *arguments):
         pass

@@ -74,6 +74,17 @@ def test_questions_asked_at_once_and_one_after_the_other_share_batches(llm, tmp_
     assert sizes(llm) == [4, 2]
 
 
+def test_a_batch_waits_for_those_who_are_about_to_ask(llm, tmp_path, monkeypatch):
+    monkeypatch.setattr(batch_module, "QUIET_SECONDS", 0.6)
+
+    async def work(seconds, ask):
+        await asyncio.sleep(seconds)
+        return (await ask(request(str(seconds)))).finish
+
+    assert batched(llm, tmp_path).run([0.0, 0.2, 0.4, 0.6, 0.8], work, "story") == ["stop"] * 5
+    assert sizes(llm) == [5]
+
+
 def test_what_is_too_much_for_one_batch_is_several(llm, tmp_path, monkeypatch):
     monkeypatch.setattr(batch_module, "MOST_REQUESTS", 5)
     assert themes(batched(llm, tmp_path)) == [sound(story) for story in STORIES]
