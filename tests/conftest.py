@@ -19,6 +19,12 @@ from narrlit.data.writers import write_examples, write_triples
 torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else int(os.environ.get("OMP_NUM_THREADS", "2")))
 
 
+def pytest_collection_modifyitems(items):
+    """Files with slow tests first: at the end, processes beside each other share what is quick, and none waits long."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory):
     """tiny(kind, pooling): the folder of a small random sentence-transformers model of that architecture."""
