@@ -13,10 +13,14 @@ from narrlit.errors import OptionError
 ROOT = packaged_configs()
 MENDEL292 = [f"mendel292{name}.yaml" for name in ("", "_linear", "_mlp", "_inductive", "_transductive")]
 SYSTEMS = ["quickstart.yaml", "quickstart_hits.yaml", "nlp_fsdm.yaml", "hits.yaml", "comhis.yaml", *MENDEL292]
+SYSTEMS += ["ttda704.yaml", "quickstart_ttda704.yaml", "ttda704_track_a.yaml"]
 SYSTEMS += ["baselines/triplet.yaml", "baselines/frozen.yaml"]
 HITS = [f"ablations/hits_{name}.yaml" for name in ("baseline", "multi_negative", "mask_only", "kd_only")]
 COMHIS = [f"ablations/comhis_{name}.yaml" for name in ("identity", "no_hard", "no_synthetic", "mined_validation")]
-ABLATIONS = [*HITS, *COMHIS]
+VIEWS = [f"ablations/ttda704_{name}.yaml" for name in ("as_published", "no_alignment")]
+TRACK_A = [f"ablations/ttda704_track_a_{name}.yaml" for name in ("raw", "adaptive_margin")]
+ABLATIONS = [*HITS, *COMHIS, *VIEWS, *TRACK_A]
+FUSIONS = ["ablations/ttda704_fusion.yaml"]
 ENCODERS = ("minilm", "bge_large", "mpnet", "qwen3_8b", "qwen3_8b_qlora", "tiny")
 BACKBONES = [f"backbones/{name}.yaml" for name in ENCODERS]
 SPACES = {"spaces/triplet.yaml": "baselines/triplet.yaml", "spaces/comhis.yaml": "comhis.yaml"}
@@ -49,7 +53,7 @@ def parse(monkeypatch, *configs):
 
 def test_no_config_is_left_out():
     found = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.yaml")}
-    assert found == {*SYSTEMS, *ABLATIONS, *BACKBONES, *HARDWARE, *SPACES}
+    assert found == {*SYSTEMS, *ABLATIONS, *FUSIONS, *BACKBONES, *HARDWARE, *SPACES}
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -101,12 +105,12 @@ def test_a_search_space_is_of_options_of_its_system(monkeypatch, space, system):
         assert given[name] in found.probes or found.probes[0] <= given[name] <= found.probes[-1]
 
 
-@pytest.mark.parametrize("name", [*SYSTEMS, *ABLATIONS, *BACKBONES, *HARDWARE, *SPACES])
+@pytest.mark.parametrize("name", [*SYSTEMS, *ABLATIONS, *FUSIONS, *BACKBONES, *HARDWARE, *SPACES])
 def test_a_header_says_what_it_is(name):
     header = [line for line in (ROOT / name).read_text().splitlines() if line.startswith("#")]
     assert header
     assert not any("TO BE" in line for line in header)
-    if name in SYSTEMS or name in SPACES:
+    if name in (*SYSTEMS, *SPACES, *FUSIONS):
         for word in ("Needs:", "Run:", "Expect:"):
             assert any(word in line for line in header), word
 
@@ -206,6 +210,43 @@ def test_mendel292_has_the_papers_values(monkeypatch, name):
         assert (objective.triplet_weight, aspects.weight, aspects.unlabelled_weight) == (1.437, 0.974, 0.355)
         assert (aspects.weights, aspects.margin) == ((0.5, 0.3, 0.2), 0.537)
         assert (aspects.clusters.theme, aspects.clusters.action, aspects.clusters.outcome) == (8, 5, 4)
+
+
+def test_ttda704_has_the_papers_values(monkeypatch):
+    cli = parse(monkeypatch, "ttda704.yaml")
+    objective, plan = cli.model, cli.model.optimization
+    assert objective.encoder_config.model == "sentence-transformers/all-mpnet-base-v2"
+    assert (objective.encoder_config.pooling, objective.encoder_config.max_length) == ("mean", 512)
+    assert objective.fusion.weights == (0.5, 0.1, 0.2, 0.2)
+    assert (objective.hidden, objective.temperature, objective.alignment) == (512, 0.07, 0.5)
+    assert objective.variant == "as_written"
+    assert (plan.optimizer, plan.learning_rate, plan.weight_decay) == ("adamw", 2e-5, 1e-5)
+    loading, trainer = cli.datamodule.loading, cli.config["fit"]["trainer"]
+    assert (loading.batch_size, loading.samples_per_epoch, loading.pseudonyms.backend) == (32, None, "none")
+    assert (trainer["max_epochs"], trainer["gradient_clip_val"]) == (15, 1.0)
+    published, contrasts = (parse(monkeypatch, "ttda704.yaml", overlay).model for overlay in VIEWS)
+    assert (published.variant, published.alignment) == ("as_published", 0.5)
+    assert (contrasts.variant, contrasts.alignment) == ("as_written", 0)
+
+
+def test_ttda704_track_a_has_the_papers_values(monkeypatch):
+    cli = parse(monkeypatch, "ttda704_track_a.yaml")
+    objective, plan = cli.model, cli.model.optimization
+    assert (objective.encoder_config.frozen_layers, objective.encoder_config.max_length) == (0.4, 512)
+    assert (objective.distance, objective.margin, objective.maximum_margin) == ("cosine", 0.3, None)
+    assert (plan.learning_rate, plan.weight_decay, plan.warmup, plan.decay) == (2e-5, 0.01, 0.1, "linear")
+    loading = cli.datamodule.loading
+    assert (loading.batch_size, loading.pseudonyms.backend, loading.pseudonyms.scope) == (16, "rules", "triple")
+    assert cli.config["fit"]["trainer"]["max_epochs"] == 5
+    raw, adaptive = (parse(monkeypatch, "ttda704_track_a.yaml", overlay) for overlay in TRACK_A)
+    assert raw.datamodule.loading.pseudonyms.backend == "none"
+    assert raw.model.distance == "cosine"
+    assert (adaptive.model.distance, adaptive.model.margin, adaptive.model.maximum_margin) == (
+        "squared_euclidean",
+        0.3,
+        1.5,
+    )
+    assert adaptive.datamodule.loading.pseudonyms.backend == "rules"
 
 
 def test_rounds_can_be_set_on_the_command_line(monkeypatch):

@@ -100,3 +100,30 @@ def test_rounds_over_two_processes_equal_those_of_one_with_the_double_batch(tiny
     assert all("lora_" in name for name in ours) == (strategy == "ddp")
     for name, value in ours.items():
         assert torch.allclose(value, theirs[name], atol=1e-5), name
+
+
+def test_heads_of_views_are_trained_by_all_processes_whether_sharded_or_not(tiny, tmp_path):
+    """Both strategies share the batches alike: what one of them left out of the exchange of gradients would differ."""
+    weights = {}
+    for strategy, options in STRATEGIES.items():
+        arguments = [
+            *("fit", "--config", "configs/quickstart_ttda704.yaml", "--trainer.devices", "2"),
+            *("--model.encoder.model", tiny(), "--model.encoder.max_length", "96", "--model.encoder.dropout", "0"),
+            *("--model.optimization.optimizer", "sgd", "--model.optimization.learning_rate", "0.1"),
+            *("--data.train", "12", "--data.validation", "4", "--data.loading.batch_size", "3"),
+            *("--trainer.max_epochs", "2", "--trainer.gradient_clip_val", "null", *options),
+            *(
+                "--trainer.logger.init_args.save_dir",
+                str(tmp_path / strategy),
+                "--trainer.logger.init_args.version",
+                "0",
+            ),
+        ]
+        done = run_apart(arguments, tmp_path)
+        assert done.returncode == 0, done.stderr[-3000:]
+        run = tmp_path / strategy / "quickstart_ttda704/run"
+        weights[strategy] = torch.load(run / "checkpoints/last.ckpt", weights_only=True)["state_dict"]
+    assert weights["ddp"].keys() == weights["fsdp2"].keys()
+    assert sum(name.startswith("heads.") for name in weights["ddp"]) == 12
+    for name, ours in weights["ddp"].items():
+        assert torch.allclose(ours, weights["fsdp2"][name], atol=1e-5), name

@@ -16,14 +16,20 @@ TRAINING = {
 OTHERS = {
     "embed": "vectors of stories, to .npy, .jsonl or .parquet",
     "evaluate": "accuracy over labelled triples, of a model or a baseline",
+    "judge": "let a language model that sees the similarities say which candidate is closer",
     "export": "a sentence-transformers folder from a run or a checkpoint",
     "submit": "write or check a submission to the shared task",
     "crossval": "k-fold cross-validation of a config, folds grouped by story",
     "ablate": "a system and its ablations in one table, with intervals and paired tests",
     "tune": "search a config's best settings on one fold, judge them on the others",
+    "fuse": "weights of stories' texts and views compared on labelled triples",
+    "views": "check a file of stories' views",
     "demo": "the whole way on invented stories, in a few minutes",
     "storyworld": "write invented stories whose truth is known",
+    "generate": "negatives of training rows, or views of stories, by a language model",
     "mine": "add near but wrong stories to training rows as negatives",
+    "pseudonymise": "placeholders for the names in stories, and back",
+    "augment": "more training rows: stories translated into other languages and back",
     "store": "what the stores of frozen vectors hold: list, verify or prune them",
 }
 """Every command lives in commands/NAME.py as a function NAME."""

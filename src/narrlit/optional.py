@@ -6,8 +6,13 @@ from types import ModuleType
 from narrlit.errors import MissingExtraError
 
 
-def require(module: str, extra: str) -> ModuleType:
+def require(module: str, extra: str, also: str | None = None) -> ModuleType:
     """Import `module`, which the extra `extra` installs.
+
+    Args:
+        module: its name, with dots where it is part of a package.
+        extra: the extra of narrlit that brings the package or what it stands on.
+        also: a further command, for a package that no extra can name.
 
     Raises:
         MissingExtraError: with the pip command, where the package is absent.
@@ -17,4 +22,5 @@ def require(module: str, extra: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != module.partition(".")[0]:
             raise
-        raise MissingExtraError(f"{module} is not installed: pip install 'narrlit[{extra}]'") from error
+        commands = f"pip install 'narrlit[{extra}]'" + (f" && {also}" if also else "")
+        raise MissingExtraError(f"{module} is not installed: {commands}") from error

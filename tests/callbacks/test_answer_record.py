@@ -17,7 +17,7 @@ from narrlit.objectives import Ranking
 
 @pytest.fixture
 def trainer(tmp_path):
-    data = SimpleNamespace(triples={"validation": [Triple("x", "y", "z", True)]})
+    data = SimpleNamespace(triples_as_read=lambda stage: [Triple("x", "y", "z", True)])
     return SimpleNamespace(
         log_dir=str(tmp_path), fast_dev_run=False, sanity_checking=False, is_global_zero=True, datamodule=data,
         current_epoch=0, global_step=4,

@@ -101,3 +101,45 @@ def test_other_options_go_with_it():
     other = ["--trainer.max_steps", "9", "--model.encoder", "{model: x}", "--model.init_args.margin_of_error=1"]
     logger = ["--trainer.logger.name", "y", "--config", "x/b.yaml", "--trainer.default_root_dir={"]
     assert overruled([*HITS, *beneath, *other, *logger], overlay) == []
+
+
+SETTINGS = "settings: {equal: [1, 1, 1, 1]}"
+
+
+def test_files_of_fusion_settings_are_no_overlays():
+    write("configs/ablations/hits_fusion.yaml", SETTINGS)
+    write("configs/ablations/hits_a.yaml")
+    write("configs/ablations/hits_b.yaml", f"{SETTINGS}\nmodel: {{init_args: {{mask: true}}}}")
+    assert names(find_overlays(HITS, None)) == ["a", "b"]
+    assert names(find_overlays(HITS, "configs/ablations/*.yaml")) == ["a", "b"]
+    with pytest.raises(OptionError, match=r"hits_fusion.yaml: it has settings of narrlit fuse"):
+        find_overlays(HITS, "configs/ablations/hits_a.yaml,configs/ablations/hits_fusion.yaml")
+    with pytest.raises(OptionError, match="there is no overlay of hits among configs/ablations/hits_f"):
+        find_overlays(HITS, "configs/ablations/hits_f*.yaml")
+    with pytest.raises(OptionError, match=r"none.*ablations/comhis_no_hard") as refused:
+        find_overlays(HITS, "none*.yaml")
+    assert "ttda704_fusion" not in str(refused.value)
+
+
+def test_ttda704_leaves_its_fusion_settings_and_the_overlays_of_track_a_out():
+    assert names(find_overlays(["--config", "ttda704.yaml"], None)) == ["as_published", "no_alignment"]
+    assert names(find_overlays(["--config", "configs/ttda704_track_a.yaml"], None)) == ["adaptive_margin", "raw"]
+
+
+def test_overlays_of_a_system_with_a_longer_name_are_its_own(monkeypatch, tmp_path):
+    package = tmp_path / "package"
+    for system in ("hits", "hits_long", "hits_long_kd"):
+        write(package / f"{system}.yaml")
+    for overlay in ("hits_a", "hits_long_b", "hits_longer", "hits_long_kd_c", "hits_baseline"):
+        write(package / f"ablations/{overlay}.yaml")
+    write(package / "spaces/hits_a.yaml")
+    write(package / "backbones/hits_baseline.yaml")
+    monkeypatch.setattr("narrlit.commands.training.packaged_configs", lambda: package)
+    monkeypatch.setattr("narrlit.commands.overlays.packaged_configs", lambda: package)
+    assert names(find_overlays(["--config", "hits.yaml"], None)) == ["a", "baseline", "longer"]
+    assert names(find_overlays(["--config", "hits_long.yaml"], None)) == ["b"]
+    assert names(find_overlays(["--config", "hits_long_kd.yaml"], None)) == ["c"]
+    assert names(find_overlays(["--config", "hits.yaml"], "ablations/hits_long_*.yaml")) == ["long_b", "long_kd_c"]
+    write("configs/ablations/hits_long_mine.yaml")
+    with pytest.raises(OptionError, match="no overlay of hits among"):
+        find_overlays(["--config", "hits.yaml"], None)

@@ -145,6 +145,9 @@ class Trainer:
     def story_table(self, texts, name):
         return Objective.story_table(self, texts, name)
 
+    def collator(self, examples, table):
+        return Objective.collator(self, examples, table)
+
 
 class LetterEncoder:
     max_length = 5

@@ -2,15 +2,13 @@
 
 import ast
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from adapted_encoders import adapted, move
+from elsewhere import used_elsewhere
 from safetensors.torch import load_file, save_file
 from sentence_encoders import PROMPTS, ROLES, TEXTS, head, sentence_encoder
 
@@ -22,19 +20,6 @@ from narrlit.models.sentence_encoder import SentenceEncoder, is_sentence_encoder
 from narrlit.models.source import load_encoder
 
 ELSEWHERE = """
-import json, sys
-
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "narrlit":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, Absent())
-import numpy as np
-from sentence_transformers import SentenceTransformer
-
-folder, texts = sys.argv[1], json.loads(sys.argv[2])
-model = SentenceTransformer(folder, trust_remote_code=True, device="cpu")
 found = {
     "story": model.encode(texts),
     "one_by_one": model.encode(texts, batch_size=1),
@@ -58,8 +43,6 @@ except ValueError as error:
     assert "without a sentence" in str(error)
 else:
     raise AssertionError("a blank story was embedded")
-assert "narrlit" not in sys.modules
-np.savez(folder + ".npz", **found)
 """
 
 
@@ -80,11 +63,7 @@ def plain(tiny, tmp_path):
 def test_sentence_transformers_alone_gives_the_same_vectors(exported, tiny, tmp_path):
     encoder = sentence_encoder(tiny(), prompts=PROMPTS, max_length=80)
     ours = {role: embed(encoder, TEXTS, role, progress=False)[0] for role in ROLES}
-    environment = {**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules"), "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-c", ELSEWHERE, str(exported), json.dumps(TEXTS)]
-    done = subprocess.run(command, check=False, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    theirs = np.load(f"{exported}.npz")
+    theirs = used_elsewhere(exported, TEXTS, ELSEWHERE, tmp_path)
     for role in ROLES:
         assert abs(theirs[role] - ours[role]).max() < 1e-5, role
     for name in ("one_by_one", "turned", "again"):
@@ -96,7 +75,7 @@ def test_sentence_transformers_alone_gives_the_same_vectors(exported, tiny, tmp_
 
 def test_its_code_needs_nothing_of_this_package(exported):
     names = {path.stem for path in exported.glob("*.py")}
-    assert names == {"sentence_sequence", "inner_model", "bilstm", "sentences", "words", "errors"}
+    assert names == {"sentence_sequence", "inner_model", "described", "bilstm", "sentences", "words", "errors"}
     for path in exported.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom):

@@ -159,6 +159,10 @@ def test_a_blank_line_always_ends_a_sentence(first, second):
     assert sentences(f"{first}\n\n{second}") == sentences(first) + sentences(second)
 
 
+def test_an_items_number_alone_is_an_item_at_the_end_too():
+    assert sentences("Mr.\n1.") == sentences("Mr.\n1.\n\n") == ["Mr.", "1."]
+
+
 @pytest.mark.parametrize("unit", ["! ", ".", ". ", "🎉! ", "\n", "\n ", "a.", '."', "Mr. ", "1. ", "I... "])
 def test_time_grows_with_the_length_alone(unit):
     # Twenty thousand repeats take a moment, and minutes where a rule looks back over all that it has read.

@@ -14,6 +14,7 @@ from torch import Tensor
 from narrlit.data.records import Triple
 from narrlit.distributed import gather
 from narrlit.files import atomic_path
+from narrlit.text.joined import split
 
 ANSWERS = "validation_answers.json"
 
@@ -37,7 +38,7 @@ class AnswerRecord(Callback):
         log_dir = trainer.log_dir
         self._folder = Path(log_dir) if log_dir and not trainer.fast_dev_run else None  # type: ignore[attr-defined]
         data: Any = trainer.datamodule  # type: ignore[attr-defined]
-        self._triples = triples_digest(data.triples.get("validation", []))
+        self._triples = triples_digest(data.triples_as_read("validation"))
 
     def on_validation_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Forget the look before."""
@@ -72,5 +73,6 @@ class AnswerRecord(Callback):
 
 
 def triples_digest(triples: Iterable[Triple]) -> str:
-    """SHA-256, in hex, of the triples' texts and labels in their order."""
-    return sha256(json.dumps([(*triple.texts, triple.a_is_closer) for triple in triples]).encode()).hexdigest()
+    """SHA-256, in hex, of the triples' texts and labels in their order, whatever views stand beside the texts."""
+    told = [(*(split(text)[0] for text in triple.texts), triple.a_is_closer) for triple in triples]
+    return sha256(json.dumps(told).encode()).hexdigest()

@@ -3,6 +3,7 @@
 import json
 import platform
 import subprocess
+from dataclasses import asdict
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -44,8 +45,8 @@ class RunRecord(Callback):
             "model": dict(pl_module.hparams),
             "trainer": _settings(trainer),
             "data": data.provenance,
-            "loading": vars(data.loading),
-            "marks": {**_marks(data), **pl_module.marks()},  # type: ignore[operator]
+            "loading": asdict(data.loading),
+            "marks": {**_marks(data, pl_module), **pl_module.marks()},  # type: ignore[operator]
             "validations": self._earlier,
             "checkpoints": {},
         }
@@ -146,11 +147,12 @@ def _relative(path: Path, folder: Path) -> str:
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
 
 
-def _marks(data: Any) -> dict[str, Any]:
-    found = data.train_validation_overlap()
+def _marks(data: Any, objective: Any) -> dict[str, Any]:
+    found = data.train_validation_overlap(anchors_alone=objective.learns_stories)
+    # A shared (anchor, candidate) pair is enough: its label has been seen.
+    shared = found.shared_stories if objective.learns_stories else found.shared_pairs
     return {
-        # A shared (anchor, candidate) pair is enough: its label has been seen.
-        "trained_on_validation": found.shared_pairs > 0,
+        "trained_on_validation": shared > 0,
         "stories_shared_with_validation": found.shared_stories,
         "pairs_shared_with_validation": found.shared_pairs,
     }

@@ -111,7 +111,7 @@ def _read(data: Any) -> RowData:
     from narrlit.callbacks.answer_record import triples_digest
 
     data.setup("fit")
-    triples = data.triples["validation"]
+    triples = data.triples_as_read("validation")
     if not triples:
         raise OptionError("an ablation judges by validation triples: give --data.validation FILE")
     return RowData(json.loads(json.dumps(data.provenance)), triples_digest(triples))

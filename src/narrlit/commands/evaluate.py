@@ -1,33 +1,46 @@
 """narrlit evaluate: accuracy over labelled triples."""
 
 import json as json_format
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from narrlit.commands.devices import say, say_truncated
+from narrlit.commands.labelled import read_labelled
 from narrlit.commands.model_options import ModelOptions
-from narrlit.data.readers import read_triples
-from narrlit.data.reading import Reading
+from narrlit.commands.story_options import StoryOptions
 from narrlit.data.records import Triple
 from narrlit.errors import OptionError
 from narrlit.metrics.scorers import MeanMax
 
 if TYPE_CHECKING:
     from narrlit.metrics.triples import AccuracySummary
+    from narrlit.models.view_encoder import AnyEncoder
 
 Scorer = Literal["cosine", "meanmax"]
 Scores = list[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class TripleOptions(StoryOptions):
+    """What is read of labelled triples.
+
+    Attributes:
+        labels: file of text_a_is_closer, where labels stand apart from stories.
+        strict: refuse the first row that can't be used, instead of dropping and counting it.
+    """
+
+    labels: str | None = None
+    strict: bool = False
 
 
 def evaluate(
     triples: str,
     *,
     use: ModelOptions,
+    read: TripleOptions,
     baseline: Literal["random", "jaccard", "tfidf", "longer"] | None = None,
     scorer: Scorer = "cosine",
     meanmax: MeanMax,
-    labels: str | None = None,
-    strict: bool = False,
     json: bool = False,
 ) -> None:
     """Judge labelled triples by a model or a baseline, and print accuracy, n and a 95 % Wilson interval.
@@ -35,11 +48,10 @@ def evaluate(
     Args:
         triples: JSON Lines or CSV of anchor_text, text_a, text_b and text_a_is_closer.
         use: the model.
+        read: what it reads of the triples.
         baseline: judge without a model.
         scorer: how a model judges: by the cosine of whole stories' vectors, or sentence by sentence (meanmax).
         meanmax: settings of the scorer meanmax.
-        labels: file of text_a_is_closer, where labels stand apart from stories.
-        strict: refuse the first row that can't be used, instead of dropping and counting it.
         json: print one JSON object, and nothing else, to stdout.
     """
     if (use.model is None) == (baseline is None):
@@ -48,43 +60,35 @@ def evaluate(
         raise OptionError(f"--scorer {scorer} judges by a model: give --model in place of --baseline")
     if scorer != "meanmax" and meanmax != MeanMax():
         raise OptionError("--reading, --gamma, --windows and --tau need --scorer meanmax")
-    reading = read_triples(triples, labels=labels, strict=strict)
-    _require_labels(reading, triples, labels)
+    if baseline is not None and (read.reads_views or read.fusion is not None):
+        raise OptionError("--views, --missing-views and --fusion need --model")
+    reading = read_labelled(triples, read.labels, read.strict)
     say(reading.summary())
+    judged = read.triples(reading.records)
     record: dict[str, Any] = {}
     cut = 0
     name = use.model or baseline
     if baseline is not None:
         from narrlit.metrics.baselines import BASELINES
 
-        scores = BASELINES[baseline](reading.records)
+        scores = BASELINES[baseline](judged)
     else:
-        scores, cut, record = _model_scores(use, scorer, meanmax, reading.records)
+        scores, cut, record = _model_scores(read.encoder(use), scorer, meanmax, judged)
         name = f"{name}, meanmax ({meanmax.reading})" if scorer == "meanmax" else name
     found = summarize(scores, reading.records)
     if json:
         told = {"dropped": reading.dropped, "truncated": cut, "model": use.model or baseline, "triples": str(triples)}
-        print(json_format.dumps({**found.as_dict(), **told, **record}))
+        print(json_format.dumps({**found.as_dict(), **told, **record, **read.record()}))
     else:
         print(f"{name}: accuracy {found}, {found.ties} ties")
 
 
-def _require_labels(reading: Reading[Triple], triples: str, labels: str | None) -> None:
-    unlabelled = sum(triple.a_is_closer is None for triple in reading.records)
-    if unlabelled:
-        rows = f"{unlabelled} {'row' if unlabelled == 1 else 'rows'} without a label"
-        if labels is None:
-            raise OptionError(f"{triples} has {rows}: give --labels FILE")
-        raise OptionError(f"{labels} has {rows}: write true or false in each")
-
-
 def _model_scores(
-    use: ModelOptions, scorer: Scorer, meanmax: MeanMax, triples: list[Triple]
+    encoder: "AnyEncoder", scorer: Scorer, meanmax: MeanMax, triples: list[Triple]
 ) -> tuple[Scores, int, dict[str, Any]]:
     """Scores of A and B, how many texts were cut, and what the record says of the scorer."""
     from narrlit.models.embedding import cosine_scores
 
-    encoder = use.load()
     if scorer == "cosine":
         scores, cut = cosine_scores(encoder, triples)
         say_truncated(cut, encoder.max_length, *encoder.pieces)

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from narrlit.commands.fusion_settings import is_fusion_settings
 from narrlit.commands.training import find_config, packaged_configs, packaged_name, packaged_names
 from narrlit.errors import OptionError
 
@@ -32,15 +33,18 @@ def find_overlays(fit: Sequence[str], named: str | None) -> list[Overlay]:
 
     Args:
         fit: options of `narrlit fit`, whose first --config is the system.
-        named: files or patterns with a comma between, here or in the package; None: ablations/SYSTEM_*.yaml.
+        named: files or patterns with a comma between, here or in the package; None: ablations/SYSTEM_*.yaml, without
+            those of a system that comes with the package and has a longer name.
 
     Raises:
-        OptionError: if there is none, one is broken, or two have the same name.
+        OptionError: if there is none, one is broken or no overlay, or two have the same name.
     """
     stem = Path(_first_config(fit)).stem
     parts = [part.strip() for part in named.split(",")] if named else [f"configs/ablations/{escape(stem)}_*.yaml"]
-    paths = [path for part in parts for path in _matching(part, given=named is not None)]
-    found = [_read(path, stem) for path in paths]
+    overlays = [overlay for part in parts for overlay in _overlays(part, stem, given=named is not None)]
+    found = overlays if named else [overlay for overlay in overlays if _system_of(overlay.path, stem) == stem]
+    if not found:
+        raise OptionError(f"there is no overlay of {stem} among {', '.join(parts)}: name overlays by --ablations")
     names = ["full", *(overlay.name for overlay in found)]
     for overlay in found:
         if names.count(overlay.name) > 1:
@@ -56,26 +60,47 @@ def _first_config(fit: Sequence[str]) -> str:
     raise OptionError("give --config FILE, the system whose ablations are compared")
 
 
-def _matching(part: str, given: bool) -> list[str]:
+def _overlays(part: str, stem: str, given: bool) -> list[Overlay]:
+    """The overlays of a file or a pattern; files of fusion settings, which are none, are left out of a pattern's."""
     if not any(sign in part for sign in "*?["):
-        return [find_config(part, "--ablations")]
+        path = find_config(part, "--ablations")
+        content = _read(path)
+        if is_fusion_settings(content):
+            raise OptionError(f"--ablations {path}: it has settings of narrlit fuse, and none of a fit; leave it out")
+        return [_overlay(path, content, stem)]
+    contents = {path: _read(path) for path in _matching(part, given)}
+    return [_overlay(path, content, stem) for path, content in contents.items() if not is_fusion_settings(content)]
+
+
+def _system_of(path: str, stem: str) -> str:
+    """The system that a file's name begins with: of `stem` and those of the package that fit, the longest."""
+    systems = [Path(name).stem for name in packaged_names() if Path(name).parent == Path()]
+    return max((name for name in (stem, *systems) if Path(path).stem.startswith(f"{name}_")), key=len)
+
+
+def _matching(part: str, given: bool) -> list[str]:
     path = Path(part)
     found = list(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
     if not found and not path.is_absolute():
         found = list(packaged_configs().glob(str(packaged_name(part))))
     if not found:
         what = f"--ablations {part}: no such file" if given else f"there is no {part}: name overlays by --ablations"
-        raise OptionError(f"{what}; with narrlit come {', '.join(packaged_names('ablations'))}")
+        own = [name for name in packaged_names("ablations") if not is_fusion_settings(_read(find_config(name)))]
+        raise OptionError(f"{what}; with narrlit come {', '.join(own)}")
     return sorted(map(str, found))
 
 
-def _read(path: str, stem: str) -> Overlay:
+def _read(path: str) -> dict[str, Any]:
     try:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise OptionError(f"--ablations {path}: it is no YAML ({error})") from error
     if not isinstance(content, dict) or not content:
         raise OptionError(f"--ablations {path}: it sets nothing; a mapping of options is needed")
+    return content
+
+
+def _overlay(path: str, content: dict[str, Any], stem: str) -> Overlay:
     name = Path(path).stem
     return Overlay(name.removeprefix(f"{stem}_") or name, path, dict(_leaves(content)))
 

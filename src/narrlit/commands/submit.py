@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from narrlit.commands.devices import Device, pick_device, say, say_truncated
+from narrlit.commands.devices import say, say_truncated
+from narrlit.commands.model_options import ModelOptions
+from narrlit.commands.story_options import StoryOptions
 from narrlit.data.readers import read_stories, read_triples
 from narrlit.errors import OptionError
 from narrlit.files import check_writable
@@ -16,29 +18,27 @@ if TYPE_CHECKING:
 
 def submit(
     *,
-    model: str | None = None,
+    use: ModelOptions,
+    read: StoryOptions,
     track_a: str | None = None,
     track_b: str | None = None,
     out: str = "submission.zip",
     check: str | None = None,
-    device: Device = "auto",
-    trust_remote_code: bool = False,
 ) -> None:
     """Write a submission zip from the test files, or check one.
 
     Args:
-        model: a folder, a run directory, a checkpoint, a hub id or minilm.
+        use: the model.
+        read: what it reads of a story.
         track_a: Track A's triples.
         track_b: Track B's stories.
         out: the zip to write.
         check: a zip to check instead; with --track_a or --track_b also against their numbers of rows.
-        device: where to compute.
-        trust_remote_code: run Python files that come with the model.
     """
-    if check is not None and model is not None:
-        raise OptionError("--check reads a zip that is there: leave --model out")
+    if check is not None and (use != ModelOptions() or read != StoryOptions()):
+        raise OptionError("--check reads a zip that is there: leave --model and all that belongs to it out")
     if check is None:
-        if model is None:
+        if use.model is None:
             raise OptionError("give --model M, or --check ZIP")
         if not track_a and not track_b:
             raise OptionError("give --track-a FILE, --track-b FILE or both")
@@ -47,8 +47,8 @@ def submit(
     triples = read_triples(track_a, strict=True) if track_a else None
     stories = read_stories(track_b, strict=True) if track_b else None
     archive = Path(out if check is None else check)
-    if model is not None:
-        found = _write(model, triples, stories, archive, device, trust_remote_code)
+    if check is None:
+        found = _write(use, read, triples, stories, archive)
     else:
         from narrlit.submission import check_submission
 
@@ -62,27 +62,28 @@ def submit(
 
 
 def _write(
-    model: str,
+    use: ModelOptions,
+    read: StoryOptions,
     triples: "Reading[Triple] | None",
     stories: "Reading[Story] | None",
     out: Path,
-    device: Device,
-    trust_remote_code: bool,
 ) -> "Contents":
     from narrlit.models.embedding import cosine_scores, embed
-    from narrlit.models.source import load_encoder
     from narrlit.submission import write_submission
 
-    encoder = load_encoder(model, trust_remote_code).to(pick_device(device))
-    if stories is not None:
+    # Read before the model is loaded: a mistake in a file of views costs no waiting.
+    judged = None if triples is None else read.triples(triples.records)
+    texts = None if stories is None else read.stories(stories.records)
+    encoder = read.encoder(use)
+    if texts is not None:
         encoder.require_one_prompt("Track B")
     answers = vectors = None
     cut = 0
-    if triples is not None:
-        scores, cut = cosine_scores(encoder, triples.records)
+    if judged is not None:
+        scores, cut = cosine_scores(encoder, judged)
         answers = [a > b for a, b in scores]
-    if stories is not None:
-        vectors, more = embed(encoder, [story.text for story in stories.records])
+    if texts is not None:
+        vectors, more = embed(encoder, texts)
         cut += more
     say_truncated(cut, encoder.max_length, *encoder.pieces)
     return write_submission(out, answers, vectors, _rows(triples), _rows(stories))

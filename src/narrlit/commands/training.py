@@ -130,6 +130,7 @@ def quiet() -> None:
     notices: list[tuple[str, Any]] = [
         (".*does not have many workers.*", UserWarning),
         (".*isinstance.treespec, LeafSpec.*", Warning),
+        (".*You have overridden `on_before_batch_transfer` in `LightningModule`.*", UserWarning),
         (".*Checkpoint directory .* exists and is not empty.*", UserWarning),
         (".*The number of training batches.*is smaller than the logging interval.*", UserWarning),
     ]

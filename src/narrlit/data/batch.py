@@ -88,6 +88,35 @@ class PackedVectors(Movable):
 
 
 @dataclass
+class PackedViews(Movable):
+    """Texts and views of U stories, every different one of them once.
+
+    Attributes:
+        pieces: the P different texts and views.
+        parts: (U, 4) int64, each story's text, theme, plot and outcome among the pieces.
+        rows: (U,) int64, each story's row in the story table.
+    """
+
+    pieces: PackedStories
+    parts: Tensor
+    rows: Tensor
+
+    def __len__(self) -> int:
+        """U, the number of stories."""
+        return len(self.rows)
+
+    def select(self, chosen: Sequence[int]) -> "PackedViews":
+        """The stories at these places, in this order."""
+        places = torch.as_tensor(chosen, device=self.rows.device)
+        needed, parts = torch.unique(self.parts[places], return_inverse=True)
+        return PackedViews(self.pieces.select(needed.tolist()), parts, self.rows[places])
+
+
+Packed = PackedStories | PackedVectors | PackedViews
+"""What a batch may hold of its stories."""
+
+
+@dataclass
 class ExampleBatch(Movable):
     """Training examples; every index points into the U stories.
 
@@ -99,7 +128,7 @@ class ExampleBatch(Movable):
         kinds: (B, K) int64, each negative's index into KINDS, -1 for unknown and for padding.
     """
 
-    stories: PackedStories | PackedVectors
+    stories: Packed
     anchors: Tensor
     positives: Tensor
     negatives: Tensor
@@ -141,9 +170,24 @@ class TripleBatch(Movable):
         places: (B,) int64, each triple's place in its file, -1 for a repeat that only fills up a rank's share.
     """
 
-    stories: PackedStories | PackedVectors
+    stories: Packed
     anchors: Tensor
     a: Tensor
     b: Tensor
     labels: Tensor
     places: Tensor
+
+
+@dataclass
+class ViewBatch(Movable):
+    """Stories with views to train on, each beside another; every index points into the U stories.
+
+    Attributes:
+        stories: the batch's different stories.
+        anchors: (B,) int64.
+        others: (B,) int64, another story for each anchor: its views are those that the anchor is not to come near.
+    """
+
+    stories: PackedViews
+    anchors: Tensor
+    others: Tensor

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from narrlit.data.batch import ExampleBatch, TripleBatch
+from narrlit.data.batch import ExampleBatch, TripleBatch, ViewBatch
 from narrlit.data.places import PlaceTable
 from narrlit.data.table import IndexedExamples, IndexedTriples
 
@@ -28,6 +28,25 @@ class ExampleCollator:
         ]
         stories, (anchors, positives, negatives) = table.pack(columns)
         return ExampleBatch(stories, anchors, positives, negatives, torch.from_numpy(examples.kinds[chosen]))
+
+
+@dataclass(frozen=True)
+class ViewCollator:
+    """Makes training batches of anchors alone, each beside another: the next of the batch, which is in random order."""
+
+    examples: IndexedExamples
+    table: PlaceTable[Any]
+
+    def __call__(self, chosen: list[int]) -> ViewBatch:
+        """The batch of the anchors of the examples at these places; one alone gets another from without the batch."""
+        anchors = self.examples.anchors
+        others = anchors[[*chosen[1:], chosen[0]]]
+        if len(chosen) == 1:
+            different = anchors[anchors != anchors[chosen[0]]]
+            others = different[[chosen[0] % len(different)]] if len(different) else others
+        columns = [self.table.places(rows, "anchor") for rows in (anchors[chosen], others)]
+        stories, (places, beside) = self.table.pack(columns)
+        return ViewBatch(stories, places, beside)
 
 
 @dataclass(frozen=True)

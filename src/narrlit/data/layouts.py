@@ -12,6 +12,9 @@ LABEL = "text_a_is_closer"
 TRIPLES_KNOWN = "anchor_text,text_a,text_b[,text_a_is_closer] or anchor_story,similar_story,dissimilar_story"
 EXAMPLES_KNOWN = f"{TRIPLES_KNOWN} or anchor,positive[,negatives] or anchor,positive,neg_theme_1,neg_structure_1,..."
 
+STORY_COLUMNS = ("text", "story")
+"""Either holds a story; the first that is there."""
+
 _ANCHORS = ("anchor", "anchor_text", "anchor_story")
 _POSITIVES = ("positive", "positive_text", "similar_text", "similar_story")
 # neg_theme_1, but also negative, negative_2 and neg_outcome, which say no number or no kind.
@@ -107,6 +110,11 @@ def example_layout(columns: Collection[str]) -> ExampleLayout | None:
     anchor = next((name for name in _ANCHORS if name in columns), None)
     positive = next((name for name in _POSITIVES if name in columns), None)
     return Anchored(anchor, positive) if anchor and positive else None
+
+
+def is_numbered_negative(name: str) -> bool:
+    """Whether a field of this name holds a negative by itself: neg_theme_1, negative, neg_outcome."""
+    return _NUMBERED.fullmatch(name) is not None
 
 
 def example_fault(example: Example) -> str | None:

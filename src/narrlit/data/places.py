@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from narrlit.data.batch import PackedStories, PackedVectors
+from narrlit.data.batch import PackedStories, PackedVectors, PackedViews
 
 Rows = NDArray[np.int64]
 ROLES = ("anchor", "candidate")
-Packed = TypeVar("Packed", PackedStories, PackedVectors)
+Packed = TypeVar("Packed", PackedStories, PackedVectors, PackedViews)
 
 
 class PlaceTable(ABC, Generic[Packed]):

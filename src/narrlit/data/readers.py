@@ -11,6 +11,7 @@ from narrlit.data.fields import RowError, id_of, label_of, text_fault, text_of
 from narrlit.data.layouts import (
     EXAMPLES_KNOWN,
     LABEL,
+    STORY_COLUMNS,
     TRIPLES_KNOWN,
     ExampleLayout,
     TripleLayout,
@@ -24,7 +25,6 @@ from narrlit.errors import DataError
 
 __all__ = ["Reading", "StoryRow", "file_digest", "read_examples", "read_stories", "read_texts", "read_triples"]
 
-_STORY_COLUMNS = ("text", "story")
 _STORIES_KNOWN = "text[,id] or story[,id] or, in JSON Lines, bare strings"
 
 
@@ -50,7 +50,7 @@ def read_stories(path: str | Path, strict: bool = False) -> Reading[Story]:
     column = raw.first_fit(_story_column)
     if column is None and not any(isinstance(row.value, str) for row in raw.rows):
         raise _no_layout(raw, _STORIES_KNOWN)
-    return collect(raw, lambda value: _story(value, column or _STORY_COLUMNS[0]), strict=strict)
+    return collect(raw, lambda value: _story(value, column or STORY_COLUMNS[0]), strict=strict)
 
 
 def read_triples(path: str | Path, labels: str | Path | None = None, strict: bool = False) -> Reading[Triple]:
@@ -114,7 +114,7 @@ def read_texts(path: str | Path, strict: bool = False) -> Reading[StoryRow]:
 
     def parse(value: object) -> Parsed[StoryRow]:
         line = next(lines)
-        texts, named = _row_texts(value, triples, examples, column or _STORY_COLUMNS[0])
+        texts, named = _row_texts(value, triples, examples, column or STORY_COLUMNS[0])
         return StoryRow(line, texts), named
 
     return collect(raw, parse, strict=strict)
@@ -147,7 +147,7 @@ def _story(value: object, name: str) -> Parsed[Story]:
 
 
 def _story_column(columns: Collection[str]) -> str | None:
-    return next((name for name in _STORY_COLUMNS if name in columns), None)
+    return next((name for name in STORY_COLUMNS if name in columns), None)
 
 
 def _no_layout(raw: RawFile, known: str) -> DataError:

@@ -1,5 +1,6 @@
 """What is read from files and generated: stories, judged triples and training examples, as plain text."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -33,6 +34,11 @@ class Triple:
         """Anchor, A and B."""
         return self.anchor, self.a, self.b
 
+    def with_texts(self, texts: Sequence[str]) -> "Triple":
+        """The same triple of other texts, in the order of `texts`."""
+        anchor, a, b = texts
+        return Triple(anchor, a, b, self.a_is_closer)
+
 
 @dataclass(frozen=True, slots=True)
 class Negative:
@@ -58,6 +64,12 @@ class Example:
     def texts(self) -> tuple[str, ...]:
         """Anchor, positive and negatives, in this order."""
         return self.anchor, self.positive, *(negative.text for negative in self.negatives)
+
+    def with_texts(self, texts: Sequence[str]) -> "Example":
+        """The same example of other texts, in the order of `texts`."""
+        anchor, positive, *others = texts
+        negatives = (Negative(text, old.kind) for text, old in zip(others, self.negatives, strict=True))
+        return Example(anchor, positive, tuple(negatives), self.group)
 
 
 def example_of(triple: Triple) -> Example:

@@ -35,6 +35,7 @@ class DistinctBatchSampler(Sampler[list[int]]):
         seed: int,
         share: Share | None = None,
         weights: NDArray[np.float64] | None = None,
+        limit: int | None = None,
     ) -> None:
         """Args say what is drawn.
 
@@ -46,11 +47,13 @@ class DistinctBatchSampler(Sampler[list[int]]):
             share: this process's part of the work.
             weights: (N,) how likely each example is at each of an epoch's N draws, with replacement, in proportion; a
                 batch may then hold one twice. None: each example comes once.
+            limit: how many examples an epoch has at most, others each time; None: all.
         """
         self._chances = None if weights is None else weights / weights.sum()
         self._pairs = list(zip(anchors.tolist(), positives.tolist(), strict=True))
         self._batch_size = batch_size
         self._seed = seed
+        self._limit = limit
         self._share = share or Share()
         self._epoch = 0
         self._plan: list[list[int]] | None = None
@@ -103,7 +106,7 @@ class DistinctBatchSampler(Sampler[list[int]]):
         drawn: list[int] = (
             rng.permutation(count) if self._chances is None else rng.choice(count, count, p=self._chances)
         ).tolist()
-        return drawn
+        return drawn[: self._limit]
 
     def _slice(self, batch: list[int]) -> list[int]:
         size = len(batch) // self._share.world

@@ -80,7 +80,7 @@ def suspicions(stories: Sequence[ViewedStory]) -> dict[str, int]:
             elif len(view) > len(story.text):
                 found[f"{name} longer than the story"] += 1
             if len(told_of[name, normal_text(view)]) > 1:
-                found[f"{name} that another story has, too"] += 1
+                found[f"{name} shared with another story"] += 1
     return dict(found)
 
 

@@ -97,22 +97,24 @@ class ViewBook:
         """How many different stories have views."""
         return len(self._views)
 
-    def joined(self, texts: Sequence[str], what: str) -> list[str]:
+    def joined(self, texts: Sequence[str], what: str, partly: bool = False) -> list[str]:
         """Each text joined with its views, as `narrlit.text.joined` does it; what is joined already stays.
 
         Args:
             texts: of stories, in any order, repeated or not.
             what: they are, for errors, such as `validation triples`.
+            partly: a text without views may stay as it is.
 
         Raises:
             DataError: naming the first story without views, unless such stories are cut by position, or the first text
                 that can't be joined.
         """
         missing = self.coverage(texts, what).missing
-        if missing and self._options.missing == "refuse":
+        refused = self._options.missing == "refuse"
+        if missing and refused and not partly:
             raise DataError(self._refusal(texts, what, missing))
         return [
-            text if views is not None else join(text, self._views_of(key, text))
+            text if views is not None or (refused and key not in self._views) else join(text, self._views_of(key, text))
             for text, (key, views) in zip(texts, self._keyed(texts, what), strict=True)
         ]
 

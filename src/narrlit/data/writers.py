@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from narrlit.data.fields import text_fault
@@ -68,6 +68,31 @@ def write_rows(path: str | Path, rows: Iterable[Row]) -> None:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
+def write_raw(path: str | Path, rows: Sequence[object]) -> None:
+    """Write the values of raw rows as their file had them: JSON Lines, CSV, TSV or text, by the path's suffix.
+
+    Raises:
+        OptionError: if the suffix is another, the rows don't fit it, or the file can't be written.
+        DataError: if a text holds what CSV can't keep.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix in JSON_SUFFIXES:
+        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+    elif suffix in DELIMITERS and all(isinstance(row, Mapping) for row in rows):
+        cells = [row for row in rows if isinstance(row, Mapping)]
+        # A row may have fewer cells than the header; taken together they have all that are of use.
+        header = list(dict.fromkeys(name for row in cells for name in row))
+        _write_table(path, header, [[row.get(name) for name in header] for row in cells])
+        return
+    elif suffix == ".txt" and all(isinstance(row, str) for row in rows):
+        lines = [str(row) for row in rows]
+    else:
+        raise OptionError(f"{path}: these rows can't go to a '{suffix}' file; name one of the kind they came from")
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(line + "\n" for line in lines)
+
+
 class _RefusedError(Exception):
     """Why a record can't be written."""
 
@@ -118,14 +143,19 @@ def _write(path: Path, rows: Sequence[Row], optional: tuple[str, ...]) -> None:
         write_rows(path, content)
     elif suffix in DELIMITERS:
         header = [name for name in rows[0] if name not in optional or any(row[name] is not None for row in rows)]
-        cells = [[_cell(path, row[name]) for name in header] for row in rows]
-        with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-            # Everything in quotes: which line breaks make csv quote a field differs between Python versions.
-            writer = csv.writer(file, delimiter=DELIMITERS[suffix], quoting=csv.QUOTE_ALL, lineterminator="\n")
-            writer.writerow(header)
-            writer.writerows(cells)
+        _write_table(path, header, [[row[name] for name in header] for row in rows])
     else:
         raise OptionError(f"{path}: unknown kind of file '{suffix}'; name a .jsonl, .csv or .tsv file")
+
+
+def _write_table(path: Path, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    cells = [[_cell(path, value) for value in row] for row in rows]
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        # Everything in quotes: which line breaks make csv quote a field differs between Python versions.
+        delimiter = DELIMITERS[path.suffix.lower()]
+        writer = csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_ALL, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(cells)
 
 
 def _cell(path: Path, value: object) -> str:

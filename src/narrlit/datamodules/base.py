@@ -1,54 +1,32 @@
 """What every datamodule shares: stories once, tokens once, loaders of packed batches."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any, Literal, TypeVar
 
 import lightning as L
 import numpy as np
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader
 
-from narrlit.data.collate import ExampleCollator, TripleCollator
+from narrlit.data.collate import TripleCollator
 from narrlit.data.leakage import Overlap, overlap
 from narrlit.data.places import PlaceTable
-from narrlit.data.records import Example, Triple
+from narrlit.data.pseudonyms import pseudonymised_examples, pseudonymised_stories, pseudonymised_triples
+from narrlit.data.records import Example, Story, Triple
 from narrlit.data.sampling import DistinctBatchSampler, Share, padded_share
 from narrlit.data.table import IndexedExamples, IndexedTriples, index_examples, index_triples
+from narrlit.datamodules.loading import Loading
 from narrlit.datamodules.resumable import ResumableLoader
 from narrlit.errors import OptionError
 from narrlit.seeds import run_seed
+from narrlit.text.pseudonyms.options import Pseudonyms
 
+Record = TypeVar("Record", Example, Triple)
 Stage = Literal["validation", "test", "predict"]
 STAGE_OF: dict[str, Stage] = {"fit": "validation", "validate": "validation", "test": "test", "predict": "predict"}
 """The triples that each of the trainer's stages judges."""
-
-
-@dataclass(frozen=True)
-class Loading:
-    """How records become batches.
-
-    Attributes:
-        batch_size: training examples of one process's batch.
-        evaluation_batch_size: triples of one process's batch where nothing is trained.
-        workers: processes that put batches together; 0: the training process itself, fast enough for packed tokens.
-        strict: refuse the first row that can't be used, instead of dropping and counting it.
-    """
-
-    batch_size: int = 16
-    evaluation_batch_size: int = 32
-    workers: int = 0
-    strict: bool = False
-
-    def __post_init__(self) -> None:
-        """Check ranges.
-
-        Raises:
-            OptionError: naming the field.
-        """
-        if self.batch_size < 1 or self.evaluation_batch_size < 1 or self.workers < 0:
-            raise OptionError("loading: batch_size and evaluation_batch_size must be at least 1, workers at least 0")
 
 
 class StoryData(L.LightningDataModule):
@@ -59,6 +37,10 @@ class StoryData(L.LightningDataModule):
         self.loading = loading
         self.examples: list[Example] = []
         self.triples: dict[Stage, list[Triple]] = {}
+        self._examples_as_read: list[Example] = []
+        self._triples_as_read: dict[Stage, list[Triple]] = {}
+        self._originals: dict[str, str] = {}
+        self._unlabelled: list[str] | None = None
         self.provenance: dict[str, dict[str, Any]] = {}
         self.synthetic_rows = 0
         """How many of the training examples, the last ones, a language model wrote; folds do not judge by them."""
@@ -92,19 +74,44 @@ class StoryData(L.LightningDataModule):
                 "data.extra.unlabelled is given, but nothing reads it: only objective Subspaces with "
                 "model.transductive: true does"
             )
+        if (
+            self.joins_views
+            and self.trainer is not None
+            and not getattr(self.trainer.lightning_module, "reads_views", True)
+        ):
+            raise OptionError(
+                "the data's stories are joined with views, which only objective MultiView reads: use --data FileData, "
+                "or --data.views false with StoryWorldData"
+            )
         if stage == "fit" and not self.examples:
-            self.examples = self.read_examples()
-            if not self.examples:
+            read = self.read_examples()
+            if not read:
                 raise OptionError("no training data: give --data.train FILE")
+            self._examples_as_read = read
+            self.examples = self._pseudonymised("train", read, pseudonymised_examples)
             self._indexed = index_examples(self.examples)
         name = STAGE_OF[stage]
         if name not in self.triples:
-            self.triples[name] = self.read_triples(name)
+            triples = self._triples_as_read[name] = self.read_triples(name)
+            self.triples[name] = self._pseudonymised(name, triples, pseudonymised_triples)
             self._judged[name] = index_triples(self.triples[name])
         if stage != "fit" and not self.triples[name]:
             raise OptionError(f"no {name} data: give --data.{name} FILE")
         if name != "predict" and any(triple.a_is_closer is None for triple in self.triples[name]):
             raise OptionError(f"the {name} triples have no labels: give --data.{name}_labels FILE")
+
+    def _pseudonymised(
+        self, name: str, read: list[Record], pseudonymise: Callable[[list[Record], Pseudonyms], list[Record]]
+    ) -> list[Record]:
+        """Records with placeholders for names, if that is wanted."""
+        options = self.loading.pseudonyms
+        if options.backend == "none" or not read:
+            return read
+        self.provenance.setdefault(name, {})["pseudonyms"] = asdict(options)
+        found = pseudonymise(read, options)
+        for new, old in zip(found, read, strict=True):
+            self._originals.update(zip(new.texts, old.texts, strict=True))
+        return found
 
     def _check_trainer(self) -> None:
         if self.trainer is None or self.trainer.world_size == 1:
@@ -115,14 +122,26 @@ class StoryData(L.LightningDataModule):
     def train_dataloader(self) -> DataLoader[Any]:
         """Batches in random order, the same for the same seed and epoch."""
         indexed = self.indexed
+        loading, table, share = self.loading, self.training_table(), self._share()
+        if loading.samples_per_epoch is not None and loading.samples_per_epoch < share.world:
+            raise OptionError(
+                f"loading.samples_per_epoch is {loading.samples_per_epoch}: each of {share.world} processes needs one"
+            )
         sampler = DistinctBatchSampler(
-            indexed.anchors, indexed.positives, self.loading.batch_size, run_seed(), self._share(), self._weights
+            indexed.anchors,
+            indexed.positives,
+            loading.batch_size,
+            run_seed(),
+            share,
+            self._weights,
+            loading.samples_per_epoch,
         )
+        objective: Any = self.trainer.lightning_module  # type: ignore[union-attr]
         self._loader = ResumableLoader(
             range(len(indexed)),  # type: ignore[arg-type]
             batch_sampler=sampler,
-            collate_fn=ExampleCollator(indexed, self.training_table()),
-            num_workers=self.loading.workers,
+            collate_fn=objective.collator(indexed, table),
+            num_workers=loading.workers,
             pin_memory=self._on_gpu(),
         )
         self._loader.skip, self._skip = self._skip, 0
@@ -175,6 +194,10 @@ class StoryData(L.LightningDataModule):
     def _on_gpu(self) -> bool:
         return self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
 
+    def triples_as_read(self, stage: Stage) -> list[Triple]:
+        """A stage's triples with the names that pseudonyms have taken out."""
+        return list(self._triples_as_read.get(stage, []))
+
     def validation_texts(self) -> list[str]:
         """The validation stories' texts, by row."""
         return self._judged["validation"].table.texts if "validation" in self._judged else []
@@ -210,16 +233,30 @@ class StoryData(L.LightningDataModule):
             raise RuntimeError("setup('fit') comes first")
         return self._indexed
 
+    joins_views = False
+    """Whether behind each story's text stand its views."""
+
     unlabelled_given = False
     """Whether the user has named unlabelled stories, which only a transductive objective reads."""
 
-    def unlabelled_texts(self) -> list[str]:
-        """Stories without any label that a transductive objective may train on; none here."""
+    def read_unlabelled(self) -> list[str]:
+        """Stories without any label; none here. Also notes where they come from."""
         return []
+
+    def unlabelled_texts(self) -> list[str]:
+        """Stories without any label that a transductive objective may train on."""
+        if self._unlabelled is None:
+            stories = [Story(text) for text in self.read_unlabelled()]
+            self._unlabelled = [story.text for story in pseudonymised_stories(stories, self.loading.pseudonyms)]
+        return self._unlabelled
+
+    def read_truths(self, texts: Sequence[str]) -> list[tuple[str, str, str] | None]:
+        """What stories, as they were read, were made of; None: nobody knows."""
+        return [None] * len(texts)
 
     def story_truths(self, texts: Sequence[str]) -> list[tuple[str, str, str] | None]:
         """Theme, course of action and outcome of training stories as their maker knows them; None: nobody does."""
-        return [None] * len(texts)
+        return self.read_truths([self._originals.get(text, text) for text in texts])
 
     def teardown(self, stage: str) -> None:
         """Forget what the objective of a fit has made of the data: another may come."""
@@ -248,9 +285,16 @@ class StoryData(L.LightningDataModule):
         """Kinds of the negatives that the training examples have."""
         return {negative.kind for example in self.examples for negative in example.negatives}
 
-    def train_validation_overlap(self) -> Overlap:
-        """What training and validation data have in common."""
+    def train_validation_overlap(self, anchors_alone: bool = False) -> Overlap:
+        """What training and validation data have in common, names and all.
+
+        Args:
+            anchors_alone: of the training data's anchors, where nothing else trains.
+        """
+        added = self.examples[len(self.examples) - self._added :]
+        as_read = [example.with_texts([self._originals.get(text, text) for text in example.texts]) for example in added]
+        examples = [*self._examples_as_read, *as_read]
         return overlap(
-            (example.texts for example in self.examples),
-            (triple.texts for triple in self.triples.get("validation", [])),
+            ((example.anchor,) if anchors_alone else example.texts for example in examples),
+            (triple.texts for triple in self.triples_as_read("validation")),
         )

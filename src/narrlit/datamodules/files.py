@@ -9,7 +9,8 @@ from lightning_utilities.core.rank_zero import rank_zero_info
 from narrlit.data.readers import Reading, file_digest, read_examples, read_stories, read_triples
 from narrlit.data.records import Example, Triple
 from narrlit.data.table import StoryTable
-from narrlit.datamodules.base import Loading, Stage, StoryData
+from narrlit.datamodules.base import Stage, StoryData
+from narrlit.datamodules.loading import Loading
 
 T = TypeVar("T")
 
@@ -56,7 +57,6 @@ class FileData(StoryData):
         super().__init__(loading)
         self.train = _listed(train)
         self.extra = extra
-        self._unlabelled: list[str] | None = None
         self.unlabelled_given = bool(_listed(extra.unlabelled))
         self.files: dict[Stage, str | None] = {"validation": validation, "test": test, "predict": predict}
         self.labels: dict[Stage, str | None] = {"validation": validation_labels, "test": test_labels}
@@ -79,13 +79,12 @@ class FileData(StoryData):
         self.provenance[stage] = {"files": [_provenance(reading)]}
         return reading.records
 
-    def unlabelled_texts(self) -> list[str]:
+    def read_unlabelled(self) -> list[str]:
         """The unlabelled stories' texts, each once."""
-        if self._unlabelled is None:
-            readings = [read_stories(path, strict=self.loading.strict) for path in _listed(self.extra.unlabelled)]
+        readings = [read_stories(path, strict=self.loading.strict) for path in _listed(self.extra.unlabelled)]
+        if readings:
             self.provenance["unlabelled"] = {"files": [_provenance(reading) for reading in readings]}
-            self._unlabelled = StoryTable(story.text for reading in readings for story in reading.records).texts
-        return self._unlabelled
+        return StoryTable(story.text for reading in readings for story in reading.records).texts
 
 
 def _listed(files: str | list[str] | None) -> list[str]:

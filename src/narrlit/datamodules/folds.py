@@ -59,6 +59,7 @@ class FoldData(StoryData):
         super().__init__(source.loading)
         self.source = source
         self.unlabelled_given = source.unlabelled_given
+        self.joins_views = source.joins_views
         self.fold = fold
         self.folds = folds
         self.fold_seed = fold_seed
@@ -84,16 +85,16 @@ class FoldData(StoryData):
             rank_zero_warn("these folds are not grouped by story: what is judged may have been trained on")
         return found.triples
 
-    def unlabelled_texts(self) -> list[str]:
+    def read_unlabelled(self) -> list[str]:
         """The other data's."""
-        texts = self.source.unlabelled_texts()
+        texts = self.source.read_unlabelled()
         if texts:
             self.provenance["unlabelled"] = self.source.provenance.get("unlabelled", {})
         return texts
 
-    def story_truths(self, texts: Sequence[str]) -> list[tuple[str, str, str] | None]:
+    def read_truths(self, texts: Sequence[str]) -> list[tuple[str, str, str] | None]:
         """As the other data knows them."""
-        return self.source.story_truths(texts)
+        return self.source.read_truths(texts)
 
     def rows(self, fold: int) -> FoldRows:
         """What a fold, this one or another, trains on and judges.

@@ -1,16 +1,18 @@
 """Invented stories as data: nothing to download, and the truth about every story is known."""
 
 from collections.abc import Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 from lightning_utilities.core.rank_zero import rank_zero_info
 
 from narrlit.data.records import Example, Triple
-from narrlit.data.storyworld import StoryWorld, example, judged_triples
+from narrlit.data.storyworld import StoryWorld, WorldTriple, example, judged_triples
 from narrlit.data.storyworld.realise import InventedStory
 from narrlit.data.table import StoryTable
-from narrlit.datamodules.base import Loading, Stage, StoryData
+from narrlit.datamodules.base import Stage, StoryData
+from narrlit.datamodules.loading import Loading
 from narrlit.errors import OptionError
+from narrlit.text.joined import Views, join
 
 
 class StoryWorldData(StoryData):
@@ -24,6 +26,7 @@ class StoryWorldData(StoryData):
         world_seed: int = 0,
         negatives_per_dimension: int = 0,
         false_negatives: float = 0.0,
+        views: bool = False,
         loading: Loading = Loading(),  # noqa: B008 (frozen)
     ) -> None:
         """Args give sizes.
@@ -36,6 +39,7 @@ class StoryWorldData(StoryData):
             negatives_per_dimension: for every example, stories like its anchor in one dimension only.
             false_negatives: share of these, 0 to 1, that are in truth like the anchor; to plant what a teacher's mask
                 must find.
+            views: join each story with its true theme, course of action and outcome, as objective MultiView reads it.
             loading: batches.
 
         Raises:
@@ -49,6 +53,7 @@ class StoryWorldData(StoryData):
         self.world_seed = world_seed
         self.negatives_per_dimension = negatives_per_dimension
         self.false_negatives = false_negatives
+        self.views = self.joins_views = views
         self._truths: dict[str, tuple[str, str, str]] = {}
 
     def read_examples(self) -> list[Example]:
@@ -59,8 +64,9 @@ class StoryWorldData(StoryData):
             "false_negatives": self.false_negatives,
         }
         found = []
-        for triple in self.world.triples(self.sizes["train"], "train"):
-            negatives = self._negatives(triple.anchor)
+        for told in self.world.triples(self.sizes["train"], "train"):
+            negatives = [(kind, self._read(story)) for kind, story in self._negatives(told.anchor)]
+            triple = self._read_triple(told)
             invented = (triple.anchor, triple.positive, triple.negative, *(story for _, story in negatives))
             self._truths.update({story.text: astuple(story.structure) for story in invented})
             found.append(example(triple, negatives))
@@ -70,13 +76,21 @@ class StoryWorldData(StoryData):
         count = self.negatives_per_dimension
         return self.world.one_dimension_negatives(anchor, count, self.false_negatives) if count else []
 
-    def story_truths(self, texts: Sequence[str]) -> list[tuple[str, str, str] | None]:
+    def _read(self, story: InventedStory) -> InventedStory:
+        """The story as it is read: with its views, if they are wanted."""
+        views = Views(story.views.theme, "\n".join(story.views.events), story.views.outcome)
+        return replace(story, text=join(story.text, views)) if self.views else story
+
+    def _read_triple(self, triple: WorldTriple) -> WorldTriple:
+        return WorldTriple(self._read(triple.anchor), self._read(triple.positive), self._read(triple.negative))
+
+    def read_truths(self, texts: Sequence[str]) -> list[tuple[str, str, str] | None]:
         """What each training story was made of."""
         return [self._truths.get(text) for text in texts]
 
-    def unlabelled_texts(self) -> list[str]:
+    def read_unlabelled(self) -> list[str]:
         """The stories of the test triples, each once."""
-        triples = self.world.triples(self.sizes["test"], "test")
+        triples = [self._read_triple(triple) for triple in self.world.triples(self.sizes["test"], "test")]
         self._note("unlabelled")
         return StoryTable(s.text for t in triples for s in (t.anchor, t.positive, t.negative)).texts
 
@@ -84,8 +98,12 @@ class StoryWorldData(StoryData):
         """A stage's triples."""
         self._note(stage)
         split = "test" if stage == "predict" else stage
-        return judged_triples(self.world.triples(self.sizes[stage], split))
+        told = self.world.triples(self.sizes[stage], split)
+        # Which candidate is A is decided by the story alone, whether views stand behind it or not.
+        as_read = {story.text: self._read(story).text for t in told for story in (t.anchor, t.positive, t.negative)}
+        return [triple.with_texts([as_read[text] for text in triple.texts]) for triple in judged_triples(told)]
 
     def _note(self, stage: str) -> None:
-        self.provenance[stage] = {"storyworld": {"seed": self.world_seed, "triples": self.sizes[stage]}}
+        told = {"seed": self.world_seed, "triples": self.sizes[stage]}
+        self.provenance[stage] = {"storyworld": {**told, "views": True} if self.views else told}
         rank_zero_info(f"StoryWorld (seed {self.world_seed}): {self.sizes[stage]} {stage} triples")

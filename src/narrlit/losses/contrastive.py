@@ -113,3 +113,33 @@ def candidate_cosines(anchors: Tensor, positives: Tensor, negatives: Tensor | No
     with torch.autocast(anchors.device.type, enabled=False):
         a, p, n = (x.to(precision) for x in (anchors, positives, negatives))
         return torch.cat([a @ p.T, (n @ a[:, :, None]).squeeze(2)], dim=1)
+
+
+def view_contrast(anchors: Tensor, own: Tensor, other: Tensor, temperature: float = 0.07) -> Tensor:
+    """Two-way InfoNCE: pick an anchor's own view out of it and another story's.
+
+    The mean over anchors of `-log exp(cos(a, p) / tau) / (exp(cos(a, p) / tau) + exp(cos(a, n) / tau))`.
+
+    Source: ttda704, Eq. 1, tau = 0.07.
+
+    Args:
+        anchors: (B, D) unit vectors of whole texts, B >= 1.
+        own: (B, D) unit vectors of their views.
+        other: (B, D) unit vectors of the same view of other stories.
+        temperature: tau > 0, in the unit of the cosine.
+
+    Returns:
+        () mean over the anchors, in natural units (nats).
+
+    Raises:
+        ValueError: if the shapes differ.
+
+    >>> a, n = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
+    >>> round(view_contrast(a, a, n, temperature=1.0).item(), 4)  # log(1 + exp(0 - 1))
+    0.3133
+    """
+    if not anchors.shape == own.shape == other.shape:
+        shapes = ", ".join(str(tuple(x.shape)) for x in (anchors, own, other))
+        raise ValueError(f"vectors are compared row by row, but the shapes are {shapes}")
+    margin = (anchors * own).sum(-1) - (anchors * other).sum(-1)
+    return F.softplus(-margin / temperature).mean()

@@ -4,22 +4,19 @@ Source: Mendel292 at SemEval-2026 Task 4, section 2.2 and appendix B, items 3 an
 sentences of all of them, D dimension of a sentence, H hidden.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from narrlit.errors import ModelError, OptionError
+from narrlit.errors import OptionError
+from narrlit.models.described import Described
 
 CONFIG = "bilstm.json"
-WEIGHTS = "bilstm.safetensors"
 
 
 @dataclass(frozen=True)
@@ -52,8 +49,11 @@ class BiLSTMConfig:
             raise OptionError(f"bilstm.dropout is {self.dropout}: a probability from 0 to below 1 is needed")
 
 
-class BiLSTM(nn.Module):
+class BiLSTM(Described):
     """h = [the forward direction's last state; the backward's first] -> dropout -> linear -> length 1."""
+
+    called = "BiLSTM"
+    files = (CONFIG, "bilstm.safetensors")
 
     def __init__(self, dimension: int, config: BiLSTMConfig) -> None:
         """Args: dimension of a sentence's vector; config."""
@@ -91,37 +91,15 @@ class BiLSTM(nn.Module):
         last = torch.cat([states[-2], states[-1]], dim=1)
         return F.normalize(self.linear(self.dropout(last)), dim=1)
 
-    def save(self, folder: Path) -> None:
-        """Write config and weights into a folder that is there."""
-        described = {"dimension": self.lstm.input_size, **asdict(self.config)}
-        (folder / CONFIG).write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
-        weights = {name: value.cpu().contiguous() for name, value in self.state_dict().items()}
-        save_file(weights, folder / WEIGHTS)
+    def description(self) -> dict[str, Any]:
+        """Dimension and config."""
+        return {"dimension": self.lstm.input_size, **asdict(self.config)}
 
     @classmethod
-    def load(cls, folder: Path) -> "BiLSTM":
-        """What `save` wrote.
-
-        Raises:
-            ModelError: naming the file that is missing, broken or does not fit.
-        """
-        try:
-            described = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-            dimension = described.pop("dimension")
-            head = cls(dimension, BiLSTMConfig(**described))
-        except (OSError, ValueError, TypeError, LookupError, AttributeError, RuntimeError, OptionError) as error:
-            raise ModelError(f"{folder / CONFIG}: it does not describe a BiLSTM ({_reason(error)})") from error
-        try:
-            head.load_state_dict(load_file(folder / WEIGHTS))
-        except (OSError, SafetensorError) as error:
-            raise ModelError(f"{folder / WEIGHTS}: it can't be read ({_reason(error)})") from error
-        except RuntimeError as error:
-            raise ModelError(f"{folder / WEIGHTS}: its weights are not those that {CONFIG} describes") from error
-        return head
-
-
-def _reason(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
+    def build(cls, described: dict[str, Any]) -> "BiLSTM":
+        """Of dimension and config."""
+        config = {name: value for name, value in described.items() if name != "dimension"}
+        return cls(described["dimension"], BiLSTMConfig(**config))
 
 
 def _packed(vectors: Tensor, lengths: Sequence[int]) -> PackedSequence:

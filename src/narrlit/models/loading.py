@@ -54,7 +54,7 @@ def load_model(config: EncoderConfig) -> "SentenceTransformer":
 
 
 def _read(config: EncoderConfig) -> "SentenceTransformer":
-    with _quiet():
+    with quiet():
         import torch
         from sentence_transformers import SentenceTransformer
 
@@ -128,7 +128,7 @@ def role_prompts(config: EncoderConfig) -> dict[Role, str]:
     """
     import json
 
-    with _quiet():
+    with quiet():
         from sentence_transformers.util import load_file_path
 
     folder = packaged_minilm() if config.model == "minilm" else Path(config.model)
@@ -203,7 +203,7 @@ def transformer_layers(transformer: Any) -> Any:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep the libraries' loading bars and notices off the screen: they would drown what this program says."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     # For good: it warns whenever 8 bits are computed with, and on import of a kernel that nothing here needs.

@@ -80,6 +80,22 @@ def find_checkpoint(source: str) -> Path | None:
     raise ModelError(f"run {source}: no checkpoint yet, nor is one left; train on, or name another model")
 
 
+def pseudonyms_of(source: str) -> dict[str, Any] | None:
+    """How names were replaced in the stories that a run was trained on, as its record has it; None where they were not.
+
+    Args:
+        source: what `load_encoder` takes; nothing is known of models that are no runs.
+    """
+    path = Path(source)
+    folder = path.parent.parent if path.suffix == ".ckpt" else path
+    try:
+        data = json.loads((folder / RECORD).read_text(encoding="utf-8"))["data"]
+        found: dict[str, Any] | None = data["train"].get("pseudonyms")
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
+    return found
+
+
 def _checkpoints_of(record: Path) -> dict[str, str]:
     try:
         kept: dict[str, str] = json.loads(record.read_text(encoding="utf-8")).get("checkpoints", {})
@@ -105,7 +121,7 @@ def _from_checkpoint(path: Path, trust_remote_code: bool, max_length: int | None
             return _with_head(encoder, head, _part(weights, "head."))
         _load_weights(encoder, _part(weights, "encoder."))
         if views is not None:
-            return _with_views(encoder, views, _part(weights, "fuser."))
+            return _with_views(encoder, views, _part(weights, "heads."))
     except RuntimeError as error:
         raise ModelError(f"checkpoint {path}: its weights do not fit {kept['model']}; did it change?") from error
     return encoder
@@ -138,7 +154,8 @@ def _with_views(encoder: Encoder, settings: dict[str, Any], weights: dict[str, A
         RuntimeError: if the weights do not fit.
     """
     fuser = ViewFuser(encoder.dimension, Fusion(**settings["fusion"]), settings["hidden"])
-    fuser.load_state_dict(weights)
+    if fuser.heads is not None:
+        fuser.heads.load_state_dict(weights)
     return ViewEncoder(encoder, fuser)
 
 

@@ -19,6 +19,9 @@ from narrlit.text.joined import split
 MODULE = "view_fusion"
 """The file with the module that sentence-transformers runs."""
 
+REMEDY = "give --views FILE, or --missing-views positional to take them by position"
+Parts = tuple[str, str, str, str]
+
 
 class ViewEncoder(Wrapper):
     """Stands where an `Encoder` stands for use; what it embeds are stories joined with their views."""
@@ -86,11 +89,15 @@ def fused(encoder: AnyEncoder, fusion: Fusion | None) -> AnyEncoder:
     return ViewEncoder(encoder, ViewFuser(encoder.dimension, fusion)).eval()
 
 
-def story_parts(texts: Sequence[str]) -> list[tuple[str, str, str, str]]:
+def story_parts(texts: Sequence[str], remedy: str = REMEDY) -> list[Parts]:
     """Text, theme, plot and outcome of stories that are joined with their views.
 
+    Args:
+        texts: of the stories.
+        remedy: what a user does about a story without views.
+
     Raises:
-        DataError: for a story without views, or with some of them alone.
+        DataError: for such a story, or one with some views alone.
     """
     found = []
     for number, text in enumerate(texts, 1):
@@ -99,10 +106,7 @@ def story_parts(texts: Sequence[str]) -> list[tuple[str, str, str, str]]:
         except ValueError as error:
             raise DataError(f"text {number} of {len(texts)}: {error}") from error
         if views is None:
-            raise DataError(
-                f"text {number} of {len(texts)} has no views, which are read beside the text: give --views FILE, or "
-                "--missing-views positional to take them by position"
-            )
+            raise DataError(f"text {number} of {len(texts)} has no views, which are read beside the text: {remedy}")
         found.append((story, *views.texts))
     return found
 

@@ -3,21 +3,17 @@
 Letters of shapes: U stories, D dimension.
 """
 
-import json
 from dataclasses import asdict
-from pathlib import Path
+from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from narrlit.errors import ModelError, OptionError
+from narrlit.models.described import Described
 from narrlit.models.fusion import PARTS, Fusion
 
 CONFIG = "views.json"
-WEIGHTS = "views.safetensors"
 
 
 class ViewHead(nn.Module):
@@ -53,8 +49,15 @@ class ViewHeads(nn.Module):
         Returns:
             (U, 3, D) unit vectors.
         """
-        columns = vectors.expand(-1, len(self.heads), -1).unbind(1)
-        return torch.stack([head(column) for head, column in zip(self.heads.values(), columns, strict=True)], dim=1)
+        # Float32 whatever the encoder computes in: half precision would round unit vectors' cosines to steps of 1/256.
+        with torch.autocast(vectors.device.type, enabled=False):
+            columns = vectors.to(self.dtype).expand(-1, len(self.heads), -1).unbind(1)
+            return torch.stack([head(column) for head, column in zip(self.heads.values(), columns, strict=True)], dim=1)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the heads' weights."""
+        return next(self.parameters()).dtype
 
 
 def fuse(vectors: Tensor, fusion: Fusion) -> Tensor:
@@ -74,11 +77,21 @@ def fuse(vectors: Tensor, fusion: Fusion) -> Tensor:
     tensor([[0.6000, 0.8000]])
     """
     weights = torch.tensor(fusion.weights, dtype=vectors.dtype, device=vectors.device)
-    return F.normalize(torch.einsum("upd,p->ud", vectors, weights), dim=-1)
+    # A sum and no product of matrices: mixed precision would round that.
+    return F.normalize((vectors * weights[:, None]).sum(1), dim=-1)
 
 
-class ViewFuser(nn.Module):
+def headed(vectors: Tensor, heads: ViewHeads | None) -> Tensor:
+    """An encoder's vectors (U, 4, D) of length 1, those of views by their heads where there are any; in float32."""
+    vectors = F.normalize(vectors.float(), dim=-1)
+    return vectors if heads is None else torch.cat([vectors[:, :1], heads(vectors[:, 1:]).float()], dim=1)
+
+
+class ViewFuser(Described):
     """From an encoder's vectors of a story's text and views to the story's vector."""
+
+    called = "fusion of views"
+    files = (CONFIG, "views.safetensors")
 
     def __init__(self, dimension: int, fusion: Fusion, hidden: int | None = None) -> None:
         """Args: D; weights; numbers inside a view's head, None where views keep the encoder's vectors."""
@@ -95,42 +108,17 @@ class ViewFuser(nn.Module):
 
     def parts(self, vectors: Tensor) -> Tensor:
         """The unit vectors (U, 4, D) that are fused, of an encoder's vectors (U, 4, D)."""
-        vectors = F.normalize(vectors, dim=-1)
-        if self.heads is None:
-            return vectors
-        return torch.cat([vectors[:, :1], self.heads(vectors[:, 1:])], dim=1)
+        return headed(vectors, self.heads)
 
     def forward(self, vectors: Tensor) -> Tensor:
         """Unit vectors (U, D) of an encoder's vectors (U, 4, D), in the order of PARTS."""
         return fuse(self.parts(vectors), self.fusion)
 
-    def save(self, folder: Path) -> None:
-        """Write settings and weights into a folder that is there."""
-        described = {"dimension": self.dimension, "fusion": asdict(self.fusion), "hidden": self.hidden}
-        (folder / CONFIG).write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
-        weights = {name: value.cpu().contiguous() for name, value in self.state_dict().items()}
-        save_file(weights, folder / WEIGHTS)
+    def description(self) -> dict[str, Any]:
+        """Dimension, weights and the heads' size."""
+        return {"dimension": self.dimension, "fusion": asdict(self.fusion), "hidden": self.hidden}
 
     @classmethod
-    def load(cls, folder: Path) -> "ViewFuser":
-        """What `save` wrote.
-
-        Raises:
-            ModelError: naming the file that is missing, broken or does not fit.
-        """
-        try:
-            described = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-            fuser = cls(int(described["dimension"]), Fusion(**described["fusion"]), described["hidden"])
-        except (OSError, ValueError, TypeError, LookupError, AttributeError, RuntimeError, OptionError) as error:
-            raise ModelError(f"{folder / CONFIG}: it does not describe a fusion of views ({_reason(error)})") from error
-        try:
-            fuser.load_state_dict(load_file(folder / WEIGHTS))
-        except (OSError, SafetensorError) as error:
-            raise ModelError(f"{folder / WEIGHTS}: it can't be read ({_reason(error)})") from error
-        except RuntimeError as error:
-            raise ModelError(f"{folder / WEIGHTS}: its weights are not those that {CONFIG} describes") from error
-        return fuser
-
-
-def _reason(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
+    def build(cls, described: dict[str, Any]) -> "ViewFuser":
+        """Of dimension, weights and the heads' size."""
+        return cls(int(described["dimension"]), Fusion(**described["fusion"]), described["hidden"])

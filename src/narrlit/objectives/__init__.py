@@ -1,6 +1,7 @@
 """LightningModules, one file an objective."""
 
 from narrlit.objectives.base import Objective, Optimization
+from narrlit.objectives.multiview import MultiView
 from narrlit.objectives.projection import Hard, Projection
 from narrlit.objectives.ranking import Ranking
 from narrlit.objectives.self_distillation import Distillation, SelfDistillation
@@ -12,6 +13,7 @@ __all__ = [
     "Aspects",
     "Distillation",
     "Hard",
+    "MultiView",
     "Objective",
     "Optimization",
     "Projection",

@@ -11,8 +11,10 @@ from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from lightning_utilities.core.rank_zero import rank_zero_info, rank_zero_warn
 from torch import Tensor
 
-from narrlit.data.batch import ExampleBatch, PackedStories, PackedVectors, TripleBatch
+from narrlit.data.batch import ExampleBatch, Packed, TripleBatch
+from narrlit.data.collate import ExampleCollator
 from narrlit.data.places import PlaceTable
+from narrlit.data.table import IndexedExamples
 from narrlit.data.tokens import TokenTable
 from narrlit.errors import ModelError, OptionError
 from narrlit.metrics.triples import TripleAccuracy, answered_rightly
@@ -79,6 +81,10 @@ class Objective(L.LightningModule):
 
     encoder: Encoder
     needs_unit_vectors = True
+    reads_views = False
+    """Whether stories are joined with views: what others would take for the story's own words."""
+    learns_stories = False
+    """Whether anchors train alone, so that a judged story among them has been trained on."""
     rounds = 1
     """Equal parts of the fit, each with a schedule of its own; set by the callback that divides it."""
 
@@ -120,12 +126,21 @@ class Objective(L.LightningModule):
             rank_zero_info(f"{name}: {table.truncated} of {len(texts)} texts cut to {encoder.max_length} tokens")
         return table
 
+    def collator(self, examples: IndexedExamples, table: PlaceTable[Any]) -> Callable[[list[int]], Any]:
+        """What makes a training batch of places in the examples.
+
+        Args:
+            examples: of the fit.
+            table: what stands for their stories.
+        """
+        return ExampleCollator(examples, table)
+
     def marks(self) -> dict[str, bool]:
         """What a reader of the results must know of how they came about."""
         return {"transductive": False, "mined_validation": False}
 
     @abstractmethod
-    def loss(self, vectors: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
+    def loss(self, vectors: Tensor, batch: Any) -> dict[str, Tensor]:
         """The loss and its terms.
 
         Args:
@@ -145,12 +160,12 @@ class Objective(L.LightningModule):
         used = self.negatives_used(batch) if isinstance(batch, ExampleBatch) else None
         return batch if used is None else batch.keeping(used)
 
-    def forward(self, stories: PackedStories | PackedVectors) -> Tensor:
+    def forward(self, stories: Packed) -> Tensor:
         """Vectors (U, D) of packed stories."""
         vectors: Tensor = self.encoder(stories)
         return vectors
 
-    def on_train_batch_start(self, batch: ExampleBatch, batch_idx: int) -> None:
+    def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
         """Seed each step by its number, so that a resumed run draws the dropout that the unbroken run drew."""
         seed_step(run_seed() + 1 + self.batches_done * self.trainer.world_size + self.global_rank, self.device)
 
@@ -159,13 +174,18 @@ class Objective(L.LightningModule):
         """This process's training batches before the present one, in all epochs; a step may take several."""
         return int(self.trainer.fit_loop.epoch_loop.total_batch_idx)
 
-    def training_step(self, batch: ExampleBatch, batch_idx: int) -> Tensor:
+    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         """One forward pass over the batch's different stories, then the loss."""
-        terms = self.loss(self(batch.stories), batch)
+        terms = self.loss(self.training_vectors(batch.stories), batch)
         size = len(batch.anchors)
         self.log("train/loss", terms["loss"], prog_bar=True, batch_size=size)
         self.log_dict({f"train/{k}": v for k, v in terms.items() if k != "loss"}, batch_size=size)
         return terms["loss"]
+
+    def training_vectors(self, stories: Packed) -> Tensor:
+        """What the loss reads of a batch's stories: their vectors (U, D)."""
+        vectors: Tensor = self(stories)
+        return vectors
 
     def validation_step(self, batch: TripleBatch, batch_idx: int) -> dict[str, Tensor]:
         """Judge triples; the vectors and the places (B,) of wrong answers, -1 elsewhere, are handed on to callbacks."""

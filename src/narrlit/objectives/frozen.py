@@ -8,7 +8,7 @@ import torch
 from lightning_utilities.core.rank_zero import rank_zero_info
 from torch import Tensor, nn
 
-from narrlit.data.batch import PackedStories, PackedVectors
+from narrlit.data.batch import Packed, PackedVectors
 from narrlit.errors import ModelError, OptionError
 from narrlit.models.config import EncoderConfig
 from narrlit.objectives.base import Objective, Optimization
@@ -131,7 +131,7 @@ class FrozenObjective(Objective):
                         "here; give the run's own config (config.yaml beside its checkpoints)"
                     )
 
-    def forward(self, stories: PackedStories | PackedVectors) -> Tensor:
+    def forward(self, stories: Packed) -> Tensor:
         """Vectors (U, output) of stories."""
         if not isinstance(stories, PackedVectors):
             raise TypeError("frozen vectors are needed, not tokens")

@@ -70,3 +70,12 @@ def split(joined: str) -> tuple[str, Views | None]:
     if counts != [1, 1, 1] or len(parts) != 1 + len(_MARKERS):
         raise ValueError("the lines [theme], [plot] and [outcome] must stand in it once, in this order, or not at all")
     return parts[0], Views(*parts[1:])
+
+
+def has_views(text: str) -> bool:
+    r"""Whether a text has a line that separates a story from a view; `split` says whether all are there.
+
+    >>> has_views("A knight rode out."), has_views("A knight rode out.\n[theme]\nA quest.")
+    (False, True)
+    """
+    return any(marker in text for marker in _MARKERS)

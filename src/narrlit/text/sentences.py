@@ -5,7 +5,7 @@ import re
 from narrlit.text.words import CLOSING, COUNTED, DAYS, LINKS, SPEECH, STARTERS, TIMES, TITLES
 
 # A blank line, or a line break before a list's item: a bullet, "12." or "12)", "b)".
-_BLOCK = re.compile(r"\n[^\S\n]*(?:\n\s*|(?=(?:[-*•‣◦–]|\d{1,2}[.)]|[a-z]\))\s))")
+_BLOCK = re.compile(r"\n[^\S\n]*(?:\n\s*|(?=(?:[-*•‣◦–]|\d{1,2}[.)]|[a-z]\))(?:\s|\Z)))")
 # A stop, the quotes and brackets that it closes, and the space after them, which may be missing.
 _STOP = re.compile(r"(\.(?:[^\S\n]\.){2,}|[.!?…]+)([\"'”’»)\]}]*)(\s*)")
 _OPENING = re.compile(r"[\"'“‘«(\[{¿¡–—-]*\s*")

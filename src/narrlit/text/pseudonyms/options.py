@@ -17,8 +17,10 @@ class Pseudonyms:
         scope: what shares a mapping: each `story` has its own, or the three stories of a `triple` have one, as
             ttda704's Track A has it; then a story's text depends on the triple it stands in.
         pipeline: spaCy's, by name or path.
+        coref_model: fastcoref's, by hub id or folder; only `spacy+coref` reads it.
     """
 
     backend: Backend = "none"
     scope: Scope = "story"
     pipeline: str = "en_core_web_trf"
+    coref_model: str = "biu-nlp/f-coref"

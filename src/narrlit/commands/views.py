@@ -1,0 +1,81 @@
+"""narrlit views: whether a file of views has those of a file's stories, and what looks wrong with them."""
+
+import json as json_format
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean
+from typing import Any, Literal
+
+from narrlit.data.reading import counts
+
+SHOWN = 5
+"""Stories without views that are shown."""
+
+
+def views(action: Literal["check"], file: str, stories: str, *, json: bool = False) -> int:
+    """Check a file of stories' views against the stories that need them.
+
+    The exit code is 1 where a story has no views.
+
+    Args:
+        action: check: count, and show what is missing or looks wrong.
+        file: views: rows of text, theme, plot_events (or course_of_action) and outcome.
+        stories: a file of stories, triples or training examples.
+        json: print one JSON object, and nothing else, to stdout.
+    """
+    found = {"views": file, "stories": stories, **_checked(file, stories)}
+    print(json_format.dumps(found) if json else _told(found))
+    return int(bool(found["without_views"]))
+
+
+def _checked(file: str, stories: str) -> dict[str, Any]:
+    """What was found, as plain data."""
+    from narrlit.data.readers import read_texts
+    from narrlit.data.view_rows import suspicions
+    from narrlit.data.views import ViewBook, ViewFiles, read_views
+    from narrlit.text.joined import VIEWS
+
+    reading, needed = read_views(file), read_texts(stories)
+    lines = [row.line for row in needed.records for _ in row.texts]
+    texts = [text for row in needed.records for text in row.texts]
+    coverage = ViewBook(ViewFiles(file)).coverage(texts)
+    lengths = {"story": [story.text for story in reading.records]}
+    lengths |= {view: [story.views.texts[place] for story in reading.records] for place, view in enumerate(VIEWS)}
+    return {
+        "read": {"views": reading.summary(), "stories": needed.summary()},
+        "different_stories": coverage.stories,
+        "with_views": coverage.viewed,
+        "without_views": len(coverage.missing),
+        "first_without_views": [_place(lines[place], texts[place]) for place in coverage.missing[:SHOWN]],
+        "views_without_a_story": coverage.spare,
+        "conflicts": coverage.conflicts,
+        "suspicious": suspicions(reading.records),
+        "mean_words": {name: _mean_words(written) for name, written in lengths.items()},
+    }
+
+
+def _place(line: int, text: str) -> dict[str, Any]:
+    return {"line": line, "beginning": " ".join(text[:60].split())}
+
+
+def _mean_words(texts: Sequence[str]) -> float:
+    return round(mean(len(text.split()) for text in texts), 1)
+
+
+def _told(found: dict[str, Any]) -> str:
+    """What was found, as lines for a person."""
+    different, viewed, bare = (found[name] for name in ("different_stories", "with_views", "without_views"))
+    share = f"{viewed / different:.1%}".replace("%", " %")
+    lines = [found["read"]["views"], found["read"]["stories"]]
+    lines.append(f"different stories: {different}, with views {viewed} ({share}), without {bare}")
+    lines += [
+        f"  without views: {Path(found['stories']).name}:{story['line']}, '{story['beginning']}'"
+        for story in found["first_without_views"]
+    ]
+    if bare > SHOWN:
+        lines.append(f"  and {bare - SHOWN} more")
+    lines.append(f"views without a story: {found['views_without_a_story']}")
+    lines.append(f"conflicts: {found['conflicts']} rows with other views of a story than an earlier row")
+    lines.append(f"suspicious: {counts(found['suspicious']) or 'nothing'}")
+    words = ", ".join(f"{name} {number:g}" for name, number in found["mean_words"].items())
+    return "\n".join([*lines, f"words on average: {words}"])

@@ -1,0 +1,268 @@
+"""narrlit judge against a server that knows the truth on some rows, lies on others, and says nothing of use on more."""
+
+import json
+import zipfile
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from llm_server import MODEL, llm_server, question
+
+from narrlit.data.readers import read_triples
+from narrlit.data.records import Triple
+from narrlit.data.storyworld import StoryWorld, judged_triples
+from narrlit.data.writers import write_triples
+from narrlit.submission import check_submission
+
+ROWS = 25
+SAYS = ("truth", "lie", "truth", "nothing", "first")
+"""What the server says to the rows in turn; `first` names whatever is shown first."""
+
+
+@pytest.fixture(scope="module")
+def triples():
+    """StoryWorld's, whose decoys deceive a random model nearly always; with every third label turned, less often."""
+    judged = judged_triples(StoryWorld(8).triples(ROWS, "validation"))
+    return [replace(triple, a_is_closer=triple.a_is_closer == (place % 3 > 0)) for place, triple in enumerate(judged)]
+
+
+@pytest.fixture
+def server(triples):
+    with llm_server(reply_of=partial(says, triples)) as running:
+        yield running
+
+
+@pytest.fixture
+def judge(narrlit, tmp_path, triples, tiny, server):
+    """judge(*options): judge t.jsonl into a.jsonl by the scripted server."""
+    write_triples(tmp_path / "t.jsonl", triples)
+
+    def run(*options, file="t.jsonl", out="a.jsonl"):
+        given = ["--model", tiny(), "--llm", server.url, "--llm-model", MODEL]
+        return narrlit("judge", file, "--out", out, *given, *options)
+
+    return run
+
+
+def says(triples, request):
+    """The scripted reply to a request's JSON."""
+    shown = json.loads(question(request))
+    place = next(place for place, triple in enumerate(triples) if triple.anchor == shown["anchor"])
+    triple, kind = triples[place], SAYS[place % len(SAYS)]
+    if kind == "nothing":
+        return "Both have their merits."
+    closer = triple.a if triple.a_is_closer == (kind == "truth") else triple.b
+    return json.dumps({"closer": "A" if kind == "first" or shown["A"] == closer else "B"})
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def expected(triples, nearer, swap):
+    """What the report must say, counted row by row."""
+    found = dict.fromkeys(["fallbacks", "overrides", "right", "hybrid", "similarities", "agreed", "both", "chosen"], 0)
+    for place, (triple, near) in enumerate(zip(triples, nearer, strict=True)):
+        truth, kind = triple.a_is_closer, SAYS[place % len(SAYS)]
+        verdict = {"truth": truth, "lie": not truth, "nothing": None, "first": None if swap else True}[kind]
+        found["fallbacks"] += verdict is None
+        found["chosen"] += verdict is not None
+        found["overrides"] += verdict is not None and verdict != near
+        found["right"] += verdict is not None and verdict != near and verdict == truth
+        found["hybrid"] += (near if verdict is None else verdict) == truth
+        found["similarities"] += near == truth
+        found["both"] += kind != "nothing"
+        found["agreed"] += kind in ("truth", "lie")
+    return found
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_the_report_says_exactly_what_the_script_says(judge, triples, tmp_path, swap):
+    found = judge(*["--swap"] * swap)
+    assert found.code == 0, found.err
+    rows, report = lines(tmp_path / "a.jsonl.rows.jsonl"), json.loads((tmp_path / "a.jsonl.report.json").read_text())
+    nearer = [row["similarity_a"] > row["similarity_b"] for row in rows]
+    wanted = expected(triples, nearer, swap)
+    assert {True, False} == set(nearer)
+    assert 0 < wanted["right"] < wanted["overrides"]
+    accuracy, against = report["accuracy"], report["overrides"]
+    assert (accuracy["hybrid"]["correct"], accuracy["hybrid"]["n"]) == (wanted["hybrid"], ROWS)
+    assert (accuracy["similarities"]["correct"], accuracy["model"]["n"]) == (wanted["similarities"], wanted["chosen"])
+    assert (against["n"], against["of"]) == (wanted["overrides"], wanted["chosen"])
+    assert (against["right"]["correct"], against["right"]["n"]) == (wanted["right"], wanted["overrides"])
+    assert report["fallbacks"]["n"] == wanted["fallbacks"]
+    if swap:
+        assert (report["swap_agreement"]["n"], report["swap_agreement"]["of"]) == (wanted["agreed"], wanted["both"])
+        assert f"--swap asks twice for each of {ROWS} rows: {2 * ROWS} requests" in found.err
+    answers = [row["text_a_is_closer"] for row in lines(tmp_path / "a.jsonl")]
+    assert sum(x == triple.a_is_closer for x, triple in zip(answers, triples, strict=True)) == wanted["hybrid"]
+    assert answers == [row["text_a_is_closer"] for row in rows]
+    assert found.out == (tmp_path / "a.jsonl.report.md").read_text()
+
+
+def test_the_similarities_are_those_of_the_model(judge, narrlit, tmp_path, tiny):
+    judge()
+    evaluated = json.loads(narrlit("evaluate", "t.jsonl", "--model", tiny(), "--json").out)
+    accuracy = json.loads((tmp_path / "a.jsonl.report.json").read_text())["accuracy"]["similarities"]
+    assert accuracy == {name: evaluated[name] for name in accuracy}
+
+
+def test_the_same_command_asks_nothing_twice(judge, server, tmp_path):
+    assert judge().code == 0
+    assert len(server.bodies) == ROWS
+    first = (tmp_path / "a.jsonl").read_bytes()
+    (tmp_path / "a.jsonl").unlink()
+    found = judge()
+    assert (found.code, len(server.bodies)) == (0, ROWS)
+    assert (tmp_path / "a.jsonl").read_bytes() == first
+    assert f"0 replies, {ROWS} more from the log" in found.out
+    # With swapping only the other order is new.
+    assert judge("--swap").code == 0
+    assert len(server.bodies) == 2 * ROWS
+
+
+def test_a_submission_is_what_the_task_takes(judge, narrlit, tmp_path):
+    assert judge().code == 0
+    assert judge(out="s.zip").code == 0
+    assert check_submission(tmp_path / "s.zip", ROWS).track_a_rows == ROWS
+    assert narrlit("submit", "--check", "s.zip", "--track-a", "t.jsonl").code == 0
+    with zipfile.ZipFile(tmp_path / "s.zip") as archive:
+        assert archive.read("track_a.jsonl") == (tmp_path / "a.jsonl").read_bytes()
+
+
+def test_labels_may_stand_apart_or_be_unknown(judge, triples, tmp_path):
+    assert judge().code == 0
+    whole = json.loads((tmp_path / "a.jsonl.report.json").read_text())
+    write_triples(tmp_path / "bare.jsonl", [Triple(*triple.texts) for triple in triples])
+    (tmp_path / "l.jsonl").write_text("".join(json.dumps(triple.a_is_closer) + "\n" for triple in triples))
+    assert judge("--labels", "l.jsonl", file="bare.jsonl", out="b.jsonl").code == 0
+    apart = json.loads((tmp_path / "b.jsonl.report.json").read_text())
+    assert apart["accuracy"] == whole["accuracy"]
+    found = judge("--report", "told", file="bare.jsonl", out="c.jsonl")
+    assert (found.code, found.out.startswith(f"{ROWS} rows, none has a label.")) == (0, True)
+    assert sorted(path.name for path in (tmp_path / "told").iterdir()) == [
+        "c.jsonl.report.json",
+        "c.jsonl.report.md",
+        "c.jsonl.rows.jsonl",
+    ]
+    assert json.loads((tmp_path / "told/c.jsonl.report.json").read_text())["overrides"]["n"] == whole["overrides"]["n"]
+
+
+def test_requests_that_fail_leave_their_rows_to_the_similarities_and_are_asked_again(judge, server, tmp_path):
+    server.modes = iter(["500"] * 5)
+    found = judge("--retries", "0", "--concurrency", "1")
+    assert found.code == 1
+    told = f"left to the similarities: 5 of {ROWS} rows (1, 2, 3, 4, 5): 5 request failed: HTTP 500; the same command"
+    assert told in found.err
+    assert "5 request failed: HTTP 500" in found.out
+    rows = lines(tmp_path / "a.jsonl.rows.jsonl")
+    assert len(lines(tmp_path / "a.jsonl")) == ROWS
+    for row in rows[:5]:
+        assert row["text_a_is_closer"] == (row["similarity_a"] > row["similarity_b"])
+    asked = len(server.bodies)
+    assert judge("--retries", "0", "--concurrency", "1").code == 0
+    assert len(server.bodies) == asked + 5
+
+
+@pytest.mark.parametrize(
+    ("mode", "code", "reason"),
+    [
+        ("429", 1, "request failed: HTTP 429"),
+        ("400", 1, "request failed: HTTP 400"),
+        ("dropped", 1, "request failed: connection broken"),
+        ("time-out", 1, "request failed: time-out"),
+        ("no choices", 1, "request failed: broken answer"),
+        ("cut off", 0, "cut-off reply"),
+        ("empty", 0, "empty reply"),
+        ("text around", 0, "neither JSON nor the letter alone"),
+        ("broken JSON", 0, "neither JSON nor the letter alone"),
+        ("wrong schema", 0, "JSON without one choice of A or B"),
+    ],
+)
+def test_whatever_the_server_does_every_row_is_answered(judge, server, triples, tmp_path, mode, code, reason):
+    write_triples(tmp_path / "few.jsonl", triples[:3])
+    server.mode = mode
+    found = judge("--retries", "0", "--timeout", "0.5", file="few.jsonl")
+    assert found.code == code, found.err
+    rows = lines(tmp_path / "a.jsonl.rows.jsonl")
+    assert [row["fallback"] for row in rows] == [reason] * 3
+    assert [row["text_a_is_closer"] for row in lines(tmp_path / "a.jsonl")] == [
+        row["similarity_a"] > row["similarity_b"] for row in rows
+    ]
+    assert f"Fallbacks to the similarities: 3 of 3 (100.0 %) rows: 3 {reason}." in found.out
+
+
+def test_the_key_stands_nowhere(judge, server, monkeypatch, tmp_path):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-0815")
+    server.key = "sk-secret-4711"
+    found = judge()
+    assert (found.code, "HTTP 401" in found.err) == (2, True)
+    monkeypatch.setenv("OPENAI_API_KEY", server.key)
+    right = judge("--swap")
+    assert right.code == 0
+    files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) == 6
+    for text in (found.err, found.out, right.err, right.out, *map(str, files)):
+        assert "0815" not in text
+        assert "4711" not in text
+
+
+def test_both_orders_go_into_one_batch(judge, server, tmp_path):
+    assert judge("--swap", "--transport", "batch").code == 0
+    batched = (tmp_path / "a.jsonl").read_bytes()
+    assert len(server.batches.made) == 1
+    assert judge("--swap", out="b.jsonl").code == 0
+    assert (tmp_path / "b.jsonl").read_bytes() == batched
+
+
+def test_a_prompt_of_ones_own_is_sent_and_recorded(judge, server, tmp_path):
+    (tmp_path / "p.txt").write_text("# mine\n---\nWhich one?\n")
+    assert judge().code == judge("--prompt", "p.txt", out="b.jsonl").code == 0
+    assert server.bodies[-1]["messages"][0]["content"] == "Which one?"
+    digests = [json.loads((tmp_path / f"{x}.jsonl.report.json").read_text())["prompt"]["digest"] for x in "ab"]
+    assert len(set(digests)) == 2
+
+
+def test_what_a_request_holds(judge, server, triples, tmp_path):
+    assert judge("--seed", "7").code == 0
+    body = server.bodies[-1]
+    assert (body["model"], body["temperature"], body["max_tokens"], body["seed"]) == (MODEL, 0, 64, 7)
+    assert body["response_format"]["json_schema"]["schema"]["properties"]["closer"]["enum"] == ["A", "B"]
+    shown = json.loads(question(body))
+    place = [triple.anchor for triple in triples].index(shown["anchor"])
+    row = lines(tmp_path / "a.jsonl.rows.jsonl")[place]
+    assert (shown["A"], shown["B"]) == (triples[place].a, triples[place].b)
+    assert shown["similarity_a"] == pytest.approx(row["similarity_a"], abs=5.1e-5)
+    assert shown["similarity_b"] == pytest.approx(row["similarity_b"], abs=5.1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--out", "a.csv"], "--out a.csv: name a file that ends in .jsonl"),
+        (["--out", "folder.jsonl"], "folder.jsonl is a folder"),
+        (["--report", "t.jsonl"], "cannot write t.jsonl"),
+        (["--prompt", "none.txt"], "none.txt"),
+        (["--labels", "none.jsonl"], "none.jsonl"),
+        (["--model", "nowhere.ckpt"], "nowhere.ckpt"),
+    ],
+)
+def test_mistakes_cost_one_line_and_no_request(judge, server, tmp_path, options, words):
+    (tmp_path / "folder.jsonl").mkdir()
+    found = judge(*options)
+    assert (found.code, len(server.bodies), found.out) == (2, 0, "")
+    (line,) = [line for line in found.err.splitlines() if not line.startswith("t.jsonl: ")]
+    assert line.startswith("narrlit: error: ")
+    assert words in line
+    assert not (tmp_path / "a.jsonl").exists()
+
+
+def test_a_model_is_needed_and_every_row(narrlit, judge, server, tmp_path):
+    found = narrlit("judge", "t.jsonl", "--out", "a.jsonl", "--llm", server.url, "--llm-model", MODEL)
+    assert (found.code, "give --model M" in found.err) == (2, True)
+    with (tmp_path / "t.jsonl").open("a") as file:
+        file.write('{"anchor_text": "x", "text_a": "", "text_b": "z"}\n')
+    found = judge()
+    assert (found.code, len(server.bodies)) == (2, 0)
+    assert f"t.jsonl:{ROWS + 1}: empty text_a; mend the row" in found.err
+    assert len(read_triples(tmp_path / "t.jsonl").records) == ROWS

