@@ -31,7 +31,7 @@ def test_a_keys_characters():
     assert checked_key(f" {KEY}\n", "here") == KEY
     assert checked_key(" \n", "here") is None
     for bad in ("two words", "clé", "a\nb"):
-        with pytest.raises(OptionError, match="^here") as caught:
+        with pytest.raises(OptionError, match=r"^here") as caught:
             checked_key(bad, "here")
         assert bad not in str(caught.value)
     with pytest.raises(OptionError, match="--name") as caught:
