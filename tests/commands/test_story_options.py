@@ -82,6 +82,7 @@ def test_views_may_come_by_position(narrlit, tiny, files):
         (("--views", "none.jsonl", "--fusion", "equal"), "none.jsonl does not exist"),
         (("--views", "few.jsonl", "--fusion", "equal"), "4 of 6 different stories have no views"),
         (("--scope", "triple"), "--scope and --pipeline need --pseudonymise"),
+        (("--pseudonymise", "rules", "--pipeline", "p"), "pipeline p: rules reads none; choose spacy, or"),
     ],
 )
 def test_what_does_not_fit_is_refused(narrlit, tiny, files, options, told):

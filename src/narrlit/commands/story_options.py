@@ -42,6 +42,7 @@ class StoryOptions:
         Raises:
             OptionError: for an option without another that it needs.
         """
+        _ = self.pseudonyms  # checks its own options, before any work
         if self.pseudonymise == "none" and (self.scope, self.pipeline) != ("story", Pseudonyms.pipeline):
             raise OptionError("--scope and --pipeline need --pseudonymise")
         if self.fusion is not None:
