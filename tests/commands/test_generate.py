@@ -100,7 +100,8 @@ def test_views_are_written_as_files_of_views_are_read(generate, server):
 @pytest.mark.parametrize("action", ["negatives", "views"])
 def test_a_job_ends_and_counts_every_failure(generate, server, action, mode, reason):
     server.mode = mode
-    done = generate(action, "--retries", "0", "--timeout", "0.5", "--attempts", "2", "--concurrency", "16")
+    seconds = "0.5" if mode == "time-out" else "60"
+    done = generate(action, "--retries", "0", "--timeout", seconds, "--attempts", "2", "--concurrency", "16")
     told = report()
     if reason is None:
         assert (done.code, told["whole"]) == (0, told["items"])

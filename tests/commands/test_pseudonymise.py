@@ -71,6 +71,26 @@ def test_views_share_the_map_of_their_story(narrlit, tmp_path):
     assert content["rows"][0]["replacements"]["plot_events/1"] == [[0, 11, "Anna"], [21, 31, "Oslo"]]
 
 
+def test_stories_of_triples_are_those_of_their_view_file(narrlit, tmp_path):
+    texts = ["They trust Hope. Marbles roll away.", "Anna fled to Oslo.", "Boris sings."]
+    write(tmp_path / "t.jsonl", dict(zip(("anchor_text", "text_a", "text_b"), texts, strict=True)))
+    views = {
+        "theme": "Mr. Marbles wins",
+        "plot_events": ["Zora meets Anna Lee.", "Hope and Marbles rest."],
+        "outcome": "",
+    }
+    write(tmp_path / "v.jsonl", *({"text": text, **views} for text in texts))
+    for name in ("t", "v"):
+        assert narrlit("pseudonymise", f"{name}.jsonl", "--out", f"{name}_anonymous.jsonl", "--map", "m.json").code == 0
+    rows = read(tmp_path / "v_anonymous.jsonl")
+    assert [row["text"] for row in rows] == list(read(tmp_path / "t_anonymous.jsonl")[0].values())
+    assert rows[0]["text"] == "They trust Organization_1. Marbles roll away."
+    assert rows[0]["theme"] == "Mr. Character_A wins"
+    assert rows[1]["plot_events"][0] == "Character_C meets Character_A."
+    assert narrlit("pseudonymise", "v_anonymous.jsonl", "--out", "back.jsonl", "--restore", "m.json").code == 0
+    assert read(tmp_path / "back.jsonl") == read(tmp_path / "v.jsonl")
+
+
 @pytest.mark.parametrize("scope", ["story", "triple"])
 def test_back_to_the_letter(narrlit, tmp_path, scope):
     rows = [TRIPLE, TRIPLE | {"text_a": "ÉMILE sah “Émile’s” Character_B.\n\nÉmile ran."}, {"anchor_text": 5}]
@@ -118,6 +138,22 @@ def test_pseudonymising_the_result_changes_nothing(narrlit, tmp_path):
         (["v.jsonl", "--out", "v.jsonl"], "v.jsonl would be overwritten"),
         (["v.jsonl", "--out", "o.jsonl", "--map", "m.txt"], "--map m.txt: name a file that ends in .json"),
         (["v.jsonl", "--out", "o.jsonl", "--map", "n.json", "--restore", "m.json"], "give one of them"),
+        *(
+            (["v.jsonl", "--out", "o.jsonl", "--restore", "m.json", *more], "--restore reads its map alone; leave")
+            for more in (
+                ["--scope", "triple"],
+                ["--backend", "spacy"],
+                ["--backend", "spacy", "--pipeline", "p"],
+                ["--backend", "spacy+coref", "--coref-model", "c"],
+            )
+        ),
+        (["v.jsonl", "--out", "o.jsonl", "--pipeline", "p"], "pipeline p: rules reads none; choose spacy, or"),
+        (["v.jsonl", "--out", "o.jsonl", "--restore", "m.json", "--pipeline", "p"], "pipeline p: rules reads none"),
+        (["v.jsonl", "--out", "o.jsonl", "--coref-model", "c"], "coref_model c: rules reads none"),
+        (
+            ["v.jsonl", "--out", "o.jsonl", "--backend", "spacy", "--coref-model", "c"],
+            "coref_model c: spacy reads none",
+        ),
         (["v.jsonl", "--out", "o.jsonl", "--restore", "no.json"], "no.json does not exist"),
         (["v.jsonl", "--out", "o.jsonl", "--restore", "v.jsonl"], "v.jsonl is no map of pseudonyms"),
         (["v.jsonl", "--out", "o.jsonl", "--restore", "v.xml"], "v.xml is no JSON"),

@@ -84,6 +84,7 @@ def written(tmp_path, *rows):
     [
         ('{"id": 3, "text": "a", "label": "b"}', "stories", ["text"]),
         ('{"story": "a", "theme": "t", "outcome": ""}', "stories", ["story", "theme"]),
+        ('{"story": "a", "text": "b"}', "stories", ["text", "story"]),
         ('{"text": "a", "plot_events": ["e", null, "f"]}', "stories", ["text", "plot_events/0", "plot_events/2"]),
         ('"a"', "stories", [""]),
         ('{"anchor_text": "a", "text_a": "b", "text_b": null, "x": "y"}', "triples", ["anchor_text", "text_a"]),

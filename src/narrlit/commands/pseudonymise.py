@@ -27,13 +27,18 @@ def pseudonymise(
     Args:
         file: stories (with their views, if there are any), triples or training examples; JSON Lines, CSV, TSV or text.
         out: file to write, of the same kind.
-        scope: what shares a mapping: each story (with its views) has its own, or all texts of a triple or example one.
+        scope: what shares a mapping: each story has its own, which its views take over, or all texts of a triple or
+            example have one. The latter knows no views: join them first, with --views ... --pseudonymise of evaluate.
         backend: who finds the names; rules needs no model, the others pip install 'narrlit[text]'.
         pipeline: spaCy's, by name or path.
         coref_model: fastcoref's, by hub id or folder, for spacy+coref.
         map: file to write (.json) with what was replaced where, to restore the texts.
-        restore: a map that was written so; put the names back, to the letter. Nothing else is done.
+        restore: a map that was written so; put the names back. Texts are as before to the letter, quoting and ends of
+            lines in the file perhaps not. Nothing else is done.
     """
+    options = Pseudonyms(backend, scope, pipeline, coref_model)
+    if restore is not None and options != Pseudonyms("rules"):
+        raise OptionError("--restore reads its map alone; leave --scope, --backend, --pipeline and --coref-model out")
     _check_paths(file, out, map, restore)
     raw = read_raw(file)
     from narrlit.data import pseudonym_map
@@ -43,7 +48,6 @@ def pseudonymise(
         write_raw(out, rows)
         say(f"{out}: {len(rows)} rows with their names again")
         return
-    options = Pseudonyms(backend, scope, pipeline, coref_model)
     done = pseudonym_map.pseudonymise_file(raw, options)
     if map is not None:
         pseudonym_map.write_map(map, done.map)

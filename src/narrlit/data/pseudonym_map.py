@@ -42,8 +42,8 @@ class PseudonymisedFile:
 def pseudonymise_file(raw: RawFile, options: Pseudonyms) -> PseudonymisedFile:
     """Put placeholders for the names in a file's texts; all else stays as it is.
 
-    Texts of a row share a mapping if the scope is a triple, and so do a story and its views beside it; otherwise every
-    text has its own.
+    Texts of a row share a mapping if the scope is a triple; otherwise every text has its own. Views beside a story take
+    over its mapping, which knows nothing of them: the story becomes what it does in a file without views.
 
     Raises:
         OptionError: if the scope is a triple and the file holds stories.
@@ -55,7 +55,8 @@ def pseudonymise_file(raw: RawFile, options: Pseudonyms) -> PseudonymisedFile:
         check_scope(options.scope, f"the stories of {raw.path}")
     split = [_groups(fields, row, options) for row in raw.rows]
     different = list(dict.fromkeys(tuple(group.values()) for groups in split for group in groups))
-    found = dict(zip(different, pseudonymise(different, open_backend(options)), strict=True))
+    done_once = pseudonymise(different, open_backend(options), led=fields.kind == "stories")
+    found = dict(zip(different, done_once, strict=True))
     rows: list[object] = []
     entries = []
     names: Counter[str] = Counter()

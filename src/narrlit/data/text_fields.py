@@ -83,8 +83,7 @@ def _fields(columns: Collection[str]) -> TextFields | None:
     example = example_layout(columns)
     if isinstance(example, Anchored):
         return TextFields("examples", (example.anchor, example.positive))
-    story = next((name for name in STORY_COLUMNS if name in columns), None)
-    return TextFields("stories", (story,)) if story else None
+    return TextFields("stories", STORY_COLUMNS) if any(name in columns for name in STORY_COLUMNS) else None
 
 
 def _texts_in(value: object, place: str) -> Texts:

@@ -83,9 +83,15 @@ def test_clusters_are_numbered_text_by_text():
 
 
 def test_where_a_name_was_missed_it_is_taken_as_whole_words_only():
-    text = "Anna met Annabel. Anna's Anna-like twin is no ANNA. King met the King."
-    found = linked(text, ("Anna", "Character"), ("King", "Character"))
-    assert found == {"Character_A": ["Anna", "Anna", "Anna"], "Character_B": ["King"]}
+    text = "Anna met Annabel. Anna's Anna-like twin is no ANNA."
+    assert linked(text, ("Anna", "Character")) == {"Character_A": ["Anna", "Anna", "Anna"]}
+
+
+def test_an_everyday_word_that_is_a_name_is_taken_unless_a_sentence_or_quotation_begins_with_it():
+    text = 'They met Hope. Hope is rare. She said: "Hope dies last." He calls Hope "Hope", in hope.'
+    (entity,) = link([text], [[mention(text, "Hope", "Character")]])
+    assert [start for _, (start, _) in entity.places] == [9, text.index('Hope "'), text.index('Hope",')]
+    assert list(entity.forms) == ["Hope"]
 
 
 def test_a_name_missed_in_one_text_is_taken_from_another():
@@ -114,6 +120,18 @@ def test_known_entities_take_what_is_found_later():
     assert [(entity.placeholder, entity.places) for entity in found] == [
         ("Character_A", [(0, (16, 22))]),
         ("Character_B", [(0, (27, 30))]),
+    ]
+
+
+def test_known_forms_are_taken_where_no_mention_is_and_placeholders_beside_are_not_given_again():
+    known = link(["Mary met Zora."], [[Mention(0, 4, "Character"), Mention(9, 13, "Character")]])
+    text = "Zora and Mary Fenwick love Bo."
+    names = [mention(text, "Mary Fenwick", "Character"), mention(text, "Bo", "Character")]
+    found = link([text], [names], known, ["Character_C waits."])
+    assert [(entity.placeholder, list(entity.forms)) for entity in found] == [
+        ("Character_B", ["Zora"]),
+        ("Character_A", ["Mary Fenwick"]),
+        ("Character_D", ["Bo"]),
     ]
 
 

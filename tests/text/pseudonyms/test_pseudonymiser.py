@@ -1,6 +1,7 @@
 """Whole texts: what comes out to the letter, twice, and back."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -77,6 +78,27 @@ def test_a_story_does_not_depend_on_the_stories_beside_it():
 def test_placeholders_in_a_text_are_kept_and_not_given_again():
     (group,) = alone("Character_B met Anna and Boris in Oslo, near Location_1.")
     assert group.texts == ("Character_B met Character_A and Character_C in Location_2, near Location_1.",)
+
+
+@pytest.mark.parametrize("story", stories(), ids=lambda story: story["text"][:24])
+def test_the_first_text_leads_whatever_stands_beside_it(story):
+    view = f"Zora Quill of Oslo reads this: {story['text'][::2]} Hope meets {story['text']}"
+    (group,) = pseudonymise([[story["text"], view]], Rules(), progress=False, led=True)
+    assert group.texts[0] == story["pseudonymised"]
+    assert restore(group.texts[1], group.replacements[1]) == view
+    (again,) = pseudonymise([group.texts], Rules(), progress=False, led=True)
+    assert again.texts == group.texts
+
+
+def test_texts_that_are_led_take_over_the_mapping_and_go_on_with_what_is_free():
+    texts = ["Anna met Character_B.", "Boris loves Anna Lee.", "Anna and Boris."]
+    (led,) = pseudonymise([texts], Rules(), progress=False, led=True)
+    assert led.texts == (
+        "Character_A met Character_B.",
+        "Character_C loves Character_A.",
+        "Character_A and Character_C.",
+    )
+    assert led.entities == {"Character_A": ("Anna", "Anna Lee"), "Character_C": ("Boris",)}
 
 
 def test_views_stay_views():
@@ -172,11 +194,13 @@ def test_real_stories_keep_no_form_of_a_name_that_was_replaced():
     groups = alone(*texts)
     assert len(groups) == len(texts) == 479
     for text, group in zip(texts, groups, strict=True):
-        assert restore(group.texts[0], group.replacements[0]) == text
-        left = set(group.texts[0].replace("'s", "").split())
-        forms = {form for forms in group.entities.values() for form in forms}
-        # A word of every day ("King", "Hope") may stand elsewhere and be no name there.
-        assert not {form for form in forms & left if not set(key_of(form)) <= EVERYDAY}, text
+        (after,) = group.texts
+        assert restore(after, group.replacements[0]) == text
+        forms = [form for forms in group.entities.values() for form in forms if any(c.isupper() for c in form)]
+        left = [match for form in forms for match in re.finditer(rf"(?<!\w){re.escape(form)}(?!\w)", after)]
+        # A word of every day ("King", "Hope") may begin a sentence or a quotation and be no name there.
+        begin = re.compile(r"(?:\A|[.!?…:\n][\W_]*|[\"“‘«])\Z")
+        assert not [m for m in left if not (set(key_of(m.group())) <= EVERYDAY and begin.search(after[: m.start()]))]
     assert sum(bool(group.entities) for group in groups) > 400
 
 
@@ -186,10 +210,26 @@ def test_the_backend_none_is_none():
         open_backend(Pseudonyms())
 
 
-@pytest.mark.parametrize(("backend", "coref_model"), [("spacy", None), ("spacy+coref", "c")])
-def test_the_coreference_model_goes_to_its_backend_alone(monkeypatch, backend, coref_model):
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"backend": "rules", "pipeline": "p"}, "pipeline p: rules reads none; choose spacy, or"),
+        ({"backend": "rules", "coref_model": "c"}, "coref_model c: rules reads none; choose spacy\\+coref, or"),
+        ({"backend": "spacy", "coref_model": "c"}, "coref_model c: spacy reads none; choose spacy\\+coref, or"),
+    ],
+)
+def test_settings_that_nothing_reads_are_refused(settings, told):
+    with pytest.raises(OptionError, match=told):
+        Pseudonyms(**settings)
+    assert Pseudonyms(**settings | {"backend": "none"}).scope == "story"
+
+
+@pytest.mark.parametrize(
+    ("backend", "given", "coref_model"), [("spacy", {}, None), ("spacy+coref", {"coref_model": "c"}, "c")]
+)
+def test_the_coreference_model_goes_to_its_backend_alone(monkeypatch, backend, given, coref_model):
     opened = []
     module = SimpleNamespace(open_spacy=lambda *arguments: opened.append(arguments))
     monkeypatch.setitem(sys.modules, "narrlit.text.pseudonyms.spacy_backend", module)
-    open_backend(Pseudonyms(backend=backend, pipeline="p", coref_model="c"))
+    open_backend(Pseudonyms(backend, pipeline="p", **given))
     assert opened == [("p", coref_model)]

@@ -9,6 +9,7 @@ from narrlit.text.pseudonyms.mentions import Kind, Mention
 from narrlit.text.pseudonyms.named import EVERYDAY, Key, key_of, named
 from narrlit.text.pseudonyms.placeholders import Placeholders, protected, touches
 from narrlit.text.pseudonyms.replacing import Span, without_overlap
+from narrlit.text.pseudonyms.tokens import tokens
 
 KINDS: tuple[Kind, ...] = ("Character", "Location", "Organization", "Entity")
 """In this order a tie of votes is broken."""
@@ -23,12 +24,14 @@ class LinkedEntity:
         kind: by the votes of its mentions.
         keys: its names, as they are compared.
         places: the number of a text and the span in it of each of its names, in order.
+        forms: what stands in these places, in order, each once.
     """
 
     placeholder: str
     kind: Kind
     keys: set[Key]
     places: list[tuple[int, Span]]
+    forms: dict[str, None]
 
 
 @dataclass(slots=True)
@@ -54,14 +57,18 @@ class _Group:
 
 
 def link(
-    texts: Sequence[str], mentions: Sequence[Sequence[Mention]], known: Sequence[LinkedEntity] = ()
+    texts: Sequence[str],
+    mentions: Sequence[Sequence[Mention]],
+    known: Sequence[LinkedEntity] = (),
+    beside: Sequence[str] = (),
 ) -> list[LinkedEntity]:
     """Put mentions together that speak of the same, over all texts that share a mapping.
 
     Mentions are one entity if they have the same name (whatever its case), if one is a part of the other's name
     ("Murphy", "Mary" of "Mary Ann Murphy") that would fit no other entity and whose own votes don't say otherwise, or
     if they are of one coreference cluster. The part may stand before the full name, and in another of the texts. Where
-    a name stands that no mention covers, it belongs to its entity, too, if it is no everyday word.
+    a name stands that no mention covers, it belongs to its entity, too; an everyday word ("King", "Hope") does not if a
+    sentence or a quotation begins with it.
 
     Of a cluster only names are given back, that is its capitalised mentions. Pronouns and descriptions ("she", "the old
     man") stay in the text, where ttda704 replaces all mentions of a cluster: they give no name away, and a story of
@@ -70,7 +77,8 @@ def link(
     Args:
         texts: that share a mapping.
         mentions: those of each text, as a backend found them.
-        known: entities of these texts that have been replaced already.
+        known: entities that have been replaced already, in these texts or beside them.
+        beside: texts that share the mapping and stay as they are; no placeholder that stands in one is given again.
 
     Returns:
         Entities in order of their first place, with the most frequent vote for a kind (ties in the order of KINDS,
@@ -79,12 +87,13 @@ def link(
     """
     groups = _with_aliases(_with_clusters(texts, mentions, known))
     kept = _places(texts, groups)
-    given = Placeholders([*texts, *(entity.placeholder for entity in known)])
+    given = Placeholders([*texts, *beside, *(entity.placeholder for entity in known)])
     entities = []
     for group, places in sorted(kept, key=lambda item: item[1][0]):
         kind = group.kind or "Entity"
         placeholder = group.known.placeholder if group.known else given.next(kind)
-        entities.append(LinkedEntity(placeholder, kind, group.keys, places))
+        forms = dict.fromkeys(texts[number][start:end] for number, (start, end) in places)
+        entities.append(LinkedEntity(placeholder, kind, group.keys, places, forms))
     return entities
 
 
@@ -123,7 +132,7 @@ def _with_aliases(groups: Sequence[_Group]) -> list[_Group]:
     of_word: dict[str, dict[int, _Group]] = {}
     for group in sorted(groups, key=lambda group: -max(map(len, group.keys))):
         beside = {number: other for key in group.keys for number, other in of_word.get(key[0], {}).items()}
-        full = [] if group.known else [other for other in beside.values() if _is_alias(group, other)]
+        full = [other for other in beside.values() if not (group.known and other.known) and _is_alias(group, other)]
         if len(full) == 1:
             full[0].absorb(group)
         else:
@@ -155,15 +164,19 @@ def _places(texts: Sequence[str], groups: Iterable[_Group]) -> list[tuple[_Group
     spans: list[list[tuple[Span, _Group]]] = [[] for _ in texts]
     forms: dict[str, _Group] = {}
     for group in groups:
+        forms |= dict.fromkeys(group.known.forms if group.known else (), group)
         for number, (start, end) in group.places:
             spans[number].append(((start, end), group))
             forms[texts[number][start:end]] = group
+    everyday = {form for form in forms if set(key_of(form)) <= EVERYDAY}
     pattern = _forms_pattern(forms)
     found: dict[int, tuple[_Group, list[tuple[int, Span]]]] = {}
     for number, text in enumerate(texts):
         forbidden = protected(text)
+        firsts = {token.start for token in tokens(text) if token.first} if everyday else set()
         for match in pattern.finditer(text) if pattern else ():
-            if not touches(forbidden, *match.span()):
+            begins = match.group() in everyday and match.start() in firsts
+            if not begins and not touches(forbidden, *match.span()):
                 spans[number].append((match.span(), forms[match.group()]))
         for span, group in without_overlap(spans[number]):
             found.setdefault(id(group), (group, []))[1].append((number, span))
@@ -171,6 +184,6 @@ def _places(texts: Sequence[str], groups: Iterable[_Group]) -> list[tuple[_Group
 
 
 def _forms_pattern(forms: Iterable[str]) -> re.Pattern[str] | None:
-    telling = [form for form in forms if any(c.isupper() for c in form) and not set(key_of(form)) <= EVERYDAY]
+    telling = [form for form in forms if any(c.isupper() for c in form)]
     longest_first = sorted(telling, key=lambda form: (-len(form), form))
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)") if longest_first else None

@@ -47,7 +47,7 @@ def open_backend(options: Pseudonyms) -> MentionFinder:
 
 
 def pseudonymise(
-    groups: Sequence[Sequence[str]], finder: MentionFinder, progress: bool = True
+    groups: Sequence[Sequence[str]], finder: MentionFinder, progress: bool = True, *, led: bool = False
 ) -> list[PseudonymisedGroup]:
     """Replace the names in groups of texts; each group has a mapping of its own, which knows nothing of the others.
 
@@ -58,19 +58,27 @@ def pseudonymise(
         groups: texts that share a mapping; one text a group where each stands by itself.
         finder: from `open_backend`.
         progress: show a bar on stderr.
+        led: a group's first text becomes what it would by itself; the others take over its mapping, and further names
+            in them get the next placeholders that are free.
 
     Returns:
         The groups, in order.
     """
     works = [_Work(texts) for texts in groups]
-    waiting = [(group, number) for group, work in enumerate(works) for number in range(len(work.pieces))]
+    for part in (slice(1), slice(1, None)) if led else (slice(None),):
+        _replace(works, part, finder, progress)
+    return [work.result() for work in works]
+
+
+def _replace(works: Sequence["_Work"], part: slice, finder: MentionFinder, progress: bool) -> None:
+    """Replace the names in some texts of each group, until none is found in them."""
+    waiting = [(group, number) for group, work in enumerate(works) for number in work.turn_to(part)]
     while waiting:
         mentions = _find(finder, [works[group].text(number) for group, number in waiting], progress)
         news: dict[int, dict[int, list[Mention]]] = {}
         for (group, number), found in zip(waiting, mentions, strict=True):
             news.setdefault(group, {})[number] = found
         waiting = [(group, number) for group, new in news.items() for number in works[group].take(new)]
-    return [work.result() for work in works]
 
 
 def _find(finder: MentionFinder, texts: Sequence[str], progress: bool) -> list[list[Mention]]:
@@ -84,27 +92,33 @@ def _find(finder: MentionFinder, texts: Sequence[str], progress: bool) -> list[l
 
 
 class _Work:
-    """A group on its way: its texts in pieces, and the entities found so far."""
+    """A group on its way: its texts in pieces, those whose turn it is, and the entities found so far."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.pieces = [[Piece(text)] for text in texts]
+        self._turn = range(len(texts))
         self._entities: dict[str, LinkedEntity] = {}
-        self._forms: dict[str, dict[str, None]] = {}
+
+    def turn_to(self, part: slice) -> range:
+        """From now on replace names in these texts alone; their numbers."""
+        self._turn = range(len(self.pieces))[part]
+        return self._turn
 
     def text(self, number: int) -> str:
         return "".join(piece.text for piece in self.pieces[number])
 
     def take(self, mentions: dict[int, list[Mention]]) -> list[int]:
         """Replace what was found, by number of the text; the numbers of the texts that changed."""
-        texts = [self.text(number) for number in range(len(self.pieces))]
-        found = [mentions.get(number, []) for number in range(len(texts))]
+        texts = [self.text(number) for number in self._turn]
+        found = [mentions.get(number, []) for number in self._turn]
+        beside = [self.text(number) for number in range(len(self.pieces)) if number not in self._turn]
         spans: dict[int, list[tuple[tuple[int, int], str]]] = {}
-        for entity in link(texts, found, tuple(self._entities.values())):
+        for entity in link(texts, found, tuple(self._entities.values()), beside):
             known = self._entities.setdefault(entity.placeholder, entity)
             known.keys |= entity.keys
-            for number, (start, end) in entity.places:
-                spans.setdefault(number, []).append(((start, end), entity.placeholder))
-                self._forms.setdefault(entity.placeholder, {})[texts[number][start:end]] = None
+            known.forms |= entity.forms
+            for place, span in entity.places:
+                spans.setdefault(self._turn[place], []).append((span, entity.placeholder))
         for number, replaced in spans.items():
             self.pieces[number] = replace(self.pieces[number], sorted(replaced))
         return sorted(spans)
@@ -112,4 +126,4 @@ class _Work:
     def result(self) -> PseudonymisedGroup:
         made = tuple(tuple(replacements(pieces)) for pieces in self.pieces)
         texts = tuple(self.text(number) for number in range(len(self.pieces)))
-        return PseudonymisedGroup(texts, {given: tuple(forms) for given, forms in self._forms.items()}, made)
+        return PseudonymisedGroup(texts, {given: tuple(found.forms) for given, found in self._entities.items()}, made)
