@@ -81,12 +81,8 @@ def test_views_may_come_by_position(narrlit, tiny, files):
         (("--fusion", "best"), "--fusion best: give one of submitted"),
         (("--views", "none.jsonl", "--fusion", "equal"), "none.jsonl does not exist"),
         (("--views", "few.jsonl", "--fusion", "equal"), "4 of 6 different stories have no views"),
-<<<<<<< HEAD
         (("--scope", "triple"), "need --pseudonymise"),
-=======
-        (("--scope", "triple"), "--scope and --pipeline need --pseudonymise"),
         (("--pseudonymise", "rules", "--pipeline", "p"), "pipeline p: rules reads none; choose spacy, or"),
->>>>>>> fa
     ],
 )
 def test_what_does_not_fit_is_refused(narrlit, tiny, files, options, told):

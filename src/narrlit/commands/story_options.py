@@ -45,14 +45,8 @@ class StoryOptions:
         Raises:
             OptionError: for an option without another that it needs.
         """
-<<<<<<< HEAD
         if self.pseudonymise == "none" and self.pseudonyms != Pseudonyms():
             raise OptionError("--scope, --pipeline and --coref-model need --pseudonymise")
-=======
-        _ = self.pseudonyms  # checks its own options, before any work
-        if self.pseudonymise == "none" and (self.scope, self.pipeline) != ("story", Pseudonyms.pipeline):
-            raise OptionError("--scope and --pipeline need --pseudonymise")
->>>>>>> fa
         if self.fusion is not None:
             fusion_of(self.fusion)
 
