@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,6 +31,26 @@ def check_writable(target: str | Path, *, folder: bool = False) -> None:
             pass
     except OSError as error:
         raise OptionError(f"cannot write {target}: {error.strerror}") from error
+
+
+def check_apart(written: Mapping[str, str | Path | None], read: Iterable[str | Path | None]) -> None:
+    """See that no file is written over one that is read, nor two into the same place.
+
+    Args:
+        written: files by the option that names them; None: not written.
+        read: files that are read; None: not given.
+
+    Raises:
+        OptionError: naming the option.
+    """
+    taken = {Path(path).resolve() for path in read if path is not None}
+    for option, path in written.items():
+        if path is None:
+            continue
+        place = Path(path).resolve()
+        if place in taken:
+            raise OptionError(f"{option} {path}: this file is read, or written by another option; name another")
+        taken.add(place)
 
 
 @contextmanager

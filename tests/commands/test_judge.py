@@ -266,3 +266,21 @@ def test_a_model_is_needed_and_every_row(narrlit, judge, server, tmp_path):
     assert (found.code, len(server.bodies)) == (2, 0)
     assert f"t.jsonl:{ROWS + 1}: empty text_a; mend the row" in found.err
     assert len(read_triples(tmp_path / "t.jsonl").records) == ROWS
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--out", "t.jsonl"), "--out t.jsonl"),
+        (("--out", "a.jsonl", "--log", "a.jsonl"), "--log a.jsonl"),
+        (("--out", "a.jsonl", "--log", "t.jsonl"), "--log t.jsonl"),
+        (("--out", "a.jsonl", "--log", "a.jsonl.rows.jsonl"), "--log a.jsonl.rows.jsonl"),
+    ],
+)
+def test_no_file_is_written_over_another(narrlit, triples, tmp_path, options, named):
+    write_triples(tmp_path / "t.jsonl", triples[:3])
+    before = (tmp_path / "t.jsonl").read_bytes()
+    given = ("--model", "minilm", "--llm", "http://127.0.0.1:9/v1", "--llm-model", "m")
+    found = narrlit("judge", "t.jsonl", *given, *options)
+    assert (found.code, f"{named}: this file is read" in found.err) == (2, True)
+    assert (tmp_path / "t.jsonl").read_bytes() == before

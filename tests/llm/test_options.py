@@ -96,3 +96,23 @@ def test_neither_what_is_printed_nor_what_is_recorded_holds_the_key():
 def test_parameters_to_leave_out():
     assert LLMOptions(leave_out=" temperature, seed ").left_out == ["temperature", "seed"]
     assert LLMOptions().left_out == []
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"price_in": 1.0}, "give both or none"),
+        ({"price_out": 1.0}, "give both or none"),
+        ({"transport": "batch", "concurrency": 3}, "no use with --transport batch"),
+        ({"transport": "batch", "tokens_per_minute": 100}, "no use with --transport batch"),
+    ],
+)
+def test_options_without_use_are_refused(options, told):
+    with pytest.raises(OptionError, match=told):
+        LLMOptions(**options)
+
+
+def test_a_key_in_the_place_of_its_file_is_not_repeated():
+    with pytest.raises(OptionError, match="--api_key_file") as refused:
+        LLMOptions(llm="http://h/v1", llm_model="m", api_key_file="sk-my-own-key-1234").key()
+    assert "1234" not in str(refused.value)

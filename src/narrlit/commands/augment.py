@@ -15,7 +15,7 @@ from narrlit.data.readers import read_examples
 from narrlit.data.records import Example
 from narrlit.data.writers import write_examples
 from narrlit.errors import OptionError
-from narrlit.files import atomic_path, check_writable
+from narrlit.files import atomic_path, check_apart, check_writable
 from narrlit.metrics.quality import Quality
 from narrlit.models.pivots import Pivots
 
@@ -58,6 +58,7 @@ def augment(
     if target.suffix != ".jsonl":
         raise OptionError(f"--out {out}: name a file that ends in .jsonl")
     check_writable(target)
+    check_apart({"--out": target}, [triples])
     if report is not None:
         check_writable(Path(report) / PLOT)
     reading = read_examples(triples, strict=strict)

@@ -10,7 +10,7 @@ from narrlit.commands.devices import say
 from narrlit.data.readers import file_digest, read_examples, read_texts
 from narrlit.data.writers import write_examples, write_rows
 from narrlit.errors import OptionError
-from narrlit.files import atomic_path, check_writable
+from narrlit.files import atomic_path, check_apart, check_writable
 from narrlit.llm.generation import GenerationOptions
 from narrlit.llm.options import LLMOptions
 from narrlit.llm.validation import ValidationOptions
@@ -53,10 +53,12 @@ def generate(
         strict: refuse the first row that can't be used, instead of dropping and counting it.
     """
     target = Path(out)
-    _check(action, Path(file), target, write, check)
+    log = Path(ask.log or target.with_name(target.name + LOG))
+    _check(action, target, write, check)
+    check_apart({"--out": target, "the report": target.with_name(target.name + REPORT), "--log": log}, [file])
     from narrlit.llm.asking import Asker
 
-    asker = Asker(ask, target.with_name(target.name + LOG))
+    asker = Asker(ask, log)
     work = _negatives if action == "negatives" else _views
     account, prompts = work(file, strict, asker, (write, check, ask.seed), target)
     settings = {"write": asdict(write), "check": asdict(check), "ask": ask.told()}
@@ -65,14 +67,14 @@ def generate(
     report |= {**account.as_dict(), "usage": asker.usage.as_dict()}
     _write_report(target, report)
     _tell(account, list(prompts), target)
+    for line in asker.usage.lines():
+        say(line)
     return int(account.whole < account.items)
 
 
-def _check(action: str, file: Path, target: Path, write: GenerationOptions, check: ValidationOptions) -> None:
+def _check(action: str, target: Path, write: GenerationOptions, check: ValidationOptions) -> None:
     if target.suffix != ".jsonl":
         raise OptionError(f"--out {target}: name a file that ends in .jsonl")
-    if target.resolve() == file.resolve():
-        raise OptionError(f"--out {target}: this is the file that is read; name another")
     for name, value in {"--candidates": write.candidates, "--allow-names": check.allow_names}.items():
         if value and action == "views":
             raise OptionError(f"{name} is an option of negatives and has no use with views: leave it out")

@@ -14,7 +14,7 @@ from narrlit.data.readers import read_triples
 from narrlit.data.reading import counts
 from narrlit.data.writers import write_rows
 from narrlit.errors import ModelError, OptionError
-from narrlit.files import check_writable
+from narrlit.files import check_apart, check_writable
 from narrlit.llm.options import LLMOptions
 
 if TYPE_CHECKING:
@@ -62,9 +62,12 @@ def judge(
 
     target = Path(out)
     beside = Path(report) if report is not None else target.parent
-    _check(use, target, beside)
+    paths = _check(use, target, beside)
+    log = ask.log or target.with_name(target.name + LOG)
+    reports = {f"the report {path.name}": path for path in paths}
+    check_apart({"--out": target, **reports, "--log": log}, [triples, labels, prompt])
     instruction = load_prompt("judge", prompt)
-    asker = Asker(ask, target.with_name(target.name + LOG))
+    asker = Asker(ask, Path(log))
     # Answers stand for the file's rows: none may be left out.
     reading = read_triples(triples, labels=labels, strict=True)
     say(reading.summary())
@@ -84,13 +87,16 @@ def judge(
     return _tell_failures(judgements)
 
 
-def _check(use: ModelOptions, target: Path, beside: Path) -> None:
+def _check(use: ModelOptions, target: Path, beside: Path) -> list[Path]:
+    """The files written beside the answers."""
     if use.model is None:
         raise OptionError("give --model M, whose similarities the language model is shown")
     if target.suffix not in (".jsonl", ".zip"):
         raise OptionError(f"--out {target}: name a file that ends in .jsonl, or in .zip for a submission")
-    for path in (target, *(beside / f"{target.name}{end}" for end in (f"{REPORT}.json", f"{REPORT}.md", ROWS))):
+    paths = [beside / f"{target.name}{end}" for end in (f"{REPORT}.json", f"{REPORT}.md", ROWS)]
+    for path in (target, *paths):
         check_writable(path)
+    return paths
 
 
 def _scored(use: ModelOptions, triples: "list[Triple]") -> "list[ScoredTriple]":

@@ -90,6 +90,14 @@ class LLMOptions:
                 raise OptionError(f"--{name} is {value}: a price from 0 is needed")
         if not 0 < self.timeout < float("inf"):
             raise OptionError(f"--timeout is {self.timeout}: a number of seconds above 0 is needed")
+        if (self.price_in is None) != (self.price_out is None):
+            raise OptionError("--price_in and --price_out give a cost together alone: give both or none")
+        limits = (self.concurrency, self.requests_per_minute, self.tokens_per_minute)
+        if self.transport == "batch" and limits != (8, None, None):
+            raise OptionError(
+                "--concurrency, --requests_per_minute and --tokens_per_minute have no use with --transport batch: "
+                "leave them out"
+            )
         check_variable(self.api_key_variable, "--api_key_variable")
         unknown = [name for name in self.left_out if name not in MAY_BE_LEFT_OUT]
         if unknown:
@@ -139,9 +147,10 @@ class LLMOptions:
         try:
             lines = Path(self.api_key_file).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
+            # The value is not repeated: it may be the key itself.
             raise OptionError(
-                f"cannot read --api_key_file {self.api_key_file}: {getattr(error, 'strerror', 'it is no text')}; "
-                "name a file whose first line is the key"
+                f"cannot read what --api_key_file names: {getattr(error, 'strerror', 'it is no text')}; name a file "
+                "whose first line is the key"
             ) from None
         key = checked_key(lines[0] if lines else "", f"the first line of --api_key_file {self.api_key_file}")
         if key is None:
