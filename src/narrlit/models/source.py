@@ -71,7 +71,7 @@ def find_checkpoint(source: str) -> Path | None:
         return path
     if not (path / RECORD).is_file():
         return None
-    kept = _checkpoints_of(path / RECORD)
+    kept: dict[str, str] = read_record(path / RECORD).get("checkpoints", {})
     # A run that was killed may have replaced a checkpoint after its last record: then the newest one serves.
     newest = sorted((path / "checkpoints").glob("*.ckpt"), key=lambda file: file.stat().st_mtime, reverse=True)
     for candidate in [path / kept[name] for name in ("best", "last") if name in kept] + newest:
@@ -80,11 +80,25 @@ def find_checkpoint(source: str) -> Path | None:
     raise ModelError(f"run {source}: no checkpoint yet, nor is one left; train on, or name another model")
 
 
-def _checkpoints_of(record: Path) -> dict[str, str]:
+def find_record(source: str) -> Path | None:
+    """The record of the run that `source` is the directory of, or a checkpoint in it; None where there is none."""
+    path = Path(source).absolute()
+    folders = path.parents[:2] if path.suffix == ".ckpt" else [path]
+    return next((folder / RECORD for folder in folders if (folder / RECORD).is_file()), None)
+
+
+def read_record(record: Path) -> dict[str, Any]:
+    """What a run's record says.
+
+    Raises:
+        ModelError: if the file is broken.
+    """
     try:
-        kept: dict[str, str] = json.loads(record.read_text(encoding="utf-8")).get("checkpoints", {})
-    except (json.JSONDecodeError, AttributeError, UnicodeDecodeError) as error:
-        raise ModelError(f"{record}: it is no run record ({error}); name a checkpoint instead") from error
+        kept = json.loads(record.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ModelError(f"{record}: it is no run record ({error}); name a checkpoint kept elsewhere") from error
+    if not isinstance(kept, dict):
+        raise ModelError(f"{record}: it is no run record (no object); name a checkpoint kept elsewhere")
     return kept
 
 
