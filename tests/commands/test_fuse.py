@@ -107,8 +107,9 @@ def test_true_views_beat_the_text_alone(plain):
     assert list(found) == ["equal", "full_only", "submitted", "higher_theme", "action_only"]
 
 
-def test_the_table_is_printed_and_kept_alike(fuse, tmp_path):
-    found, kept = fuse()
+def test_the_table_is_printed_and_kept_alike(fuse, world, tmp_path):
+    found, kept = fuse("--views", f"{world[1]} , {world[1]}")
+    assert len(kept["views"]["files"]) == 2
     assert (tmp_path / "o/fuse.md").read_text() == found.out == table(kept)
     assert "| submitted | 0.5, 0.1, 0.2, 0.2 | 30 | 0." in found.out
     assert found.out.count("NOT A RESULT") == 2
@@ -237,6 +238,9 @@ def test_broken_settings_are_named(tmp_path, content, words):
         (["--models", "no/such-model"], "no/such-model"),
         (["--settings", "none.yaml"], "--settings none.yaml: no such file"),
         (["--grid", "0.3"], "--grid 0.3: a step from 0.01 to 1"),
+        (["--scope", "triple"], "--scope and --pipeline need --pseudonymise"),
+        (["--fusion", "equal"], "fusion"),
+        (["--max-length", "0"], "max_length"),
         (["--folds", "1"], "--folds 1: at least 2"),
         (["--folds", "31"], "only 30 such groups"),
         (["--views", "none.jsonl"], "none.jsonl does not exist"),

@@ -66,7 +66,7 @@ def test_views_may_come_by_position(narrlit, tiny, files):
     given = ("--model", tiny(), "--missing-views", "positional", "--fusion", "equal", "--out", "v.npy")
     done = narrlit("embed", "stories.jsonl", *given)
     assert done.code == 0, done.err
-    assert "6 stories cut by position" in done.err
+    assert "6 cut by position" in done.err
     stories = [(text, *positional_views(text).texts) for text, *_ in parts(6)]
     expected = by_hand(view_encoder(tiny(), fusion=PRESETS["equal"]), stories)
     assert abs(np.load(files / "v.npy") - expected).max() < 1e-6

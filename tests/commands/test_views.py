@@ -72,6 +72,15 @@ def test_suspicious_views_are_counted(narrlit, write):
     assert "suspicious: nothing\n" in narrlit("views", "check", fine, files[1]).out
 
 
+def test_several_files_have_commas_between(narrlit, write):
+    files = f"{write('v.jsonl', KING)}, {write('w.jsonl', QUEEN)}"
+    found = narrlit("views", "check", files, write("t.jsonl", TRIPLE), "--json")
+    answer = json.loads(found.out)
+    assert (found.code, answer["with_views"], answer["views"]) == (0, 2, "v.jsonl, w.jsonl")
+    assert answer["read"]["views"] == "v.jsonl: 1 row; w.jsonl: 1 row"
+    assert answer["mean_words"]["story"] == 15.5
+
+
 def test_storyworlds_own_views_are_whole(narrlit):
     assert narrlit("storyworld", "--out", "w", "--train", "3", "--validation", "4", "--test", "1").code == 0
     for stories in ("validation.jsonl", "validation_stories.jsonl"):
@@ -89,6 +98,7 @@ def test_storyworlds_own_views_are_whole(narrlit):
         (["check", "s.jsonl", "v.jsonl"], "s.jsonl: no views, its first row has text; known: text,theme"),
         (["check", "v.jsonl", "x.jsonl"], "x.jsonl: unknown layout, its first row has one"),
         (["check", "v.jsonl", "m.jsonl"], "stories: text 1, 'A king. [theme] Death.'"),
+        (["check", ",", "s.jsonl"], "',' names no file of views"),
         (["repair", "v.jsonl", "s.jsonl"], "repair"),
     ],
 )

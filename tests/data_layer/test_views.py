@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from narrlit.data.readers import read_texts
 from narrlit.data.view_rows import ViewedStory, suspicions
-from narrlit.data.views import ViewBook, ViewFiles, positional_views, read_views
+from narrlit.data.views import ViewBook, ViewFiles, listed, positional_views, read_views
 from narrlit.errors import DataError, OptionError
 from narrlit.text.joined import Views, join, split
 
@@ -37,6 +37,8 @@ def told(make, *rows, **options):
         ({"course_of_action": "Another telling.", "plot": "A third."}, PLAIN.plot),
         ({"plot_events": ..., "course_of_action": "The second.", "plot": "The third."}, "The second."),
         ({"text": ..., "story": ROW["text"]}, PLAIN.plot),
+        ({"plot_events": None, "course_of_action": "He rides."}, "He rides."),
+        ({"plot_events": [" "], "course_of_action": "", "plot": ["He rides."]}, "He rides."),
     ],
 )
 def test_the_fields_of_a_row(make, changes, plot):
@@ -76,6 +78,14 @@ def test_csv_and_mojibake(make):
     reading = read_views(make("v.csv", content))
     assert reading.records == [ViewedStory("A king.", Views("itâ€™s death", "He dies.", "He is dead."))]
     assert reading.suspicious == {"mojibake in theme": 1}
+    content = "text,theme,plot_events,course_of_action,outcome\nA king.,Death.,,He dies.,He is dead.\n"
+    assert read_views(make("w.csv", content)).records[0].views.plot == "He dies."
+
+
+def test_files_are_listed_with_commas_between():
+    assert (listed(None), listed("a"), listed(" a, b c ,")) == ([], ["a"], ["a", "b c"])
+    with pytest.raises(OptionError, match=r"' , ' names no file of views"):
+        listed(" , ")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +111,7 @@ def test_positional_views_are_quarter_half_quarter():
 
 def test_stories_are_joined_in_their_order_whatever_their_case_and_space(make):
     book = told(make, row(), row(text="A queen.", theme="Power."))
-    found = book.joined(["A  QUEEN.", ROW["text"], "A queen."], "stories")
+    found = book.joined(["A  QUEEN.", ROW["text"], "A queen."], "stories").texts
     queen = Views("Power.", *PLAIN.texts[1:])
     assert [split(text) for text in found] == [("A  QUEEN.", queen), (ROW["text"], PLAIN), ("A queen.", queen)]
     assert len(book) == 2
@@ -110,7 +120,7 @@ def test_stories_are_joined_in_their_order_whatever_their_case_and_space(make):
 def test_what_is_joined_already_stays(make):
     own = join(ROW["text"], Views("Own theme.", "Own plot.", "Own outcome."))
     unknown = join("A fox.", PLAIN)
-    assert told(make, row()).joined([own, unknown], "stories") == [own, unknown]
+    assert told(make, row()).joined([own, unknown], "stories").texts == [own, unknown]
 
 
 def test_a_story_without_views_is_refused_by_name(make):
@@ -135,16 +145,20 @@ def test_a_joined_copy_does_not_lend_its_views(make):
 
 def test_stories_without_views_are_cut_by_position_and_counted_once(make):
     book = told(make, row(), missing="positional")
-    found = book.joined([FOUR, ROW["text"], FOUR.upper()], "stories")
-    assert [split(text)[1] for text in found] == [positional_views(FOUR), PLAIN, positional_views(FOUR.upper())]
-    assert book.provenance["by_position"] == 1
-    assert "1 stories cut by position" in book.summary()
+    found = book.joined([FOUR, ROW["text"], FOUR.upper()], "test stories")
+    assert [split(text)[1] for text in found.texts] == [positional_views(FOUR), PLAIN, positional_views(FOUR.upper())]
+    assert found.provenance["by_position"] == 1
+    assert found.summary == "views: test stories, 2 different stories, 1 with views, 1 cut by position"
+    # Each joining is told of by itself.
+    again = book.joined([ROW["text"]], "others")
+    assert (again.provenance["by_position"], again.summary) == (0, "views: others, 1 different stories, 1 with views")
 
 
 def test_without_files_all_are_cut_or_nothing_goes():
     book = ViewBook(ViewFiles(missing="positional"))
-    assert split(book.joined([FOUR], "stories")[0]) == (FOUR, positional_views(FOUR))
-    assert book.provenance == {"files": [], "stories": 0, "conflicts": 0, "missing": "positional", "by_position": 1}
+    joined = book.joined([FOUR], "stories")
+    assert split(joined.texts[0]) == (FOUR, positional_views(FOUR))
+    assert joined.provenance == {"files": [], "stories": 0, "conflicts": 0, "missing": "positional", "by_position": 1}
     for files in (None, []):
         with pytest.raises(OptionError, match=r"give --views FILE .*data.views.files.* --missing-views positional"):
             ViewBook(ViewFiles(files))
@@ -162,10 +176,10 @@ def test_the_first_views_of_a_story_count(make):
     first, second = make("a.jsonl", [row(), row()]), make("b.jsonl", [row(theme="Other."), row(text="A queen.")])
     book = ViewBook(ViewFiles([str(first), str(second)]))
     assert (book.conflicts, len(book)) == (1, 2)
-    assert split(book.joined([ROW["text"]], "stories")[0])[1] == PLAIN
+    assert split(book.joined([ROW["text"]], "stories").texts[0])[1] == PLAIN
     assert "conflicts: 1" in book.summary()
     other = ViewBook(ViewFiles([str(second), str(first)]))
-    assert split(other.joined([ROW["text"]], "stories")[0])[1].theme == "Other."
+    assert split(other.joined([ROW["text"]], "stories").texts[0])[1].theme == "Other."
     assert other.conflicts == 2
 
 
@@ -180,11 +194,12 @@ def test_coverage(make):
 
 def test_provenance_is_plain_and_follows_the_bytes(make):
     book = told(make, row(), row(theme=""))
-    kept = json.loads(json.dumps(book.provenance))
+    kept = json.loads(json.dumps(book.joined([], "stories").provenance))
     (file,) = kept["files"]
     assert (file["rows"], file["dropped"], kept["missing"]) == (2, {"empty theme": 1}, "refuse")
     assert len(file["sha256"]) == 64
-    assert told(make, row(), row(theme="x")).provenance["files"][0]["sha256"] != file["sha256"]
+    other = told(make, row(), row(theme="x")).joined([], "stories").provenance
+    assert other["files"][0]["sha256"] != file["sha256"]
     with pytest.raises(DataError, match=r"v\.jsonl:2: empty theme"):
         ViewBook(ViewFiles(str(make("v.jsonl", [row(), row(theme="")]))), strict=True)
 
@@ -240,6 +255,6 @@ words = st.text("ab .\n", min_size=1).filter(str.strip)
 def test_whatever_is_joined_comes_apart_again(stories):
     book = ViewBook(ViewFiles(missing="positional"))
     texts = [text for pair in stories for text in pair]
-    found = [split(text) for text in book.joined(texts, "stories")]
+    found = [split(text) for text in book.joined(texts, "stories").texts]
     assert [text for text, _ in found] == texts
     assert all(views is not None and all(view.strip() for view in views.texts) for _, views in found)

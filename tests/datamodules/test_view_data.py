@@ -52,7 +52,9 @@ def test_anchors_and_judged_stories_have_their_views(files):
     assert data.train_validation_overlap().shared_pairs == 4
 
 
-def test_missing_views_are_refused_or_cut_by_position(files, tmp_path):
+def test_missing_views_are_refused_or_cut_by_position(files, tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr("narrlit.datamodules.views.rank_zero_info", said.append)
     lines = (tmp_path / "views.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "views.jsonl").write_text("".join(lines[1:]))
     with pytest.raises(DataError, match=r"training anchors: 1 of 3 different stories have no views.*first text 1"):
@@ -62,7 +64,13 @@ def test_missing_views_are_refused_or_cut_by_position(files, tmp_path):
     assert split(data.examples[0].anchor)[1].theme in TEXTS[0]
     assert split(data.examples[1].anchor)[1].theme == "theme 3"
     assert all(split(text)[1] for example in data.examples for text in example.texts)
-    assert data.provenance["train"]["views"]["by_position"] == 3
+    # Of nine stories that train, 0, 7 and 8 have none; of six that are judged, 0 alone.
+    counted = [data.provenance[stage]["views"]["by_position"] for stage in ("train", "validation")]
+    assert counted == [3, 1]
+    assert said[-2:] == [
+        "views: training stories, 9 different stories, 6 with views, 3 cut by position",
+        "views: validation triples, 6 different stories, 5 with views, 1 cut by position",
+    ]
     with pytest.raises(OptionError, match="views are needed"):
         ViewData(files.train).setup("fit")
 

@@ -99,7 +99,7 @@ def test_views_of_each_different_story_are_read_by_the_book_of_views(tmp_path):
     found = read_views(tmp_path / "views.jsonl").records
     assert [story.views.outcome for story in found] == [writer.stories[text].views.outcome for text in STORIES]
     assert [story.views.plot.count("\n") + 1 for story in found] == [len(row["plot_events"]) for row in rows]
-    joined = ViewBook(ViewFiles(str(tmp_path / "views.jsonl"))).joined(STORIES, "stories")
+    joined = ViewBook(ViewFiles(str(tmp_path / "views.jsonl"))).joined(STORIES, "stories").texts
     assert all("\n[outcome]\n" in text for text in joined)
 
 

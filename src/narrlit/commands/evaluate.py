@@ -1,11 +1,11 @@
 """narrlit evaluate: accuracy over labelled triples."""
 
 import json as json_format
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from narrlit.commands.devices import say, say_truncated
-from narrlit.commands.labelled import read_labelled
+from narrlit.commands.labelled import LabelOptions
 from narrlit.commands.model_options import ModelOptions
 from narrlit.commands.story_options import StoryOptions
 from narrlit.data.records import Triple
@@ -20,24 +20,12 @@ Scorer = Literal["cosine", "meanmax"]
 Scores = list[tuple[float, float]]
 
 
-@dataclass(frozen=True)
-class TripleOptions(StoryOptions):
-    """What is read of labelled triples.
-
-    Attributes:
-        labels: file of text_a_is_closer, where labels stand apart from stories.
-        strict: refuse the first row that can't be used, instead of dropping and counting it.
-    """
-
-    labels: str | None = None
-    strict: bool = False
-
-
 def evaluate(
     triples: str,
     *,
     use: ModelOptions,
-    read: TripleOptions,
+    read: StoryOptions,
+    given: LabelOptions,
     baseline: Literal["random", "jaccard", "tfidf", "longer"] | None = None,
     scorer: Scorer = "cosine",
     meanmax: MeanMax,
@@ -48,7 +36,8 @@ def evaluate(
     Args:
         triples: JSON Lines or CSV of anchor_text, text_a, text_b and text_a_is_closer.
         use: the model.
-        read: what it reads of the triples.
+        read: what it reads of their stories.
+        given: the triples' labels.
         baseline: judge without a model.
         scorer: how a model judges: by the cosine of whole stories' vectors, or sentence by sentence (meanmax).
         meanmax: settings of the scorer meanmax.
@@ -62,7 +51,7 @@ def evaluate(
         raise OptionError("--reading, --gamma, --windows and --tau need --scorer meanmax")
     if baseline is not None and (read.reads_views or read.fusion is not None):
         raise OptionError("--views, --missing-views and --fusion need --model")
-    reading = read_labelled(triples, read.labels, read.strict)
+    reading = given.read(triples)
     say(reading.summary())
     judged = read.triples(reading.records)
     record: dict[str, Any] = {}

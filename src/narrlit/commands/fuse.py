@@ -1,14 +1,17 @@
 """narrlit fuse: settings of a fusion of stories and their views compared on labelled triples."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from narrlit.commands.devices import Device, pick_device, say, say_truncated
+from narrlit.commands.devices import pick_device, say, say_truncated
 from narrlit.commands.fuse_report import block, notes, report, table
 from narrlit.commands.fusion_settings import read_settings
-from narrlit.commands.labelled import read_labelled
+from narrlit.commands.labelled import LabelOptions
+from narrlit.commands.model_options import LoadOptions
 from narrlit.commands.reports import Entry, keep_report
+from narrlit.commands.seen_triples import seen_in_training
+from narrlit.commands.story_options import TextOptions
 from narrlit.data.readers import file_digest
 from narrlit.errors import ModelError, OptionError
 from narrlit.files import check_writable
@@ -21,24 +24,6 @@ if TYPE_CHECKING:
     from narrlit.models.view_encoder import AnyEncoder
 
 REPORT = "fuse"
-
-
-@dataclass(frozen=True)
-class StoriesWithViews:
-    """What is read.
-
-    Attributes:
-        labels: file of text_a_is_closer, where labels stand apart from stories.
-        views: file of the stories' views (text, theme, plot_events or course_of_action, outcome), or several with
-            commas between.
-        missing_views: of a story without views: refuse, or cut it by position.
-        strict: refuse the first row that can't be used, instead of dropping and counting it.
-    """
-
-    labels: str | None = None
-    views: str | None = None
-    missing_views: Literal["refuse", "positional"] = "refuse"
-    strict: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,36 +48,37 @@ def fuse(
     triples: str,
     *,
     models: str,
-    read: StoriesWithViews,
+    use: LoadOptions,
+    read: TextOptions,
+    given: LabelOptions,
     compare: Compared,
     out: str | None = None,
-    device: Device = "auto",
-    trust_remote_code: bool = False,
 ) -> None:
     """Compare weights of a story's text and views on labelled triples; each model reads every part once.
 
     Args:
         triples: JSON Lines or CSV of anchor_text, text_a, text_b and text_a_is_closer.
         models: folders, run directories, checkpoints, hub ids or minilm, with commas between.
-        read: the stories and their views.
+        use: how they are loaded.
+        read: what they read of the stories.
+        given: the triples' labels.
         compare: the settings.
         out: folder for fuse.json and fuse.md, which replace earlier ones.
-        device: where to compute.
-        trust_remote_code: run Python files that come with a model.
     """
     names = _names(models)
     settings = read_settings(compare.settings)
-    where = pick_device(device)
+    pick_device(use.device)  # a mistake in it costs no waiting
     if out is not None:
         check_writable(Path(out) / f"{REPORT}.json")
-    contest, joined, described = _prepare(triples, read, compare)
-    from narrlit.models.source import load_encoder
-
+    contest, joined, described = _prepare(triples, read, given, compare)
+    seen = {name: seen_in_training(name, described["triples"]["sha256"]) for name in names}
     entries: list[Entry] = []
     for name in names:
         say(f"{name} reads texts and views")
-        vectors, cut = _vectors(name, load_encoder(name, trust_remote_code).to(where), joined)
-        entries.append({**contest.entry(name, vectors, settings), "truncated": cut})
+        encoder = use.load_named(name)
+        vectors, cut = _vectors(name, encoder, joined)
+        told = {"max_length": encoder.max_length, "truncated": cut, "seen_in_training": seen[name]}
+        entries.append({**contest.entry(name, vectors, settings), **told})
         found = {**described, **report(entries, contest)}
         if out is not None:  # after each model, so that none is lost to a mistake in a later one
             keep_report(Path(out), REPORT, found, table(found))
@@ -107,24 +93,27 @@ def _names(models: str) -> list[str]:
     return names
 
 
-def _prepare(triples: str, read: StoriesWithViews, compare: Compared) -> tuple["Contest", list[str], Entry]:
+def _prepare(
+    triples: str, read: TextOptions, given: LabelOptions, compare: Compared
+) -> tuple["Contest", list[str], Entry]:
     """What each model is judged by, the stories of its table joined with their views, and both for the report."""
     from narrlit.commands.fuse_contest import Contest
     from narrlit.data.table import index_triples
-    from narrlit.data.views import ViewBook, ViewFiles
 
-    book = ViewBook(ViewFiles([path for path in (read.views or "").split(",") if path], read.missing_views))
-    reading = read_labelled(triples, read.labels, read.strict)
-    index = index_triples(reading.records)
-    joined = book.joined(index.table.texts, "triples")
+    if not read.reads_views:
+        raise OptionError("views are needed: give --views FILE, or --missing-views positional")
+    reading = given.read(triples)
     say(reading.summary())
-    say(f"views: {book.summary()}")
+    viewed, views = read.triples_and_views(reading.records)
+    index = index_triples(viewed)
+    # Folds keep together the triples of a story whatever its placeholders are: they are dealt by the stories as read.
     contest = Contest.of(reading.records, index, compare.grid, compare.folds, compare.fold_seed)
     described = {
         "triples": {"path": triples, "sha256": file_digest(triples), "n": len(index), "dropped": reading.dropped},
-        "views": book.provenance,
+        "views": views,
+        "pseudonyms": asdict(read.pseudonyms) if read.pseudonymise != "none" else None,
     }
-    return contest, joined, described
+    return contest, index.table.texts, described
 
 
 def _vectors(name: str, encoder: "AnyEncoder", joined: list[str]) -> tuple["NDArray[np.float32]", int]:

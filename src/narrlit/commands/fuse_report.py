@@ -47,6 +47,8 @@ def block(entry: Entry) -> str:
     for fold in found["by_fold"]:
         cells = [fold["fold"], _weights(fold["weights"]), accuracy(fold["on_others"]), fold["n"], accuracy(fold)]
         lines.append(row(cells))
+    if entry["seen_in_training"] is not None:
+        lines += ["", f"{entry['model']}: {entry['seen_in_training']}."]
     return "\n".join(lines) + "\n"
 
 
@@ -57,6 +59,9 @@ def notes(found: Entry) -> str:
     views, triples = found["views"], found["triples"]
     files = ", ".join(file["path"] for file in views["files"]) or "no file"
     lines.append(f"Triples: {triples['path']}; views: {files}, {views['by_position']} stories cut by position.")
+    names = found["pseudonyms"]
+    if names is not None:
+        lines.append(f"Names: placeholders, found by {names['backend']}, the same within a {names['scope']}.")
     return "\n".join(lines) + "\n"
 
 

@@ -11,20 +11,18 @@ from narrlit.text.pseudonyms.options import Backend, Pseudonyms, Scope
 if TYPE_CHECKING:
     from narrlit.commands.model_options import ModelOptions
     from narrlit.data.records import Story, Triple
-    from narrlit.data.views import ViewBook
+    from narrlit.data.views import Joined
     from narrlit.models.view_encoder import AnyEncoder
 
 
 @dataclass(frozen=True)
-class StoryOptions:
-    """What a model reads of stories.
+class TextOptions:
+    """What is read of stories.
 
     Attributes:
         views: file of stories' views (text, theme, plot_events or course_of_action, outcome), or several with commas
-            between; a model of views needs them, another one --fusion, too.
+            between.
         missing_views: of a story without views: refuse, or cut it by position.
-        fusion: weights of a story's text, theme, plot and outcome with commas between, or submitted, equal, full_only,
-            higher_theme or action_only; a model of views has its own if not given.
         pseudonymise: placeholders in place of names, found by rules, spacy or spacy+coref.
         scope: what shares a mapping of names, a story or a triple.
         pipeline: of spaCy, by name or path.
@@ -33,7 +31,6 @@ class StoryOptions:
 
     views: str | None = None
     missing_views: Literal["refuse", "positional"] = "refuse"
-    fusion: str | None = None
     pseudonymise: Backend = "none"
     scope: Scope = "story"
     pipeline: str = Pseudonyms.pipeline
@@ -45,10 +42,9 @@ class StoryOptions:
         Raises:
             OptionError: for an option without another that it needs.
         """
-        if self.pseudonymise == "none" and self.pseudonyms != Pseudonyms():
+        names = self.pseudonyms  # which checks itself
+        if names.backend == "none" and names != Pseudonyms():
             raise OptionError("--scope, --pipeline and --coref-model need --pseudonymise")
-        if self.fusion is not None:
-            fusion_of(self.fusion)
 
     @property
     def reads_views(self) -> bool:
@@ -70,11 +66,9 @@ class StoryOptions:
         from narrlit.data.pseudonyms import pseudonymised_stories
         from narrlit.data.records import Story
 
-        book = self._book()
-        if book is not None:
-            texts = book.joined([story.text for story in stories], "stories")
-            stories = [Story(text, story.id) for text, story in zip(texts, stories, strict=True)]
-            say(f"views: {book.summary()}")
+        joined = self._joined([story.text for story in stories], "stories")
+        if joined is not None:
+            stories = [Story(text, story.id) for text, story in zip(joined.texts, stories, strict=True)]
         return [story.text for story in pseudonymised_stories(stories, self.pseudonyms)]
 
     def triples(self, triples: "list[Triple]") -> "list[Triple]":
@@ -83,14 +77,57 @@ class StoryOptions:
         Raises:
             DataError: for a story without views where they are needed.
         """
+        return self.triples_and_views(triples)[0]
+
+    def triples_and_views(self, triples: "list[Triple]") -> "tuple[list[Triple], dict[str, Any] | None]":
+        """Triples as `triples` gives them, and where their views are from, for records; None where none are read."""
         from narrlit.data.pseudonyms import pseudonymised_triples
 
-        book = self._book()
-        if book is not None:
-            found = iter(book.joined([text for triple in triples for text in triple.texts], "triples"))
+        joined = self._joined([text for triple in triples for text in triple.texts], "triples")
+        if joined is not None:
+            found = iter(joined.texts)
             triples = [triple.with_texts([next(found) for _ in triple.texts]) for triple in triples]
-            say(f"views: {book.summary()}")
-        return pseudonymised_triples(triples, self.pseudonyms)
+        return pseudonymised_triples(triples, self.pseudonyms), None if joined is None else joined.provenance
+
+    def record(self) -> dict[str, Any]:
+        """Plain data for a result's record: what differs from stories as they are."""
+        kept = {"views": self.views, "missing_views": self.missing_views if self.reads_views else None}
+        names = {"pseudonyms": asdict(self.pseudonyms)} if self.pseudonymise != "none" else {}
+        return {name: value for name, value in {**kept, **names}.items() if value is not None}
+
+    def _joined(self, texts: list[str], what: str) -> "Joined | None":
+        """Texts with their views; None where none are read."""
+        if not self.reads_views:
+            return None
+        from narrlit.data.views import ViewBook, ViewFiles, listed
+
+        book = ViewBook(ViewFiles(listed(self.views), self.missing_views))
+        say(f"views: {book.summary()}")
+        joined = book.joined(texts, what)
+        say(joined.summary)
+        return joined
+
+
+@dataclass(frozen=True)
+class StoryOptions(TextOptions):
+    """What a model reads of stories.
+
+    Attributes:
+        fusion: weights of a story's text, theme, plot and outcome with commas between, or submitted, equal, full_only,
+            higher_theme or action_only; a model of views has its own if not given, another one needs it to read views.
+    """
+
+    fusion: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check what belongs together, and the weights.
+
+        Raises:
+            OptionError: for an option without another that it needs, or weights that are none.
+        """
+        super().__post_init__()
+        if self.fusion is not None:
+            fusion_of(self.fusion)
 
     def encoder(self, use: "ModelOptions") -> "AnyEncoder":
         """The model, which fuses views if that is asked for; says so if it was trained on stories read otherwise.
@@ -114,13 +151,4 @@ class StoryOptions:
 
     def record(self) -> dict[str, Any]:
         """Plain data for a result's record: what differs from stories as they are."""
-        kept = {"views": self.views, "missing_views": self.missing_views if self.reads_views else None}
-        names = {"pseudonyms": asdict(self.pseudonyms)} if self.pseudonymise != "none" else {}
-        return {name: value for name, value in {**kept, "fusion": self.fusion, **names}.items() if value is not None}
-
-    def _book(self) -> "ViewBook | None":
-        if not self.reads_views:
-            return None
-        from narrlit.data.views import ViewBook, ViewFiles
-
-        return ViewBook(ViewFiles([path for path in (self.views or "").split(",") if path], self.missing_views))
+        return super().record() | ({} if self.fusion is None else {"fusion": self.fusion})

@@ -19,7 +19,8 @@ def views(action: Literal["check"], file: str, stories: str, *, json: bool = Fal
 
     Args:
         action: check: count, and show what is missing or looks wrong.
-        file: views: rows of text, theme, plot_events (or course_of_action) and outcome.
+        file: views: rows of text, theme, plot_events (or course_of_action) and outcome; or several files with commas
+            between.
         stories: a file of stories, triples or training examples.
         json: print one JSON object, and nothing else, to stdout.
     """
@@ -32,24 +33,25 @@ def _checked(file: str, stories: str) -> dict[str, Any]:
     """What was found, as plain data."""
     from narrlit.data.readers import read_texts
     from narrlit.data.view_rows import suspicions
-    from narrlit.data.views import ViewBook, ViewFiles, read_views
+    from narrlit.data.views import ViewBook, ViewFiles, listed, read_views
     from narrlit.text.joined import VIEWS
 
-    reading, needed = read_views(file), read_texts(stories)
+    readings, needed = [read_views(path) for path in listed(file)], read_texts(stories)
+    viewed = [story for reading in readings for story in reading.records]
     lines = [row.line for row in needed.records for _ in row.texts]
     texts = [text for row in needed.records for text in row.texts]
-    coverage = ViewBook(ViewFiles(file)).coverage(texts)
-    lengths = {"story": [story.text for story in reading.records]}
-    lengths |= {view: [story.views.texts[place] for story in reading.records] for place, view in enumerate(VIEWS)}
+    coverage = ViewBook(ViewFiles(listed(file))).coverage(texts)
+    lengths = {"story": [story.text for story in viewed]}
+    lengths |= {view: [story.views.texts[place] for story in viewed] for place, view in enumerate(VIEWS)}
     return {
-        "read": {"views": reading.summary(), "stories": needed.summary()},
+        "read": {"views": "; ".join(reading.summary() for reading in readings), "stories": needed.summary()},
         "different_stories": coverage.stories,
         "with_views": coverage.viewed,
         "without_views": len(coverage.missing),
         "first_without_views": [_place(lines[place], texts[place]) for place in coverage.missing[:SHOWN]],
         "views_without_a_story": coverage.spare,
         "conflicts": coverage.conflicts,
-        "suspicious": suspicions(reading.records),
+        "suspicious": suspicions(viewed),
         "mean_words": {name: _mean_words(written) for name, written in lengths.items()},
     }
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from narrlit.data.fields import RowError, mapping_of, text_fault, text_of
+from narrlit.data.layouts import STORY_COLUMNS
 from narrlit.data.leakage import normal_text
 from narrlit.data.reading import Parsed, Reading, collect
 from narrlit.data.rows import read_raw
@@ -14,7 +15,6 @@ from narrlit.text.joined import VIEWS, Views, join
 from narrlit.text.sentences import sentences
 from narrlit.text.slices import positional_slices
 
-_STORIES = ("text", "story")
 _PLOTS = ("plot_events", "course_of_action", "plot")
 VIEWS_KNOWN = "text,theme,plot_events,outcome; story stands for text, and course_of_action or plot for plot_events"
 
@@ -30,8 +30,8 @@ class ViewedStory:
 def read_views(path: str | Path, strict: bool = False) -> Reading[ViewedStory]:
     r"""Read stories with their views from JSON Lines, CSV or TSV.
 
-    The course of action is a text, or a list of events, which are joined by "\n". Where a row has plot_events and
-    course_of_action, plot_events are read.
+    The course of action is a text, or a list of events, which are joined by "\n". Of plot_events,
+    course_of_action and plot the first that holds something is read.
 
     Args:
         path: the file; its suffix says how it is read.
@@ -86,13 +86,13 @@ def suspicions(stories: Sequence[ViewedStory]) -> dict[str, int]:
 
 def _has_views(columns: Collection[str]) -> bool | None:
     """Whether a row's keys are those of a story with views; None if not."""
-    one_of = (_STORIES, ("theme",), _PLOTS, ("outcome",))
+    one_of = (STORY_COLUMNS, ("theme",), _PLOTS, ("outcome",))
     return True if all(any(name in columns for name in names) for names in one_of) else None
 
 
 def _viewed_story(value: object) -> Parsed[ViewedStory]:
     row = mapping_of(value)
-    text = text_of(row, _first(row, _STORIES))
+    text = text_of(row, _first(row, STORY_COLUMNS))
     views = Views(text_of(row, "theme"), _plot_of(row, _first(row, _PLOTS)), text_of(row, "outcome"))
     try:
         join(text, views)
@@ -102,8 +102,16 @@ def _viewed_story(value: object) -> Parsed[ViewedStory]:
 
 
 def _first(row: Mapping[str, object], names: Sequence[str]) -> str:
-    """The first of these fields that the row has; that which it should have where it has none of them."""
-    return next((name for name in names if name in row), names[0])
+    """The first of these fields that holds something; else the first that the row has, or should have."""
+    there = [name for name in names if name in row]
+    return next((name for name in there if _holds(row[name])), there[0] if there else names[0])
+
+
+def _holds(value: object) -> bool:
+    """Whether a field is more than null, an empty text, or a list of such."""
+    if isinstance(value, list):
+        return any(map(_holds, value))
+    return bool(value.strip()) if isinstance(value, str) else value is not None
 
 
 def _plot_of(row: Mapping[str, object], name: str) -> str:

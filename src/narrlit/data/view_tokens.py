@@ -11,6 +11,7 @@ from narrlit.data.table import StoryTable
 from narrlit.data.tokens import Tokenize, TokenTable
 
 Parts = tuple[str, str, str, str]
+"""A story's text, theme, plot and outcome."""
 
 
 class ViewTable(PlaceTable[PackedViews]):

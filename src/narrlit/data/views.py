@@ -10,7 +10,7 @@ from narrlit.data.view_rows import ViewedStory, positional_views, read_views
 from narrlit.errors import DataError, OptionError
 from narrlit.text.joined import Views, join, split
 
-__all__ = ["Coverage", "ViewBook", "ViewFiles", "ViewedStory", "positional_views", "read_views"]
+__all__ = ["Coverage", "Joined", "ViewBook", "ViewFiles", "ViewedStory", "listed", "positional_views", "read_views"]
 
 Missing = Literal["refuse", "positional"]
 _POSITIONAL = "--missing-views positional (in a config data.views.missing: positional)"
@@ -33,6 +33,21 @@ class ViewFiles:
     def paths(self) -> list[str]:
         """The files as a list; none at all where all views are cut by position."""
         return [self.files] if isinstance(self.files, str) else list(self.files or [])
+
+
+def listed(files: str | None) -> list[str]:
+    """The files that an option names, with commas between; none where it is not given.
+
+    Raises:
+        OptionError: if it names none.
+
+    >>> listed("a.jsonl, b.jsonl")
+    ['a.jsonl', 'b.jsonl']
+    """
+    found = [file.strip() for file in (files or "").split(",") if file.strip()]
+    if files is not None and not found:
+        raise OptionError(f"'{files}' names no file of views: give one, or several with commas between")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +73,31 @@ class Coverage:
         """How many stories have views."""
         return self.stories - len(self.missing)
 
+    def summary(self, what: str) -> str:
+        """One line for logs; `what` the texts are.
+
+        >>> Coverage(stories=9, missing=(4, 7), by_position=2, spare=0, conflicts=0).summary("test triples")
+        'views: test triples, 9 different stories, 7 with views, 2 cut by position'
+        """
+        cut = f", {self.by_position} cut by position" if self.by_position else ""
+        return f"views: {what}, {self.stories} different stories, {self.viewed} with views{cut}"
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Texts that are joined with their views.
+
+    Attributes:
+        texts: in the order in which they were given.
+        provenance: plain data for records: the files of views, and how many different stories among these texts were
+            cut by position.
+        summary: one line for logs.
+    """
+
+    texts: list[str]
+    provenance: dict[str, Any]
+    summary: str
+
 
 class ViewBook:
     """The views of stories, found by the stories' text.
@@ -81,7 +121,6 @@ class ViewBook:
             raise OptionError(f"views are needed: give --views FILE (in a config data.views.files) or {_POSITIONAL}")
         self._options = options
         self._views: dict[str, Views] = {}
-        self._cut: set[str] = set()
         self._files: list[dict[str, Any]] = []
         self._summaries: list[str] = []
         self.conflicts = 0
@@ -97,26 +136,27 @@ class ViewBook:
         """How many different stories have views."""
         return len(self._views)
 
-    def joined(self, texts: Sequence[str], what: str, partly: bool = False) -> list[str]:
+    def joined(self, texts: Sequence[str], what: str, partly: bool = False) -> Joined:
         """Each text joined with its views, as `narrlit.text.joined` does it; what is joined already stays.
 
         Args:
             texts: of stories, in any order, repeated or not.
-            what: they are, for errors, such as `validation triples`.
+            what: they are, for errors and logs, such as `validation triples`.
             partly: a text without views may stay as it is.
 
         Raises:
             DataError: naming the first story without views, unless such stories are cut by position, or the first text
                 that can't be joined.
         """
-        missing = self.coverage(texts, what).missing
+        coverage = self.coverage(texts, what)
         refused = self._options.missing == "refuse"
-        if missing and refused and not partly:
-            raise DataError(self._refusal(texts, what, missing))
-        return [
+        if coverage.missing and refused and not partly:
+            raise DataError(self._refusal(texts, what, coverage))
+        found = [
             text if views is not None or (refused and key not in self._views) else join(text, self._views_of(key, text))
             for text, (key, views) in zip(texts, self._keyed(texts, what), strict=True)
         ]
+        return Joined(found, {**self._provenance, "by_position": coverage.by_position}, coverage.summary(what))
 
     def coverage(self, texts: Sequence[str], what: str = "stories") -> Coverage:
         """How far the views go round among texts.
@@ -135,22 +175,20 @@ class ViewBook:
         return Coverage(len(seen), tuple(missing.values()), cut, spare, self.conflicts)
 
     def summary(self) -> str:
-        """One line for logs."""
+        """One line for logs about the files."""
         told = "; ".join(self._summaries) or "no files of views"
         if self.conflicts:
             told += f"; conflicts: {self.conflicts} (of different views of a story the first count)"
-        cut = f"; {len(self._cut)} stories cut by position" if self._options.missing == "positional" else ""
-        return f"{told}{cut}"
+        return told
 
     @property
-    def provenance(self) -> dict[str, Any]:
-        """Plain data for records: the files, and how many different stories were cut by position so far."""
+    def _provenance(self) -> dict[str, Any]:
+        """Of the files, plain data for records."""
         return {
             "files": [dict(told) for told in self._files],
             "stories": len(self),
             "conflicts": self.conflicts,
             "missing": self._options.missing,
-            "by_position": len(self._cut),
         }
 
     def _add(self, story: ViewedStory) -> None:
@@ -174,16 +212,13 @@ class ViewBook:
 
     def _views_of(self, key: str, text: str) -> Views:
         found = self._views.get(key)
-        if found is None:
-            self._cut.add(key)
-            found = positional_views(text)
-        return found
+        return positional_views(text) if found is None else found
 
-    def _refusal(self, texts: Sequence[str], what: str, missing: tuple[int, ...]) -> str:
-        stories = self.coverage(texts, what).stories
-        first = f"text {missing[0] + 1}, {_beginning(texts[missing[0]])}"
+    def _refusal(self, texts: Sequence[str], what: str, coverage: Coverage) -> str:
+        place = coverage.missing[0]
+        first = f"text {place + 1}, {_beginning(texts[place])}"
         return (
-            f"{what}: {len(missing)} of {stories} different stories have no views in "
+            f"{what}: {len(coverage.missing)} of {coverage.stories} different stories have no views in "
             f"{', '.join(self._options.paths)}, first {first}; add their views, or cut such stories by {_POSITIONAL}"
         )
 

@@ -1,9 +1,11 @@
 """Examples and triples from files, every story joined with its theme, course of action and outcome."""
 
+from collections.abc import Iterator
+
 from lightning_utilities.core.rank_zero import rank_zero_info
 
 from narrlit.data.records import Example, Triple
-from narrlit.data.views import ViewBook, ViewFiles
+from narrlit.data.views import Joined, ViewBook, ViewFiles
 from narrlit.datamodules.base import Stage
 from narrlit.datamodules.files import Extra, FileData
 from narrlit.datamodules.loading import Loading
@@ -52,8 +54,7 @@ class ViewData(FileData):
             return []
         self.book.joined([example.anchor for example in examples], "training anchors")
         texts = [text for example in examples for text in example.texts]
-        found = iter(self.book.joined(texts, "training stories", partly=True))
-        self._note("train")
+        found = self._noted("train", self.book.joined(texts, "training stories", partly=True))
         return [example.with_texts([next(found) for _ in example.texts]) for example in examples]
 
     def read_triples(self, stage: Stage) -> list[Triple]:
@@ -62,8 +63,7 @@ class ViewData(FileData):
         if not triples:
             return []
         texts = [text for triple in triples for text in triple.texts]
-        found = iter(self.book.joined(texts, f"{stage} triples"))
-        self._note(stage)
+        found = self._noted(stage, self.book.joined(texts, f"{stage} triples"))
         return [triple.with_texts([next(found) for _ in triple.texts]) for triple in triples]
 
     @property
@@ -74,5 +74,8 @@ class ViewData(FileData):
             rank_zero_info(f"views: {self._book.summary()}")
         return self._book
 
-    def _note(self, stage: str) -> None:
-        self.provenance[stage]["views"] = self.book.provenance
+    def _noted(self, stage: str, joined: Joined) -> Iterator[str]:
+        """The joined texts, one after the other; what was joined is logged and noted."""
+        rank_zero_info(joined.summary)
+        self.provenance[stage]["views"] = joined.provenance
+        return iter(joined.texts)

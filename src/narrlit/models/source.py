@@ -71,7 +71,7 @@ def find_checkpoint(source: str) -> Path | None:
         return path
     if not (path / RECORD).is_file():
         return None
-    kept = _checkpoints_of(path / RECORD)
+    kept: dict[str, str] = read_record(path / RECORD).get("checkpoints", {})
     # A run that was killed may have replaced a checkpoint after its last record: then the newest one serves.
     newest = sorted((path / "checkpoints").glob("*.ckpt"), key=lambda file: file.stat().st_mtime, reverse=True)
     for candidate in [path / kept[name] for name in ("best", "last") if name in kept] + newest:
@@ -80,28 +80,41 @@ def find_checkpoint(source: str) -> Path | None:
     raise ModelError(f"run {source}: no checkpoint yet, nor is one left; train on, or name another model")
 
 
+def find_record(source: str) -> Path | None:
+    """The record of the run that `source` is the directory of, or a checkpoint in it; None where there is none."""
+    path = Path(source).absolute()
+    folders = path.parents[:2] if path.suffix == ".ckpt" else [path]
+    return next((folder / RECORD for folder in folders if (folder / RECORD).is_file()), None)
+
+
+def read_record(record: Path) -> dict[str, Any]:
+    """What a run's record says.
+
+    Raises:
+        ModelError: if the file is broken.
+    """
+    try:
+        kept = json.loads(record.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ModelError(f"{record}: it is no run record ({error}); name a checkpoint kept elsewhere") from error
+    if not isinstance(kept, dict):
+        raise ModelError(f"{record}: it is no run record (no object); name a checkpoint kept elsewhere")
+    return kept
+
+
 def pseudonyms_of(source: str) -> dict[str, Any] | None:
-    """How names were replaced in the stories that a run was trained on, as its record has it; None where they were not.
+    """How names were replaced in the stories that a run was trained on; None where they were not, or nothing is known.
 
     Args:
-        source: what `load_encoder` takes; nothing is known of models that are no runs.
+        source: what `load_encoder` takes; of a run's directory, or a checkpoint in it, the record is read.
+
+    Raises:
+        ModelError: if the record is broken.
     """
-    path = Path(source)
-    folder = path.parent.parent if path.suffix == ".ckpt" else path
-    try:
-        data = json.loads((folder / RECORD).read_text(encoding="utf-8"))["data"]
-        found: dict[str, Any] | None = data["train"].get("pseudonyms")
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return None
+    record = find_record(source)
+    told = {} if record is None else (read_record(record).get("data") or {}).get("train") or {}
+    found: dict[str, Any] | None = told.get("pseudonyms")
     return found
-
-
-def _checkpoints_of(record: Path) -> dict[str, str]:
-    try:
-        kept: dict[str, str] = json.loads(record.read_text(encoding="utf-8")).get("checkpoints", {})
-    except (json.JSONDecodeError, AttributeError, UnicodeDecodeError) as error:
-        raise ModelError(f"{record}: it is no run record ({error}); name a checkpoint instead") from error
-    return kept
 
 
 def _from_checkpoint(path: Path, trust_remote_code: bool, max_length: int | None) -> AnyEncoder:

@@ -6,6 +6,7 @@ Source: ttda704 at SemEval-2026 Task 4, section 4.2 and appendix A.4.
 from collections.abc import Sequence
 from pathlib import Path
 
+from narrlit.data.view_tokens import Parts
 from narrlit.errors import DataError, ModelError
 from narrlit.models.carried_code import carry_code
 from narrlit.models.config import EncoderConfig
@@ -20,7 +21,6 @@ MODULE = "view_fusion"
 """The file with the module that sentence-transformers runs."""
 
 REMEDY = "give --views FILE, or --missing-views positional to take them by position"
-Parts = tuple[str, str, str, str]
 
 
 class ViewEncoder(Wrapper):
