@@ -238,7 +238,7 @@ def test_broken_settings_are_named(tmp_path, content, words):
         (["--models", "no/such-model"], "no/such-model"),
         (["--settings", "none.yaml"], "--settings none.yaml: no such file"),
         (["--grid", "0.3"], "--grid 0.3: a step from 0.01 to 1"),
-        (["--scope", "triple"], "--scope and --pipeline need --pseudonymise"),
+        (["--scope", "triple"], "need --pseudonymise"),
         (["--fusion", "equal"], "fusion"),
         (["--max-length", "0"], "max_length"),
         (["--folds", "1"], "--folds 1: at least 2"),
