@@ -8,6 +8,7 @@ from llm_jobs import SCHEMA, SYSTEM, content, options, request, sound
 from llm_server import REFUSALS, REPLIES
 
 from narrlit.errors import ModelError
+from narrlit.llm import retrying
 from narrlit.llm.client import HOPELESS, Chat
 from narrlit.llm.limits import Limits
 from narrlit.llm.messages import RequestFailed
@@ -147,6 +148,22 @@ def test_the_servers_wait_holds_the_others_too(llm):
     found = talk(llm, limits=Limits(clock=lambda: now[0], sleep=sleep))
     assert found.waits == [0.2]
     assert slept == [pytest.approx(0.2)]
+
+
+def test_a_wait_beyond_patience_fails_the_request_holds_nobody_and_in_a_row_ends_the_asking(llm, monkeypatch):
+    monkeypatch.setattr(retrying, "PATIENCE", 0.1)  # the server asks for 0.2 seconds
+    llm.mode = "429 retry-after"
+    slept = []
+
+    async def sleep(seconds):
+        slept.append(seconds)
+        raise AssertionError("nobody is to be held")
+
+    requests = [request(f"S{i}") for i in range(HOPELESS + 2)]
+    found = talk(llm, *requests, limits=Limits(clock=lambda: 0.0, sleep=sleep))
+    assert found.reasons == ["HTTP 429"] * HOPELESS + ["not asked"] * 2
+    assert "asks to wait 0 seconds" in str(found.outcomes[0])
+    assert (found.waits, slept, len(llm.bodies)) == ([], [], HOPELESS)
 
 
 def test_mistakes_end_the_job_in_one_line_without_the_key(llm):
