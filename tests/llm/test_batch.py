@@ -4,13 +4,15 @@ import asyncio
 import json
 
 import pytest
-from llm_jobs import STORIES, content, job, request, sound, theme, themes
+from llm_jobs import STORIES, content, job, options, request, sound, theme, themes
 
 from narrlit.errors import ModelError
 from narrlit.llm import batch as batch_module
+from narrlit.llm.batch_lines import reply_of_line
 from narrlit.llm.batch_records import BatchRecords
-from narrlit.llm.batch_service import BatchService
+from narrlit.llm.batch_service import BatchService, why_failed
 from narrlit.llm.log import Log
+from narrlit.llm.retrying import Fault
 
 
 class PowerCutError(Exception):
@@ -188,3 +190,17 @@ def test_a_job_by_chat_goes_on_with_the_replies_of_a_batch(llm, tmp_path):
     asker = job(llm, tmp_path)
     assert asker.run(STORIES, theme, "story") == [sound(story) for story in STORIES]
     assert set(llm.asked.values()) == {1}
+
+
+def test_a_service_that_repeats_the_key_in_its_codes_and_errors_is_not_heard(llm):
+    key = "sk-Tr0ub4dor-and_3"
+    with pytest.raises(Fault) as caught:
+        reply_of_line({"error": {"code": f"{key}!" + "x" * 99, "message": key}}, key)
+    assert (caught.value.reason, caught.value.detail) == ("[key]!" + "x" * 34, "[key]")
+    found = {"id": "b", "errors": {"data": [{"message": f"bad {key}\n" + "x " * 999, "line": 1}]}}
+    told = str(why_failed(found, options(llm, api_key=key).server()))
+    assert "batch b failed: bad [key] x" in told
+    assert key not in told
+    assert len(told) < 400
+    for odd in ({}, {"errors": "no"}, {"errors": {"data": ["no"]}}):
+        assert "without a word" in str(why_failed(odd, options(llm).server()))

@@ -10,6 +10,7 @@ from llm_server import REFUSALS, REPLIES
 from narrlit.errors import ModelError
 from narrlit.llm import retrying
 from narrlit.llm.client import HOPELESS, Chat
+from narrlit.llm.completions import guessed_tokens
 from narrlit.llm.limits import Limits
 from narrlit.llm.messages import RequestFailed
 from narrlit.llm.parsing import parse_object
@@ -166,6 +167,20 @@ def test_a_wait_beyond_patience_fails_the_request_holds_nobody_and_in_a_row_ends
     assert (found.waits, slept, len(llm.bodies)) == ([], [], HOPELESS)
 
 
+@pytest.mark.parametrize("usage", [None, {"prompt_tokens": 3, "completion_tokens": 2}])
+def test_tokens_that_the_server_does_not_count_are_not_given_back(llm, usage):
+    answer = {"choices": [{"message": {"content": "{}"}}], "usage": usage}
+    llm.answer = lambda body, mode: (200, {}, answer)
+    guessed = guessed_tokens(request())
+    now = [0.0]
+
+    async def sleep(seconds):
+        now[0] += seconds
+
+    talk(llm, request(), request(), limits=Limits(None, guessed, lambda: now[0], sleep))
+    assert now[0] == pytest.approx(60 if usage is None else 60 * 5 / guessed)
+
+
 def test_mistakes_end_the_job_in_one_line_without_the_key(llm):
     def told(server=llm, **given):
         with pytest.raises(ModelError) as caught:
@@ -266,6 +281,13 @@ def test_never_more_requests_at_a_time_than_asked_for(llm):
 def test_a_model_that_repeats_the_key_is_not_heard_but_a_placeholder_is_a_word(llm):
     llm.reply_of = lambda body: f"your key is {KEY}, EMPTY"
     assert talk(llm, api_key=KEY).outcomes[0].text == "your key is [key], EMPTY"
+    llm.answer = lambda body, mode: (
+        200,
+        {},
+        {"choices": [{"message": {"content": ""}, "finish_reason": KEY + "!" * 99}]},
+    )
+    assert talk(llm, api_key=KEY).outcomes[0].finish == "[key]" + "!" * 35
+    del llm.answer
     assert talk(llm, api_key="EMPTY").outcomes[0].text == f"your key is {KEY}, EMPTY"
 
 

@@ -125,7 +125,11 @@ class BatchService:
 
 def why_failed(found: dict[str, Any], server: Server) -> ModelError:
     """The error where the service refused a whole batch."""
-    errors = (found.get("errors") or {}).get("data") or [{}]
-    said = errors[0].get("message") or "without a word"
-    where = f" (line {errors[0]['line']})" if errors[0].get("line") else ""
-    return ModelError(f"{server.who}: batch {found['id']} failed: {said}{where}; mend this, and give the command again")
+    errors = found.get("errors")
+    listed = errors.get("data") if isinstance(errors, dict) else None
+    first = listed[0] if isinstance(listed, list) and listed else None
+    first = first if isinstance(first, dict) else {}
+    said = first.get("message") or "without a word"
+    where = f" (line {first['line']})" if first.get("line") else ""
+    told = shown(f"{said}{where}", server.key)
+    return ModelError(f"{server.who}: batch {found.get('id')} failed: {told}; mend this, and give the command again")

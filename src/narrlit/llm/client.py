@@ -106,5 +106,7 @@ class Chat:
                 self._limits.hold(fault.wait)
             raise fault from None  # a server's answer may repeat the key
         self._reached = True
-        self._limits.correct(tokens, reply.prompt_tokens + reply.completion_tokens)
+        used = reply.prompt_tokens + reply.completion_tokens
+        if used:  # some servers don't say
+            self._limits.correct(tokens, used)
         return reply
