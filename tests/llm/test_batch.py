@@ -2,15 +2,20 @@
 
 import asyncio
 import json
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from llm_jobs import STORIES, content, job, request, sound, theme, themes
+from llm_jobs import STORIES, content, job, options, request, sound, theme, themes
 
 from narrlit.errors import ModelError
 from narrlit.llm import batch as batch_module
-from narrlit.llm.batch_records import BatchRecords
-from narrlit.llm.batch_service import BatchService
+from narrlit.llm import batch_service
+from narrlit.llm.batch_lines import reply_of_line
+from narrlit.llm.batch_records import Batch, BatchRecords
+from narrlit.llm.batch_service import BatchService, why_failed
 from narrlit.llm.log import Log
+from narrlit.llm.retrying import Fault
+from narrlit.llm.usage import Usage
 
 
 class PowerCutError(Exception):
@@ -183,8 +188,104 @@ def test_what_a_batch_brings_for_questions_that_nobody_asks_now_waits_for_them(l
     assert sizes(llm) == [12]
 
 
+ODD = {
+    "no status": ("/v1/batches/", {"id": "batch_0"}),
+    "a list": ("/v1/batches/", [7]),
+    "a page": ("/v1/batches/", "<html>wait</html>"),
+    "a page for lines": ("/v1/files/", "<html>wait</html>"),
+    "lines that are no objects": ("/v1/files/", b'7\n["x"]\n'),
+    "lines of nothing": ("/v1/files/", b"{}\n"),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_an_odd_answer_is_a_broken_one_and_asked_for_again(llm, tmp_path, monkeypatch, odd):
+    monkeypatch.setattr(batch_service, "FIRST_POLL", 0.01)
+    start, answer = ODD[odd]
+    real, odd_ones = llm.batches.get, []
+
+    def get(path):
+        if path.startswith(start) and not odd_ones:
+            odd_ones.append(path)
+            return 200, {}, answer
+        return real(path)
+
+    llm.batches.get = get
+    asker = batched(llm, tmp_path)
+    assert themes(asker) == [sound(story) for story in STORIES]
+    assert asker.usage.retries == {"broken answer": 1}
+    assert sizes(llm) == [12]
+
+
+@pytest.mark.parametrize("answer", ["<html>wait</html>", {}, {"id": None}])
+def test_an_odd_answer_to_a_new_batch_is_looked_after_and_none_is_made_twice(llm, tmp_path, answer):
+    once = iter([(200, {}, answer)])
+    llm.batches.after_making = lambda body: next(once, None)
+    assert themes(batched(llm, tmp_path), ["S"]) == [sound("S")]
+    assert sizes(llm) == [1]
+
+
+def test_a_batch_is_looked_for_on_all_pages(llm):
+    entries = [{"id": f"batch {i}", "metadata": {"narrlit": f"n{i}"} if i % 2 else None} for i in range(250)]
+    asked = []
+
+    class Client:
+        async def get(self, path, cast_to):
+            asked.append(path)
+            after = dict(parse_qsl(urlsplit(path).query)).get("after")
+            start = 0 if after is None else [entry["id"] for entry in entries].index(after) + 1
+            return {"data": entries[start : start + 100], "has_more": start + 100 < 250}
+
+    service = BatchService(options(llm).server(), Client(), Usage(), 0)
+    assert asyncio.run(service.find(Batch("n201", []))) == "batch 201"
+    assert asyncio.run(service.find(Batch("n9", []))) == "batch 9"
+    assert asyncio.run(service.find(Batch("none", []))) is None
+    assert len(asked) == 3 + 1 + 3
+
+
+@pytest.mark.parametrize("gone", ["batch", "file"])
+def test_a_batch_that_the_service_has_no_more_is_told_and_asked_again(llm, tmp_path, monkeypatch, capfd, gone):
+    with monkeypatch.context() as patch:
+        patch.setattr(BatchService, "ended" if gone == "batch" else "lines", cut)
+        with pytest.raises(PowerCutError):
+            themes(batched(llm, tmp_path))
+    (llm.batches.made if gone == "batch" else llm.batches.files).clear()
+    assert themes(batched(llm, tmp_path, retries=0)) == [sound(story) for story in STORIES]
+    assert "batch batch_0: " in (told := capfd.readouterr().err)
+    assert "asked again" in told
+    assert left(tmp_path) == {}
+
+
+def test_a_server_without_batches_does_not_end_those_that_were_sent(llm, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(BatchService, "ended", cut)
+        with pytest.raises(PowerCutError):
+            themes(batched(llm, tmp_path))
+    real = llm.batches.get
+    llm.batches.get = lambda path: (404, {}, {"detail": "Not Found"})
+    with pytest.raises(ModelError, match="--transport chat"):
+        themes(batched(llm, tmp_path))
+    llm.batches.get = real
+    assert themes(batched(llm, tmp_path)) == [sound(story) for story in STORIES]
+    assert sizes(llm) == [12]
+
+
 def test_a_job_by_chat_goes_on_with_the_replies_of_a_batch(llm, tmp_path):
     themes(batched(llm, tmp_path), STORIES[:4])
     asker = job(llm, tmp_path)
     assert asker.run(STORIES, theme, "story") == [sound(story) for story in STORIES]
     assert set(llm.asked.values()) == {1}
+
+
+def test_a_service_that_repeats_the_key_in_its_codes_and_errors_is_not_heard(llm):
+    key = "sk-Tr0ub4dor-and_3"
+    with pytest.raises(Fault) as caught:
+        reply_of_line({"error": {"code": f"{key}!" + "x" * 99, "message": key}}, key)
+    assert (caught.value.reason, caught.value.detail) == ("[key]!" + "x" * 34, "[key]")
+    found = {"id": "b", "errors": {"data": [{"message": f"bad {key}\n" + "x " * 999, "line": 1}]}}
+    told = str(why_failed(found, options(llm, api_key=key).server()))
+    assert "batch b failed: bad [key] x" in told
+    assert key not in told
+    assert len(told) < 400
+    for odd in ({}, {"errors": "no"}, {"errors": {"data": ["no"]}}):
+        assert "without a word" in str(why_failed(odd, options(llm).server()))

@@ -8,7 +8,9 @@ from llm_jobs import SCHEMA, SYSTEM, content, options, request, sound
 from llm_server import REFUSALS, REPLIES
 
 from narrlit.errors import ModelError
+from narrlit.llm import retrying
 from narrlit.llm.client import HOPELESS, Chat
+from narrlit.llm.completions import guessed_tokens
 from narrlit.llm.limits import Limits
 from narrlit.llm.messages import RequestFailed
 from narrlit.llm.parsing import parse_object
@@ -149,6 +151,36 @@ def test_the_servers_wait_holds_the_others_too(llm):
     assert slept == [pytest.approx(0.2)]
 
 
+def test_a_wait_beyond_patience_fails_the_request_holds_nobody_and_in_a_row_ends_the_asking(llm, monkeypatch):
+    monkeypatch.setattr(retrying, "PATIENCE", 0.1)  # the server asks for 0.2 seconds
+    llm.mode = "429 retry-after"
+    slept = []
+
+    async def sleep(seconds):
+        slept.append(seconds)
+        raise AssertionError("nobody is to be held")
+
+    requests = [request(f"S{i}") for i in range(HOPELESS + 2)]
+    found = talk(llm, *requests, limits=Limits(clock=lambda: 0.0, sleep=sleep))
+    assert found.reasons == ["HTTP 429"] * HOPELESS + ["not asked"] * 2
+    assert "asks to wait 0 seconds" in str(found.outcomes[0])
+    assert (found.waits, slept, len(llm.bodies)) == ([], [], HOPELESS)
+
+
+@pytest.mark.parametrize("usage", [None, {"prompt_tokens": 3, "completion_tokens": 2}])
+def test_tokens_that_the_server_does_not_count_are_not_given_back(llm, usage):
+    answer = {"choices": [{"message": {"content": "{}"}}], "usage": usage}
+    llm.answer = lambda body, mode: (200, {}, answer)
+    guessed = guessed_tokens(request())
+    now = [0.0]
+
+    async def sleep(seconds):
+        now[0] += seconds
+
+    talk(llm, request(), request(), limits=Limits(None, guessed, lambda: now[0], sleep))
+    assert now[0] == pytest.approx(60 if usage is None else 60 * 5 / guessed)
+
+
 def test_mistakes_end_the_job_in_one_line_without_the_key(llm):
     def told(server=llm, **given):
         with pytest.raises(ModelError) as caught:
@@ -249,6 +281,13 @@ def test_never_more_requests_at_a_time_than_asked_for(llm):
 def test_a_model_that_repeats_the_key_is_not_heard_but_a_placeholder_is_a_word(llm):
     llm.reply_of = lambda body: f"your key is {KEY}, EMPTY"
     assert talk(llm, api_key=KEY).outcomes[0].text == "your key is [key], EMPTY"
+    llm.answer = lambda body, mode: (
+        200,
+        {},
+        {"choices": [{"message": {"content": ""}, "finish_reason": KEY + "!" * 99}]},
+    )
+    assert talk(llm, api_key=KEY).outcomes[0].finish == "[key]" + "!" * 35
+    del llm.answer
     assert talk(llm, api_key="EMPTY").outcomes[0].text == f"your key is {KEY}, EMPTY"
 
 

@@ -1,11 +1,14 @@
 """The log: what was written is found again, half a line is not, and two jobs do not write one."""
 
 import json
+import os
+from types import SimpleNamespace
 
 import pytest
 from llm_jobs import PROMPT, reply, request
 
 from narrlit.errors import DataError, OptionError
+from narrlit.llm import journal
 from narrlit.llm.log import Log
 from narrlit.llm.messages import Reply
 
@@ -110,3 +113,49 @@ def test_half_a_surrogate_pair_is_kept(tmp_path):
         log.answered(request("\ud83d"), "tiny", reply("\ude00"))
     assert read(tmp_path / "log", "\ud83d") == ["\ude00"]
     (tmp_path / "log").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("text", ["my only notes", '{"story": "one line"}', "[1, 2", '{"prompts": []}'])
+def test_a_file_of_one_line_without_a_break_is_refused_and_left_as_it_is(tmp_path, text):
+    (tmp_path / "notes").write_text(text)
+    with pytest.raises(DataError, match=r"notes:1: .*--log"):
+        written(tmp_path / "notes", "S")
+    assert (tmp_path / "notes").read_text() == text
+
+
+@pytest.mark.parametrize("end", [1, 5, 40])
+@pytest.mark.parametrize("nuls", [0, 1, 5000])
+def test_half_a_first_line_and_what_a_power_cut_leaves_are_cut_off(tmp_path, end, nuls):
+    written(tmp_path / "log", "S")
+    whole = (tmp_path / "log").read_bytes()
+    for before in (b"", whole):
+        (tmp_path / "log").write_bytes(before + whole[:end] + b"\0" * nuls)
+        assert read(tmp_path / "log", "S") == ["about S" if before else None]
+        assert (tmp_path / "log").read_bytes() == before
+
+
+def test_a_full_disk_is_told_in_one_line_and_what_was_written_holds(tmp_path):
+    resource = pytest.importorskip("resource")
+    written(tmp_path / "log", "S")
+    whole = (tmp_path / "log").read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with pytest.raises(OptionError, match=r"cannot write .*log"), Log(tmp_path / "log") as log:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) + 20, hard))
+        try:
+            log.answered(request("T"), "tiny", reply())
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (tmp_path / "log").read_bytes() == whole
+    assert read(tmp_path / "log", "S", "T") == ["about S", None]
+
+
+def test_lines_are_brought_to_the_disk_once_a_second_and_at_the_end(tmp_path, monkeypatch):
+    now, sizes = [100.0], []
+    monkeypatch.setattr(journal, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(journal.os, "fsync", lambda number: sizes.append(os.fstat(number).st_size))
+    lines = journal.Journal(tmp_path / "log", lambda line: None)
+    with lines:
+        for seconds in (0.0, 0.5, 0.4, 0.2, 0.1):
+            now[0] += seconds
+            lines.write({})
+    assert sizes == [3, 12, 15]

@@ -11,7 +11,7 @@ from tqdm import tqdm
 from narrlit.errors import ModelError
 from narrlit.llm.batch_lines import reply_of_line, request_line
 from narrlit.llm.batch_records import Batch, BatchRecords
-from narrlit.llm.batch_service import BatchService, why_failed
+from narrlit.llm.batch_service import BatchService, NotThere, why_failed
 from narrlit.llm.client import open_client
 from narrlit.llm.completions import Dialect
 from narrlit.llm.faults import NOT_REACHED, not_there
@@ -58,7 +58,7 @@ class Batches:
         self._dialect = Dialect(server.model)
         self._queue: dict[str, bytes] = {}  # key -> line of a batch's file
         self._sent: set[str] = set()  # keys of batches that have not ended
-        self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
+        self._waiting: dict[str, asyncio.Future[dict[str, Any] | None]] = {}  # None: it is to be asked again
         self._held: dict[str, dict[str, Any]] = {}  # what came for keys that nobody waits for yet
         self._ended: list[Batch] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -113,7 +113,7 @@ class Batches:
             raise self._fault
         key = request.key(self._server.model)
         line = self._held.pop(key, None)
-        if line is None:
+        while line is None:
             waiting = self._waiting[key] = asyncio.get_running_loop().create_future()
             if key not in self._sent:
                 self._queue[key] = request_line(key, body)
@@ -145,7 +145,7 @@ class Batches:
                 return self._records.done(batch)
             self._records.made(batch, number)
         self._sent.update(batch.keys)
-        self._start(self._collect(batch))
+        self._start(self._collect_recorded(batch))
         return None
 
     async def _gather(self) -> None:
@@ -197,6 +197,20 @@ class Batches:
             elif not waiting.done():
                 waiting.set_result(line)
         self._ended.append(batch)
+
+    async def _collect_recorded(self, batch: Batch) -> None:
+        """As `_collect`, of a batch of an earlier job, which the service may have deleted since."""
+        try:
+            await self._collect(batch)
+        except NotThere:
+            await self._service.find(batch)  # raises where the service has no batches at all: is it another?
+            self._tell(batch, f"{self._server.who} has it, or what came of it, no more; its requests are asked again")
+            self._records.done(batch)
+            for key in batch.keys:
+                self._sent.discard(key)
+                waiting = self._waiting.pop(key, None)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(None)
 
     def _put_away(self, ended: list[Batch]) -> None:
         """Look no more at batches of which every reply is in the log, where it isn't one that nobody asked for yet."""

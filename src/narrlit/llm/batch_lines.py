@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from narrlit.endpoints.refusals import message_of, shown
-from narrlit.llm.completions import BrokenAnswer, reply_of
+from narrlit.llm.completions import BrokenAnswer, code_of, reply_of
 from narrlit.llm.faults import BROKEN_ANSWER, is_passing
 from narrlit.llm.messages import Reply
 from narrlit.llm.retrying import Fault
@@ -28,7 +28,7 @@ def reply_of_line(line: dict[str, Any], key: str | None) -> Reply:
     Raises:
         Fault: if the line has none.
     """
-    response = line.get("response") or {}
+    response = _object(line.get("response"))
     status, body = response.get("status_code"), response.get("body")
     if status == 200:
         try:
@@ -37,5 +37,11 @@ def reply_of_line(line: dict[str, Any], key: str | None) -> Reply:
             raise Fault(BROKEN_ANSWER, str(error), again=True) from None
     if isinstance(status, int) and status:
         raise Fault(f"HTTP {status}", shown(message_of(body), key), status=status, again=is_passing(status))
-    why = line.get("error") or {}
-    raise Fault(str(why.get("code") or "no reply").replace("_", " "), shown(str(why.get("message") or ""), key))
+    why = _object(line.get("error"))
+    raise Fault(
+        code_of(why.get("code") or "no reply", key).replace("_", " "), shown(str(why.get("message") or ""), key)
+    )
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

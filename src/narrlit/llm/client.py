@@ -85,7 +85,8 @@ class Chat:
             except Fault as fault:
                 if fault.reason == NOT_REACHED and not self._reached:
                     raise not_there(self._server, fault) from None
-                self._in_a_row += fault.again  # what the request itself is refused for says nothing of the next
+                # What the request itself is refused for says nothing of the next.
+                self._in_a_row += fault.again or fault.asks_too_long
                 raise fault.final() from None
         self._in_a_row = 0
         return reply
@@ -101,9 +102,11 @@ class Chat:
         except (openai.APIError, asyncio.TimeoutError, ValueError) as error:
             self._reached = self._reached or isinstance(error, openai.APIStatusError)
             fault = await fault_of(error, self._client, self._server)
-            if fault.wait is not None:
+            if fault.again and fault.wait is not None:  # else nobody will be here at its end
                 self._limits.hold(fault.wait)
             raise fault from None  # a server's answer may repeat the key
         self._reached = True
-        self._limits.correct(tokens, reply.prompt_tokens + reply.completion_tokens)
+        used = reply.prompt_tokens + reply.completion_tokens
+        if used:  # some servers don't say
+            self._limits.correct(tokens, used)
         return reply

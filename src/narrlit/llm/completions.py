@@ -4,11 +4,15 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from narrlit.endpoints.refusals import shown
 from narrlit.llm.messages import Reply, Request
 from narrlit.llm.retrying import Fault
 
 SHORTEST_KEY = 8
 """Characters: shorter ones, as EMPTY, are placeholders and may be words of a reply."""
+
+LONGEST_CODE = 40
+"""Characters of a server's code for why something ended."""
 
 
 class BrokenAnswer(ValueError):  # noqa: N818 (it says what the answer is)
@@ -111,12 +115,17 @@ def reply_of(answer: object, key: str | None) -> Reply:
     text = message.get("content") or message.get("refusal") or ""
     if not isinstance(text, str):
         raise BrokenAnswer("the answer's content is no text")
-    if key is not None and len(key) >= SHORTEST_KEY:
-        text = text.replace(key, "[key]")
+    key = key if key is not None and len(key) >= SHORTEST_KEY else None
+    text = text if key is None else text.replace(key, "[key]")
     usage = answer.get("usage")
     finish = choice.get("finish_reason")
     counts = [_count(usage, name) for name in ("prompt_tokens", "completion_tokens")]
-    return Reply(text, finish if isinstance(finish, str) else None, *counts)
+    return Reply(text, code_of(finish, key) if isinstance(finish, str) else None, *counts)
+
+
+def code_of(code: object, key: str | None) -> str:
+    """A server's code as it may be repeated: short, without the key."""
+    return shown(str(code), key)[:LONGEST_CODE]
 
 
 def _count(usage: object, name: str) -> int:

@@ -29,6 +29,7 @@ class Fault(Exception):  # noqa: N818 (it says what happened)
         status: HTTP's, where there is one.
         again: whether another try may help.
         wait: seconds that the server asks for before it; None: it doesn't say.
+        asks_too_long: whether that is longer than PATIENCE, so that there is no other try.
     """
 
     def __init__(
@@ -36,11 +37,13 @@ class Fault(Exception):  # noqa: N818 (it says what happened)
     ) -> None:
         super().__init__(reason)
         self.reason, self.detail, self.status, self.wait = reason, detail, status, wait
-        self.again = again and (wait or 0) <= PATIENCE
+        self.asks_too_long = (wait or 0) > PATIENCE
+        self.again = again and not self.asks_too_long
 
     def final(self) -> RequestFailed:
         """The same when there is no further try."""
-        return RequestFailed(self.reason, self.detail)
+        asked = f" (it asks to wait {self.wait:.0f} seconds)" if self.asks_too_long else ""
+        return RequestFailed(self.reason, self.detail + asked)
 
 
 async def persist(send: Callable[[], Awaitable[T]], retries: int, usage: Usage, pause: Pause = asyncio.sleep) -> T:
