@@ -21,7 +21,8 @@ def stories(count):
 def main(url, folder, transport, count):
     batch.QUIET_SECONDS, batch_service.FIRST_POLL = 0.05, 0.05
     texts = stories(int(count))
-    asker = job(SimpleNamespace(url=url), Path(folder), transport=transport, concurrency=4)
+    limits = {"concurrency": 4} if transport == "chat" else {}  # which batches know nothing of
+    asker = job(SimpleNamespace(url=url), Path(folder), transport=transport, **limits)
     print("ready", flush=True)
     found = themes(asker, texts, attempts=3)
     (Path(folder) / "out.json").write_text(json.dumps({"themes": found, "usage": asker.usage.as_dict()}))

@@ -112,12 +112,8 @@ def test_heads_of_views_are_trained_by_all_processes_whether_sharded_or_not(tiny
             *("--model.optimization.optimizer", "sgd", "--model.optimization.learning_rate", "0.1"),
             *("--data.train", "12", "--data.validation", "4", "--data.loading.batch_size", "3"),
             *("--trainer.max_epochs", "2", "--trainer.gradient_clip_val", "null", *options),
-            *(
-                "--trainer.logger.init_args.save_dir",
-                str(tmp_path / strategy),
-                "--trainer.logger.init_args.version",
-                "0",
-            ),
+            *("--trainer.logger.init_args.save_dir", str(tmp_path / strategy)),
+            *("--trainer.logger.init_args.version", "run"),
         ]
         done = run_apart(arguments, tmp_path)
         assert done.returncode == 0, done.stderr[-3000:]

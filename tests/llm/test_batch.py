@@ -41,7 +41,7 @@ def left(folder):
 
 
 def test_all_that_is_asked_is_one_batch_and_replies_come_to_their_questions(llm, tmp_path, capfd):
-    asker = batched(llm, tmp_path, concurrency=2)
+    asker = batched(llm, tmp_path)
     assert themes(asker) == [sound(story) for story in STORIES]
     assert sizes(llm) == [len(STORIES)]
     assert asker.usage.asked == len(STORIES)

@@ -271,7 +271,10 @@ def test_after_a_failure_nothing_more_is_asked_or_waited_for(server):
     released.set()
 
 
-def test_ctrl_c_ends_a_call_that_waits(server):
+def test_ctrl_c_ends_a_call_that_waits(server, request):
+    # A shell that starts the tests in the background has them take no notice of Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     released = threading.Event()
 
     def interrupt(server, number):
