@@ -54,13 +54,7 @@ def augment(
         device: where to compute.
         strict: refuse the first row that can't be used, instead of dropping and counting it.
     """
-    target = Path(out)
-    if target.suffix != ".jsonl":
-        raise OptionError(f"--out {out}: name a file that ends in .jsonl")
-    check_writable(target)
-    check_apart({"--out": target}, [triples])
-    if report is not None:
-        check_writable(Path(report) / PLOT)
+    target = _checked(Path(out), triples, report)
     reading = read_examples(triples, strict=strict)
     say(reading.summary())
     place = pick_device(device)
@@ -83,6 +77,16 @@ def augment(
     if report is not None:
         _keep(Path(report), entry, scores)
     print(table(entry), end="")
+
+
+def _checked(target: Path, triples: str, report: str | None) -> Path:
+    if target.suffix != ".jsonl":
+        raise OptionError(f"--out {target}: name a file that ends in .jsonl")
+    check_writable(target)
+    check_apart({"--out": target}, [triples])
+    if report is not None:
+        check_writable(Path(report) / PLOT)
+    return target
 
 
 def _scores(scorer: "BERTScorer", versions: dict[str, "Versions"]) -> dict[str, "BERTScores"]:

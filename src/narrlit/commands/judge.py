@@ -42,8 +42,7 @@ def judge(
 
     A reply that is neither A nor B leaves the row to the similarities. The report is printed, and kept as
     OUT.report.json and OUT.report.md, each row's answers as OUT.rows.jsonl, all requests and replies in OUT.log.jsonl.
-    The exit code is 1 where requests failed: their rows are left to the similarities, too, and the same command asks
-    for them, and for no others, again.
+    The exit code is 1 where requests failed: the similarities have their rows, too; the same command asks them again.
 
     Args:
         triples: JSON Lines or CSV of anchor_text, text_a, text_b and, where it is known, text_a_is_closer.
@@ -51,8 +50,7 @@ def judge(
         use: the model of the similarities.
         ask: the language model.
         labels: file of text_a_is_closer, where labels stand apart from stories.
-        swap: ask for each row a second time with A and B swapped, and take a choice only where it is the same story
-            both times; twice the cost.
+        swap: ask twice, with A and B swapped, and take a choice only where it is the same story both times.
         prompt: file of a prompt of your own.
         report: folder of the report and the rows' answers; if not given they stand beside OUT.
     """
@@ -62,12 +60,11 @@ def judge(
 
     target = Path(out)
     beside = Path(report) if report is not None else target.parent
-    paths = _check(use, target, beside)
-    log = ask.log or target.with_name(target.name + LOG)
-    reports = {f"the report {path.name}": path for path in paths}
-    check_apart({"--out": target, **reports, "--log": log}, [triples, labels, prompt])
+    log = Path(ask.log or target.with_name(target.name + LOG))
+    _check(use, target, beside)
+    check_apart({"--out": target, **_reports(target, beside), "--log": log}, [triples, labels, prompt])
     instruction = load_prompt("judge", prompt)
-    asker = Asker(ask, Path(log))
+    asker = Asker(ask, log)
     # Answers stand for the file's rows: none may be left out.
     reading = read_triples(triples, labels=labels, strict=True)
     say(reading.summary())
@@ -76,27 +73,25 @@ def judge(
         say(f"--swap asks twice for each of {len(items)} rows: {2 * len(items)} requests")
     judgements = asker.run(items, Judge(instruction, ask.seed, swap), "triple")
     _write_answers(target, judgements)
-    told = {
-        "triples": triples,
-        "model": use.model,
-        "llm": ask.told(),
-        "prompt": {"name": instruction.name, "digest": instruction.digest},
-        "usage": asker.usage.as_dict(),
-    }
+    told = {"triples": triples, "model": use.model, "llm": ask.told(), "usage": asker.usage.as_dict()}
+    told["prompt"] = {"name": instruction.name, "digest": instruction.digest}
     _write_report(beside, target.name, judgements, reading.records, told)
     return _tell_failures(judgements)
 
 
-def _check(use: ModelOptions, target: Path, beside: Path) -> list[Path]:
-    """The files written beside the answers."""
+def _reports(target: Path, beside: Path) -> dict[str, Path]:
+    """The files written beside the answers, by what messages call them."""
+    endings = (f"{REPORT}.json", f"{REPORT}.md", ROWS)
+    return {f"the report {target.name}{ending}": beside / f"{target.name}{ending}" for ending in endings}
+
+
+def _check(use: ModelOptions, target: Path, beside: Path) -> None:
     if use.model is None:
         raise OptionError("give --model M, whose similarities the language model is shown")
     if target.suffix not in (".jsonl", ".zip"):
         raise OptionError(f"--out {target}: name a file that ends in .jsonl, or in .zip for a submission")
-    paths = [beside / f"{target.name}{end}" for end in (f"{REPORT}.json", f"{REPORT}.md", ROWS)]
-    for path in (target, *paths):
+    for path in (target, *_reports(target, beside).values()):
         check_writable(path)
-    return paths
 
 
 def _scored(use: ModelOptions, triples: "list[Triple]") -> "list[ScoredTriple]":
