@@ -1,6 +1,7 @@
 """Data of stories with views: from files, by position, invented; and epochs of fewer samples."""
 
 import json
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -132,3 +133,17 @@ def test_anchors_alone_tell_what_was_trained_on(files):
     data.setup("fit")
     assert data.train_validation_overlap(anchors_alone=True).shared_stories == 2
     assert data.train_validation_overlap(anchors_alone=True).shared_pairs == 0
+
+
+@pytest.mark.parametrize(
+    ("samples", "world", "refused"), [(1, 2, True), (2, 2, False), (1, 1, False), (None, 4, False)]
+)
+def test_every_process_needs_an_example(samples, world, refused):
+    data = StoryWorldData(train=3, validation=2, loading=Loading(samples_per_epoch=samples))
+    data.trainer = SimpleNamespace(
+        world_size=world,
+        lightning_module=SimpleNamespace(),
+        _accelerator_connector=SimpleNamespace(use_distributed_sampler=False),
+    )
+    with pytest.raises(OptionError, match="need one each") if refused else nullcontext():
+        data.setup("fit")

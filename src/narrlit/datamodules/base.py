@@ -18,6 +18,7 @@ from narrlit.data.records import Example, Story, Triple
 from narrlit.data.sampling import DistinctBatchSampler, Share, padded_share
 from narrlit.data.table import IndexedExamples, IndexedTriples, index_examples, index_triples
 from narrlit.datamodules.loading import Loading
+from narrlit.datamodules.refusals import check_processes, check_read
 from narrlit.datamodules.resumable import ResumableLoader
 from narrlit.errors import OptionError
 from narrlit.seeds import run_seed
@@ -67,22 +68,9 @@ class StoryData(L.LightningDataModule):
             OptionError: if the stage has no data, nothing would read a part of them, or the trainer would replace the
                 sampler.
         """
-        self._check_trainer()
-        reads = self.trainer is None or getattr(self.trainer.lightning_module, "transductive", False)
-        if stage == "fit" and self.unlabelled_given and not reads:
-            raise OptionError(
-                "data.extra.unlabelled is given, but nothing reads it: only objective Subspaces with "
-                "model.transductive: true does"
-            )
-        if (
-            self.joins_views
-            and self.trainer is not None
-            and not getattr(self.trainer.lightning_module, "reads_views", True)
-        ):
-            raise OptionError(
-                "the data's stories are joined with views, which only objective MultiView reads: use --data FileData, "
-                "or --data.views false with StoryWorldData"
-            )
+        if self.trainer is not None:
+            check_processes(self.trainer, self.loading)
+            check_read(self.trainer.lightning_module, self.joins_views, stage == "fit" and self.unlabelled_given)
         if stage == "fit" and not self.examples:
             read = self.read_examples()
             if not read:
@@ -113,20 +101,10 @@ class StoryData(L.LightningDataModule):
             self._originals.update(zip(new.texts, old.texts, strict=True))
         return found
 
-    def _check_trainer(self) -> None:
-        if self.trainer is None or self.trainer.world_size == 1:
-            return
-        if self.trainer._accelerator_connector.use_distributed_sampler:
-            raise OptionError("several processes need trainer.use_distributed_sampler: false (batches are shared here)")
-
     def train_dataloader(self) -> DataLoader[Any]:
         """Batches in random order, the same for the same seed and epoch."""
         indexed = self.indexed
         loading, table, share = self.loading, self.training_table(), self._share()
-        if loading.samples_per_epoch is not None and loading.samples_per_epoch < share.world:
-            raise OptionError(
-                f"loading.samples_per_epoch is {loading.samples_per_epoch}: each of {share.world} processes needs one"
-            )
         sampler = DistinctBatchSampler(
             indexed.anchors,
             indexed.positives,

@@ -67,12 +67,9 @@ def fusion_of(written: str) -> Fusion:
     """
     if written in PRESETS:
         return PRESETS[written]
+    known = f"give one of {', '.join(PRESETS)}, or weights of {', '.join(PARTS)} with commas between"
     try:
-        weights = [float(number) for number in written.split(",")]
-        if len(weights) == len(PARTS):
-            return Fusion(*weights)
-    except ValueError:
-        pass
-    raise OptionError(
-        f"--fusion {written}: give one of {', '.join(PRESETS)}, or weights of {', '.join(PARTS)} with commas between"
-    )
+        full, theme, plot, outcome = (float(number) for number in written.split(","))
+    except ValueError as error:  # no number, or not four of them
+        raise OptionError(f"--fusion {written}: {known}") from error
+    return Fusion(full, theme, plot, outcome)
