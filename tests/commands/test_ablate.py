@@ -45,7 +45,7 @@ def triples():
 def ablate(narrlit, tiny, triples, monkeypatch):
     """ablate(*options): a tiny model on t.jsonl and v.jsonl by the quickstart and abl/quickstart_*.yaml, into out."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    paths = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(Path(__file__).parents[1] / "helpers"), *filter(None, [os.environ.get("PYTHONPATH")])]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
     write_triples("t.jsonl", judged_triples(StoryWorld(3).triples(16, "train")))
     write_triples("v.jsonl", triples)

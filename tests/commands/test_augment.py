@@ -173,7 +173,7 @@ def test_a_wrong_encoder_is_told_before_anything_is_translated(narrlit, argument
 @pytest.mark.slow
 def test_a_killed_job_goes_on_and_makes_nothing_twice(arguments, narrlit, tmp_path):
     log = tmp_path / "b.translations.jsonl"
-    paths = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(Path(__file__).parents[1] / "helpers"), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "narrlit", *map(str, arguments("--batch-tokens", 1))]
 

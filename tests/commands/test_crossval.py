@@ -25,7 +25,7 @@ ROWS = 10
 def crossval(narrlit, tiny, monkeypatch):
     """crossval(*options): cross-validate a tiny model on d.jsonl, in which every triple stands twice, into cv."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    paths = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(Path(__file__).parents[1] / "helpers"), *filter(None, [os.environ.get("PYTHONPATH")])]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
     triples = [example(triple) for triple in StoryWorld(3).triples(ROWS)]
     copies = [Example(row.positive, row.anchor, row.negatives) for row in triples]

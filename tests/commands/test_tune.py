@@ -32,7 +32,7 @@ ONE = "model.init_args.scale: {low: 5, high: 30}"
 def arguments(tiny, tmp_path, monkeypatch):
     """arguments(*options): `narrlit tune` on a few invented stories in two folds, into t."""
     monkeypatch.setenv(
-        "PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+        "PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1] / "helpers"), os.environ.get("PYTHONPATH", "")])
     )
     monkeypatch.chdir(tmp_path)
     Path("space.yaml").write_text(SPACE)

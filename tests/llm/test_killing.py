@@ -13,7 +13,7 @@ from llm_jobs import content
 from llm_worker import stories
 
 COUNT = 50
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[1] / "helpers"
 
 
 def started(llm, folder, transport):

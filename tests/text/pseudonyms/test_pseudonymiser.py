@@ -21,7 +21,7 @@ from narrlit.text.pseudonyms.pseudonymiser import open_backend, pseudonymise
 from narrlit.text.pseudonyms.replacing import restore
 from narrlit.text.pseudonyms.rules import Rules
 
-STORIES = Path(__file__).parents[2] / "data/pseudonyms/stories.jsonl"
+STORIES = Path(__file__).parents[2] / "assets/pseudonyms/stories.jsonl"
 REAL = Path(__file__).parents[3].parent / "shared/data/nsnrl"
 KINDS = {"PERSON": "Character", "PLACE": "Location", "ORGANIZATION": "Organization"}
 
