@@ -1,131 +1,146 @@
-"""Batches: every different story once, one after the other without padding, and index tensors that point at them.
+"""Batches (each different story once, packed without padding, with index tensors into them) and their producers.
 
-The classes are not frozen, since half-precision trainers convert a batch's fields in place of a copy.
+The classes are not frozen, since half-precision trainers convert a batch's fields in place.
 
-Letters of the shapes: T tokens or vectors of the batch, U different stories, D dimension, B triples or examples, K
-negatives of an example.
+Letters of the shapes: T tokens or frozen embeddings of the batch, U different stories, D dimension, B triples or
+examples, K negatives of an example.
 """
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 from typing_extensions import Self
 
+from narrlit.data.schema import PADDING, FloatArray, IntArray, Role, Story, TrainingExamples
 
-class Movable:
-    """A dataclass whose tensor fields move together; loaders and trainers call these two methods by name."""
+
+class Batch:
+    """Base of dataclasses whose tensor fields move together; trainers and loaders call these methods by name."""
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """The batch on another device."""
-        return self._mapped(lambda value: value.to(*args, **kwargs))
+        """Copy the batch to another device."""
+        return self._map(lambda value: value.to(*args, **kwargs))
 
     def pin_memory(self) -> Self:
-        """The batch in page-locked memory."""
-        return self._mapped(lambda value: value.pin_memory())
+        """Copy the batch to page-locked memory."""
+        return self._map(lambda value: value.pin_memory())
 
-    def _mapped(self, function: Any) -> Self:
+    def _map(self, function: Callable[[Any], Any]) -> Self:
         values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
-        return type(self)(**{name: function(v) if isinstance(v, Tensor | Movable) else v for name, v in values.items()})
+        return type(self)(**{name: function(v) if isinstance(v, Tensor | Batch) else v for name, v in values.items()})
 
 
 @dataclass
-class PackedStories(Movable):
-    """Token ids of U stories, one after the other.
+class PackedStories(Batch):
+    """Token ids of U stories, concatenated.
 
     Attributes:
         token_ids: (T,) int64.
-        lengths: tokens of each story; plain numbers, since attention cuts by them on every layer.
-        rows: (U,) int64, each story's row in the story table, whatever prompt stands before it.
+        lengths: tokens of each story; plain numbers, since attention cuts by them in every layer.
+        indices: (U,) int64 story indices, whatever the prompt.
     """
 
     token_ids: Tensor
     lengths: tuple[int, ...]
-    rows: Tensor
+    indices: Tensor
 
     def __len__(self) -> int:
         """U, the number of stories."""
         return len(self.lengths)
 
     def select(self, chosen: Sequence[int]) -> "PackedStories":
-        """The stories at these places, in this order."""
-        pieces = torch.split(self.token_ids, list(self.lengths))
-        return PackedStories(
-            torch.cat([pieces[i] for i in chosen]),
-            tuple(self.lengths[i] for i in chosen),
-            self.rows[torch.as_tensor(chosen, device=self.rows.device)],
-        )
+        """Pack the stories at these positions of the batch."""
+        values, lengths = _select(self.token_ids, self.lengths, chosen)
+        return PackedStories(values, lengths, self.indices[torch.as_tensor(chosen, device=self.indices.device)])
 
 
 @dataclass
-class PackedVectors(Movable):
-    """Frozen vectors of U stories, one story after the other: a story's own, or one of each of its sentences.
+class PackedFeatures(Batch):
+    """Frozen embeddings of U stories, concatenated: one for the whole story, or one for each of its sentences.
 
     Attributes:
-        vectors: (T, D) float32.
-        lengths: vectors of each story, 1 or more; their sum is T.
-        rows: (U,) int64, each story's row in the story table.
+        features: (T, D) float32.
+        lengths: embeddings of each story, 1 or more; their sum is T.
+        indices: (U,) int64 story indices.
     """
 
-    vectors: Tensor
+    features: Tensor
     lengths: tuple[int, ...]
-    rows: Tensor
+    indices: Tensor
 
     def __len__(self) -> int:
         """U, the number of stories."""
         return len(self.lengths)
 
-    def select(self, chosen: Sequence[int]) -> "PackedVectors":
-        """The stories at these places, in this order."""
-        pieces = torch.split(self.vectors, list(self.lengths))
-        return PackedVectors(
-            torch.cat([pieces[i] for i in chosen]),
-            tuple(self.lengths[i] for i in chosen),
-            self.rows[torch.as_tensor(chosen, device=self.rows.device)],
-        )
+    def select(self, chosen: Sequence[int]) -> "PackedFeatures":
+        """Pack the stories at these positions of the batch."""
+        values, lengths = _select(self.features, self.lengths, chosen)
+        return PackedFeatures(values, lengths, self.indices[torch.as_tensor(chosen, device=self.indices.device)])
 
 
 @dataclass
-class PackedViews(Movable):
-    """Texts and views of U stories, every different one of them once.
+class PackedViews(Batch):
+    """Texts and views of U stories, each different one of them once.
 
     Attributes:
         pieces: the P different texts and views.
-        parts: (U, 4) int64, each story's text, theme, plot and outcome among the pieces.
-        rows: (U,) int64, each story's row in the story table.
+        parts: (U, 4) int64, each story's text, theme, action and outcome as positions in the pieces.
+        indices: (U,) int64 story indices.
     """
 
     pieces: PackedStories
     parts: Tensor
-    rows: Tensor
+    indices: Tensor
 
     def __len__(self) -> int:
         """U, the number of stories."""
-        return len(self.rows)
+        return len(self.indices)
 
     def select(self, chosen: Sequence[int]) -> "PackedViews":
-        """The stories at these places, in this order."""
-        places = torch.as_tensor(chosen, device=self.rows.device)
-        needed, parts = torch.unique(self.parts[places], return_inverse=True)
-        return PackedViews(self.pieces.select(needed.tolist()), parts, self.rows[places])
+        """Pack the stories at these positions of the batch."""
+        positions = torch.as_tensor(chosen, device=self.indices.device)
+        needed, parts = torch.unique(self.parts[positions], return_inverse=True)
+        return PackedViews(self.pieces.select(needed.tolist()), parts, self.indices[positions])
 
 
-Packed = PackedStories | PackedVectors | PackedViews
-"""What a batch may hold of its stories."""
+def _select(values: Tensor, lengths: tuple[int, ...], chosen: Sequence[int]) -> tuple[Tensor, tuple[int, ...]]:
+    pieces = torch.split(values, list(lengths))
+    return torch.cat([pieces[i] for i in chosen]), tuple(lengths[i] for i in chosen)
+
+
+Packed = PackedStories | PackedFeatures | PackedViews
 
 
 @dataclass
-class ExampleBatch(Movable):
-    """Training examples; every index points into the U stories.
+class UnlabelledBatch(Batch):
+    """M stories without triples, of a transductive run.
+
+    Attributes:
+        stories: the stories.
+        pseudo_labels: (M, 3) int64, PADDING where there is none.
+    """
+
+    stories: Packed
+    pseudo_labels: Tensor
+
+
+@dataclass
+class ExampleBatch(Batch):
+    """Training examples; every index points into the batch's U stories.
 
     Attributes:
         stories: the batch's different stories.
         anchors: (B,) int64.
         positives: (B,) int64.
-        negatives: (B, K) int64, -1 for padding.
-        kinds: (B, K) int64, each negative's index into KINDS, -1 for unknown and for padding.
+        negatives: (B, K) int64, PADDING where there is none.
+        kinds: (B, K) int64, each negative's index into KINDS, PADDING for unknown and for no negative.
+        pseudo_labels: (U, 3) int64, each story's pseudo-label of every aspect, PADDING where there is none.
+        unlabelled: further stories of a transductive run.
     """
 
     stories: Packed
@@ -133,41 +148,44 @@ class ExampleBatch(Movable):
     positives: Tensor
     negatives: Tensor
     kinds: Tensor
+    pseudo_labels: Tensor | None = None
+    unlabelled: UnlabelledBatch | None = None
 
-    def keeping(self, used: Tensor) -> "ExampleBatch":
-        """The batch without some negatives, which become padding, and without the stories that served them alone.
+    def with_negatives(self, used: Tensor) -> "ExampleBatch":
+        """Copy the batch with some of its negatives only, and without the stories that served the others alone.
 
         Args:
-            used: (B, K) bool, the negatives that stay; of no account where there is padding.
+            used: (B, K) bool, the negatives to keep; ignored where there is padding.
 
         Returns:
-            A new batch; where no story falls out, it holds the same stories.
+            A new batch; it shares its stories with this one where none of them falls out.
         """
-        negatives = self.negatives.masked_fill(~used, -1)
-        kept = replace(self, negatives=negatives, kinds=self.kinds.masked_fill(~used, -1))
+        negatives = self.negatives.masked_fill(~used, PADDING)
+        batch = replace(self, negatives=negatives, kinds=self.kinds.masked_fill(~used, PADDING))
         needed = torch.zeros(len(self.stories), dtype=torch.bool, device=negatives.device)
         for indices in (self.anchors, self.positives, negatives[negatives >= 0]):
             needed[indices] = True
         if bool(needed.all()):
-            return kept
-        place = needed.cumsum(0) - 1
-        kept.stories = self.stories.select(needed.nonzero().squeeze(1).tolist())
-        kept.anchors, kept.positives = place[self.anchors], place[self.positives]
-        kept.negatives = torch.where(negatives < 0, -1, place[negatives.clamp(min=0)])
-        return kept
+            return batch
+        position = needed.cumsum(0) - 1
+        batch.stories = self.stories.select(needed.nonzero().squeeze(1).tolist())
+        batch.anchors, batch.positives = position[self.anchors], position[self.positives]
+        batch.negatives = torch.where(negatives < 0, PADDING, position[negatives.clamp(min=0)])
+        batch.pseudo_labels = None if self.pseudo_labels is None else self.pseudo_labels[needed]
+        return batch
 
 
 @dataclass
-class TripleBatch(Movable):
-    """Triples to judge; every index points into the U stories.
+class TripleBatch(Batch):
+    """Triples to evaluate; every index points into the batch's U stories.
 
     Attributes:
         stories: the batch's different stories.
         anchors: (B,) int64.
         a: (B,) int64.
         b: (B,) int64.
-        labels: (B,) int64, 1 where A is closer, 0 where B is, -1 where nobody says.
-        places: (B,) int64, each triple's place in its file, -1 for a repeat that only fills up a rank's share.
+        labels: (B,) int64, 1 where A is closer, 0 where B is, PADDING where there is no label.
+        positions: (B,) int64, each triple's position in its file; -1 for a repeat that only fills up a process's share.
     """
 
     stories: Packed
@@ -175,19 +193,94 @@ class TripleBatch(Movable):
     a: Tensor
     b: Tensor
     labels: Tensor
-    places: Tensor
+    positions: Tensor
 
 
 @dataclass
-class ViewBatch(Movable):
-    """Stories with views to train on, each beside another; every index points into the U stories.
+class ViewBatch(Batch):
+    """Anchors with views, each beside another story; every index points into the batch's U stories.
 
     Attributes:
         stories: the batch's different stories.
         anchors: (B,) int64.
-        others: (B,) int64, another story for each anchor: its views are those that the anchor is not to come near.
+        others: (B,) int64, for each anchor the story whose views are its negatives.
     """
 
     stories: PackedViews
     anchors: Tensor
     others: Tensor
+
+
+P = TypeVar("P", PackedStories, PackedFeatures, PackedViews)
+
+
+class StoryInputs(ABC, Generic[P]):
+    """What an encoder reads of each story of a table: token ids, views, or frozen embeddings.
+
+    A position is a story index, plus the number of stories where the story is a candidate and candidates have a prompt
+    of their own.
+
+    Attributes:
+        provenance: plain data for run.json.
+    """
+
+    provenance: dict[str, Any]
+
+    def __init__(self, num_stories: int, symmetric: bool) -> None:
+        """Set the size.
+
+        Args:
+            num_stories: stories of the table.
+            symmetric: both roles have the same prompt.
+        """
+        self.num_stories = num_stories
+        self.symmetric = symmetric
+        self.provenance = {}
+
+    @abstractmethod
+    def select(self, positions: IntArray) -> P:
+        """Pack the stories at these positions (U,), in their order, with `indices = positions % num_stories`."""
+
+    def positions(self, indices: IntArray, role: Role) -> IntArray:
+        """Positions of story indices in a role; PADDING stays."""
+        offset = self.num_stories if role == "candidate" and not self.symmetric else 0
+        return np.where(indices < 0, PADDING, indices + offset)
+
+    def pack(self, columns: Sequence[tuple[IntArray, Role]]) -> tuple[P, list[Tensor]]:
+        """Pack every story that occurs in the columns once.
+
+        Args:
+            columns: story indices, arrays of any shape, PADDING where there is none; each with the stories' role.
+
+        Returns:
+            The U stories, and the columns as indices into them, PADDING kept.
+        """
+        positions = [self.positions(indices, role) for indices, role in columns]
+        unique, inverse = np.unique(np.concatenate([column.ravel() for column in positions]), return_inverse=True)
+        padding = int(unique.size > 0 and unique[0] < 0)
+        ends = np.cumsum([column.size for column in positions])[:-1]
+        parts = zip(np.split(inverse.ravel() - padding, ends), positions, strict=True)
+        return self.select(unique[padding:]), [torch.from_numpy(part.reshape(column.shape)) for part, column in parts]
+
+
+Collator = Callable[[list[int]], Any]
+"""Makes a batch of positions in a list of examples or triples."""
+
+
+class StoryReader(Protocol):
+    """Methods of an objective that a datamodule calls."""
+
+    reads_views: bool
+    """The encoder reads a story's views beside its text."""
+
+    def story_inputs(self, stories: Sequence[Story], name: str) -> StoryInputs[Any]:
+        """Make the inputs of stories, by story index; `name` of the set for notices."""
+
+    def collator(self, examples: TrainingExamples, inputs: StoryInputs[Any]) -> Collator:
+        """Return what makes a training batch of positions in the examples."""
+
+    def text_embeddings(self, texts: Sequence[str], role: Role = "anchor") -> FloatArray:
+        """Embed texts (N, D) by a frozen encoder; others raise OptionError."""
+
+    def flags(self) -> dict[str, bool]:
+        """Return contamination and provenance notes of the run."""

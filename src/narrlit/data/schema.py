@@ -1,0 +1,299 @@
+"""Stories, triples and training examples: everything but a story's own text and views is a story index.
+
+Letters of the shapes: N rows, K negatives of an example.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cached_property
+from hashlib import sha256
+from typing import TYPE_CHECKING, Literal, overload
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from narrlit.data.readers import ReadReport
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float32]
+Role = Literal["anchor", "candidate"]
+"""Position of a story in a comparison; asymmetric encoders have a prompt for each."""
+
+
+class Aspect(str, Enum):
+    """The three aspects of narrative similarity; `action` is the course of action."""
+
+    THEME = "theme"
+    ACTION = "action"
+    OUTCOME = "outcome"
+
+
+ASPECTS: tuple[str, str, str] = ("theme", "action", "outcome")
+
+KINDS = (*ASPECTS, "mined", "triple")
+"""Kinds of a negative: similar to the anchor in that one aspect only; `mined`: close to the anchor by a model's
+embeddings; `triple`: the dissimilar story of a triple. None stands for an unknown kind."""
+
+PADDING = -1
+"""Fills up rows with fewer negatives; also an unknown kind, a missing label, a missing pseudo-label."""
+
+
+@dataclass(frozen=True, slots=True)
+class Views:
+    """Texts about one aspect of a story each."""
+
+    theme: str
+    action: str
+    outcome: str
+
+    @property
+    def texts(self) -> tuple[str, str, str]:
+        """The views in the order of ASPECTS."""
+        return self.theme, self.action, self.outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One story.
+
+    Attributes:
+        id: the source's name of it; in a table without such names its story index.
+        text: what an encoder reads.
+        views: texts about its aspects, where there are any.
+        original: the text before pseudonymization; None where names were never replaced.
+    """
+
+    id: str
+    text: str
+    views: Views | None = None
+    original: str | None = None
+
+    @property
+    def source_text(self) -> str:
+        """The text with its names, pseudonymized or not."""
+        return self.text if self.original is None else self.original
+
+
+class StoryTable(Sequence[Story]):
+    """Stories by index; a text occurs once (with one `original`).
+
+    >>> table = StoryTable.of(["a", "b", "a"])
+    >>> table.add("b"), len(table), table[1].text
+    (1, 2, 'b')
+    """
+
+    def __init__(self) -> None:
+        self._stories: list[Story] = []
+        self._index: dict[tuple[str, str | None], int] = {}
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> "StoryTable":
+        """Build a table of texts."""
+        table = cls()
+        for text in texts:
+            table.add(text)
+        return table
+
+    def add(self, text: str, *, id: str | None = None, views: Views | None = None, original: str | None = None) -> int:
+        """Return the index of a text, adding the story if it is new; views complete a story that has none."""
+        index = self._index.setdefault((text, original), len(self._stories))
+        if index == len(self._stories):
+            self._stories.append(Story(str(index) if id is None else id, text, views, original))
+        elif views is not None and self._stories[index].views is None:
+            self._stories[index] = replace(self._stories[index], views=views)
+        return index
+
+    def set_views(self, index: int, views: Views) -> None:
+        """Give a story its views."""
+        self._stories[index] = replace(self._stories[index], views=views)
+
+    def replace(self, stories: Sequence[Story]) -> "StoryTable":
+        """Build a table of other stories with the same indices, for example with views or pseudonymized texts."""
+        if len(stories) != len(self):
+            raise ValueError(f"{len(stories)} stories for a table of {len(self)}")
+        table = StoryTable()
+        table._stories = list(stories)
+        for index, story in enumerate(stories):
+            table._index.setdefault((story.text, story.original), index)
+        return table
+
+    @property
+    def texts(self) -> list[str]:
+        """A copy of the texts in order of their indices."""
+        return [story.text for story in self._stories]
+
+    @overload
+    def __getitem__(self, index: int) -> Story: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Story]: ...
+    def __getitem__(self, index: int | slice) -> Story | list[Story]:
+        return self._stories[index]
+
+    def __len__(self) -> int:
+        return len(self._stories)
+
+    def __repr__(self) -> str:
+        return f"StoryTable({len(self)} stories)"
+
+
+@dataclass(frozen=True, slots=True)
+class Triple:
+    """Story indices of an anchor and two candidates, A and B; `a_is_closer` is None where there is no label."""
+
+    anchor: int
+    a: int
+    b: int
+    a_is_closer: bool | None = None
+
+    @property
+    def indices(self) -> tuple[int, int, int]:
+        """Anchor, A and B."""
+        return self.anchor, self.a, self.b
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingExample:
+    """Story indices of an anchor, a similar story, and K >= 0 dissimilar ones, each with its kind.
+
+    Examples with the same `group` are copies of one source, such as its back-translations; None: unknown.
+    """
+
+    anchor: int
+    positive: int
+    negatives: tuple[int, ...] = ()
+    kinds: tuple[str | None, ...] = ()
+    group: str | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.kinds) != len(self.negatives):
+            raise ValueError(f"{len(self.kinds)} kinds for {len(self.negatives)} negatives")
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        """Anchor, positive and negatives."""
+        return self.anchor, self.positive, *self.negatives
+
+
+@dataclass
+class Triples(Sequence[Triple]):
+    """N triples of stories of a table."""
+
+    stories: StoryTable
+    rows: list[Triple]
+    report: "ReadReport | None" = None
+
+    def texts(self) -> list[tuple[str, str, str]]:
+        """Texts of anchor, A and B, row by row."""
+        return [(self.stories[x].text, self.stories[a].text, self.stories[b].text) for x, a, b in self.indices.tolist()]
+
+    @cached_property
+    def indices(self) -> IntArray:
+        """Story indices (N, 3) of anchor, A and B."""
+        return np.array([row.indices for row in self.rows], dtype=np.int64).reshape(-1, 3)
+
+    @cached_property
+    def labels(self) -> IntArray:
+        """Labels (N,): 1 where A is closer, 0 where B is, PADDING where there is no label."""
+        labels = [PADDING if row.a_is_closer is None else int(row.a_is_closer) for row in self.rows]
+        return np.array(labels, dtype=np.int64)
+
+    @overload
+    def __getitem__(self, index: int) -> Triple: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Triple]: ...
+    def __getitem__(self, index: int | slice) -> Triple | list[Triple]:
+        return self.rows[index]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass
+class TrainingExamples(Sequence[TrainingExample]):
+    """N training examples of stories of a table; K is the largest number of negatives."""
+
+    stories: StoryTable
+    rows: list[TrainingExample]
+    report: "ReadReport | None" = field(default=None)
+
+    def texts(self) -> list[tuple[str, ...]]:
+        """Texts of anchor, positive and negatives, row by row."""
+        return [tuple(self.stories[index].text for index in row.indices) for row in self.rows]
+
+    @cached_property
+    def anchors(self) -> IntArray:
+        """Story indices (N,)."""
+        return np.array([row.anchor for row in self.rows], dtype=np.int64)
+
+    @cached_property
+    def positives(self) -> IntArray:
+        """Story indices (N,)."""
+        return np.array([row.positive for row in self.rows], dtype=np.int64)
+
+    @cached_property
+    def negatives(self) -> IntArray:
+        """Story indices (N, K), PADDING where a row has fewer."""
+        return _padded([row.negatives for row in self.rows])
+
+    @cached_property
+    def kinds(self) -> IntArray:
+        """Indices (N, K) into KINDS, PADDING where unknown or no negative.
+
+        Raises:
+            ValueError: for a kind that is not one of KINDS.
+        """
+        return _padded([[PADDING if kind is None else KINDS.index(kind) for kind in row.kinds] for row in self.rows])
+
+    @overload
+    def __getitem__(self, index: int) -> TrainingExample: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[TrainingExample]: ...
+    def __getitem__(self, index: int | slice) -> TrainingExample | list[TrainingExample]:
+        return self.rows[index]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> IntArray:
+    padded = np.full((len(rows), max(map(len, rows), default=0)), PADDING, dtype=np.int64)
+    for i, row in enumerate(rows):
+        padded[i, : len(row)] = row
+    return padded
+
+
+def example_of(triple: Triple) -> TrainingExample:
+    """Convert a labeled triple: the closer candidate is the positive, the other the negative.
+
+    Raises:
+        ValueError: if the triple has no label.
+
+    >>> example_of(Triple(0, 1, 2, a_is_closer=False))
+    TrainingExample(anchor=0, positive=2, negatives=(1,), kinds=('triple',), group=None)
+    """
+    if triple.a_is_closer is None:
+        raise ValueError("a triple without a label is no training example")
+    near, far = (triple.a, triple.b) if triple.a_is_closer else (triple.b, triple.a)
+    return TrainingExample(triple.anchor, near, (far,), ("triple",))
+
+
+def triple_of(example: TrainingExample, stories: StoryTable) -> Triple | None:
+    """Convert an example to a labeled triple with its first negative of kind `triple`; None where it has none."""
+    if "triple" not in example.kinds:
+        return None
+    far = example.negatives[example.kinds.index("triple")]
+    first = a_comes_first(stories[example.anchor].source_text)
+    a, b = (example.positive, far) if first else (far, example.positive)
+    return Triple(example.anchor, a, b, first)
+
+
+def a_comes_first(anchor: str) -> bool:
+    """Decide by an anchor's text whether the closer candidate is A: for about half of all anchors."""
+    return sha256(anchor.encode("utf-8", "surrogatepass")).digest()[0] % 2 == 0
+
+
+def normal_text(text: str) -> str:
+    """Normalize case and white space, by which texts are compared."""
+    return " ".join(text.casefold().split())
