@@ -1,53 +1,66 @@
-"""Which examples make a batch: in random order, no story twice among a batch's anchors and positives."""
+"""Which examples make a batch (in random order, no story twice among its anchors and positives), and the batch."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch.utils.data import Sampler
 
-from narrlit.data.places import Rows
+from narrlit.data.batch import (
+    Collator,
+    ExampleBatch,
+    PackedViews,
+    StoryInputs,
+    TripleBatch,
+    UnlabelledBatch,
+    ViewBatch,
+)
+from narrlit.data.schema import IntArray, TrainingExamples, Triples
+
+EPOCHS_TRIED = 8
 
 
 @dataclass(frozen=True)
 class Share:
-    """One process's part of the work: its rank among `world` processes."""
+    """The share of one process: its rank among `world` processes."""
 
     rank: int = 0
     world: int = 1
 
 
 class DistinctBatchSampler(Sampler[list[int]]):
-    """Batches of example places in which no story stands twice as an anchor or a positive.
+    """Batches of example positions in which no story occurs twice among anchors and positives.
 
-    With in-batch negatives, a story that occurs twice would be pushed away from its own kind. An example whose
-    anchor or positive is taken already waits for the next batch; only if nothing else is left does a batch stay small.
-    Over several processes the rule holds for the batch of all processes together, each takes its slice, and
-    what doesn't divide evenly at the epoch's end is left out, since gathering needs equal shares.
+    With in-batch negatives, a story that occurs twice would be its own negative. An example whose anchor or positive
+    is in the batch already waits for the next one; only if nothing else is left does a batch stay small.
+    Over several processes the rule holds for their batches together, each takes its slice, and what doesn't divide
+    evenly at the epoch's end is dropped, since gathering needs equal shares.
     """
 
     def __init__(
         self,
-        anchors: Rows,
-        positives: Rows,
+        anchors: IntArray,
+        positives: IntArray,
         batch_size: int,
         seed: int,
         share: Share | None = None,
         weights: NDArray[np.float64] | None = None,
         limit: int | None = None,
     ) -> None:
-        """Args say what is drawn.
+        """Set what is drawn.
 
         Args:
-            anchors: (N,) rows of the anchors.
-            positives: (N,) rows of the positives.
+            anchors: (N,) story indices.
+            positives: (N,) story indices.
             batch_size: examples of a process's batch.
             seed: of all epochs.
-            share: this process's part of the work.
-            weights: (N,) how likely each example is at each of an epoch's N draws, with replacement, in proportion; a
-                batch may then hold one twice. None: each example comes once.
-            limit: how many examples an epoch has at most, others each time; None: all.
+            share: of this process.
+            weights: (N,) each of an epoch's N draws is with replacement, in proportion to these; a batch may then hold
+                an example twice. None: each example comes once.
+            limit: examples of an epoch at most, others in each epoch; None: all.
         """
         self._chances = None if weights is None else weights / weights.sum()
         self._pairs = list(zip(anchors.tolist(), positives.tolist(), strict=True))
@@ -59,16 +72,16 @@ class DistinctBatchSampler(Sampler[list[int]]):
         self._plan: list[list[int]] | None = None
         self._length: int | None = None
         self.skip = 0
-        """Batches to leave out at the next iteration's beginning: a fit resumed within an epoch has seen them."""
+        """Batches to skip at the beginning of the next iteration: a fit resumed within an epoch has seen them."""
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch, whose number decides the order; trainers call this by name."""
+        """Set the epoch, which decides the order; trainers call this by name."""
         if epoch != self._epoch:
             self._epoch, self._plan = epoch, None
 
     @property
     def sampler(self) -> "DistinctBatchSampler":
-        """Itself: trainers look for `set_epoch` in a batch sampler's sampler, and nowhere else."""
+        """Return itself: trainers look for `set_epoch` in a batch sampler's sampler only."""
         return self
 
     def __len__(self) -> int:
@@ -81,17 +94,17 @@ class DistinctBatchSampler(Sampler[list[int]]):
 
     def _batches(self) -> list[list[int]]:
         if self._plan is None:
-            together = evened(self._together(self._epoch), self._count(), self._share.world)
-            self._plan = [self._slice(batch) for batch in together]
+            joint = equalized(self._joint_batches(self._epoch), self._count(), self._share.world)
+            self._plan = [self._slice(batch) for batch in joint]
         return self._plan
 
     def _count(self) -> int:
-        """Batches of every epoch: trainers ask once, and would skip validation in an epoch of fewer."""
+        """Count the batches of every epoch: trainers do so once, and would skip validation in an epoch of fewer."""
         if self._length is None:
-            self._length = max(len(self._together(epoch)) for epoch in range(EPOCHS_TRIED))
+            self._length = max(len(self._joint_batches(epoch)) for epoch in range(EPOCHS_TRIED))
         return self._length
 
-    def _together(self, epoch: int) -> list[list[int]]:
+    def _joint_batches(self, epoch: int) -> list[list[int]]:
         order = self._order(np.random.default_rng([self._seed, epoch]))
         world = self._share.world
         size = self._batch_size * world
@@ -113,20 +126,17 @@ class DistinctBatchSampler(Sampler[list[int]]):
         return batch[self._share.rank * size : (self._share.rank + 1) * size]
 
 
-EPOCHS_TRIED = 8
-
-
-def evened(batches: list[list[int]], count: int, world: int = 1) -> list[list[int]]:
-    """The same batches as exactly `count`: the widest are halved, or what stands beyond is left out.
+def equalized(batches: list[list[int]], count: int, world: int = 1) -> list[list[int]]:
+    """Make exactly `count` batches: the largest are halved, or the last dropped.
 
     More than the tried epochs needed is rare: it takes stories that recur in very many examples.
 
-    >>> evened([[1, 2, 3, 4], [5]], 3)
+    >>> equalized([[1, 2, 3, 4], [5]], 3)
     [[1, 2], [3, 4], [5]]
     """
     batches = batches[:count]
     while len(batches) < count:
-        widest = max(range(len(batches)), key=lambda place: len(batches[place]))
+        widest = max(range(len(batches)), key=lambda position: len(batches[position]))
         batch = batches[widest]
         half = len(batch) // world // 2 * world
         if not half:
@@ -136,7 +146,7 @@ def evened(batches: list[list[int]], count: int, world: int = 1) -> list[list[in
 
 
 def distinct_batches(order: list[int], pairs: list[tuple[int, int]], size: int) -> list[list[int]]:
-    """Cut `order` into batches of at most `size` places whose pairs share no row.
+    """Cut `order` into batches of at most `size` positions whose pairs share no story.
 
     >>> distinct_batches([0, 1, 2], [(7, 8), (7, 9), (5, 6)], 2)
     [[0, 2], [1]]
@@ -151,15 +161,15 @@ def distinct_batches(order: list[int], pairs: list[tuple[int, int]], size: int) 
         still_waiting: list[int] = []
         pool = iter(waiting)
         while len(batch) < size:
-            place = next(pool, None)
-            if place is None and (place := next(rest, None)) is None:
+            position = next(pool, None)
+            if position is None and (position := next(rest, None)) is None:
                 exhausted = True
                 break
-            if taken.isdisjoint(pairs[place]):
-                batch.append(place)
-                taken.update(pairs[place])
+            if taken.isdisjoint(pairs[position]):
+                batch.append(position)
+                taken.update(pairs[position])
             else:
-                still_waiting.append(place)
+                still_waiting.append(position)
         waiting = still_waiting + list(pool)
         if batch:
             batches.append(batch)
@@ -167,10 +177,94 @@ def distinct_batches(order: list[int], pairs: list[tuple[int, int]], size: int) 
 
 
 def padded_share(count: int, share: Share) -> list[int]:
-    """Places 0 to count - 1 of this process; -1 fills up, so that every process has equally many.
+    """Return this process's share of the positions 0 to count - 1, filled up with -1 to the same size in every process.
 
     >>> padded_share(5, Share(rank=1, world=2))
     [1, 3, -1]
     """
     mine = list(range(share.rank, count, share.world))
     return mine + [-1] * (-(-count // share.world) - len(mine))
+
+
+@dataclass(frozen=True)
+class ExampleCollator:
+    """Makes training batches; a class, since a closure can't be sent to worker processes."""
+
+    examples: TrainingExamples
+    inputs: StoryInputs[Any]
+
+    def __call__(self, chosen: list[int]) -> ExampleBatch:
+        """Make the batch of the examples at these positions."""
+        examples = self.examples
+        stories, (anchors, positives, negatives) = self.inputs.pack(
+            [
+                (examples.anchors[chosen], "anchor"),
+                (examples.positives[chosen], "candidate"),
+                (examples.negatives[chosen], "candidate"),
+            ]
+        )
+        return ExampleBatch(stories, anchors, positives, negatives, torch.from_numpy(examples.kinds[chosen]))
+
+
+@dataclass(frozen=True)
+class ViewCollator:
+    """Makes training batches of anchors alone, each beside the next one of the batch, which is in random order."""
+
+    examples: TrainingExamples
+    inputs: StoryInputs[PackedViews]
+
+    def __call__(self, chosen: list[int]) -> ViewBatch:
+        """Make the batch of these examples' anchors; a single one gets its other story from outside the batch."""
+        anchors = self.examples.anchors
+        others = anchors[[*chosen[1:], chosen[0]]]
+        if len(chosen) == 1:
+            different = anchors[anchors != anchors[chosen[0]]]
+            others = different[[chosen[0] % len(different)]] if len(different) else others
+        stories, columns = self.inputs.pack([(anchors[chosen], "anchor"), (others, "anchor")])
+        return ViewBatch(stories, *columns)
+
+
+@dataclass(frozen=True)
+class TripleCollator:
+    """Makes batches of triples to evaluate."""
+
+    triples: Triples
+    inputs: StoryInputs[Any]
+
+    def __call__(self, positions: Sequence[int]) -> TripleBatch:
+        """Make the batch of the triples at these positions; -1 repeats the first triple and stays marked as -1."""
+        chosen = [max(position, 0) for position in positions]
+        anchors, a, b = self.triples.indices[chosen].T
+        stories, columns = self.inputs.pack([(anchors, "anchor"), (a, "candidate"), (b, "candidate")])
+        labels = torch.from_numpy(self.triples.labels[chosen])
+        return TripleBatch(stories, *columns, labels, torch.tensor(positions))
+
+
+@dataclass(frozen=True, eq=False)
+class PseudoLabelCollator:
+    """Adds pseudo-labels to another collator's batches and, in a transductive run, unlabelled stories.
+
+    Attributes:
+        collator: makes the batch.
+        inputs: of all stories.
+        labels: (S, 3) pseudo-labels by story index, PADDING where there is none.
+        unlabelled: (M,) story indices, of which each batch gets as many as it has examples.
+        seed: of the draw; the same examples get the same unlabelled stories.
+    """
+
+    collator: Collator
+    inputs: StoryInputs[Any]
+    labels: IntArray
+    unlabelled: IntArray
+    seed: int
+
+    def __call__(self, chosen: list[int]) -> ExampleBatch:
+        """Make the batch of the examples at these positions."""
+        batch: ExampleBatch = self.collator(chosen)
+        batch.pseudo_labels = torch.from_numpy(self.labels[batch.stories.indices.numpy()])
+        if len(self.unlabelled):
+            count = min(len(chosen), len(self.unlabelled))
+            drawn = np.random.default_rng([self.seed, *chosen]).choice(self.unlabelled, count, replace=False)
+            stories, _ = self.inputs.pack([(drawn, "anchor")])
+            batch.unlabelled = UnlabelledBatch(stories, torch.from_numpy(self.labels[stories.indices.numpy()]))
+        return batch
