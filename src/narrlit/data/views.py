@@ -1,227 +1,220 @@
-"""Views of stories: read from files, or cut by position, and joined with the stories for encoders that read them."""
+"""Views of stories, read from files or cut by position, and attached to the stories of a table."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
-from narrlit.data.leakage import normal_text
-from narrlit.data.rows import file_digest
-from narrlit.data.view_rows import ViewedStory, positional_views, read_views
+from narrlit.data.readers import ReadReport, Stories, collect, find_layout, read_rows, views_layout
+from narrlit.data.schema import ASPECTS, Story, StoryTable, Views, normal_text
 from narrlit.errors import DataError, OptionError
-from narrlit.text.joined import Views, join, split
+from narrlit.preprocessing.segments import positional_segments
+from narrlit.preprocessing.sentences import split_sentences
 
-__all__ = ["Coverage", "Joined", "ViewBook", "ViewFiles", "ViewedStory", "listed", "positional_views", "read_views"]
-
-Missing = Literal["refuse", "positional"]
+VIEWS_KNOWN = (
+    "text,theme,plot_events,outcome; story stands for text, and course_of_action, plot or action for plot_events"
+)
 _POSITIONAL = "--missing-views positional (in a config data.views.missing: positional)"
 
 
 @dataclass(frozen=True)
 class ViewFiles:
-    """Where the views of stories come from.
+    """Sources of stories' views.
 
     Attributes:
         files: a file of stories with theme, plot_events (or course_of_action) and outcome; or several.
-        missing: of a story that has no views there: refuse, or cut it by position (first quarter of its sentences,
-            middle half, last quarter).
+        missing: stories without views there: `refuse` them, or cut `positional` views: the first quarter of the
+            story's sentences, the middle half, the last quarter.
     """
 
     files: str | list[str] | None = None
-    missing: Missing = "refuse"
+    missing: Literal["refuse", "positional"] = "refuse"
 
     @property
     def paths(self) -> list[str]:
-        """The files as a list; none at all where all views are cut by position."""
+        """The files as a list; empty where all views are cut by position."""
         return [self.files] if isinstance(self.files, str) else list(self.files or [])
 
+    @classmethod
+    def parse(cls, files: str | None, missing: Literal["refuse", "positional"] = "refuse") -> "ViewFiles":
+        """Parse files with commas between, as an option gives them.
 
-def listed(files: str | None) -> list[str]:
-    """The files that an option names, with commas between; none where it is not given.
-
-    Raises:
-        OptionError: if it names none.
-
-    >>> listed("a.jsonl, b.jsonl")
-    ['a.jsonl', 'b.jsonl']
-    """
-    found = [file.strip() for file in (files or "").split(",") if file.strip()]
-    if files is not None and not found:
-        raise OptionError(f"'{files}' names no file of views: give one, or several with commas between")
-    return found
+        >>> ViewFiles.parse("a.jsonl, b.jsonl").paths
+        ['a.jsonl', 'b.jsonl']
+        """
+        paths = [file.strip() for file in (files or "").split(",") if file.strip()]
+        if files is not None and not paths:
+            raise OptionError(f"'{files}' names no file of views: give one, or several with commas between")
+        return cls(paths, missing)
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How far views go round among texts; stories are the same without regard to case and white space.
+    """How many stories have views.
 
     Attributes:
-        stories: how many different ones there are.
-        missing: places of those without views, ascending, each where it stands first, counted from 0.
-        by_position: how many of these are cut by position.
-        spare: stories with views that are not among the texts.
+        stories: number of different stories, without regard to case and white space.
+        missing: story indices of those without views in the files.
+        positional: how many of these got positional views.
+        spare: stories of the views files that are not among them.
         conflicts: rows with other views of a story than an earlier row; they are not used.
     """
 
     stories: int
     missing: tuple[int, ...]
-    by_position: int
+    positional: int
     spare: int
     conflicts: int
 
     @property
     def viewed(self) -> int:
-        """How many stories have views."""
+        """How many stories have views in the files."""
         return self.stories - len(self.missing)
 
-    def summary(self, what: str) -> str:
-        """One line for logs; `what` the texts are.
+    def summary(self, name: str) -> str:
+        """Describe the coverage of a set in one line.
 
-        >>> Coverage(stories=9, missing=(4, 7), by_position=2, spare=0, conflicts=0).summary("test triples")
-        'views: test triples, 9 different stories, 7 with views, 2 cut by position'
+        >>> Coverage(stories=9, missing=(4, 7), positional=2, spare=0, conflicts=0).summary("test")
+        'views: test, 9 different stories, 7 with views, 2 with positional views'
         """
-        cut = f", {self.by_position} cut by position" if self.by_position else ""
-        return f"views: {what}, {self.stories} different stories, {self.viewed} with views{cut}"
+        cut = f", {self.positional} with positional views" if self.positional else ""
+        return f"views: {name}, {self.stories} different stories, {self.viewed} with views{cut}"
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """Texts that are joined with their views.
-
-    Attributes:
-        texts: in the order in which they were given.
-        provenance: plain data for records: the files of views, and how many different stories among these texts were
-            cut by position.
-        summary: one line for logs.
-    """
-
-    texts: list[str]
-    provenance: dict[str, Any]
-    summary: str
-
-
-class ViewBook:
-    """The views of stories, found by the stories' text.
+class StoryViews:
+    """Views of stories, looked up by the stories' normalized text when they are read.
 
     Attributes:
         conflicts: rows with other views of a story than an earlier row; the first counts.
+        reports: of the files.
     """
 
     def __init__(self, options: ViewFiles, strict: bool = False) -> None:
         """Read the files.
 
-        Args:
-            options: which files, and what to do without views.
-            strict: refuse the first row that would be dropped.
-
         Raises:
-            OptionError: if there are no files, and stories may not be cut by position.
-            DataError: if a file can't be read or understood, or none of its rows used.
+            OptionError: if there are no files, and positional views are not allowed.
+            DataError: if a file can't be read, none of its rows used, or strict refuses one.
         """
         if not options.paths and options.missing == "refuse":
             raise OptionError(f"views are needed: give --views FILE (in a config data.views.files) or {_POSITIONAL}")
-        self._options = options
-        self._views: dict[str, Views] = {}
-        self._files: list[dict[str, Any]] = []
-        self._summaries: list[str] = []
+        self.options = options
         self.conflicts = 0
+        self.reports: list[ReadReport] = []
+        self._views: dict[str, Views] = {}
         for path in options.paths:
-            reading = read_views(path, strict)
-            for story in reading.records:
-                self._add(story)
-            told = {"path": path, "sha256": file_digest(path), "rows": reading.total, "dropped": reading.dropped}
-            self._files.append(told)
-            self._summaries.append(reading.summary())
+            stories = read_views(path, strict)
+            self.reports += [stories.report] if stories.report else []
+            for story in stories:
+                self.conflicts += self._views.setdefault(normal_text(story.text), story.views) != story.views
 
     def __len__(self) -> int:
-        """How many different stories have views."""
         return len(self._views)
 
-    def joined(self, texts: Sequence[str], what: str, partly: bool = False) -> Joined:
-        """Each text joined with its views, as `narrlit.text.joined` does it; what is joined already stays.
+    def attach(self, stories: StoryTable, indices: Iterable[int], name: str, optional: Iterable[int] = ()) -> Coverage:
+        """Give stories of a table their views; those that have some keep them.
 
         Args:
-            texts: of stories, in any order, repeated or not.
-            what: they are, for errors and logs, such as `validation triples`.
-            partly: a text without views may stay as it is.
+            stories: the table.
+            indices: story indices that need views.
+            name: of the set, for messages.
+            optional: story indices that get views where the files (or positions) give them.
 
         Raises:
-            DataError: naming the first story without views, unless such stories are cut by position, or the first text
-                that can't be joined.
+            DataError: naming the first story without views, unless positional views are allowed.
         """
-        coverage = self.coverage(texts, what)
-        refused = self._options.missing == "refuse"
-        if coverage.missing and refused and not partly:
-            raise DataError(self._refusal(texts, what, coverage))
-        found = [
-            text if views is not None or (refused and key not in self._views) else join(text, self._views_of(key, text))
-            for text, (key, views) in zip(texts, self._keyed(texts, what), strict=True)
-        ]
-        return Joined(found, {**self._provenance, "by_position": coverage.by_position}, coverage.summary(what))
+        needed, positional = list(dict.fromkeys(indices)), self.options.missing == "positional"
+        coverage = self.coverage(stories, needed)
+        if coverage.missing and not positional:
+            story = stories[coverage.missing[0]]
+            raise DataError(
+                f"{name}: {len(coverage.missing)} of {coverage.stories} different stories have no views in "
+                f"{', '.join(self.options.paths)}, first '{_beginning(story.text)}'; add their views, or {_POSITIONAL}"
+            )
+        for index in dict.fromkeys([*needed, *optional]):
+            views = self._views.get(normal_text(stories[index].text))
+            if views is None and positional:
+                views = positional_views(stories[index].text)
+            if views is not None and stories[index].views is None:
+                stories.set_views(index, views)
+        return coverage
 
-    def coverage(self, texts: Sequence[str], what: str = "stories") -> Coverage:
-        """How far the views go round among texts.
-
-        Raises:
-            DataError: naming the first text that can't be joined with views.
-        """
-        seen: set[str] = set()
-        missing: dict[str, int] = {}
-        for place, (key, views) in enumerate(self._keyed(texts, what)):
-            seen.add(key)
-            if views is None and key not in self._views:
-                missing.setdefault(key, place)
-        cut = len(missing) if self._options.missing == "positional" else 0
-        spare = len(self._views.keys() - seen)
-        return Coverage(len(seen), tuple(missing.values()), cut, spare, self.conflicts)
+    def coverage(self, stories: Sequence[Story], indices: Iterable[int] | None = None) -> Coverage:
+        """Count how many of a table's stories have views."""
+        seen: dict[str, int] = {}
+        for index in range(len(stories)) if indices is None else indices:
+            seen.setdefault(normal_text(stories[index].text), index)
+        missing = tuple(i for key, i in seen.items() if key not in self._views and stories[i].views is None)
+        cut = len(missing) if self.options.missing == "positional" else 0
+        return Coverage(len(seen), missing, cut, len(self._views.keys() - seen.keys()), self.conflicts)
 
     def summary(self) -> str:
-        """One line for logs about the files."""
-        told = "; ".join(self._summaries) or "no files of views"
-        if self.conflicts:
-            told += f"; conflicts: {self.conflicts} (of different views of a story the first count)"
-        return told
+        """Describe the files in one line."""
+        line = "; ".join(report.summary() for report in self.reports) or "no files of views"
+        return f"{line}; conflicts: {self.conflicts} (the first views of a story count)" if self.conflicts else line
 
-    @property
-    def _provenance(self) -> dict[str, Any]:
-        """Of the files, plain data for records."""
-        return {
-            "files": [dict(told) for told in self._files],
-            "stories": len(self),
-            "conflicts": self.conflicts,
-            "missing": self._options.missing,
-        }
+    def provenance(self) -> dict[str, Any]:
+        """Return plain data for run.json."""
+        files = [report.provenance() for report in self.reports]
+        return {"files": files, "stories": len(self), "conflicts": self.conflicts, "missing": self.options.missing}
 
-    def _add(self, story: ViewedStory) -> None:
-        if self._views.setdefault(normal_text(story.text), story.views) != story.views:
-            self.conflicts += 1
 
-    def _keyed(self, texts: Sequence[str], what: str) -> Iterator[tuple[str, Views | None]]:
-        """By what each text is found, and the views that are joined with it already.
+def read_views(path: str | Path, strict: bool = False) -> Stories:
+    r"""Read stories with their views from JSON Lines, CSV or TSV; a list of events is joined by "\n".
 
-        Raises:
-            DataError: for a text that can't be joined with views.
-        """
-        for place, text in enumerate(texts):
-            try:
-                story, views = split(text)
-                if views is None:
-                    join(story, Views("", "", ""))
-            except ValueError as fault:
-                raise DataError(f"{what}: text {place + 1}, {_beginning(text)}: {fault}; mend the text") from fault
-            yield normal_text(story), views
+    Raises:
+        DataError: if the file can't be read, has no views, no row can be used, or strict refuses one.
+    """
+    file = read_rows(path)
+    results, report = collect(file, find_layout(file, VIEWS_KNOWN, views_layout), lambda row: row, strict=strict)
+    stories = Stories(StoryTable(), [], report)
+    given: list[Story] = []
+    for number, (row, parsed) in enumerate(results):
+        # Each row is a story of its own here, so that rows with conflicting views stay apart.
+        views = Views(parsed.theme, parsed.action, parsed.outcome)
+        given.append(Story(parsed.id or str(number), parsed.text, views))
+        stories.rows.append(number)
+        stories.lines.append(row.line)
+        stories.values.append(row.value)
+    stories.table._stories = given
+    return stories
 
-    def _views_of(self, key: str, text: str) -> Views:
-        found = self._views.get(key)
-        return positional_views(text) if found is None else found
 
-    def _refusal(self, texts: Sequence[str], what: str, coverage: Coverage) -> str:
-        place = coverage.missing[0]
-        first = f"text {place + 1}, {_beginning(texts[place])}"
-        return (
-            f"{what}: {len(coverage.missing)} of {coverage.stories} different stories have no views in "
-            f"{', '.join(self._options.paths)}, first {first}; add their views, or cut such stories by {_POSITIONAL}"
-        )
+def positional_views(text: str) -> Views:
+    """Cut a story into its first quarter of sentences, the middle half, the last quarter.
+
+    >>> positional_views("A king fell ill. His sons rode out. They met a fox. All came home.").outcome
+    'All came home.'
+    """
+    return Views(*positional_segments(split_sentences(text)))
+
+
+def suspicious_views(stories: Iterable[Story]) -> dict[str, int]:
+    """Count views that look wrong, by reason.
+
+    >>> suspicious_views([Story("0", "A king fell ill.", Views("Kings", "He fell ill.", "A king  fell ill."))])
+    {'action of fewer than 2 events': 1, 'outcome equal to the story': 1}
+    """
+    viewed = [(story.text, story.views) for story in stories if story.views is not None]
+    owners: dict[tuple[str, str], set[str]] = {}
+    for text, views in viewed:
+        for aspect, view in zip(ASPECTS, views.texts, strict=True):
+            owners.setdefault((aspect, normal_text(view)), set()).add(normal_text(text))
+    reasons: Counter[str] = Counter()
+    for text, views in viewed:
+        lines = sum(bool(line.strip()) for line in views.action.splitlines())
+        if max(lines, len(split_sentences(views.action))) < 2:
+            reasons["action of fewer than 2 events"] += 1
+        for aspect, view in zip(ASPECTS, views.texts, strict=True):
+            if normal_text(view) == normal_text(text):
+                reasons[f"{aspect} equal to the story"] += 1
+            elif len(view) > len(text):
+                reasons[f"{aspect} longer than the story"] += 1
+            if len(owners[aspect, normal_text(view)]) > 1:
+                reasons[f"{aspect} shared with another story"] += 1
+    return dict(reasons)
 
 
 def _beginning(text: str) -> str:
-    return f"'{' '.join(text[:60].split())}{'...' if len(text) > 60 else ''}'"
+    return " ".join(text[:60].split()) + ("..." if len(text) > 60 else "")

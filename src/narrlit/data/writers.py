@@ -1,167 +1,141 @@
-"""Records written so that the readers give them back equal; a file appears whole or not at all."""
+"""Stories, triples, examples and tables written so that the readers return them; a file appears whole or not at all."""
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from narrlit.data.fields import text_fault
-from narrlit.data.layouts import LABEL, example_fault
-from narrlit.data.records import KINDS, Example, Story, Triple
-from narrlit.data.rows import DELIMITERS, JSON_SUFFIXES
+from narrlit.data.readers import DELIMITERS, JSON_SUFFIXES, LABEL
+from narrlit.data.schema import FloatArray, Story, TrainingExamples, Triples
 from narrlit.errors import DataError, OptionError
 from narrlit.files import atomic_path
+from narrlit.optional import require
 
-Row = dict[str, object]
+Record = Mapping[str, Any]
+TABLE_SUFFIXES = (*JSON_SUFFIXES, *DELIMITERS, ".parquet")
 
 
 def write_stories(path: str | Path, stories: Iterable[Story]) -> None:
-    """Write stories to JSON Lines, CSV or TSV, by the path's suffix; `id` is left out where no story has one.
+    """Write stories to a table, by the path's suffix.
 
     Raises:
-        OptionError: if the suffix is another, or the file can't be written.
-        DataError: if there is no story, or one that the reader would not give back.
+        OptionError: if the suffix is unknown, or the file can't be written.
+        DataError: if there is no story, or an empty one.
     """
-
-    def row(story: Story) -> Row:
-        _check("text", story.text)
-        if story.id is not None:
-            _check("id", story.id)
-        return {"text": story.text, "id": story.id}
-
-    _write(Path(path), _rows("story", stories, row), optional=("id",))
+    write_table(path, [{"id": story.id, "text": _checked(story.text)} for story in stories])
 
 
-def write_triples(path: str | Path, triples: Iterable[Triple]) -> None:
-    """Write triples to JSON Lines, CSV or TSV, by the path's suffix; a label held back is left out.
+def write_triples(path: str | Path, triples: Triples) -> None:
+    """Write triples to a table, by the path's suffix; the column of labels is left out where there are none.
 
     Raises:
-        OptionError: if the suffix is another, or the file can't be written.
-        DataError: if there is no triple, or one that the reader would not give back.
+        OptionError: if the suffix is unknown, or the file can't be written.
+        DataError: if there is no triple, or an empty text.
     """
-
-    def row(triple: Triple) -> Row:
-        texts = dict(zip(("anchor_text", "text_a", "text_b"), triple.texts, strict=True))
-        for name, text in texts.items():
-            _check(name, text)
-        return {**texts, LABEL: triple.a_is_closer}
-
-    _write(Path(path), _rows("triple", triples, row), optional=(LABEL,))
+    labels = any(triple.a_is_closer is not None for triple in triples)
+    rows = []
+    for triple, texts in zip(triples, triples.texts(), strict=True):
+        row: dict[str, Any] = dict(zip(("anchor_text", "text_a", "text_b"), map(_checked, texts), strict=True))
+        rows.append({**row, LABEL: triple.a_is_closer} if labels else row)
+    write_table(path, rows)
 
 
-def write_examples(path: str | Path, examples: Iterable[Example]) -> None:
+def write_examples(path: str | Path, examples: TrainingExamples) -> None:
     """Write training examples to JSON Lines.
 
     Raises:
-        OptionError: if the suffix is another (a table has no place for the negatives), or the file can't be written.
-        DataError: if there is no example, or one that the reader would not give back.
+        OptionError: if the suffix is another (a table has no column for negatives), or the file can't be written.
+        DataError: if there is no example, or an empty text.
     """
-    path = Path(path)
-    if path.suffix.lower() not in JSON_SUFFIXES:
+    if Path(path).suffix.lower() not in JSON_SUFFIXES:
         raise OptionError(f"{path}: examples have any number of negatives; name a .jsonl file")
-    _write(path, _rows("example", examples, _example_row), optional=())
+    rows = []
+    for example, (anchor, positive, *others) in zip(examples, examples.texts(), strict=True):
+        negatives = [
+            {"text": _checked(text)} | ({"kind": kind} if kind else {})
+            for text, kind in zip(others, example.kinds, strict=True)
+        ]
+        row = {"anchor": _checked(anchor), "positive": _checked(positive), "negatives": negatives}
+        rows.append(row | ({"group": example.group} if example.group else {}))
+    write_table(path, rows)
 
 
-def write_rows(path: str | Path, rows: Iterable[Row]) -> None:
-    """Write any rows as JSON Lines, unchecked; for what is no record of its own."""
+def write_rows(path: str | Path, rows: Iterable[Any]) -> None:
+    """Write any values as JSON Lines."""
     with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def write_raw(path: str | Path, rows: Sequence[object]) -> None:
-    """Write the values of raw rows as their file had them: JSON Lines, CSV, TSV or text, by the path's suffix.
+def write_table(path: str | Path, rows: Sequence[Any], embeddings: FloatArray | None = None) -> None:
+    """Write rows to JSON Lines, CSV, TSV, Parquet or text, by the path's suffix.
+
+    Args:
+        path: the file.
+        rows: N mappings; bare values for JSON Lines and .txt. Columns are those of all rows, in order of appearance.
+        embeddings: (N, D), written as the column `embedding` (in CSV and TSV: as a JSON list).
 
     Raises:
-        OptionError: if the suffix is another, the rows don't fit it, or the file can't be written.
-        DataError: if a text holds what CSV can't keep.
+        OptionError: if the suffix is unknown or does not fit the rows, or the file can't be written.
+        DataError: if there is no row, or a text that CSV can't hold.
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    if suffix in JSON_SUFFIXES:
-        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
-    elif suffix in DELIMITERS and all(isinstance(row, Mapping) for row in rows):
-        cells = [row for row in rows if isinstance(row, Mapping)]
-        # A row may have fewer cells than the header; taken together they have all that are of use.
-        header = list(dict.fromkeys(name for row in cells for name in row))
-        _write_table(path, header, [[row.get(name) for name in header] for row in cells])
-        return
-    elif suffix == ".txt" and all(isinstance(row, str) for row in rows):
-        lines = [str(row) for row in rows]
-    else:
-        raise OptionError(f"{path}: these rows can't go to a '{suffix}' file; name one of the kind they came from")
-    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(line + "\n" for line in lines)
-
-
-class _RefusedError(Exception):
-    """Why a record can't be written."""
-
-
-def _check(name: str, text: str) -> None:
-    reason = text_fault(text, name)
-    if reason is not None:
-        raise _RefusedError(reason)
-
-
-def _example_row(example: Example) -> Row:
-    _check("anchor", example.anchor)
-    _check("positive", example.positive)
-    for negative in example.negatives:
-        _check("negative", negative.text)
-        if negative.kind is not None and negative.kind not in KINDS:
-            raise _RefusedError("unknown kind")
-    reason = example_fault(example)
-    if reason is not None:
-        raise _RefusedError(reason)
-    negatives = [
-        {"text": negative.text} | ({"kind": negative.kind} if negative.kind else {}) for negative in example.negatives
-    ]
-    row: Row = {"anchor": example.anchor, "positive": example.positive, "negatives": negatives}
-    if example.group is not None:
-        _check("group", example.group)
-        row["group"] = example.group
-    return row
-
-
-def _rows(kind: str, records: Iterable[Story | Triple | Example], row: Callable[..., Row]) -> list[Row]:
-    """The rows of all records, checked before a file is begun."""
-    rows = []
-    for number, record in enumerate(records, start=1):
-        try:
-            rows.append(row(record))
-        except _RefusedError as refused:
-            raise DataError(f"cannot write {kind} {number}: {refused}; mend it or leave it out") from refused
     if not rows:
-        raise DataError(f"no {kind} to write; give at least one")
-    return rows
-
-
-def _write(path: Path, rows: Sequence[Row], optional: tuple[str, ...]) -> None:
-    suffix = path.suffix.lower()
+        raise DataError(f"{path}: nothing to write; give at least one row")
+    plain = not all(isinstance(row, Mapping) for row in rows)
+    if embeddings is not None and suffix != ".parquet":
+        vectors = (vector.tolist() if suffix in JSON_SUFFIXES else json.dumps(vector.tolist()) for vector in embeddings)
+        rows = [{**row, "embedding": vector} for row, vector in zip(rows, vectors, strict=True)]
     if suffix in JSON_SUFFIXES:
-        content = [{k: v for k, v in row.items() if v is not None or k not in optional} for row in rows]
-        write_rows(path, content)
-    elif suffix in DELIMITERS:
-        header = [name for name in rows[0] if name not in optional or any(row[name] is not None for row in rows)]
-        _write_table(path, header, [[row[name] for name in header] for row in rows])
+        write_rows(path, rows)
+    elif suffix == ".txt" and all(isinstance(row, str) for row in rows):
+        with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{row}\n" for row in rows)
+    elif suffix in DELIMITERS and not plain:
+        _write_csv(path, rows)
+    elif suffix == ".parquet" and not plain:
+        _write_parquet(path, rows, embeddings)
     else:
-        raise OptionError(f"{path}: unknown kind of file '{suffix}'; name a .jsonl, .csv or .tsv file")
+        kinds = ".jsonl file" if plain else ".jsonl, .csv, .tsv or .parquet file"
+        raise OptionError(f"{path}: file type '{suffix}' is unknown, or does not fit these rows; name a {kinds}")
 
 
-def _write_table(path: Path, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    cells = [[_cell(path, value) for value in row] for row in rows]
+def _columns(rows: Sequence[Record]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def _write_csv(path: Path, rows: Sequence[Record]) -> None:
+    columns = _columns(rows)
+    cells = [[_cell(path, row.get(name)) for name in columns] for row in rows]
     with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         # Everything in quotes: which line breaks make csv quote a field differs between Python versions.
         delimiter = DELIMITERS[path.suffix.lower()]
         writer = csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_ALL, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(cells)
+        writer.writerows([columns, *cells])
 
 
 def _cell(path: Path, value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
+    if isinstance(value, bool | list | dict):
+        return json.dumps(value, ensure_ascii=False)
     text = "" if value is None else str(value)
-    if "\0" in text:  # not every csv module reads it back
-        raise DataError(f"{path}: a text holds a NUL character, which CSV can't keep; name a .jsonl file")
+    if "\0" in text:
+        raise DataError(f"{path}: a text holds a NUL character, which CSV can't hold; name a .jsonl file")
+    return text
+
+
+def _write_parquet(path: Path, rows: Sequence[Record], embeddings: FloatArray | None) -> None:
+    arrow, parquet = require("pyarrow", "parquet"), require("pyarrow.parquet", "parquet")
+    columns = _columns(rows)
+    table = arrow.Table.from_pylist([{name: row.get(name) for name in columns} for row in rows])
+    if embeddings is not None:
+        vectors = arrow.FixedSizeListArray.from_arrays(arrow.array(embeddings.ravel()), embeddings.shape[1])
+        table = table.append_column("embedding", vectors)
+    with atomic_path(path) as temporary:
+        parquet.write_table(table, temporary)
+
+
+def _checked(text: str) -> str:
+    if not text.strip():
+        raise DataError("an empty text can't be written: no reader would return it; leave the row out")
     return text
