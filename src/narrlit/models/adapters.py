@@ -1,4 +1,4 @@
-"""LoRA adapters: in beside a transformer's linear layers, and merged into them again."""
+"""LoRA adapters and quantized weights: added when a model loads, merged into plain layers for export."""
 
 from typing import Any
 
@@ -6,133 +6,130 @@ import torch
 from torch import Tensor, nn
 
 from narrlit.errors import OptionError
-from narrlit.models import quantization
-from narrlit.models.config import LoRA
-from narrlit.models.loading import transformer_layers
+from narrlit.models.config import EncoderConfig, LoRA
+from narrlit.optional import require
 from narrlit.seeds import run_seed
 
-NAME = "default"
+ADAPTER = "default"
 """peft's name of the one adapter that a layer has."""
+EXTRA = "quant"
+_KINDS = {"Params4bit": "nf4", "Int8Params": "int8"}
+
+
+def transformer_layers(transformer: Any) -> Any:
+    """Find the list of a transformer's layers, lowest first.
+
+    Raises:
+        OptionError: if the architecture keeps them in an unknown place.
+    """
+    for holder in (getattr(transformer, "encoder", None), transformer, getattr(transformer, "transformer", None)):
+        for name in ("layer", "layers"):
+            if hasattr(holder, name):
+                return getattr(holder, name)
+    wanting = "encoder.frozen_layers, encoder.lora and sharding"
+    raise OptionError(f"{transformer.config.model_type} has no list of layers, which {wanting} need")
 
 
 def add_adapters(transformer: Any, lora: LoRA) -> None:
-    """Put adapters beside a transformer's linear layers and freeze all else, in place.
+    """Add adapters to a transformer's linear layers and freeze all else, in place.
 
-    Their weights are float32, and the same in every process with the run's seed; B is 0, so that vectors stay the same.
+    Their weights are float32, and the same in every process with the run's seed; B is 0, so embeddings don't change.
 
     Args:
         transformer: a transformers model; its dropout must be set by now, the adapters have one of their own.
-        lora: which adapters.
+        lora: settings of the adapters.
 
     Raises:
         OptionError: if a name in `lora.target_modules` fits no linear layer, naming those there are.
     """
-    from peft import LoraConfig, inject_adapter_in_model
+    from peft import LoraConfig
 
     config = LoraConfig(
         r=lora.rank,
         lora_alpha=lora.alpha,  # type: ignore[arg-type,unused-ignore]
         lora_dropout=lora.dropout,
-        target_modules=targets(transformer, lora.target_modules),
+        target_modules=_targets(transformer, lora.target_modules),
         bias="none",
     )
     with torch.device("cpu"), torch.random.fork_rng(devices=[]):
         # Not torch.manual_seed, which would seed GPUs too, and these are not forked.
         torch.default_generator.manual_seed(run_seed())
-        inject_adapter_in_model(config, transformer, adapter_name=NAME)
+        transformer.add_adapter(config, ADAPTER)
+    transformer.eval()
     for name, parameter in transformer.named_parameters():
         if ".lora_" in name:
             parameter.data = parameter.data.float()
 
 
-def targets(transformer: Any, names: str | list[str]) -> list[str]:
-    """Full names of the linear layers, inside the transformer's layers, that `names` means.
-
-    Args:
-        transformer: a transformers model.
-        names: `all-linear`, or how the names end: one or a list.
-
-    Raises:
-        OptionError: if a name fits none, naming those there are.
-    """
+def _targets(transformer: Any, names: str | list[str]) -> list[str]:
+    """Full names of the linear layers, inside the transformer's layers, that `names` mean."""
     layers = transformer_layers(transformer)
-    place = next(name for name, module in transformer.named_modules() if module is layers)
-    inside = [f"{place}.{name}" for name, module in layers.named_modules() if isinstance(module, nn.Linear)]
+    prefix = next(name for name, module in transformer.named_modules() if module is layers)
+    inside = [f"{prefix}.{name}" for name, module in layers.named_modules() if isinstance(module, nn.Linear)]
     if names == "all-linear":
         return inside
-    found = {name: [x for x in inside if f".{x}".endswith(f".{name}")] for name in _listed(names)}
-    unknown = [name for name, fitting in found.items() if not fitting]
+    endings = [names] if isinstance(names, str) else names
+    targets = {ending: [name for name in inside if f".{name}".endswith(f".{ending}")] for ending in endings}
+    unknown = [ending for ending, fitting in targets.items() if not fitting]
     if unknown:
         # A layer's names without its number, each once.
-        there = dict.fromkeys(name.removeprefix(f"{place}.").partition(".")[2] for name in inside)
+        known = dict.fromkeys(name.removeprefix(f"{prefix}.").partition(".")[2] for name in inside)
         raise OptionError(
             f"encoder.lora.target_modules: no linear layer of this {transformer.config.model_type} has a name that "
-            f"ends in {unknown[0]!r}; there are {', '.join(there)}"
+            f"ends in {unknown[0]!r}; there are {', '.join(known)}"
         )
-    return list(dict.fromkeys(x for fitting in found.values() for x in fitting))
+    return list(dict.fromkeys(name for fitting in targets.values() for name in fitting))
 
 
-def _listed(names: str | list[str]) -> list[str]:
-    return [names] if isinstance(names, str) else names
+def _adapted(transformer: nn.Module) -> dict[str, Any]:
+    # By its parts and not by its class: models without adapters need not wait for peft's import.
+    return {
+        name: module
+        for name, module in transformer.named_modules()
+        if hasattr(module, "lora_A") and hasattr(module, "base_layer")
+    }
 
 
 def has_adapters(transformer: nn.Module) -> bool:
-    """Whether a transformer has adapters that are not merged."""
-    return any(_adapted(module) for module in transformer.modules())
+    """Return whether a transformer has adapters that are not merged."""
+    return bool(_adapted(transformer))
 
 
 def merge_adapters(transformer: Any) -> None:
-    """Make every adapted or quantised linear layer a plain one that computes the same, in place.
+    """Make every adapted or quantized linear layer a plain one that computes the same, in place.
 
-    Its weights do not train, and those that were quantised take the embeddings' dtype; other layers stay as they are.
-    What 8 bits round while computing is not carried over: there the vectors come out slightly different.
+    Merged and dequantized weights do not train, and take the token embeddings' dtype; other layers don't change. What
+    8 bits round while computing is not carried over: there embeddings come out slightly different.
     """
     dtype = transformer.get_input_embeddings().weight.dtype
-    modules = dict(transformer.named_modules())
-    adapted = [name for name, module in modules.items() if _adapted(module)]
-    inside = tuple(f"{name}." for name in adapted)
-    quantised = [name for name, m in modules.items() if quantization.quantised(m) and not name.startswith(inside)]
-    for name in adapted + quantised:
-        transformer.set_submodule(name, _plain(modules[name], dtype))
-    for name in ("peft_config", "_hf_peft_config_loaded"):
-        if name in vars(transformer):
-            delattr(transformer, name)
-    quantization.forget(transformer)
-
-
-def _adapted(module: nn.Module) -> bool:
-    # By its parts and not by its class: models without adapters need not wait for peft's import.
-    return hasattr(module, "lora_A") and hasattr(module, "base_layer")
-
-
-def _plain(module: Any, dtype: torch.dtype) -> nn.Linear:
-    """A layer as nn.Linear, with its adapter in it; of `dtype` where the layer was quantised."""
-    base = module.base_layer if _adapted(module) else module
-    dtype = dtype if quantization.quantised(base) else base.weight.dtype
-    weight = quantization.dequantised(base)
-    if _adapted(module):
-        weight = weight + _delta(module).to(weight.device)
-    with torch.device("meta"):
-        linear = nn.Linear(base.in_features, base.out_features, bias=base.bias is not None)
-    linear.weight = nn.Parameter(weight.to(dtype), requires_grad=False)
-    if base.bias is not None:
-        linear.bias = nn.Parameter(base.bias.detach().to(dtype), requires_grad=False)
-    return linear.train(module.training)
-
-
-def _delta(module: Any) -> Tensor:
-    """B A times its factor, (out, in), in float32: half precision would round the product away."""
-    a, b = module.lora_A[NAME].weight.detach(), module.lora_B[NAME].weight.detach()
-    factor: float = module.scaling[NAME]
-    delta: Tensor = b.float() @ a.float() * factor
-    return delta
+    deltas: dict[str, Tensor] = {}
+    for name, module in _adapted(transformer).items():
+        deltas[name] = module.get_delta_weight(ADAPTER).detach().float()
+        transformer.set_submodule(name, module.get_base_layer().train(module.training))
+    changed = set(deltas)
+    if is_quantized(transformer):
+        changed |= {name for name, module in transformer.named_modules() if quantization_of(module)}
+        training = transformer.training
+        transformer.dequantize(dtype=torch.float32)
+        transformer.train(training)
+        for name in ("is_loaded_in_4bit", "is_loaded_in_8bit"):
+            vars(transformer).pop(name, None)
+    for name in changed:
+        linear = transformer.get_submodule(name)
+        # Added in float32: half precision would round the product of the adapter's factors away.
+        weight = linear.weight.data.float() + deltas[name].to(linear.weight.device) if name in deltas else linear.weight
+        linear.weight = nn.Parameter(weight.detach().to(dtype), requires_grad=False)
+        if linear.bias is not None:
+            linear.bias = nn.Parameter(linear.bias.detach().to(dtype), requires_grad=False)
+    vars(transformer).pop("peft_config", None)
+    transformer._hf_peft_config_loaded = False
 
 
 def checkpoint_gradients(transformer: Any) -> None:
-    """Compute each layer anew on the way back, in training mode, and keep only what goes into it.
+    """Recompute each layer in the backward pass, in training mode, and keep only its input.
 
     Raises:
-        OptionError: where the architecture can't.
+        OptionError: if the architecture can't.
     """
     if not transformer.supports_gradient_checkpointing:
         raise OptionError(f"encoder.gradient_checkpointing: {transformer.config.model_type} can't; set it to false")
@@ -141,3 +138,68 @@ def checkpoint_gradients(transformer: Any) -> None:
     (newer or transformer.gradient_checkpointing_enable)({"use_reentrant": False})
     # Without re-entry the gradients of adapters need no gradient of frozen embeddings.
     transformer.disable_input_require_grads()
+
+
+def quantization_options(config: EncoderConfig) -> dict[str, Any]:
+    """Options with which transformers quantizes a model as its weights are read; empty without quantization.
+
+    Raises:
+        MissingExtraError: if a package for it is absent.
+    """
+    if config.quantization is None:
+        return {}
+    require("accelerate", EXTRA)
+    require("bitsandbytes", EXTRA)
+    from transformers import BitsAndBytesConfig
+
+    # Without a list of its own, transformers leaves out a model's last part, which may be all of its layers.
+    options: dict[str, Any] = {"llm_int8_skip_modules": ["pooler"]}
+    if config.quantization == "int8":
+        options |= {"load_in_8bit": True}
+    else:
+        options |= {
+            "load_in_4bit": True,
+            "bnb_4bit_quant_type": "nf4",
+            "bnb_4bit_use_double_quant": True,
+            "bnb_4bit_compute_dtype": getattr(torch, config.dtype),
+        }
+    # By default it would load onto the first GPU, whichever this process works on.
+    return {"quantization_config": BitsAndBytesConfig(**options), "device_map": {"": "cpu"}}
+
+
+def prepare_quantized(transformer: Any) -> None:
+    """Make a quantized model that was just loaded fit to train adapters; plain models don't change."""
+    for module in transformer.modules():
+        # After a forward pass in eval mode, bitsandbytes 0.50 would keep weights repacked for such processors, through
+        # which no right gradient flows.
+        if hasattr(module, "support_avx512bf16_for_cpu"):
+            module.support_avx512bf16_for_cpu = False
+
+
+def quantization_of(module: nn.Module) -> str | None:
+    """Return `nf4` or `int8` if a layer's weight is stored so, else None."""
+    # Its own weight: a layer with an adapter shows that of the layer inside.
+    own = dict(module.named_parameters(recurse=False)).get("weight")
+    return _KINDS.get(type(own).__name__)
+
+
+def is_quantized(transformer: nn.Module) -> bool:
+    """Return whether any weight is stored in 4 or 8 bits."""
+    return any(quantization_of(module) for module in transformer.modules())
+
+
+def realign_quantized(transformer: nn.Module) -> None:
+    """Move what bitsandbytes stores beside 8-bit weights to where the weights are, after a model was moved.
+
+    It does so itself only for a layer that is moved alone, not for one inside a larger module.
+    """
+    for module in transformer.modules():
+        if quantization_of(module) != "int8":
+            continue
+        weight: Any = module.weight
+        state: Any = module.state
+        for holder in (weight, state):
+            if holder.CB is not None:
+                holder.CB = weight.data
+            if holder.SCB is not None:
+                holder.SCB = holder.SCB.to(weight.device)

@@ -1,17 +1,33 @@
-"""What an encoder is, as plain data: what a config file says and a checkpoint keeps."""
+"""Settings of encoders, their heads and the fusion of views as plain data; no torch."""
 
-from dataclasses import asdict, dataclass, field
+import math
+import os
+from dataclasses import asdict, astuple, dataclass, field
 from typing import Any, Literal
 
 from narrlit.errors import OptionError
 
 Role = Literal["anchor", "candidate", "story"]
 Pooling = Literal["mean", "cls", "last"]
+CONSENT = "NARRLIT_TRUST_REMOTE_CODE"
+
+
+def allow_remote_code() -> None:
+    """Allow models to run the Python files that come with them, in this process and those that it starts.
+
+    Only the command line's `--trust-remote-code` calls this: neither a config nor a checkpoint can.
+    """
+    os.environ[CONSENT] = "1"
+
+
+def remote_code_allowed() -> bool:
+    """Return whether `allow_remote_code` was called."""
+    return os.environ.get(CONSENT) == "1"
 
 
 @dataclass(frozen=True)
 class Prompts:
-    """Text put before a story, by the part it plays.
+    """Text put before a story, by its role.
 
     Attributes:
         story: before a story that stands for itself (Track B, `embed`); None: the model's own default prompt.
@@ -26,14 +42,14 @@ class Prompts:
 
 @dataclass(frozen=True)
 class LoRA:
-    """Low-rank adapters beside frozen weights: they alone train.
+    """Low-rank adapters beside frozen weights; only the adapters train.
 
     Attributes:
         rank: r, the columns of A and B in each adapted layer's W + (alpha / r) BA.
         alpha: the numerator of that factor.
-        dropout: probability in front of each adapter while training; `encoder.dropout` leaves it alone.
-        target_modules: `all-linear` (every linear layer inside the transformer's layers), or how the names of the
-            layers to adapt end: one name or a list.
+        dropout: probability in front of each adapter while training; `encoder.dropout` does not change it.
+        target_modules: `all-linear` (every linear layer inside the transformer's layers), or the endings of the names
+            of the layers to adapt: one name or a list.
     """
 
     rank: int = 32
@@ -47,38 +63,34 @@ class LoRA:
         Raises:
             OptionError: naming the field.
         """
-        if self.rank < 1:
-            raise OptionError(f"encoder.lora.rank is {self.rank}: a positive number is needed")
-        if self.alpha <= 0:
-            raise OptionError(f"encoder.lora.alpha is {self.alpha}: a number above 0 is needed")
-        if not 0 <= self.dropout < 1:
-            raise OptionError(f"encoder.lora.dropout is {self.dropout}: a probability from 0 to below 1 is needed")
+        _require(self.rank >= 1, "encoder.lora.rank", self.rank, "a positive number")
+        _require(self.alpha > 0, "encoder.lora.alpha", self.alpha, "a number above 0")
+        _require(0 <= self.dropout < 1, "encoder.lora.dropout", self.dropout, "a probability from 0 to below 1")
         if not self.target_modules or not all(self.target_modules):
             raise OptionError("encoder.lora.target_modules is empty: name layers, or all-linear")
 
 
 @dataclass(frozen=True)
 class EncoderConfig:
-    """How stories become vectors.
+    """Settings of an encoder.
 
     Attributes:
-        model: a sentence-transformers folder, a model hub's id, or `minilm` (packaged, never asks a network).
+        model: a sentence-transformers folder, a model hub's id, or `minilm` (packaged, no network needed).
         revision: the hub's branch, tag or commit; None: the newest.
-        pooling: how token vectors become one; None: as the model's own files say.
+        pooling: how token embeddings become one; None: as the model's own files say.
         normalize: unit vectors, as cosine objectives need; None: as the model's own files say.
-        max_length: tokens of a story with its prompt, the rest is cut off; None: as the model's own files say.
+        max_length: tokens of a story with its prompt, longer ones are cut; None: as the model's own files say.
         prompts: text before a story, by role.
         dropout: probability in every dropout of the model while training; None: as the model's own files say.
-        frozen_layers: share of the lower layers (rounded down) that don't train, 0 to 1; above 0 the
-            embeddings don't train either; not together with `lora`, which freezes all layers.
-        packed: stories one after the other without padding, where the architecture can.
-        token_budget: tokens of one forward pass; None: 8,192 on a CPU, 65,536 elsewhere.
+        frozen_layers: share of the lower layers (rounded down) that don't train, 0 to 1; above 0 the token embeddings
+            don't train either; not together with `lora`, which freezes all layers.
+        packed: concatenate stories without padding, where the architecture can.
+        token_budget: tokens per forward pass; None: 8,192 on a CPU, 65,536 elsewhere.
         dtype: of the weights.
-        trust_remote_code: run Python files that come with the model. They can do anything: only for models you trust.
         lora: adapters that train in place of the model's own weights; None: the model itself trains.
-        quantization: keep the weights of linear layers in 4 (`nf4`) or 8 bits (`int8`), where they can't train;
+        quantization: store the weights of linear layers in 4 (`nf4`) or 8 bits (`int8`), where they can't train;
             None: in `dtype`.
-        gradient_checkpointing: compute each layer a second time on the way back: less memory, about a third slower.
+        gradient_checkpointing: recompute each layer in the backward pass: less memory, about a third slower.
     """
 
     model: str = "minilm"
@@ -92,7 +104,6 @@ class EncoderConfig:
     packed: bool = True
     token_budget: int | None = None
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    trust_remote_code: bool = False
     lora: LoRA | None = None
     quantization: Literal["nf4", "int8"] | None = None
     gradient_checkpointing: bool = False
@@ -103,36 +114,135 @@ class EncoderConfig:
         Raises:
             OptionError: naming the field.
         """
-        if not 0 <= self.frozen_layers <= 1:
-            raise OptionError(f"encoder.frozen_layers is {self.frozen_layers}: a share from 0 to 1 is needed")
-        if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise OptionError(f"encoder.dropout is {self.dropout}: a probability from 0 to below 1 is needed")
+        _require(0 <= self.frozen_layers <= 1, "encoder.frozen_layers", self.frozen_layers, "a share from 0 to 1")
+        if self.dropout is not None:
+            _require(0 <= self.dropout < 1, "encoder.dropout", self.dropout, "a probability from 0 to below 1")
         for name in ("max_length", "token_budget"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise OptionError(f"encoder.{name} is {value}: a positive number is needed")
+            _require(value is None or value >= 1, f"encoder.{name}", value, "a positive number")
         if self.lora is not None and self.frozen_layers:
             raise OptionError(
-                f"encoder.frozen_layers is {self.frozen_layers} beside encoder.lora, which freezes every layer and "
-                "trains adapters in all of them: set one of the two"
+                f"encoder.frozen_layers is {self.frozen_layers}, but encoder.lora freezes every layer and trains "
+                "adapters in all of them: set one of the two"
             )
 
     def as_dict(self) -> dict[str, Any]:
-        """Nested plain data, for hyperparameters and records."""
+        """Return nested plain data, for hyperparameters and records."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "EncoderConfig":
-        """The inverse of `as_dict`; fields that an older release did not have take their defaults.
+        """Invert `as_dict`; fields that an older release lacked take their defaults.
 
         Raises:
-            TypeError: for a field that there is not.
+            TypeError: for an unknown field.
         """
         prompts, lora = values.get("prompts") or {}, values.get("lora")
-        return cls(
-            **{
-                **values,
-                "prompts": prompts if isinstance(prompts, Prompts) else Prompts(**prompts),
-                "lora": lora if lora is None or isinstance(lora, LoRA) else LoRA(**lora),
-            }
-        )
+        fields = {
+            **values,
+            "prompts": prompts if isinstance(prompts, Prompts) else Prompts(**prompts),
+            "lora": lora if lora is None or isinstance(lora, LoRA) else LoRA(**lora),
+        }
+        fields.pop("trust_remote_code", None)  # a field of older releases; no file may give this consent
+        return cls(**fields)
+
+
+@dataclass(frozen=True)
+class BiLSTMConfig:
+    """Size of a BiLSTM over sentence embeddings; Mendel292's, whose paper does not give the dropout.
+
+    Attributes:
+        hidden: H, size of one direction's state.
+        layers: stacked bidirectional layers.
+        dropout: probability between the layers and in front of the linear map, while training.
+        output: dimension of a story's embedding.
+    """
+
+    hidden: int = 128
+    layers: int = 2
+    dropout: float = 0.1
+    output: int = 256
+
+    def __post_init__(self) -> None:
+        """Check ranges.
+
+        Raises:
+            OptionError: naming the field.
+        """
+        for name in ("hidden", "layers", "output"):
+            _require(getattr(self, name) >= 1, f"bilstm.{name}", getattr(self, name), "a positive number")
+        _require(0 <= self.dropout < 1, "bilstm.dropout", self.dropout, "a probability from 0 to below 1")
+
+
+PARTS = ("full", "theme", "action", "outcome")
+"""Texts whose embeddings are fused into a story's: the whole story, then its views."""
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """Weights of the unit vectors whose normalized sum is a story's embedding.
+
+    Source: ttda704, section 4.2 and appendix A.4.
+
+    Attributes:
+        full: of the story's text.
+        theme: of its theme.
+        action: of its course of action.
+        outcome: of its outcome.
+
+    Raises:
+        OptionError: for a weight below 0, or weights that are all 0.
+    """
+
+    full: float = 0.5
+    theme: float = 0.1
+    action: float = 0.2
+    outcome: float = 0.2
+
+    def __post_init__(self) -> None:
+        if not all(math.isfinite(weight) and weight >= 0 for weight in self.weights):
+            raise OptionError(f"fusion {self}: every weight must be a number of at least 0")
+        if not sum(self.weights) > 0:
+            raise OptionError(f"fusion {self}: the weights sum to 0; give at least one above 0")
+
+    @property
+    def weights(self) -> tuple[float, float, float, float]:
+        """The weights in the order of PARTS."""
+        return astuple(self)
+
+    def __str__(self) -> str:
+        return ",".join(f"{weight:g}" for weight in self.weights)
+
+
+PRESETS = {
+    "submitted": Fusion(),
+    "equal": Fusion(0.25, 0.25, 0.25, 0.25),
+    "full_only": Fusion(1, 0, 0, 0),
+    "higher_theme": Fusion(0.4, 0.3, 0.15, 0.15),
+    "action_only": Fusion(0, 0, 1, 0),
+}
+"""ttda704's four settings (Table 2), and the course of action alone, as in COGNAC's system for Track B."""
+
+
+def parse_fusion(text: str) -> Fusion:
+    """Return the fusion that a name of PRESETS or four comma-separated numbers stand for.
+
+    Raises:
+        OptionError: if the text is neither, or the numbers are no weights.
+
+    >>> parse_fusion("equal") == parse_fusion("0.25, 0.25,0.25,0.25")
+    True
+    """
+    if text in PRESETS:
+        return PRESETS[text]
+    try:
+        full, theme, action, outcome = (float(number) for number in text.split(","))
+    except ValueError as error:  # no number, or not four of them
+        known = f"give one of {', '.join(PRESETS)}, or weights of {', '.join(PARTS)} with commas between"
+        raise OptionError(f"--fusion {text}: {known}") from error
+    return Fusion(full, theme, action, outcome)
+
+
+def _require(valid: bool, option: str, value: object, needed: str) -> None:
+    if not valid:
+        raise OptionError(f"{option} is {value}: {needed} is needed")

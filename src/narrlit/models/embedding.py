@@ -1,6 +1,7 @@
-"""Vectors of many texts: each different text or sentence once, in passes of texts of like length, with progress."""
+"""Embeddings of many stories: each different text or sentence once, in passes of texts of like length."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -9,143 +10,182 @@ from torch.nn import functional as F
 from tqdm import tqdm
 
 from narrlit.data.batch import PackedStories
-from narrlit.data.records import Triple
-from narrlit.data.table import StoryTable
-from narrlit.errors import DataError
-from narrlit.models.config import Role
-from narrlit.models.encoder import token_chunks
-from narrlit.models.fusion import PARTS
+from narrlit.data.schema import FloatArray, Story, Triples
+from narrlit.errors import DataError, ModelError
+from narrlit.models.config import PARTS, Role
+from narrlit.models.encoder import Encoder, token_chunks
 from narrlit.models.onednn import fused_linears
-from narrlit.models.sentence_encoder import SentenceEncoder
-from narrlit.models.view_encoder import AnyEncoder, ViewEncoder, story_parts
-from narrlit.models.views import fuse
-from narrlit.text.sentences import sentences
+from narrlit.preprocessing.sentences import split_sentences
 
-Vectors = NDArray[np.float32]
-SPAN = 4096
-"""Texts that are tokenised at a time."""
+TEXTS_PER_SPAN = 4096
+"""Texts tokenized at a time, so that a large collection neither waits for its last text nor fills the memory."""
+TOKENS_PER_PASS = {"cpu": 8192, "cuda": 65536}
+STORIES_PER_PASS = 256
+VIEWS_REMEDY = "give --views FILE, or --missing-views positional to take them by position"
 
-TOKENS_A_PASS = {"cpu": 8192, "cuda": 65536}
-STORIES_A_PASS = 256
+
+class Embeddings(NamedTuple):
+    """Embeddings of N stories.
+
+    Attributes:
+        embeddings: (N, D); of parts (N, 4, D).
+        truncated: different texts (sentences, or texts and views, where the encoder reads those) that were cut.
+    """
+
+    embeddings: FloatArray
+    truncated: int
+
+
+class Scores(NamedTuple):
+    """Cosines of N triples.
+
+    Attributes:
+        scores: (N, 2), of the anchor with A and with B.
+        truncated: as in `Embeddings`.
+    """
+
+    scores: NDArray[np.float64]
+    truncated: int
 
 
 def embed(
-    encoder: AnyEncoder, texts: Sequence[str], role: Role = "story", progress: bool = True
-) -> tuple[Vectors, int]:
-    """Embed texts.
+    encoder: Encoder, stories: Sequence[Story] | Sequence[str], role: Role = "story", progress: bool = True
+) -> Embeddings:
+    """Embed stories.
 
     Args:
-        encoder: on the device where it shall work.
-        texts: N stories; repeated ones cost nothing.
+        encoder: on its device.
+        stories: N stories or texts; repeated ones are embedded once.
         role: whose prompt stands before them.
         progress: show a bar on stderr.
 
-    Returns:
-        Vectors (N, D), and how many different texts were longer than the encoder reads; of a sentence encoder, how
-        many different sentences; of an encoder of views, how many different texts and views.
-
     Raises:
-        DataError: for a text of white space alone, which a sentence encoder can't read, or one without views, which an
-            encoder of views needs.
+        DataError: for a story without a sentence or without views, if the encoder reads those.
+        ModelError: if an embedding is not finite or all zeros.
     """
-    if isinstance(encoder, ViewEncoder):
-        return _embed_views(encoder, texts, role, progress)
-    if isinstance(encoder, SentenceEncoder):
-        return _embed_sequences(encoder, texts, role, progress)
-    table = StoryTable()
-    rows = table.rows(texts)
-    texts_of_table = table.texts
-    device = next(encoder.parameters()).device
-    vectors = np.empty((len(table), encoder.dimension), dtype=np.float32)
-    truncated = 0
-    bar = tqdm(total=len(table), desc="embedding", unit="text", disable=not progress, delay=0.5)
-    with bar, torch.inference_mode(), fused_linears(encoder.transformer):
-        # Tokenised in spans, so that a large collection neither waits for its last text nor fills the memory.
-        for start in range(0, len(table), SPAN):
-            ids, cut = encoder.tokenize(texts_of_table[start : start + SPAN], role)
-            truncated += cut
-            for chunk in _passes(ids, TOKENS_A_PASS.get(device.type, 8192)):
-                found = encoder(_pack([ids[i] for i in chunk]).to(device))
-                vectors[[start + i for i in chunk]] = found.float().cpu().numpy()
-                bar.update(len(chunk))
-    return vectors[rows], truncated
+    if encoder.views is not None:
+        needed = [position for position, weight in enumerate(encoder.views.weights) if weight]
+        parts, truncated = part_embeddings(encoder, stories, role, progress, needed)
+        fused: FloatArray = encoder.views.fuse(torch.from_numpy(parts)).numpy()
+        return Embeddings(_checked(fused, encoder), truncated)
+    return _embed(encoder, [_text(story) for story in stories], role, progress)
 
 
-def _embed_sequences(encoder: SentenceEncoder, texts: Sequence[str], role: Role, progress: bool) -> tuple[Vectors, int]:
-    table = StoryTable()
-    rows = table.rows(texts)
-    pieces = [sentences(text) for text in table.texts]
-    lengths = [len(parts) for parts in pieces]
-    if 0 in lengths:
-        number = rows.index(lengths.index(0)) + 1
-        raise DataError(f"text {number} of {len(texts)} has no sentence, it is white space alone: leave it out")
-    flat, truncated = embed(encoder.inner, [part for parts in pieces for part in parts], role, progress)
-    device = next(encoder.head.parameters()).device
-    vectors = np.empty((len(table), encoder.dimension), dtype=np.float32)
-    begin = 0
-    bar = tqdm(total=len(table), desc="reading sentences", unit="story", disable=not progress, delay=0.5)
-    with bar, torch.inference_mode():
-        for start in range(0, len(table), STORIES_A_PASS):
-            chunk = lengths[start : start + STORIES_A_PASS]
-            end = begin + sum(chunk)
-            found = encoder.head(torch.from_numpy(flat[begin:end]).to(device), chunk)
-            vectors[start : start + len(chunk)] = found.float().cpu().numpy()
-            begin = end
-            bar.update(len(chunk))
-    return vectors[rows], truncated
-
-
-def part_vectors(
-    encoder: AnyEncoder,
-    texts: Sequence[str],
+def part_embeddings(
+    encoder: Encoder,
+    stories: Sequence[Story] | Sequence[str],
     role: Role = "story",
     progress: bool = True,
     needed: Sequence[int] = range(len(PARTS)),
-) -> tuple[Vectors, int]:
-    """Vectors of the parts of stories that are joined with their views.
+) -> Embeddings:
+    """Embed the text and the views of each story.
 
     Args:
-        encoder: of texts; or of views, whose heads are applied then.
-        texts: N joined stories; a part that occurs twice is embedded once.
-        role: whose prompt stands before each part.
+        encoder: of texts; or of views, whose heads are applied.
+        stories: N stories with views; a text or view that occurs twice is embedded once.
+        role: whose prompt stands before each text and view.
         progress: show a bar on stderr.
-        needed: places in PARTS of those that are embedded.
+        needed: positions in PARTS of those to embed.
 
     Returns:
-        Unit vectors (N, 4, D) in the order of PARTS, zeros for what is not needed; and how many different parts were
-        longer than the encoder reads.
+        Unit vectors (N, 4, D) in the order of PARTS, zeros for parts that are not needed.
 
     Raises:
         DataError: for a story without views.
+        ModelError: if an embedding is not finite or all zeros.
     """
-    fuser = encoder.fuser if isinstance(encoder, ViewEncoder) else None
-    inner = encoder.inner if isinstance(encoder, ViewEncoder) else encoder
-    table = StoryTable()
-    rows = [table.rows([parts[place] for place in needed]) for parts in story_parts(texts)]
-    flat, truncated = embed(inner, table.texts, role, progress)
-    vectors = np.zeros((len(rows), len(PARTS), inner.dimension), dtype=np.float32)
-    device = next(inner.parameters()).device
+    texts = [_parts(story, number, len(stories)) for number, story in enumerate(stories, 1)]
+    flat, truncated = _embed(encoder, [own[part] for own in texts for part in needed], role, progress)
+    chosen = list(needed)
+    embeddings = np.zeros((len(stories), len(PARTS), encoder.dimension), dtype=np.float32)
     with torch.inference_mode():
-        for start in range(0, len(rows), STORIES_A_PASS):
-            span = slice(start, start + STORIES_A_PASS)
-            vectors[span, needed] = flat[rows[span]]
-            found = torch.from_numpy(vectors[span]).to(device)
-            found = F.normalize(found, dim=-1) if fuser is None else fuser.parts(found)
-            vectors[span] = found.float().cpu().numpy()
-    vectors[:, [place for place in range(len(PARTS)) if place not in needed]] = 0
-    return vectors, truncated
+        for start in range(0, len(stories), STORIES_PER_PASS):
+            span = slice(start, start + STORIES_PER_PASS)
+            embeddings[span, chosen] = flat.reshape(len(stories), len(chosen), -1)[span]
+            vectors = torch.from_numpy(embeddings[span]).to(encoder.device)
+            vectors = F.normalize(vectors, dim=-1) if encoder.views is None else encoder.views.parts(vectors)
+            embeddings[span] = vectors.float().cpu().numpy()
+    embeddings[:, [part for part in range(len(PARTS)) if part not in chosen]] = 0
+    return Embeddings(embeddings, truncated)
 
 
-def _embed_views(encoder: ViewEncoder, texts: Sequence[str], role: Role, progress: bool) -> tuple[Vectors, int]:
-    table = StoryTable()
-    rows = table.rows(texts)
-    parts, truncated = part_vectors(encoder, table.texts, role, progress, encoder.fuser.needed)
-    vectors: Vectors = fuse(torch.from_numpy(parts), encoder.fuser.fusion).numpy()
-    return vectors[rows], truncated
+def score_triples(encoder: Encoder, triples: Triples, progress: bool = True) -> Scores:
+    """Compute the cosines of each triple's anchor with both candidates, every different story embedded once a role."""
+    indices = triples.indices
+    columns: list[tuple[Role, NDArray[np.int64]]] = [("anchor", indices)]
+    if not encoder.symmetric:
+        columns = [("anchor", indices[:, :1]), ("candidate", indices[:, 1:])]
+    vectors: list[FloatArray] = []
+    truncated = 0
+    for role, column in columns:
+        different, inverse = np.unique(column, return_inverse=True)
+        found = embed(encoder, [triples.stories[index] for index in different.tolist()], role, progress)
+        vectors.append(found.embeddings[inverse.reshape(column.shape)])
+        truncated += found.truncated
+    anchors, pairs = np.split(np.concatenate(vectors, axis=1).astype(np.float64), [1], axis=1)
+    lengths = np.linalg.norm(anchors, axis=-1) * np.linalg.norm(pairs, axis=-1)
+    return Scores((anchors * pairs).sum(-1) / np.maximum(lengths, 1e-12), truncated)
 
 
-def _passes(ids: list[list[int]], budget: int) -> list[list[int]]:
-    return token_chunks([len(x) for x in ids], budget, padded=True)
+def _text(story: Story | str) -> str:
+    return story if isinstance(story, str) else story.text
+
+
+def _parts(story: Story | str, number: int, count: int) -> tuple[str, str, str, str]:
+    if isinstance(story, str) or story.views is None:
+        raise DataError(f"story {number} of {count} has no views, which this model reads: {VIEWS_REMEDY}")
+    theme, action, outcome = story.views.texts
+    return story.text, theme, action, outcome
+
+
+def _embed(encoder: Encoder, texts: Sequence[str], role: Role, progress: bool) -> Embeddings:
+    """Embed texts, each different one once, before any fusion of views."""
+    index_of: dict[str, int] = {}
+    inverse = [index_of.setdefault(text, len(index_of)) for text in texts]
+    function = _embed_texts if encoder.sentences is None else _embed_sentences
+    embeddings, truncated = function(encoder, list(index_of), role, progress)
+    return Embeddings(_checked(embeddings, encoder)[inverse], truncated)
+
+
+def _embed_texts(encoder: Encoder, texts: list[str], role: Role, progress: bool) -> tuple[FloatArray, int]:
+    device = encoder.device
+    embeddings = np.empty((len(texts), encoder.text_dimension), dtype=np.float32)
+    truncated = 0
+    bar = tqdm(total=len(texts), desc="embedding", unit="text", disable=not progress, delay=0.5)
+    with bar, torch.inference_mode(), fused_linears(encoder.transformer):
+        for start in range(0, len(texts), TEXTS_PER_SPAN):
+            ids, cut = encoder.tokenize(texts[start : start + TEXTS_PER_SPAN], role)
+            truncated += cut
+            for chunk in token_chunks([len(x) for x in ids], TOKENS_PER_PASS.get(device.type, 8192), padded=True):
+                vectors = encoder(_pack([ids[i] for i in chunk]).to(device))
+                embeddings[[start + i for i in chunk]] = vectors.float().cpu().numpy()
+                bar.update(len(chunk))
+    return embeddings, truncated
+
+
+def _embed_sentences(encoder: Encoder, texts: list[str], role: Role, progress: bool) -> tuple[FloatArray, int]:
+    from narrlit.models.heads import apply_head
+
+    pieces = [split_sentences(text) for text in texts]
+    lengths = [len(own) for own in pieces]
+    if 0 in lengths:
+        raise DataError(
+            f"different story {lengths.index(0) + 1} of {len(texts)} is blank and has no sentence: remove it"
+        )
+    index_of: dict[str, int] = {}
+    inverse = np.array([index_of.setdefault(piece, len(index_of)) for own in pieces for piece in own], dtype=np.int64)
+    flat, truncated = _embed_texts(encoder, list(index_of), role, progress)
+    embeddings = np.empty((len(texts), encoder.dimension), dtype=np.float32)
+    bounds = np.concatenate([[0], np.cumsum(lengths)])
+    bar = tqdm(total=len(texts), desc="reading sentences", unit="story", disable=not progress, delay=0.5)
+    with bar, torch.inference_mode():
+        for start in range(0, len(texts), STORIES_PER_PASS):
+            end = min(start + STORIES_PER_PASS, len(texts))
+            features = torch.from_numpy(flat[inverse[bounds[start] : bounds[end]]]).to(encoder.device)
+            vectors = apply_head(encoder.sentences, features, lengths[start:end])  # type: ignore[arg-type]
+            embeddings[start:end] = vectors.float().cpu().numpy()
+            bar.update(end - start)
+    return embeddings, truncated
 
 
 def _pack(ids: list[list[int]]) -> PackedStories:
@@ -153,20 +193,14 @@ def _pack(ids: list[list[int]]) -> PackedStories:
     return PackedStories(flat, tuple(len(text) for text in ids), torch.arange(len(ids)))
 
 
-def cosine_scores(
-    encoder: AnyEncoder, triples: Sequence[Triple], progress: bool = True
-) -> tuple[list[tuple[float, float]], int]:
-    """Cosines of (anchor, A) and (anchor, B), and how many different texts were cut."""
-    n = len(triples)
-    roles: list[tuple[Role, list[str]]] = [
-        ("anchor", [triple.anchor for triple in triples]),
-        ("candidate", [triple.a for triple in triples] + [triple.b for triple in triples]),
-    ]
-    if encoder.prompt("anchor") == encoder.prompt("candidate"):
-        roles = [("anchor", [text for _, texts in roles for text in texts])]
-    found = [embed(encoder, texts, role, progress) for role, texts in roles]
-    vectors = np.concatenate([part for part, _ in found])
-    anchors, pairs = vectors[:n], np.stack([vectors[n : 2 * n], vectors[2 * n :]], axis=1)
-    lengths = np.linalg.norm(anchors, axis=-1)[:, None] * np.linalg.norm(pairs, axis=-1)
-    scores = np.einsum("nd,ncd->nc", anchors, pairs) / np.maximum(lengths, 1e-12)
-    return [(float(a), float(b)) for a, b in scores], sum(cut for _, cut in found)
+def _checked(embeddings: FloatArray, encoder: Encoder) -> FloatArray:
+    if not np.isfinite(embeddings).all():
+        raise ModelError(
+            f"{encoder.config.model} gives embeddings with NaN or infinity: its weights are broken, or "
+            f"{encoder.config.dtype} is too narrow for it"
+        )
+    if not embeddings.any(axis=1).all():
+        raise ModelError(
+            f"{encoder.config.model} gives embeddings of zeros alone, which have no cosine: name another model"
+        )
+    return embeddings

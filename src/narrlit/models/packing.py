@@ -1,4 +1,4 @@
-"""Attention over packed stories: a batch's tokens stand one after the other, and each story attends to itself alone.
+"""Attention over packed stories: a batch's tokens are concatenated, and each story attends to itself alone.
 
 One attention function, registered with transformers' attention interface, serves every model that calls it; models
 are neither copied nor patched. The batch goes in with shape (1, T) and position ids that start again at each story.
@@ -26,7 +26,7 @@ def register() -> None:
 
 
 def packable(config: Any) -> bool:
-    """Whether a transformers model of this config can take packed stories."""
+    """Return whether a transformers model of this config can take packed stories."""
     layer_types = getattr(config, "layer_types", None) or ["full_attention"]
     return (
         config.model_type in PACKABLE
@@ -37,7 +37,7 @@ def packable(config: Any) -> bool:
 
 
 def features(token_ids: Tensor, lengths: tuple[int, ...], first_position: int) -> dict[str, Any]:
-    """What the transformer and sentence-transformers' pooling read of a packed batch.
+    """Build the input of the transformer and of sentence-transformers' pooling from a packed batch.
 
     Args:
         token_ids: (T,).
@@ -93,7 +93,7 @@ def _attention(
 
 
 class Options(NamedTuple):
-    """What a model asks of attention: factor of the dot products, dropout, and whether later tokens are hidden."""
+    """Settings of one attention call: factor of the dot products, dropout, and whether later tokens are hidden."""
 
     scaling: float | None
     dropout: float
@@ -112,7 +112,7 @@ def _attend_each(inputs: tuple[Tensor, Tensor, Tensor], lengths: tuple[int, ...]
 
 
 def _attend_with_dropout(query: Tensor, key: Tensor, value: Tensor, dropout: float, scaling: float | None) -> Tensor:
-    """Attention with dropout of one story, written out.
+    """Compute attention with dropout of one story.
 
     With dropout torch has no fused attention for a CPU, and drawing its mask takes as long as all the rest.
     """
@@ -122,16 +122,16 @@ def _attend_with_dropout(query: Tensor, key: Tensor, value: Tensor, dropout: flo
 
 
 DRAWS = 2**16
-"""Numbers that 16 random bits tell apart, which is fine enough for a dropout."""
+"""Resolution of the dropout probability: values of 16 random bits."""
 
 
 def _dropped(dropout: float) -> int:
-    """How many of the draws drop a weight; never all of them, which would leave nothing to scale up."""
+    """Count the draws that drop a weight; never all of them, which would leave nothing to scale up."""
     return min(round(dropout * DRAWS), DRAWS - 1)
 
 
 def _keep(shape: torch.Size, dropout: float) -> Tensor:
-    """1.0 where a weight stays and 0.0 where it is dropped, by 16 bits each of torch's default generator."""
+    """Draw 1.0 where a weight stays and 0.0 where it is dropped, by 16 bits each of torch's default generator."""
     wide = torch.empty(-(-math.prod(shape) // 4), dtype=torch.int64).random_(-(2**63), None)
     bits = wide.view(torch.int16)[: math.prod(shape)].view(shape)
     # Straight to numbers: multiplying by booleans costs five times as much.
@@ -142,11 +142,11 @@ def _attend_padded(inputs: tuple[Tensor, Tensor, Tensor], lengths: tuple[int, ..
     # On a GPU one call over padded stories beats a call a story; everything but attention stays packed.
     device = inputs[0].device
     inside = torch.arange(max(lengths), device=device) < torch.tensor(lengths, device=device)[:, None]
-    places = inside.flatten().nonzero().squeeze(1)
+    positions = inside.flatten().nonzero().squeeze(1)
 
     def padded(x: Tensor) -> Tensor:
         wide = x.new_zeros(inside.numel(), x.shape[1], x.shape[3])
-        return wide.index_copy(0, places, x[0].transpose(0, 1)).view(*inside.shape, *wide.shape[1:]).transpose(1, 2)
+        return wide.index_copy(0, positions, x[0].transpose(0, 1)).view(*inside.shape, *wide.shape[1:]).transpose(1, 2)
 
     mask = inside[:, None, None, :]
     if options.causal:
@@ -155,4 +155,4 @@ def _attend_padded(inputs: tuple[Tensor, Tensor, Tensor], lengths: tuple[int, ..
     output = F.scaled_dot_product_attention(
         query, key, value, attn_mask=mask, dropout_p=options.dropout, scale=options.scaling
     )
-    return output.transpose(1, 2).flatten(0, 1)[places].transpose(0, 1)[None]
+    return output.transpose(1, 2).flatten(0, 1)[positions].transpose(0, 1)[None]

@@ -1,25 +1,27 @@
-"""Trained weights alone: copied out of a module, put back, and kept on disk beside what the encoder is."""
+"""Trained weights: copied out of a module, restored, saved beside an encoder's config, and sharded over processes."""
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from narrlit.errors import ModelError
+from narrlit.distributed import world_size
+from narrlit.errors import ModelError, OptionError, reading
+from narrlit.models.adapters import transformer_layers
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
 
 CONFIG = "encoder.json"
 WEIGHTS = "weights.safetensors"
+Head = TypeVar("Head", bound=nn.Module)
 
 
 def trained_weights(module: nn.Module) -> dict[str, Tensor]:
-    """Copies of the parameters that train, whole and on the CPU; every process takes part where they are sharded."""
+    """Copy the parameters that train, whole and to the CPU; every process takes part where they are sharded."""
     _reshard(module)
     return {name: _whole(p).cpu().clone().contiguous() for name, p in module.named_parameters() if p.requires_grad}
 
@@ -37,34 +39,38 @@ def restore_weights(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
                 continue
             value = weights.get(name)
             if value is None or value.shape != parameter.shape:
-                found = "missing" if value is None else f"of shape {tuple(value.shape)}"
-                raise ModelError(f"weights of another model: {name} is {found}, {tuple(parameter.shape)} is needed")
+                actual = "missing" if value is None else f"of shape {tuple(value.shape)}"
+                raise ModelError(f"weights of another model: {name} is {actual}, {tuple(parameter.shape)} is needed")
             parameter.copy_(_like(parameter, value))
 
 
+def lowest_trained_dtype(module: nn.Module) -> torch.dtype | None:
+    """Return the narrowest dtype among the parameters that train, None if none does.
+
+    In bfloat16 the small steps of a fine-tuning are rounded away: such weights need float32 masters.
+    """
+    dtypes = {parameter.dtype for parameter in module.parameters() if parameter.requires_grad}
+    return min(dtypes, key=lambda dtype: dtype.itemsize, default=None)
+
+
 def save_encoder(folder: Path, config: EncoderConfig, weights: Mapping[str, Tensor]) -> None:
-    """Write what an encoder is and its trained weights into a folder that is there; the frozen ones are its model's."""
+    """Write an encoder's config and trained weights into an existing folder; frozen weights are its model's own."""
     (folder / CONFIG).write_text(json.dumps(config.as_dict(), indent=2) + "\n", encoding="utf-8")
     save_file(dict(weights), folder / WEIGHTS)
 
 
-def is_saved_encoder(folder: Path) -> bool:
-    """Whether `save_encoder` wrote this folder."""
-    return (folder / CONFIG).is_file()
-
-
-def load_saved(folder: Path, **changes: Any) -> Encoder:
-    """The encoder that `save_encoder` wrote, with some of its config's fields changed.
+def load_saved(folder: Path, *, trust_remote_code: bool = False, max_length: int | None = None) -> Encoder:
+    """Load what `save_encoder` wrote.
 
     Raises:
         ModelError: if a file is broken or of another release, or the weights do not fit.
     """
-    try:
-        kept = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        config = EncoderConfig.from_dict({**kept, **changes})
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise ModelError(f"{folder / CONFIG}: it does not describe an encoder ({error})") from error
-    encoder = Encoder(config)
+    with reading("encoder's config", folder / CONFIG, "train the model again", ModelError):
+        fields = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        if max_length is not None:
+            fields["max_length"] = max_length
+        config = EncoderConfig.from_dict(fields)
+    encoder = Encoder(config, trust_remote_code=trust_remote_code)
     try:
         restore_weights(encoder, read_weights(folder / WEIGHTS))
     except ModelError as error:
@@ -73,16 +79,54 @@ def load_saved(folder: Path, **changes: Any) -> Encoder:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Tensors of a safetensors file.
+    """Read the tensors of a safetensors file.
 
     Raises:
         ModelError: if it is missing or broken.
     """
-    try:
+    with reading("weights", path, "copy or train the model again", ModelError):
         return load_file(path)
-    except (SafetensorError, OSError) as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise ModelError(f"{path}: it can't be read ({reason})") from error
+
+
+def shard(encoder: Encoder, mesh: Any | None) -> Encoder:
+    """Shard an encoder layer by layer over every process (FSDP2); without a mesh, nothing is done.
+
+    Args:
+        encoder: built, on every process alike.
+        mesh: the trainer's device mesh, None outside sharded strategies. Its own dimensions are ignored: a node's
+            processes would be its tensor-parallel dimension, while here each has a batch of its own.
+
+    Raises:
+        OptionError: if the encoder is quantized, whose weights can't be sharded.
+    """
+    if mesh is None:
+        return encoder
+    if encoder.quantized:
+        raise OptionError(
+            f"encoder.quantization is {encoder.config.quantization}: quantized weights can't be sharded; "
+            "use --trainer.strategy ddp, where each process holds all of them"
+        )
+    from torch.distributed.fsdp import fully_shard
+
+    every_process = _every_process(mesh)
+    for layer in transformer_layers(encoder.transformer):
+        fully_shard(layer, mesh=every_process)
+    return fully_shard(encoder, mesh=every_process)  # type: ignore[return-value]
+
+
+def shard_head(head: Head, mesh: Any | None) -> Head:
+    """Shard a small module beside the encoder: what is not sharded has no common gradient there."""
+    if mesh is None:
+        return head
+    from torch.distributed.fsdp import fully_shard
+
+    return fully_shard(head, mesh=_every_process(mesh))  # type: ignore[return-value]
+
+
+def _every_process(mesh: Any) -> Any:
+    from torch.distributed.device_mesh import init_device_mesh
+
+    return init_device_mesh(mesh.device_type, (world_size(),))
 
 
 def _reshard(module: nn.Module) -> None:

@@ -1,0 +1,222 @@
+"""Models by name: a folder, a run directory, a checkpoint, a promoted teacher, a hub id or `minilm`."""
+
+import json
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from narrlit.errors import ModelError, reading
+from narrlit.models.config import EncoderConfig, Fusion
+
+if TYPE_CHECKING:
+    from narrlit.models.encoder import Encoder
+
+RECORD = "run.json"
+VERSION = re.compile(r"version_(\d+)")
+
+
+def load_encoder(source: str, *, trust_remote_code: bool = False, max_length: int | None = None) -> "Encoder":
+    """Load the encoder that `source` names, ready to embed: adapters merged, unless their model is quantized.
+
+    Args:
+        source: a sentence-transformers folder, a run directory (its best checkpoint, else its last; of `runs/NAME` the
+            newest version), a checkpoint, the folder of a promoted teacher, a model hub's id, or `minilm`, which needs
+            no network.
+        trust_remote_code: run Python files that come with the model.
+        max_length: tokens of a story (of a sentence, where the model reads sentences) that are read; None: as trained,
+            or as the model's files say.
+
+    Raises:
+        ModelError: if there is no such model or it can't be loaded.
+    """
+    from narrlit.models.encoder import Encoder
+    from narrlit.models.weights import CONFIG, load_saved
+
+    folder = Path(source)
+    checkpoint = find_checkpoint(source)
+    if checkpoint is not None:
+        encoder = _from_checkpoint(checkpoint, trust_remote_code, max_length)
+    elif (folder / CONFIG).is_file():
+        encoder = load_saved(folder, trust_remote_code=trust_remote_code, max_length=max_length)
+    elif (head := _exported_head(folder)) is not None:
+        # The package's own classes: no code that lies in the folder runs.
+        with reading("model", source, "export it again", ModelError):
+            attached = head.load_head(folder)
+        inner = EncoderConfig(str(folder / "inner"), normalize=None, max_length=max_length)
+        encoder = Encoder(inner, trust_remote_code=trust_remote_code)
+        encoder.attach(attached)
+    else:
+        # The folder's own files say whether embeddings are normalized, as elsewhere.
+        config = EncoderConfig(source, normalize=None, max_length=max_length)
+        encoder = Encoder(config, trust_remote_code=trust_remote_code)
+    if not encoder.quantized:
+        encoder.merge()
+    return encoder.eval()
+
+
+def with_fusion(encoder: "Encoder", fusion: Fusion | None) -> "Encoder":
+    """Set the weights of an encoder's views, also where it had none; heads that were trained stay. None: no change."""
+    from narrlit.models.heads import ViewFusion
+
+    if fusion is None:
+        return encoder
+    if encoder.views is None:
+        encoder.attach(ViewFusion(encoder.dimension, asdict(fusion)).eval())
+    else:
+        encoder.views.fusion = asdict(fusion)
+    return encoder
+
+
+def _exported_head(folder: Path) -> Any:
+    """Return the class of the head that an exported folder holds, None for other folders."""
+    from narrlit.models.heads import SentenceBiLSTM, ViewFusion
+
+    if not (folder / "inner").is_dir() and not (folder / "heads.py").is_file():
+        return None
+    return next((head for head in (SentenceBiLSTM, ViewFusion) if (folder / head.config_file_name).is_file()), None)
+
+
+def find_checkpoint(source: str) -> Path | None:
+    """Find the checkpoint that `source` is or, if it is a run directory, recommends; None where it is neither.
+
+    Raises:
+        ModelError: for a run directory without a checkpoint.
+    """
+    path = Path(source)
+    if path.suffix == ".ckpt":
+        if not path.exists():
+            raise ModelError(f"checkpoint {source}: no such file")
+        return path
+    path = _run_directory(path)
+    if not (path / RECORD).is_file():
+        return None
+    named: dict[str, str] = read_record(path / RECORD).get("checkpoints", {})
+    # A run that was killed may have replaced a checkpoint after its last record: then the newest one serves.
+    newest = sorted((path / "checkpoints").glob("*.ckpt"), key=lambda file: file.stat().st_mtime, reverse=True)
+    for candidate in [path / named[name] for name in ("best", "last") if name in named] + newest:
+        if candidate.exists():
+            return candidate
+    raise ModelError(f"run {path}: it has no checkpoint yet; continue training, or name another model")
+
+
+def _run_directory(path: Path) -> Path:
+    """Return a run's directory; of a folder with versions the newest that has a record.
+
+    Raises:
+        ModelError: for a folder of versions, none of which has a record, or a folder of runs.
+    """
+    if (path / RECORD).is_file() or not path.is_dir() or (path / "modules.json").exists():
+        return path
+    versions = [(int(match[1]), child) for child in path.iterdir() if (match := VERSION.fullmatch(child.name))]
+    recorded = [child for _, child in sorted(versions) if (child / RECORD).is_file()]
+    if recorded:
+        return recorded[-1]
+    if versions:
+        raise ModelError(f"run {path}: none of its {len(versions)} versions has a {RECORD}; train it again")
+    runs = sorted(child.name for child in path.iterdir() if any(child.glob(f"version_*/{RECORD}")))
+    if runs:
+        raise ModelError(f"{path} is a folder of runs: name one of {', '.join(runs[:10])}")
+    return path
+
+
+def find_record(source: str) -> Path | None:
+    """Find the record of the run that `source` is the directory of, or a checkpoint in it; None where there is none."""
+    path = Path(source).absolute()
+    folders = path.parents[:2] if path.suffix == ".ckpt" else [_run_directory(path)]
+    return next((folder / RECORD for folder in folders if (folder / RECORD).is_file()), None)
+
+
+def read_record(record: Path) -> dict[str, Any]:
+    """Read a run's record.
+
+    Raises:
+        ModelError: if the file is broken.
+    """
+    with reading("run record", record, "name a checkpoint in another folder", ModelError):
+        content = json.loads(record.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise ValueError(f"an object is needed, not a {type(content).__name__}")
+    return content
+
+
+def pseudonyms_of(source: str) -> dict[str, Any] | None:
+    """Read how names were replaced in the stories that a run was trained on; None if they were not, or it is unknown.
+
+    Args:
+        source: what `load_encoder` takes; of a run's directory, or a checkpoint in it, the record is read.
+
+    Raises:
+        ModelError: if the record is broken.
+    """
+    record = find_record(source)
+    train = {} if record is None else (read_record(record).get("data") or {}).get("train") or {}
+    options: dict[str, Any] | None = train.get("pseudonyms")
+    return options
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """Read a checkpoint: tensors and plain data only, nothing in it is run.
+
+    Raises:
+        ModelError: if the file is broken or holds anything else.
+    """
+    import torch
+
+    if path.is_dir():
+        raise ModelError(f"checkpoint {path}: it is sharded; set strategy.save_distributed_checkpoint to false")
+    with reading("checkpoint", path, "name another one", ModelError):
+        content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        if not isinstance(content, dict):
+            raise ValueError(f"it holds a {type(content).__name__}, not a training state")
+    return content
+
+
+def _from_checkpoint(path: Path, trust_remote_code: bool, max_length: int | None) -> "Encoder":
+    from narrlit.models.encoder import Encoder
+    from narrlit.models.heads import ViewFusion, build_head
+
+    content = read_checkpoint(path)
+    with reading("checkpoint", path, "is it a checkpoint of this release of narrlit?", ModelError):
+        settings, weights = content.get("hyper_parameters", {}), content["state_dict"]
+        if "encoder" not in settings:
+            raise ModelError(f"checkpoint {path}: it holds no encoder of narrlit")
+        changes = {} if max_length is None else {"max_length": max_length}
+        config = EncoderConfig.from_dict({**settings["encoder"], **changes})
+    encoder = Encoder(config, trust_remote_code=trust_remote_code)
+    with reading("checkpoint", path, f"did {config.model} change since the training?", ModelError):
+        if settings.get("head") is not None:
+            head = build_head(**settings["head"])
+            head.load_state_dict(_part(weights, "head."))
+            encoder.attach(head)
+        else:
+            load_trained(encoder, _part(weights, "encoder."))
+        if settings.get("views") is not None:
+            views = ViewFusion(encoder.dimension, **settings["views"])
+            views.load_state_dict(_part(weights, "views.") if views.heads is not None else {})
+            encoder.attach(views)
+    return encoder
+
+
+def _part(weights: dict[str, Any], prefix: str) -> dict[str, Any]:
+    return {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
+
+
+def load_trained(encoder: "Encoder", weights: dict[str, Any]) -> None:
+    """Load a checkpoint's weights: all of them, or where most are frozen as the model's files have them, the others.
+
+    Raises:
+        ValueError: if one is missing, unknown or of another shape.
+    """
+    trained = {name for name, parameter in encoder.named_parameters() if parameter.requires_grad}
+    if encoder.config.quantization is not None:
+        # Quantized weights can't be loaded over others, and are frozen.
+        weights = {name: value for name, value in weights.items() if name in trained or ".lora_" in name}
+    whole = encoder.config.lora is None and encoder.config.quantization is None
+    try:
+        result = encoder.load_state_dict(weights, strict=whole)
+    except RuntimeError as error:
+        raise ValueError("its weights do not fit the model") from error
+    lost = trained.intersection(result.missing_keys) or result.unexpected_keys
+    if lost:
+        raise ValueError(f"its weights do not fit the model: {min(lost)} is missing or unknown")
