@@ -1,19 +1,21 @@
-"""Callbacks, one file each; `rounds` and `teachers` are what TeacherPromotion works with."""
+"""Lightning callbacks; `rounds` and `teachers` serve TeacherPromotion."""
 
-from narrlit.callbacks.answer_record import AnswerRecord
-from narrlit.callbacks.best_checkpoint import BestCheckpoint
-from narrlit.callbacks.last_checkpoint import LastCheckpoint
-from narrlit.callbacks.prediction_writer import PredictionWriter
+from narrlit.callbacks.checkpoints import BestCheckpoint, LastCheckpoint
+from narrlit.callbacks.display import LogInterval, ProgressBar, RunLogger
 from narrlit.callbacks.projector import Projector
 from narrlit.callbacks.run_record import RunRecord
 from narrlit.callbacks.teacher_promotion import TeacherPromotion
+from narrlit.callbacks.triple_answers import PredictionWriter, ValidationAnswers
 
 __all__ = [
-    "AnswerRecord",
     "BestCheckpoint",
     "LastCheckpoint",
+    "LogInterval",
     "PredictionWriter",
+    "ProgressBar",
     "Projector",
+    "RunLogger",
     "RunRecord",
     "TeacherPromotion",
+    "ValidationAnswers",
 ]

@@ -1,4 +1,4 @@
-"""TensorBoard's embedding projector: the validation stories as points, labelled by their first words."""
+"""TensorBoard's embedding projector: the validation stories as points to color by role, triple and answer."""
 
 from typing import Any
 
@@ -9,36 +9,50 @@ from lightning.pytorch.loggers import TensorBoardLogger
 from torch import Tensor
 
 LABEL_CHARACTERS = 80
+HEADER = ["story", "role", "triple", "answer"]
 
 
 class Projector(Callback):
-    """Writes the last validation's vectors at the fit's end; they were made for the metric and cost nothing more."""
+    """Write the last validation's embeddings at the end of a fit; they were computed for the metric."""
 
     def __init__(self, stories: int = 2000) -> None:
-        """Args: how many stories at most; a browser has to draw them."""
+        """Set the limit.
+
+        Args:
+            stories: the most points to write; a browser draws them.
+        """
         self.stories = stories
-        self._vectors: dict[int, Tensor] = {}
+        self._embeddings: dict[int, Tensor] = {}
+        self._wrong: set[int] = set()
 
     def on_validation_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Forget the validation before."""
-        self._vectors = {}
+        """Forget the previous validation."""
+        self._embeddings, self._wrong = {}, set()
 
     def on_validation_batch_end(
         self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, *_: Any, **__: Any
     ) -> None:
-        """Keep the batch's vectors by story."""
-        if len(self._vectors) < self.stories:
-            rows: list[int] = outputs["rows"].tolist()
-            self._vectors.update(zip(rows, outputs["vectors"].detach().float().cpu(), strict=True))
+        """Collect the batch's embeddings by story index."""
+        self._wrong.update(outputs["wrong"].tolist())
+        if len(self._embeddings) < self.stories:
+            indices: list[int] = outputs["indices"].tolist()
+            self._embeddings.update(zip(indices, outputs["embeddings"].detach().float().cpu(), strict=True))
 
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Write the points."""
-        if not self._vectors or not trainer.is_global_zero:
+        """Write points and metadata."""
+        loggers = [logger for logger in trainer.loggers if isinstance(logger, TensorBoardLogger)]
+        if not self._embeddings or not trainer.is_global_zero or not loggers:
             return
-        texts = trainer.datamodule.validation_texts()  # type: ignore[attr-defined]
-        rows = sorted(self._vectors)[: self.stories]
-        labels = [" ".join(texts[row].split())[:LABEL_CHARACTERS] for row in rows]
-        for logger in trainer.loggers:
-            if isinstance(logger, TensorBoardLogger):
-                points = torch.stack([self._vectors[row] for row in rows])
-                logger.experiment.add_embedding(points, labels, global_step=trainer.global_step, tag="validation")
+        triples = trainer.datamodule.triples["validation"]  # type: ignore[attr-defined]
+        columns: dict[int, tuple[str, str, str]] = {}
+        for position, triple in enumerate(triples):
+            answer = "wrong" if position in self._wrong else "right"
+            closer, other = (triple.a, triple.b) if triple.a_is_closer else (triple.b, triple.a)
+            for index, role in ((triple.anchor, "anchor"), (closer, "closer candidate"), (other, "other candidate")):
+                columns.setdefault(index, (role, str(position), answer))
+        indices = sorted(self._embeddings)[: self.stories]
+        texts = (" ".join(triples.stories[index].text.split())[:LABEL_CHARACTERS] for index in indices)
+        metadata = [[text, *columns.get(index, ("", "", ""))] for text, index in zip(texts, indices, strict=True)]
+        points = torch.stack([self._embeddings[index] for index in indices])
+        for logger in loggers:
+            logger.experiment.add_embedding(points, metadata, None, trainer.global_step, "validation", HEADER)

@@ -1,25 +1,24 @@
-"""LightningModules, one file an objective."""
+"""LightningModules, one file for each objective."""
 
+from narrlit.objectives.aspect_bilstm import AspectBiLSTM, Aspects
 from narrlit.objectives.base import Objective, Optimization
-from narrlit.objectives.multiview import MultiView
-from narrlit.objectives.projection import Hard, Projection
-from narrlit.objectives.ranking import Ranking
+from narrlit.objectives.mlp_head import MLPHead
+from narrlit.objectives.multi_view import MultiView
+from narrlit.objectives.multiple_negatives_ranking import MultipleNegativesRanking
+from narrlit.objectives.projection import Projection
 from narrlit.objectives.self_distillation import Distillation, SelfDistillation
-from narrlit.objectives.story_head import StoryHead
-from narrlit.objectives.subspaces import Aspects, Subspaces
 from narrlit.objectives.triplet import Triplet
 
 __all__ = [
+    "AspectBiLSTM",
     "Aspects",
     "Distillation",
-    "Hard",
+    "MLPHead",
     "MultiView",
+    "MultipleNegativesRanking",
     "Objective",
     "Optimization",
     "Projection",
-    "Ranking",
     "SelfDistillation",
-    "StoryHead",
-    "Subspaces",
     "Triplet",
 ]

@@ -1,26 +1,27 @@
-"""What every objective shares: the encoder, the step, the metric, the optimizer with its schedule, hyperparameters."""
+"""Base of the objectives: encoder, training step, evaluation, optimizer with its schedule, hyperparameters."""
 
+import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import lightning as L
 import torch
 from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
-from lightning_utilities.core.rank_zero import rank_zero_info, rank_zero_warn
+from lightning_utilities.core.rank_zero import rank_zero_info
 from torch import Tensor
+from torch.nn import functional as F
 
-from narrlit.data.batch import ExampleBatch, Packed, TripleBatch
-from narrlit.data.collate import ExampleCollator
-from narrlit.data.places import PlaceTable
-from narrlit.data.table import IndexedExamples
-from narrlit.data.tokens import TokenTable
+from narrlit.data.batch import Collator, ExampleBatch, Packed, StoryInputs, TripleBatch
+from narrlit.data.sampling import ExampleCollator
+from narrlit.data.schema import FloatArray, Role, Story, TrainingExamples
+from narrlit.data.tokens import TokenizedStories
 from narrlit.errors import ModelError, OptionError
 from narrlit.metrics.triples import TripleAccuracy, answered_rightly
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
-from narrlit.models.sharding import shard
+from narrlit.models.weights import shard
 from narrlit.seeds import run_seed, seed_step
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
@@ -30,15 +31,27 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 }
 
 
+def check_numbers(owner: str, *, positive: Mapping[str, float] = {}, minimum_0: Mapping[str, float] = {}) -> None:
+    """Check that settings are finite numbers, above 0 or at least 0.
+
+    Raises:
+        OptionError: naming the setting.
+    """
+    for name, value in {**positive, **minimum_0}.items():
+        if not math.isfinite(value) or value < 0 or (name in positive and value == 0):
+            needed = "above 0" if name in positive else "of at least 0"
+            raise OptionError(f"{owner}{name} is {value}: a finite number {needed} is needed")
+
+
 @dataclass(frozen=True)
 class Optimization:
-    """How weights move.
+    """Settings of the optimizer.
 
     Attributes:
-        optimizer: the rule.
-        learning_rate: at the schedule's top; 0 leaves the weights as they are, for controls.
-        weight_decay: for matrices; biases and normalisation weights are left alone.
-        warmup: share of all steps in which the rate climbs linearly from 0.
+        optimizer: its name.
+        learning_rate: at the schedule's top; 0 leaves the weights unchanged, for controls.
+        weight_decay: of matrices; biases and normalization weights have none.
+        warmup: share of all steps in which the learning rate rises linearly from 0.
         decay: `linear` to 0 at the last step, or `none`.
     """
 
@@ -56,49 +69,54 @@ class Optimization:
         """
         if not 0 <= self.warmup <= 1:
             raise OptionError(f"optimization.warmup is {self.warmup}: a share of the steps from 0 to 1 is needed")
-        if self.learning_rate < 0 or self.weight_decay < 0:
-            raise OptionError("optimization: learning_rate and weight_decay must be at least 0")
+        numbers = {"learning_rate": self.learning_rate, "weight_decay": self.weight_decay}
+        check_numbers("optimization.", minimum_0=numbers)
 
 
 def schedule_factor(step: int, steps: int, warmup: float, decay: str) -> float:
-    """The learning rate's factor at a step, counted from 0, of `steps`.
+    """Compute the learning rate's factor at a step, counted from 0, of `steps`.
 
     >>> [schedule_factor(step, 10, 0.2, "linear") for step in (0, 1, 2, 6, 10)]
     [0.0, 0.5, 1.0, 0.5, 0.0]
     """
-    climb = round(warmup * steps)
-    if step < climb:
-        return step / climb
-    return 1.0 if decay == "none" else max(0.0, (steps - step) / max(1, steps - climb))
+    rising = round(warmup * steps)
+    if step < rising:
+        return step / rising
+    return 1.0 if decay == "none" else max(0.0, (steps - step) / max(1, steps - rising))
 
 
 class Objective(L.LightningModule):
-    """Base of the objectives: a subclass says what its loss is, from the vectors of a batch's stories.
+    """Base class: a subclass defines its loss on the embeddings of a batch's stories.
 
-    Constructors take plain data and build nothing: the encoder is made in `configure_model`, so that a config can be
-    instantiated without weights, and sharded strategies build it where it will live.
+    Constructors take plain data and build nothing: the encoder is built in `configure_model`, so that a config can be
+    instantiated without weights, and sharded strategies build it where it will be.
+
+    Attributes:
+        needs_unit_vectors: the loss compares by cosine.
+        reads_views: the encoder reads a story's views beside its text.
+        learns_anchors: anchors train alone, so that an evaluated story among them has been trained on.
+        rounds: equal parts of the fit, each with a schedule of its own; set by the callback that divides it.
+        summaries: the last accuracy of each stage.
     """
 
     encoder: Encoder
     needs_unit_vectors = True
     reads_views = False
-    """Whether stories are joined with views: what others would take for the story's own words."""
-    learns_stories = False
-    """Whether anchors train alone, so that a judged story among them has been trained on."""
+    learns_anchors = False
     rounds = 1
-    """Equal parts of the fit, each with a schedule of its own; set by the callback that divides it."""
 
     def __init__(self, encoder: EncoderConfig, optimization: Optimization) -> None:
         super().__init__()
-        self.encoder_config = EncoderConfig.from_dict(encoder) if isinstance(encoder, dict) else encoder
-        self.optimization = Optimization(**optimization) if isinstance(optimization, dict) else optimization
-        # Where adapters alone train, checkpoints hold them alone; on_load_checkpoint looks after what is missing.
+        self.encoder_config = encoder
+        self.optimization = optimization
+        # Where adapters alone train, checkpoints hold them alone; on_load_checkpoint checks what is missing.
         self.strict_loading = self.encoder_config.lora is None
         self.validation_accuracy = TripleAccuracy(allow_nan=True)
         self.test_accuracy = TripleAccuracy(allow_nan=True)
+        self.summaries: dict[str, Any] = {}
 
-    def keep_hyperparameters(self, **own: Any) -> None:
-        """Keep a subclass's own fields with the shared ones, as plain data: checkpoints load without any class."""
+    def save_settings(self, **own: Any) -> None:
+        """Save a subclass's own settings with the shared ones, as plain data: checkpoints load without any class."""
         shared = {"encoder": self.encoder_config.as_dict(), "optimization": asdict(self.optimization)}
         self.save_hyperparameters({"objective": type(self).__name__, **shared, **own})
 
@@ -112,106 +130,118 @@ class Objective(L.LightningModule):
             raise OptionError("encoder.normalize is false, but this objective compares by cosine: set it to true")
         self.encoder = shard(encoder, self.device_mesh)
 
-    def story_table(self, texts: list[str], name: str) -> PlaceTable[Any]:
-        """What batches hold of each story: its token ids.
+    # What a datamodule calls (data.batch.StoryReader)
+
+    def story_inputs(self, stories: Sequence[Story], name: str) -> StoryInputs[Any]:
+        """Tokenize stories.
 
         Args:
-            texts: a story table's, by row.
-            name: of what they are the stories, for notices.
+            stories: by story index.
+            name: of the set, for notices.
         """
         encoder = self.encoder
-        same = encoder.prompt("anchor") == encoder.prompt("candidate")
-        table = TokenTable(texts, encoder.tokenize, symmetric=same)
-        if table.truncated:
-            rank_zero_info(f"{name}: {table.truncated} of {len(texts)} texts cut to {encoder.max_length} tokens")
-        return table
+        inputs = TokenizedStories(stories, encoder.tokenize, symmetric=encoder.symmetric)
+        if inputs.truncated:
+            rank_zero_info(f"{name}: {inputs.truncated} of {len(stories)} texts cut to {encoder.max_length} tokens")
+        return inputs
 
-    def collator(self, examples: IndexedExamples, table: PlaceTable[Any]) -> Callable[[list[int]], Any]:
-        """What makes a training batch of places in the examples.
+    def collator(self, examples: TrainingExamples, inputs: StoryInputs[Any]) -> Collator:
+        """Return what makes a training batch of positions in the examples."""
+        return ExampleCollator(examples, inputs)
 
-        Args:
-            examples: of the fit.
-            table: what stands for their stories.
+    def text_embeddings(self, texts: Sequence[str], role: Role = "anchor") -> FloatArray:
+        """Embed texts by a frozen encoder.
+
+        Raises:
+            OptionError: if the encoder trains.
         """
-        return ExampleCollator(examples, table)
+        raise OptionError(
+            f"{type(self).__name__} trains its encoder: data.hard_examples and data.pseudo_labels need a frozen one "
+            "(Projection, MLPHead, AspectBiLSTM)"
+        )
 
-    def marks(self) -> dict[str, bool]:
-        """What a reader of the results must know of how they came about."""
-        return {"transductive": False, "mined_validation": False}
+    def flags(self) -> dict[str, bool]:
+        """Return contamination and provenance notes of the run."""
+        return {}
+
+    # Training
 
     @abstractmethod
-    def loss(self, vectors: Tensor, batch: Any) -> dict[str, Tensor]:
-        """The loss and its terms.
+    def loss(self, embeddings: Tensor, batch: Any) -> dict[str, Tensor]:
+        """Compute the loss and its terms.
 
         Args:
-            vectors: (U, D), of the batch's stories.
-            batch: says which of them are anchors, positives and negatives.
+            embeddings: (U, D), of the batch's stories.
+            batch: indices into them of anchors, positives and negatives.
 
         Returns:
-            `loss`, and any further scalars to log beside it.
+            `loss`, and any further scalars to log.
         """
 
     def negatives_used(self, batch: ExampleBatch) -> Tensor | None:
-        """Which negatives (B, K) the loss reads, bool; None: all. The others are not embedded."""
+        """Return which negatives (B, K) the loss reads, bool; None: all. The others are not embedded."""
         return None
 
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
-        """Leave out stories that nothing reads, while the batch is still on the CPU."""
+        """Drop stories that the loss does not read, while the batch is still on the CPU."""
         used = self.negatives_used(batch) if isinstance(batch, ExampleBatch) else None
-        return batch if used is None else batch.keeping(used)
+        return batch if used is None else batch.with_negatives(used)
 
     def forward(self, stories: Packed) -> Tensor:
-        """Vectors (U, D) of packed stories."""
-        vectors: Tensor = self.encoder(stories)
-        return vectors
+        """Embed packed stories (U, D)."""
+        embeddings: Tensor = self.encoder(stories)
+        return embeddings
+
+    def training_embeddings(self, stories: Packed) -> Tensor:
+        """Compute what the loss reads of a batch's stories: their embeddings (U, D)."""
+        embeddings: Tensor = self(stories)
+        return embeddings
 
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
-        """Seed each step by its number, so that a resumed run draws the dropout that the unbroken run drew."""
+        """Seed each step by its number, so that a resumed run draws the dropout of the unbroken run."""
         seed_step(run_seed() + 1 + self.batches_done * self.trainer.world_size + self.global_rank, self.device)
 
     @property
     def batches_done(self) -> int:
-        """This process's training batches before the present one, in all epochs; a step may take several."""
+        """Training batches of this process before the present one, in all epochs; a step may take several."""
         return int(self.trainer.fit_loop.epoch_loop.total_batch_idx)
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
-        """One forward pass over the batch's different stories, then the loss."""
-        terms = self.loss(self.training_vectors(batch.stories), batch)
+        """Embed the batch's stories once and compute the loss."""
+        terms = self.loss(self.training_embeddings(batch.stories), batch)
         size = len(batch.anchors)
         self.log("train/loss", terms["loss"], prog_bar=True, batch_size=size)
         self.log_dict({f"train/{k}": v for k, v in terms.items() if k != "loss"}, batch_size=size)
         return terms["loss"]
 
-    def training_vectors(self, stories: Packed) -> Tensor:
-        """What the loss reads of a batch's stories: their vectors (U, D)."""
-        vectors: Tensor = self(stories)
-        return vectors
+    # Evaluation
 
     def validation_step(self, batch: TripleBatch, batch_idx: int) -> dict[str, Tensor]:
-        """Judge triples; the vectors and the places (B,) of wrong answers, -1 elsewhere, are handed on to callbacks."""
-        return self._judge(batch, self.validation_accuracy)
+        """Evaluate triples.
+
+        Returns:
+            For callbacks: `embeddings` (U, D), `indices` (U,) of the stories, and `wrong` (B,), the positions of
+            triples answered wrongly, -1 elsewhere.
+        """
+        return self._evaluate(batch, self.validation_accuracy)
 
     def test_step(self, batch: TripleBatch, batch_idx: int) -> dict[str, Tensor]:
-        """Judge triples."""
-        return self._judge(batch, self.test_accuracy)
+        """Evaluate triples."""
+        return self._evaluate(batch, self.test_accuracy)
 
     def predict_step(self, batch: TripleBatch, batch_idx: int) -> dict[str, Tensor]:
-        """Scores of both candidates, and the triples' places in their file."""
-        score_a, score_b = self._scores(self(batch.stories), batch)
-        return {"places": batch.places, "score_a": score_a, "score_b": score_b}
+        """Return scores of both candidates, and the triples' positions in their file."""
+        score_a, score_b = _scores(self(batch.stories), batch)
+        return {"positions": batch.positions, "score_a": score_a, "score_b": score_b}
 
-    def _judge(self, batch: TripleBatch, metric: TripleAccuracy) -> dict[str, Tensor]:
-        vectors = self(batch.stories)
-        score_a, score_b = self._scores(vectors, batch)
-        a_is_closer, counted = batch.labels == 1, (batch.labels >= 0) & (batch.places >= 0)
+    def _evaluate(self, batch: TripleBatch, metric: TripleAccuracy) -> dict[str, Tensor]:
+        embeddings = self(batch.stories)
+        score_a, score_b = _scores(embeddings, batch)
+        a_is_closer, counted = batch.labels == 1, (batch.labels >= 0) & (batch.positions >= 0)
         metric.update(score_a, score_b, a_is_closer, counted)
         wrong = counted & ~answered_rightly(score_a, score_b, a_is_closer)
-        return {"vectors": vectors, "rows": batch.stories.rows, "wrong": torch.where(wrong, batch.places, -1)}
-
-    def _scores(self, vectors: Tensor, batch: TripleBatch) -> tuple[Tensor, Tensor]:
-        cosine = torch.nn.functional.cosine_similarity
-        anchors = vectors[batch.anchors].float()
-        return cosine(anchors, vectors[batch.a].float()), cosine(anchors, vectors[batch.b].float())
+        wrong_positions = torch.where(wrong, batch.positions, -1)
+        return {"embeddings": embeddings, "indices": batch.stories.indices, "wrong": wrong_positions}
 
     def on_validation_epoch_end(self) -> None:
         """Log the accuracy with its n and interval."""
@@ -222,66 +252,90 @@ class Objective(L.LightningModule):
         self._log_accuracy("test", self.test_accuracy)
 
     def _log_accuracy(self, stage: str, metric: TripleAccuracy) -> None:
-        found = metric.summary()
+        summary = metric.summary()
         metric.reset()
-        low, high = found.interval
-        # Every process holds the same synchronised numbers: nothing is left to reduce.
-        self.log(f"{stage}/accuracy", found.accuracy, prog_bar=True)
-        self.log_dict(
-            {f"{stage}/accuracy_low": low, f"{stage}/accuracy_high": high, f"{stage}/triples": float(found.n)},
-        )
-        self.summaries = {**getattr(self, "summaries", {}), stage: found}
+        low, high = summary.interval
+        # Every process has the same synchronized numbers: nothing is left to reduce.
+        self.log(f"{stage}/accuracy", summary.accuracy, prog_bar=True)
+        interval = {f"{stage}/accuracy_low": low, f"{stage}/accuracy_high": high}
+        self.log_dict({**interval, f"{stage}/triples": float(summary.n)})
+        self.summaries[stage] = summary
+
+    # Checkpoints
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Save adapters without the frozen weights under them, which the model's own files hold."""
+        if self.encoder_config.lora is not None:
+            trained = {name for name, parameter in self.named_parameters() if parameter.requires_grad}
+            checkpoint["state_dict"] = {k: v for k, v in checkpoint["state_dict"].items() if k in trained}
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Check that the checkpoint is of this objective, and that its weights fit.
+
+        Raises:
+            ModelError: naming what differs.
+        """
+        objective = checkpoint.get("hyper_parameters", {}).get("objective")
+        if objective != type(self).__name__:
+            raise ModelError(
+                f"the checkpoint is of {objective or 'another program'}, this run of {type(self).__name__}: give the "
+                "run's own config (config.yaml beside its checkpoints)"
+            )
+        # Sharded strategies have loaded the weights by now, and taken them out.
+        state: dict[str, Tensor] | None = checkpoint.get("state_dict")
+        if state is None:
+            return
+        adapters = self.encoder_config.lora is not None
+        own = {k: v for k, v in self.named_parameters() if v.requires_grad} if adapters else self.state_dict()
+        unlike = own.keys() ^ state.keys() | {k for k in own.keys() & state.keys() if own[k].shape != state[k].shape}
+        if unlike:
+            raise ModelError(
+                f"the checkpoint and this run do not have {min(unlike)} in common: it is of another model or of other "
+                "adapters; give the run's own config (config.yaml beside its checkpoints)"
+            )
+
+    # Optimizer
 
     @property
     def round_steps(self) -> int:
         """Optimizer steps of one round, or of the whole fit where it has one round only."""
         return max(1, int(self.trainer.estimated_stepping_batches) // self.rounds)
 
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Keep adapters without the frozen weights under them, which the model's own files hold."""
-        if self.encoder_config.lora is not None:
-            trained = {name for name, parameter in self.named_parameters() if parameter.requires_grad}
-            checkpoint["state_dict"] = {k: v for k, v in checkpoint["state_dict"].items() if k in trained}
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Loading is not strict for adapters: see to it that none is missing.
+    def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
+        """Build the optimizer of what trains, with linear warm-up and decay by step.
 
         Raises:
-            ModelError: if the checkpoint is of a run with other adapters.
+            OptionError: if trained weights are in half precision, where small steps are rounded away.
         """
-        # Sharded strategies have loaded the weights by now, and taken them out.
-        found = checkpoint.get("state_dict")
-        if self.encoder_config.lora is None or found is None:
-            return
-        trained = {name: parameter.shape for name, parameter in self.named_parameters() if parameter.requires_grad}
-        unlike = list(trained.keys() ^ found.keys())
-        unlike += [name for name in trained.keys() & found.keys() if trained[name] != found[name].shape]
-        if unlike:
-            raise ModelError(
-                f"the checkpoint and this run do not have {min(unlike)} in common: it is of a run with another model "
-                "or other adapters"
-            )
-
-    def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
-        """The optimizer over what trains, and linear warm-up and decay by step."""
-        plan = self.optimization
+        settings = self.optimization
         trained = [parameter for parameter in self.parameters() if parameter.requires_grad]
-        if self.encoder_config.lora is not None and any(p.dtype != torch.float32 for p in trained):
-            rank_zero_warn(
-                f"adapters train in {trained[0].dtype}, which rounds small steps away; --trainer.precision bf16-mixed "
-                "keeps them in float32"
+        half = next((p.dtype for p in trained if p.dtype in (torch.bfloat16, torch.float16)), None)
+        if half is not None and settings.learning_rate > 0:
+            raise OptionError(
+                f"trained weights are in {str(half).removeprefix('torch.')}, which rounds small steps away: use "
+                "--trainer.precision bf16-mixed with --model.encoder.dtype float32, or train adapters "
+                "(--config configs/backbones/qwen3_8b_lora.yaml)"
             )
         groups = [
-            {"params": [p for p in trained if p.ndim >= 2], "weight_decay": plan.weight_decay},
+            {"params": [p for p in trained if p.ndim >= 2], "weight_decay": settings.weight_decay},
             {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
         ]
         # One kernel for all weights. With mixed precision Lightning refuses to clip the gradients of such an optimizer.
         mixed = "mixed" in str(getattr(self.trainer, "precision", ""))
-        fits = plan.optimizer != "sgd" and self.device.type in {"cpu", "cuda"} and not mixed
-        fused = {"fused": True} if fits else {}
-        optimizer = OPTIMIZERS[plan.optimizer]([g for g in groups if g["params"]], lr=plan.learning_rate, **fused)
+        fuse = settings.optimizer != "sgd" and self.device.type in {"cpu", "cuda"} and not mixed
+        fused = {"fused": True} if fuse else {}
+        optimizer = OPTIMIZERS[settings.optimizer](
+            [g for g in groups if g["params"]], lr=settings.learning_rate, **fused
+        )
         steps = self.round_steps
         scheduler = torch.optim.lr_scheduler.LambdaLR(
-            optimizer, lambda step: schedule_factor(step, steps, plan.warmup, plan.decay)
+            optimizer, lambda step: schedule_factor(step, steps, settings.warmup, settings.decay)
         )
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+
+def _scores(embeddings: Tensor, batch: TripleBatch) -> tuple[Tensor, Tensor]:
+    """Cosines (B,) of each anchor with A and with B."""
+    anchors = embeddings[batch.anchors].float()
+    score_a, score_b = (F.cosine_similarity(anchors, embeddings[i].float()) for i in (batch.a, batch.b))
+    return score_a, score_b

@@ -1,4 +1,4 @@
-"""Self-distillation (HITS): InfoNCE over own and in-batch negatives, masked and softened by a teacher's vectors."""
+"""Self-distillation (HITS): InfoNCE over own and in-batch negatives, masked and softened by a teacher's embeddings."""
 
 from dataclasses import asdict, dataclass
 from typing import Literal
@@ -6,28 +6,27 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from narrlit.cache.teacher import TeacherEmbeddings
 from narrlit.data.batch import ExampleBatch
-from narrlit.data.records import KINDS
+from narrlit.data.schema import KINDS, PADDING
 from narrlit.distributed import gather, rank
 from narrlit.errors import OptionError
 from narrlit.losses.contrastive import candidate_cosines, info_nce
 from narrlit.losses.distillation import distillation_loss, linear_weight
 from narrlit.losses.masks import duplicates_mask, teacher_mask
 from narrlit.models.config import EncoderConfig
-from narrlit.objectives.base import Objective, Optimization
-from narrlit.stores.teacher import TeacherVectors
-
-TRIPLE = KINDS.index("triple")
+from narrlit.objectives.base import Objective, Optimization, check_numbers
+from narrlit.objectives.triplet import TRIPLE
 
 
 @dataclass(frozen=True)
 class Distillation:
-    """How the student follows its teacher.
+    """Settings of the KL term.
 
     Attributes:
-        temperature: divides both sides' values before the softmax.
-        space: what is compared: raw cosines, or logits (cosines divided by the contrastive temperature).
-        first_weight: of the KL term at a round's first step; falls linearly.
+        temperature: divides both sides' similarities before the softmax.
+        space: what is compared: cosines, or logits (cosines divided by the contrastive temperature).
+        first_weight: of the term at a round's first step; changes linearly.
         last_weight: at its last step.
     """
 
@@ -42,10 +41,8 @@ class Distillation:
         Raises:
             OptionError: naming the field.
         """
-        if self.temperature <= 0:
-            raise OptionError(f"distillation.temperature is {self.temperature}: a positive number is needed")
-        if self.first_weight < 0 or self.last_weight < 0:
-            raise OptionError("distillation: first_weight and last_weight must be at least 0")
+        weights = {"first_weight": self.first_weight, "last_weight": self.last_weight}
+        check_numbers("distillation.", positive={"temperature": self.temperature}, minimum_0=weights)
 
 
 class SelfDistillation(Objective):
@@ -56,17 +53,22 @@ class SelfDistillation(Objective):
     the same story as the anchor or its positive never counts as a negative.
 
     Source: HITS, Eq. 1 to 5. Its Eq. 1 calls the similarities in CE the teacher's; as in its published code, they are
-    the student's here, and the teacher's stand in the mask (Eq. 3) and in KL (Eq. 4). The weight w falls linearly over
-    the steps of a round, as published. `TeacherPromotion` divides a fit into rounds and brings the teachers.
+    the student's here, and the teacher's are in the mask (Eq. 3) and in KL (Eq. 4). The weight w falls linearly over
+    the steps of a round, as published. `TeacherPromotion` divides a fit into rounds and provides the teachers.
+
+    Attributes:
+        teacher: embeddings of the round's teacher, None in a first round.
+        round: number of the round.
+        kept: for each kind of candidate, those that the teacher kept in this round, and their total; in this process.
     """
 
-    teacher: TeacherVectors | None = None
+    teacher: TeacherEmbeddings | None = None
     round = 0
 
     def __init__(
         self,
-        encoder: EncoderConfig = EncoderConfig(),  # noqa: B008 (frozen)
-        optimization: Optimization = Optimization(),  # noqa: B008 (frozen)
+        encoder: EncoderConfig = EncoderConfig(),
+        optimization: Optimization = Optimization(),
         temperature: float = 0.09,
         mask: bool = True,
         mask_margin: float = -0.05,
@@ -74,38 +76,36 @@ class SelfDistillation(Objective):
         distillation: Distillation = Distillation(),
         use_triple_negative: bool = False,
     ) -> None:
-        """Args give the objective's terms.
+        """Set the loss.
 
         Args:
             encoder: what is trained.
-            optimization: how weights move, afresh in each round.
+            optimization: its optimizer, started anew in each round.
             temperature: divides cosines in CE.
-            mask: leave out candidates that the teacher takes for alike.
-            mask_margin: those whose teacher cosine is above the positive's plus this.
+            mask: leave out candidates that the teacher finds as similar as the positive.
+            mask_margin: added to the positive's cosine, above which the teacher masks a candidate.
             distill: add the KL term.
             distillation: its settings.
             use_triple_negative: the dissimilar story of a triple is a negative too; it is none as published.
 
         Raises:
-            OptionError: for a temperature that is not positive.
+            OptionError: for a temperature that is not positive, or a margin that is no number.
         """
-        if temperature <= 0:
-            raise OptionError(f"temperature is {temperature}: a positive number is needed")
+        check_numbers("", positive={"temperature": temperature}, minimum_0={"mask_margin + 2": mask_margin + 2})
         super().__init__(encoder, optimization)
         self.kept: dict[str, tuple[int, int]] = {}
-        """Candidates that the teacher kept in this round so far, and of how many, by kind; in this process."""
         self.temperature = temperature
         self.mask = mask
         self.mask_margin = mask_margin
         self.distill = distill
-        self.distillation = Distillation(**distillation) if isinstance(distillation, dict) else distillation
+        self.distillation = distillation
         self.use_triple_negative = use_triple_negative
-        self.keep_hyperparameters(
+        self.save_settings(
             temperature=temperature,
             mask=mask,
             mask_margin=mask_margin,
             distill=distill,
-            distillation=asdict(self.distillation),
+            distillation=asdict(distillation),
             use_triple_negative=use_triple_negative,
         )
 
@@ -115,82 +115,73 @@ class SelfDistillation(Objective):
         Raises:
             OptionError: if no example has one that is used.
         """
-        kinds = self.trainer.datamodule.negative_kinds()  # type: ignore[attr-defined]
+        examples = self.trainer.datamodule.examples  # type: ignore[attr-defined]
+        used = examples.negatives >= 0
         if not self.use_triple_negative:
-            kinds -= {"triple"}
-        if not kinds:
+            used &= examples.kinds != TRIPLE
+        if not used.any():
             raise OptionError(
-                "no training example has a negative: add near ones by `narrlit mine`, or set "
-                "model.use_triple_negative: true where the rows are triples"
+                "no training example has a negative: add some with `narrlit mine` or `narrlit generate negatives`, or "
+                "set model.use_triple_negative: true where the data are triples"
             )
 
     def negatives_used(self, batch: ExampleBatch) -> Tensor | None:
-        """All, but for the triples' own."""
+        """Return which negatives the loss reads: all, or all but the triples' own."""
         return None if self.use_triple_negative else batch.kinds != TRIPLE
 
-    def loss(self, vectors: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
-        """See the class; terms are named by round, so that TensorBoard shows each round's curves."""
-        rows, place = batch.stories.rows, batch.negatives.clamp(min=0)
-        target = torch.arange(len(batch.anchors), device=vectors.device) + rank() * len(batch.anchors)
-        student = candidate_cosines(vectors[batch.anchors], gather(vectors[batch.positives]), vectors[place])
-        own = torch.where(batch.negatives < 0, -1, rows[place])
-        in_batch = gather(rows[batch.positives]).expand(len(own), -1)
-        stories = torch.cat([in_batch, own], dim=1)
-        valid = duplicates_mask(stories, rows[batch.anchors], rows[batch.positives])
+    def loss(self, embeddings: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
+        """Compute the loss and its terms, named by round, so that TensorBoard shows each round's curves."""
+        indices, negatives = batch.stories.indices, batch.negatives.clamp(min=0)
+        target = torch.arange(len(batch.anchors), device=embeddings.device) + rank() * len(batch.anchors)
+        student = candidate_cosines(
+            embeddings[batch.anchors], gather(embeddings[batch.positives]), embeddings[negatives]
+        )
+        own = torch.where(batch.negatives < 0, PADDING, indices[negatives])
+        in_batch = gather(indices[batch.positives]).expand(len(own), -1)
+        valid = duplicates_mask(torch.cat([in_batch, own], dim=1), indices[batch.anchors], indices[batch.positives])
         if self.teacher is None:
             ce = info_nce(student, target, valid, self.temperature)
             return {"loss": ce, f"round_{self.round}/ce": ce.detach()}
-        teacher = self._teacher_cosines(self.teacher, batch, place)
-        return self._with_teacher(student, teacher, target, valid, batch.kinds)
-
-    def _teacher_cosines(self, teacher: TeacherVectors, batch: ExampleBatch, place: Tensor) -> Tensor:
-        rows = batch.stories.rows
-        return candidate_cosines(
-            teacher.of(rows[batch.anchors], "anchor"),
-            gather(teacher.of(rows[batch.positives], "candidate")),
-            teacher.of(rows[place], "candidate"),
+        teacher = candidate_cosines(
+            self.teacher.of(indices[batch.anchors], "anchor"),
+            gather(self.teacher.of(indices[batch.positives], "candidate")),
+            self.teacher.of(indices[negatives], "candidate"),
         )
+        return self._loss_with_teacher(student, teacher, target, valid, batch.kinds)
 
-    def _with_teacher(
+    def _loss_with_teacher(
         self, student: Tensor, teacher: Tensor, target: Tensor, valid: Tensor, kinds: Tensor
     ) -> dict[str, Tensor]:
         passed = teacher_mask(teacher, target, self.mask_margin) if self.mask else torch.ones_like(valid)
         keep = valid & passed
-        ce = info_nce(student, target, keep, self.temperature)
-        terms = {"ce": ce.detach()}
+        loss = info_nce(student, target, keep, self.temperature)
+        terms = {"ce": loss.detach()}
         for name, (kept, total) in kept_counts(passed, valid, kinds).items():
             terms[f"kept_{name}"] = torch.tensor(kept / total)
             before = self.kept.get(name, (0, 0))
             self.kept[name] = (before[0] + kept, before[1] + total)
-        loss = ce
         if self.distill:
-            factor = 1.0 if self.distillation.space == "cosine" else 1 / self.temperature
-            kl = distillation_loss(
-                factor * student, factor * teacher, target, keep, temperature=self.distillation.temperature
-            )
-            weight = self.kl_weight()
-            loss = ce + weight * kl
+            settings, step = self.distillation, self.trainer.global_step - self.round * self.round_steps
+            factor = 1.0 if settings.space == "cosine" else 1 / self.temperature
+            kl = distillation_loss(factor * student, factor * teacher, target, keep, temperature=settings.temperature)
+            weight = linear_weight(step, self.round_steps, settings.first_weight, settings.last_weight)
+            loss = loss + weight * kl
             terms |= {"kl": kl.detach(), "kl_weight": torch.tensor(weight)}
         return {"loss": loss, **{f"round_{self.round}/{name}": value for name, value in terms.items()}}
 
-    def kl_weight(self) -> float:
-        """The weight w of KL at this step of the round."""
-        plan, steps = self.distillation, self.round_steps
-        return linear_weight(self.trainer.global_step - self.round * steps, steps, plan.first_weight, plan.last_weight)
-
 
 def kept_counts(passed: Tensor, valid: Tensor, kinds: Tensor) -> dict[str, tuple[int, int]]:
-    """How many candidates the teacher's mask keeps, and of how many, by kind; kinds that the batch lacks are left out.
+    """Count the candidates that the teacher's mask keeps, and all, by kind; kinds that the batch lacks are left out.
 
     Args:
         passed: (B, C + K) bool, the mask.
-        valid: (B, C + K) bool, what counts at all: no padding, no story against itself.
-        kinds: (B, K) int64, index into KINDS, -1 unknown.
+        valid: (B, C + K) bool, no padding and no story against itself.
+        kinds: (B, K) int64, index into KINDS, PADDING for unknown.
     """
     names = ("unknown", *KINDS, "in_batch")
     in_batch = kinds.new_full((len(kinds), valid.shape[1] - kinds.shape[1]), len(KINDS) + 1)
     category = torch.cat([in_batch, kinds + 1], dim=1)
     of_category = category[..., None] == torch.arange(len(names), device=kinds.device)
     counts = torch.stack([(of_category & chosen[..., None]).sum((0, 1)) for chosen in (valid & passed, valid)])
-    kept, total = counts.tolist()  # one wait for the device, and not one a kind
+    kept, total = counts.tolist()  # one synchronization with the device for all kinds
     return {name: (kept[i], total[i]) for i, name in enumerate(names) if total[i]}

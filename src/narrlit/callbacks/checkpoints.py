@@ -1,0 +1,64 @@
+"""Best and last checkpoint of a run, written beside their target and renamed."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.plugins.io import TorchCheckpointIO
+
+from narrlit.files import atomic_path
+
+
+class AtomicCheckpointIO(TorchCheckpointIO):
+    """Write a checkpoint beside its target, sync it and rename it, so that a kill or a full disk loses nothing.
+
+    Lightning's own goes through the temporary folder, from where a file is copied if that is another file system.
+    """
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
+        """Write the file."""
+        with atomic_path(path) as temporary, temporary.open("wb") as file:
+            torch.save(checkpoint, file)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+class BestCheckpoint(ModelCheckpoint):
+    """ModelCheckpoint that remembers the best so far when a fit goes on in another directory.
+
+    Lightning forgets it then, and would take the first epoch after the resumption for the best. The old file stays
+    where it is; if it is gone, so is its score.
+    """
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over the best score and its file, wherever it lies."""
+        if Path(state_dict["best_model_path"]).is_file():
+            super().load_state_dict({**state_dict, "dirpath": self.dirpath})
+
+    def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Save, unless no validation has come yet: there is nothing to compare."""
+        if self.monitor is None or self.monitor in trainer.callback_metrics:
+            super().on_train_epoch_end(trainer, pl_module)
+
+
+class LastCheckpoint(ModelCheckpoint):
+    """ModelCheckpoint that always saves at an epoch's end, and with `every_n_train_steps` within epochs too.
+
+    Never after an epoch's last batch: a fit resumed from there takes the epoch for ended, without its validation and
+    all that callbacks do at its end.
+    """
+
+    def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
+        """Save at epochs' ends, which `every_n_train_steps` would switch off."""
+        self._every_n_epochs = 1
+        super().setup(trainer, pl_module, stage)
+
+    def on_train_batch_end(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Save within an epoch."""
+        if not trainer.is_last_batch:
+            super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)

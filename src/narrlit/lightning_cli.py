@@ -1,0 +1,248 @@
+"""LightningCLI as narrlit sets it up: one stage's parser, layered configs, records and checkpoints by default."""
+
+import logging
+import os
+import shutil
+import sys
+import warnings
+from argparse import ArgumentError
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonargparse import Namespace
+from lightning.fabric.utilities.exceptions import MisconfigurationException
+from lightning.pytorch import Trainer
+from lightning.pytorch.callbacks import LearningRateMonitor
+from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
+from lightning.pytorch.utilities.exceptions import SIGTERMException
+from tqdm.contrib.logging import logging_redirect_tqdm
+
+import narrlit.datamodules
+import narrlit.objectives  # noqa: F401  (imported so that configs may use short class names)
+from narrlit.callbacks import (
+    BestCheckpoint,
+    LastCheckpoint,
+    LogInterval,
+    PredictionWriter,
+    ProgressBar,
+    Projector,
+    RunRecord,
+    ValidationAnswers,
+)
+from narrlit.callbacks.checkpoints import AtomicCheckpointIO
+from narrlit.configuration import config_files
+from narrlit.datamodules import StoryData
+from narrlit.errors import NarrlitError, OptionError, mistake_behind
+from narrlit.models.config import CONSENT, allow_remote_code
+from narrlit.models.registry import read_checkpoint
+from narrlit.objectives import Objective
+
+CHECKPOINTS = {
+    "checkpoint.monitor": "validation/accuracy",
+    "checkpoint.mode": "max",
+    "checkpoint.save_top_k": 1,
+    "checkpoint.filename": "best-{epoch}-{step}",
+    # A checkpoint taken in validation makes the resumed run train its next epoch in the order of the one before.
+    "checkpoint.save_on_train_epoch_end": True,
+    "last_checkpoint.save_on_train_epoch_end": True,
+    # save_last would keep a copy of the best, not the last: work after the best epoch would be lost to a crash.
+    "last_checkpoint.monitor": None,
+    "last_checkpoint.save_top_k": 1,
+    "last_checkpoint.filename": "last",
+    "last_checkpoint.enable_version_counter": False,
+}
+LIGHTNING_CHECKPOINTS = ("best", "last", "hpc", "registry")
+NOTICES = (
+    ".*does not have many workers.*",
+    ".*isinstance.treespec, LeafSpec.*",
+    ".*You have overridden `on_before_batch_transfer` in `LightningModule`.*",
+    ".*Checkpoint directory .* exists and is not empty.*",
+    ".*The number of training batches.*is smaller than the logging interval.*",
+    ".*LightningCLI's args parameter.*",
+)
+"""Warnings that say nothing about the user's work."""
+
+
+class StageCLI(LightningCLI):
+    """Parser and instances of one stage."""
+
+    def __init__(self, stage: str, arguments: Sequence[str], *, with_trainer: bool = True) -> None:
+        """Parse the command line and build objective, datamodule and trainer.
+
+        Args:
+            stage: fit, validate, test or predict.
+            arguments: the command line after it.
+            with_trainer: also build the trainer, which needs the hardware.
+
+        Raises:
+            OptionError: for a config, option or value that can't be used.
+        """
+        self.stage = stage
+        self.with_trainer = with_trainer
+        arguments, self.configs = config_files(arguments)
+        try:
+            super().__init__(
+                Objective,
+                StoryData,
+                subclass_mode_model=True,
+                subclass_mode_data=True,
+                save_config_kwargs={"overwrite": True},
+                seed_everything_default=42,
+                trainer_defaults={
+                    "use_distributed_sampler": False,
+                    "callbacks": [
+                        LearningRateMonitor("step"),
+                        RunRecord(),
+                        ValidationAnswers(),
+                        Projector(),
+                        PredictionWriter(),
+                    ],
+                },
+                auto_configure_optimizers=False,
+                # Hyperparameters are saved by the objectives, as plain data.
+                load_from_checkpoint_support=False,
+                parser_kwargs={"prog": f"narrlit {stage}", "exit_on_error": False},
+                run=False,
+                args=arguments,
+            )
+        except (ArgumentError, MisconfigurationException, ValueError, TypeError) as error:
+            help_hint = f"narrlit {stage} --help lists options"
+            raise mistake_behind(error) or OptionError(f"{parser_message(str(error))}; {help_hint}") from error
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """Add checkpoints as mappings, which layered configs merge; a list would be replaced."""
+        parser.add_lightning_class_args(BestCheckpoint, "checkpoint")
+        parser.add_lightning_class_args(LastCheckpoint, "last_checkpoint")
+        parser.set_defaults(CHECKPOINTS)
+        parser.add_argument("--ckpt_path", type=str | None, help="checkpoint to resume from (fit) or to use")
+        parser.add_argument(
+            "--trust-remote-code",
+            action="store_true",
+            help="run Python files that come with a model: trusted ones only",
+        )
+
+    def before_instantiate_classes(self) -> None:
+        """Check the checkpoint, and choose where the run goes.
+
+        Raises:
+            OptionError: for a checkpoint that is none.
+        """
+        settings: Any = self.config
+        if settings.ckpt_path is not None:
+            _check_checkpoint(settings.ckpt_path)
+        trainer = settings.trainer
+        if trainer.logger is None or trainer.logger is True:
+            trainer.logger = Namespace(class_path="narrlit.callbacks.RunLogger", init_args=Namespace())  # type: ignore[no-untyped-call]
+
+    def instantiate_trainer(self, **kwargs: Any) -> Trainer:
+        """Build the trainer, with a progress bar unless that is switched off."""
+        if not self.with_trainer:
+            return None  # type: ignore[return-value]
+        trainer = self.config.trainer
+        callbacks = self.trainer_defaults["callbacks"]
+        if trainer.enable_progress_bar is not False:
+            callbacks.insert(0, ProgressBar())
+        if trainer.log_every_n_steps is None:
+            callbacks.append(LogInterval())
+        built = super().instantiate_trainer(**kwargs)
+        built.strategy.checkpoint_io = AtomicCheckpointIO()
+        return built
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the whole configuration as plain data, as a run's config.yaml has it."""
+        text = self.parser.dump(self.config, skip_none=False, skip_link_targets=False, format="yaml")
+        settings: dict[str, Any] = yaml.safe_load(text)
+        return settings
+
+
+def parse_fit(arguments: Sequence[str]) -> StageCLI:
+    """Parse the arguments of `narrlit fit` and build its objective and datamodule, no trainer; nothing is trained."""
+    silence()
+    return StageCLI("fit", arguments, with_trainer=False)
+
+
+def run_stage(stage: str, arguments: Sequence[str]) -> int:
+    """Run one of Lightning's stages.
+
+    Returns:
+        The exit code: 143 after SIGTERM.
+
+    Raises:
+        NarrlitError: for a mistake of the user; the run's directory is removed if the fit has not begun.
+    """
+    silence()
+    typed = sys.argv
+    # Lightning starts further processes by sys.argv.
+    sys.argv = [typed[0], stage, *arguments]
+    consented = os.environ.get(CONSENT)
+    if "--trust-remote-code" in arguments:  # typed: no config can give this consent
+        allow_remote_code()
+    try:
+        cli = StageCLI(stage, arguments)
+        trainer = cli.trainer
+        folder = Path(trainer.logger.log_dir) if trainer.logger and trainer.logger.log_dir else None  # type: ignore[attr-defined]
+        existed = folder is None or folder.exists()
+        run = getattr(trainer, stage)
+        try:
+            with logging_redirect_tqdm([logging.getLogger("lightning"), logging.getLogger("lightning.pytorch")]):
+                run(cli.model, datamodule=cli.datamodule, ckpt_path=cli.config.ckpt_path, weights_only=True)
+        except NarrlitError:
+            if folder is not None and not existed and trainer.is_global_zero and not trainer.global_step:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+        except MisconfigurationException as error:
+            raise OptionError(parser_message(str(error))) from error
+        except SIGTERMException:
+            return 143
+    finally:
+        sys.argv = typed
+        if consented is None:
+            os.environ.pop(CONSENT, None)
+    return 0
+
+
+def parser_message(message: str) -> str:
+    r"""Shorten a parser's message to its telling parts, in one line.
+
+    >>> parser_message("Parser key 'n':\n  Does not validate against any of the Union subtypes\n  Given value: x")
+    "Parser key 'n': not x"
+    >>> parser_message("Parser key 'model':\n  Errors:\n    - Option 'scales' is not accepted\n  Given value: N(y=1)")
+    "Parser key 'model': Option 'scales' is not accepted"
+    """
+    noise = ("Does not validate against", "Subtypes:", "Errors:", "Given value", "- Expected a <class 'NoneType'>")
+    lines = [line.strip() for line in message.strip().splitlines() if line.strip()]
+    telling = [line.removeprefix("- ") for line in lines[1:] if not line.startswith(noise)]
+    # The value of a class is its whole configuration, and the telling line names what is wrong in it.
+    values = [line.replace("Given value:", "not") for line in lines[1:] if line.startswith("Given value:")]
+    short = [line for line in values if "(" not in line]
+    return (
+        " ".join([*lines[:1], ", ".join([*telling, *short[:1]])])
+        .strip()
+        .replace("Expected a typing.Literal", "one of ")
+    )
+
+
+def silence() -> None:
+    """Leave out notices that say nothing about the user's work."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    for message in NOTICES:
+        warnings.filterwarnings("ignore", message)
+    # The advertisement that Lightning prints at every start.
+    logging.getLogger("lightning.pytorch.utilities.rank_zero").addFilter(_is_no_advertisement)
+
+
+def _is_no_advertisement(record: logging.LogRecord) -> bool:
+    return "litlogger" not in record.getMessage() and "💡" not in record.getMessage()
+
+
+def _check_checkpoint(path: str) -> None:
+    if path in LIGHTNING_CHECKPOINTS:
+        return
+    if (Path(path) / "checkpoints").is_dir():
+        raise OptionError(f"--ckpt_path {path}: a run's folder; give {Path(path) / 'checkpoints' / 'last.ckpt'}")
+    if not Path(path).exists():
+        raise OptionError(f"--ckpt_path {path}: no such file")
+    if Path(path).is_file():
+        read_checkpoint(Path(path))

@@ -1,0 +1,133 @@
+"""Theme, course of action and outcome aligned with the whole text, by a head each (ttda704's multi-view system)."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, Literal
+
+from lightning_utilities.core.rank_zero import rank_zero_info
+from torch import Tensor
+
+from narrlit.data.batch import Collator, Packed, PackedViews, StoryInputs, ViewBatch
+from narrlit.data.sampling import ViewCollator
+from narrlit.data.schema import ASPECTS, Story, TrainingExamples
+from narrlit.data.tokens import TokenizedViews
+from narrlit.errors import OptionError
+from narrlit.losses.alignment import alignment_loss
+from narrlit.losses.contrastive import view_contrast
+from narrlit.models.config import EncoderConfig, Fusion
+from narrlit.models.heads import ViewFusion
+from narrlit.models.weights import shard_head
+from narrlit.objectives.base import Objective, Optimization, check_numbers
+
+
+class MultiView(Objective):
+    """Sum over the views of -log e^{cos(a,p)/tau} / (e^{cos(a,p)/tau} + e^{cos(a,n)/tau}), and alignment.
+
+    a is an anchor's whole text, p its own view, n the same view of another story of the batch; each view has a head
+    over the one encoder. Alignment is `alignment || z_f/|z_f| - z/|z| ||^2`: z is the mean of the three views'
+    embeddings, z_f the fused embedding that stands for the story in use. In one pass the encoder embeds all different
+    texts and views of a batch.
+
+    `as_written`: a, p and n are the head's embeddings of the view; so are the views in z and z_f.
+    `as_published`: the published code compares the encoder's own embeddings, so no head lies between a loss and the
+    encoder, and aligns a mean of embeddings with that same mean, which is 0 whatever the weights. Heads are left out.
+    Its heads have 256 hidden units, and it writes the view's name before a view's text, which the paper does not.
+
+    Source: ttda704, Eq. 1 and 2, section 4.2 and appendix A.4. The appendix counts three terms of alignment, Eq. 2 has
+    this one.
+    """
+
+    reads_views = True
+    learns_anchors = True
+    views: ViewFusion
+
+    def __init__(
+        self,
+        encoder: EncoderConfig = EncoderConfig(),
+        optimization: Optimization = Optimization(),
+        variant: Literal["as_written", "as_published"] = "as_written",
+        fusion: Fusion = Fusion(),
+        hidden: int = 512,
+        temperature: float = 0.07,
+        alignment: float = 0.5,
+    ) -> None:
+        """Set the loss.
+
+        Args:
+            encoder: what is trained.
+            optimization: optimizer of the encoder and the heads.
+            variant: `as_written` in the paper or `as_published` in its code.
+            fusion: weights of a story's text and views.
+            hidden: hidden units of a head.
+            temperature: divides cosines.
+            alignment: weight of the alignment.
+
+        Raises:
+            OptionError: for a number out of range.
+        """
+        if hidden < 1:
+            raise OptionError(f"hidden is {hidden}: at least 1 is needed")
+        check_numbers("", positive={"temperature": temperature}, minimum_0={"alignment": alignment})
+        super().__init__(encoder, optimization)
+        self.variant = variant
+        self.fusion = fusion
+        self.hidden = hidden if variant == "as_written" else None
+        self.temperature = temperature
+        self.alignment = alignment
+        views = {"fusion": asdict(fusion), "hidden": self.hidden}
+        self.save_settings(variant=variant, temperature=temperature, alignment=alignment, views=views)
+
+    def configure_model(self) -> None:
+        """Build the encoder and the heads, once."""
+        if hasattr(self, "views"):
+            return
+        super().configure_model()
+        self.encoder.require_one_prompt("the fusion of a story's views")
+        self.views = ViewFusion(self.encoder.dimension, asdict(self.fusion), self.hidden)
+        if self.views.heads is not None:
+            shard_head(self.views.heads, self.device_mesh)
+
+    def story_inputs(self, stories: Sequence[Story], name: str) -> StoryInputs[Any]:
+        """Tokenize texts and views; a story without views must not be asked for."""
+        inputs = TokenizedViews(stories, self.encoder.tokenize)
+        if inputs.truncated:
+            rank_zero_info(f"{name}: {inputs.truncated} texts and views cut to {self.encoder.max_length} tokens")
+        return inputs
+
+    def collator(self, examples: TrainingExamples, inputs: StoryInputs[Any]) -> Collator:
+        """Return what makes batches of anchors alone: views need no candidates."""
+        return ViewCollator(examples, inputs)
+
+    def forward(self, stories: Packed) -> Tensor:
+        """Embed stories with views (U, D), fused."""
+        return self.views.fuse(self.views.parts(self.training_embeddings(stories)))
+
+    def training_embeddings(self, stories: Packed) -> Tensor:
+        """Compute the encoder's embeddings (U, 4, D) of texts and views, each different one once."""
+        if not isinstance(stories, PackedViews):
+            raise TypeError(f"stories with views are needed, not {type(stories).__name__}")
+        embeddings: Tensor = self.encoder(stories.pieces)[stories.parts]
+        return embeddings
+
+    def loss(self, embeddings: Tensor, batch: ViewBatch) -> dict[str, Tensor]:
+        """Compute the loss, the contrastive loss of each view, and the alignment without its weight.
+
+        Args:
+            embeddings: (U, 4, D), the encoder's, of the batch's texts and views, in the order of PARTS.
+            batch: which of the stories are anchors, and the stories beside them.
+        """
+        heads = self.views.heads
+        parts = self.views.parts(embeddings)
+        full, views = parts[:, :1], parts[:, 1:]
+        # A head's embedding of a whole text is compared with the same head's of a view.
+        anchors = (full.expand_as(views) if heads is None else heads(full))[batch.anchors]
+        own, other = views[batch.anchors], views[batch.others]
+        contrasts = {
+            view: view_contrast(anchors[:, k], own[:, k], other[:, k], self.temperature)
+            for k, view in enumerate(ASPECTS)
+        }
+        mean = own.mean(1)
+        alignment = alignment_loss(mean if heads is None else self.views.fuse(parts[batch.anchors]), mean)
+        loss = sum(contrasts.values(), self.alignment * alignment)
+        terms = {name: term.detach() for name, term in contrasts.items()}
+        return {"loss": loss, **terms, "alignment": alignment.detach()}
