@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -169,7 +169,7 @@ class SentenceBiLSTM(InnerModel):
     """
 
     config_file_name = "bilstm.json"
-    config_keys = ["dimension", "hidden", "layers", "dropout", "output"]
+    config_keys: ClassVar[list[str]] = ["dimension", "hidden", "layers", "dropout", "output"]
 
     def __init__(
         self, dimension: int, hidden: int = 128, layers: int = 2, dropout: float = 0.1, output: int = 256
@@ -239,7 +239,7 @@ class ViewFusion(InnerModel):
     """
 
     config_file_name = "views.json"
-    config_keys = ["dimension", "fusion", "hidden"]
+    config_keys: ClassVar[list[str]] = ["dimension", "fusion", "hidden"]
 
     def __init__(self, dimension: int, fusion: Mapping[str, float], hidden: int | None = None) -> None:
         """Build the heads.

@@ -70,10 +70,10 @@ def with_fusion(encoder: "Encoder", fusion: Fusion | None) -> "Encoder":
 
 def _exported_head(folder: Path) -> Any:
     """Return the class of the head that an exported folder holds, None for other folders."""
+    if not (folder / "heads.py").is_file():
+        return None
     from narrlit.models.heads import SentenceBiLSTM, ViewFusion
 
-    if not (folder / "inner").is_dir() and not (folder / "heads.py").is_file():
-        return None
     return next((head for head in (SentenceBiLSTM, ViewFusion) if (folder / head.config_file_name).is_file()), None)
 
 
@@ -136,7 +136,7 @@ def read_record(record: Path) -> dict[str, Any]:
     with reading("run record", record, "name a checkpoint in another folder", ModelError):
         content = json.loads(record.read_text(encoding="utf-8"))
         if not isinstance(content, dict):
-            raise ValueError(f"an object is needed, not a {type(content).__name__}")
+            raise ModelError(f"run record {record}: an object is needed, not a {type(content).__name__}")
     return content
 
 
@@ -168,7 +168,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     with reading("checkpoint", path, "name another one", ModelError):
         content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         if not isinstance(content, dict):
-            raise ValueError(f"it holds a {type(content).__name__}, not a training state")
+            raise ModelError(f"checkpoint {path}: it holds a {type(content).__name__}, not a training state")
     return content
 
 

@@ -1,0 +1,137 @@
+"""Fill a cache: what it lacks is computed once, shard by shard, by as many processes as there are."""
+
+import time
+from collections.abc import Callable, Sequence
+from random import SystemRandom
+from typing import TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from tqdm import tqdm
+
+from narrlit.cache.storage import EmbeddingCache
+from narrlit.distributed import rank, world_size
+from narrlit.errors import ModelError
+
+Embed = Callable[[list[int]], Tensor]
+"""Computes the embeddings (n, D) of n positions."""
+SECONDS_PER_SHARD = 5.0
+"""Work that a killed process loses at most."""
+FEWEST, MOST = 32, 16384
+T = TypeVar("T")
+
+
+def fill(
+    cache: EmbeddingCache, keys: Sequence[bytes], embed: Embed, *, in_step: bool = False, progress: bool = True
+) -> int:
+    """Compute the embeddings that a cache lacks.
+
+    The processes of one fit divide them. Independent fits, on any node, begin at random positions and look for the
+    others' shards before each of theirs. An interrupted filling continues where it was.
+
+    Args:
+        cache: in a folder that every process sees; where one does not, it computes all embeddings itself.
+        keys: (N,) of the texts, each once.
+        embed: computes the embeddings of positions in `keys`.
+        in_step: `embed` needs every process in every call, as sharded encoders do, and gives all of them the result:
+            the first process decides what is missing, and alone writes.
+        progress: show a bar on stderr, in the first process.
+
+    Returns:
+        Number of embeddings that this process computed.
+
+    Raises:
+        ModelError: if `embed` gives another number of embeddings, or numbers that are not finite, here or in another
+            process of the fit.
+    """
+    cache.refresh()
+    if in_step:
+        missing = from_first(cache.missing(keys))
+        return _compute(cache, keys, embed, missing, progress and rank() == 0, in_step=True)
+    missing = cache.missing(keys)
+    bounds = [len(missing) * i // world_size() for i in range(world_size() + 1)]
+    own = missing[bounds[rank()] : bounds[rank() + 1]]
+    computed = _together(lambda: _compute(cache, keys, embed, own, progress and rank() == 0))
+    cache.refresh()
+    return computed + _compute(cache, keys, embed, cache.missing(keys), progress)
+
+
+def from_first(value: T) -> T:
+    """Return the first process's value in every process."""
+    if world_size() == 1:
+        return value
+    values = [value]
+    dist.broadcast_object_list(values, 0)
+    return values[0]
+
+
+def _together(compute: Callable[[], int]) -> int:
+    """Run `compute` in every process until all are done; an error in one is an error in each, and none waits for it."""
+    if world_size() == 1:
+        return compute()
+    computed, fault = 0, None
+    try:
+        computed = compute()
+    except Exception as error:  # noqa: BLE001 (whatever it is, the others must know)
+        fault = error
+    faults: list[str | None] = [None] * world_size()
+    dist.all_gather_object(faults, None if fault is None else str(fault) or type(fault).__name__)
+    if fault is not None:
+        raise fault
+    if any(faults):
+        raise ModelError(f"another process could not compute its embeddings: {next(filter(None, faults))}")
+    return computed
+
+
+def _compute(
+    cache: EmbeddingCache,
+    keys: Sequence[bytes],
+    embed: Embed,
+    positions: list[int],
+    progress: bool,
+    in_step: bool = False,
+) -> int:
+    begin = 0 if in_step else SystemRandom().randrange(max(1, len(positions)))
+    order = positions[begin:] + positions[:begin]
+    computed = start = 0
+    size = FEWEST
+    with tqdm(total=len(order), desc="embedding", unit="text", disable=not progress, delay=0.5) as bar:
+        while start < len(order):
+            span = order[start : start + size]
+            start += size
+            left = span
+            if not in_step:
+                cache.refresh()
+                left = [span[i] for i in cache.missing([keys[position] for position in span])]
+            if left:
+                began = time.monotonic()
+                embeddings = _checked(embed(left), len(left), cache)
+                if rank() == 0 or not in_step:
+                    cache.add([keys[position] for position in left], embeddings)
+                computed += len(left)
+                size = _next_size(size, len(left), time.monotonic() - began)
+                size = from_first(size) if in_step else size
+            bar.update(len(span))
+    return computed
+
+
+def _next_size(size: int, computed: int, seconds: float) -> int:
+    """Return how many texts take about as long as a shard should, whatever the speed; it grows step by step.
+
+    >>> _next_size(32, 32, 0.1), _next_size(128, 128, 10.0), _next_size(64, 2, 1.0)
+    (128, 64, 32)
+    """
+    return min(MOST, max(FEWEST, min(4 * size, round(computed * SECONDS_PER_SHARD / max(seconds, 1e-3)))))
+
+
+def _checked(embeddings: Tensor, count: int, cache: EmbeddingCache) -> Tensor:
+    if embeddings.ndim != 2 or len(embeddings) != count:
+        raise ModelError(f"{count} texts have embeddings of shape {tuple(embeddings.shape)}; is the model complete?")
+    broken = int((~torch.isfinite(embeddings)).any(1).sum())
+    if broken:
+        raise ModelError(
+            f"{broken} of {count} embeddings for {cache.folder} are not finite: the model is broken, or its dtype too "
+            "narrow"
+        )
+    return embeddings

@@ -1,0 +1,323 @@
+"""Embeddings on disk: content keys, immutable safetensors shards, memory-mapped reads, listing and removal.
+
+A cache is a folder of one model and its settings. A shard is written whole under a temporary name and renamed: no
+locks, and a half-written shard is never read. The same key always stands for the same embedding.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from narrlit.data.schema import IntArray
+from narrlit.errors import ModelError, OptionError, reading
+from narrlit.files import atomic_path
+from narrlit.models.config import EncoderConfig
+from narrlit.models.loading import model_folder
+
+CacheDtype = Literal["float32", "float16"]
+FORMAT = "narrlit vectors 1"
+SPACE = "space.json"
+SUFFIX = ".safetensors"
+KEY_BYTES = 32
+SHARD, REMEDY = "shard of embeddings", "remove it, and it is computed again"
+COPIED_BYTES = 2**28
+"""Embeddings of several shards are copied together once up to this size: a batch out of many shards costs far more."""
+
+
+def content_keys(space: Mapping[str, Any], texts: Sequence[str]) -> list[bytes]:
+    """Hash all that decides an embedding: the space (model, prompt, pooling, length, ...) and the text.
+
+    Args:
+        space: plain data that JSON can hold; two spaces that differ in anything share no key.
+        texts: N texts.
+
+    Returns:
+        N keys of 32 bytes, SHA-256.
+
+    >>> one, other = content_keys({"model": "m"}, ["a"]), content_keys({"model": "n"}, ["a"])
+    >>> len(one[0]), one == other
+    (32, False)
+    """
+    described = json.dumps(space, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    # The space's length goes in first, so that no space runs on into a text.
+    base = hashlib.sha256(len(described).to_bytes(8, "big") + described)
+    keys = []
+    for text in texts:
+        digest = base.copy()
+        digest.update(text.encode("utf-8", "surrogatepass"))
+        keys.append(digest.digest())
+    return keys
+
+
+def embedding_space(config: EncoderConfig, dtype: CacheDtype) -> dict[str, Any]:
+    """Describe all that decides an encoder's embeddings but for the prompt and the text, as plain data.
+
+    A model in a local folder is known by its name and its files' digest, wherever it lies; one of a hub by its name and
+    revision: of a branch that moves, earlier embeddings would be taken for those of today.
+    """
+    folder = model_folder(config.model)
+    return {
+        "model": config.model if folder is None or config.model == "minilm" else folder.name,
+        "files": None if folder is None else folder_digest(folder),
+        "revision": config.revision,
+        "pooling": config.pooling,
+        "normalize": config.normalize,
+        "max_length": config.max_length,
+        "dtype": config.dtype,
+        "quantization": config.quantization,
+        "stored": dtype,
+    }
+
+
+def folder_digest(folder: Path) -> str:
+    """Compute SHA-256 over the names and contents of a folder's files, hidden ones and Markdown excepted."""
+    whole = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        hidden = any(part.startswith(".") or part == "__pycache__" for part in name.parts)
+        if hidden or not path.is_file() or path.suffix == ".md":
+            continue
+        whole.update(f"{name.as_posix()}\0{path.stat().st_size}\0".encode())
+        with path.open("rb") as file:
+            while block := file.read(2**20):
+                whole.update(block)
+    return whole.hexdigest()
+
+
+class EmbeddingCache:
+    """Embeddings by content key, in a folder that several processes may fill at once.
+
+    Attributes:
+        folder: where the shards are.
+        dimension: D; None while the cache is empty.
+        dtype: of embeddings that are added.
+        sources: what computed the embeddings: encoder, server, vllm.
+    """
+
+    def __init__(self, folder: Path, dtype: CacheDtype = "float32", source: str = "encoder") -> None:
+        """Read the keys that are there.
+
+        Args:
+            folder: need not exist yet.
+            dtype: of embeddings that are added.
+            source: what computes those.
+
+        Raises:
+            ModelError: for a broken shard.
+        """
+        self.folder = folder
+        self.dimension: int | None = None
+        self.sources: set[str] = set()
+        self._source = source
+        self.dtype: torch.dtype = getattr(torch, dtype)
+        self._rows: dict[bytes, tuple[Path, int]] = {}
+        self._shards: set[Path] = set()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the keys of shards that other processes have added."""
+        for path in sorted(self.folder.glob(f"[!.]*{SUFFIX}")):
+            if path not in self._shards:
+                self._index(path)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def missing(self, keys: Sequence[bytes]) -> list[int]:
+        """Return the positions of keys that have no embedding yet."""
+        return [position for position, key in enumerate(keys) if key not in self._rows]
+
+    def add(self, keys: Sequence[bytes], embeddings: Tensor) -> None:
+        """Write N embeddings (N, D) as one shard.
+
+        Raises:
+            ModelError: if D is not the cache's, or a number is not finite in its dtype.
+        """
+        stored = embeddings.detach().to("cpu", self.dtype).contiguous()
+        if not torch.isfinite(stored).all():
+            cause = "float16 is too narrow for them" if torch.isfinite(embeddings).all() else "the model is broken"
+            raise ModelError(f"embeddings for {self.folder} are not finite: {cause}")
+        self._check_dimension(stored.shape[1], self.folder)
+        joined = b"".join(keys)
+        flat = torch.frombuffer(bytearray(joined), dtype=torch.uint8).view(len(keys), KEY_BYTES)
+        path = self.folder / (hashlib.sha256(joined).hexdigest()[:24] + SUFFIX)
+        with atomic_path(path) as temporary:
+            metadata = {"format": FORMAT, "makers": self._source}
+            save_file({"keys": flat, "vectors": stored}, temporary, metadata=metadata)
+        self._index(path)
+
+    def read(self, keys: Sequence[bytes]) -> Tensor:
+        """Read the embeddings of N keys, (N, D), in the dtype in which they are added.
+
+        Raises:
+            ModelError: if one is missing, or a shard is broken or gone.
+        """
+        return self.mapped(keys)[np.arange(len(keys))].to(self.dtype)
+
+    def mapped(self, keys: Sequence[bytes]) -> "MappedEmbeddings":
+        """Map the embeddings of N keys into memory; they are read when they are indexed.
+
+        Raises:
+            ModelError: if one is missing, or a shard is broken or gone.
+        """
+        absent = self.missing(keys)
+        if absent or self.dimension is None:
+            raise ModelError(f"{self.folder}: {len(absent)} of {len(keys)} embeddings are missing; were they deleted?")
+        shards: dict[Path, int] = {}
+        rows = [(shards.setdefault(path, len(shards)), row) for path, row in (self._rows[key] for key in keys)]
+        places = np.array(rows, dtype=np.int64).reshape(-1, 2)
+        tensors = [_read_vectors(path) for path in shards] or [torch.empty(0, self.dimension)]
+        return MappedEmbeddings(tensors, places[:, 0].copy(), places[:, 1].copy())
+
+    def _index(self, path: Path) -> None:
+        with reading(SHARD, path, REMEDY, ModelError), safe_open(path, framework="pt") as shard:
+            metadata = shard.metadata() or {}
+            keys, vectors = shard.get_slice("keys").get_shape(), shard.get_slice("vectors").get_shape()
+            if metadata.get("format") != FORMAT or keys[1:] != [KEY_BYTES] or vectors[:1] != keys[:1]:
+                raise ModelError(f"{path}: it is no shard of embeddings; remove it")
+            self._check_dimension(vectors[1], path)
+            joined = shard.get_tensor("keys").numpy().tobytes()
+        self.sources |= set(metadata.get("makers", "encoder").split())
+        for row, start in enumerate(range(0, len(joined), KEY_BYTES)):
+            self._rows.setdefault(joined[start : start + KEY_BYTES], (path, row))
+        self._shards.add(path)
+
+    def _check_dimension(self, dimension: int, path: Path) -> None:
+        if self.dimension is None:
+            self.dimension = dimension
+        if dimension != self.dimension:
+            raise ModelError(
+                f"{path}: embeddings of dimension {dimension} do not fit the cache {self.folder}, which holds "
+                f"dimension {self.dimension}; name another folder"
+            )
+
+
+class MappedEmbeddings:
+    """N embeddings by position, read from memory-mapped shards when they are indexed.
+
+    Attributes:
+        dimension: D.
+    """
+
+    def __init__(self, shards: Sequence[Tensor], shard_of: IntArray, row_of: IntArray) -> None:
+        """Take memory-mapped shards (S_i, D), and for each of N positions the shard and the row in it."""
+        self._shards, self._shard_of, self._row_of = list(shards), shard_of, row_of
+        self.dimension = int(shards[0].shape[1])
+        if len(shards) > 1 and len(row_of) * self.dimension * shards[0].element_size() <= COPIED_BYTES:
+            self._shards = [self._gather(np.arange(len(row_of)))]
+            self._shard_of, self._row_of = np.zeros_like(row_of), np.arange(len(row_of))
+
+    def __len__(self) -> int:
+        return len(self._row_of)
+
+    def __getitem__(self, positions: IntArray) -> Tensor:
+        """Read embeddings (n, D), float32, of n positions."""
+        if len(self._shards) == 1:
+            return self._shards[0][torch.from_numpy(self._row_of[positions])].float()
+        return self._gather(positions)
+
+    def _gather(self, positions: IntArray) -> Tensor:
+        rows = torch.from_numpy(self._row_of[positions])
+        embeddings = torch.empty(len(positions), self.dimension)
+        shard_of = self._shard_of[positions]
+        for shard in np.unique(shard_of).tolist():
+            chosen = torch.from_numpy(np.flatnonzero(shard_of == shard))
+            embeddings[chosen] = self._shards[shard][rows[chosen]].float()
+        return embeddings
+
+
+def _read_vectors(path: Path) -> Tensor:
+    with reading(SHARD, path, REMEDY, ModelError), safe_open(path, framework="pt") as shard:
+        tensor: Tensor = shard.get_tensor("vectors")
+    return tensor
+
+
+def open_cache(root: Path, space: Mapping[str, Any], source: str = "encoder") -> EmbeddingCache:
+    """Open the cache of a space: its own folder under `root`, with the space described in `space.json`.
+
+    Args:
+        root: of all caches.
+        space: what decides its embeddings.
+        source: what will compute those that are added.
+
+    Raises:
+        ModelError: if the folder holds embeddings of another space, or a shard is broken.
+    """
+    described = json.dumps(space, sort_keys=True, ensure_ascii=False)
+    name = re.sub(r"[^\w.-]+", "-", str(space["model"]).rpartition("/")[2]) or "model"
+    folder = root / f"{name}-{hashlib.sha256(described.encode()).hexdigest()[:12]}"
+    if not (folder / SPACE).is_file():
+        with atomic_path(folder / SPACE) as temporary:
+            temporary.write_text(json.dumps(space, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    return EmbeddingCache(folder, space["stored"], source)
+
+
+@dataclass(frozen=True)
+class CacheInfo:
+    """Description of one cache.
+
+    Attributes:
+        folder: where it is.
+        model: whose embeddings it holds.
+        embeddings: their number.
+        dimension: D; None while it is empty.
+        dtype: in which they are stored.
+        bytes: size on disk.
+    """
+
+    folder: Path
+    model: str
+    embeddings: int
+    dimension: int | None
+    dtype: str
+    bytes: int
+
+
+def list_caches(root: Path) -> list[CacheInfo]:
+    """Describe the caches under a folder, teachers' included.
+
+    Raises:
+        OptionError: if there is no such folder.
+    """
+    if not root.is_dir():
+        raise OptionError(f"{root}: no such folder; embeddings are cached in runs/embeddings by default")
+    folders = sorted(
+        {path.parent for path in root.rglob(SPACE)} | {path.parent for path in root.rglob("vectors/*" + SUFFIX)}
+    )
+    infos = []
+    for folder in folders:
+        space: dict[str, Any] = {}
+        if (folder / SPACE).is_file():
+            with reading("embedding cache", folder / SPACE, "remove the folder", ModelError):
+                space = dict(json.loads((folder / SPACE).read_text(encoding="utf-8")))
+        cache = EmbeddingCache(folder)
+        size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+        model, stored = str(space.get("model", folder.parent.name)), str(space.get("stored", "float32"))
+        infos.append(CacheInfo(folder, model, len(cache), cache.dimension, stored, size))
+    return infos
+
+
+def remove_cache(folder: Path) -> None:
+    """Delete a cache.
+
+    Raises:
+        OptionError: if the folder is none.
+    """
+    shards = list(folder.glob(f"[!.]*{SUFFIX}")) if folder.is_dir() else []
+    if not (folder / SPACE).is_file() and not shards:
+        raise OptionError(f"{folder} is no embedding cache; `narrlit cache ls` lists them")
+    # Only what a cache writes: whatever else lies in the folder stays.
+    for path in [*shards, *folder.glob(f".*{SUFFIX}"), folder / SPACE]:
+        path.unlink(missing_ok=True)
+    if not any(folder.iterdir()):
+        folder.rmdir()

@@ -1,0 +1,112 @@
+"""A frozen teacher's embeddings: every story embedded once, a batch's looked up by story index."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.nn import functional as F
+
+from narrlit.cache.filling import fill
+from narrlit.cache.storage import EmbeddingCache, content_keys
+from narrlit.data.tokens import TokenizedStories
+from narrlit.distributed import rank, world_size
+from narrlit.models.config import Role
+from narrlit.models.encoder import Encoder, token_chunks
+from narrlit.models.onednn import fused_linears
+
+ROLES: tuple[Role, Role] = ("anchor", "candidate")
+
+
+@dataclass(frozen=True, eq=False)
+class TeacherEmbeddings:
+    """A teacher's embeddings of every story.
+
+    Attributes:
+        table: (P, D), one for each story and each different prompt.
+        candidates_from: where the candidates' rows begin: 0 if both roles have the same prompt.
+    """
+
+    table: Tensor
+    candidates_from: int = 0
+
+    def of(self, indices: Tensor, role: Role) -> Tensor:
+        """Return unit vectors (..., D) in float32 of story indices (...) in this role."""
+        offset = self.candidates_from if role == "candidate" else 0
+        # Rounded to half precision, a unit vector is not quite one any more.
+        return F.normalize(self.table[indices + offset].float(), dim=-1)
+
+    def to(self, device: torch.device) -> "TeacherEmbeddings":
+        """Copy them to another device."""
+        return replace(self, table=self.table.to(device))
+
+
+def teacher_keys(space: Mapping[str, Any], prompts: Mapping[str, str], texts: Sequence[str]) -> list[bytes]:
+    """Return the content keys of every story, for each different prompt of the two roles.
+
+    Args:
+        space: what the teacher is, without its prompts.
+        prompts: its prompts by role.
+        texts: of the stories, by index.
+    """
+    different = dict.fromkeys(prompts[role] for role in ROLES)
+    return [key for prompt in different for key in content_keys({**space, "prompt": prompt}, texts)]
+
+
+def fill_teacher(
+    cache: EmbeddingCache, keys: Sequence[bytes], encoder: Encoder, tokens: TokenizedStories, progress: bool = True
+) -> Tensor:
+    """Embed what the cache lacks, each process its share; the first one writes, shard by shard.
+
+    An interrupted filling continues where it was. Only the first process reads and writes the folder, so that a file
+    system that shows others' files late, or not at all, does no harm.
+
+    Args:
+        cache: in a folder that the first process sees.
+        keys: (P,) of the tokenized stories' positions.
+        encoder: the teacher, in evaluation mode, on its device.
+        tokens: the stories.
+        progress: show a bar on stderr, in the first process.
+
+    Returns:
+        The table (P, D), in every process.
+    """
+    different = {key: position for position, key in reversed(list(enumerate(keys)))}
+    positions = sorted(different.values())
+
+    def embed(chosen: list[int]) -> Tensor:
+        return embed_in_step(encoder, tokens, [positions[i] for i in chosen])
+
+    with torch.no_grad():
+        fill(cache, [keys[position] for position in positions], embed, in_step=True, progress=progress)
+    if world_size() == 1:
+        return cache.read(keys)
+    table = torch.empty(len(keys), encoder.dimension, dtype=cache.dtype, device=encoder.device)
+    if rank() == 0:
+        table.copy_(cache.read(keys))
+    dist.broadcast(table, 0)
+    return table
+
+
+def embed_in_step(encoder: Encoder, tokens: TokenizedStories, positions: list[int]) -> Tensor:
+    """Embed N positions, (N, D) in float32, by all processes together; each makes equally many forward passes."""
+    device = encoder.device
+    # Not more than the encoder itself takes at once: it would cut a pass further, and not alike in every process.
+    budget = encoder.token_budget(device)
+    passes = token_chunks([int(tokens.lengths[position]) for position in positions], budget, padded=True)
+    own = passes[rank() :: world_size()]
+    repeated = -(-len(passes) // world_size()) - len(own)
+    # Half precision may be the default dtype here.
+    embeddings = torch.zeros(len(positions), encoder.dimension, device=device, dtype=torch.float32)
+    with fused_linears(encoder.transformer):
+        for number, chunk in enumerate(own + passes[:1] * repeated):
+            stories = tokens.select(np.array([positions[i] for i in chunk], dtype=np.int64)).to(device)
+            vectors = encoder(stories).float()
+            if number < len(own):
+                embeddings[chunk] = vectors
+    if world_size() > 1:
+        dist.all_reduce(embeddings)
+    return embeddings
