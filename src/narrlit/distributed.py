@@ -1,4 +1,4 @@
-"""The one place that knows of several processes."""
+"""Number of processes, rank, and gathering over them."""
 
 import torch
 import torch.distributed as dist
@@ -6,17 +6,17 @@ from torch import Tensor
 
 
 def world_size() -> int:
-    """How many processes train together."""
+    """Return the number of processes that train together."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 def rank() -> int:
-    """This process's number, 0 where there is one only."""
+    """Return this process's number, 0 where there is one only."""
     return dist.get_rank() if world_size() > 1 else 0
 
 
 def gather(x: Tensor) -> Tensor:
-    """Every process's rows one after the other: (B, ...) in, (W B, ...) out, with gradients back to each process.
+    """Concatenate every process's rows: (B, ...) in, (W B, ...) out, with gradients back to each process.
 
     The loss of own anchors over gathered candidates needs no factor: averaged by DDP or FSDP, its gradient is that of
     one process with the whole batch.

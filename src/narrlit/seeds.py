@@ -1,4 +1,4 @@
-"""The run's seed, from which the order of batches and each step's dropout are made."""
+"""Seed of a run, which decides the order of batches and each step's dropout."""
 
 import os
 
@@ -6,7 +6,7 @@ import torch
 
 
 def run_seed() -> int:
-    """The number last given to Lightning's seed_everything, else torch's initial seed; from 0 to 2^31 - 1.
+    """Return the seed last given to Lightning's seed_everything, else torch's initial seed; from 0 to 2^31 - 1.
 
     Read from where seed_everything leaves it: torch's own seed changes with every step of a fit.
     """
@@ -14,7 +14,7 @@ def run_seed() -> int:
 
 
 def seed_step(number: int, device: torch.device) -> None:
-    """Seed what draws a step's dropout, on the CPU and on this device.
+    """Seed the generators of a step's dropout, on the CPU and on this device.
 
     torch.manual_seed seeds every kind of device, and where one is absent keeps a trace of each call: on a CPU alone
     that takes longer than a small head's step.

@@ -1,4 +1,4 @@
-"""Alignment of two vectors of one story. Letters of shapes: B stories, D dimension."""
+"""Alignment of two embeddings of one story. Letters of shapes: B stories, D dimension."""
 
 from torch import Tensor
 from torch.nn import functional as F

@@ -1,4 +1,4 @@
-"""Batch-hard loss over labels, and the slices of a vector that it is asked of.
+"""Batch-hard triplet loss over labels, and the subspaces of an embedding that it is computed in.
 
 Letters of the shapes: N rows (stories of a batch), D dimension of a vector.
 """
@@ -15,7 +15,7 @@ from narrlit.losses.triplet import distances
 
 
 class BatchHard(NamedTuple):
-    """A batch's loss, and how many rows it comes from."""
+    """Loss of a batch, and the number of rows that contribute."""
 
     loss: Tensor
     """() mean over the rows that have a pair, in the unit of the distances; 0 with a graph where none has."""
@@ -30,7 +30,7 @@ def batch_hard(vectors: Tensor, labels: Tensor, margin: float, stories: Tensor |
     label, no p or no n gives nothing, and the mean does not count it. Several processes gather the rows before: each
     then has the whole batch's loss, and averaged gradients are right without a factor.
 
-    Source: Mendel292, section 2.4 (after Hermans et al. 2017), margin 0.537 in slices of length 1.
+    Source: Mendel292, section 2.4 (after Hermans et al. 2017), margin 0.537 in subspaces of unit vectors.
 
     Args:
         vectors: (N, D) of any length, N >= 1; the distance is Euclidean.
@@ -68,16 +68,16 @@ def batch_hard(vectors: Tensor, labels: Tensor, margin: float, stories: Tensor |
 
 
 def subspaces(vectors: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:
-    """Cut vectors into slices, each brought to length 1.
+    """Cut embeddings into subspaces, each normalized to length 1.
 
     Source: Mendel292, sections 2 and 2.4: v = [theme, action, outcome].
 
     Args:
         vectors: (N, D), or any number of axes before the last.
-        sizes: numbers of each slice, in order; together D.
+        sizes: dimension of each subspace, in order; together D.
 
     Returns:
-        One tensor (N, size) a slice, in float32 or the vectors' precision if that is higher. A slice of zeros stays
+        A tensor (N, size) for each, in float32 or the vectors' precision if that is higher. A subspace of zeros stays
         so, and its gradient is finite.
 
     Raises:
@@ -87,20 +87,20 @@ def subspaces(vectors: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:
     (tensor([[0.6000, 0.8000]]), tensor([[1.]]))
     """
     if sum(sizes) != vectors.shape[-1] or min(sizes) < 1:
-        raise ValueError(f"slices of {tuple(sizes)} numbers do not make up vectors of {vectors.shape[-1]}")
+        raise ValueError(f"subspaces of {tuple(sizes)} dimensions do not add up to {vectors.shape[-1]}")
     return tuple(F.normalize(part, dim=-1) for part in torch.split(_precise(vectors), list(sizes), dim=-1))
 
 
 def subspace_sizes(dimension: int, ratios: Sequence[float]) -> tuple[int, ...]:
-    """Share out the numbers of a vector by ratios, by largest remainder; each slice gets one at least.
+    """Divide D dimensions by ratios, by largest remainder; each subspace gets at least one.
 
     Args:
-        dimension: D, numbers of a vector.
-        ratios: one a slice, above 0; they count by their share of the sum, which need not be 1. Mendel292 (appendix B)
+        dimension: D.
+        ratios: one for each subspace, above 0; their sum need not be 1. Mendel292 (appendix B)
             has .5, .25, .25.
 
     Returns:
-        Sizes of the slices, whose sum is D.
+        Dimensions of the subspaces, whose sum is D.
 
     Raises:
         ValueError: if a ratio is not a number above 0, there is none, or D is less than their number.
@@ -109,15 +109,15 @@ def subspace_sizes(dimension: int, ratios: Sequence[float]) -> tuple[int, ...]:
     ((128, 64, 64), (4, 3, 3))
     """
     if not ratios or not all(math.isfinite(ratio) and ratio > 0 for ratio in ratios):
-        raise ValueError(f"ratios of slices must be numbers above 0, not {tuple(ratios)}")
+        raise ValueError(f"ratios of subspaces must be numbers above 0, not {tuple(ratios)}")
     if dimension < len(ratios):
-        raise ValueError(f"{dimension} numbers can't be shared out to {len(ratios)} slices")
+        raise ValueError(f"{dimension} dimensions can't be divided into {len(ratios)} subspaces")
     quotas = [dimension * ratio / sum(ratios) for ratio in ratios]
     sizes = [max(1, math.floor(quota)) for quota in quotas]
     places = range(len(sizes))
     while sum(sizes) < dimension:
         sizes[max(places, key=lambda i: quotas[i] - sizes[i])] += 1
-    # More than there are, since small ratios were lifted to 1: the slices furthest above their share give some back.
+    # More than there are, since small ratios were lifted to 1: the subspaces furthest above their share give some back.
     while sum(sizes) > dimension:
         sizes[min((i for i in places if sizes[i] > 1), key=lambda i: quotas[i] - sizes[i])] -= 1
     return tuple(sizes)

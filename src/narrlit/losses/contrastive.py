@@ -28,7 +28,7 @@ def ranking_loss(
     Args:
         anchors: (B, D) unit vectors, B >= 1.
         positives: (C, D) unit vectors, every anchor's positive among them.
-        target: (B,) int64, the place of each anchor's own positive among the C.
+        target: (B,) int64, the position of each anchor's own positive among the C.
         negatives: (N, D) unit vectors, further candidates that every anchor shares; None for none.
         keep: (B, C + N) bool, False takes a candidate out of the row's softmax; None keeps all. An anchor's own
             positive stays in whatever the mask says: a row with nothing else left costs 0 and has gradient 0.
@@ -80,8 +80,8 @@ def info_nce(similarities: Tensor, target: Tensor, keep: Tensor | None = None, t
 def candidate_cosines(anchors: Tensor, positives: Tensor, negatives: Tensor | None = None) -> Tensor:
     """Cosines of each anchor with every positive and with its own negatives.
 
-    Mixed precision would multiply in bfloat16, whose steps near 1 are 1/256: over a temperature of 0.05 that is 0.08 a
-    logit. So it is switched off here.
+    Mixed precision would multiply in bfloat16, whose steps near 1 are 1/256, 0.08 of a logit at a temperature of 0.05;
+    it is switched off here.
 
     Source: HITS, the s of Eq. 1 and 3.
 

@@ -1,4 +1,4 @@
-"""Distillation: a student's distribution over an anchor's candidates drawn to its teacher's.
+"""Distillation: KL divergence of a student's distribution over an anchor's candidates from its teacher's.
 
 Letters of the shapes: B anchors, C positives, K negatives of an anchor's own, M = C + K candidates of an anchor.
 """
@@ -15,7 +15,7 @@ def distillation_loss(
 ) -> Tensor:
     """Mean over anchors of KL(softmax(t / T) || softmax(s / T)) T^2, over the kept candidates and the own positive.
 
-    T^2 makes up for the gradient's 1 / T^2, so that T does not change how much the term weighs (Hinton et al. 2015).
+    T^2 compensates for the gradient's 1 / T^2, so that T does not change the term's weight (Hinton et al. 2015).
 
     Source: HITS, Eq. 4, T = 0.15. Its z are called logits, but its published code takes raw cosines. The caller chooses
     (the objective's `distillation.space`: cosine or logits) by what it gives: cosines, or cosines / tau, where tau is
@@ -50,7 +50,7 @@ def distillation_loss(
 
 
 def linear_weight(step: int, steps: int, start: float, end: float) -> float:
-    """A weight that goes linearly from `start` at step 0 to `end` at the last step, steps - 1.
+    """Compute a weight that changes linearly from `start` at step 0 to `end` at the last step, steps - 1.
 
     Source: HITS's weight of Eq. 5; its published code lets it fall from 0.7 to 0.05 over all steps of a round.
 

@@ -1,4 +1,4 @@
-"""Which candidates an anchor is compared with: a mask that is True keeps a candidate.
+"""Masks of the candidates that an anchor is compared with: True keeps a candidate.
 
 Letters of the shapes: B anchors, C positives, K negatives of an anchor's own, M = C + K candidates of an anchor.
 """
@@ -8,10 +8,10 @@ from torch import Tensor
 
 
 def duplicates_mask(stories: Tensor, anchors: Tensor, positives: Tensor) -> Tensor:
-    """Candidates that may be negatives: no padding, and not the row's anchor or positive once more.
+    """Mask padding, and candidates that are the row's own anchor or positive.
 
-    A story may stand in a batch several times, as the positive of one row and a negative of another. Pushing it away
-    from itself teaches nothing but noise, so the very same story never counts as its own negative.
+    A story may occur in a batch several times, as the positive of one row and a negative of another; it never counts as
+    its own negative.
 
     Args:
         stories: (M,) int64, the story of each candidate, or (B, M) where each anchor has candidates of its own; -1
@@ -41,10 +41,10 @@ def duplicates_mask(stories: Tensor, anchors: Tensor, positives: Tensor) -> Tens
 
 
 def teacher_mask(teacher: Tensor, target: Tensor, margin: float = -0.05) -> Tensor:
-    """Candidates that the teacher puts no nearer than the positive plus a margin: `t(a, c) <= t(a, p) + margin`.
+    """Mask candidates that the teacher finds too similar; kept are those with `t(a, c) <= t(a, p) + margin`.
 
-    With a margin below 0 a candidate must be clearly further away than the positive to count as a negative; the others
-    may be false negatives, and are left out.
+    With a margin below 0 a candidate must be clearly less similar than the positive to count as a negative; the others
+    may be false negatives.
 
     Source: HITS, Eq. 3, which masks where t(a, c) > t(a, p) + margin, margin = -0.05.
 
@@ -72,7 +72,7 @@ def teacher_mask(teacher: Tensor, target: Tensor, margin: float = -0.05) -> Tens
 
 
 def with_positive(keep: Tensor | None, target: Tensor, similarities: Tensor) -> Tensor:
-    """The mask that leaves no row empty: a row of nothing but -inf would be NaN and spoil every gradient.
+    """Keep every own positive: a row of nothing but -inf would be NaN and spoil every gradient.
 
     Args:
         keep: (B, M) bool; None keeps all.

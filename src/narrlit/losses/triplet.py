@@ -12,7 +12,7 @@ Distance = Literal["cosine", "euclidean", "squared_euclidean"]
 
 
 def distances(x: Tensor, y: Tensor, metric: Distance = "cosine") -> Tensor:
-    """Distance of each row of x to the same row of y.
+    """Compute the distance of each row of x to the same row of y.
 
     Args:
         x: (B, D) vectors; unit vectors where the metric is cosine.
@@ -44,7 +44,7 @@ def distances(x: Tensor, y: Tensor, metric: Distance = "cosine") -> Tensor:
 
 
 def triplet_loss(d_positive: Tensor, d_negative: Tensor, margin: float | Tensor) -> Tensor:
-    """Mean of `max(0, d(a, p) - d(a, n) + margin)`: the positive must be nearer than the negative by the margin.
+    """Mean of `max(0, d(a, p) - d(a, n) + margin)`: the positive must be closer than the negative by the margin.
 
     Source: ttda704 (single view; margin 0.3 on cosine distance). Mendel292 uses it with 1.038, Comhis with 0.2, written
     with cosines there: `0.2 - (cos(x, p) - cos(x, n))` is the same number.
@@ -52,7 +52,7 @@ def triplet_loss(d_positive: Tensor, d_negative: Tensor, margin: float | Tensor)
     Args:
         d_positive: (B,) distances of the anchors to their positives, B >= 1.
         d_negative: (B,) distances of the anchors to their negatives.
-        margin: in the unit of the distances; a number, or (B,), one a row.
+        margin: in the unit of the distances; a number, or (B,), one for each row.
 
     Returns:
         () the mean over all B rows, those that cost nothing included.
@@ -66,7 +66,7 @@ def triplet_loss(d_positive: Tensor, d_negative: Tensor, margin: float | Tensor)
 def adaptive_margin(
     d_positive: Tensor, d_negative: Tensor, base: float, maximum: float, detach: bool = False
 ) -> Tensor:
-    """A margin that grows with the gap already reached: `base + 0.5 clamp(d_n - d_p, 0, maximum - base)`.
+    """Compute a margin that grows with the gap already reached: `base + 0.5 clamp(d_n - d_p, 0, maximum - base)`.
 
     Source: ttda704's published code, on squared Euclidean distances; its paper has a fixed margin of 0.3.
     As published, the margin is computed from the live distances, so gradient flows through it: between a gap of 0 and
