@@ -77,7 +77,7 @@ class Story:
 
 
 class StoryTable(Sequence[Story]):
-    """Stories by index; a text occurs once (with one `original`).
+    """Stories by index; a text occurs once, with the first of its ids and originals.
 
     >>> table = StoryTable.of(["a", "b", "a"])
     >>> table.add("b"), len(table), table[1].text
@@ -86,7 +86,7 @@ class StoryTable(Sequence[Story]):
 
     def __init__(self) -> None:
         self._stories: list[Story] = []
-        self._index: dict[tuple[str, str | None], int] = {}
+        self._index: dict[str, int] = {}
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> "StoryTable":
@@ -98,7 +98,7 @@ class StoryTable(Sequence[Story]):
 
     def add(self, text: str, *, id: str | None = None, views: Views | None = None, original: str | None = None) -> int:
         """Return the index of a text, adding the story if it is new; views complete a story that has none."""
-        index = self._index.setdefault((text, original), len(self._stories))
+        index = self._index.setdefault(text, len(self._stories))
         if index == len(self._stories):
             self._stories.append(Story(str(index) if id is None else id, text, views, original))
         elif views is not None and self._stories[index].views is None:
@@ -116,7 +116,7 @@ class StoryTable(Sequence[Story]):
         table = StoryTable()
         table._stories = list(stories)
         for index, story in enumerate(stories):
-            table._index.setdefault((story.text, story.original), index)
+            table._index.setdefault(story.text, index)
         return table
 
     @property

@@ -1,10 +1,19 @@
-"""LightningDataModules: records in, loaders of batches out."""
+"""LightningDataModules: rows in, loaders of batches out."""
 
 from narrlit.datamodules.base import StoryData
-from narrlit.datamodules.files import Extra, FileData
+from narrlit.datamodules.files import FileData
 from narrlit.datamodules.folds import FoldData
-from narrlit.datamodules.loading import Loading
+from narrlit.datamodules.settings import Clusters, Extra, HardExampleSampling, Loading, PseudoLabels
 from narrlit.datamodules.storyworld import StoryWorldData
-from narrlit.datamodules.views import ViewData
 
-__all__ = ["Extra", "FileData", "FoldData", "Loading", "StoryData", "StoryWorldData", "ViewData"]
+__all__ = [
+    "Clusters",
+    "Extra",
+    "FileData",
+    "FoldData",
+    "HardExampleSampling",
+    "Loading",
+    "PseudoLabels",
+    "StoryData",
+    "StoryWorldData",
+]

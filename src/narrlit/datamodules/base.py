@@ -1,65 +1,139 @@
-"""What every datamodule shares: stories once, tokens once, loaders of packed batches."""
+"""StoryData: one table of stories for all stages, its inputs made once, loaders of packed batches."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Literal, TypeVar
+from pathlib import Path
+from typing import Any, Literal, cast
 
 import lightning as L
 import numpy as np
-from numpy.typing import NDArray
+from lightning_utilities.core.rank_zero import rank_zero_info, rank_zero_warn
 from torch.utils.data import DataLoader
 
-from narrlit.data.collate import TripleCollator
-from narrlit.data.leakage import Overlap, overlap
-from narrlit.data.places import PlaceTable
-from narrlit.data.pseudonyms import pseudonymised_examples, pseudonymised_stories, pseudonymised_triples
-from narrlit.data.records import Example, Story, Triple
-from narrlit.data.sampling import DistinctBatchSampler, Share, padded_share
-from narrlit.data.table import IndexedExamples, IndexedTriples, index_examples, index_triples
-from narrlit.datamodules.loading import Loading
-from narrlit.datamodules.refusals import check_processes, check_read
-from narrlit.datamodules.resumable import ResumableLoader
+from narrlit.data.batch import StoryInputs, StoryReader
+from narrlit.data.sampling import DistinctBatchSampler, PseudoLabelCollator, Share, TripleCollator, padded_share
+from narrlit.data.schema import (
+    ASPECTS,
+    PADDING,
+    IntArray,
+    StoryTable,
+    TrainingExample,
+    TrainingExamples,
+    Triple,
+    Triples,
+    Views,
+    example_of,
+)
+from narrlit.data.splits import Overlap, overlap
+from narrlit.datamodules.hard_examples import example_cosines, hard_examples
+from narrlit.datamodules.pseudo_labels import LABELS_FILE, positional_labels, read_labels, truth_labels, write_labels
+from narrlit.datamodules.settings import HardExampleSampling, Loading, PseudoLabels
 from narrlit.errors import OptionError
 from narrlit.seeds import run_seed
-from narrlit.text.pseudonyms.options import Pseudonyms
 
-Record = TypeVar("Record", Example, Triple)
 Stage = Literal["validation", "test", "predict"]
 STAGE_OF: dict[str, Stage] = {"fit": "validation", "validate": "validation", "test": "test", "predict": "predict"}
-"""The triples that each of the trainer's stages judges."""
+"""The triples that each of the trainer's stages evaluates."""
+
+
+class ResumableLoader(DataLoader[Any]):
+    """Training batches of an epoch, of which a resumed fit skips those that it has seen.
+
+    Attributes:
+        taken: batches of this epoch that were handed out.
+        skip: batches to skip in the next epoch.
+    """
+
+    taken = 0
+    skip = 0
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        sampler = cast(DistinctBatchSampler, self.batch_sampler)
+        sampler.skip = self.taken = self.skip
+        self.skip = 0
+        for batch in super().__iter__():
+            self.taken += 1
+            yield batch
+
+    def state_dict(self) -> dict[str, int]:
+        """Return nothing: trainers need the method to resume a loader, but load its state too late."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Ignore the state: the datamodule sets `skip`."""
 
 
 class StoryData(L.LightningDataModule):
-    """Base of the datamodules: a subclass reads examples and triples, from files or elsewhere."""
+    """Base of the datamodules: a subclass reads examples and triples into a table of stories.
 
-    def __init__(self, loading: Loading) -> None:
+    Attributes:
+        stories: every story that a stage reads, training stories first, as the encoder reads it.
+        examples: what trains, mined validation triples included.
+        triples: what each stage evaluates.
+        provenance: plain data for run.json.
+        synthetic_rows: how many of the training examples, the last ones, a language model wrote.
+    """
+
+    has_views = False
+    """Stories have views."""
+    has_unlabelled = False
+    """The user named unlabelled stories."""
+
+    def __init__(
+        self,
+        loading: Loading,
+        hard_examples: HardExampleSampling = HardExampleSampling(),
+        pseudo_labels: PseudoLabels = PseudoLabels(),
+    ) -> None:
         super().__init__()
         self.loading = loading
-        self.examples: list[Example] = []
-        self.triples: dict[Stage, list[Triple]] = {}
-        self._examples_as_read: list[Example] = []
-        self._triples_as_read: dict[Stage, list[Triple]] = {}
-        self._originals: dict[str, str] = {}
-        self._unlabelled: list[str] | None = None
+        self.hard_examples = hard_examples
+        self.pseudo_labels = pseudo_labels
+        self.stories = StoryTable()
+        self.source = self.stories if loading.pseudonyms.backend == "none" else StoryTable()
+        """Stories as read, with their names."""
+        self.examples = TrainingExamples(self.stories, [])
+        self.triples: dict[Stage, Triples] = {}
         self.provenance: dict[str, dict[str, Any]] = {}
         self.synthetic_rows = 0
-        """How many of the training examples, the last ones, a language model wrote; folds do not judge by them."""
-        self._indexed: IndexedExamples | None = None
+        self._read_examples = TrainingExamples(self.source, [])
+        self._read_triples: dict[Stage, Triples] = {}
+        self._mined: list[int] = []
+        self._unlabelled: IntArray = np.empty(0, dtype=np.int64)
+        self._pseudonymized: dict[int, int] = {}
+        self._source_of: dict[int, int] = {}
+        self._inputs: StoryInputs[Any] | None = None
+        self._labels: IntArray | None = None
+        self._weights: np.ndarray[Any, np.dtype[np.float64]] | None = None
+        self._prepared = False
         self._loader: ResumableLoader | None = None
         self._skip = 0
-        self._added = 0
-        self._judged: dict[Stage, IndexedTriples] = {}
-        self._tables: dict[str, PlaceTable[Any]] = {}
-        self._weights: NDArray[np.float64] | None = None
 
     @abstractmethod
-    def read_examples(self) -> list[Example]:
-        """The training examples; also notes in `provenance` where they come from."""
+    def read_examples(self, stories: StoryTable) -> TrainingExamples:
+        """Read the training examples into a table; note their files in `provenance`."""
 
     @abstractmethod
-    def read_triples(self, stage: Stage) -> list[Triple]:
-        """The triples of a stage, none where there are none; also notes where they come from."""
+    def read_triples(self, stage: Stage, stories: StoryTable) -> Triples:
+        """Read the triples of a stage into a table, none where there are none; note their files."""
+
+    def read_unlabelled(self, stories: StoryTable) -> list[int]:
+        """Read stories without labels into a table and return their indices; none here."""
+        return []
+
+    def story_names(self, index: int) -> Mapping[str, str] | None:
+        """Return the names in a story as read, with their kinds; None if unknown."""
+        return None
+
+    def story_truth(self, index: int) -> tuple[str, str, str] | None:
+        """Return theme, action and outcome of a story as read; None if unknown."""
+        return None
+
+    @property
+    def reader(self) -> StoryReader:
+        """The objective, as far as a datamodule uses it."""
+        return cast(StoryReader, self.trainer.lightning_module)  # type: ignore[union-attr]
 
     def setup(self, stage: str) -> None:
         """Read what the stage needs, once.
@@ -69,102 +143,259 @@ class StoryData(L.LightningDataModule):
                 sampler.
         """
         if self.trainer is not None:
-            check_processes(self.trainer, self.loading)
-            check_read(self.trainer.lightning_module, self.joins_views, stage == "fit" and self.unlabelled_given)
+            self._check(stage)
         if stage == "fit" and not self.examples:
-            read = self.read_examples()
-            if not read:
+            self._read_examples = self.read_examples(self.source)
+            if not self._read_examples:
                 raise OptionError("no training data: give --data.train FILE")
-            self._examples_as_read = read
-            self.examples = self._pseudonymised("train", read, pseudonymised_examples)
-            self._indexed = index_examples(self.examples)
+            self.examples = self._encoded_examples(self._read_examples)
+            if self.pseudo_labels.transductive:
+                unlabelled = self._encoded([(index,) for index in self.read_unlabelled(self.source)])
+                indices = np.array([index for (index,) in unlabelled], dtype=np.int64)
+                self._unlabelled = np.setdiff1d(indices, self.training_indices)
+                if not len(self._unlabelled):
+                    raise OptionError(
+                        "pseudo_labels.transductive needs stories without labels: give --data.extra.unlabelled FILE"
+                    )
         name = STAGE_OF[stage]
         if name not in self.triples:
-            triples = self._triples_as_read[name] = self.read_triples(name)
-            self.triples[name] = self._pseudonymised(name, triples, pseudonymised_triples)
-            self._judged[name] = index_triples(self.triples[name])
-        if stage != "fit" and not self.triples[name]:
-            raise OptionError(f"no {name} data: give --data.{name} FILE")
-        if name != "predict" and any(triple.a_is_closer is None for triple in self.triples[name]):
-            raise OptionError(f"the {name} triples have no labels: give --data.{name}_labels FILE")
+            read = self._read_triples[name] = self.read_triples(name, self.source)
+            rows = self._encoded([row.indices for row in read])
+            labeled = [Triple(*new, old.a_is_closer) for new, old in zip(rows, read, strict=True)]
+            self.triples[name] = Triples(self.stories, labeled, read.report)
+            self._note_pseudonyms(name, len(read))
+        self._check_triples(stage, self.triples[name])
 
-    def _pseudonymised(
-        self, name: str, read: list[Record], pseudonymise: Callable[[list[Record], Pseudonyms], list[Record]]
-    ) -> list[Record]:
-        """Records with placeholders for names, if that is wanted."""
-        options = self.loading.pseudonyms
-        if options.backend == "none" or not read:
-            return read
-        self.provenance.setdefault(name, {})["pseudonyms"] = asdict(options)
-        found = pseudonymise(read, options)
-        for new, old in zip(found, read, strict=True):
-            self._originals.update(zip(new.texts, old.texts, strict=True))
-        return found
+    def _check(self, stage: str) -> None:
+        trainer, objective = cast(L.Trainer, self.trainer), type(self.reader).__name__
+        if trainer.world_size > 1 and trainer._accelerator_connector.use_distributed_sampler:
+            raise OptionError("several processes need trainer.use_distributed_sampler: false (batches are shared here)")
+        samples = self.loading.samples_per_epoch
+        if samples is not None and samples < trainer.world_size:
+            raise OptionError(f"loading.samples_per_epoch is {samples}: {trainer.world_size} processes need one each")
+        if stage == "fit" and self.has_unlabelled and not self.pseudo_labels.transductive:
+            raise OptionError("data.extra.unlabelled is read with data.pseudo_labels.transductive: true only")
+        if self.has_views and not self.reader.reads_views:
+            raise OptionError(f"the data have views, which {objective} does not read: remove data.views")
+        if self.reader.reads_views and not self.has_views:
+            raise OptionError(
+                f"{objective} reads views: give --data.views.files FILE, or --data.views.missing positional "
+                "(with StoryWorldData: --data.views true)"
+            )
+
+    def _check_triples(self, stage: str, triples: Triples) -> None:
+        name = STAGE_OF[stage]
+        if stage != "fit" and not triples:
+            raise OptionError(f"no {name} data: give --data.{name} FILE")
+        if name != "predict" and any(triple.a_is_closer is None for triple in triples):
+            unread = triples.report.unread if triples.report else ()
+            hint = f" (labels are read from text_a_is_closer; other columns: {', '.join(unread)})" if unread else ""
+            raise OptionError(f"the {name} triples have no labels: give --data.{name}_labels FILE{hint}")
+
+    # Pseudonymization ------------------------------------------------------------------------------------------------
+
+    def _encoded_examples(self, read: TrainingExamples) -> TrainingExamples:
+        rows = self._encoded([row.indices for row in read])
+        self._note_pseudonyms("train", len(read))
+        return TrainingExamples(
+            self.stories,
+            [
+                TrainingExample(anchor, positive, tuple(negatives), old.kinds, old.group)
+                for (anchor, positive, *negatives), old in zip(rows, read, strict=True)
+            ],
+            read.report,
+        )
+
+    def _note_pseudonyms(self, name: str, rows: int) -> None:
+        if rows and self.loading.pseudonyms.backend != "none":
+            self.provenance.setdefault(name, {})["pseudonyms"] = asdict(self.loading.pseudonyms)
+
+    def _encoded(self, rows: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        """Map rows of indices in `source` to indices in `stories`, whose names are replaced if that is wanted."""
+        if self.loading.pseudonyms.backend == "none":
+            return list(rows)
+        if self.loading.pseudonyms.scope == "story":
+            new = [index for index in dict.fromkeys(i for row in rows for i in row) if index not in self._pseudonymized]
+            self._pseudonymized.update(self._pseudonymize([(index,) for index in new]))
+            return [tuple(self._pseudonymized[index] for index in row) for row in rows]
+        scopes = list(dict.fromkeys(tuple(dict.fromkeys(row)) for row in rows))
+        pairs = iter(self._pseudonymize(scopes))
+        mapping = {scope: dict(next(pairs) for _ in scope) for scope in scopes}
+        return [tuple(mapping[tuple(dict.fromkeys(row))][index] for index in row) for row in rows]
+
+    def _pseudonymize(self, scopes: Sequence[tuple[int, ...]]) -> list[tuple[int, int]]:
+        """Add stories with placeholders to `stories`; pairs of old and new index, scope by scope."""
+        from narrlit.preprocessing.pseudonyms import pseudonymize_texts
+
+        parts = [[self.source[i].text, *(v.texts if (v := self.source[i].views) else ())] for s in scopes for i in s]
+        sizes = iter([len(part) for part in parts])
+        each = iter(parts)
+        groups = [[text for _ in scope for text in next(each)] for scope in scopes]
+        known = [[self.story_names(index) for index in scope] for scope in scopes]
+        complete = all(names is not None for scope in known for names in scope)
+        given = [{k: v for names in scope for k, v in (names or {}).items()} for scope in known] if complete else None
+        lead = self.has_views and self.loading.pseudonyms.scope == "story"
+        results = pseudonymize_texts(groups, self.loading.pseudonyms, given, lead=lead)
+        pairs = []
+        for scope, result in zip(scopes, results, strict=True):
+            texts = iter([done.text for done in result])
+            for index in scope:
+                text, *views = [next(texts) for _ in range(next(sizes))]
+                old = self.source[index]
+                new = self.stories.add(text, id=old.id, views=Views(*views) if views else None, original=old.text)
+                self._source_of.setdefault(new, index)
+                pairs.append((index, new))
+        return pairs
+
+    # Inputs, hard examples, pseudo-labels ----------------------------------------------------------------------------
+
+    @property
+    def training_indices(self) -> IntArray:
+        """Indices of the stories that training examples mention, ascending."""
+        return np.unique(np.array([index for row in self.examples for index in row.indices], dtype=np.int64))
+
+    def prepare_inputs(self, stage: str = "fit") -> StoryInputs[Any]:
+        """Make the inputs of all stories, and for a fit the weights and labels of its examples, once.
+
+        Args:
+            stage: the trainer's.
+        """
+        if self._inputs is None or self._inputs.num_stories != len(self.stories):
+            self._inputs = self.reader.story_inputs(list(self.stories), stage)
+            self.provenance["inputs"] = {"stories": len(self.stories), **self._inputs.provenance}
+        if stage == "fit" and not self._prepared:
+            self._prepared = True
+            self._sample_hard_examples()
+            self._label_stories()
+        return self._inputs
+
+    def _sample_hard_examples(self) -> None:
+        settings = self.hard_examples
+        if settings.weight == 1 and not settings.mine_validation:
+            return
+        hard, wrong = hard_examples(*example_cosines(self.examples, self.reader), settings.share)
+        weights = np.ones(len(self.examples))
+        weights[hard] = settings.weight
+        note: dict[str, Any] = {"wrong": wrong, "hard": len(hard)}
+        rank_zero_info(f"hard examples: {wrong} of {len(weights)} ranked wrongly, {len(hard)} drawn more often")
+        if settings.mine_validation:
+            triples = self.triples["validation"]
+            if not triples:
+                raise OptionError("hard_examples.mine_validation needs validation triples: give --data.validation FILE")
+            candidates = TrainingExamples(self.stories, [example_of(triple) for triple in triples])
+            rows, _ = hard_examples(*example_cosines(candidates, self.reader), settings.share)
+            self._mined = rows.tolist()
+            self.examples = TrainingExamples(
+                self.stories, [*self.examples, *(candidates[row] for row in self._mined)], self.examples.report
+            )
+            weights = np.concatenate([weights, np.full(len(rows), settings.weight)])
+            note["mined_validation"] = len(rows)
+            rank_zero_warn(
+                f"{len(rows)} validation triples train: validation accuracy is no estimate for other triples"
+            )
+        self._weights = weights if settings.weight != 1 else None
+        self.provenance["train"]["hard_examples"] = note
+
+    def _label_stories(self) -> None:
+        settings = self.pseudo_labels
+        if settings.source == "none":
+            return
+        indices = np.concatenate([self.training_indices, self._unlabelled])
+        self._labels = np.full((len(self.stories), len(ASPECTS)), PADDING, dtype=np.int64)
+        if settings.source == "truth":
+            truths = [self.story_truth(self._source_of.get(index, index)) for index in indices.tolist()]
+            if not any(truths):
+                raise OptionError("pseudo_labels.source is truth, which StoryWorldData alone knows: use positional")
+            self._labels[indices] = truth_labels(truths)
+            return
+        texts = [self.stories[index].text for index in indices.tolist()]
+        labels, note = self._positional_labels(texts)
+        self._labels[indices] = labels
+        self.provenance["train"]["pseudo_labels"] = {**note, "transductive": bool(len(self._unlabelled))}
+
+    def _positional_labels(self, texts: list[str]) -> tuple[IntArray, dict[str, Any]]:
+        """Read the labels of the run that is resumed, else cluster; write them to the run's folder."""
+        trainer = cast(L.Trainer, self.trainer)
+        before = Path(trainer.ckpt_path).parents[1] if trainer.ckpt_path else None
+        if before is not None and (before / LABELS_FILE).is_file():
+            labels, note = read_labels(before, texts), {"source": "positional", "resumed_from": str(before)}
+        else:
+            labels, note = positional_labels(texts, self.reader.text_embeddings, self.pseudo_labels.clusters)
+        # K-means adds up in another order on another processor: the first process's labels count.
+        labels = trainer.strategy.broadcast(labels, 0)
+        folder = trainer.log_dir  # a collective call; without a logger it is the working directory
+        if folder and trainer.loggers and not trainer.fast_dev_run and trainer.is_global_zero:  # type: ignore[attr-defined]
+            write_labels(Path(folder), texts, labels)
+        return labels, note
+
+    def flags(self) -> dict[str, bool]:
+        """Return contamination notes of the run."""
+        return {
+            "mined_validation": self.hard_examples.mine_validation,
+            "transductive": self.pseudo_labels.transductive,
+        }
+
+    def train_validation_overlap(self, anchors_only: bool = False) -> Overlap:
+        """Compare the training and validation data, as read.
+
+        Args:
+            anchors_only: training anchors only, where nothing else trains.
+        """
+        read = self._read_triples.get("validation", Triples(self.source, []))
+        validation = read.texts()
+        rows = [*self._read_examples.texts(), *(validation[row] for row in self._mined)]
+        return overlap([row[:1] for row in rows] if anchors_only else rows, validation)
+
+    # Loaders ---------------------------------------------------------------------------------------------------------
 
     def train_dataloader(self) -> DataLoader[Any]:
-        """Batches in random order, the same for the same seed and epoch."""
-        indexed = self.indexed
-        loading, table, share = self.loading, self.training_table(), self._share()
+        """Return batches in random order, the same for the same seed and epoch."""
+        inputs = self.prepare_inputs("fit")
+        examples, loading = self.examples, self.loading
         sampler = DistinctBatchSampler(
-            indexed.anchors,
-            indexed.positives,
+            examples.anchors,
+            examples.positives,
             loading.batch_size,
             run_seed(),
-            share,
+            self._share(),
             self._weights,
             loading.samples_per_epoch,
         )
-        objective: Any = self.trainer.lightning_module  # type: ignore[union-attr]
+        collator = self.reader.collator(examples, inputs)
+        if self._labels is not None:
+            collator = PseudoLabelCollator(collator, inputs, self._labels, self._unlabelled, run_seed())
         self._loader = ResumableLoader(
-            range(len(indexed)),  # type: ignore[arg-type]
+            range(len(examples)),  # type: ignore[arg-type]
             batch_sampler=sampler,
-            collate_fn=objective.collator(indexed, table),
+            collate_fn=collator,
             num_workers=loading.workers,
             pin_memory=self._on_gpu(),
         )
         self._loader.skip, self._skip = self._skip, 0
         return self._loader
 
-    def state_dict(self) -> dict[str, Any]:
-        """Training batches of this epoch that were handed out, for checkpoints; 0 after its last."""
-        ended = self._loader is None or self.trainer is None or self.trainer.is_last_batch
-        return {"taken": 0 if ended or self._loader is None else self._loader.taken}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on within the epoch, whether the loader is there already or not."""
-        self._skip = state_dict.get("taken", 0)
-        if self._loader is not None:
-            self._loader.skip, self._skip = self._skip, 0
-
     def val_dataloader(self) -> DataLoader[Any] | list[Any]:
-        """Validation triples in file order; nothing where there are none."""
-        return self._judging_loader("validation") if self.triples["validation"] else []
+        """Return validation triples in file order; nothing where there are none."""
+        return self._triple_loader("validation") if self.triples["validation"] else []
 
     def test_dataloader(self) -> DataLoader[Any]:
-        """Test triples in file order."""
-        return self._judging_loader("test")
+        """Return test triples in file order."""
+        return self._triple_loader("test")
 
     def predict_dataloader(self) -> DataLoader[Any]:
-        """Triples to predict, in file order."""
-        return self._judging_loader("predict")
+        """Return triples to predict, in file order."""
+        return self._triple_loader("predict")
 
-    def _judging_loader(self, stage: Stage) -> DataLoader[Any]:
-        indexed = self._judged[stage]
+    def _triple_loader(self, name: Stage) -> DataLoader[Any]:
+        triples = self.triples[name]
+        stage = self.trainer.state.fn.value if self.trainer is not None and self.trainer.state.fn else "validate"
         return DataLoader(
-            padded_share(len(indexed), self._share()),  # type: ignore[arg-type]
+            padded_share(len(triples), self._share()),  # type: ignore[arg-type]
             batch_size=self.loading.evaluation_batch_size,
-            collate_fn=TripleCollator(indexed, self.judged_table(stage)),
+            collate_fn=TripleCollator(triples, self.prepare_inputs(stage)),
             num_workers=self.loading.workers,
             pin_memory=self._on_gpu(),
         )
-
-    def _table_of(self, name: str, texts: list[str]) -> PlaceTable[Any]:
-        if name not in self._tables:
-            objective: Any = self.trainer.lightning_module  # type: ignore[union-attr]
-            table: PlaceTable[Any] = objective.story_table(texts, name)
-            self._tables[name] = table
-            self.provenance.setdefault(name, {}).update(stories=len(texts), **table.provenance)
-        return self._tables[name]
 
     def _share(self) -> Share:
         return Share(self.trainer.global_rank, self.trainer.world_size) if self.trainer else Share()
@@ -172,107 +403,25 @@ class StoryData(L.LightningDataModule):
     def _on_gpu(self) -> bool:
         return self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
 
-    def triples_as_read(self, stage: Stage) -> list[Triple]:
-        """A stage's triples with the names that pseudonyms have taken out."""
-        return list(self._triples_as_read.get(stage, []))
+    def state_dict(self) -> dict[str, Any]:
+        """Return how many training batches of this epoch were handed out; 0 after its last."""
+        ended = self._loader is None or self.trainer is None or self.trainer.is_last_batch
+        return {"taken": 0 if ended or self._loader is None else self._loader.taken}
 
-    def validation_texts(self) -> list[str]:
-        """The validation stories' texts, by row."""
-        return self._judged["validation"].table.texts if "validation" in self._judged else []
-
-    def training_texts(self) -> list[str]:
-        """The training stories' texts, by row."""
-        return self._indexed.table.texts if self._indexed is not None else []
-
-    def training_table(self) -> PlaceTable[Any]:
-        """What stands for the training stories, by row."""
-        return self._table_of("train", self.training_texts())
-
-    def judged_table(self, stage: Stage) -> PlaceTable[Any]:
-        """What stands for the stories of a stage's triples, by row."""
-        return self._table_of(stage, self._judged[stage].table.texts)
-
-    def stages_of(self, stage: str) -> list[Stage]:
-        """The stages whose triples are judged in one of the trainer's stages; those without any are left out."""
-        return [name for name in (STAGE_OF[stage],) if self.triples[name]]
-
-    def judged(self, stage: Stage) -> IndexedTriples:
-        """A stage's triples as rows of its table."""
-        return self._judged[stage]
-
-    @property
-    def indexed(self) -> IndexedExamples:
-        """The training examples as rows of their table.
-
-        Raises:
-            RuntimeError: before setup("fit").
-        """
-        if self._indexed is None:
-            raise RuntimeError("setup('fit') comes first")
-        return self._indexed
-
-    joins_views = False
-    """Whether behind each story's text stand its views."""
-
-    unlabelled_given = False
-    """Whether the user has named unlabelled stories, which only a transductive objective reads."""
-
-    def read_unlabelled(self) -> list[str]:
-        """Stories without any label; none here. Also notes where they come from."""
-        return []
-
-    def unlabelled_texts(self) -> list[str]:
-        """Stories without any label that a transductive objective may train on."""
-        if self._unlabelled is None:
-            stories = [Story(text) for text in self.read_unlabelled()]
-            self._unlabelled = [story.text for story in pseudonymised_stories(stories, self.loading.pseudonyms)]
-        return self._unlabelled
-
-    def read_truths(self, texts: Sequence[str]) -> list[tuple[str, str, str] | None]:
-        """What stories, as they were read, were made of; None: nobody knows."""
-        return [None] * len(texts)
-
-    def story_truths(self, texts: Sequence[str]) -> list[tuple[str, str, str] | None]:
-        """Theme, course of action and outcome of training stories as their maker knows them; None: nobody does."""
-        return self.read_truths([self._originals.get(text, text) for text in texts])
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Resume within the epoch, whether the loader exists already or not."""
+        self._skip = state_dict.get("taken", 0)
+        if self._loader is not None:
+            self._loader.skip, self._skip = self._skip, 0
 
     def teardown(self, stage: str) -> None:
-        """Forget what the objective of a fit has made of the data: another may come."""
+        """Forget what belongs to the objective of a fit: another may come."""
         if stage != "fit":
             return
-        self._weights = None
-        self._tables.clear()
-        if self._added:
-            self.examples, self._added = self.examples[: -self._added], 0
-            self._indexed = index_examples(self.examples)
-
-    def train_also(self, examples: list[Example]) -> None:
-        """Add training examples to this fit; before the first batch."""
-        self._added += len(examples)
-        self.examples = [*self.examples, *examples]
-        self._indexed = index_examples(self.examples)
-        self._tables.pop("train", None)
-
-    def weight(self, weights: NDArray[np.float64]) -> None:
-        """Draw this fit's examples in proportion to weights (N,), with replacement; before the first batch."""
-        if len(weights) != len(self.examples):
-            raise ValueError(f"{len(weights)} weights for {len(self.examples)} examples")
-        self._weights = weights
-
-    def negative_kinds(self) -> set[str | None]:
-        """Kinds of the negatives that the training examples have."""
-        return {negative.kind for example in self.examples for negative in example.negatives}
-
-    def train_validation_overlap(self, anchors_alone: bool = False) -> Overlap:
-        """What training and validation data have in common, names and all.
-
-        Args:
-            anchors_alone: of the training data's anchors, where nothing else trains.
-        """
-        added = self.examples[len(self.examples) - self._added :]
-        as_read = [example.with_texts([self._originals.get(text, text) for text in example.texts]) for example in added]
-        examples = [*self._examples_as_read, *as_read]
-        return overlap(
-            ((example.anchor,) if anchors_alone else example.texts for example in examples),
-            (triple.texts for triple in self.triples_as_read("validation")),
-        )
+        self._inputs = self._labels = self._weights = None
+        self._prepared = False
+        if self._mined:
+            self.examples = TrainingExamples(
+                self.stories, self.examples.rows[: -len(self._mined)], self.examples.report
+            )
+            self._mined = []

@@ -1,37 +1,24 @@
-"""Stories from files: JSON Lines or CSV, in any of the layouts that the readers know."""
+"""FileData: examples and triples from files, with views from files where they are wanted."""
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Sequence
 
 from lightning_utilities.core.rank_zero import rank_zero_info
 
-from narrlit.data.readers import Reading, file_digest, read_examples, read_stories, read_triples
-from narrlit.data.records import Example, Triple
-from narrlit.data.table import StoryTable
+from narrlit.data.readers import ReadReport, read_examples, read_stories, read_triples
+from narrlit.data.schema import StoryTable, TrainingExamples, Triples
+from narrlit.data.views import StoryViews, ViewFiles
 from narrlit.datamodules.base import Stage, StoryData
-from narrlit.datamodules.loading import Loading
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Extra:
-    """Stories beside the training rows proper, apart so that a system can be tried without them.
-
-    Attributes:
-        synthetic: files of training rows that a language model wrote; they train like the others.
-        unlabelled: files of stories without labels, for transductive objectives alone.
-    """
-
-    synthetic: str | list[str] | None = None
-    unlabelled: str | list[str] | None = None
+from narrlit.datamodules.settings import Extra, HardExampleSampling, Loading, PseudoLabels
 
 
 class FileData(StoryData):
-    """Training examples and judged triples from files."""
+    """Training examples and triples from files, in any layout that the readers know.
 
-    def __init__(
+    With views, the anchors of training examples and all stories of triples need them; candidates of training examples,
+    on which nothing trains then, may have none.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 (a config's keys)
         self,
         train: str | list[str] | None = None,
         validation: str | None = None,
@@ -40,62 +27,79 @@ class FileData(StoryData):
         test_labels: str | None = None,
         predict: str | None = None,
         extra: Extra = Extra(),
-        loading: Loading = Loading(),  # noqa: B008 (frozen)
+        views: ViewFiles = ViewFiles(),
+        hard_examples: HardExampleSampling = HardExampleSampling(),
+        pseudo_labels: PseudoLabels = PseudoLabels(),
+        loading: Loading = Loading(),
     ) -> None:
-        """Args name files.
+        """Name the files.
 
         Args:
-            train: examples, or labelled triples; several files are read one after the other.
-            validation: labelled triples, judged after every epoch.
-            validation_labels: their labels, where they stand apart.
-            test: labelled triples, judged by `narrlit test` alone.
-            test_labels: their labels, where they stand apart.
+            train: training examples, or labeled triples; several files are read one after the other.
+            validation: labeled triples, evaluated after every epoch.
+            validation_labels: their labels, where they are in a file of their own.
+            test: labeled triples, evaluated by `narrlit test`.
+            test_labels: their labels, where they are in a file of their own.
             predict: triples, with or without labels.
             extra: synthetic training rows and unlabelled stories.
+            views: views of the stories, for objectives that read them.
+            hard_examples: sampling of hard examples.
+            pseudo_labels: labels of the training stories' aspects.
             loading: batches.
         """
-        super().__init__(loading)
+        super().__init__(loading, hard_examples, pseudo_labels)
         self.train = _listed(train)
         self.extra = extra
-        self.unlabelled_given = bool(_listed(extra.unlabelled))
+        self.views = views
+        self.has_views = bool(views.paths) or views.missing == "positional"
+        self.has_unlabelled = bool(_listed(extra.unlabelled))
         self.files: dict[Stage, str | None] = {"validation": validation, "test": test, "predict": predict}
         self.labels: dict[Stage, str | None] = {"validation": validation_labels, "test": test_labels}
+        self._story_views: StoryViews | None = None
 
-    def read_examples(self) -> list[Example]:
-        """Every training file's examples."""
+    def read_examples(self, stories: StoryTable) -> TrainingExamples:
+        """Read every training file."""
         files = [*self.train, *_listed(self.extra.synthetic)]
-        readings = [read_examples(path, strict=self.loading.strict) for path in files]
-        self.synthetic_rows = sum(len(reading.records) for reading in readings[len(self.train) :])
-        self.provenance["train"] = {"files": [_provenance(reading) for reading in readings]}
-        return [example for reading in readings for example in reading.records]
+        read = [read_examples(path, self.loading.strict, stories) for path in files]
+        self.synthetic_rows = sum(map(len, read[len(self.train) :]))
+        self._note("train", [examples.report for examples in read])
+        examples = TrainingExamples(stories, [row for each in read for row in each])
+        self._attach_views("train", stories, examples.anchors.tolist(), [i for row in examples for i in row.indices])
+        return examples
 
-    def read_triples(self, stage: Stage) -> list[Triple]:
-        """A stage's triples; those to predict must all be there, since answers keep the rows' order."""
+    def read_triples(self, stage: Stage, stories: StoryTable) -> Triples:
+        """Read a stage's triples; none may be dropped for predictions, which keep the rows' order."""
         path = self.files[stage]
         if path is None:
-            return []
+            return Triples(stories, [])
         strict = self.loading.strict or stage == "predict"
-        reading = read_triples(path, labels=self.labels.get(stage), strict=strict)
-        self.provenance[stage] = {"files": [_provenance(reading)]}
-        return reading.records
+        triples = read_triples(path, self.labels.get(stage), strict, stories)
+        self._note(stage, [triples.report])
+        self._attach_views(stage, stories, triples.indices.ravel().tolist())
+        return triples
 
-    def read_unlabelled(self) -> list[str]:
-        """The unlabelled stories' texts, each once."""
-        readings = [read_stories(path, strict=self.loading.strict) for path in _listed(self.extra.unlabelled)]
-        if readings:
-            self.provenance["unlabelled"] = {"files": [_provenance(reading) for reading in readings]}
-        return StoryTable(story.text for reading in readings for story in reading.records).texts
+    def read_unlabelled(self, stories: StoryTable) -> list[int]:
+        """Read the unlabelled stories."""
+        read = [read_stories(path, self.loading.strict, stories) for path in _listed(self.extra.unlabelled)]
+        self._note("unlabelled", [each.report for each in read])
+        return list(dict.fromkeys(index for each in read for index in each.rows))
+
+    def _attach_views(self, name: str, stories: StoryTable, needed: list[int], optional: Sequence[int] = ()) -> None:
+        if not self.has_views or not needed:
+            return
+        if self._story_views is None:
+            self._story_views = StoryViews(self.views, self.loading.strict)
+            rank_zero_info(f"views: {self._story_views.summary()}")
+        coverage = self._story_views.attach(stories, needed, name, optional)
+        rank_zero_info(coverage.summary(name))
+        self.provenance[name]["views"] = {**self._story_views.provenance(), "positional": coverage.positional}
+
+    def _note(self, name: str, reports: list[ReadReport | None]) -> None:
+        files = [report for report in reports if report is not None]
+        for report in files:
+            rank_zero_info(report.summary())
+        self.provenance[name] = {"files": [report.provenance() for report in files]}
 
 
 def _listed(files: str | list[str] | None) -> list[str]:
     return [files] if isinstance(files, str) else list(files or [])
-
-
-def _provenance(reading: Reading[T]) -> dict[str, Any]:
-    rank_zero_info(reading.summary())
-    return {
-        "path": str(Path(reading.path)),
-        "sha256": file_digest(reading.path),
-        "rows": reading.total,
-        "dropped": dict(reading.dropped),
-    }

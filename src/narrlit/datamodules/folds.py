@@ -1,8 +1,7 @@
-"""One fold of a cross-validation: the rows of one part are judged, the others train."""
+"""FoldData: one fold of a cross-validation evaluates, the others train."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
@@ -10,151 +9,137 @@ from typing import Any
 import numpy as np
 from lightning_utilities.core.rank_zero import rank_zero_info, rank_zero_warn
 
-from narrlit.data.folds import grouped_folds, story_groups
-from narrlit.data.records import Example, Triple, triple_of
-from narrlit.data.table import IntArray
+from narrlit.data.schema import IntArray, StoryTable, TrainingExamples, Triples, triple_of
+from narrlit.data.splits import grouped_folds, story_groups
 from narrlit.datamodules.base import Stage, StoryData
 from narrlit.errors import OptionError
 
 
-@dataclass(frozen=True)
-class FoldRows:
-    """What one fold trains on and judges.
-
-    Attributes:
-        examples: they train.
-        triples: they are judged.
-        description: plain data for records; its digest changes with any text of the fold.
-    """
-
-    examples: list[Example]
-    triples: list[Triple]
-    description: dict[str, Any]
-
-
 class FoldData(StoryData):
-    """The training rows of other data, divided: one fold's rows are judged after every epoch, the other folds' train.
+    """The training rows of other data, divided: one fold's rows are evaluated after every epoch, the others train.
 
-    A row is judged by its own dissimilar story, a negative of kind "triple"; rows without one, and synthetic ones, only
-    train, and not where they share a story with a row that is judged. The other data's validation triples are not read.
+    A row is evaluated by its own dissimilar story, a negative of kind "triple"; rows without one, and synthetic ones,
+    only train, and not where they share a story with an evaluated row. The other data's validation triples are unused.
     """
 
     def __init__(
         self, source: StoryData, fold: int = 0, folds: int = 5, fold_seed: int = 0, ungrouped: bool = False
     ) -> None:
-        """Args say how the rows are divided.
+        """Set the division.
 
         Args:
-            source: the data whose training rows are divided; also gives the test triples, and how batches are made.
-            fold: which fold is judged, counted from 0.
-            folds: how many there are.
+            source: the data whose training rows are divided; also gives test triples and settings.
+            fold: the fold that is evaluated, counted from 0.
+            folds: number of folds.
             fold_seed: of the division; apart from the run's seed, so that seeds can be compared on the same folds.
-            ungrouped: divide by row, though the same story may then train and be judged; to see what that hides.
+            ungrouped: divide by row, though the same story may then train and be evaluated; to see what that hides.
 
         Raises:
-            OptionError: for a fold that there is not.
+            OptionError: for a fold that does not exist.
         """
         if not 0 <= fold < folds:
             raise OptionError(f"data.fold is {fold}: with {folds} folds, a number from 0 to {folds - 1} is needed")
-        super().__init__(source.loading)
-        self.source = source
-        self.unlabelled_given = source.unlabelled_given
-        self.joins_views = source.joins_views
+        super().__init__(source.loading, source.hard_examples, source.pseudo_labels)
+        self.divided = source
+        self.has_unlabelled, self.has_views = source.has_unlabelled, source.has_views
         self.fold = fold
         self.folds = folds
         self.fold_seed = fold_seed
         self.ungrouped = ungrouped
 
-    def read_examples(self) -> list[Example]:
-        """The other folds' rows."""
-        found = self.rows(self.fold)
-        self._note("train", found)
-        rank_zero_info(f"fold {self.fold} of {self.folds}: {len(found.examples)} rows train")
-        return found.examples
+    def read_examples(self, stories: StoryTable) -> TrainingExamples:
+        """Return the other folds' rows."""
+        examples, _, description = self.rows(self.fold)
+        self._note("train", description)
+        rank_zero_info(f"fold {self.fold} of {self.folds}: {len(examples)} rows train")
+        return examples
 
-    def read_triples(self, stage: Stage) -> list[Triple]:
-        """The fold's rows as triples; those to test and to predict are the other data's."""
+    def read_triples(self, stage: Stage, stories: StoryTable) -> Triples:
+        """Return the fold's rows as triples; those to test and predict are the other data's."""
         if stage != "validation":
-            triples = self.source.read_triples(stage)
-            self.provenance[stage] = self.source.provenance.get(stage, {})
+            triples = self.divided.read_triples(stage, stories)
+            self.provenance[stage] = self.divided.provenance.get(stage, {})
             return triples
-        found = self.rows(self.fold)
-        self._note(stage, found)
-        rank_zero_info(f"fold {self.fold} of {self.folds}: {len(found.triples)} rows are judged")
+        _, triples, description = self.rows(self.fold)
+        self._note(stage, description)
+        rank_zero_info(f"fold {self.fold} of {self.folds}: {len(triples)} rows are evaluated")
         if self.ungrouped:
-            rank_zero_warn("these folds are not grouped by story: what is judged may have been trained on")
-        return found.triples
+            rank_zero_warn("these folds are not grouped by story: an evaluated story may have been trained on")
+        return triples
 
-    def read_unlabelled(self) -> list[str]:
-        """The other data's."""
-        texts = self.source.read_unlabelled()
-        if texts:
-            self.provenance["unlabelled"] = self.source.provenance.get("unlabelled", {})
-        return texts
+    def read_unlabelled(self, stories: StoryTable) -> list[int]:
+        """Return the other data's."""
+        indices = self.divided.read_unlabelled(stories)
+        self.provenance["unlabelled"] = self.divided.provenance.get("unlabelled", {})
+        return indices
 
-    def read_truths(self, texts: Sequence[str]) -> list[tuple[str, str, str] | None]:
-        """As the other data knows them."""
-        return self.source.read_truths(texts)
+    def story_names(self, index: int) -> Mapping[str, str] | None:
+        """Return the other data's."""
+        return self.divided.story_names(index)
 
-    def rows(self, fold: int) -> FoldRows:
-        """What a fold, this one or another, trains on and judges.
+    def story_truth(self, index: int) -> tuple[str, str, str] | None:
+        """Return the other data's."""
+        return self.divided.story_truth(index)
+
+    def rows(self, fold: int) -> tuple[TrainingExamples, Triples, dict[str, Any]]:
+        """Return what a fold trains on and evaluates, and plain data for run.json with a digest of the texts.
 
         Raises:
-            OptionError: if there are no rows to judge, or not enough groups of them.
+            OptionError: if no row can be evaluated, or there are not enough groups of rows.
         """
-        rows, groups, judged_by_fold = self._examples, self._groups, self._judged_by_fold
-        judged = judged_by_fold[fold]
-        trains = ~np.isin(groups, groups[judged])
-        examples = [example for example, goes in zip(rows, trains, strict=True) if goes]
-        triples = [triple for row in judged if (triple := triple_of(rows[row])) is not None]
-        unjudgeable = len(rows) - sum(map(len, judged_by_fold))
-        description = {
-            "fold": fold,
-            "folds": self.folds,
-            "fold_seed": self.fold_seed,
-            "ungrouped": self.ungrouped,
-            "groups": len(np.unique(groups[judged])),
-            "trained": len(examples),
-            "judged": len(triples),
-            # They share a story with a row of the fold, but have no dissimilar story to judge them by.
-            "left_out": len(rows) - len(examples) - len(triples),
-            "all_rows": len(rows),
-            "all_groups": len(np.unique(groups)),
-            "largest_group": int(np.unique(groups, return_counts=True)[1].max()),
-            "never_judged": unjudgeable,
-            "sha256": _digest(examples, triples),
-        }
-        return FoldRows(examples, triples, description)
+        rows, groups = self._rows, self._groups
+        evaluated = self._evaluated[fold]
+        trains = ~np.isin(groups, groups[evaluated])
+        examples = TrainingExamples(rows.stories, [row for row, train in zip(rows, trains, strict=True) if train])
+        found = [triple_of(rows[row], rows.stories) for row in evaluated.tolist()]
+        triples = Triples(rows.stories, [triple for triple in found if triple is not None])
+        parts = [[*texts, *map(str, row.kinds)] for texts, row in zip(examples.texts(), examples, strict=True)]
+        parts += [[*texts, str(row.a_is_closer)] for texts, row in zip(triples.texts(), triples, strict=True)]
+        return (
+            examples,
+            triples,
+            {
+                "fold": fold,
+                "folds": self.folds,
+                "fold_seed": self.fold_seed,
+                "ungrouped": self.ungrouped,
+                "groups": len(np.unique(groups[evaluated])),
+                "trained": len(examples),
+                "evaluated": len(triples),
+                # They share a story with a row of the fold, but have no dissimilar story of their own.
+                "left_out": len(rows) - len(examples) - len(triples),
+                "all_rows": len(rows),
+                "all_groups": len(np.unique(groups)),
+                "largest_group": int(np.unique(groups, return_counts=True)[1].max()),
+                "never_evaluated": len(rows) - sum(map(len, self._evaluated)),
+                "sha256": sha256(json.dumps(parts).encode()).hexdigest(),
+            },
+        )
 
     @cached_property
-    def _examples(self) -> list[Example]:
-        examples = self.source.read_examples()
-        if not examples:
+    def _rows(self) -> TrainingExamples:
+        rows = self.divided.read_examples(self.source)
+        if not rows:
             raise OptionError("no training data: give --data.train FILE")
-        return examples
+        return rows
 
     @cached_property
     def _groups(self) -> IntArray:
         """(N,) each row's group."""
-        return np.arange(len(self._examples)) if self.ungrouped else story_groups(self._examples)
+        return np.arange(len(self._rows)) if self.ungrouped else story_groups(self._rows)
 
     @cached_property
-    def _judged_by_fold(self) -> list[IntArray]:
-        examples = self._examples  # read first: reading tells how many of them are synthetic
-        real = examples[: len(examples) - self.source.synthetic_rows]
-        judged = np.array([row for row, example in enumerate(real) if triple_of(example)], dtype=np.int64)
-        if not len(judged):
+    def _evaluated(self) -> list[IntArray]:
+        """Rows that each fold evaluates."""
+        rows = self._rows  # read first: reading counts the synthetic ones
+        real = rows[: len(rows) - self.divided.synthetic_rows]
+        evaluated = np.array([number for number, row in enumerate(real) if "triple" in row.kinds], dtype=np.int64)
+        if not len(evaluated):
             raise OptionError(
-                "no training row has a dissimilar story of its own, so none can be judged: name a file of labelled "
+                "no training row has a dissimilar story of its own, so none can be evaluated: name a file of labeled "
                 'triples, or rows with a negative of kind "triple"'
             )
-        return [judged[places] for places in grouped_folds(self._groups[judged], self.folds, self.fold_seed)]
+        return [evaluated[chosen] for chosen in grouped_folds(self._groups[evaluated], self.folds, self.fold_seed)]
 
-    def _note(self, stage: str, found: FoldRows) -> None:
-        self.provenance[stage] = {**self.source.provenance.get("train", {}), "fold": found.description}
-
-
-def _digest(examples: list[Example], triples: list[Triple]) -> str:
-    parts = [(*example.texts, *(str(negative.kind) for negative in example.negatives)) for example in examples]
-    parts += [(*triple.texts, str(triple.a_is_closer)) for triple in triples]
-    return sha256(json.dumps(parts).encode()).hexdigest()
+    def _note(self, stage: str, description: dict[str, Any]) -> None:
+        self.provenance[stage] = {**self.divided.provenance.get("train", {}), "fold": description}

@@ -1,0 +1,122 @@
+"""Pseudo-labels of stories: clusters of segments' embeddings, or known truth; kept on disk for a resumed run.
+
+Letters of the shapes: N stories, D dimension, K clusters.
+"""
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from narrlit.data.schema import ASPECTS, PADDING, FloatArray, IntArray
+from narrlit.datamodules.settings import Clusters
+from narrlit.errors import DataError, OptionError
+from narrlit.files import atomic_path
+from narrlit.preprocessing.segments import positional_segments
+from narrlit.preprocessing.sentences import split_sentences
+
+LABELS_FILE = "pseudo_labels.npz"
+
+
+def positional_labels(
+    texts: Sequence[str], embed: Callable[[Sequence[str]], FloatArray], clusters: Clusters
+) -> tuple[IntArray, dict[str, Any]]:
+    """Cluster stories by the embeddings of their first, middle and last segments, aspect by aspect.
+
+    Source: Mendel292, section 2.6.
+
+    Args:
+        texts: N stories.
+        embed: returns embeddings (N, D) of texts.
+        clusters: how many of each aspect, and the seed.
+
+    Returns:
+        Labels (N, 3), 0 for the largest cluster of an aspect, and plain data for run.json.
+
+    Raises:
+        OptionError: if there are fewer different stories than clusters.
+    """
+    for aspect in ASPECTS:
+        _check_clusters(clusters, aspect, len(texts))  # before the first embedding, which may take hours
+    segments = zip(*(positional_segments(split_sentences(text)) for text in texts), strict=True)
+    columns, details = [], {}
+    for aspect, segment in zip(ASPECTS, segments, strict=True):
+        embeddings = embed(segment).astype(np.float64)
+        _check_clusters(clusters, aspect, len(np.unique(embeddings, axis=0)))
+        labels, inertia = cluster(embeddings, getattr(clusters, aspect), clusters.seed)
+        columns.append(labels)
+        details[aspect] = {"sizes": np.bincount(labels).tolist(), "inertia": inertia}
+    return np.stack(columns, axis=1), {"source": "positional", "seed": clusters.seed, "clusters": details}
+
+
+def _check_clusters(clusters: Clusters, aspect: str, stories: int) -> None:
+    if getattr(clusters, aspect) > stories:
+        raise OptionError(
+            f"clusters.{aspect} is {getattr(clusters, aspect)}, but there are only {stories} different stories: "
+            "give fewer clusters or more stories"
+        )
+
+
+def cluster(embeddings: np.ndarray[Any, np.dtype[np.float64]], count: int, seed: int) -> tuple[IntArray, float]:
+    """Return K-means clusters (N,), numbered by size and then by their first story, and the inertia."""
+    from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    # Several threads would add up a center's stories in the order in which they happen to finish.
+    with threadpool_limits(1):
+        model = KMeans(count, n_init=10, random_state=seed).fit(embeddings)
+    labels = model.labels_
+    sizes = np.bincount(labels, minlength=count)
+    order = sorted(range(count), key=lambda i: (-sizes[i], int((labels == i).argmax())))
+    rank = np.empty(count, dtype=np.int64)
+    rank[order] = np.arange(count)
+    return rank[labels], float(model.inertia_)
+
+
+def truth_labels(truths: Sequence[tuple[str, str, str] | None]) -> IntArray:
+    """Number known names of theme, action and outcome, those of each aspect alphabetically.
+
+    Returns:
+        (N, 3), PADDING where a story has none.
+
+    >>> truth_labels([("loss", "chase", "death"), None, ("envy", "chase", "rescue")]).tolist()
+    [[1, 0, 0], [-1, -1, -1], [0, 0, 1]]
+    """
+    known = [truth for truth in truths if truth is not None]
+    numbers = [{name: i for i, name in enumerate(sorted(set(names)))} for names in zip(*known, strict=True)]
+    labels = np.full((len(truths), len(ASPECTS)), PADDING, dtype=np.int64)
+    for row, truth in enumerate(truths):
+        if truth is not None:
+            labels[row] = [number[name] for number, name in zip(numbers, truth, strict=True)]
+    return labels
+
+
+def write_labels(folder: Path, texts: Sequence[str], labels: IntArray) -> None:
+    """Write labels (N, 3) of texts, by the texts' digests, to a file of the folder."""
+    with atomic_path(folder / LABELS_FILE) as path, path.open("wb") as file:
+        np.savez_compressed(file, digests=_digests(texts), labels=labels)
+
+
+def read_labels(folder: Path, texts: Sequence[str]) -> IntArray:
+    """Read the labels (N, 3) of texts.
+
+    Raises:
+        DataError: if the file can't be read, or a text has no label in it.
+    """
+    path = folder / LABELS_FILE
+    try:
+        with np.load(path, allow_pickle=False) as content:
+            known = dict(zip(content["digests"].tolist(), content["labels"], strict=True))
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(f"{path}: no pseudo-labels can be read ({type(error).__name__}); start a new run") from error
+    rows = [known.get(digest) for digest in _digests(texts).tolist()]
+    missing = sum(row is None for row in rows)
+    if missing:
+        raise DataError(f"{path}: {missing} of {len(rows)} stories have no label; resume with the run's own data")
+    return np.array(rows, dtype=np.int64).reshape(-1, len(ASPECTS))
+
+
+def _digests(texts: Sequence[str]) -> np.ndarray[Any, Any]:
+    return np.array([sha256(text.encode("utf-8", "surrogatepass")).hexdigest() for text in texts], dtype="U64")
