@@ -1,10 +1,9 @@
-"""Trained encoders out: sentence-transformers folders that load without this package."""
+"""Export encoders as sentence-transformers folders that load without this package."""
 
 from pathlib import Path
 
 from narrlit.files import atomic_folder
-from narrlit.models.sentence_encoder import SentenceEncoder
-from narrlit.models.view_encoder import AnyEncoder, ViewEncoder
+from narrlit.models.encoder import Encoder
 
 CARD = """---
 library_name: sentence-transformers
@@ -13,62 +12,69 @@ tags: [sentence-transformers, narrative-similarity]
 ---
 # A story encoder
 
-Stories are near in it when their theme, course of action and outcome are alike. Exported by narrlit {version}
-from `{source}`; {dimension} numbers a story, {max_length} tokens{unit} at most.
+{claim} Exported by narrlit {version} from `{source}`; dimension {dimension}, at most {max_length} tokens of
+a {unit}.
 
 ```python
 from sentence_transformers import SentenceTransformer
 
 model = SentenceTransformer("{folder}"{consent})
-vectors = model.encode([{stories}])
-print(model.similarity(vectors, vectors))
+embeddings = model.encode([{stories}])
+print(model.similarity(embeddings, embeddings))
 ```
 """
-SEQUENCES = """
-A story is read as the sequence of its sentences: the model in the folder `inner` embeds each, and a BiLSTM reads their
-vectors. Nothing in sentence-transformers does that, so the Python files in this folder do, and run only with
+TRAINED = "Trained so that stories of similar theme, course of action and outcome get similar embeddings."
+UNTRAINED = "A general text encoder, not trained on stories: similar embeddings mean similar text, by its own standard."
+CODE = """
+Nothing in sentence-transformers does that, so the Python files in this folder do, and run only with
 `trust_remote_code=True`.
 """
-
-
-VIEWS = """
-A story's vector is fused from those of its text and of its views, theme, course of action and outcome, each embedded
+NOTES = {
+    "text": "",
+    "sentences": f"""
+A story is read as the sequence of its sentences: the model in the folder `inner` embeds each, and a BiLSTM reads these
+embeddings.{CODE}""",
+    "views": f"""
+A story's embedding is fused from those of its text and of its views, theme, course of action and outcome, each embedded
 by the model in the folder `inner`; `views.json` holds the weights. The views stand behind the text, each after a line
 that names it:
 
 ```python
-model.encode("A knight seeks the grail.\\n[theme]\\nDevotion.\\n[plot]\\nHe rides out.\\n[outcome]\\nHe dies in peace.")
+model.encode("A knight seeks the grail.\\n[theme]\\nDevotion.\\n[action]\\nHe rides out.\\n[outcome]\\nHe dies in peace.")
 ```
-
-Nothing in sentence-transformers does that, so the Python files in this folder do, and run only with
-`trust_remote_code=True`.
-"""
+{CODE}""",
+}
 
 
-def export(encoder: AnyEncoder, folder: Path, source: str) -> None:
-    """Write `encoder` as a sentence-transformers folder with a model card; all of it or nothing.
+def export(encoder: Encoder, folder: Path, source: str, *, trained: bool) -> None:
+    """Write an encoder as a sentence-transformers folder with a model card; all of it or nothing.
 
-    Adapters are merged and quantised weights made plain first, in `encoder` itself.
+    Adapters are merged and weights dequantized first, in `encoder` itself.
+
+    Args:
+        encoder: what to export.
+        folder: must not exist, or be empty.
+        source: name of the encoder, for the card.
+        trained: the encoder was trained on stories; the card says so.
 
     Raises:
-        OptionError: if the folder is there already and not empty.
+        OptionError: if the folder exists and is not empty, or the encoder reads both views and sentences.
     """
     from narrlit import __version__
 
-    told = next(
-        (text for kind, text in ((SentenceEncoder, SEQUENCES), (ViewEncoder, VIEWS)) if isinstance(encoder, kind)), ""
-    )
+    has_code = encoder.reads != "text"
     card = CARD.format(
+        claim=TRAINED if trained else UNTRAINED,
         version=__version__,
         source=source,
         dimension=encoder.dimension,
         max_length=encoder.max_length,
+        unit=encoder.unit[0],
         folder=folder.name,
-        stories="first, second" if isinstance(encoder, ViewEncoder) else '"A story.", "Another story."',
-        unit=f" of a {encoder.pieces[0]}" if told else "",
-        consent=", trust_remote_code=True" if told else "",
+        consent=", trust_remote_code=True" if has_code else "",
+        stories="first, second" if encoder.reads == "views" else '"A story.", "Another story."',
     )
     encoder.merge()
     with atomic_folder(folder) as temporary:
         encoder.save(temporary)
-        (temporary / "README.md").write_text(card + told, encoding="utf-8")
+        (temporary / "README.md").write_text(card + NOTES[encoder.reads], encoding="utf-8")

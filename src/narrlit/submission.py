@@ -2,29 +2,27 @@
 
 import io
 import json
-import lzma
 import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from narrlit.errors import DataError
+from narrlit.data.schema import FloatArray
+from narrlit.errors import DataError, reading
 from narrlit.files import atomic_path
-from narrlit.models.embedding import Vectors
 
 TRACK_A, TRACK_B, TRACK_B_LINES = "track_a.jsonl", "track_b.npy", "track_b.jsonl"
 LABEL = "text_a_is_closer"
 DIMENSIONS_ALLOWED = range(10, 8193)
-# What zipfile raises at a damaged, encrypted (RuntimeError) or strangely packed (NotImplementedError, one of them) zip.
-UNREADABLE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError)
+LARGEST_FILE = 2**30
+"""Bytes of an unpacked file: 30,000 embeddings of the largest dimension. A small zip can unpack to terabytes."""
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a valid submission holds; None for a track that is not in it."""
+    """Contents of a valid submission; None for an absent track."""
 
     track_a_rows: int | None
     track_b_rows: int | None
@@ -34,7 +32,7 @@ class Contents:
 def write_submission(
     path: Path,
     track_a: list[bool] | None,
-    track_b: Vectors | None,
+    track_b: FloatArray | None,
     rows_a: int | None = None,
     rows_b: int | None = None,
 ) -> Contents:
@@ -43,12 +41,12 @@ def write_submission(
     Args:
         path: the zip.
         track_a: for every triple, whether A is closer.
-        track_b: (N, D) vectors of the stories.
-        rows_a: how many rows Track A must have, if known.
-        rows_b: how many rows Track B must have, if known.
+        track_b: (N, D) embeddings of the stories.
+        rows_a: rows that Track A must have, if known.
+        rows_b: rows that Track B must have, if known.
 
     Raises:
-        DataError: as check_submission does; a zip that was there before is kept.
+        DataError: as check_submission does; an earlier zip then stays.
     """
     with atomic_path(path) as temporary:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -62,12 +60,12 @@ def write_submission(
 
 
 def check_submission(path: Path, rows_a: int | None = None, rows_b: int | None = None) -> Contents:
-    """Check a submission zip: file names, rows, types, dimension, finite and non-zero vectors.
+    """Check a submission zip: file names, rows, types, dimension, finite and non-zero embeddings.
 
     Args:
         path: the zip.
-        rows_a: how many rows Track A must have, if known.
-        rows_b: how many rows Track B must have, if known.
+        rows_a: rows that Track A must have, if known.
+        rows_b: rows that Track B must have, if known.
 
     Raises:
         DataError: naming the file inside the zip, the row, and what is wrong.
@@ -77,83 +75,80 @@ def check_submission(path: Path, rows_a: int | None = None, rows_b: int | None =
     return _check(path, path, rows_a, rows_b)
 
 
-def _check(place: Path, path: Path, rows_a: int | None, rows_b: int | None) -> Contents:
-    """Check the zip that lies at `place`; messages name it `path`."""
-    try:
-        with zipfile.ZipFile(place) as archive:
-            names = archive.namelist()
-            unknown = sorted(set(names) - {TRACK_A, TRACK_B, TRACK_B_LINES})
-            if unknown or not names:
-                raise DataError(
-                    f"{path}: it holds {', '.join(unknown) or 'nothing'}; only {TRACK_A}, {TRACK_B} or {TRACK_B_LINES} "
-                    "may stand in it, at its root"
-                )
-            if TRACK_B in names and TRACK_B_LINES in names:
-                raise DataError(f"{path}: it holds {TRACK_B} and {TRACK_B_LINES}; leave one out")
-            answers = _answers(archive.read(TRACK_A), path) if TRACK_A in names else None
-            vectors = _vectors(archive, names, path)
-    except UNREADABLE as error:
-        raise DataError(f"{path}: it is no zip file, or damaged or encrypted ({error})") from error
-    _check_rows(path, TRACK_A, answers, rows_a)
-    _check_rows(path, "Track B", None if vectors is None else len(vectors), rows_b)
-    return Contents(answers, *((None, None) if vectors is None else vectors.shape))
+def _check(file: Path, name: Path, rows_a: int | None, rows_b: int | None) -> Contents:
+    """Check the zip at `file`; messages call it `name`."""
+    with reading("submission", name, "is it a zip file, complete and not encrypted?"), zipfile.ZipFile(file) as archive:
+        names = archive.namelist()
+        unknown = sorted(set(names) - {TRACK_A, TRACK_B, TRACK_B_LINES})
+        if unknown or not names:
+            raise DataError(
+                f"{name}: it holds {', '.join(unknown[:5]) or 'nothing'}; only {TRACK_A}, {TRACK_B} or {TRACK_B_LINES} "
+                "are allowed, at its root"
+            )
+        if TRACK_B in names and TRACK_B_LINES in names:
+            raise DataError(f"{name}: it holds {TRACK_B} and {TRACK_B_LINES}; remove one")
+        answers = _answers(_unpacked(archive, TRACK_A, name), name) if TRACK_A in names else None
+        embeddings = _embeddings(archive, names, name)
+    _check_rows(name, TRACK_A, answers, rows_a)
+    _check_rows(name, "Track B", None if embeddings is None else len(embeddings), rows_b)
+    return Contents(answers, *((None, None) if embeddings is None else embeddings.shape))
 
 
-def _check_rows(path: Path, name: str, found: int | None, wanted: int | None) -> None:
-    if wanted is not None and found != wanted:
-        raise DataError(f"{path}: {name} has {'no' if found is None else found} rows, the test file has {wanted}")
+def _unpacked(archive: zipfile.ZipFile, member: str, name: Path) -> bytes:
+    # The declared size may be a lie: not more is read than allowed.
+    with archive.open(member) as file:
+        content = b"" if archive.getinfo(member).file_size > LARGEST_FILE else file.read(LARGEST_FILE + 1)
+        if len(content) > LARGEST_FILE or archive.getinfo(member).file_size > LARGEST_FILE:
+            raise DataError(
+                f"{name}/{member}: it unpacks to more than {LARGEST_FILE:,} bytes; no submission is so large"
+            )
+    return content
 
 
-def _lines(content: bytes, place: str) -> list[Any]:
+def _check_rows(name: Path, track: str, rows: int | None, needed: int | None) -> None:
+    if needed is not None and rows != needed:
+        raise DataError(f"{name}: {track} has {'no' if rows is None else rows} rows, the test file has {needed}")
+
+
+def _lines(content: bytes, where: str) -> list[Any]:
     rows = []
     for number, line in enumerate(content.decode("utf-8", "replace").rstrip("\n").split("\n"), 1):
-        try:
+        with reading("row", f"{where}:{number}"):
             rows.append(json.loads(line))
-        except json.JSONDecodeError as error:
-            raise DataError(f"{place}:{number}: broken JSON ({error.msg})") from error
     return rows
 
 
-def _answers(content: bytes, path: Path) -> int:
-    rows = _lines(content, f"{path}/{TRACK_A}")
+def _answers(content: bytes, name: Path) -> int:
+    rows = _lines(content, f"{name}/{TRACK_A}")
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict) or not isinstance(row.get(LABEL), bool):
-            raise DataError(f"{path}/{TRACK_A}:{number}: {LABEL} must be true or false")
+            raise DataError(f"{name}/{TRACK_A}:{number}: {LABEL} must be true or false")
     return len(rows)
 
 
-def _vectors(archive: zipfile.ZipFile, names: list[str], path: Path) -> Vectors | None:
+def _embeddings(archive: zipfile.ZipFile, names: list[str], name: Path) -> FloatArray | None:
     if TRACK_B in names:
-        place = f"{path}/{TRACK_B}"
-        content = archive.read(TRACK_B)
-        try:
-            vectors = np.load(io.BytesIO(content), allow_pickle=False)
-        except (ValueError, EOFError, OSError) as error:
-            raise DataError(f"{place}: it is no array of numbers ({error})") from error
-    elif TRACK_B_LINES in names:
-        place = f"{path}/{TRACK_B_LINES}"
-        rows = _lines(archive.read(TRACK_B_LINES), place)
-        try:
-            vectors = np.array([row["embeddings"] for row in rows], dtype=np.float32)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise DataError(f"{place}: every row needs `embeddings`, a list of equally many numbers") from error
-    else:
-        return None
-    return _checked(vectors, place)
+        where = f"{name}/{TRACK_B}"
+        with reading("array of numbers", where):
+            return _checked(np.load(io.BytesIO(_unpacked(archive, TRACK_B, name)), allow_pickle=False), where)
+    if TRACK_B_LINES in names:
+        where = f"{name}/{TRACK_B_LINES}"
+        rows = _lines(_unpacked(archive, TRACK_B_LINES, name), where)
+        with reading("embeddings", where, "every row needs `embeddings`, a list of equally many numbers"):
+            return _checked(np.array([row["embeddings"] for row in rows], dtype=np.float32), where)
+    return None
 
 
-def _checked(vectors: Any, place: str) -> Vectors:
-    if not isinstance(vectors, np.ndarray):
-        raise DataError(f"{place}: it is an archive of arrays; save one array with numpy.save")
-    if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
-        raise DataError(f"{place}: rows x dimension numbers are needed, found {vectors.dtype} of {vectors.shape}")
-    if vectors.shape[1] not in DIMENSIONS_ALLOWED:
-        raise DataError(f"{place}: a vector has {vectors.shape[1]} numbers, the task allows 10 to 8192")
-    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-    if bad.size:
-        raise DataError(f"{place}: row {bad[0] + 1} holds NaN or infinity")
-    zero = np.flatnonzero((vectors == 0).all(axis=1))
-    if zero.size:
-        raise DataError(f"{place}: row {zero[0] + 1} is all zeros, which has no cosine")
-    checked: Vectors = vectors
+def _checked(embeddings: Any, where: str) -> FloatArray:
+    if not isinstance(embeddings, np.ndarray) or embeddings.ndim != 2 or embeddings.dtype.kind not in "fiu":
+        raise DataError(f"{where}: one array of numbers, rows x dimension, is needed (numpy.save)")
+    if embeddings.shape[1] not in DIMENSIONS_ALLOWED:
+        raise DataError(f"{where}: the dimension is {embeddings.shape[1]}, the task allows 10 to 8192")
+    for kind, bad in (
+        ("holds NaN or infinity", ~np.isfinite(embeddings).all(axis=1)),
+        ("is all zeros, which has no cosine", ~embeddings.any(axis=1)),
+    ):
+        if bad.any():
+            raise DataError(f"{where}: row {int(np.argmax(bad)) + 1} {kind}")
+    checked: FloatArray = embeddings
     return checked

@@ -1,6 +1,6 @@
-"""Near but wrong stories as negatives, by a model's cosines.
+"""Hard negatives: stories close to an anchor by a model's cosines that are not known to be similar to it.
 
-Letters of the shapes: N examples, M stories of the table, D dimension, K negatives that an example has already.
+Letters of the shapes: N examples, M stories, D dimension, K negatives that an example has already.
 """
 
 from dataclasses import replace
@@ -8,86 +8,99 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 from torch.nn import functional as F
 
-from narrlit.data.components import components
-from narrlit.data.records import Example, Negative
-from narrlit.data.table import IndexedExamples, IntArray, index_examples
-from narrlit.errors import ModelError
+from narrlit.data.schema import PADDING, IntArray, TrainingExample, TrainingExamples
 from narrlit.models.embedding import embed
-from narrlit.models.view_encoder import AnyEncoder
+from narrlit.models.encoder import Encoder
 
 MINED = "mined"
-PAIRS_A_BLOCK = 2**22
-"""Cosines that are held at a time, 256 anchors against 16,384 stories; four times as many take twice the time."""
+PAIRS_PER_BLOCK = 2**22
+"""Cosines held at a time, 256 anchors against 16,384 stories; four times as many take twice the time."""
 
 
-class NearestWrong(NamedTuple):
-    """What was found, and how many pairs of an anchor and a wrong story there were."""
+class NearestNegatives(NamedTuple):
+    """Nearest negatives of N anchors.
+
+    Attributes:
+        rows: (N, count) int64 rows of the stories, nearest first, -1 where there are no more.
+        pairs: number of pairs of an anchor and a story that is a negative by the data.
+        excluded: number of those that the margin excluded.
+    """
 
     rows: Tensor
-    """(N, count) int64, rows of the stories, nearest first, -1 where there are no more."""
     pairs: int
-    """Pairs of an anchor and a story that is wrong by the data."""
-    left_out: int
-    """Those of them that the margin left out."""
+    excluded: int
 
 
 class Mining(NamedTuple):
-    """Examples with mined negatives, and what can be told of the work."""
+    """Examples with mined negatives.
 
-    examples: list[Example]
-    found: NearestWrong
+    Attributes:
+        examples: of the same story table.
+        nearest: the search's result.
+        truncated: stories longer than the encoder reads, counted once for each prompt.
+    """
+
+    examples: TrainingExamples
+    nearest: NearestNegatives
     truncated: int
-    """Stories that were longer than the encoder reads, counted once for each prompt."""
 
 
 def mine_negatives(
-    encoder: AnyEncoder, examples: list[Example], count: int, margin: float = -0.05, progress: bool = True
+    encoder: Encoder, examples: TrainingExamples, count: int, margin: float = -0.05, progress: bool = True
 ) -> Mining:
-    """Give each example the nearest wrong stories of all the examples as negatives of kind "mined".
+    """Give each example the nearest negatives among the stories of all examples, with kind "mined".
 
-    Negatives that were mined before are dropped; the others stay, before the new ones. A dropped one remains a story
-    that can be mined.
+    Negatives mined before are replaced, and can be mined again; the others stay, before the new ones.
 
     Args:
-        encoder: on the device where it shall work.
+        encoder: on its device.
         examples: one at least.
-        count: how many negatives an example gets at most.
-        margin: stories whose cosine with the anchor is above the positive's plus this are left out.
+        count: negatives that an example gets at most.
+        margin: stories whose cosine with the anchor is above the positive's plus this are excluded.
         progress: show a bar on stderr.
 
     Raises:
-        ModelError: if the model gives vectors that are no finite numbers.
+        ModelError: if the model gives embeddings that are not finite.
     """
-    bare = [_without_mined(example) for example in examples]
-    indexed = index_examples(bare)
-    # After the others, so that mining a mined file numbers its stories as before.
-    indexed.table.rows(text for example in examples for text in example.texts)
-    anchors, stories, truncated = _vectors(encoder, indexed, progress)
-    positives, banned, groups = (
-        torch.from_numpy(part).to(stories.device)
-        for part in (indexed.positives, indexed.negatives, alike_groups(indexed))
-    )
-    found = nearest_wrong(anchors, stories, positives, banned, groups, count, margin)
+    bare = TrainingExamples(examples.stories, [_without_mined(example) for example in examples.rows])
+    # Replaced negatives last, so that mining a mined file again breaks ties as before.
+    used = dict.fromkeys(index for rows in (bare.rows, examples.rows) for row in rows for index in row.indices)
+    stories = np.array(list(used), dtype=np.int64)
+    row_of = np.full(len(examples.stories) + 1, PADDING, dtype=np.int64)  # the last one serves PADDING
+    row_of[stories] = np.arange(len(stories))
+    anchors, positives, banned = (row_of[column] for column in (bare.anchors, bare.positives, bare.negatives))
+    candidates, truncated = embed(encoder, [examples.stories[i] for i in stories.tolist()], "candidate", progress)
+    vectors = candidates[anchors]
+    if not encoder.symmetric:
+        vectors, cut = embed(encoder, [examples.stories[i] for i in bare.anchors.tolist()], "anchor", progress)
+        truncated += cut
+    device = encoder.device if encoder.device.type == "cuda" else torch.device("cpu")
+    groups = similar_groups(anchors, positives, len(stories))
+    arrays = (torch.from_numpy(part).to(device) for part in (vectors, candidates, positives, banned, groups))
+    nearest = nearest_negatives(*arrays, count=count, margin=margin)
     mined = [
-        replace(example, negatives=(*example.negatives, *_negatives(indexed, rows)))
-        for example, rows in zip(bare, found.rows.tolist(), strict=True)
+        _with_mined(example, stories[[row for row in rows if row >= 0]].tolist())
+        for example, rows in zip(bare.rows, nearest.rows.tolist(), strict=True)
     ]
-    return Mining(mined, found, truncated)
+    return Mining(TrainingExamples(examples.stories, mined), nearest, truncated)
 
 
-def alike_groups(examples: IndexedExamples) -> IntArray:
-    """Groups (M,) of the table's stories, each named by its least row: a chain of anchors and positives joins a group.
+def similar_groups(anchors: IntArray, positives: IntArray, count: int) -> IntArray:
+    """Group stories (M,) that a chain of anchors and positives joins.
 
-    A positive of an anchor's positive is thus like the anchor, though no example says so.
+    A positive of an anchor's positive is thus similar to the anchor, though no example says so.
     """
-    links = zip(examples.anchors.tolist(), examples.positives.tolist(), strict=True)
-    return components(len(examples.table), links)
+    links = coo_array((np.ones(len(anchors), dtype=np.int8), (anchors, positives)), shape=(count, count))
+    groups: IntArray = connected_components(links, directed=False)[1].astype(np.int64)
+    return groups
 
 
-def nearest_wrong(
+def nearest_negatives(
     anchors: Tensor,
     stories: Tensor,
     positives: Tensor,
@@ -95,43 +108,43 @@ def nearest_wrong(
     groups: Tensor,
     count: int,
     margin: float = -0.05,
-    pairs_a_block: int = PAIRS_A_BLOCK,
-) -> NearestWrong:
-    """Find each anchor's nearest stories that are neither like it by the data nor likely to be by the model.
+    pairs_per_block: int = PAIRS_PER_BLOCK,
+) -> NearestNegatives:
+    """Find each anchor's nearest stories that are neither similar to it by the data nor likely to be by the model.
 
-    A story c is wrong for an anchor a with the positive p if it is in another group and not banned. It is left out
-    where cos(a, c) > cos(a, p) + margin: so near, it may be like the anchor though no one has said so.
+    A story c is a negative of an anchor a with the positive p if it is in another group and not banned. It is excluded
+    if cos(a, c) > cos(a, p) + margin: so near, it may be a false negative.
 
-    Source: the mask of false negatives in HITS, Eq. 3, used when mining. Stories that are equally near come by row.
+    Source: the mask of false negatives in HITS, Eq. 3, used when mining. Equally near stories come by row.
 
     Args:
         anchors: (N, D), of any length.
         stories: (M, D), of any length; may differ from `anchors` in their prompt.
         positives: (N,) int64, rows of `stories`.
-        banned: (N, K) int64, rows of `stories` that are not to be found, -1 for padding.
-        groups: (M,) int64, as `alike_groups` gives them; an anchor belongs to its positive's.
+        banned: (N, K) int64, rows of `stories` to leave out, -1 for padding.
+        groups: (M,) int64, as `similar_groups` gives them; an anchor belongs to its positive's.
         count: how many to find at most.
         margin: added to the positive's cosine.
-        pairs_a_block: cosines that are held at a time.
+        pairs_per_block: cosines held at a time.
     """
     stories = F.normalize(stories, dim=-1)
-    step = max(1, pairs_a_block // max(1, len(stories)))
-    rows, pairs, left_out = [anchors.new_empty(0, count, dtype=torch.int64)], 0, 0
+    step = max(1, pairs_per_block // max(1, len(stories)))
+    rows, pairs, excluded = [anchors.new_empty(0, count, dtype=torch.int64)], 0, 0
     for start in range(0, len(anchors), step):
         own, positive = banned[start : start + step], positives[start : start + step, None]
         cosines = F.normalize(anchors[start : start + step], dim=-1) @ stories.T
-        wrong = groups != groups[positive]
-        example, place = (own >= 0).nonzero(as_tuple=True)
-        wrong[example, own[example, place]] = False
+        negative = groups != groups[positive]
+        example, column = (own >= 0).nonzero(as_tuple=True)
+        negative[example, own[example, column]] = False
         safe = cosines <= cosines.gather(1, positive) + margin
-        pairs += int(wrong.sum())
-        left_out += int((wrong & ~safe).sum())
-        rows.append(_highest(cosines.masked_fill(~(wrong & safe), -torch.inf), count))
-    return NearestWrong(torch.cat(rows), pairs, left_out)
+        pairs += int(negative.sum())
+        excluded += int((negative & ~safe).sum())
+        rows.append(_highest(cosines.masked_fill(~(negative & safe), -torch.inf), count))
+    return NearestNegatives(torch.cat(rows), pairs, excluded)
 
 
 def _highest(values: Tensor, count: int) -> Tensor:
-    """Columns (N, count) of each row's highest finite values, highest first, -1 where there are no more.
+    """Return columns (N, count) of each row's highest finite values, highest first, -1 where there are no more.
 
     Ties go by column; topk alone would leave to chance which of them it takes, and in which order.
     """
@@ -144,30 +157,16 @@ def _highest(values: Tensor, count: int) -> Tensor:
     counts = chosen.sum(1)
     rank = torch.arange(len(row), device=row.device) - (counts.cumsum(0) - counts)[row]
     inside = rank < count
-    found = row.new_full((len(values), count), -1)
-    found[row[inside], rank[inside]] = column[inside]
-    return found
+    highest = row.new_full((len(values), count), -1)
+    highest[row[inside], rank[inside]] = column[inside]
+    return highest
 
 
-def _vectors(encoder: AnyEncoder, examples: IndexedExamples, progress: bool) -> tuple[Tensor, Tensor, int]:
-    """Vectors of the anchors (N, D) and of all stories (M, D), and how many texts were cut."""
-    texts = examples.table.texts
-    stories, truncated = embed(encoder, texts, "candidate", progress)
-    anchors = stories[examples.anchors]
-    if encoder.prompt("anchor") != encoder.prompt("candidate"):
-        anchors, cut = embed(encoder, [texts[row] for row in examples.anchors], "anchor", progress)
-        truncated += cut
-    if not (np.isfinite(stories).all() and np.isfinite(anchors).all()):
-        raise ModelError(f"{encoder.config.model} gives vectors that are no finite numbers: name another model")
-    device = next(encoder.parameters()).device
-    place = device if device.type == "cuda" else torch.device("cpu")
-    return torch.from_numpy(anchors).to(place), torch.from_numpy(stories).to(place), truncated
+def _without_mined(example: TrainingExample) -> TrainingExample:
+    kept = [pair for pair in zip(example.negatives, example.kinds, strict=True) if pair[1] != MINED]
+    return replace(example, negatives=tuple(index for index, _ in kept), kinds=tuple(kind for _, kind in kept))
 
 
-def _without_mined(example: Example) -> Example:
-    others = tuple(negative for negative in example.negatives if negative.kind != MINED)
-    return replace(example, negatives=others)
-
-
-def _negatives(examples: IndexedExamples, rows: list[int]) -> list[Negative]:
-    return [Negative(examples.table[row], MINED) for row in rows if row >= 0]
+def _with_mined(example: TrainingExample, mined: list[int]) -> TrainingExample:
+    kinds = (*example.kinds, *[MINED] * len(mined))
+    return replace(example, negatives=(*example.negatives, *mined), kinds=kinds)

@@ -1,1 +1,0 @@
-"""Vectors on disk by content: made once, read by row."""
