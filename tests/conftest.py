@@ -6,13 +6,15 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import functools
+import json
 from dataclasses import dataclass
 
 import pytest
 import torch
 from tiny_models import tiny_transformer, trained_tokenizer
 
-from narrlit.data.storyworld import StoryWorld, example, judged_triples
+from narrlit.data.schema import StoryTable
+from narrlit.data.storyworld import StoryWorld, synthetic_examples, synthetic_triples
 from narrlit.data.writers import write_examples, write_triples
 
 # One thread where tests run beside each other: two processes of two threads take ten times as long.
@@ -76,12 +78,14 @@ def narrlit(capfd, monkeypatch, tmp_path):
 def world_files(tmp_path_factory):
     """Small StoryWorld files: train.jsonl, validation.jsonl, stories.jsonl."""
     folder = tmp_path_factory.mktemp("world")
-    world = StoryWorld(5)
+    world, stories = StoryWorld(5), StoryTable()
     train = world.triples(12, "train")
-    write_examples(folder / "train.jsonl", [example(t, world.one_dimension_negatives(t.anchor, 1)) for t in train])
-    validation = judged_triples(world.triples(9, "validation"))
+    negatives = [world.one_aspect_negatives(triple.anchor, 1) for triple in train]
+    write_examples(folder / "train.jsonl", synthetic_examples(train, negatives, stories, False))
+    validation = synthetic_triples(world.triples(9, "validation"), stories, False)
     write_triples(folder / "validation.jsonl", validation)
-    (folder / "stories.jsonl").write_text("".join(f'{{"text": "{t.anchor}"}}\n' for t in validation))
+    rows = [{"text": stories[triple.anchor].text} for triple in validation]
+    (folder / "stories.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder
 
 

@@ -81,9 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(name: str, arguments: list[str]) -> int:
     if name in TRAINING:
-        from narrlit.commands.training import run
+        from narrlit.commands.train import train
 
-        return run(name, arguments)
+        return train(name, arguments)
     from narrlit.commands.options import call
 
     return call(getattr(import_module(f"narrlit.commands.{name}"), name), name, arguments)
