@@ -169,7 +169,7 @@ def test_an_export_has_the_adapters_merged_and_loads_without_this_package(tiny, 
     texts = world_texts()[:4]
     encoder = move(adapted(tiny))
     before = vectors(encoder, texts)
-    export(encoder, tmp_path / "out", "a test")
+    export(encoder, tmp_path / "out", "a test", trained=True)
     theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(texts, convert_to_tensor=True)
     assert torch.allclose(theirs, before, atol=1e-5)
     assert not list((tmp_path / "out").rglob("adapter_*"))

@@ -1,100 +1,268 @@
-"""Heads on whole stories: their maths, their first weights, and the same as sentence-transformers modules."""
+"""Heads against their equations: projection, MLP, a BiLSTM by a plain loop, and the fusion of views."""
+
+from dataclasses import asdict
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn.functional import normalize
 
-from narrlit.models.embedding import embed
-from narrlit.models.encoder import Encoder, EncoderConfig
-from narrlit.models.hard_examples import hard_examples
-from narrlit.models.heads import Layers, Projection, as_modules, build_head
+from narrlit.errors import ModelError, OptionError
+from narrlit.models.config import PARTS, PRESETS, BiLSTMConfig, EncoderConfig, Fusion, parse_fusion
+from narrlit.models.encoder import Encoder
+from narrlit.models.heads import SentenceBiLSTM, ViewFusion, ViewHeads, apply_head, build_head, join_views, split_views
 
-HEADS = {
-    "projection": {"kind": "projection", "noise": 0.3},
-    "linear": {"kind": "layers", "hidden": [], "output": 5},
-    "mlp": {"kind": "layers", "hidden": [12, 7], "output": 5},
-}
+FUSION = Fusion(0.4, 0.3, 0.1, 0.2)
 
 
-def vectors(n=6, d=8, seed=0):
-    return torch.randn(n, d, generator=torch.Generator().manual_seed(seed))
+def vectors(*shape, seed=0, **options):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), **options)
+
+
+def unit(*shape, seed=0):
+    return normalize(vectors(*shape, seed=seed), dim=-1)
+
+
+def fusion(dimension=5, weights=FUSION, hidden=None):
+    torch.manual_seed(0)
+    return ViewFusion(dimension, asdict(weights), hidden)
 
 
 def test_a_projection_without_noise_is_the_identity_but_for_length():
-    x = vectors()
-    assert torch.allclose(Projection(8)(x), x / x.norm(dim=1, keepdim=True), atol=1e-6)
+    x = vectors(6, 8)
+    assert torch.allclose(apply_head(build_head("projection", 8), x), x / x.norm(dim=1, keepdim=True), atol=1e-6)
 
 
 @pytest.mark.parametrize("dimension", [16, 256])
 def test_noise_turns_vectors_alike_in_any_dimension(dimension):
     torch.manual_seed(0)
-    head, x = Projection(dimension, noise=0.2), torch.nn.functional.normalize(vectors(400, dimension), dim=1)
-    moved = (head.map(x) - x).norm(dim=1)
+    head, x = build_head("projection", dimension, noise=0.2), unit(400, dimension)
+    moved = (head[0].linear(x) - x).norm(dim=1)
     assert abs(moved.mean().item() - 0.2) < 0.05
 
 
 def test_a_projection_is_w_times_e():
-    head, x = Projection(8, noise=1.0), vectors()
-    expected = torch.stack([head.map.weight @ row for row in x])
-    assert torch.allclose(head(x), expected / expected.norm(dim=1, keepdim=True), atol=1e-6)
-    assert [name for name, _ in head.named_parameters()] == ["map.weight"]
+    head, x = build_head("projection", 8, noise=1.0), vectors(6, 8)
+    expected = torch.stack([head[0].linear.weight @ row for row in x])
+    assert torch.allclose(apply_head(head, x), expected / expected.norm(dim=1, keepdim=True), atol=1e-6)
+    assert [tuple(parameter.shape) for parameter in head.parameters()] == [(8, 8)]
 
 
-def test_layers_have_relu_between_them_and_not_at_the_end():
-    head, x = Layers(8, [12, 7], 5), vectors(50)
-    one, two, three = head.linears
+def test_an_mlp_has_relu_between_its_layers_and_not_at_the_end():
+    head, x = build_head("mlp", 8, hidden=[12, 7], output=5), vectors(50, 8)
+    one, two, three = (dense.linear for dense in head[:-1])
     expected = three(two(one(x).clamp(min=0)).clamp(min=0))
-    assert torch.allclose(head(x), expected / expected.norm(dim=1, keepdim=True), atol=1e-6)
-    assert (head(x) < 0).any()
-    assert [(linear.in_features, linear.out_features) for linear in head.linears] == [(8, 12), (12, 7), (7, 5)]
-    assert len(Layers(8, [], 5).linears) == 1
+    assert torch.allclose(apply_head(head, x), expected / expected.norm(dim=1, keepdim=True), atol=1e-6)
+    assert (apply_head(head, x) < 0).any()
+    assert [(linear.in_features, linear.out_features) for linear in (one, two, three)] == [(8, 12), (12, 7), (7, 5)]
+    assert len(build_head("mlp", 8, output=5)) == 2
 
 
-@pytest.mark.parametrize("kind", HEADS)
-def test_modules_of_sentence_transformers_give_the_same(kind):
-    head, x = build_head(dimension=8, **HEADS[kind]), vectors()
-    features = {"sentence_embedding": x}
-    for module in as_modules(head):
-        features = module(features)
-    assert torch.allclose(features["sentence_embedding"], head(x), atol=1e-6)
+@pytest.mark.parametrize(
+    "head",
+    [build_head("projection", 31), build_head("mlp", 31), build_head("bilstm", 31), fusion(31)],
+    ids=["projection", "mlp", "bilstm", "views"],
+)
+def test_a_head_of_another_model_is_refused(tiny, head):
+    with pytest.raises(ModelError, match="dimension 32, but the head reads dimension 31"):
+        Encoder(EncoderConfig(tiny())).attach(head)
 
 
-@pytest.mark.parametrize("kind", HEADS)
-def test_an_exported_head_needs_no_code_of_this_package(tiny, tmp_path, kind):
-    from sentence_transformers import SentenceTransformer
-
-    encoder = Encoder(EncoderConfig(tiny())).eval()
-    head = build_head(dimension=32, **HEADS[kind])
-    plain = (
-        SentenceTransformer(tiny(), device="cpu").encode(["A tale.", "Another one."], convert_to_tensor=True).clone()
-    )
-    encoder.append(as_modules(head))
-    assert encoder.normalized
-    assert encoder.dimension == head(plain).shape[1]
-    encoder.save(tmp_path / "model")
-    loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu")
-    found = loaded.encode(["A tale.", "Another one."], convert_to_tensor=True)
-    assert torch.allclose(found, head(plain), atol=1e-5)
+def built(dimension=6, **settings):
+    torch.manual_seed(1)
+    return build_head("bilstm", dimension, **{"hidden": 5, "layers": 2, "dropout": 0.0, "output": 7, **settings})
 
 
-def test_behind_half_precision_a_head_is_rounded_only_when_exported(tiny, tmp_path):
-    from sentence_transformers import SentenceTransformer
-
-    encoder, head = Encoder(EncoderConfig(tiny(), dtype="bfloat16")).eval(), Projection(32, noise=0.3)
-    plain, _ = embed(encoder, ["A tale.", "Another one."], progress=False)
-    encoder.append(as_modules(head))
-    found, _ = embed(encoder, ["A tale.", "Another one."], progress=False)
-    assert abs(found - head(torch.from_numpy(plain)).detach().numpy()).max() < 1e-6
-    encoder.save(tmp_path / "model")
-    loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu")
-    assert abs(loaded.encode(["A tale.", "Another one."], convert_to_tensor=True).float().numpy() - found).max() < 0.02
+def cell(weights, suffix, x, state):
+    """One step of an LSTM by its equations: gates in torch's order i, f, g, o."""
+    h, c = state
+    gates = weights[f"weight_ih_{suffix}"] @ x + weights[f"bias_ih_{suffix}"]
+    gates = gates + weights[f"weight_hh_{suffix}"] @ h + weights[f"bias_hh_{suffix}"]
+    i, f, g, o = gates.chunk(4)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
 
 
-def test_hard_examples_are_wrong_ones_that_were_nearly_right():
-    near = torch.tensor([0.9, 0.50, 0.2, 0.4, 0.3, 0.1])
-    far = torch.tensor([0.1, 0.55, 0.8, 0.4, 0.2, 0.3])
-    rows, wrong = hard_examples(near, far, 0.5)
-    assert (rows.tolist(), wrong) == ([3, 1, 5], 4)
-    assert hard_examples(near, far, 1.0).rows.tolist() == [3, 1, 5, 2]
-    assert hard_examples(near, far, 0.2).rows.tolist() == [3]
-    assert hard_examples(near, far, 0.0).rows.tolist() == []
-    assert hard_examples(torch.ones(3), torch.zeros(3), 1.0).rows.tolist() == []
+def by_hand(model, story):
+    """A story's embedding by the paper's equations, a step at a time."""
+    weights = dict(model.lstm.named_parameters())
+    for layer in range(model.layers):
+        directions = []
+        for suffix, steps in ((f"l{layer}", list(story)), (f"l{layer}_reverse", list(story)[::-1])):
+            state, seen = (torch.zeros(model.hidden), torch.zeros(model.hidden)), []
+            for x in steps:
+                state = cell(weights, suffix, x, state)
+                seen.append(state[0])
+            directions.append(seen)
+        forward, backward = directions[0], directions[1][::-1]
+        story = torch.stack([torch.cat(pair) for pair in zip(forward, backward, strict=True)])
+    mapped = model.linear.weight @ torch.cat([forward[-1], backward[0]]) + model.linear.bias
+    return mapped / mapped.norm()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=6), st.integers(1, 3))
+def test_a_bilstm_equals_a_loop_over_stories_and_steps(lengths, layers):
+    model = built(layers=layers)
+    x = torch.randn(sum(lengths), 6)
+    expected = torch.stack([by_hand(model, story) for story in x.split(lengths)])
+    assert torch.allclose(apply_head(model, x, lengths), expected, atol=1e-6)
+
+
+def test_a_story_depends_on_its_sentences_order_and_not_on_the_batch():
+    model, lengths = built(), [4, 2, 5]
+    x = torch.randn(11, 6)
+    first, second, third = x.split(lengths)
+    together = apply_head(model, x, lengths)
+    assert torch.allclose(apply_head(model, second, [2])[0], together[1], atol=1e-6)
+    turned = apply_head(model, torch.cat([third, first, second]), (5, 4, 2))
+    assert torch.allclose(turned, together[[2, 0, 1]], atol=1e-6)
+    assert (apply_head(model, first.flip(0), [4])[0] - together[0]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_every_weight_and_every_sentence_gets_a_gradient(layers):
+    model = built(layers=layers).double().eval()
+    x = torch.randn(6, 6, dtype=torch.float64, requires_grad=True)
+    apply_head(model, x, [1, 5])[:, 0].sum().backward()
+    for name, parameter in [*model.named_parameters(), ("x", x)]:
+        assert (parameter.grad.abs().amax(-1) > 0).all(), name
+
+
+def test_gradients_of_a_bilstm_are_right():
+    model = built(3, hidden=2, output=3).double()
+    x = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: apply_head(model, x, [1, 3, 2]), x)
+
+
+def test_dropout_works_in_training_alone_and_between_layers_only_where_there_are_two(recwarn):
+    x = torch.randn(4, 6)
+    for layers in (1, 2):
+        model = built(layers=layers, dropout=0.5)
+        assert not torch.equal(apply_head(model, x, [4]), apply_head(model, x, [4]))
+        assert model.lstm.dropout == (0.5 if layers == 2 else 0)
+        model.eval()
+        assert torch.equal(apply_head(model, x, [4]), apply_head(model, x, [4]))
+    assert not recwarn.list
+
+
+def test_dropout_stands_in_front_of_the_linear_map_too():
+    model, seen = built(layers=1, dropout=0.5), []
+    model.linear.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    apply_head(model, torch.randn(40, 6), [1] * 40)
+    assert 0.3 < (seen[0] == 0).float().mean() < 0.7
+
+
+@pytest.mark.parametrize(
+    ("lengths", "words"), [([], "without"), ([2, 0], "a story without a sentence"), ([3], "2 embeddings")]
+)
+def test_stories_that_do_not_fit_are_refused(lengths, words):
+    with pytest.raises(ValueError, match=words):
+        apply_head(built(), torch.randn(2, 6), lengths)
+
+
+@pytest.mark.parametrize("fields", [{"hidden": 0}, {"layers": 0}, {"output": -1}, {"dropout": 1.0}])
+def test_options_out_of_range_are_named(fields):
+    with pytest.raises(OptionError, match=rf"bilstm\.{next(iter(fields))} is"):
+        BiLSTMConfig(**fields)
+
+
+def test_the_defaults_are_mendel292s():
+    assert asdict(BiLSTMConfig()) == {"hidden": 128, "layers": 2, "dropout": 0.1, "output": 256}
+    model = SentenceBiLSTM(384)
+    assert {name: getattr(model, name) for name in asdict(BiLSTMConfig())} == asdict(BiLSTMConfig())
+
+
+def test_a_fused_vector_is_the_weighted_sum_of_length_one():
+    parts = unit(3, 4, 5)
+    for story, fused in zip(parts, fusion().fuse(parts), strict=True):
+        total = 0.4 * story[0] + 0.3 * story[1] + 0.1 * story[2] + 0.2 * story[3]
+        assert torch.allclose(fused, total / total.norm(), atol=1e-6)
+    for place, name in enumerate(PARTS):
+        alone = Fusion(**{part: 0.3 * (part == name) for part in PARTS})
+        assert torch.allclose(fusion(weights=alone).fuse(parts), parts[:, place], atol=1e-6)
+
+
+def test_every_view_has_its_own_head():
+    torch.manual_seed(0)
+    heads, views = ViewHeads(5, 7), unit(2, 3, 5)
+    for place, name in enumerate(PARTS[1:]):
+        first, _, last = heads.heads[name]
+        expected = last(torch.relu(first(views[:, place])))
+        assert torch.allclose(heads(views)[:, place], normalize(expected, dim=-1), atol=1e-6)
+    # One vector goes through all three.
+    assert torch.allclose(heads(views[:, :1]), heads(views[:, :1].repeat(1, 3, 1)))
+
+
+def test_the_whole_text_has_no_head_and_lengths_do_not_count():
+    head, x = fusion(hidden=7), unit(2, 4, 5)
+    assert torch.allclose(head.parts(3 * x)[:, 0], x[:, 0], atol=1e-6)
+    assert torch.allclose(head.parts(3 * x)[:, 1:], head.heads(x[:, 1:]), atol=1e-6)
+    assert torch.allclose(apply_head(head, x), head.fuse(head.parts(x)))
+    assert torch.allclose(fusion().parts(3 * x), x, atol=1e-6)
+
+
+def test_gradients_of_view_heads_are_right():
+    head = ViewHeads(3, 4).double()
+    x = torch.randn(2, 3, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(head, x)
+
+
+@pytest.mark.parametrize("head", [built(6), fusion(), fusion(hidden=7)], ids=["bilstm", "fusion", "view heads"])
+def test_a_head_is_saved_and_read_and_one_that_is_broken_refused(tmp_path, head):
+    head.save(str(tmp_path))
+    again = type(head).load_head(tmp_path)
+    assert again.get_config_dict() == head.get_config_dict()
+    assert all(torch.equal(value, again.state_dict()[name]) for name, value in head.state_dict().items())
+    if head.state_dict():
+        (tmp_path / "model.safetensors").write_bytes(b"broken")
+        with pytest.raises(Exception, match=r".+"):
+            type(head).load_head(tmp_path)
+
+
+def test_the_papers_fusions_stand_under_their_names():
+    assert PRESETS["submitted"].weights == (0.5, 0.1, 0.2, 0.2)
+    assert PRESETS["equal"].weights == (0.25, 0.25, 0.25, 0.25)
+    assert PRESETS["full_only"].weights == (1, 0, 0, 0)
+    assert PRESETS["higher_theme"].weights == (0.4, 0.3, 0.15, 0.15)
+    assert parse_fusion("higher_theme") is PRESETS["higher_theme"]
+    assert parse_fusion("0.4,0.3, 0.1,0.2") == FUSION
+    assert str(FUSION) == "0.4,0.3,0.1,0.2"
+
+
+@pytest.mark.parametrize("text", ["best", "1,2,3", "a,b,c,d", "1,1,1,1,1", ""])
+def test_what_is_no_fusion_is_refused(text):
+    with pytest.raises(OptionError, match="--fusion"):
+        parse_fusion(text)
+
+
+@pytest.mark.parametrize("weights", [(0, 0, 0, 0), (1, -1, 0, 0), (float("nan"), 1, 0, 0), (float("inf"), 1, 0, 0)])
+def test_weights_that_fuse_nothing_are_refused(weights):
+    with pytest.raises(OptionError, match="sum to 0" if sum(weights) == 0 and min(weights) == 0 else "at least 0"):
+        Fusion(*weights)
+
+
+def test_views_are_joined_to_one_text_and_split_again():
+    parts = ("A story.\n\nIts end.", "A theme.", "", "The [outcome] itself.")
+    assert split_views(join_views(*parts)) == parts
+    for broken in ("A story.", "A.\n[theme]\nb", "A.\n[action]\nb\n[theme]\nc\n[outcome]\nd", join_views(*parts) + "\n[theme]\n"):
+        with pytest.raises(ValueError, match=r"\[theme\], \[action\] and \[outcome\]"):
+            split_views(broken)
+    with pytest.raises(ValueError, match=r"\[theme\]"):
+        join_views("A story.\n[theme]\nb", "a", "b", "c")
+
+
+def test_half_precision_encoders_leave_the_head_in_its_own(tiny):
+    encoder = Encoder(EncoderConfig(tiny(), dtype="bfloat16")).eval()
+    head = build_head("projection", 32, noise=0.3)
+    encoder.attach(head)
+    assert head[0].linear.weight.dtype == torch.float32
+    from narrlit.models.embedding import embed
+
+    plain = Encoder(EncoderConfig(tiny(), dtype="bfloat16")).eval()
+    before, _ = embed(plain, ["A tale.", "Another one."], progress=False)
+    after, _ = embed(encoder, ["A tale.", "Another one."], progress=False)
+    assert abs(after - apply_head(head, torch.from_numpy(before)).detach().numpy()).max() < 1e-6
+    assert isinstance(head[0], nn.Module)

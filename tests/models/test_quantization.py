@@ -13,17 +13,23 @@ from torch import nn
 from narrlit.data.batch import PackedStories
 from narrlit.errors import MissingExtraError, OptionError
 from narrlit.export import export
-from narrlit.models import sharding
+from narrlit.models import weights
 from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
-from narrlit.models.quantization import dequantised, quantised
-from narrlit.models.source import load_encoder
+from narrlit.models.adapters import quantization_of
+from narrlit.models.registry import load_encoder
 from narrlit.models.weights import save_encoder, trained_weights
 
 TARGETS = 7
 LAYERS = 2
 KINDS = ["nf4", "int8"]
+
+
+def dequantized(linear):
+    from transformers.integrations.bitsandbytes import dequantize_bnb_weight
+
+    return dequantize_bnb_weight(linear.weight, getattr(linear, "state", None)).detach().float()
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +74,8 @@ def reference(model, encoder):
     plain = built(model, None)
     with torch.no_grad():
         for name, module in encoder.transformer.named_modules():
-            if quantised(module):
-                plain.transformer.get_submodule(name).weight.copy_(dequantised(module))
+            if quantization_of(module):
+                plain.transformer.get_submodule(name).weight.copy_(dequantized(module))
     return plain
 
 
@@ -97,7 +103,7 @@ def _seed(monkeypatch):
 def test_every_projection_is_quantised_and_nothing_else(qwen3):
     for kind in KINDS:
         encoder = built(qwen3, kind)
-        found = [name for name, m in encoder.transformer.named_modules() if quantised(m) == kind]
+        found = [name for name, m in encoder.transformer.named_modules() if quantization_of(m) == kind]
         assert len(found) == TARGETS * LAYERS
         assert all(name.endswith(".base_layer") for name in found)
         assert {p.dtype for n, p in encoder.named_parameters() if "norm" in n or "embed" in n} == {torch.float32}
@@ -173,7 +179,7 @@ def test_an_export_is_a_plain_folder_with_the_same_vectors(qwen3, tmp_path, kind
     expected = vectors(reference(qwen3, encoder) if lora else encoder, texts)
     before = vectors(encoder, texts)
     assert cosines(before, vectors(built(qwen3, None, lora), texts)) < 0.9999  # quantising shows
-    export(encoder, tmp_path / "out", "a test")
+    export(encoder, tmp_path / "out", "a test", trained=True)
     assert not encoder.quantized
     assert not encoder.has_adapters
     assert all(type(m) is nn.Linear for m in encoder.transformer.modules() if isinstance(m, nn.Linear))
@@ -202,7 +208,7 @@ def test_merged_weights_take_the_config_s_dtype(qwen3):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_checkpoints_and_teachers_hold_adapters_alone_and_stay_quantised(qwen3, tmp_path, kind):
+def test_checkpoints_and_teachers_hold_adapters_alone_and_stay_quantization_of(qwen3, tmp_path, kind):
     texts = world_texts()[:4]
     encoder = built(qwen3, kind)
     before = vectors(encoder, texts)
@@ -230,8 +236,8 @@ def test_a_quantised_model_embeds_without_adapters_and_takes_overrides(tiny, kin
     plain = Encoder(EncoderConfig(tiny("bert"), **fields))
     texts = world_texts()[:3]
     assert cosines(vectors(encoder, texts), vectors(plain, texts)) > 0.95
-    assert quantised(encoder.transformer.encoder.layer[0].output.dense) == kind
-    assert quantised(encoder.transformer.pooler.dense) is None
+    assert quantization_of(encoder.transformer.encoder.layer[0].output.dense) == kind
+    assert quantization_of(encoder.transformer.pooler.dense) is None
 
 
 def test_what_stands_beside_8_bit_weights_moves_with_them(qwen3):
@@ -250,7 +256,7 @@ def test_what_stands_beside_8_bit_weights_moves_with_them(qwen3):
 
 def test_a_quantised_encoder_is_not_sharded(qwen3):
     with pytest.raises(OptionError, match="ddp"):
-        sharding.shard(built(qwen3, "nf4"), SimpleNamespace(device_type="cpu"))
+        weights.shard(built(qwen3, "nf4"), SimpleNamespace(device_type="cpu"))
 
 
 @pytest.mark.parametrize("package", ["bitsandbytes", "accelerate"])

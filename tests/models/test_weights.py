@@ -11,7 +11,7 @@ from narrlit.errors import ModelError
 from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
-from narrlit.models.source import load_encoder
+from narrlit.models.registry import load_encoder
 from narrlit.models.weights import read_weights, restore_weights, save_encoder, trained_weights
 
 

@@ -147,7 +147,7 @@ def _override_pooling(model: "SentenceTransformer", config: EncoderConfig) -> No
     from sentence_transformers.models import Normalize, Pooling
 
     if config.pooling is not None:
-        own, wanted = str(model[1].get_pooling_mode_str()), POOLING_NAMES[config.pooling]
+        own, wanted = model[1].pooling_mode, POOLING_NAMES[config.pooling]
         if own != wanted:
             folder = model_folder(config.model)
             if rank() == 0 and (folder is None or (folder / "modules.json").is_file()):

@@ -1,6 +1,7 @@
 """Models by name: a folder, a run directory, a checkpoint, a promoted teacher, a hub id or `minilm`."""
 
 import json
+import pickle
 import re
 from dataclasses import asdict
 from pathlib import Path
@@ -166,7 +167,10 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     if path.is_dir():
         raise ModelError(f"checkpoint {path}: it is sharded; set strategy.save_distributed_checkpoint to false")
     with reading("checkpoint", path, "name another one", ModelError):
-        content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        try:
+            content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        except (pickle.UnpicklingError, RuntimeError) as error:  # torch's own message advises to run whatever is in it
+            raise ModelError(f"checkpoint {path}: it is broken, or holds more than tensors and plain data") from error
         if not isinstance(content, dict):
             raise ModelError(f"checkpoint {path}: it holds a {type(content).__name__}, not a training state")
     return content

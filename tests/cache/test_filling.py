@@ -10,18 +10,15 @@ import time
 from pathlib import Path
 
 import filling_worker
-import numpy as np
 import pytest
 import torch
-from filling_worker import KEYS, PLACES, TEXTS, TEXTS_A_SHARD, expected
+from filling_worker import KEYS, POINTS, TEXTS, TEXTS_PER_SHARD, expected
+from safetensors.torch import load_file
 
+from narrlit.cache import filling
+from narrlit.cache.filling import fill
+from narrlit.cache.storage import EmbeddingCache
 from narrlit.errors import ModelError
-from narrlit.stores import filling
-from narrlit.stores.filling import fill
-from narrlit.stores.pruning import plan, take
-from narrlit.stores.selection import Selection
-from narrlit.stores.shards import LEFTOVER, read_keys
-from narrlit.stores.vectors import VectorStore
 
 
 class Counting:
@@ -30,9 +27,9 @@ class Counting:
     def __init__(self):
         self.calls = []
 
-    def __call__(self, texts):
-        self.calls.append(list(texts))
-        return expected()[[TEXTS.index(text) for text in texts]]
+    def __call__(self, positions):
+        self.calls.append([TEXTS[i] for i in positions])
+        return expected()[positions]
 
     @property
     def texts(self):
@@ -47,12 +44,13 @@ def embed():
 @pytest.fixture
 def spans_of_eight(monkeypatch):
     monkeypatch.setattr(filling, "FEWEST", 8)
-    monkeypatch.setattr(filling, "SECONDS_A_SHARD", 0.0)
+    monkeypatch.setattr(filling, "SECONDS_PER_SHARD", 0.0)
 
 
 def filled(folder, embed, count, begin=0):
-    store = VectorStore(folder)
-    return store, fill(store, KEYS[begin:count], TEXTS[begin:count], embed, progress=False)
+    cache = EmbeddingCache(folder)
+    keys = KEYS[begin:count]
+    return cache, fill(cache, keys, lambda positions: embed([begin + i for i in positions]), progress=False)
 
 
 def test_all_is_made_once_in_several_shards(tmp_path, embed, spans_of_eight):
@@ -61,7 +59,7 @@ def test_all_is_made_once_in_several_shards(tmp_path, embed, spans_of_eight):
     assert sorted(embed.texts) == sorted(TEXTS[:60])
     assert [len(call) for call in embed.calls] == [8] * 7 + [4]
     assert len(list(tmp_path.glob("*.safetensors"))) == 8
-    assert torch.equal(store.vectors(KEYS[:60]), torch.from_numpy(expected()[:60]))
+    assert torch.equal(store.read(KEYS[:60]), (expected()[:60]))
 
 
 def test_only_what_is_missing_is_made(tmp_path, embed, spans_of_eight):
@@ -70,7 +68,7 @@ def test_only_what_is_missing_is_made(tmp_path, embed, spans_of_eight):
     store, made = filled(tmp_path, embed, 50)
     assert made == 40
     assert sorted(embed.texts) == sorted(TEXTS[:20] + TEXTS[30:50])
-    assert torch.equal(store.vectors(KEYS[:50]), torch.from_numpy(expected()[:50]))
+    assert torch.equal(store.read(KEYS[:50]), (expected()[:50]))
 
 
 def test_a_whole_store_needs_no_embedder(tmp_path, embed):
@@ -81,30 +79,16 @@ def test_a_whole_store_needs_no_embedder(tmp_path, embed):
 
 
 def test_what_another_process_made_meanwhile_is_not_made_again(tmp_path, embed, spans_of_eight):
-    def beside(texts):
+    def beside(positions):
         if not embed.calls:  # all of the other's work, while this process makes its first span
             filled(tmp_path, Counting(), 40, begin=24)
-        return embed(texts)
+        return embed(positions)
 
     store, made = filled(tmp_path, beside, 60)
     assert len(embed.texts) == made
     assert set(TEXTS[:24] + TEXTS[40:60]) <= set(embed.texts)
     assert len(set(embed.texts) & set(TEXTS[24:40])) <= 8  # of the first span alone
-    assert torch.equal(store.vectors(KEYS[:60]), torch.from_numpy(expected()[:60]))
-
-
-def test_shards_may_be_merged_while_others_are_made(tmp_path, embed, spans_of_eight):
-    def meanwhile(texts):
-        steps, _ = plan([tmp_path], Selection(merge=True))
-        for step in steps:
-            take(step)
-        return embed(texts)
-
-    store, made = filled(tmp_path, meanwhile, 60)
-    assert made == 60
-    assert sorted(embed.texts) == sorted(TEXTS[:60])
-    assert len(list(tmp_path.glob("*.safetensors"))) == 2  # the last one has been made since
-    assert torch.equal(store.vectors(KEYS[:60]), torch.from_numpy(expected()[:60]))
+    assert torch.equal(store.read(KEYS[:60]), (expected()[:60]))
 
 
 def test_what_others_made_does_not_pass_for_speed(tmp_path, embed, monkeypatch):
@@ -116,11 +100,11 @@ def test_what_others_made_does_not_pass_for_speed(tmp_path, embed, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(filling.time, "monotonic", lambda: now[0])
 
-    def beside(texts):
-        now[0] += len(texts)  # a second a text, and no time at all for what is there
+    def beside(positions):
+        now[0] += len(positions)  # a second a text, and no time at all for what is there
         if not embed.calls:
-            VectorStore(tmp_path).add([KEYS[i] for i in theirs], torch.from_numpy(expected()[theirs]))
-        return embed(texts)
+            EmbeddingCache(tmp_path).add([KEYS[i] for i in theirs], (expected()[theirs]))
+        return embed(positions)
 
     filled(tmp_path, beside, 400)
     assert max(len(call) for call in embed.calls) == 5  # seconds that a shard should take
@@ -131,19 +115,19 @@ def test_spans_grow_to_what_a_shard_should_take(tmp_path, embed, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(filling.time, "monotonic", lambda: now[0])
 
-    def steady(texts):
-        now[0] += len(texts) / 30  # 30 texts a second
-        return embed(texts)
+    def steady(positions):
+        now[0] += len(positions) / 30  # 30 texts a second
+        return embed(positions)
 
     filled(tmp_path, steady, 400)
     assert [len(call) for call in embed.calls] == [32, 128, 150, 90]
 
 
 def test_an_error_loses_no_finished_shard(tmp_path, embed, spans_of_eight):
-    def failing(texts):
+    def failing(positions):
         if len(embed.calls) == 3:
             raise KeyboardInterrupt
-        return embed(texts)
+        return embed(positions)
 
     with pytest.raises(KeyboardInterrupt):
         filled(tmp_path, failing, 60)
@@ -157,22 +141,22 @@ def test_an_error_loses_no_finished_shard(tmp_path, embed, spans_of_eight):
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (lambda found: found[1:], r"8 texts were given, but vectors of shape \(7, 6\) came back"),
-        (lambda found: found[0], r"8 texts were given, but vectors of shape \(6,\) came back"),
-        (lambda found: np.where(np.arange(8)[:, None] < 2, np.nan, found), "2 of 8 vectors .* not finite"),
-        (lambda found: np.where(np.arange(8)[:, None] == 7, np.inf, found), "1 of 8 vectors .* not finite"),
+        (lambda found: found[1:], r"8 texts have embeddings of shape \(7, 6\)"),
+        (lambda found: found[0], r"8 texts have embeddings of shape \(6,\)"),
+        (lambda found: found.where(torch.arange(8)[:, None] > 1, torch.nan), "2 of 8 embeddings .* not finite"),
+        (lambda found: found.where(torch.arange(8)[:, None] < 7, torch.inf), "1 of 8 embeddings .* not finite"),
     ],
 )
 def test_what_can_be_no_vectors_of_the_texts_is_refused(tmp_path, embed, spans_of_eight, wrong, said):
     with pytest.raises(ModelError, match=said):
-        filled(tmp_path, lambda texts: wrong(embed(texts)), 16)
-    assert len(VectorStore(tmp_path)) == 0
+        filled(tmp_path, lambda positions: wrong(embed(positions)), 16)
+    assert len(EmbeddingCache(tmp_path)) == 0
 
 
 def test_numbers_too_large_for_half_precision_are_refused(tmp_path, embed):
-    store = VectorStore(tmp_path, "float16")
+    cache = EmbeddingCache(tmp_path, "float16")
     with pytest.raises(ModelError, match="float16 is too narrow"):
-        fill(store, KEYS[:4], TEXTS[:4], lambda texts: 1e5 * embed(texts), progress=False)
+        fill(cache, KEYS[:4], lambda positions: 1e5 * embed(positions), progress=False)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -191,23 +175,24 @@ def lines(log):
 def stored_texts(folder):
     """Text of each row of each finished shard, read without the store."""
     text_of = dict(zip(KEYS, TEXTS, strict=True))
-    return [text_of[key] for path in folder.glob("[!.]*.safetensors") for key in read_keys(path)]
+    shards = [load_file(path)["keys"].numpy() for path in folder.glob("[!.]*.safetensors")]
+    return [text_of[key.tobytes()] for keys in shards for key in keys]
 
 
 def assert_all_right(folder):
-    store = VectorStore(folder)
+    store = EmbeddingCache(folder)
     assert len(store) == len(TEXTS)
-    assert np.array_equal(store.vectors(KEYS).numpy(), expected())
+    assert torch.equal(store.read(KEYS), expected())
 
 
 @pytest.mark.slow
 def test_no_kill_loses_or_repeats_a_finished_shard(tmp_path):
     chance = random.Random(5)
     folder, log = tmp_path / "store", tmp_path / "log"
-    deaths = [("die", where, chance.randrange(1, 4)) for where in PLACES[1:]]
-    deaths += [("die", PLACES[0], chance.randrange(1, 3 * TEXTS_A_SHARD)) for _ in range(2)]
+    deaths = [("die", where, chance.randrange(1, 4)) for where in POINTS[1:]]
+    deaths += [("die", POINTS[0], chance.randrange(1, 3 * TEXTS_PER_SHARD)) for _ in range(2)]
     # From outside, as soon as so many more texts have been embedded: anywhere in the process.
-    deaths += [chance.randrange(1, 3 * TEXTS_A_SHARD) for _ in range(2)]
+    deaths += [chance.randrange(1, 3 * TEXTS_PER_SHARD) for _ in range(2)]
     chance.shuffle(deaths)
     for death in [*deaths, None]:
         finished, before = set(stored_texts(folder)), len(lines(log))
@@ -224,7 +209,6 @@ def test_no_kill_loses_or_repeats_a_finished_shard(tmp_path):
     assert_all_right(folder)
     left = [path.name for path in folder.iterdir() if path.name.startswith(".")]
     assert len(left) >= 3  # one each of the three points within the writing of a shard
-    assert all(LEFTOVER.fullmatch(name) for name in left)
 
 
 def wait_for(happened, process):
@@ -245,7 +229,7 @@ def test_two_processes_beside_each_other_end_with_every_vector_right(tmp_path):
 @pytest.mark.slow
 def test_the_processes_of_one_fit_divide_what_is_missing(tmp_path):
     folder, logs = tmp_path / "store", [tmp_path / "one", tmp_path / "two"]
-    VectorStore(folder).add(KEYS[:100], torch.from_numpy(expected()[:100]))
+    EmbeddingCache(folder).add(KEYS[:100], (expected()[:100]))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -264,5 +248,20 @@ def test_an_error_in_one_process_ends_the_others_too(tmp_path):
         port = free.getsockname()[1]
     processes = [worker(tmp_path / "store", log, "broken", rank, port) for rank, log in enumerate(logs)]
     assert [process.wait(60) for process in processes] == [3, 3]
-    assert logs[0].read_text() == "ModelError: another process could not make its vectors: the source is down\n"
+    assert logs[0].read_text() == "ModelError: another process could not compute its embeddings: the source is down\n"
     assert logs[1].read_text() == "ValueError: the source is down\n"
+
+
+@pytest.mark.slow
+def test_in_step_the_first_process_alone_decides_and_writes(tmp_path):
+    folder, logs = tmp_path / "cache", [tmp_path / "one", tmp_path / "two"]
+    EmbeddingCache(folder / "0").add(KEYS[:100], expected()[:100])
+    EmbeddingCache(folder / "1").add(KEYS[:50], expected()[:50])  # an older view of the same folder
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    processes = [worker(folder, log, "step", rank, port) for rank, log in enumerate(logs)]
+    assert [process.wait(60) for process in processes] == [0, 0]
+    assert lines(logs[0]) == lines(logs[1]) == TEXTS[100:]
+    assert_all_right(folder / "0")
+    assert sorted(stored_texts(folder / "1")) == sorted(TEXTS[:50])

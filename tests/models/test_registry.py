@@ -1,0 +1,209 @@
+"""Models by name, and refusals in one line."""
+
+import json
+import shutil
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from narrlit.errors import ModelError
+from narrlit.models.config import EncoderConfig
+from narrlit.models.embedding import embed
+from narrlit.models.encoder import Encoder
+from narrlit.models.registry import find_checkpoint, find_record, load_encoder
+
+TEXTS = ["One story.", "Another."]
+
+
+@pytest.fixture
+def folder(tiny, tmp_path):
+    """A copy of a tiny model's folder, to damage."""
+    shutil.copytree(tiny(), tmp_path / "model")
+    return tmp_path / "model"
+
+
+def refusal(source):
+    with pytest.raises(ModelError) as caught:
+        load_encoder(str(source))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_folder_without_normalization_gives_its_own_embeddings(tiny, tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    Encoder(EncoderConfig(tiny(), normalize=False)).save(tmp_path / "plain")
+    theirs = SentenceTransformer(str(tmp_path / "plain"), device="cpu").encode(TEXTS)
+    ours, _ = embed(load_encoder(str(tmp_path / "plain")), TEXTS, progress=False)
+    assert abs(ours - theirs).max() < 1e-5
+    assert abs(np.linalg.norm(ours, axis=1) - 1).min() > 0.1
+
+
+def test_written_weights_can_be_read_by_others(tiny, tmp_path):
+    Encoder(EncoderConfig(tiny())).save(tmp_path / "plain")
+    plain = tmp_path / "file"
+    plain.touch()
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "plain").rglob("*.safetensors")}
+    assert modes == {stat.S_IMODE(plain.stat().st_mode)}
+
+
+@pytest.mark.parametrize("gone", ["layer.2.", "word_embeddings"])
+def test_missing_weights_are_refused(folder, gone):
+    weights = load_file(folder / "model.safetensors")
+    save_file({k: v for k, v in weights.items() if gone not in k}, folder / "model.safetensors", {"format": "pt"})
+    message = refusal(folder)
+    assert "weights are missing" in message
+    assert gone in message
+
+
+def test_a_missing_pooler_is_no_missing_weight(folder):
+    before, _ = embed(load_encoder(str(folder)), TEXTS, progress=False)
+    weights = load_file(folder / "model.safetensors")
+    assert any("pooler" in name for name in weights)
+    save_file({k: v for k, v in weights.items() if "pooler" not in k}, folder / "model.safetensors", {"format": "pt"})
+    assert np.array_equal(embed(load_encoder(str(folder)), TEXTS, progress=False)[0], before)
+
+
+def _cut(path):
+    path.write_bytes(path.read_bytes()[:2000])
+
+
+def _pointer(path):
+    path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 1\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "words"),
+    [
+        ("model.safetensors", _cut, "is the folder complete"),
+        ("model.safetensors", _pointer, "git lfs pull"),
+        ("model.safetensors", Path.unlink, "is the folder complete"),
+        ("1_Pooling/config.json", Path.unlink, "is the folder complete"),
+        ("modules.json", lambda path: path.write_text("[{]"), "is the folder complete"),
+        ("config.json", lambda path: path.write_text("nonsense"), "is the folder complete"),
+    ],
+)
+def test_a_damaged_folder_is_named_with_what_to_do(folder, name, damage, words):
+    damage(folder / name)
+    message = refusal(folder)
+    assert str(folder) in message
+    assert words in message
+
+
+@pytest.mark.parametrize("value", [float("nan"), 0.0])
+def test_embeddings_of_nan_or_zeros_are_refused(folder, value):
+    encoder = load_encoder(str(folder))
+    with torch.no_grad():
+        encoder.transformer.encoder.layer[-1].output.LayerNorm.weight.fill_(value)
+        encoder.transformer.encoder.layer[-1].output.LayerNorm.bias.fill_(value)
+    with pytest.raises(ModelError, match=r"NaN or infinity|zeros alone"):
+        embed(encoder, TEXTS, progress=False)
+
+
+def test_a_replaced_pooling_is_said_and_an_equal_one_is_not(tiny, recwarn):
+    assert Encoder(EncoderConfig(tiny("bert", "cls"), pooling="cls")).model[1].pooling_mode == "cls"
+    assert Encoder(EncoderConfig(tiny("bert", "cls"))).model[1].pooling_mode == "cls"
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match=r"encoder.pooling mean replaces .*own pooling \(cls\)"):
+        assert Encoder(EncoderConfig(tiny("bert", "cls"), pooling="mean")).model[1].pooling_mode == "mean"
+
+
+def test_no_file_gives_the_consent_to_run_code(tiny, tmp_path, monkeypatch):
+    from narrlit.models import config, loading
+
+    asked = []
+    read = loading._read
+    monkeypatch.setattr(loading, "_read", lambda config, trust: asked.append(trust) or read(config, trust))
+    settings = {**EncoderConfig(tiny()).as_dict(), "trust_remote_code": True}
+    encoder = Encoder(EncoderConfig.from_dict(settings))
+    state = {f"encoder.{name}": value for name, value in encoder.state_dict().items()}
+    torch.save({"hyper_parameters": {"encoder": settings}, "state_dict": state}, tmp_path / "x.ckpt")
+    load_encoder(str(tmp_path / "x.ckpt"))
+    load_encoder(str(tmp_path / "x.ckpt"), trust_remote_code=True)
+    monkeypatch.setenv(config.CONSENT, "")
+    config.allow_remote_code()
+    load_encoder(str(tmp_path / "x.ckpt"))
+    assert asked == [False, False, True, True]
+
+
+@pytest.mark.parametrize("source", ["no/such-model", "/no/such/folder", "./nothing", "runs/a/b"])
+def test_what_is_no_model_is_refused(source):
+    assert source in refusal(source)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"nonsense", "it is broken, or holds more than tensors"),
+        ([1, 2], "holds a list"),
+        ({"state_dict": {}}, "no encoder"),
+        ({"hyper_parameters": {"encoder": {"model": "minilm", "color": "red"}}, "state_dict": {}}, "this release"),
+        ({"hyper_parameters": []}, "this release"),
+        ({"hyper_parameters": {"encoder": 3}, "state_dict": {}}, "this release"),
+    ],
+)
+def test_checkpoints_that_are_none_are_refused(tmp_path, content, words):
+    path = tmp_path / "x.ckpt"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        torch.save(content, path)
+    assert words in refusal(path)
+    assert "no such file" in refusal(tmp_path / "other.ckpt")
+
+
+def test_pickled_code_in_a_checkpoint_is_not_run(tmp_path):
+    class Evil:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "run.txt"), "w"))
+
+    torch.save({"hyper_parameters": Evil()}, tmp_path / "x.ckpt")
+    assert "more than tensors" in refusal(tmp_path / "x.ckpt")
+    assert not (tmp_path / "run.txt").exists()
+
+
+def _version(run, number, checkpoint=True):
+    folder = run / f"version_{number}"
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / "run.json").write_text(json.dumps({"checkpoints": {"best": "checkpoints/best.ckpt"}}))
+    if checkpoint:
+        torch.save({"state_dict": {}}, folder / "checkpoints/best.ckpt")
+    return folder
+
+
+def test_a_run_without_version_is_its_newest(tmp_path):
+    for number in (0, 2, 10):
+        _version(tmp_path / "hits", number)
+    (tmp_path / "hits/version_11").mkdir()  # a fit that was refused
+    for source in (tmp_path / "hits", tmp_path / "hits/version_10"):
+        assert find_checkpoint(str(source)) == tmp_path / "hits/version_10/checkpoints/best.ckpt"
+        assert find_record(str(source)) == tmp_path / "hits/version_10/run.json"
+    assert "name one of hits" in refusal(tmp_path)
+    (tmp_path / "empty/version_0").mkdir(parents=True)
+    assert "none of its 1 versions" in refusal(tmp_path / "empty")
+
+
+def test_a_run_whose_checkpoint_moved_uses_the_newest_and_without_any_is_refused(tmp_path):
+    record = tmp_path / "run.json"
+    for broken in ("{broken", "[]", "\xff"):
+        record.write_bytes(broken.encode("latin-1"))
+        assert refusal(tmp_path).startswith(f"run record {record}")
+    record.write_text(json.dumps({"checkpoints": {"best": "checkpoints/gone.ckpt"}}))
+    assert "no checkpoint" in refusal(tmp_path)
+    (tmp_path / "checkpoints").mkdir()
+    torch.save({"state_dict": {}}, tmp_path / "checkpoints/last.ckpt")
+    assert "last.ckpt" in refusal(tmp_path)
+
+
+def test_a_length_that_leaves_no_room_for_text_is_refused(tiny):
+    from narrlit.errors import OptionError
+
+    config = EncoderConfig(tiny(), max_length=3)
+    assert Encoder(config).max_length == 3
+    with pytest.raises(OptionError, match="at least 3 tokens"):
+        Encoder(replace(config, max_length=2))
