@@ -1,195 +1,254 @@
-"""Whole fits: what a run leaves, what accepts it, and that a killed one goes on to the same numbers."""
+"""Whole fits: what a run leaves, what accepts it, and that a killed one resumes to the same numbers."""
 
 import json
+import re
 import shutil
 
 import numpy as np
 import pytest
 import torch
-from run_helpers import fit_arguments, run_apart
+from run_helpers import (
+    assert_equal_weights,
+    curves_of,
+    exit_code_of_fork,
+    fit_arguments,
+    fit_here,
+    record_of,
+    weights_of,
+)
 
-from narrlit.data.storyworld import StoryWorld, judged_triples
-from narrlit.data.writers import write_triples
+from narrlit.data.schema import StoryTable
+from narrlit.data.storyworld import StoryWorld, synthetic_triples
+from narrlit.models.embedding import score_triples
+from narrlit.models.registry import load_encoder
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def straight(tiny, tmp_path_factory):
-    """A folder in which a fit of three epochs has run, in a process of its own."""
+    """A folder in which a fit of three epochs has run."""
     folder = tmp_path_factory.mktemp("straight")
-    done = run_apart(fit_arguments(tiny(), folder), folder)
-    assert done.returncode == 0, done.stderr
+    fit_here(fit_arguments(tiny(), folder), folder)
     return folder
 
 
-def record(run):
-    return json.loads((run / "run.json").read_text())
-
-
-def weights(checkpoint):
-    return torch.load(checkpoint, weights_only=True)["state_dict"]
-
-
-def test_a_run_keeps_its_record(straight):
-    found = record(straight / "tiny")
-    assert found["status"] == "finished"
-    assert [look["n"] for look in found["validations"]] == [9, 9, 9]
-    assert found["validation_looks"] == 3
-    best = found["best"]
-    assert best["accuracy"] == max(look["accuracy"] for look in found["validations"])
+def test_a_run_has_a_record(straight):
+    record = record_of(straight)
+    assert record["status"] == "finished"
+    assert [validation["n"] for validation in record["validations"]] == [9, 9, 9]
+    assert record["num_evaluations"] == 3
+    best = record["best"]
+    assert best["accuracy"] == max(validation["accuracy"] for validation in record["validations"])
     assert best["interval"][0] <= best["accuracy"] <= best["interval"][1]
-    assert found["model"]["encoder"]["dropout"] == 0.1
-    assert found["data"]["train"]["storyworld"]["triples"] == 16
-    assert found["data"]["train"]["stories"] == 48
-    assert found["marks"]["trained_on_validation"] is False
-    assert set(found["versions"]) >= {"torch", "lightning", "python"}
-    assert (found["seed"], found["trainer"]["max_epochs"]) == (42, 3)
+    assert record["model"]["encoder"]["dropout"] == 0.1
+    assert record["data"]["train"]["storyworld"]["triples"] == 16
+    assert record["flags"]["trained_on_validation"] is False
+    assert set(record["versions"]) >= {"torch", "lightning", "python"}
+    assert (record["seed"], record["trainer"]["max_epochs"]) == (42, 3)
+    assert record["command"]["line"].startswith("narrlit fit --config configs/quickstart.yaml")
     for name in ("best", "last"):
-        assert (straight / "tiny" / found["checkpoints"][name]).is_file()
+        assert (straight / "tiny" / record["checkpoints"][name]).is_file()
 
 
 def test_a_run_can_be_watched_in_tensorboard(straight):
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    events = EventAccumulator(str(straight / "tiny"), size_guidance={"scalars": 0}).Reload()
-    scalars = events.Tags()["scalars"]
-    for name in (
-        "train/loss",
-        "validation/accuracy",
-        "validation/accuracy_low",
-        "lr-AdamW/pg1",
-        "hp/validation_accuracy",
-    ):
-        assert name in scalars, scalars
-    assert len(events.Scalars("train/loss")) == 12
-    rates = [event.value for event in events.Scalars("lr-AdamW/pg1")]
+    curves = curves_of(straight / "tiny")
+    for name in ("validation/accuracy", "validation/accuracy_low", "hp/validation_accuracy"):
+        assert name in curves, curves.keys()
+    assert "epoch" not in curves
+    assert len(curves["train/loss"]) == 12  # fewer than Lightning's interval of 50
+    rates = curves["lr-AdamW/pg1"]
     assert max(rates) == pytest.approx(0.001, rel=1e-3)
     assert rates[0] < max(rates) > rates[-1]
-    assert "validation" in (straight / "tiny/projector_config.pbtxt").read_text()
     points = next((straight / "tiny").rglob("tensors.tsv")).read_text().strip().split("\n")
-    labels = next((straight / "tiny").rglob("metadata.tsv")).read_text().strip().split("\n")
-    assert len(points) == len(labels) == 27
+    header, *rows = next((straight / "tiny").rglob("metadata.tsv")).read_text().strip().split("\n")
+    assert header.split("\t") == ["story", "role", "triple", "answer"]
+    assert len(points) == len(rows) == 27
+    roles = [row.split("\t")[1] for row in rows]
+    assert {role: roles.count(role) for role in roles} == {"anchor": 9, "closer candidate": 9, "other candidate": 9}
+    wrong = sum(row.split("\t")[3] == "wrong" for row in rows) / 3
+    assert wrong == 9 - record_of(straight)["validations"][-1]["correct"]
 
 
-def test_every_command_accepts_a_run(straight, narrlit, world_files, tmp_path):
+def test_a_run_its_checkpoint_and_its_export_are_models(straight, tmp_path):
     run = straight / "tiny"
-    checkpoint = run / record(run)["checkpoints"]["best"]
-    write_triples(tmp_path / "v.jsonl", judged_triples(StoryWorld(0).triples(9, "validation")))
-    for source in (run, checkpoint):
-        found = narrlit("evaluate", "v.jsonl", "--model", source, "--json")
-        assert json.loads(found.out)["accuracy"] == record(run)["best"]["accuracy"]
-    assert narrlit("export", run, "--out", "model").code == 0
-    for source, out in ((run, "a.npy"), ("model", "b.npy")):
-        assert narrlit("embed", world_files / "stories.jsonl", "--model", source, "--out", out).code == 0
-    assert abs(np.load("a.npy") - np.load("b.npy")).max() < 1e-6
-    assert narrlit("submit", "--model", run, "--track-a", "v.jsonl", "--out", "s.zip").code == 0
+    checkpoint = run / record_of(straight)["checkpoints"]["best"]
+    triples = synthetic_triples(StoryWorld(0).triples(9, "validation"), StoryTable())
+    load_encoder(str(run)).save(tmp_path / "model")
+    scores = [score_triples(load_encoder(str(source)), triples).scores for source in (run, checkpoint, tmp_path / "model")]
+    correct = ((scores[0][:, 0] > scores[0][:, 1]) == (triples.labels == 1)).sum()
+    assert correct == record_of(straight)["best"]["correct"]
+    assert np.array_equal(scores[0], scores[1])
+    assert abs(scores[0] - scores[2]).max() < 1e-6
 
 
-def test_stages_judge_and_predict_with_a_checkpoint(straight, narrlit, tmp_path):
-    run = straight / "tiny"
-    checkpoint = run / record(run)["checkpoints"]["best"]
-    common = fit_arguments("unused", tmp_path, "--ckpt_path", checkpoint)[1:]
-    common[common.index("unused")] = record(run)["model"]["encoder"]["model"]
-    found = run_apart(["validate", *common], tmp_path)
-    assert found.returncode == 0, found.stderr
-    assert f"validation accuracy {record(run)['best']['accuracy']:.3f} [" in found.stderr
-    found = run_apart(["test", *common], tmp_path)
-    assert "test accuracy " in found.stderr
-    assert "of 5)" in found.stderr
+def test_stages_evaluate_and_predict_with_a_checkpoint(straight, tiny, narrlit, tmp_path):
+    record = record_of(straight)
+    checkpoint = straight / "tiny" / record["checkpoints"]["best"]
+    common = fit_arguments(tiny(), tmp_path, "--ckpt_path", checkpoint)[1:]
+    assert narrlit("validate", *common).code == 0
+    assert record_of(tmp_path)["validation"]["correct"] == record["best"]["correct"]
+    assert narrlit("test", *common).code == 0
+    assert (record_of(tmp_path)["stage"], record_of(tmp_path)["test"]["n"]) == ("test", 5)
     assert narrlit("predict", *common).code == 0
     rows = [json.loads(line) for line in (tmp_path / "tiny/predictions.jsonl").open()]
     assert len(rows) == 5
     assert all(row["text_a_is_closer"] == (row["score_a"] > row["score_b"]) for row in rows)
+    predicted = record_of(tmp_path)
+    assert (predicted["stage"], predicted["status"]) == ("predict", "finished")
+    assert predicted["command"]["checkpoint"] == str(checkpoint)
 
 
-def test_the_command_line_beats_a_checkpoint(straight, tiny, tmp_path):
+def test_the_command_line_overrides_a_checkpoint(straight, tiny, tmp_path):
     last = straight / "tiny/checkpoints/last.ckpt"
     more = ["--ckpt_path", last, "--model.init_args.scale", "7"]
-    done = run_apart(fit_arguments(tiny(), tmp_path, *more, epochs=4), tmp_path)
-    assert done.returncode == 0, done.stderr
-    found = record(tmp_path / "tiny")
-    assert found["model"]["scale"] == 7.0
-    assert found["command"]["resumed_from"] == str(last)
-    assert [look["epoch"] for look in found["validations"]] == [0, 1, 2, 3]
+    fit_here(fit_arguments(tiny(), tmp_path, *more, epochs=4), tmp_path)
+    record = record_of(tmp_path)
+    assert record["model"]["scale"] == 7.0
+    assert record["command"]["resumed_from"] == str(last)
+    assert [validation["epoch"] for validation in record["validations"]] == [0, 1, 2, 3]
 
 
 def test_a_killed_fit_resumes_to_the_same_weights(straight, tiny, tmp_path):
     killer = ["--trainer.callbacks+=run_helpers.KillAt", "--trainer.callbacks.step=6"]
-    killed = run_apart(fit_arguments(tiny(), tmp_path, *killer), tmp_path)
-    assert killed.returncode == -9
-    assert record(tmp_path / "tiny")["status"] == "running"
+    assert exit_code_of_fork(fit_arguments(tiny(), tmp_path, *killer), tmp_path) == -9
+    assert record_of(tmp_path)["status"] == "running"
     last = tmp_path / "last.ckpt"
     shutil.move(tmp_path / "tiny/checkpoints/last.ckpt", last)
-    resumed = run_apart(fit_arguments(tiny(), tmp_path / "again", "--ckpt_path", last), tmp_path)
-    assert resumed.returncode == 0, resumed.stderr
-    ours, theirs = (weights(f / "tiny/checkpoints/last.ckpt") for f in (tmp_path / "again", straight))
-    assert ours.keys() == theirs.keys()
-    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
-    ours, theirs = record(tmp_path / "again/tiny"), record(straight / "tiny")
-    assert ours["validations"] == theirs["validations"]
+    fit_here(fit_arguments(tiny(), tmp_path / "again", "--ckpt_path", last), tmp_path)
+    assert_equal_weights(weights_of(tmp_path / "again"), weights_of(straight))
+    ours, theirs = record_of(tmp_path / "again"), record_of(straight)
+    assert (ours["validations"], ours["best"]) == (theirs["validations"], theirs["best"])
     answers = [(f / "tiny/validation_answers.json").read_text() for f in (tmp_path / "again", straight)]
     assert answers[0] == answers[1]
-    assert ours["best"] == theirs["best"]
-    best = [
-        weights(f / r["checkpoints"]["best"]) for f, r in ((tmp_path / "again/tiny", ours), (straight / "tiny", theirs))
-    ]
-    assert all(torch.equal(best[0][name], best[1][name]) for name in best[1])
+    best = [torch.load(f / "tiny" / r["checkpoints"]["best"], weights_only=True)["state_dict"]
+            for f, r in ((tmp_path / "again", ours), (straight, theirs))]  # fmt: skip
+    assert_equal_weights(*best)
+
+
+def test_a_fit_killed_within_an_epoch_resumes_to_the_same_weights(straight, tiny, tmp_path):
+    often = ["--last_checkpoint.every_n_train_steps", 1]
+    killer = ["--trainer.callbacks+=run_helpers.KillAt", "--trainer.callbacks.step=7"]
+    assert exit_code_of_fork(fit_arguments(tiny(), tmp_path, *often, *killer), tmp_path) == -9
+    last = tmp_path / "tiny/checkpoints/last.ckpt"
+    fit_here(fit_arguments(tiny(), tmp_path, *often, "--ckpt_path", last), tmp_path)
+    assert_equal_weights(weights_of(tmp_path), weights_of(straight))
+
+
+def test_a_terminated_fit_says_so(tiny, tmp_path):
+    more = ["--trainer.callbacks+=run_helpers.TerminateAt"]
+    assert exit_code_of_fork(fit_arguments(tiny(), tmp_path, *more), tmp_path) == 143
+    assert record_of(tmp_path)["status"] == "interrupted"
 
 
 def test_another_seed_trains_other_weights(straight, tiny, tmp_path):
-    done = run_apart(fit_arguments(tiny(), tmp_path, "--seed_everything", 7), tmp_path)
-    assert done.returncode == 0, done.stderr
-    ours, theirs = (weights(f / "tiny/checkpoints/last.ckpt") for f in (tmp_path, straight))
-    assert any(not torch.equal(ours[name], theirs[name]) for name in ours)
+    fit_here(fit_arguments(tiny(), tmp_path, "--seed_everything", 7), tmp_path)
+    theirs = weights_of(straight)
+    assert any(not torch.equal(value, theirs[name]) for name, value in weights_of(tmp_path).items())
+
+
+MISTAKES = [
+    (["--config", "configs/quickstrat.yaml"], "did you mean quickstart.yaml"),
+    (["--model.init_args.scale", "0"], "scale"),
+    (["--model.init_args.scale", "inf"], "inf"),
+    (["--model.init_args.optimization.learning_rate", "nan"], "nan"),
+    (["--model.init_args.optimization.learning_rate", "null"], "learning_rate"),
+    (["--model.init_args.scales", "1"], "Option 'scales' is not accepted"),
+    (["--trainer.max_epochs", "many"], "many"),
+    (["--trainer.precision", "12"], "precision"),
+    (["--trainer.accelerator", "abacus"], "abacus"),
+    (["--trainer.val_check_interval", "7.5"], "val_check_interval"),
+    (["--seed_everything", "-1"], "-1"),
+    (["--data.init_args.loading.batch_size", "null"], "batch_size"),
+    (["--model.init_args.encoder.model", "no/such"], "no/such"),
+    (["--model.init_args.encoder.pooling", "median"], "pooling"),
+    (["--model.init_args.encoder.trust_remote_code", "true"], "trust_remote_code"),
+    (["--ckpt_path", "nowhere.ckpt"], "nowhere.ckpt"),
+    (["--ckpt_path", "RUN"], "a run's folder; give"),
+]
+
+
+@pytest.mark.parametrize(("more", "words"), MISTAKES, ids=[" ".join(more) for more, _ in MISTAKES])
+def test_mistakes_in_a_fit_cost_a_line_and_leave_no_run(straight, narrlit, tiny, tmp_path, more, words):
+    more = [str(straight / "tiny") if option == "RUN" else option for option in more]
+    refused = narrlit(*fit_arguments(tiny(), tmp_path, *more))
+    assert refused.code == 2
+    assert "Traceback" not in refused.err
+    assert "usage:" not in refused.err
+    last = refused.err.strip().splitlines()[-1]
+    assert last.startswith("narrlit: error: ")
+    assert words in last
+    assert not (tmp_path / "tiny").exists()
+
+
+def test_a_checkpoint_of_another_model_is_refused(straight, tiny, narrlit, tmp_path):
+    last = straight / "tiny/checkpoints/last.ckpt"
+    other = fit_arguments(tiny("qwen3", "lasttoken"), tmp_path, "--ckpt_path", last)
+    assert "in common: it is of another model" in narrlit(*other).err
+    triplet = fit_arguments(tiny(), tmp_path, "--ckpt_path", last, "--model", "Triplet")
+    assert "the checkpoint is of MultipleNegativesRanking, this run of Triplet" in narrlit(*triplet).err
 
 
 @pytest.mark.parametrize(
-    ("more", "words"),
+    ("text", "words"),
     [
-        (["--config", "configs/none.yaml"], "none.yaml"),
-        (["--model.init_args.scale", "0"], "scale"),
-        (["--model.init_args.scales", "1"], "Option 'scales' is not accepted"),
-        (["--trainer.max_epochs", "many"], "many"),
-        (["--model.init_args.encoder.model", "no/such"], "no/such"),
-        (["--model.init_args.encoder.pooling", "median"], "pooling"),
-        (["--ckpt_path", "nowhere.ckpt"], "nowhere.ckpt"),
+        ("seed_everything: 1\nseed_everything: 2\n", r"own.yaml:2: key 'seed_everything' is repeated"),
+        ("model: " + "[" * 100_000, "nested more than 50 levels"),
+        ("a: &a [1, 1]\n" + "".join(f"{x}: &{x} [{'*' + y + ', ' * 9}]\n".replace(", , ", ", ") for x, y in zip("bc", "ab", strict=True)), "own.yaml"),
+        ("model: [1\n", "own.yaml:2: "),
+        ("- 1\n", "a mapping of options is needed"),
+        ("model:\n  init_args:\n    encoder:\n      trust_remote_code: true\n", "trust_remote_code"),
     ],
-)
-def test_mistakes_in_a_fit_cost_a_line_and_no_traceback(narrlit, tiny, tmp_path, more, words):
-    found = narrlit(*fit_arguments(tiny(), tmp_path, *more))
-    assert found.code == 2
-    assert words in found.err
-    assert "Traceback" not in found.err
-    assert "usage:" not in found.err
-    assert found.err.strip().splitlines()[-1].startswith("narrlit: error: ")
-    assert not (tmp_path / "tiny/run.json").exists()
+    ids=["duplicate", "deep", "aliases", "broken", "list", "remote code"],
+)  # fmt: skip
+def test_configs_are_read_with_care(narrlit, tmp_path, text, words):
+    (tmp_path / "own.yaml").write_text(text)
+    refused = narrlit("fit", "--config", "configs/quickstart.yaml", "--config", "own.yaml")
+    assert refused.code == 2
+    assert re.search(words, refused.err.strip().splitlines()[-1])
+
+
+def test_a_config_in_another_encoding_is_named(narrlit, tmp_path):
+    (tmp_path / "own.yaml").write_bytes("a: \xe4".encode("latin-1"))
+    refused = narrlit("fit", "--config", "own.yaml")
+    assert (refused.code, "own.yaml: not UTF-8 text" in refused.err) == (2, True)
 
 
 def test_early_stopping_is_a_callback_of_the_config(tiny, tmp_path):
     stopping = ["EarlyStopping", "monitor=validation/accuracy", "mode=max", "patience=1", "min_delta=2.0"]
     more = ["--trainer.callbacks+=EarlyStopping", *(f"--trainer.callbacks.{option}" for option in stopping[1:])]
-    done = run_apart(fit_arguments(tiny(), tmp_path, *more, epochs=9), tmp_path)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert record(tmp_path / "tiny")["validation_looks"] == 2  # nothing gains 2.0
+    fit_here(fit_arguments(tiny(), tmp_path, *more, epochs=9), tmp_path)
+    assert record_of(tmp_path)["num_evaluations"] == 2  # nothing gains 2.0
 
 
-def test_half_precision_trains(tiny, tmp_path):
-    done = run_apart(fit_arguments(tiny(), tmp_path, "--trainer.precision", "bf16-true", epochs=1), tmp_path)
-    assert done.returncode == 0, done.stderr[-3000:]
-    kept = weights(tmp_path / "tiny/checkpoints/last.ckpt")
-    assert {tensor.dtype for tensor in kept.values() if tensor.is_floating_point()} == {torch.bfloat16}
+def test_weights_in_half_precision_are_refused_and_mixed_precision_trains(tiny, narrlit, tmp_path):
+    for more in (["--trainer.precision", "bf16-true"], ["--model.init_args.encoder.dtype", "bfloat16"]):
+        refused = narrlit(*fit_arguments(tiny(), tmp_path, *more, epochs=1))
+        assert refused.code == 2
+        assert "rounds small steps away" in refused.err
+    fit_here(fit_arguments(tiny(), tmp_path, "--trainer.precision", "bf16-mixed", epochs=1), tmp_path)
+    assert {value.dtype for value in weights_of(tmp_path).values() if value.is_floating_point()} == {torch.float32}
 
 
 def test_files_train_without_validation_and_by_another_objective(tiny, narrlit, world_files, tmp_path):
     files = ["--data.init_args.train", world_files / "train.jsonl", "--data.init_args.loading.batch_size", "4"]
     encoder = ["--model.init_args.encoder.model", tiny(), "--trainer.max_epochs", "1", "--trainer.logger.save_dir", "."]
     config = ["--config", "configs/baselines/triplet.yaml", "--config", "configs/hardware/cpu.yaml"]
-    done = run_apart(["fit", *config, *encoder, *files], tmp_path)
-    assert done.returncode == 0, done.stderr[-3000:]
-    run = tmp_path / "triplet/version_0"
-    assert record(run)["model"]["objective"] == "Triplet"
-    assert record(run)["validation_looks"] == 0
-    assert list(record(run)["checkpoints"]) == ["last"]
-    found = narrlit("evaluate", world_files / "validation.jsonl", "--model", run)
-    assert found.code == 0, found.err
+    done = narrlit("fit", *config, *encoder, *files)
+    assert done.code == 0, done.err[-3000:]
+    assert "monitored key" not in done.err
+    record = json.loads((tmp_path / "triplet/version_0/run.json").read_text())
+    assert record["model"]["objective"] == "Triplet"
+    assert record["num_evaluations"] == 0
+    assert list(record["checkpoints"]) == ["last"]
+    assert load_encoder(str(tmp_path / "triplet/version_0")).reads == "text"
+
+
+def test_training_on_validation_triples_is_flagged_and_shown(tiny, narrlit, world_files, tmp_path):
+    data = ["--data", "FileData", "--data.train", world_files / "validation.jsonl"]
+    arguments = fit_arguments(tiny(), tmp_path, epochs=1)
+    start, end = arguments.index("--data.init_args.train"), arguments.index("--data.init_args.loading.batch_size")
+    arguments[start:end] = [*data, "--data.validation", world_files / "validation.jsonl"]
+    with pytest.warns(UserWarning, match="training data contain validation triples"):
+        assert narrlit(*arguments).code == 0
+    assert record_of(tmp_path)["flags"]["trained_on_validation"] is True

@@ -63,6 +63,8 @@ NOTICES = (
     ".*LightningCLI's args parameter.*",
 )
 """Warnings that say nothing about the user's work."""
+LOGGERS = ("lightning", "lightning.pytorch", "lightning.fabric")
+"""Their messages are printed above the progress bar, not into it."""
 
 
 class StageCLI(LightningCLI):
@@ -186,7 +188,7 @@ def run_stage(stage: str, arguments: Sequence[str]) -> int:
         existed = folder is None or folder.exists()
         run = getattr(trainer, stage)
         try:
-            with logging_redirect_tqdm([logging.getLogger("lightning"), logging.getLogger("lightning.pytorch")]):
+            with logging_redirect_tqdm([log for log in map(logging.getLogger, LOGGERS) if log.handlers]):
                 run(cli.model, datamodule=cli.datamodule, ckpt_path=cli.config.ckpt_path, weights_only=True)
         except NarrlitError:
             if folder is not None and not existed and trainer.is_global_zero and not trainer.global_step:

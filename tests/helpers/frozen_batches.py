@@ -1,18 +1,15 @@
-"""Small batches of frozen vectors, and objectives over them without a trainer."""
+"""Small batches of frozen embeddings, and objectives over them without a trainer."""
 
-import numpy as np
 import torch
 
-from narrlit.data.batch import ExampleBatch, PackedVectors
-from narrlit.stores.features import FeatureTable
-from narrlit.stores.mapped import MappedVectors
+from narrlit.data.batch import ExampleBatch, PackedFeatures
 
 D = 12
 
 
-def packed(lengths, first_row=50, seed=0):
-    vectors = torch.randn(sum(lengths), D, generator=torch.Generator().manual_seed(seed))
-    return PackedVectors(vectors, tuple(lengths), torch.arange(len(lengths)) + first_row)
+def packed(lengths, first_index=50, seed=0):
+    features = torch.randn(sum(lengths), D, generator=torch.Generator().manual_seed(seed))
+    return PackedFeatures(features, tuple(lengths), torch.arange(len(lengths)) + first_index)
 
 
 def batch_of(lengths=(1,) * 9):
@@ -26,22 +23,3 @@ def built(objective):
     objective.dimension = D
     objective.configure_model()
     return objective
-
-
-def table_of(count, seed=0, lengths=None):
-    lengths = np.ones(count, dtype=np.int64) if lengths is None else np.array(lengths)
-    vectors = torch.randn(int(lengths.sum()), D, generator=torch.Generator().manual_seed(seed))
-    places = np.arange(len(vectors))
-    return FeatureTable(MappedVectors([vectors], np.zeros_like(places), places), places, lengths, count), vectors
-
-
-class Steps:
-    """As much of a trainer as counts its batches."""
-
-    total_batch_idx = 3
-
-    @property
-    def fit_loop(self):
-        return self
-
-    epoch_loop = fit_loop

@@ -6,7 +6,7 @@ from torch import nn
 
 from narrlit.data.batch import ExampleBatch, PackedStories
 from narrlit.models.config import EncoderConfig
-from narrlit.objectives import Ranking
+from narrlit.objectives import MultipleNegativesRanking
 
 ANCHORS, POSITIVES = [0, 1, 2, 3], [4, 5, 6, 7]
 NEGATIVES = [[8, 9], [10, -1], [9, 8], [11, 4]]
@@ -20,7 +20,7 @@ class Lookup(nn.Module):
         self.table = nn.Parameter(torch.randn(12, 8, generator=torch.Generator().manual_seed(3)).double())
 
     def forward(self, stories):
-        return nn.functional.normalize(self.table[stories.rows], dim=1)
+        return nn.functional.normalize(self.table[stories.indices], dim=1)
 
 
 def gradient(chosen):
@@ -30,7 +30,7 @@ def gradient(chosen):
     stories = PackedStories(torch.zeros(len(rows)), (1,) * len(rows), torch.tensor(rows))
     columns = [torch.tensor([place[c[i]] for i in chosen]) for c in (ANCHORS, POSITIVES)]
     negatives = torch.tensor([[place[n] for n in NEGATIVES[i]] for i in chosen])
-    objective = Ranking(EncoderConfig("unused"), scale=5.0)
+    objective = MultipleNegativesRanking(EncoderConfig("unused"), scale=5.0)
     objective.encoder = Lookup()
     batch = ExampleBatch(stories, *columns, negatives, torch.full_like(negatives, -1))
     loss = objective.loss(objective(stories), batch)["loss"]

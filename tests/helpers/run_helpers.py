@@ -1,11 +1,15 @@
-"""What the tests of whole fits share: short fits as a subprocess, and a callback that kills its own process."""
+"""What the tests of whole fits share: short fits here, in a fork or in a process of their own, and kills."""
 
+import contextlib
+import json
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import torch
 from lightning.pytorch.callbacks import Callback
 
 
@@ -18,6 +22,13 @@ class KillAt(Callback):
     def on_train_batch_end(self, trainer, *_):
         if trainer.global_step == self.step:
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+class TerminateAt(Callback):
+    """Sends SIGTERM to its own process after the first step."""
+
+    def on_train_batch_end(self, trainer, *_):
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 class KillFold(Callback):
@@ -52,15 +63,15 @@ class KillWithin(Callback):
 
         def cut(*arguments, **options):
             if function == "promote":  # after the folder has been written, before the checkpoint is
-                real(*arguments, **options)
+                original(*arguments, **options)
             os.kill(os.getpid(), signal.SIGKILL)
 
-        real = getattr(teachers, function)
+        original = getattr(teachers, function)
         setattr(teachers, function, cut)
 
 
 def fit_arguments(model, folder, *more, epochs=3, config="configs/quickstart.yaml"):
-    """`narrlit fit` on a few invented stories with a tiny model and real dropout; the run is `folder`/tiny."""
+    """`narrlit fit` on a few synthetic stories with a tiny model and real dropout; the run is `folder`/tiny."""
     encoder, logger = "--model.init_args.encoder", "--trainer.logger.init_args"
     return [
         *("fit", "--config", config, "--config", "configs/hardware/cpu.yaml"),
@@ -68,6 +79,7 @@ def fit_arguments(model, folder, *more, epochs=3, config="configs/quickstart.yam
         *("--data.init_args.train", "16", "--data.init_args.validation", "9"),
         *("--data.init_args.test", "5", "--data.init_args.loading.batch_size", "4"),
         *("--trainer.max_epochs", str(epochs), "--model.init_args.optimization.learning_rate", "0.001"),
+        *("--trainer.enable_model_summary", "false", "--trainer.enable_progress_bar", "false"),
         *(f"{logger}.save_dir", str(folder), f"{logger}.name", "tiny", f"{logger}.version", ""),
         *map(str, more),
     ]
@@ -76,7 +88,7 @@ def fit_arguments(model, folder, *more, epochs=3, config="configs/quickstart.yam
 def rounds_arguments(model, folder, *more, epochs=4, rounds=2):
     """Two rounds of two epochs, LoRA with dropout, negatives of which a third are false.
 
-    No margin: a random model puts all stories so near that -0.05 would mask every one.
+    No margin: a random model finds all stories so similar that -0.05 would mask every one.
     """
     promotion = "--trainer.callbacks.init_args"
     return fit_arguments(
@@ -92,16 +104,69 @@ def rounds_arguments(model, folder, *more, epochs=4, rounds=2):
     )
 
 
+def fit_here(arguments, cwd):
+    """Run narrlit in this process, which has the libraries loaded."""
+    from narrlit.cli import main
+
+    with contextlib.chdir(cwd):
+        code = main([str(argument) for argument in arguments])
+    assert code == 0
+
+
+def exit_code_of_fork(arguments, cwd):
+    """Run narrlit in a fork of this process; its exit code, -9 if it was killed."""
+
+    def child():
+        torch.set_num_threads(1)  # a team of threads does not survive a fork
+        from narrlit.cli import main
+
+        os.chdir(cwd)
+        sys.exit(main([str(argument) for argument in arguments]))
+
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    process.join(300)
+    return process.exitcode
+
+
 def run_apart(arguments, cwd, timeout=300):
     """Run narrlit in a process of its own."""
-    paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
     return subprocess.run(
         [sys.executable, "-m", "narrlit", *map(str, arguments)],
         cwd=cwd,
-        env=environment,
+        env=apart_environment(),
         capture_output=True,
         text=True,
         timeout=timeout,
         check=False,
     )
+
+
+def apart_environment():
+    """Environment in which a process finds these helpers."""
+    paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+
+
+def record_of(folder):
+    """run.json of the run that `fit_arguments` names."""
+    return json.loads((Path(folder) / "tiny/run.json").read_text())
+
+
+def weights_of(folder, name="last.ckpt"):
+    """State of a checkpoint of that run."""
+    return torch.load(Path(folder) / "tiny/checkpoints" / name, weights_only=True)["state_dict"]
+
+
+def curves_of(run):
+    """Every scalar of a run's TensorBoard files."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(run), size_guidance={"scalars": 0}).Reload()
+    return {tag: [event.value for event in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
+
+
+def assert_equal_weights(ours, theirs):
+    """Bit by bit."""
+    assert ours.keys() == theirs.keys()
+    assert [name for name in theirs if not torch.equal(ours[name], theirs[name])] == []

@@ -146,7 +146,7 @@ def test_shapes_that_do_not_fit_are_refused(rows, labels, stories):
 
 
 @pytest.mark.parametrize("part", range(3))
-def test_a_slice_trains_its_own_numbers_alone(part):
+def test_a_subspace_trains_its_own_dimensions_alone(part):
     rows = vectors(8, 10, sum(SIZES)).requires_grad_()
     loss = batch_hard(subspaces(rows, SIZES)[part], torch.tensor(LABELS["mixed"]), 0.537).loss
     loss.backward()
@@ -157,7 +157,7 @@ def test_a_slice_trains_its_own_numbers_alone(part):
     assert torch.equal(rows.grad[:, ~own], torch.zeros_like(rows.grad[:, ~own]))
 
 
-def test_slices_are_cut_in_order_and_have_length_1():
+def test_subspaces_are_cut_in_order_and_have_length_1():
     rows = vectors(4, 11, sum(SIZES))
     parts = subspaces(rows, SIZES)
     assert [tuple(part.shape) for part in parts] == [(4, size) for size in SIZES]
@@ -169,7 +169,7 @@ def test_slices_are_cut_in_order_and_have_length_1():
             begin += size
 
 
-def test_slices_have_the_gradient_of_their_value_and_a_finite_one_at_0():
+def test_subspaces_have_the_gradient_of_their_value_and_a_finite_one_at_0():
     assert torch.autograd.gradcheck(lambda x: subspaces(x, SIZES), (vectors(3, 12, sum(SIZES)).requires_grad_(),))
     rows = vectors(3, 12, sum(SIZES)).float()
     rows[1, : SIZES[0]] = 0
@@ -181,8 +181,8 @@ def test_slices_have_the_gradient_of_their_value_and_a_finite_one_at_0():
 
 
 @pytest.mark.parametrize("sizes", [(5, 2), (5, 2, 4), (10, 0), (11, -1), ()])
-def test_slices_that_do_not_make_up_the_vector_are_refused(sizes):
-    with pytest.raises(ValueError, match="do not make up vectors of 10"):
+def test_subspaces_that_do_not_add_up_are_refused(sizes):
+    with pytest.raises(ValueError, match="do not add up to 10"):
         subspaces(vectors(2, 0, 10), sizes)
 
 
@@ -216,5 +216,5 @@ def test_sizes_make_up_the_vector_and_keep_to_the_ratios(ratios, dimension):
 def test_ratios_that_are_not_above_0_are_refused(ratios):
     with pytest.raises(ValueError, match="above 0"):
         subspace_sizes(16, ratios)
-    with pytest.raises(ValueError, match="shared out"):
+    with pytest.raises(ValueError, match="divided into"):
         subspace_sizes(2, (1, 1, 1))

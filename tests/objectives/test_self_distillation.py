@@ -9,15 +9,14 @@ import torch
 from tiny_models import world_texts
 
 from narrlit.data.batch import ExampleBatch, PackedStories
-from narrlit.data.collate import ExampleCollator
-from narrlit.data.records import KINDS
-from narrlit.data.storyworld import StoryWorld, example
-from narrlit.data.table import index_examples
-from narrlit.data.tokens import TokenTable
+from narrlit.data.sampling import ExampleCollator
+from narrlit.data.schema import ASPECTS, KINDS, StoryTable
+from narrlit.data.storyworld import StoryWorld, synthetic_examples
+from narrlit.data.tokens import TokenizedStories
 from narrlit.errors import OptionError
 from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.objectives import Distillation, SelfDistillation
-from narrlit.stores.teacher import TeacherVectors
+from narrlit.cache.teacher import TeacherEmbeddings
 
 THEME, OUTCOME, MINED, TRIPLE = (KINDS.index(name) for name in ("theme", "outcome", "mined", "triple"))
 B, K, STORIES = 4, 3, 14
@@ -41,7 +40,7 @@ def build(tiny):
         objective._trainer = SimpleNamespace(global_step=0, estimated_stepping_batches=20)
         if teacher:
             table = torch.randn(STORIES + 3, 5, generator=torch.Generator().manual_seed(4))
-            objective.teacher, objective.round = TeacherVectors(table + 1.0), 1
+            objective.teacher, objective.round = TeacherEmbeddings(table + 1.0), 1
         return objective
 
     return make
@@ -50,7 +49,7 @@ def build(tiny):
 def by_hand(objective, vectors, batch):
     """(CE, KL, kept and counted by kind), story by story, from systems of plain loops."""
     student = vectors.detach().double().numpy()
-    rows = batch.stories.rows.tolist()
+    rows = batch.stories.indices.tolist()
     table = objective.teacher.table.double().numpy() if objective.teacher else None
 
     def s(i, j):
@@ -127,12 +126,11 @@ def test_kl_only_and_mask_only(build):
 def test_the_weight_falls_within_each_round(build):
     objective = build()
     objective.rounds = 2  # of ten steps
-    objective._trainer.global_step = 10
-    assert objective.kl_weight() == pytest.approx(0.7)
-    objective._trainer.global_step = 19
-    assert objective.kl_weight() == pytest.approx(0.05)
-    objective._trainer.global_step = 13
-    assert objective.kl_weight() == pytest.approx(0.7 - 0.65 * 3 / 9)
+    batch = batch_of(objective)
+    embeddings = objective(batch.stories)
+    for step, weight in ((10, 0.7), (19, 0.05), (13, 0.7 - 0.65 * 3 / 9)):
+        objective._trainer.global_step = step
+        assert objective.loss(embeddings, batch)["round_1/kl_weight"].item() == pytest.approx(weight)
 
 
 def test_the_triple_negative_is_left_out_before_it_is_embedded(build):
@@ -174,10 +172,12 @@ def test_the_teacher_is_no_part_of_the_module(build):
 
 def test_data_without_negatives_are_refused(build):
     objective = build()
-    cases = [({"triple"}, False, True), (set(), True, True), ({"triple"}, True, False), ({"mined"}, False, False)]
-    for kinds, use, refused in cases:
+    cases = [(TRIPLE, False, True), (None, True, True), (TRIPLE, True, False), (MINED, False, False)]
+    for kind, use, refused in cases:
         objective.use_triple_negative = use
-        objective._trainer.datamodule = SimpleNamespace(negative_kinds=lambda kinds=kinds: set(kinds))
+        negatives = np.array([[-1 if kind is None else 3]])
+        examples = SimpleNamespace(negatives=negatives, kinds=np.array([[-1 if kind is None else kind]]))
+        objective._trainer.datamodule = SimpleNamespace(examples=examples)
         if refused:
             with pytest.raises(OptionError, match="narrlit mine"):
                 objective.on_fit_start()
@@ -199,20 +199,21 @@ def test_a_teacher_that_knows_the_truth_masks_exactly_the_false_negatives(build)
     """Stories of one structure have one vector: the planted negatives are as near as the positive, no other is."""
     world = StoryWorld(2)
     triples = world.triples(16)
-    others = [world.one_dimension_negatives(t.anchor, 2, false_negatives=0.3) for t in triples]
-    indexed = index_examples([example(t, more) for t, more in zip(triples, others, strict=True)])
+    others = [world.one_aspect_negatives(t.anchor, 2, 0.3) for t in triples]
+    stories = StoryTable()
+    examples = synthetic_examples(triples, others, stories)
     structures = {s.text: s.structure for t in triples for s in (t.anchor, t.positive, t.negative)}
     structures |= {story.text: story.structure for more in others for _, story in more}
     numbers = {structure: i for i, structure in enumerate(dict.fromkeys(structures.values()))}
-    table = torch.eye(len(numbers))[[numbers[structures[text]] for text in indexed.table.texts]]
+    table = torch.eye(len(numbers))[[numbers[structures[text]] for text in stories.texts]]
     objective = build(teacher=False)
-    objective.teacher = TeacherVectors(table)
-    tokens = TokenTable(indexed.table.texts, objective.encoder.tokenize, symmetric=True)
-    batch = objective.on_before_batch_transfer(ExampleCollator(indexed, tokens)(list(range(16))), 0)
+    objective.teacher = TeacherEmbeddings(table)
+    inputs = TokenizedStories(stories, objective.encoder.tokenize, symmetric=True)
+    batch = objective.on_before_batch_transfer(ExampleCollator(examples, inputs)(list(range(16))), 0)
     objective.loss(objective(batch.stories), batch)
-    for kind in ("theme", "structure", "outcome"):
-        stories = [(t, s) for t, more in zip(triples, others, strict=True) for name, s in more if name == kind]
-        true = sum(story.structure != t.anchor.structure for t, story in stories)
-        assert objective.kept[kind] == (true, len(stories))
-        assert 0 < true < len(stories)
+    for kind in ASPECTS:
+        negatives = [(t, s) for t, more in zip(triples, others, strict=True) for name, s in more if name == kind]
+        true = sum(story.structure != t.anchor.structure for t, story in negatives)
+        assert objective.kept[kind] == (true, len(negatives))
+        assert 0 < true < len(negatives)
     assert "triple" not in objective.kept
