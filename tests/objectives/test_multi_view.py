@@ -1,21 +1,27 @@
 """ttda704's views: the loss by hand, gradients of both variants, batches of anchors, what is refused."""
 
-import numpy as np
 import pytest
 import torch
 from tiny_models import world_texts
 from torch.nn.functional import normalize
-from viewed_stories import WEIGHTS, joined, parts
 
 from narrlit.data.batch import PackedStories
-from narrlit.data.collate import ExampleCollator
-from narrlit.data.records import Example, Negative
-from narrlit.data.table import index_examples
+from narrlit.data.sampling import ExampleCollator
+from narrlit.data.schema import ASPECTS, Story, StoryTable, TrainingExample, TrainingExamples, Views
+from narrlit.data.tokens import TokenizedStories
 from narrlit.errors import DataError, ModelError, OptionError
-from narrlit.models.config import EncoderConfig, Prompts
-from narrlit.models.fusion import PARTS, Fusion
-from narrlit.models.views import fuse, headed
-from narrlit.objectives import MultiView, Ranking
+from narrlit.models.config import EncoderConfig, Fusion, Prompts
+from narrlit.objectives import MultipleNegativesRanking, MultiView
+
+WEIGHTS = Fusion(0.4, 0.3, 0.1, 0.2)
+
+
+def parts(count):
+    """(text, theme, action, outcome) of different stories; the first two share their theme."""
+    texts = [f"{i} {text[40:100]}" for i, text in enumerate(world_texts(16)[: 4 * count])]  # short: nothing is cut
+    stories = [[texts[i], *texts[count + 3 * i : count + 3 * i + 3]] for i in range(count)]
+    stories[1][1] = stories[0][1]
+    return [tuple(story) for story in stories]
 
 
 @pytest.fixture
@@ -30,12 +36,13 @@ def build(tiny):
 
 
 def batch_of(objective, count=4, chosen=None):
-    """Anchors alone of `count` examples, as the data's loader makes them."""
-    stories = joined(count + 2)
-    examples = [Example(text, stories[-2], (Negative(stories[-1]),)) for text in stories[:count]]
-    indexed = index_examples(examples)
-    table = objective.story_table(indexed.table.texts, "train")
-    return objective.collator(indexed, table)(list(range(count)) if chosen is None else chosen)
+    """Anchors alone of `count` examples, as the data's loader makes them; the candidates are the last two stories."""
+    stories = StoryTable()
+    for text, *views in parts(count + 2):
+        stories.add(text, views=Views(*views))
+    rows = [TrainingExample(i, count, (count + 1,), (None,)) for i in range(count)]
+    inputs = objective.story_inputs(stories, "fit")
+    return objective.collator(TrainingExamples(stories, rows), inputs)(list(range(count)) if chosen is None else chosen)
 
 
 def cosine(x, y):
@@ -45,13 +52,13 @@ def cosine(x, y):
 def loss_by_hand(objective, stories, heads):
     """The issue's formulas, story by story, on the encoder's own vectors of one text at a time."""
     own = [[torch.tensor(objective.encoder.model.encode(part, prompt="")) for part in story] for story in stories]
-    names = PARTS[1:]
+    names = ASPECTS
 
     def by_head(view, vector):
         if not heads:
             return vector
-        head = objective.heads.heads[view]
-        return head.outer(torch.relu(head.inner(vector)))
+        head = objective.views.heads.heads[view]
+        return head(vector)
 
     terms = {}
     for place, view in enumerate(names, 1):
@@ -78,10 +85,10 @@ def loss_by_hand(objective, stories, heads):
 def test_the_loss_is_its_formulas(build, variant):
     objective = build(variant=variant)
     batch = batch_of(objective)
-    found = objective.loss(objective.training_vectors(batch.stories), batch)
+    found = objective.loss(objective.training_embeddings(batch.stories), batch)
     with torch.no_grad():
         expected = loss_by_hand(objective, parts(6)[:4], variant == "as_written")
-    assert set(found) == {"loss", "theme", "plot", "outcome", "alignment"}
+    assert set(found) == {"loss", "theme", "action", "outcome", "alignment"}
     for name, value in expected.items():
         assert found[name].item() == pytest.approx(float(value), abs=2e-5), name
     if variant == "as_written":
@@ -89,14 +96,14 @@ def test_the_loss_is_its_formulas(build, variant):
 
 
 def gradients(objective, batch):
-    objective.loss(objective.training_vectors(batch.stories), batch)["loss"].backward()
+    objective.loss(objective.training_embeddings(batch.stories), batch)["loss"].backward()
     return {name: p.grad for name, p in objective.named_parameters() if p.grad is not None and p.grad.abs().sum() > 0}
 
 
 def test_as_written_every_head_and_the_encoder_get_a_gradient(build):
     objective = build()
     found = gradients(objective, batch_of(objective))
-    heads = [name for name, _ in objective.named_parameters() if name.startswith("heads.")]
+    heads = [name for name, _ in objective.named_parameters() if name.startswith("views.heads.")]
     assert len(heads) == 12
     assert set(heads) <= set(found)
     untrained = {name for name, p in objective.named_parameters() if p.requires_grad} - set(found)
@@ -105,28 +112,25 @@ def test_as_written_every_head_and_the_encoder_get_a_gradient(build):
 
 def test_the_contrasts_alone_move_every_head(build):
     objective = build(alignment=0.0)
-    assert len([name for name in gradients(objective, batch_of(objective)) if name.startswith("heads.")]) == 12
+    assert len([name for name in gradients(objective, batch_of(objective)) if name.startswith("views.heads.")]) == 12
 
 
-def test_as_published_no_head_gets_a_gradient_even_if_it_may(build):
+def test_as_published_there_are_no_heads_and_alignment_is_0(build):
     objective = build(variant="as_published")
-    assert not any(p.requires_grad for p in objective.heads.parameters())
-    objective.heads.requires_grad_(True)
+    assert objective.views.heads is None
     batch = batch_of(objective)
-    found = gradients(objective, batch)
-    assert not [name for name in found if name.startswith("heads.")]
-    assert [name for name in found if name.startswith("encoder.")]
-    terms = objective.loss(objective.training_vectors(batch.stories), batch)
+    assert [name for name in gradients(objective, batch) if name.startswith("encoder.")]
+    terms = objective.loss(objective.training_embeddings(batch.stories), batch)
     assert terms["alignment"].item() == 0
-    # Its weight is of no account, since what is aligned is one vector with itself.
+    # Its weight changes nothing, since what is aligned is one vector with itself.
     objective.alignment = 100.0
-    assert objective.loss(objective.training_vectors(batch.stories), batch)["loss"].item() == terms["loss"].item()
+    assert objective.loss(objective.training_embeddings(batch.stories), batch)["loss"].item() == terms["loss"].item()
 
 
 def test_alignment_weighs_in_the_loss_and_on_the_encoder(build):
     light, heavy = build(alignment=0.0), build(alignment=2.0)
     batch = batch_of(light)
-    one, other = (o.loss(o.training_vectors(batch.stories), batch) for o in (light, heavy))
+    one, other = (o.loss(o.training_embeddings(batch.stories), batch) for o in (light, heavy))
     assert other["loss"].item() == pytest.approx(one["loss"].item() + 2 * one["alignment"].item(), rel=1e-5)
     name = "encoder.model.0.model.encoder.layer.0.output.dense.weight"
     assert not torch.allclose(gradients(light, batch)[name], gradients(heavy, batch)[name], rtol=1e-3)
@@ -138,7 +142,7 @@ def test_a_batch_is_one_pass_over_its_different_texts_and_views(build, monkeypat
     passes = []
     encode = objective.encoder.forward
     monkeypatch.setattr(objective.encoder, "forward", lambda stories: passes.append(len(stories)) or encode(stories))
-    objective.training_vectors(batch.stories)
+    objective.training_embeddings(batch.stories)
     assert passes == [len({part for story in parts(6)[:4] for part in story})] == [15]  # two share their theme
 
 
@@ -146,10 +150,10 @@ def test_batches_hold_anchors_alone_each_beside_the_next(build):
     objective = build()
     batch = batch_of(objective, chosen=[2, 0, 3])
     assert len(batch.stories) == 3
-    assert batch.stories.rows[batch.anchors].tolist() == [4, 0, 5]  # the first example brings its candidates' rows 1, 2
-    assert batch.stories.rows[batch.others].tolist() == [0, 5, 4]
+    assert batch.stories.indices[batch.anchors].tolist() == [2, 0, 3]
+    assert batch.stories.indices[batch.others].tolist() == [0, 3, 2]
     alone = batch_of(objective, chosen=[2])
-    assert alone.stories.rows[alone.anchors] != alone.stories.rows[alone.others]
+    assert alone.stories.indices[alone.anchors] != alone.stories.indices[alone.others]
 
 
 def test_views_select_keeps_stories_and_drops_texts(build):
@@ -157,7 +161,7 @@ def test_views_select_keeps_stories_and_drops_texts(build):
     stories = batch_of(objective).stories
     few = stories.select([3, 1])
     assert len(few) == 2
-    assert few.rows.tolist() == stories.rows[[3, 1]].tolist()
+    assert few.indices.tolist() == stories.indices[[3, 1]].tolist()
     assert len(few.pieces) == 8
     assert torch.allclose(objective(few), objective(stories)[[3, 1]], atol=1e-6)
 
@@ -167,28 +171,22 @@ def test_use_fuses_what_training_shapes(build, variant):
     objective = build(variant=variant)
     batch = batch_of(objective)
     vectors = objective(batch.stories)
-    own = normalize(objective.training_vectors(batch.stories), dim=-1)
-    views = own[:, 1:] if variant == "as_published" else objective.heads(own[:, 1:])
+    own = normalize(objective.training_embeddings(batch.stories), dim=-1)
+    views = own[:, 1:] if variant == "as_published" else objective.views.heads(own[:, 1:])
     weights = torch.tensor(WEIGHTS.weights)
     total = torch.einsum("upd,p->ud", torch.cat([own[:, :1], views], dim=1), weights)
     assert torch.allclose(vectors, normalize(total, dim=-1), atol=1e-6)
     assert objective.hparams["views"]["hidden"] == (16 if variant == "as_written" else None)
 
 
-def test_stories_without_views_are_refused(build):
+def test_a_story_without_views_is_refused_where_it_is_needed(build):
     objective = build()
-    with pytest.raises(DataError, match=r"validation stories: text 1 of 1 has no views.*ViewData"):
-        objective.story_table(["A story alone."], "validation")
-    with pytest.raises(DataError, match="validation stories: text 1 of 1: the lines"):
-        objective.story_table(["a\n[theme]\nb"], "validation")
-    indexed = index_examples([Example("An anchor alone.", joined(2)[0])])
-    table = objective.story_table(indexed.table.texts, "train")
-    with pytest.raises(DataError, match=r"1 of 1 training anchors have no views.*ViewData"):
-        objective.collator(indexed, table)
-    # A candidate alone may be without, since nothing trains on it.
-    indexed = index_examples([Example(joined(2)[0], "A candidate alone."), Example(joined(2)[1], "Another.")])
-    table = objective.story_table(indexed.table.texts, "train")
-    assert len(objective.collator(indexed, table)([0, 1]).stories) == 2
+    text, *views = parts(2)[0]
+    stories = [Story("0", text, Views(*views)), Story("1", "A candidate alone.")]
+    inputs = objective.story_inputs(stories, "fit")
+    assert len(inputs.select(torch.tensor([0]).numpy())) == 1
+    with pytest.raises(DataError, match="no views"):
+        inputs.select(torch.tensor([0, 1]).numpy())
 
 
 def test_role_prompts_are_refused(build):
@@ -196,29 +194,30 @@ def test_role_prompts_are_refused(build):
         build(prompts=Prompts(anchor="a: ", candidate="b: "))
 
 
-@pytest.mark.parametrize(
-    "options", [{"temperature": 0}, {"hidden": 0}, {"alignment": -1}, {"temperature": float("nan")}]
-)
-def test_options_out_of_range_are_refused(options):
-    with pytest.raises(OptionError, match="at least 1"):
-        MultiView(**options)
+@pytest.mark.parametrize("name", ["temperature", "hidden", "alignment"])
+def test_options_out_of_range_are_refused(name):
+    with pytest.raises(OptionError, match=name):
+        MultiView(**{name: -1})
 
 
-def test_other_objectives_have_their_own_batches_and_refuse_none(build, tiny):
-    ranking = Ranking(EncoderConfig(tiny()))
+def test_other_objectives_have_their_own_batches_and_refuse_these(build, tiny):
+    ranking = MultipleNegativesRanking(EncoderConfig(tiny()))
     ranking.configure_model()
-    indexed = index_examples([Example(*world_texts()[:2])])
-    assert isinstance(ranking.collator(indexed, ranking.story_table(indexed.table.texts, "train")), ExampleCollator)
+    stories = StoryTable.of(world_texts()[:2])
+    inputs = ranking.story_inputs(stories, "fit")
+    assert isinstance(inputs, TokenizedStories)
+    collator = ranking.collator(TrainingExamples(stories, [TrainingExample(0, 1)]), inputs)
+    assert isinstance(collator, ExampleCollator)
     with pytest.raises(TypeError, match="stories with views"):
-        build().training_vectors(PackedStories(torch.tensor([1]), (1,), torch.tensor([0])))
+        build().training_embeddings(PackedStories(torch.tensor([1]), (1,), torch.tensor([0])))
 
 
-def test_plain_values_come_back_from_a_checkpoints_settings(tiny):
-    objective = MultiView(EncoderConfig(tiny()), fusion={"full": 1, "theme": 0, "plot": 0, "outcome": 0})
-    assert objective.fusion == Fusion(1, 0, 0, 0)
-    kept = objective.hparams["views"]
-    assert kept == {"fusion": {"full": 1, "theme": 0, "plot": 0, "outcome": 0}, "hidden": 512}
-    assert np.isclose(sum(objective.fusion.weights), 1)
+def test_settings_are_plain_data(tiny):
+    objective = MultiView(EncoderConfig(tiny()), fusion=Fusion(1, 0, 0, 0))
+    assert objective.hparams["views"] == {
+        "fusion": {"full": 1, "theme": 0, "action": 0, "outcome": 0},
+        "hidden": 512,
+    }
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
@@ -227,33 +226,27 @@ def test_an_encoder_in_half_precision_trains_heads_in_float32(tiny, dtype):
     objective.configure_model()
     batch = batch_of(objective.eval())
     found = gradients(objective, batch)
-    assert {found[name].dtype for name in found if name.startswith("heads.")} == {torch.float32}
+    assert {found[name].dtype for name in found if name.startswith("views.heads.")} == {torch.float32}
     assert objective(batch.stories).dtype == torch.float32
 
 
 def test_mixed_precision_does_not_round_heads_and_fusion(build):
     objective = build()
     batch = batch_of(objective)
-    vectors = objective.training_vectors(batch.stories)
+    vectors = objective.training_embeddings(batch.stories)
     plain = objective.loss(vectors, batch)
     with torch.autocast("cpu", torch.bfloat16):
         mixed = objective.loss(vectors, batch)
-        fused = fuse(headed(vectors, objective.heads), WEIGHTS)
+        fused = objective.views.fuse(objective.views.parts(vectors))
     for name, value in plain.items():
         assert mixed[name].item() == pytest.approx(value.item(), abs=1e-6), name
-    assert torch.allclose(fused, fuse(headed(vectors, objective.heads), WEIGHTS), atol=1e-6)
+    assert torch.allclose(fused, objective.views.fuse(objective.views.parts(vectors)), atol=1e-6)
     assert torch.allclose(fused.norm(dim=-1), torch.ones(len(fused)), atol=1e-6)
 
 
 def test_a_checkpoint_with_other_heads_is_refused(build):
-    objective = build()
-    other = build(variant="as_published")
-    with pytest.raises(ModelError, match="heads of no numbers inside, this run of 16"):
-        objective.on_load_checkpoint({"hyper_parameters": dict(other.hparams), "state_dict": {}})
+    objective, other = build(), build(variant="as_published")
+    checkpoint = {"hyper_parameters": dict(other.hparams), "state_dict": other.state_dict()}
+    with pytest.raises(ModelError, match="do not have views.heads"):
+        objective.on_load_checkpoint(checkpoint)
     objective.on_load_checkpoint({"hyper_parameters": dict(objective.hparams), "state_dict": objective.state_dict()})
-
-
-def test_a_text_with_some_views_is_refused_where_it_trains(build):
-    objective = build()
-    with pytest.raises(DataError, match="train stories: text 1 of 1: the lines"):
-        objective.story_table(["a\n[theme]\nb"], "train")
