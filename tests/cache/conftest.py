@@ -1,4 +1,4 @@
-"""Tiny models that tell stories apart: of random ones all vectors are nearly one, by which nothing can be checked."""
+"""Tiny models that distinguish stories: of random ones all embeddings are nearly one, by which nothing can be checked."""
 
 import functools
 
@@ -7,8 +7,8 @@ import torch
 
 
 @pytest.fixture(scope="session")
-def telling(tiny, tmp_path_factory):
-    """telling(seed, kind): the folder of a tiny model whose word vectors, drawn by the seed, outweigh all else."""
+def distinct(tiny, tmp_path_factory):
+    """distinct(seed): the folder of a tiny model whose word embeddings, drawn by the seed, outweigh all else."""
 
     @functools.cache
     def build(seed=0, kind="bert"):
@@ -18,7 +18,7 @@ def telling(tiny, tmp_path_factory):
         words = model[0].model.get_input_embeddings().weight
         with torch.no_grad():
             words.copy_(torch.randn(words.shape, generator=torch.Generator().manual_seed(seed)))
-        folder = tmp_path_factory.mktemp(f"telling-{seed}") / "model"
+        folder = tmp_path_factory.mktemp(f"distinct-{seed}") / "model"
         model.save(str(folder))
         return str(folder)
 

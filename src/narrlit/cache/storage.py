@@ -292,7 +292,7 @@ def list_caches(root: Path) -> list[CacheInfo]:
     if not root.is_dir():
         raise OptionError(f"{root}: no such folder; embeddings are cached in runs/embeddings by default")
     folders = sorted(
-        {path.parent for path in root.rglob(SPACE)} | {path.parent for path in root.rglob("vectors/*" + SUFFIX)}
+        {path.parent for path in root.rglob(SPACE)} | {path.parent for path in root.rglob("embeddings/*" + SUFFIX)}
     )
     infos = []
     for folder in folders:

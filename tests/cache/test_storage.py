@@ -1,0 +1,193 @@
+"""Content keys, shards and memory-mapped reads."""
+
+import dataclasses
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import save_file
+
+from narrlit.cache.storage import (
+    SPACE,
+    EmbeddingCache,
+    MappedEmbeddings,
+    content_keys,
+    embedding_space,
+    folder_digest,
+    list_caches,
+    open_cache,
+    remove_cache,
+)
+from narrlit.errors import ModelError, OptionError
+from narrlit.models.config import EncoderConfig, Prompts
+
+KEYS = content_keys({"model": "m"}, [str(i) for i in range(40)])
+GIVEN = torch.randn(40, 6, generator=torch.Generator().manual_seed(0))
+CHANGES = {
+    "model": "org/other",
+    "revision": "abc",
+    "pooling": "cls",
+    "normalize": None,
+    "max_length": 96,
+    "dtype": "bfloat16",
+    "quantization": "int8",
+}
+
+
+def cache_of(folder, spans, dtype="float32"):
+    cache = EmbeddingCache(folder, dtype)
+    for start, end in spans:
+        cache.add(KEYS[start:end], GIVEN[start:end])
+    return cache
+
+
+def test_keys_are_those_of_space_and_text():
+    texts = ["a", "b", "", "a\ud800"]
+    assert len(set(content_keys({"model": "m"}, texts))) == 4
+    assert content_keys({"model": "m", "x": 1}, texts) == content_keys({"x": 1, "model": "m"}, texts)
+    assert not set(content_keys({"model": "m"}, texts)) & set(content_keys({"model": "m", "prompt": ""}, texts))
+    assert content_keys({}, ["{}"]) != content_keys({"{}": 0}, [""])
+
+
+@pytest.mark.parametrize("spans", [[(0, 40)], [(25, 40), (0, 10), (10, 25)]])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_embeddings_are_those_stored_in_the_order_of_the_keys(tmp_path, spans, dtype):
+    cache = cache_of(tmp_path, spans, dtype)
+    assert (len(cache), cache.missing(KEYS), cache.dimension) == (40, [], 6)
+    order = torch.randperm(40, generator=torch.Generator().manual_seed(1)).tolist()
+    expected = GIVEN[order].to(getattr(torch, dtype))
+    for again in (cache, EmbeddingCache(tmp_path, dtype)):
+        assert torch.equal(again.read([KEYS[i] for i in order]), expected)
+        mapped = again.mapped([KEYS[i] for i in order])
+        assert (len(mapped), mapped.dimension) == (40, 6)
+        positions = np.array([7, 0, 39, 7, 22])
+        assert torch.equal(mapped[positions], expected[positions].float())
+        assert mapped[np.array([], dtype=np.int64)].shape == (0, 6)
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_any_positions_over_any_shards_equal_a_plain_loop(data):
+    sizes = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
+    shards = [torch.randn(size, 3) for size in sizes]
+    pair = st.integers(0, len(sizes) - 1).flatmap(lambda s: st.tuples(st.just(s), st.integers(0, sizes[s] - 1)))
+    pairs = data.draw(st.lists(pair, min_size=1, max_size=9))
+    positions = data.draw(st.lists(st.integers(0, len(pairs) - 1), max_size=12))
+    found = MappedEmbeddings(shards, *np.array(pairs, dtype=np.int64).T)[np.array(positions, dtype=np.int64)]
+    assert found.tolist() == [shards[pairs[p][0]][pairs[p][1]].tolist() for p in positions]
+
+
+def test_what_is_read_does_not_change_the_cache(tmp_path):
+    cache_of(tmp_path, [(0, 40)]).mapped(KEYS)[np.arange(40)].zero_()
+    assert torch.equal(EmbeddingCache(tmp_path).read(KEYS), GIVEN)
+
+
+def test_what_others_add_is_seen_after_a_refresh(tmp_path):
+    cache = cache_of(tmp_path, [(0, 10)])
+    cache_of(tmp_path, [(5, 20)])
+    assert cache.missing(KEYS) == list(range(10, 40))
+    cache.refresh()
+    assert cache.missing(KEYS) == list(range(20, 40))
+    assert torch.equal(cache.read(KEYS[:20]), GIVEN[:20])
+    with pytest.raises(ModelError, match="3 of 4 embeddings are missing"):
+        cache.mapped(KEYS[19:23])
+
+
+def test_broken_and_foreign_shards_are_named(tmp_path):
+    cache_of(tmp_path, [(0, 40)])
+    (path,) = tmp_path.iterdir()
+    whole = path.read_bytes()
+    (tmp_path / ".half-written.safetensors").write_bytes(whole[:50])  # of a process that was killed: ignored
+    assert len(EmbeddingCache(tmp_path)) == 40
+    for content in (whole[: len(whole) // 2], b"", b"{}"):
+        path.write_bytes(content)
+        with pytest.raises(ModelError, match=rf"{path.name}.*remove it") as caught:
+            EmbeddingCache(tmp_path)
+        assert "\n" not in str(caught.value)
+    save_file({"keys": torch.zeros(1, 32, dtype=torch.uint8), "vectors": torch.zeros(1, 6)}, path)
+    with pytest.raises(ModelError, match="no shard of embeddings"):
+        EmbeddingCache(tmp_path)
+
+
+def test_another_dimension_and_numbers_that_are_none_are_refused(tmp_path):
+    cache = cache_of(tmp_path, [(0, 10)])
+    with pytest.raises(ModelError, match="dimension 5 do not fit the cache .* holds dimension 6"):
+        cache.add(KEYS[10:11], torch.ones(1, 5))
+    with pytest.raises(ModelError, match="not finite: the model is broken"):
+        cache.add(KEYS[10:11], torch.full((1, 6), torch.nan))
+    with pytest.raises(ModelError, match="float16 is too narrow"):
+        EmbeddingCache(tmp_path, "float16").add(KEYS[10:11], torch.full((1, 6), 1e6))
+    assert len(EmbeddingCache(tmp_path)) == 10
+
+
+@pytest.mark.parametrize(("field", "value"), [*CHANGES.items(), ("stored", "float16")])
+def test_each_setting_changes_the_folder_and_the_key(tmp_path, field, value):
+    plain = EncoderConfig("org/name")
+    changed = plain if field == "stored" else dataclasses.replace(plain, **{field: value})
+    one, other = embedding_space(plain, "float32"), embedding_space(changed, value if field == "stored" else "float32")
+    assert {name for name in one if one[name] != other[name]} == {field}
+    assert open_cache(tmp_path, one).folder != open_cache(tmp_path, other).folder
+    assert content_keys(one, ["a"]) != content_keys(other, ["a"])
+
+
+def test_what_does_not_change_embeddings_does_not_change_the_space():
+    plain = embedding_space(EncoderConfig("org/name"), "float32")
+    same = EncoderConfig("org/name", dropout=0.3, packed=False, token_budget=99, prompts=Prompts(story="p"))
+    assert embedding_space(same, "float32") == plain  # a prompt changes the keys alone
+
+
+@pytest.fixture
+def model(tmp_path):
+    folder = tmp_path / "model"
+    (folder / "1_Pooling").mkdir(parents=True)
+    (folder / "model.safetensors").write_bytes(bytes(range(256)))
+    (folder / "1_Pooling" / "config.json").write_text("{}")
+    return folder
+
+
+def test_a_model_folder_is_known_by_its_files_wherever_it_lies(model, tmp_path):
+    copy = tmp_path / "far" / "away" / "model"
+    shutil.copytree(model, copy)
+    (copy / "README.md").write_text("# A model")
+    (copy / ".cache").mkdir()
+    (copy / ".cache" / "x.json").write_text("{}")
+    spaces = [embedding_space(EncoderConfig(str(folder)), "float32") for folder in (model, copy)]
+    assert spaces[0] == spaces[1]
+    digests = {folder_digest(model)}
+    changed = bytearray((model / "model.safetensors").read_bytes())
+    changed[100] ^= 1
+    (model / "model.safetensors").write_bytes(changed)
+    digests.add(folder_digest(model))
+    (model / "1_Pooling").rename(model / "2_Pooling")
+    digests.add(folder_digest(model))
+    # The same bytes in all, cut into files at another place.
+    (model / "more").write_bytes(changed[-1:])
+    (model / "model.safetensors").write_bytes(changed[:-1])
+    digests.add(folder_digest(model))
+    assert len(digests) == 4
+
+
+def test_caches_are_listed_and_removed(tmp_path):
+    cache = open_cache(tmp_path / "embeddings", embedding_space(EncoderConfig("org/name"), "float32"))
+    cache.add(KEYS, GIVEN)
+    assert json.loads((cache.folder / SPACE).read_text())["model"] == "org/name"
+    teacher = cache_of(tmp_path / "run/teachers/round_1/embeddings", [(0, 7)])
+    infos = {info.folder: info for info in list_caches(tmp_path)}
+    assert set(infos) == {cache.folder, teacher.folder}
+    info = infos[cache.folder]
+    assert (info.model, info.embeddings, info.dimension, info.dtype) == ("org/name", 40, 6, "float32")
+    assert info.bytes == sum(path.stat().st_size for path in cache.folder.iterdir())
+    (cache.folder / "notes.txt").write_text("mine")
+    for folder in infos:
+        remove_cache(folder)
+    assert list_caches(tmp_path) == []
+    assert [path.name for path in cache.folder.iterdir()] == ["notes.txt"]
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(OptionError, match="no embedding cache"):
+            remove_cache(folder)
+    with pytest.raises(OptionError, match="no such folder"):
+        list_caches(tmp_path / "none")

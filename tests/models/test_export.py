@@ -1,0 +1,221 @@
+"""Exported folders: the same embeddings without this package, by this package, and honest cards."""
+
+import ast
+import json
+
+import pytest
+import torch
+from adapted_encoders import adapted, move
+from elsewhere import used_elsewhere
+from head_encoders import (
+    PROMPTS,
+    ROLES,
+    TEXTS,
+    WEIGHTS,
+    bilstm,
+    joined,
+    sentence_encoder,
+    view_encoder,
+    viewed,
+    views_by_hand,
+)
+from safetensors.torch import load_file, save_file
+
+from narrlit.errors import ModelError, OptionError
+from narrlit.export import export
+from narrlit.models.config import EncoderConfig
+from narrlit.models.embedding import embed
+from narrlit.models.encoder import Encoder
+from narrlit.models.heads import build_head
+from narrlit.models.registry import load_encoder, with_fusion
+
+HEADS = {
+    "projection": ("projection", {"noise": 0.3}),
+    "linear": ("mlp", {"output": 5}),
+    "mlp": ("mlp", {"hidden": [12, 7], "output": 5}),
+}
+SENTENCES = """
+found = {
+    "story": model.encode(texts),
+    "one_by_one": model.encode(texts, batch_size=1),
+    "turned": model.encode(texts[::-1], batch_size=2)[::-1],
+    "anchor": model.encode_query(texts),
+    "candidate": model.encode_document(texts),
+}
+features = model.train().preprocess(texts[:1], prompt="text: ")
+model(features)["sentence_embedding"][0, 0].backward()
+assert model[0].lstm.weight_ih_l0.grad.abs().sum() > 0
+model.save(folder + "-again")
+again = SentenceTransformer(folder + "-again", trust_remote_code=True, device="cpu")
+found["again"] = again.encode(texts)
+assert (again.max_seq_length, again.get_embedding_dimension()) == (80, 12)
+try:
+    model.encode(["A b.", " "])
+except ValueError as error:
+    assert "without a sentence" in str(error)
+else:
+    raise AssertionError("a blank story was embedded")
+"""
+VIEWS = """
+found = {
+    "story": model.encode(texts),
+    "turned": model.encode(texts[::-1], batch_size=2)[::-1],
+    "candidate": model.encode_document(texts),
+}
+features = model.train().preprocess(texts[:1], prompt="text: ")
+model(features)["sentence_embedding"][0, 0].backward()
+assert model[0].heads.heads["action"][0].weight.grad.abs().sum() > 0
+try:
+    model.encode(["A story alone."])
+except ValueError as error:
+    assert "has no views" in str(error)
+else:
+    raise AssertionError("a story without views was embedded")
+"""
+
+
+@pytest.fixture
+def exported(tiny, tmp_path):
+    """exported("sentences" | "views"): the folder of such an encoder."""
+
+    def write(reads):
+        build = sentence_encoder if reads == "sentences" else lambda *a, **b: view_encoder(*a, 16, **b)
+        export(build(tiny(), prompts=PROMPTS, max_length=80), tmp_path / "out", "a run", trained=True)
+        return tmp_path / "out"
+
+    return write
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_plain_heads_need_no_code_of_this_package(tiny, tmp_path, kind):
+    from sentence_transformers import SentenceTransformer
+
+    name, settings = HEADS[kind]
+    encoder = Encoder(EncoderConfig(tiny())).eval()
+    encoder.attach(build_head(name, 32, **settings))
+    assert encoder.normalized
+    before, _ = embed(encoder, TEXTS, progress=False)
+    export(encoder, tmp_path / "out", "a run", trained=True)
+    assert not list((tmp_path / "out").glob("*.py"))
+    theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(TEXTS)
+    assert abs(theirs - before).max() < 1e-6
+    assert abs(embed(load_encoder(str(tmp_path / "out")), TEXTS, progress=False).embeddings - before).max() < 1e-6
+
+
+@pytest.mark.slow
+def test_sentence_transformers_alone_reads_sentences(exported, tiny, tmp_path):
+    encoder = sentence_encoder(tiny(), prompts=PROMPTS, max_length=80)
+    ours = {role: embed(encoder, TEXTS, role, progress=False).embeddings for role in ROLES}
+    theirs = used_elsewhere(exported("sentences"), TEXTS, SENTENCES, tmp_path)
+    for name, role in [*zip(ROLES, ROLES, strict=True), *((x, "story") for x in ("one_by_one", "turned", "again"))]:
+        assert abs(theirs[name] - ours[role]).max() < 1e-6, name
+
+
+@pytest.mark.slow
+def test_sentence_transformers_alone_reads_views(exported, tiny, tmp_path):
+    encoder, stories = view_encoder(tiny(), 16, prompts=PROMPTS, max_length=80), viewed(5)
+    theirs = used_elsewhere(exported("views"), joined(stories), VIEWS, tmp_path)
+    for name, prompt in (("story", "text: "), ("turned", "text: "), ("candidate", "passage: ")):
+        assert abs(theirs[name] - views_by_hand(encoder, stories, prompt)).max() < 1e-6, name
+
+
+@pytest.mark.parametrize("reads", ["sentences", "views"])
+def test_its_code_needs_nothing_of_this_package(exported, reads):
+    folder = exported(reads)
+    names = {path.stem for path in folder.glob("*.py")}
+    assert "heads" in names
+    for path in folder.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                assert node.module in names if node.level else not node.module.startswith("narrlit")
+            if isinstance(node, ast.Import):
+                assert not any(alias.name.startswith("narrlit") for alias in node.names)
+    (module,) = json.loads((folder / "modules.json").read_text())
+    assert module["type"] == {"sentences": "heads.SentenceBiLSTM", "views": "heads.ViewFusion"}[reads]
+    card = (folder / "README.md").read_text()
+    assert 'SentenceTransformer("out", trust_remote_code=True)' in card
+    assert f"at most 80 tokens of\na {'sentence' if reads == 'sentences' else 'text or view'}." in card
+
+
+@pytest.mark.parametrize("trust", [True, False])
+@pytest.mark.parametrize("reads", ["sentences", "views"])
+def test_it_loads_here_and_runs_no_code_of_the_folder(exported, tiny, tmp_path, reads, trust):
+    folder = exported(reads)
+    (folder / "heads.py").write_text(f"open({str(tmp_path / 'run.txt')!r}, 'w')")
+    loaded = load_encoder(str(folder), trust_remote_code=trust)
+    assert not (tmp_path / "run.txt").exists()
+    assert not loaded.training
+    assert (loaded.reads, loaded.max_length) == (reads, 80)
+    encoder = (
+        sentence_encoder(tiny(), prompts=PROMPTS) if reads == "sentences" else view_encoder(tiny(), 16, prompts=PROMPTS)
+    )
+    stories = TEXTS if reads == "sentences" else viewed(3)
+    for role in ROLES:
+        expected = embed(encoder, stories, role, progress=False).embeddings
+        assert abs(embed(loaded, stories, role, progress=False).embeddings - expected).max() < 1e-6
+    assert load_encoder(str(folder), max_length=7).max_length == 7
+
+
+@pytest.mark.parametrize("reads", ["sentences", "views"])
+def test_adapters_are_merged_into_the_folder(tiny, tmp_path, reads):
+    encoder = move(adapted(tiny))
+    if reads == "sentences":
+        encoder.attach(bilstm())
+    else:
+        with_fusion(encoder, WEIGHTS)
+    stories = TEXTS if reads == "sentences" else viewed(3)
+    before = embed(encoder.eval(), stories, progress=False).embeddings
+    export(encoder, tmp_path / "out", "a run", trained=True)
+    assert not [name for name in load_file(tmp_path / "out/inner/model.safetensors") if "lora" in name]
+    assert abs(embed(load_encoder(str(tmp_path / "out")), stories, progress=False).embeddings - before).max() < 1e-5
+
+
+def _lose_a_weight(path):
+    weights = load_file(path)
+    weights.pop("linear.bias")
+    save_file(weights, path)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("bilstm.json", lambda path: path.write_text("nonsense")),
+        ("bilstm.json", lambda path: path.write_text("[1]")),
+        ("bilstm.json", lambda path: path.write_text('{"dimension": 32, "hidden": "7"}')),
+        ("bilstm.json", lambda path: path.write_text('{"dimension": 32, "hidden": 8}')),
+        ("model.safetensors", lambda path: path.unlink()),
+        ("model.safetensors", lambda path: path.write_bytes(path.read_bytes()[:100])),
+        ("model.safetensors", _lose_a_weight),
+        ("model.safetensors", lambda path: save_file({**load_file(path), "linear.bias": torch.zeros(3)}, path)),
+        ("inner", lambda path: path.rename(path.parent / "gone")),
+    ],
+)
+def test_a_damaged_folder_is_refused_in_one_line(exported, name, damage):
+    folder = exported("sentences")
+    damage(folder / name)
+    with pytest.raises(ModelError, match="out") as caught:
+        load_encoder(str(folder))
+    assert "\n" not in str(caught.value)
+
+
+def test_views_of_sentences_are_not_exported(tiny, tmp_path):
+    with pytest.raises(OptionError, match="can't be exported"):
+        export(with_fusion(sentence_encoder(tiny()), WEIGHTS), tmp_path / "out", "a run", trained=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_card_claims_no_training_that_was_none(tiny, tmp_path):
+    for trained in (True, False):
+        export(Encoder(EncoderConfig(tiny())).eval(), tmp_path / str(trained), "minilm", trained=trained)
+        card = (tmp_path / str(trained) / "README.md").read_text()
+        assert ("similar theme, course of action and outcome" in card) == trained
+        assert ("not trained on stories" in card) != trained
+        assert "trust_remote_code" not in card
+
+
+def test_a_projection_is_rounded_to_half_precision_only_when_exported(tiny, tmp_path):
+    encoder = Encoder(EncoderConfig(tiny(), dtype="bfloat16")).eval()
+    encoder.attach(build_head("projection", 32, noise=0.3))
+    before = embed(encoder, TEXTS, progress=False).embeddings
+    encoder.save(tmp_path)
+    assert abs(embed(load_encoder(str(tmp_path)), TEXTS, progress=False).embeddings - before).max() < 0.02
