@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from narrlit.commands.lightning_cli import ParsedFit
-from narrlit.commands.search_space import as_options, read_space
-from narrlit.commands.training import find_config, packaged_configs
+from narrlit.configuration import find_config, packaged_configs, read_yaml
 from narrlit.errors import OptionError
+from narrlit.lightning_cli import StageCLI, parse_fit
 
 ROOT = packaged_configs()
 MENDEL292 = [f"mendel292{name}.yaml" for name in ("", "_linear", "_mlp", "_inductive", "_transductive")]
@@ -19,11 +18,12 @@ HITS = [f"ablations/hits_{name}.yaml" for name in ("baseline", "multi_negative",
 COMHIS = [f"ablations/comhis_{name}.yaml" for name in ("identity", "no_hard", "no_synthetic", "mined_validation")]
 VIEWS = [f"ablations/ttda704_{name}.yaml" for name in ("as_published", "no_alignment")]
 TRACK_A = [f"ablations/ttda704_track_a_{name}.yaml" for name in ("raw", "adaptive_margin")]
-ABLATIONS = [*HITS, *COMHIS, *VIEWS, *TRACK_A]
-FUSIONS = ["ablations/ttda704_fusion.yaml"]
-ENCODERS = ("minilm", "bge_large", "mpnet", "qwen3_8b", "qwen3_8b_qlora", "tiny")
-BACKBONES = [f"backbones/{name}.yaml" for name in ENCODERS]
-SPACES = {"spaces/triplet.yaml": "baselines/triplet.yaml", "spaces/comhis.yaml": "comhis.yaml"}
+NLP_FSDM = ["ablations/nlp_fsdm_triplets.yaml"]
+ABLATIONS = [*HITS, *COMHIS, *VIEWS, *TRACK_A, *NLP_FSDM]
+ENCODERS = ("minilm", "bge_large", "mpnet", "labse", "multilingual_mpnet", "tiny")
+QWEN = ("qwen3_8b", "qwen3_8b_lora", "qwen3_8b_qlora")
+BACKBONES = [f"backbones/{name}.yaml" for name in (*ENCODERS, *QWEN)]
+SPACES = {"search_spaces/triplet.yaml": "baselines/triplet.yaml", "search_spaces/comhis.yaml": "comhis.yaml"}
 HARDWARE = [f"hardware/{name}.yaml" for name in ("cpu", "gpu", "ddp", "fsdp")]
 
 
@@ -35,30 +35,19 @@ def leaves(value):
         yield value
 
 
-def parse(monkeypatch, *configs):
-    """What `narrlit fit` would instantiate, up to the trainer (which asks for the hardware)."""
-    from narrlit.commands.lightning_cli import StageCLI
-
-    class OnlyParse(StageCLI):
-        def instantiate_trainer(self, **kwargs):
-            return None
-
-        def _run_subcommand(self, subcommand):
-            return None
-
-    arguments = [part for config in configs for part in ("--config", str(ROOT / config))]
-    monkeypatch.setattr("sys.argv", ["narrlit", "fit", *arguments])
-    return OnlyParse.run("fit")
+def parse(*configs, options=()):
+    """Objective, datamodule and configuration of `narrlit fit`, no trainer (which asks for the hardware)."""
+    return parse_fit([*(part for config in configs for part in ("--config", str(ROOT / config))), *options])
 
 
 def test_no_config_is_left_out():
     found = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.yaml")}
-    assert found == {*SYSTEMS, *ABLATIONS, *FUSIONS, *BACKBONES, *HARDWARE, *SPACES}
+    assert found == {*SYSTEMS, *ABLATIONS, *BACKBONES, *HARDWARE, *SPACES}
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_a_system_is_instantiated_without_weights(monkeypatch, system):
-    cli = parse(monkeypatch, system)
+def test_a_system_is_instantiated_without_weights(system):
+    cli = parse(system)
     written = yaml.safe_load((ROOT / system).read_text())
     assert type(cli.model).__name__ == written["model"]["class_path"]
     assert type(cli.datamodule).__name__ == written["data"]["class_path"]
@@ -68,25 +57,44 @@ def test_a_system_is_instantiated_without_weights(monkeypatch, system):
 
 
 @pytest.mark.parametrize("overlay", BACKBONES)
-def test_a_backbone_changes_the_encoder_and_nothing_else(monkeypatch, overlay):
-    plain, changed = parse(monkeypatch, "nlp_fsdm.yaml"), parse(monkeypatch, "nlp_fsdm.yaml", overlay)
-    written = yaml.safe_load((ROOT / overlay).read_text())["model"]["init_args"]["encoder"]
-    kept = changed.model.encoder_config.as_dict()
+def test_a_backbone_changes_the_encoder_and_nothing_else(overlay):
+    plain, changed = parse("nlp_fsdm.yaml"), parse("nlp_fsdm.yaml", overlay)
+    written = read_yaml(ROOT / overlay)["model"]["init_args"]["encoder"]
+    settings = changed.model.encoder_config.as_dict()
     for name, value in written.items():
-        assert kept[name].items() >= value.items() if isinstance(value, dict) else kept[name] == value
-    assert changed.model.encoder_config.prompts == plain.model.encoder_config.prompts
+        assert settings[name].items() >= value.items() if isinstance(value, dict) else settings[name] == value
+    roles = ("anchor", "candidate")
+    assert [getattr(changed.model.encoder_config.prompts, role) for role in roles] == ["query: ", "passage: "]
     assert changed.model.optimization == plain.model.optimization
     assert changed.datamodule.loading == plain.datamodule.loading
 
 
+def test_overlays_leave_pooling_to_the_model_and_shorten_nothing():
+    for name in (*ENCODERS, *QWEN):
+        assert parse("nlp_fsdm.yaml", f"backbones/{name}.yaml").model.encoder_config.pooling is None
+    for name in ENCODERS[:-1]:
+        for system in ("ttda704.yaml", "ttda704_track_a.yaml"):
+            assert parse(system, f"backbones/{name}.yaml").model.encoder_config.max_length == 512
+        assert parse("hits.yaml", f"backbones/{name}.yaml").model.encoder_config.prompts.story is None
+    assert len(parse("hits.yaml", "backbones/qwen3_8b_qlora.yaml").model.encoder_config.prompts.story) > 50
+
+
+def test_no_overlay_trains_weights_in_half_precision():
+    for overlay in (*BACKBONES, *HARDWARE):
+        settings = parse("nlp_fsdm.yaml", overlay)
+        encoder = settings.model.encoder_config
+        assert not str(settings.config["trainer"]["precision"]).endswith("true") or overlay == "hardware/cpu.yaml"
+        assert encoder.dtype == "float32" or encoder.lora is not None or overlay == "backbones/qwen3_8b.yaml"
+
+
 @pytest.mark.parametrize("overlay", HARDWARE)
-def test_hardware_changes_the_trainer_and_nothing_else(monkeypatch, overlay):
-    changed = parse(monkeypatch, "quickstart.yaml", overlay)
+def test_hardware_changes_the_trainer_and_nothing_else(overlay):
+    changed = parse("quickstart.yaml", overlay)
     written = yaml.safe_load((ROOT / overlay).read_text())
     assert set(written) == {"trainer"}
     for name in ("accelerator", "devices", "precision"):
-        assert changed.config["fit"]["trainer"][name] == written["trainer"][name]
-    assert changed.config["fit"]["trainer"]["max_epochs"] == 2
+        assert changed.config["trainer"][name] == written["trainer"][name]
+    assert changed.config["trainer"]["max_epochs"] == 2
 
 
 def test_overlays_hold_no_lists():
@@ -95,24 +103,21 @@ def test_overlays_hold_no_lists():
 
 
 @pytest.mark.parametrize(("space", "system"), SPACES.items())
-def test_a_search_space_is_of_options_of_its_system(monkeypatch, space, system):
-    given = parse(monkeypatch, system).config["fit"]
-    for name, found in read_space(ROOT / space).items():
-        for value in found.probes:
-            (option,) = as_options({name: value})
-            monkeypatch.setattr("sys.argv", ["narrlit", "fit", "--config", str(ROOT / system), option])
-            assert ParsedFit.run("fit").config["fit"][name] == value
-        assert given[name] in found.probes or found.probes[0] <= given[name] <= found.probes[-1]
+def test_a_search_space_is_of_options_of_its_system(space, system):
+    for name, values in read_yaml(ROOT / space).items():
+        for value in values.get("choices") or (values["low"], values["high"]):
+            assert parse(system, options=[f"--{name}={value}"]).config[name] == value
 
 
-@pytest.mark.parametrize("name", [*SYSTEMS, *ABLATIONS, *FUSIONS, *BACKBONES, *HARDWARE, *SPACES])
+@pytest.mark.parametrize("name", [*SYSTEMS, *ABLATIONS, *BACKBONES, *HARDWARE, *SPACES])
 def test_a_header_says_what_it_is(name):
     header = [line for line in (ROOT / name).read_text().splitlines() if line.startswith("#")]
-    assert header
-    assert not any("TO BE" in line for line in header)
-    if name in (*SYSTEMS, *SPACES, *FUSIONS):
-        for word in ("Needs:", "Run:", "Expect:"):
-            assert any(word in line for line in header), word
+    words = ["What:", "Run:"] if name not in ("hardware/cpu.yaml", "hardware/gpu.yaml") else ["What:"]
+    if name in (*SYSTEMS, *SPACES):
+        words += ["Needs:", "Expect:"]
+    for word in words:
+        assert any(word in line for line in header), word
+    assert f"configs/{name}" in "".join(header) or name.startswith("hardware/")
 
 
 def test_configs_are_found_in_the_package_from_anywhere(tmp_path, monkeypatch):
@@ -121,15 +126,15 @@ def test_configs_are_found_in_the_package_from_anywhere(tmp_path, monkeypatch):
     assert Path(find_config("backbones/minilm.yaml")) == ROOT / "backbones/minilm.yaml"
     (tmp_path / "quickstart.yaml").write_text("{}")
     assert find_config("quickstart.yaml") == "quickstart.yaml"
-    with pytest.raises(OptionError, match="nlp_fsdm"):
-        find_config("configs/none.yaml")
+    with pytest.raises(OptionError, match="did you mean nlp_fsdm.yaml"):
+        find_config("configs/nlp_fsmd.yaml")
     spaces = ", ".join(sorted(SPACES))
-    with pytest.raises(OptionError, match=f"--space none.yaml: no such file; with narrlit come {spaces}$"):
+    with pytest.raises(OptionError, match=f"--space none.yaml: no such file; packaged are {spaces}$"):
         find_config("none.yaml", "--space")
 
 
-def test_hits_has_the_papers_values(monkeypatch):
-    cli = parse(monkeypatch, "hits.yaml")
+def test_hits_has_the_papers_values():
+    cli = parse("hits.yaml")
     objective, encoder = cli.model, cli.model.encoder_config
     assert (encoder.model, encoder.pooling, encoder.max_length) == ("Qwen/Qwen3-Embedding-8B", "last", 1024)
     assert (encoder.lora.rank, encoder.lora.alpha, encoder.lora.dropout) == (32, 64, 0.1)
@@ -143,55 +148,55 @@ def test_hits_has_the_papers_values(monkeypatch):
     assert (follow.temperature, follow.first_weight, follow.last_weight, follow.space) == (0.15, 0.7, 0.05, "cosine")
     assert not objective.use_triple_negative
     assert cli.datamodule.loading.batch_size == 8
-    trainer = cli.config["fit"]["trainer"]
+    trainer = cli.config["trainer"]
     (promotion,) = [c for c in trainer["callbacks"] if "TeacherPromotion" in c["class_path"]]
     assert (trainer["max_epochs"], promotion["init_args"]["rounds"]) == (15, 3)
-    assert cli.config["fit"]["seed_everything"] == 42
+    assert cli.config["seed_everything"] == 42
 
 
-def test_ablations_change_what_they_name(monkeypatch):
-    names = {overlay: parse(monkeypatch, "hits.yaml", overlay) for overlay in HITS}
+def test_ablations_change_what_they_name():
+    names = {overlay: parse("hits.yaml", overlay) for overlay in HITS}
     baseline, multi_negative, mask_only, kd_only = names.values()
     assert type(baseline.model).__name__ == "Triplet"
-    assert baseline.model.margin == 0.1
+    assert (baseline.model.margin, baseline.model.negatives) == (0.1, "triple")
     assert (mask_only.model.mask, mask_only.model.distill) == (True, False)
     assert (kd_only.model.mask, kd_only.model.distill) == (False, True)
     for cli in (baseline, multi_negative):
-        assert cli.config["fit"]["trainer"]["callbacks"] is None
-        assert cli.config["fit"]["trainer"]["max_epochs"] == 5
+        assert cli.config["trainer"]["callbacks"] is None
+        assert cli.config["trainer"]["max_epochs"] == 5
     for overlay, cli in names.items():
         assert cli.model.encoder_config.lora.rank == 32
         assert cli.model.optimization.learning_rate == 5e-5
-        assert cli.config["fit"]["trainer"]["logger"]["init_args"]["name"] == Path(overlay).stem
+        assert cli.config["trainer"]["logger"]["init_args"]["name"] == Path(overlay).stem
 
 
-def test_comhis_has_the_papers_values(monkeypatch):
-    cli = parse(monkeypatch, "comhis.yaml")
-    objective, plan, hard = cli.model, cli.model.optimization, cli.model.hard
+def test_comhis_has_the_papers_values():
+    cli = parse("comhis.yaml")
+    objective, plan, hard = cli.model, cli.model.optimization, cli.datamodule.hard_examples
     assert objective.encoder_config.model == "Qwen/Qwen3-Embedding-8B"
     assert (objective.margin, hard.share, hard.weight, hard.mine_validation) == (0.2, 0.2, 2.0, False)
     assert (plan.optimizer, plan.learning_rate, plan.weight_decay, plan.warmup) == ("adamw", 1e-4, 5e-4, 0)
     assert (plan.decay, cli.datamodule.loading.batch_size) == ("none", 32)
-    trainer = cli.config["fit"]["trainer"]
+    trainer = cli.config["trainer"]
     (stopping,) = trainer["callbacks"]
     assert (trainer["max_epochs"], stopping["init_args"]["patience"]) == (30, 15)
 
 
-def test_comhis_ablations_change_what_they_name(monkeypatch):
-    found = {overlay: parse(monkeypatch, "comhis.yaml", overlay) for overlay in COMHIS}
+def test_comhis_ablations_change_what_they_name():
+    found = {overlay: parse("comhis.yaml", overlay) for overlay in COMHIS}
     identity, no_hard, no_synthetic, mined = found.values()
     assert (identity.model.noise, identity.model.optimization.learning_rate) == (0.0, 0.0)
-    assert no_hard.model.hard.weight == 1
+    assert no_hard.datamodule.hard_examples.weight == 1
     assert no_synthetic.datamodule.extra.synthetic is None
-    assert mined.model.hard.mine_validation
+    assert mined.datamodule.hard_examples.mine_validation
     for overlay, cli in found.items():
         assert cli.model.margin == 0.2
-        assert cli.config["fit"]["trainer"]["logger"]["init_args"]["name"] == Path(overlay).stem
+        assert cli.config["trainer"]["logger"]["init_args"]["name"] == Path(overlay).stem
 
 
 @pytest.mark.parametrize("name", MENDEL292)
-def test_mendel292_has_the_papers_values(monkeypatch, name):
-    cli = parse(monkeypatch, name)
+def test_mendel292_has_the_papers_values(name):
+    cli = parse(name)
     objective, plan = cli.model, cli.model.optimization
     assert (objective.encoder_config.model, objective.encoder_config.max_length) == ("minilm", 256)
     assert (cli.datamodule.loading.batch_size, plan.optimizer) == (64, "adam")
@@ -200,20 +205,21 @@ def test_mendel292_has_the_papers_values(monkeypatch, name):
         assert (objective.output, objective.margin, plan.learning_rate) == (256, 1.0, 1e-3)
         return
     labelled = name != "mendel292.yaml"
-    assert (plan.learning_rate, cli.config["fit"]["trainer"]["max_epochs"]) == (1.4e-4, 10)
+    assert (plan.learning_rate, cli.config["trainer"]["max_epochs"]) == (1.4e-4, 10)
     assert (objective.bilstm.hidden, objective.bilstm.layers, objective.sizes) == (128, 2, (128, 64, 64))
     assert objective.margin == (1.002 if labelled else 1.038)
-    assert objective.aspects.labels == ("positional" if labelled else "none")
-    assert objective.transductive == (name == "mendel292_transductive.yaml")
+    labels = cli.datamodule.pseudo_labels
+    assert labels.source == ("positional" if labelled else "none")
+    assert labels.transductive == (name == "mendel292_transductive.yaml")
     if labelled:
         aspects = objective.aspects
         assert (objective.triplet_weight, aspects.weight, aspects.unlabelled_weight) == (1.437, 0.974, 0.355)
         assert (aspects.weights, aspects.margin) == ((0.5, 0.3, 0.2), 0.537)
-        assert (aspects.clusters.theme, aspects.clusters.action, aspects.clusters.outcome) == (8, 5, 4)
+        assert (labels.clusters.theme, labels.clusters.action, labels.clusters.outcome) == (8, 5, 4)
 
 
-def test_ttda704_has_the_papers_values(monkeypatch):
-    cli = parse(monkeypatch, "ttda704.yaml")
+def test_ttda704_has_the_papers_values():
+    cli = parse("ttda704.yaml")
     objective, plan = cli.model, cli.model.optimization
     assert objective.encoder_config.model == "sentence-transformers/all-mpnet-base-v2"
     assert (objective.encoder_config.pooling, objective.encoder_config.max_length) == ("mean", 512)
@@ -221,24 +227,24 @@ def test_ttda704_has_the_papers_values(monkeypatch):
     assert (objective.hidden, objective.temperature, objective.alignment) == (512, 0.07, 0.5)
     assert objective.variant == "as_written"
     assert (plan.optimizer, plan.learning_rate, plan.weight_decay) == ("adamw", 2e-5, 1e-5)
-    loading, trainer = cli.datamodule.loading, cli.config["fit"]["trainer"]
+    loading, trainer = cli.datamodule.loading, cli.config["trainer"]
     assert (loading.batch_size, loading.samples_per_epoch, loading.pseudonyms.backend) == (32, None, "none")
     assert (trainer["max_epochs"], trainer["gradient_clip_val"]) == (15, 1.0)
-    published, contrasts = (parse(monkeypatch, "ttda704.yaml", overlay).model for overlay in VIEWS)
+    published, contrasts = (parse("ttda704.yaml", overlay).model for overlay in VIEWS)
     assert (published.variant, published.alignment) == ("as_published", 0.5)
     assert (contrasts.variant, contrasts.alignment) == ("as_written", 0)
 
 
-def test_ttda704_track_a_has_the_papers_values(monkeypatch):
-    cli = parse(monkeypatch, "ttda704_track_a.yaml")
+def test_ttda704_track_a_has_the_papers_values():
+    cli = parse("ttda704_track_a.yaml")
     objective, plan = cli.model, cli.model.optimization
     assert (objective.encoder_config.frozen_layers, objective.encoder_config.max_length) == (0.4, 512)
     assert (objective.distance, objective.margin, objective.maximum_margin) == ("cosine", 0.3, None)
     assert (plan.learning_rate, plan.weight_decay, plan.warmup, plan.decay) == (2e-5, 0.01, 0.1, "linear")
     loading = cli.datamodule.loading
-    assert (loading.batch_size, loading.pseudonyms.backend, loading.pseudonyms.scope) == (16, "rules", "triple")
-    assert cli.config["fit"]["trainer"]["max_epochs"] == 5
-    raw, adaptive = (parse(monkeypatch, "ttda704_track_a.yaml", overlay) for overlay in TRACK_A)
+    assert (loading.batch_size, loading.pseudonyms.backend, loading.pseudonyms.scope) == (16, "spacy", "triple")
+    assert cli.config["trainer"]["max_epochs"] == 5
+    raw, adaptive = (parse("ttda704_track_a.yaml", overlay) for overlay in TRACK_A)
     assert raw.datamodule.loading.pseudonyms.backend == "none"
     assert raw.model.distance == "cosine"
     assert (adaptive.model.distance, adaptive.model.margin, adaptive.model.maximum_margin) == (
@@ -246,14 +252,16 @@ def test_ttda704_track_a_has_the_papers_values(monkeypatch):
         0.3,
         1.5,
     )
-    assert adaptive.datamodule.loading.pseudonyms.backend == "rules"
+    assert adaptive.datamodule.loading.pseudonyms.backend == "spacy"
 
 
-def test_rounds_can_be_set_on_the_command_line(monkeypatch):
-    from narrlit.commands.lightning_cli import StageCLI
+def test_nlp_fsdm_is_as_written():
+    plain, triplets = parse("nlp_fsdm.yaml"), parse("nlp_fsdm.yaml", *NLP_FSDM)
+    assert (plain.model.candidates, triplets.model.candidates) == ("pairs", "triplets")
+    assert (plain.model.scale, plain.datamodule.loading.batch_size) == (20.0, 4)
 
-    monkeypatch.setattr(StageCLI, "_run_subcommand", lambda *_: None)
+
+def test_rounds_can_be_set_on_the_command_line():
     options = ["--trainer.callbacks.init_args.rounds", "2", "--trainer.max_epochs", "4", "--trainer.accelerator", "cpu"]
-    monkeypatch.setattr("sys.argv", ["narrlit", "fit", "--config", str(ROOT / "hits.yaml"), *options])
-    cli = StageCLI.run("fit")
+    cli = StageCLI("fit", ["--config", str(ROOT / "hits.yaml"), *options])
     assert [c.rounds for c in cli.trainer.callbacks if type(c).__name__ == "TeacherPromotion"] == [2]
