@@ -1,4 +1,4 @@
-"""What the tests of the data layer share."""
+"""Fixtures of the data tests."""
 
 import json
 

@@ -1,17 +1,40 @@
-"""Readers: every layout and kind of file, and the data the task gives."""
+"""Readers: every layout and file type, dropped and suspicious rows, labels, and each message for a broken file."""
 
+import csv
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from narrlit.data.readers import read_examples, read_stories, read_triples
-from narrlit.data.records import Example, Negative, Story, Triple
+from narrlit.data.readers import (
+    ReadReport,
+    file_digest,
+    read_any,
+    read_examples,
+    read_rows,
+    read_stories,
+    read_triples,
+    row_texts,
+    with_texts,
+)
+from narrlit.data.schema import StoryTable, Triple
 from narrlit.errors import DataError
 
 AB = {"anchor_text": "x", "text_a": "p", "text_b": "q", "text_a_is_closer": True}
-TRIPLE = Triple("x", "p", "q", True)
+SOUND = {"anchor": "x", "positive": "p", "negatives": ["n"]}
+READERS = [read_stories, read_triples, read_examples]
+
+
+def texts(stories):
+    return [story.text for story in stories]
+
+
+def negatives(examples, row=0):
+    example = examples[row]
+    return [(examples.stories[i].text, kind) for i, kind in zip(example.negatives, example.kinds, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -20,35 +43,58 @@ TRIPLE = Triple("x", "p", "q", True)
         ("s.jsonl", '{"text": "one"}\n{"text": "two"}\n'),
         ("s.ndjson", '{"text": "one"}\r\n\r\n  \n{"text": "two"}\r\n'),
         ("s.jsonl", '"one"\n"two"'),
-        ("s.jsonl", '"one"\n{"story": "two"}\n'),
         ("s.csv", "text\none\n\ntwo\n"),
         ("s.CSV", 'n,story\r\n1,one\r\n2,"two"\r\n'),
+        ("s.csv", 'id;text\r\n1;one\r\n2;"two"\r\n'),
         ("s.tsv", "n\ttext\n1\tone\n2\ttwo\n"),
         ("s.txt", "one\n\n   \ntwo\r\n"),
         ("s.jsonl", b'\xef\xbb\xbf{"text": "one"}\n{"text": "two"}'),
         ("s.csv", b"\xef\xbb\xbftext\none\ntwo\n"),
     ],
 )
-def test_stories_of_every_kind(make, name, content):
-    reading = read_stories(make(name, content))
-    assert reading.records == [Story("one"), Story("two")]
-    assert (reading.total, reading.dropped, reading.suspicious) == (2, {}, {})
+def test_stories_of_every_type(make, name, content):
+    stories = read_stories(make(name, content))
+    assert texts(stories) == ["one", "two"]
+    assert (stories.report.rows, stories.report.dropped, stories.report.suspicious) == (2, {}, {})
 
 
-def test_story_ids(make):
-    rows = [{"text": "a", "id": "n1"}, {"text": "b", "id": 7}, {"text": "c", "id": None}, {"text": "d", "id": [1]}]
-    reading = read_stories(make("s.jsonl", rows))
-    assert reading.records == [Story("a", "n1"), Story("b", "7"), Story("c")]
-    assert reading.dropped == {"id is not text": 1}
-    assert read_stories(make("s.csv", "id,text\nn1,a\n,b\n")).records == [Story("a", "n1"), Story("b")]
+def test_stories_keep_ids_lines_and_columns_and_share_a_table(make):
+    path = make("s.csv", "title,text,id\nT,a,n1\nU,b,\nV,a,n3\n")
+    table = StoryTable.of("b")
+    stories = read_stories(path, stories=table)
+    assert [(story.id, story.text) for story in stories] == [("n1", "a"), ("0", "b"), ("n3", "a")]
+    assert (stories.rows, stories.lines, len(table)) == ([1, 0, 1], [2, 3, 4], 2)
+    assert [value["title"] for value in stories.values] == ["T", "U", "V"]
+    assert stories.report.unread == ("title",)
+    assert texts(read_stories(path, text_column="title")) == ["T", "U", "V"]
+    rows = [{"text": "a", "id": 7}, {"text": "d", "id": [1]}]
+    assert read_stories(make("s.jsonl", rows)).report.dropped == {"id is not text": 1}
+
+
+def test_text_files_of_wrapped_lines_and_folders_of_text_files(make, tmp_path):
+    wrapped = make("w.txt", "A king fell\nill at night.\n\nA fox went\nout alone.\n")
+    assert texts(read_stories(wrapped)) == ["A king fell ill at night.", "A fox went out alone."]
+    assert texts(read_stories(make("l.txt", "A king fell.\nHe died.\n\nA fox.\n"))) == [
+        "A king fell.",
+        "He died.",
+        "A fox.",
+    ]
+    folder = tmp_path / "tales"
+    folder.mkdir()
+    with pytest.raises(DataError, match=r"tales is a folder without .txt files"):
+        read_stories(folder)
+    for name in "ba":
+        (folder / f"{name}.txt").write_text(f"Tale {name}.\n\nIts end.")
+    assert [(story.id, story.text) for story in read_stories(folder)] == [
+        ("a", "Tale a.\n\nIts end."),
+        ("b", "Tale b.\n\nIts end."),
+    ]
 
 
 def test_unicode_line_separators_do_not_split_rows(make):
     text = "a\u2028b\u2029c\x85d\x0be\x0cf"
-    row = json.dumps({"text": text}, ensure_ascii=False)
-    assert "\u2028" in row
-    assert read_stories(make("s.jsonl", row)).records == [Story(text)]
-    assert read_stories(make("s.txt", "a\u2028b\nc\n")).records == [Story("a\u2028b"), Story("c")]
+    assert texts(read_stories(make("s.jsonl", json.dumps({"text": text}, ensure_ascii=False)))) == [text]
+    assert texts(read_stories(make("s.txt", "a\u2028b\nc\n"))) == ["a\u2028b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -63,98 +109,64 @@ def test_unicode_line_separators_do_not_split_rows(make):
         ("t.csv", b"\xef\xbb\xbfanchor_text,text_a,text_b,text_a_is_closer\r\nx,p,q,true\r\n"),
     ],
 )
-def test_triples_of_every_kind(make, name, content):
+def test_triples_of_every_type(make, name, content):
     path = make(name, content)
-    assert read_triples(path).records == [TRIPLE]
-    assert read_examples(path).records == [Example("x", "p", (Negative("q", "triple"),))]
+    triples = read_triples(path)
+    assert (triples.texts(), triples.labels.tolist()) == ([("x", "p", "q")], [1])
+    examples = read_examples(path)
+    assert (examples.texts(), negatives(examples)) == ([("x", "p", "q")], [("q", "triple")])
 
 
 @pytest.mark.parametrize(
     ("label", "value"),
-    [(False, False), (0, False), (1, True), ("false", False), ("TRUE", True), (None, None), ("", None)],
+    [(False, False), (0, False), (1, True), ("false", False), (" TRUE ", True), (None, None), ("", None)],
 )
 def test_labels_in_json(make, label, value):
-    assert read_triples(make("t.jsonl", [AB | {"text_a_is_closer": label}])).records == [Triple("x", "p", "q", value)]
-
-
-@pytest.mark.parametrize("label", ["maybe", 2, 0.5, ["true"]])
-def test_a_label_that_is_none_of_them_drops_the_row(make, label):
-    reading = read_triples(make("t.jsonl", [AB, AB | {"text_a_is_closer": label}]))
-    assert reading.records == [TRIPLE]
-    assert reading.dropped == {"text_a_is_closer is not true or false": 1}
-
-
-def test_a_label_may_be_missing_from_the_first_row(make):
-    bare = {name: text for name, text in AB.items() if name != "text_a_is_closer"}
-    assert [t.a_is_closer for t in read_triples(make("t.jsonl", [bare, AB])).records] == [None, True]
+    assert read_triples(make("t.jsonl", [AB | {"text_a_is_closer": label}])).rows == [Triple(0, 1, 2, value)]
 
 
 def test_an_example_takes_the_closer_candidate_and_needs_a_label(make):
     rows = [AB, AB | {"text_a_is_closer": False}, AB | {"text_a_is_closer": None}]
-    reading = read_examples(make("t.jsonl", rows))
-    assert [(e.positive, e.negatives[0].text) for e in reading.records] == [("p", "q"), ("q", "p")]
-    assert reading.dropped == {"no label": 1}
-
-
-def test_examples_with_a_list_of_negatives(make):
-    rows = [
-        {"anchor": "x", "positive": "p", "negatives": [{"text": "n", "kind": "outcome"}, {"text": "m"}, "o"]},
-        {"anchor": "x", "positive": "p", "negatives": []},
-        {"anchor": "x", "positive": "p", "negatives": None},
-        {"anchor": "x", "positive": "p"},
-    ]
-    reading = read_examples(make("e.jsonl", rows))
-    assert reading.records[0].negatives == (Negative("n", "outcome"), Negative("m"), Negative("o"))
-    assert [e.negatives for e in reading.records[1:]] == [(), (), ()]
-    assert reading.total == 4
+    examples = read_examples(make("t.jsonl", rows))
+    assert examples.texts() == [("x", "p", "q"), ("x", "q", "p")]
+    assert examples.report.dropped == {"no label": 1}
 
 
 @pytest.mark.parametrize(
-    ("stated", "kind"),
+    ("item", "expected"),
     [
-        ({"kind": "mined"}, "mined"),
-        ({"dimension": "theme"}, "theme"),
-        ({"dimension": "triple"}, "triple"),
-        ({"kind": "theme", "dimension": "theme"}, "theme"),
-        ({"kind": None, "dimension": "theme"}, "theme"),
-        ({"kind": "mined", "dimension": ""}, "mined"),
-        ({"kind": ""}, None),
+        ({"text": "n", "kind": "outcome"}, ("n", "outcome")),
+        ({"text": "n"}, ("n", None)),
+        ("n", ("n", None)),
+        ({"text": "n", "dimension": "structure"}, ("n", "action")),
+        ({"text": "n", "kind": "theme", "dimension": "theme"}, ("n", "theme")),
+        ({"text": "n", "kind": "mined", "dimension": ""}, ("n", "mined")),
+        ({"text": "n", "kind": ""}, ("n", None)),
     ],
 )
-def test_a_kind_may_be_named_dimension(make, stated, kind):
-    row = {"anchor": "x", "positive": "p", "negatives": [{"text": "n"} | stated]}
-    assert read_examples(make("e.jsonl", [row])).records[0].negatives == (Negative("n", kind),)
+def test_listed_negatives(make, item, expected):
+    assert negatives(read_examples(make("e.jsonl", [SOUND | {"negatives": [item]}]))) == [expected]
 
 
 @pytest.mark.parametrize(
     ("anchor", "positive"),
     [("anchor", "positive"), ("anchor_text", "positive_text"), ("anchor_story", "similar_story")],
 )
-def test_examples_with_numbered_negatives(make, anchor, positive):
+def test_numbered_negatives(make, anchor, positive):
     header = f"neg_outcome_1,{anchor},{positive},neg_theme_10,neg_theme_2,neg_structure_1"
-    reading = read_examples(make("e.csv", f"{header}\no1,x,p,t10,t2,s1\n,x,p,,  ,s1\n,x,p\n"))
-    assert reading.records == [
-        Example(
-            "x",
-            "p",
-            (Negative("t2", "theme"), Negative("t10", "theme"), Negative("s1", "structure"), Negative("o1", "outcome")),
-        ),
-        Example("x", "p", (Negative("s1", "structure"),)),
-        Example("x", "p"),
-    ]
+    examples = read_examples(make("e.csv", f"{header}\no1,x,p,t10,t2,s1\n,x,p,,  ,s1\n,x,p\n"))
+    assert negatives(examples) == [("t2", "theme"), ("t10", "theme"), ("s1", "action"), ("o1", "outcome")]
+    assert (negatives(examples, 1), negatives(examples, 2)) == ([("s1", "action")], [])
+    examples = read_examples(make("e.csv", "anchor,positive,negative,negative_2,neg_mined,neg_theme\nx,p,n,m,i,t\n"))
+    assert negatives(examples) == [("t", "theme"), ("i", "mined"), ("n", None), ("m", None)]
 
 
-def test_mined_and_triple_negatives_have_fields_too(make):
-    header = "anchor,positive,neg_triple_1,negative_1,neg_mined_2,neg_mined_1,neg_outcome_1"
-    reading = read_examples(make("e.csv", f"{header}\nx,p,t,u,m2,m1,o\n"))
-    found = [(negative.text, negative.kind) for negative in reading.records[0].negatives]
-    assert found == [("o", "outcome"), ("m1", "mined"), ("m2", "mined"), ("t", "triple"), ("u", None)]
-
-
-def test_negatives_without_number_or_kind_are_not_lost(make):
-    reading = read_examples(make("e.csv", "anchor,positive,negative,negative_2,neg_mined,neg_theme\nx,p,n,m,i,t\n"))
-    expected = (Negative("t", "theme"), Negative("i", "mined"), Negative("n"), Negative("m"))
-    assert reading.records[0].negatives == expected
+def test_a_triple_may_bring_more_negatives_and_a_group(make):
+    row = AB | {"neg_outcome_1": "o", "negatives": [{"text": "m", "kind": "mined"}], "neg_theme_2": "", "group": 7}
+    examples = read_examples(make("e.jsonl", [row]))
+    assert negatives(examples) == [("q", "triple"), ("m", "mined"), ("o", "outcome")]
+    assert examples[0].group == "7"
+    assert len(read_triples(make("t.jsonl", [row])).stories) == 3
 
 
 @pytest.mark.parametrize(
@@ -168,23 +180,240 @@ def test_negatives_without_number_or_kind_are_not_lost(make):
         ({"negatives": [" "]}, "empty negative"),
         ({"negatives": [{"kind": "theme"}]}, "missing negative"),
         ({"negatives": [{"text": "n", "kind": "mood"}]}, "unknown kind"),
-        ({"negatives": [{"text": "n", "dimension": "mood"}]}, "unknown kind"),
         ({"negatives": [{"text": "n", "kind": ["theme"]}]}, "unknown kind"),
         ({"negatives": [{"text": "n", "kind": "mined", "dimension": "theme"}]}, "kind and dimension differ"),
         ({"neg_mood_1": "n"}, "unknown kind"),
-        ({"neg_theme_1": 4}, "neg_theme_1 is not text"),
+        ({"group": [1]}, "group is not text"),
         ({"positive": None}, "missing positive"),
         ({"anchor": "\n"}, "empty anchor"),
     ],
 )
-def test_examples_that_cannot_train_are_dropped(make, change, reason):
-    sound = {"anchor": "x", "positive": "p", "negatives": ["n"]}
-    path = make("e.jsonl", [sound, sound | change])
-    reading = read_examples(path)
-    assert len(reading.records) == 1
-    assert reading.dropped == {reason: 1}
-    with pytest.raises(DataError, match=f"e.jsonl:2: {reason}; mend the row$"):
+def test_examples_that_are_dropped(make, change, reason):
+    path = make("e.jsonl", [SOUND, SOUND | change])
+    examples = read_examples(path)
+    assert (len(examples), examples.report.dropped) == (1, {reason: 1})
+    with pytest.raises(DataError, match=f"e.jsonl:2: {reason}; correct the row$"):
         read_examples(path, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"text_a": ""}, "empty text_a"),
+        ({"text_a": " \t\n"}, "empty text_a"),
+        ({"text_a": None}, "missing text_a"),
+        ({"text_b": 5}, "text_b is not text"),
+        ({"anchor_text": ["x"]}, "anchor_text is not text"),
+        ({"anchor_text": "broken \ud83d escape"}, "anchor_text has half a surrogate pair"),
+        ({"text_a_is_closer": "maybe"}, "text_a_is_closer is not true or false"),
+        ({"text_a_is_closer": 2}, "text_a_is_closer is not true or false"),
+    ],
+)
+@pytest.mark.parametrize("read", [read_triples, read_examples])
+def test_rows_that_are_dropped(make, read, change, reason):
+    path = make("t.jsonl", [AB, AB | change, AB])
+    rows = read(path)
+    assert (len(rows), rows.report.rows, rows.report.dropped) == (2, 3, {reason: 1})
+    with pytest.raises(DataError, match=f"t.jsonl:2: {reason}; correct the row$"):
+        read(path, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("read", "sound", "first", "reason"),
+    [
+        (read_stories, {"text": "a story"}, {"id": 1}, "missing text"),
+        (read_stories, {"story": "a story"}, {"id": 1}, "missing story"),
+        (read_stories, "a story", {"id": 1}, "missing text"),
+        (read_stories, {"text": "a story"}, 3, "text is not text"),
+        (read_triples, AB, {"anchor_text": "x", "text_b": "q"}, "missing text_a"),
+        (read_triples, AB, [1], "row is not an object"),
+        (read_triples, AB, "text", "row is not an object"),
+        (read_examples, {"anchor": "x", "positive": "p"}, {"anchor": "x"}, "missing positive"),
+    ],
+)
+def test_the_layout_is_that_of_the_first_row_that_has_one(make, read, sound, first, reason):
+    rows = read(make("f.jsonl", [first, sound]))
+    assert (len(rows), rows.report.dropped) == (1, {reason: 1})
+
+
+def test_a_short_csv_row_has_missing_fields(make):
+    triples = read_triples(make("t.csv", "anchor_text,text_a,text_b\nx,p\nx,p,q\n"))
+    assert (len(triples), triples.report.dropped) == (1, {"missing text_b": 1})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["it\ufffds", *(good.encode().decode("cp1252", "replace") for good in ("it’s", "café", "a – b", "50 £", "a 🙂"))],
+)
+@pytest.mark.parametrize("strict", [False, True])
+def test_mojibake_is_read_and_counted_strict_or_not(make, text, strict):
+    triples = read_triples(make("t.jsonl", [AB, AB | {"text_a": text}]), strict=strict)
+    assert triples.texts()[1][1] == text
+    assert triples.report.summary() == "t.jsonl: 2 rows; suspicious: 1 mojibake in text_a"
+
+
+@pytest.mark.parametrize("text", ["Weiß’s", "São Paulo", "âge", "MAÇÃ", "à la", "这个", "ℛ\u200d", "a\x85b", "“Â”"])
+def test_sound_text_is_not_suspicious(make, text):
+    assert read_stories(make("s.jsonl", [text])).report.suspicious == {}
+
+
+def test_mojibake_in_negatives_counts_once_a_row(make):
+    examples = read_examples(make("e.jsonl", [SOUND | {"negatives": ["itâ€™s", "Ã©t"]}]))
+    assert examples.report.suspicious == {"mojibake in negatives": 1}
+
+
+def test_report():
+    dropped = {"text_b is not text": 1, "empty text_a": 1, "no label": 3}
+    expected = "x.jsonl: 2 of 7 rows, dropped 5 (3 no label, 1 empty text_a, 1 text_b is not text)"
+    report = ReadReport(Path("folder/x.jsonl"), 7, dropped)
+    assert (report.summary(), report.used) == (expected, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("l.jsonl", '{"text_a_is_closer": false}\n{"text_a_is_closer": true}\n{"text_a_is_closer": null}\n'),
+        ("l.jsonl", "false\ntrue\nnull\n"),
+        ("l.csv", 'text_a_is_closer\n0\nTrue\n""\n'),
+    ],
+)
+def test_labels_replace_those_of_the_triples_and_count_dropped_rows(make, name, content):
+    path = make("t.jsonl", [AB | {"text_a": ""}, AB | {"text_a_is_closer": False}, AB])
+    triples = read_triples(path, labels=make(name, content))
+    assert triples.labels.tolist() == [1, -1]
+    assert triples.report.dropped == {"empty text_a": 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("true\n", r"l.jsonl has 1 labels but .*t.jsonl has 2 rows; give"),
+        ('true\n"perhaps"', r"l.jsonl:2: text_a_is_closer is not true or false; write true, false or null"),
+        ('true\n{"label": true}', r'l.jsonl:2: column "text_a_is_closer" is missing; found: label; rename'),
+        ("true\n{", r"l.jsonl:2: broken JSON"),
+        (
+            'true\n{"text_a_is_closer": true, "anchor_text": "another"}',
+            r"l.jsonl:2: anchor_text differs from .*t.jsonl:2; put the labels in the order",
+        ),
+    ],
+)
+def test_labels_that_are_refused(make, content, message):
+    with pytest.raises(DataError, match=message):
+        read_triples(make("t.jsonl", [AB, AB]), labels=make("l.jsonl", content))
+
+
+def test_labels_for_rows_that_name_the_similar_story_are_refused(make):
+    path = make("t.csv", "anchor_story,similar_story,dissimilar_story\nx,p,q\n")
+    with pytest.raises(DataError, match="leave out the file of labels"):
+        read_triples(path, labels=make("l.jsonl", "false\n"))
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("f.jsonl", "", r"f.jsonl is empty; name a file"),
+        ("f.csv", b"\xef\xbb\xbf", r"f.csv is empty"),
+        ("f.csv", "text,anchor_text,text_a,text_b\n", r"f.csv has no rows"),
+        ("f.jsonl", b'{"text": "a"}\n{"text": "caf\xe9"}\n', r"f.jsonl:2: not UTF-8 \(byte 0xe9\); save the file"),
+        (
+            "f.jsonl",
+            '{"text": "a"}\n\n{"text": "b"\n',
+            r"f.jsonl:3: broken JSON, .*; write one whole JSON value",
+        ),
+        ("f.jsonl", "[" * 100_000, r"f.jsonl:1: "),
+        ("f.jsonl", "9" * 5_000, r"f.jsonl:1: "),
+        ("f.parquet", "PAR1", r"f.parquet: unknown file type '.parquet'; name a .jsonl"),
+        ("f.jsonl", [{"tekst": "a", "n": 1}], r"f.jsonl:1: unknown columns: tekst, n; known: "),
+        ("f.jsonl", [{}], r"f.jsonl:1: unknown columns: none; known: "),
+        ("f.csv", "tekst,n\na,1\n", r"f.csv:2: unknown columns: tekst, n; known: "),
+        ("f.json", "\n[1, 2]", r"f.json:2: a JSON list instead of a row with columns; known: "),
+        ("f.csv", 'text\n"a"\n"never closed\nb\n', r"f.csv:3: broken CSV, "),
+        ("f.csv", "text,n\na,1\nb, and c,2\n", r"f.csv:3: 3 fields where the header has 2; put texts"),
+        ("f.csv", "text;n\na;1\nb; and c;2\n", r"f.csv:3: 3 fields .* contain ';' in double quotes"),
+        ("f.csv", "text,n,text\na,1,b\n", r"f.csv:1: two columns are named text; rename"),
+        (
+            "f.csv",
+            "Once a king fell ill and sent for his three sons.,2\nb,1\n",
+            r"f.csv:1: the first line is a row of data",
+        ),
+    ],
+)
+def test_files_that_are_refused(make, read, name, content, message):
+    with pytest.raises(DataError, match=message) as error:
+        read(make(name, content))
+    assert "\n" not in str(error.value)
+    assert "his three sons" not in str(error.value)
+
+
+@pytest.mark.parametrize("read", [*READERS, file_digest])
+def test_missing_files_are_refused(tmp_path, read):
+    with pytest.raises(DataError, match=r"none.jsonl does not exist; check the path"):
+        read(tmp_path / "none.jsonl")
+
+
+def test_files_without_a_row_to_use_are_refused(make):
+    with pytest.raises(DataError, match=r"none of its 2 rows can be used \(2 empty text_a\)"):
+        read_triples(make("f.jsonl", [AB | {"text_a": ""}] * 2))
+    with pytest.raises(DataError, match=r"f.txt:1: a line of text instead of a row with columns"):
+        read_triples(make("f.txt", "a\n"))
+
+
+def test_lines_in_csv_count_those_within_texts(make):
+    path = make("t.csv", 'anchor_text,text_a,text_b\n"x\ny\r\nz",p,q\n\nx,,q\n')
+    assert read_triples(path).texts()[0][0] == "x\ny\r\nz"
+    with pytest.raises(DataError, match=r"t.csv:6: empty text_a"):
+        read_triples(path, strict=True)
+
+
+def test_large_fields_are_read_and_the_limit_is_restored(make):
+    before = csv.field_size_limit(50_000)
+    try:
+        story = "word " * 100_000
+        assert texts(read_stories(make("s.csv", f'text\n"{story}"\n'))) == [story]
+        assert csv.field_size_limit() == 50_000
+    finally:
+        csv.field_size_limit(before)
+
+
+def test_read_any_gives_every_story_with_its_line(make):
+    found = read_any(make("t.jsonl", [AB | {"text_a_is_closer": None}, AB | {"text_a": ""}, AB | {"neg_theme_1": "n"}]))
+    assert texts(found) == list("xpqxpqn")
+    assert found.lines == [1, 1, 1, 3, 3, 3, 3]
+    assert found.report.dropped == {"empty text_a": 1}
+    assert texts(read_any(make("e.jsonl", [SOUND]))) == ["x", "p", "n"]
+    assert texts(read_any(make("s.txt", "a\nb\n"))) == ["a", "b"]
+
+
+def test_raw_texts_are_found_and_replaced(make):
+    row = SOUND | {"negatives": ["n", {"text": "m", "kind": "theme"}], "neg_1": "o", "note": "x", "group": "g"}
+    kind, found = row_texts(read_rows(make("e.jsonl", [row, 3])))
+    expected = {"anchor": "x", "positive": "p", "negatives/0": "n", "negatives/1/text": "m", "neg_1": "o"}
+    assert (kind, found) == ("examples", [expected, {}])
+    changed = with_texts(row, {place: text.upper() for place, text in found[0].items()})
+    assert changed == row | {
+        "anchor": "X",
+        "positive": "P",
+        "negatives": ["N", {"text": "M", "kind": "theme"}],
+        "neg_1": "O",
+    }
+    views = {"text": "a", "theme": "t", "plot_events": ["e", "f"], "outcome": "o", "id": "i"}
+    kind, found = row_texts(read_rows(make("v.jsonl", [views, "bare"])))
+    assert kind == "stories"
+    assert list(found[0]) == ["text", "theme", "plot_events/0", "plot_events/1", "outcome"]
+    assert (found[1], with_texts("bare", {"": "B"})) == ({"": "bare"}, "B")
+    assert row_texts(read_rows(make("t.jsonl", [AB])))[0] == "triples"
+
+
+def test_digest_is_of_the_bytes(make):
+    assert file_digest(make("f", "abc")) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_reading_imports_neither_torch_nor_pandas():
+    modules = "narrlit.data.readers, narrlit.data.splits"
+    code = f"import sys, {modules}; print({{'torch', 'pandas', 'sklearn'}} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
 
 
 REAL = Path(__file__).parents[2].parent / "shared/data/nsnrl"
@@ -192,46 +421,16 @@ real = pytest.mark.skipif(not REAL.is_dir(), reason="the task's data is not besi
 
 
 @real
-def test_real_triples():
+def test_real_files():
     dev = read_triples(REAL / "dev/dev_track_a.jsonl", strict=True)
-    assert (len(dev.records), dev.dropped, dev.suspicious) == (200, {}, {})
-    assert all(triple.a_is_closer is not None for triple in dev.records)
-    held_back = read_triples(REAL / "test/test_track_a.jsonl", strict=True)
-    assert {triple.a_is_closer for triple in held_back.records} == {None}
-    assert held_back.summary() == "test_track_a.jsonl: 400 rows"
-    with pytest.raises(DataError, match="400 no label"):
-        read_examples(REAL / "test/test_track_a.jsonl")
-
-
-@real
-def test_real_synthetic_data_has_one_row_of_nulls():
-    reading = read_examples(REAL / "synthetic/synthetic_data_for_classification_830of1900.jsonl")
-    assert (len(reading.records), reading.total, reading.suspicious) == (829, 830, {})
-    assert reading.dropped == {"missing anchor_text": 1}
-
-
-@real
-@pytest.mark.parametrize(
-    ("name", "count"),
-    [("dev/dev_track_b", 479), ("test/test_track_b", 849), ("sample/sample_track_b", 108)],
-)
-def test_real_stories(name, count):
-    assert len(read_stories(REAL / f"{name}.jsonl", strict=True).records) == count
-
-
-@real
-def test_real_labels_may_repeat_the_stories():
+    assert (len(dev), dev.report.dropped, dev.report.suspicious) == (200, {}, {})
+    assert set(dev.labels.tolist()) == {0, 1}
+    assert set(read_triples(REAL / "test/test_track_a.jsonl", strict=True).labels.tolist()) == {-1}
+    synthetic = read_examples(REAL / "synthetic/synthetic_data_for_classification_830of1900.jsonl")
+    assert (len(synthetic), synthetic.report.dropped) == (829, {"missing anchor_text": 1})
+    for name, count in (("dev/dev_track_b", 479), ("test/test_track_b", 849), ("sample/sample_track_b", 108)):
+        assert len(read_stories(REAL / f"{name}.jsonl", strict=True)) == count
     path = REAL / "dev/dev_track_a.jsonl"
-    assert read_triples(path, labels=path).records == read_triples(path).records
+    assert read_triples(path, labels=path).rows == dev.rows
     with pytest.raises(DataError, match=re.escape("39 labels")):
         read_triples(path, labels=REAL / "sample/sample_track_a.jsonl")
-
-
-def test_a_triple_may_bring_more_negatives(make):
-    row = AB | {"neg_outcome_1": "o", "negatives": [{"text": "m", "kind": "mined"}], "neg_theme_2": ""}
-    found = read_examples(make("e.jsonl", json.dumps(row))).records
-    expected = (Negative("q", "triple"), Negative("m", "mined"), Negative("o", "outcome"))
-    assert found == [Example("x", "p", expected)]
-    reading = read_examples(make("f.jsonl", json.dumps(row) + "\n" + json.dumps(AB | {"neg_theme_1": "x"})))
-    assert reading.dropped == {"anchor among its negatives": 1}
-    assert read_triples(make("t.jsonl", json.dumps(row))).records == [TRIPLE]

@@ -162,8 +162,9 @@ def _text_rows(text: str) -> list[Row]:
             blocks.append([])
     inner = [line.rstrip() for block in blocks for _, line in block[:-1]]
     wrapped = sum(not line.endswith((".", "!", "?", "…", '"', "'", "”", "’", ")")) for line in inner)
-    if inner and 2 * wrapped > len(inner):
-        return [Row(block[0][0], " ".join(line.strip() for _, line in block)) for block in blocks if block]
+    blocks = [block for block in blocks if block]
+    if len(blocks) > 1 and 2 * wrapped > len(inner):
+        return [Row(block[0][0], " ".join(line.strip() for _, line in block)) for block in blocks]
     return [Row(number, line) for block in blocks for number, line in block]
 
 
@@ -204,7 +205,12 @@ def _short(name: object) -> str:
 # Layouts -------------------------------------------------------------------------------------------------------------
 
 
-def _not_empty(value: str) -> str:
+def not_empty(value: str) -> str:
+    """Validate a text.
+
+    Raises:
+        ValueError: if it is white space alone, or half a surrogate pair.
+    """
     if not value.strip():
         raise PydanticCustomError("empty", "empty")
     if _SURROGATE.search(value):
@@ -230,7 +236,7 @@ def _kind(value: object) -> object:
     return kind
 
 
-Text = Annotated[StrictStr, AfterValidator(_not_empty)]
+Text = Annotated[StrictStr, AfterValidator(not_empty)]
 Name = Annotated[Text | None, BeforeValidator(_name)]
 Label = Annotated[bool | None, BeforeValidator(_label)]
 Kind = Annotated[str | None, BeforeValidator(_kind)]

@@ -12,9 +12,7 @@ from narrlit.errors import DataError, OptionError
 from narrlit.preprocessing.segments import positional_segments
 from narrlit.preprocessing.sentences import split_sentences
 
-VIEWS_KNOWN = (
-    "text,theme,plot_events,outcome; story stands for text, and course_of_action, plot or action for plot_events"
-)
+VIEWS_KNOWN = "text (or story), theme, plot_events (or course_of_action, plot, action), outcome"
 _POSITIONAL = "--missing-views positional (in a config data.views.missing: positional)"
 
 

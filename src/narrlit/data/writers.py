@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from narrlit.data.readers import DELIMITERS, JSON_SUFFIXES, LABEL
+from narrlit.data.readers import DELIMITERS, JSON_SUFFIXES, LABEL, not_empty
 from narrlit.data.schema import FloatArray, Story, TrainingExamples, Triples
 from narrlit.errors import DataError, OptionError
 from narrlit.files import atomic_path
@@ -136,6 +136,7 @@ def _write_parquet(path: Path, rows: Sequence[Record], embeddings: FloatArray | 
 
 
 def _checked(text: str) -> str:
-    if not text.strip():
-        raise DataError("an empty text can't be written: no reader would return it; leave the row out")
-    return text
+    try:
+        return not_empty(text)
+    except ValueError as error:
+        raise DataError(f"a text that can't be written: {error}; correct it or leave the row out") from error

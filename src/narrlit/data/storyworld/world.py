@@ -33,8 +33,7 @@ SHARED_SURFACE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     ((), ("setting",)),
     (("setting",), ("names",)),
     (("names",), ("setting",)),
-    ((), ()),
-    ((), ()),
+    *(((), ()),) * 3,
 )
 """Parts of the anchor's surface that a triple's positive and negative share; all cases equally likely."""
 

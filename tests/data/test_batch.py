@@ -1,15 +1,15 @@
-"""Batches from which negatives are taken away, against a plain loop."""
+"""Batches without some of their negatives, against a plain loop; batches that move."""
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from narrlit.data.batch import ExampleBatch, PackedStories
+from narrlit.data.batch import ExampleBatch, PackedStories, UnlabelledBatch
 
 
 def batch_of(anchors, positives, negatives, kinds=None):
-    """A batch of as many stories as the indices need; story i has i + 1 tokens i and row 100 - i."""
+    """A batch of as many stories as the indices need; story i has i + 1 tokens i and index 100 - i."""
     negatives = torch.tensor(negatives, dtype=torch.int64).reshape(len(anchors), -1)
     count = 1 + max(*anchors, *positives, *negatives.flatten().tolist())
     ids = torch.cat([torch.full((i + 1,), i) for i in range(count)])
@@ -21,10 +21,10 @@ def batch_of(anchors, positives, negatives, kinds=None):
 def pieces(stories):
     """Each story's tokens and row, as the plain loop compares them."""
     split = stories.token_ids.split(list(stories.lengths))
-    return [(piece.tolist(), row) for piece, row in zip(split, stories.rows.tolist(), strict=True)]
+    return [(piece.tolist(), row) for piece, row in zip(split, stories.indices.tolist(), strict=True)]
 
 
-def told(batch, used=None):
+def described(batch, used=None):
     """By example: anchor, positive, and each negative's story and kind, None where there is none or it is unused."""
     stories = pieces(batch.stories)
     found = []
@@ -51,43 +51,56 @@ def batches(draw):
 
 @settings(max_examples=150, deadline=None)
 @given(batches())
-def test_what_stays_is_what_was_and_nothing_else_is_held(drawn):
+def test_with_negatives_keeps_the_rest_and_holds_nothing_else(drawn):
     batch, used = drawn
-    before = told(batch, used)
-    kept = batch.keeping(used)
-    assert told(kept) == before
-    assert ((kept.negatives < 0) <= (kept.kinds < 0)).all()
-    assert kept.negatives.shape == kept.kinds.shape == used.shape
-    pointed = {int(i) for part in (kept.anchors, kept.positives, kept.negatives) for i in part.flatten()} - {-1}
-    assert pointed == set(range(len(kept.stories)))
-    order = [row for _, row in pieces(kept.stories)]
+    before = described(batch, used)
+    reduced = batch.with_negatives(used)
+    assert described(reduced) == before
+    assert ((reduced.negatives < 0) <= (reduced.kinds < 0)).all()
+    assert reduced.negatives.shape == reduced.kinds.shape == used.shape
+    pointed = {int(i) for part in (reduced.anchors, reduced.positives, reduced.negatives) for i in part.flatten()} - {
+        -1
+    }
+    assert pointed == set(range(len(reduced.stories)))
+    order = [row for _, row in pieces(reduced.stories)]
     assert order == [row for _, row in pieces(batch.stories) if row in order]
 
 
 def test_a_story_that_serves_twice_stays_while_one_use_is_left():
     batch = batch_of([0, 1], [2, 3], [[3, 4], [0, 4]], [[0, 1], [3, 4]])
-    kept = batch.keeping(torch.tensor([[False, True], [False, False]]))
-    assert kept.stories is batch.stories
-    assert kept.negatives.tolist() == [[-1, 4], [-1, -1]]
-    assert kept.kinds.tolist() == [[-1, 1], [-1, -1]]
+    reduced = batch.with_negatives(torch.tensor([[False, True], [False, False]]))
+    assert reduced.stories is batch.stories
+    assert reduced.negatives.tolist() == [[-1, 4], [-1, -1]]
+    assert reduced.kinds.tolist() == [[-1, 1], [-1, -1]]
     assert batch.negatives.tolist() == [[3, 4], [0, 4]]
     assert batch.kinds.tolist() == [[0, 1], [3, 4]]
 
 
 def test_all_dropped_leaves_anchors_and_positives():
     batch = batch_of([1, 5], [4, 3], [[0, 2], [2, 4]])
-    kept = batch.keeping(torch.zeros(2, 2, dtype=torch.bool))
-    assert kept.stories.rows.tolist() == [99, 97, 96, 95]
-    assert kept.stories.lengths == (2, 4, 5, 6)
-    assert kept.stories.token_ids.tolist() == [1] * 2 + [3] * 4 + [4] * 5 + [5] * 6
-    assert (kept.anchors.tolist(), kept.positives.tolist()) == ([0, 3], [2, 1])
-    assert kept.negatives.tolist() == [[-1, -1], [-1, -1]]
+    reduced = batch.with_negatives(torch.zeros(2, 2, dtype=torch.bool))
+    assert reduced.stories.indices.tolist() == [99, 97, 96, 95]
+    assert reduced.stories.lengths == (2, 4, 5, 6)
+    assert reduced.stories.token_ids.tolist() == [1] * 2 + [3] * 4 + [4] * 5 + [5] * 6
+    assert (reduced.anchors.tolist(), reduced.positives.tolist()) == ([0, 3], [2, 1])
+    assert reduced.negatives.tolist() == [[-1, -1], [-1, -1]]
     assert (len(batch.stories), batch.anchors.tolist()) == (6, [1, 5])
 
 
 @pytest.mark.parametrize("width", [0, 1])
 def test_nothing_to_drop_keeps_the_same_stories(width):
     batch = batch_of([0], [1], [[2] * width])
-    kept = batch.keeping(torch.ones(1, width, dtype=torch.bool))
-    assert kept.stories is batch.stories
-    assert told(kept) == told(batch)
+    reduced = batch.with_negatives(torch.ones(1, width, dtype=torch.bool))
+    assert reduced.stories is batch.stories
+    assert described(reduced) == described(batch)
+
+
+def test_pseudo_labels_follow_their_stories_and_everything_moves():
+    batch = batch_of([1, 5], [4, 3], [[0, 2], [2, 4]])
+    batch.pseudo_labels = torch.arange(6)[:, None].repeat(1, 3)
+    batch.unlabelled = UnlabelledBatch(batch.stories, torch.zeros(6, 3))
+    reduced = batch.with_negatives(torch.zeros(2, 2, dtype=torch.bool))
+    assert reduced.pseudo_labels[:, 0].tolist() == [1, 3, 4, 5]
+    moved = batch.to("meta")
+    assert {t.device.type for t in (moved.stories.token_ids, moved.anchors, moved.unlabelled.pseudo_labels)} == {"meta"}
+    assert moved.stories.lengths == batch.stories.lengths

@@ -1,0 +1,211 @@
+"""One table of stories for all stages, inputs made once, loaders, refusals, exact resumption within an epoch."""
+
+import json
+
+import pytest
+import torch
+from fake_reader import FakeReader, attach, fit, trainer
+from lightning.fabric.utilities.data import _set_sampler_epoch
+from lightning.pytorch.callbacks import ModelCheckpoint
+
+from narrlit.data.schema import a_comes_first
+from narrlit.datamodules import Extra, FileData, HardExampleSampling, Loading, PseudoLabels, StoryWorldData
+from narrlit.errors import OptionError
+
+TRIPLES = [
+    {"anchor_text": f"x {i}", "text_a": f"p {i}", "text_b": f"q {i}", "text_a_is_closer": bool(i % 2)} for i in range(9)
+]
+
+
+@pytest.fixture
+def files(make):
+    train = [
+        {"anchor": f"a {i}", "positive": f"b {i}", "negatives": [{"text": f"c {i}", "kind": "triple"}, "x 0"]}
+        for i in range(12)
+    ]
+    return str(make("train.jsonl", train)), str(make("validation.jsonl", TRIPLES))
+
+
+def test_a_story_of_training_and_validation_has_one_index(files):
+    data = FileData(files[0], files[1])
+    data.setup("fit")
+    shared = data.triples["validation"][0].anchor
+    assert shared in data.training_indices
+    assert data.stories[shared].text == "x 0"
+    assert len(data.stories) == len(set(data.stories.texts)) == 36 + 27
+    assert data.training_indices.tolist() == list(range(37))
+    found = data.train_validation_overlap()
+    assert (found.shared_stories, found.shared_pairs) == (1, 0)
+    assert data.train_validation_overlap(anchors_only=True).shared_stories == 0
+    same = FileData(files[1], files[1])
+    same.setup("fit")
+    assert same.train_validation_overlap().shared_triples == 9
+
+
+def test_loaders_tokenize_once_and_give_every_example(files):
+    data = FileData(*files, loading=Loading(5, 4))
+    reader = attach(data)
+    data.setup("fit")
+    loader = data.train_dataloader()
+    for _ in range(2):
+        batches = list(loader)
+        assert sum(len(batch.anchors) for batch in batches) == 12
+    triples = list(data.val_dataloader())
+    assert reader.tokenized == len(data.stories)
+    for batch in batches:
+        anchors = batch.stories.indices[batch.anchors].tolist()
+        assert [data.stories[i].text[0] for i in anchors] == ["a"] * len(anchors)
+    assert torch.cat([batch.positions for batch in triples]).tolist() == list(range(9))
+    assert torch.cat([batch.labels for batch in triples]).tolist() == [i % 2 for i in range(9)]
+    indices = torch.cat([batch.stories.indices[batch.anchors] for batch in triples])
+    assert [data.stories[i].text for i in indices.tolist()] == [f"x {i}" for i in range(9)]
+    assert data.provenance["inputs"] == {"stories": 63, "truncated": 0}
+
+
+def test_lightning_sets_the_epoch_of_the_sampler(files):
+    data = FileData(*files, loading=Loading(5, 4))
+    attach(data)
+    data.setup("fit")
+    loader = data.train_dataloader()
+    first = [batch.stories.indices.tolist() for batch in loader]
+    assert first == [batch.stories.indices.tolist() for batch in loader]
+    iterator = iter(loader)  # a resumed trainer makes it before it sets the epoch
+    _set_sampler_epoch(loader, 1)
+    second = [batch.stories.indices.tolist() for batch in loader]
+    assert second == [batch.stories.indices.tolist() for batch in iterator]
+    assert first != second
+
+
+def test_a_fit_resumed_within_an_epoch_sees_the_rest_of_its_batches(files, tmp_path):
+    def batches(reader):
+        return [batch.stories.indices.tolist() for batch in reader.seen]
+
+    def run(ckpt_path=None, **settings):
+        data = FileData(*files, loading=Loading(2, 4))
+        return fit(data, ckpt_path=ckpt_path, enable_checkpointing=True, default_root_dir=tmp_path, **settings)
+
+    whole = batches(run(max_epochs=2, callbacks=[ModelCheckpoint(tmp_path / "a", save_last=True)]))
+    run(max_steps=8, max_epochs=2, callbacks=[ModelCheckpoint(tmp_path / "b", every_n_train_steps=4, save_top_k=-1)])
+    [checkpoint] = (tmp_path / "b").glob("*step=4.ckpt")
+    rest = batches(run(checkpoint, max_epochs=2, callbacks=[ModelCheckpoint(tmp_path / "c")]))
+    assert (len(whole), rest) == (12, whole[4:])
+
+
+def test_what_is_missing_names_the_option(files, make):
+    with pytest.raises(OptionError, match="no test data: give --data"):
+        FileData(files[0]).setup("test")
+    with pytest.raises(OptionError, match="no training data: give --data"):
+        FileData(validation=files[1]).setup("fit")
+    unlabeled = [{"anchor_text": "a", "text_a": "b", "text_b": "c", "label": 1}]
+    path = str(make("u.jsonl", unlabeled))
+    with pytest.raises(OptionError, match=r"--data.validation_labels FILE \(labels are read from .*columns: label\)"):
+        FileData(files[0], path).setup("fit")
+    FileData(predict=path).setup("predict")
+    with pytest.raises(OptionError, match="batch_size"):
+        Loading(batch_size=0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reads_views", "message"),
+    [
+        ({"extra": Extra(unlabelled="s.jsonl")}, False, "unlabelled is read with data.pseudo_labels.transductive"),
+        ({}, True, "FakeReader reads views: give --data.views.files FILE"),
+        ({"loading": Loading(samples_per_epoch=1)}, False, None),
+    ],
+)
+def test_data_that_nothing_reads_are_refused(files, settings, reads_views, message):
+    data = FileData(*files, **settings)
+    attach(data, FakeReader(reads_views))
+    if message is None:
+        data.setup("fit")
+        return
+    with pytest.raises(OptionError, match=message):
+        data.setup("fit")
+
+
+def test_views_that_nothing_reads_are_refused():
+    data = StoryWorldData(4, 2, views=True)
+    attach(data)
+    with pytest.raises(OptionError, match="the data have views, which FakeReader does not read"):
+        data.setup("fit")
+
+
+def test_every_process_needs_an_example(files, monkeypatch):
+    data = FileData(*files, loading=Loading(samples_per_epoch=1))
+    attach(data)
+    monkeypatch.setattr(type(data.trainer), "world_size", 2)
+    connector = data.trainer._accelerator_connector
+    monkeypatch.setattr(connector, "use_distributed_sampler", False)
+    with pytest.raises(OptionError, match="samples_per_epoch is 1: 2 processes need one each"):
+        data.setup("fit")
+    monkeypatch.setattr(connector, "use_distributed_sampler", True)
+    with pytest.raises(OptionError, match="use_distributed_sampler: false"):
+        data.setup("fit")
+
+
+def test_an_epoch_may_have_fewer_samples_others_each_time(files):
+    data = FileData(*files, loading=Loading(2, 4, samples_per_epoch=4))
+    seen = fit(data, max_epochs=4).seen
+    assert len(seen) == 8
+    drawn = [batch.stories.indices[batch.anchors].tolist() for batch in seen]
+    anchors = [tuple(sorted(drawn[k] + drawn[k + 1])) for k in (0, 2, 4, 6)]
+    assert all(len(epoch) == 4 for epoch in anchors)
+    assert len(set(anchors)) > 1
+
+
+def test_a_fit_leaves_the_data_as_they_were():
+    data = StoryWorldData(
+        6, 4, hard_examples=HardExampleSampling(1.0, 2.0, mine_validation=True), pseudo_labels=PseudoLabels("truth")
+    )
+    data.setup("fit")
+    before = list(data.examples)
+    reader = fit(data)
+    assert list(data.examples) == before
+    assert reader.seen[0].pseudo_labels is not None
+    data.hard_examples, data.pseudo_labels = HardExampleSampling(), PseudoLabels()
+    assert fit(data).seen[0].pseudo_labels is None
+    assert data._weights is None
+
+
+def test_storyworld_is_the_same_for_the_same_world_and_shares_no_story():
+    one, same, other = StoryWorldData(8, 4), StoryWorldData(8, 4), StoryWorldData(8, 4, world_seed=1)
+    for data in (one, same, other):
+        data.setup("fit")
+    assert one.examples.texts() == same.examples.texts() != other.examples.texts()
+    assert one.train_validation_overlap().shared_stories == 0
+    for triple in one.triples["validation"]:
+        assert triple.a_is_closer == a_comes_first(one.stories[triple.anchor].text)
+
+
+def test_planted_false_negatives_reach_the_data_and_its_record():
+    plain = StoryWorldData(3, negatives_per_aspect=2)
+    planted = StoryWorldData(3, negatives_per_aspect=2, false_negatives=1.0)
+    for data in (plain, planted):
+        data.setup("fit")
+        assert [row.kinds.count("theme") for row in data.examples] == [2, 2, 2]
+    for data, same in ((plain, False), (planted, True)):
+        for row in data.examples:
+            truths = [data.story_truth(index) for index in row.indices]
+            assert truths[0] == truths[1] != truths[2]
+            assert [truth == truths[0] for truth in truths[3:]] == [same] * 6
+            if not same:
+                shared = [[a == b for a, b in zip(truth, truths[0], strict=True)] for truth in truths[3:]]
+                assert [row.index(True) for row in shared] == [0, 0, 1, 1, 2, 2]
+    noted = planted.provenance["train"]["storyworld"]
+    assert noted == {"seed": 0, "triples": 3, "negatives_per_aspect": 2, "false_negatives": 1.0}
+    assert json.loads(json.dumps(planted.provenance)) == planted.provenance
+    for share in (-0.1, float("nan")):
+        with pytest.raises(OptionError, match=r"data.false_negatives is .*: a share from 0 to 1"):
+            StoryWorldData(false_negatives=share)
+
+
+def test_evaluation_after_a_fit_reads_into_the_same_table(files):
+    data = FileData(files[0], files[1], test=files[1])
+    reader = FakeReader()
+    fitted = trainer()
+    fitted.fit(reader, datamodule=data)
+    before = len(data.stories)
+    reader.test_step = lambda batch, batch_idx: reader.seen.append(batch)
+    data.setup("test")
+    assert data.triples["test"].rows == data.triples["validation"].rows
+    assert len(data.stories) == before

@@ -1,0 +1,163 @@
+"""Folds of a datamodule: no evaluated story trains, every row with a dissimilar story is evaluated once."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples, Triple, Triples, triple_of
+from narrlit.data.splits import story_groups
+from narrlit.datamodules import FoldData, Loading, StoryData, StoryWorldData
+from narrlit.errors import OptionError
+
+
+class Given(StoryData):
+    """Data of given rows: anchor, positive, {negative: kind}, group."""
+
+    def __init__(self, rows, synthetic=0):
+        super().__init__(Loading())
+        self.given = rows
+        self.synthetic_rows = synthetic
+
+    def read_examples(self, stories):
+        self.provenance["train"] = {"files": [{"path": "t.jsonl"}]}
+        return examples(self.given, stories)
+
+    def read_triples(self, stage, stories):
+        self.provenance[stage] = {"files": [{"path": f"{stage}.jsonl"}]}
+        return Triples(stories, [Triple(*map(stories.add, ("of", "the", "test")), True)])
+
+
+def examples(rows, table=None):
+    table = StoryTable() if table is None else table
+    found = []
+    for anchor, positive, negatives, *group in rows:
+        indices = [table.add(text) for text in (anchor, positive, *negatives)]
+        found.append(TrainingExample(indices[0], indices[1], tuple(indices[2:]), tuple(negatives.values()), *group))
+    return TrainingExamples(table, found)
+
+
+def world_rows(seed, count):
+    data = StoryWorldData(count, world_seed=seed)
+    return [(x, p, {n: "triple"}) for x, p, n in data.read_examples(data.stories).texts()]
+
+
+@st.composite
+def rows_of_stories(draw):
+    rows = []
+    stories = st.lists(st.sampled_from("abcdefghijklmnop"), min_size=2, max_size=4, unique=True)
+    for _ in range(draw(st.integers(1, 12))):
+        anchor, positive, *others = draw(stories)
+        rows.append((anchor, positive, {text: draw(st.sampled_from(["triple", "theme"])) for text in others}))
+    return rows
+
+
+@settings(max_examples=50, deadline=None)
+@given(rows_of_stories(), st.integers(2, 4))
+def test_no_story_of_a_fold_trains_and_no_row_is_evaluated_twice(rows, folds):
+    every = examples(rows)
+    expected = [triple_of(row, every.stories) for row in every]
+    try:
+        found = [FoldData(Given(rows), fold, folds).rows(fold) for fold in range(folds)]
+    except OptionError:
+        evaluated = [number for number, triple in enumerate(expected) if triple]
+        assert len(set(story_groups(every)[evaluated].tolist())) < folds
+        return
+    for trained, triples, noted in found:
+        assert not {t for row in trained.texts() for t in row} & {t for row in triples.texts() for t in row}
+        assert noted["trained"] + noted["evaluated"] + noted["left_out"] == noted["all_rows"] == len(rows)
+    together = Counter(texts for _, triples, _ in found for texts in triples.texts())
+    assert together == Counter(Triples(every.stories, [triple for triple in expected if triple]).texts())
+
+
+def test_rows_without_a_dissimilar_story_train_where_they_share_nothing_and_are_counted():
+    rows = [
+        ("a0", "a1", {"atheme": "theme", "atriple": "triple"}),
+        ("b0", "b1", {"btriple": "triple"}),
+        ("c0", "c1", {"ctheme": "theme"}),
+        ("a0", "d1", {}),
+    ]
+    data = FoldData(Given(rows), fold=0, folds=2)
+    by_anchor = {}
+    for fold in (0, 1):
+        found = data.rows(fold)
+        by_anchor[found[1].texts()[0][0]] = found
+    first, other = by_anchor["a0"], by_anchor["b0"]
+    assert [row[0] for row in first[0].texts()] == ["b0", "c0"]
+    assert [row[1] for row in other[0].texts()] == ["a1", "c1", "d1"]
+    assert set(first[1].texts()[0]) == {"a0", "a1", "atriple"}
+    assert (first[2]["left_out"], other[2]["left_out"], first[2]["never_evaluated"]) == (1, 0, 2)
+    assert (first[2]["groups"], first[2]["all_groups"], first[2]["largest_group"]) == (1, 3, 2)
+    with pytest.raises(OptionError, match="none can be evaluated"):
+        FoldData(Given(rows[2:]), folds=2).rows(0)
+    with pytest.raises(OptionError, match=r"--data\.train FILE"):
+        FoldData(Given([]), folds=2).rows(0)
+    with pytest.raises(OptionError, match=r"data\.fold is 2"):
+        FoldData(Given(rows), fold=2, folds=2)
+
+
+def test_synthetic_rows_train_and_are_not_evaluated():
+    rows = world_rows(1, 8)
+    written = (rows[0][0], "a new one", {"another": "triple"})
+    folds = [FoldData(Given([*rows, written], synthetic=1), fold, folds=4).rows(fold) for fold in range(4)]
+    assert sum(len(triples) for _, triples, _ in folds) == 8
+    for trained, triples, noted in folds:
+        shares = any(texts[0] == rows[0][0] for texts in triples.texts())
+        assert any("a new one" in texts for texts in trained.texts()) == (not shares)
+        assert noted["never_evaluated"] == 1
+
+
+def test_provenance_names_the_fold_and_its_files():
+    rows = world_rows(1, 10)
+    data = FoldData(Given(rows), fold=1, folds=5)
+    data.setup("fit")
+    assert (len(data.examples), len(data.triples["validation"])) == (8, 2)
+    for stage in ("train", "validation"):
+        noted = data.provenance[stage]
+        assert noted["files"] == [{"path": "t.jsonl"}]
+        assert {"fold": 1, "folds": 5, "groups": 2, "ungrouped": False}.items() <= noted["fold"].items()
+    assert data.train_validation_overlap().shared_stories == 0
+    data.setup("test")
+    assert data.triples["test"].texts() == [("of", "the", "test")]
+    assert data.provenance["test"] == {"files": [{"path": "test.jsonl"}]}
+    other = [*rows[:9], (rows[9][0] + " ", *rows[9][1:])]
+    digests = {FoldData(Given(some), folds=5).rows(0)[2]["sha256"] for some in (rows, list(rows), other)}
+    assert len(digests) == 2
+
+
+def memorized(data):
+    """Share of right answers over all folds of a scorer that knows the pairs it has trained on and guesses others."""
+    answers = []
+    for fold in range(data.folds):
+        trained, triples, _ = data.rows(fold)
+        near = {frozenset(texts[:2]) for texts in trained.texts()}
+        far = {frozenset((texts[0], other)) for texts in trained.texts() for other in texts[2:]}
+        for (anchor, *candidates), triple in zip(triples.texts(), triples, strict=True):
+            a, b = ((frozenset((anchor, text)) in near) - (frozenset((anchor, text)) in far) for text in candidates)
+            answers.append((a > b) == triple.a_is_closer)
+    return sum(answers) / len(answers)
+
+
+def test_copies_of_a_row_inflate_the_accuracy_of_folds_by_row_and_not_of_those_by_story():
+    triples = world_rows(2, 60)
+    rows = triples + [(positive, anchor, negatives) for anchor, positive, negatives in triples]
+    grouped, ungrouped = (FoldData(Given(rows), folds=5, ungrouped=by_row) for by_row in (False, True))
+    assert 0.35 < memorized(grouped) < 0.65  # without the pairs, nothing can be known
+    assert memorized(ungrouped) > 0.75
+    assert [grouped.rows(fold)[2]["groups"] for fold in range(5)] == [12] * 5
+    with pytest.warns(UserWarning, match="not grouped by story"):
+        ungrouped.setup("fit")
+    assert ungrouped.train_validation_overlap().shared_pairs > 0
+
+
+def test_copies_in_other_words_stay_with_their_source_by_its_name():
+    """Back-translations share no text with their source: their rows name it."""
+    named = [(*row, str(i)) for i, row in enumerate(world_rows(4, 20))]
+    copies = [(f"So: {x}", f"So: {p}", {f"So: {n}": k for n, k in ns.items()}, group) for x, p, ns, group in named]
+    data = FoldData(Given([*named, *copies]), folds=4)
+    for fold in range(4):
+        trained, triples, _ = data.rows(fold)
+        evaluated = {anchor.removeprefix("So: ") for anchor, _, _ in triples.texts()}
+        assert len(evaluated) * 2 == len(triples)
+        assert not {row.group for row in trained} & {row[3] for row in named if row[0] in evaluated}

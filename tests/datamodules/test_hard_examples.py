@@ -1,0 +1,65 @@
+"""Hard examples and mined validation triples against plain loops."""
+
+import numpy as np
+import pytest
+from fake_reader import FakeReader, attach
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples, example_of
+from narrlit.datamodules import HardExampleSampling, StoryWorldData
+from narrlit.datamodules.hard_examples import example_cosines, hard_examples
+from narrlit.errors import OptionError
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), min_size=1, max_size=20), st.floats(0, 1))
+def test_hard_examples_match_a_plain_loop(cosines, share):
+    near, far = np.array(cosines).T
+    wrong = sorted((i for i in range(len(near)) if near[i] <= far[i]), key=lambda i: (far[i] - near[i], i))
+    rows, count = hard_examples(near, far, share)
+    assert (rows.tolist(), count) == (wrong[: int(share * len(near))], len(wrong))
+
+
+def test_cosines_match_a_plain_loop():
+    table = StoryTable.of(["a sane note", "it is", "a tent on ice", "so it goes", "ate", "nine eons"])
+    rows = [TrainingExample(0, 1, (2, 3), (None, None)), TrainingExample(4, 0), TrainingExample(5, 2, (1,), (None,))]
+    reader = FakeReader()
+
+    def cosine(i, j):
+        x, y = (reader.text_embeddings([table[k].text])[0].astype(float) for k in (i, j))
+        return x @ y / np.linalg.norm(x) / np.linalg.norm(y)
+
+    near, far = example_cosines(TrainingExamples(table, rows), reader)
+    assert near == pytest.approx([cosine(row.anchor, row.positive) for row in rows], abs=1e-6)
+    expected = [max((cosine(row.anchor, n) for n in row.negatives), default=-np.inf) for row in rows]
+    assert far == pytest.approx(expected, abs=1e-6)
+
+
+def test_hard_examples_are_weighted_and_validation_triples_mined():
+    data = StoryWorldData(20, 10, hard_examples=HardExampleSampling(0.3, 4.0, mine_validation=True))
+    reader = attach(data)
+    data.setup("fit")
+    own = data.examples
+    data.prepare_inputs("fit")
+    hard, wrong = hard_examples(*example_cosines(own, reader), 0.3)
+    assert 0 < len(hard) <= 6
+    triples = TrainingExamples(data.stories, [example_of(triple) for triple in data.triples["validation"]])
+    mined, _ = hard_examples(*example_cosines(triples, reader), 0.3)
+    assert list(data.examples) == [*own, *(triples[row] for row in mined)]
+    assert data._weights.tolist() == [4.0 if i in hard else 1.0 for i in range(20)] + [4.0] * len(mined)
+    noted = {"wrong": wrong, "hard": len(hard), "mined_validation": len(mined)}
+    assert data.provenance["train"]["hard_examples"] == noted
+    assert data.train_validation_overlap().shared_triples == len(mined) > 0
+    assert data.flags()["mined_validation"]
+    alone = StoryWorldData(6, 0, hard_examples=HardExampleSampling(mine_validation=True))
+    attach(alone)
+    alone.setup("fit")
+    with pytest.raises(OptionError, match="mine_validation needs validation triples"):
+        alone.prepare_inputs("fit")
+
+
+@pytest.mark.parametrize("wrong", [{"share": 1.1}, {"weight": 0.0}])
+def test_settings_out_of_range(wrong):
+    with pytest.raises(OptionError, match="hard_examples"):
+        HardExampleSampling(**wrong)

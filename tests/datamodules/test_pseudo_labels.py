@@ -1,0 +1,103 @@
+"""Pseudo-labels against plain loops; a resumed run has the same."""
+
+import numpy as np
+import pytest
+from fake_reader import FakeReader, attach, fit
+from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.loggers import CSVLogger
+
+from narrlit.datamodules import Clusters, PseudoLabels, StoryWorldData
+from narrlit.datamodules.pseudo_labels import LABELS_FILE, cluster, positional_labels, read_labels, write_labels
+from narrlit.errors import DataError, OptionError
+from narrlit.preprocessing.segments import positional_segments
+from narrlit.preprocessing.sentences import split_sentences
+
+CLUSTERS = Clusters(4, 3, 2)
+
+
+def test_a_label_is_the_nearest_center_and_clusters_are_numbered_by_size():
+    random = np.random.default_rng(0)
+    points = np.concatenate([random.normal(center, 0.1, (size, 2)) for center, size in ((0, 5), (3, 12), (9, 8))])
+    labels, inertia = cluster(points, 3, seed=1)
+    assert labels.tolist() == [2] * 5 + [0] * 12 + [1] * 8
+    centers = [points[labels == k].mean(0) for k in range(3)]
+    assert [min(range(3), key=lambda k: np.sum((point - centers[k]) ** 2)) for point in points] == labels.tolist()
+    assert inertia == pytest.approx(sum(np.sum((points[labels == k] - centers[k]) ** 2) for k in range(3)))
+
+
+def test_each_aspect_clusters_its_segment():
+    data = StoryWorldData(10, 2)
+    data.setup("fit")
+    texts = data.examples.stories.texts[:30]
+    embed = FakeReader().text_embeddings
+    labels, noted = positional_labels(texts, embed, CLUSTERS)
+    for column, (aspect, count) in enumerate((("theme", 4), ("action", 3), ("outcome", 2))):
+        segments = [positional_segments(split_sentences(text))[column] for text in texts]
+        expected, _ = cluster(embed(segments).astype(float), count, 0)
+        assert labels[:, column].tolist() == expected.tolist()
+        assert noted["clusters"][aspect]["sizes"] == np.bincount(expected).tolist()
+    with pytest.raises(OptionError, match=r"clusters\.theme is 4, but there are only 3 different stories"):
+        positional_labels(texts[:3], embed, CLUSTERS)
+    with pytest.raises(OptionError, match="there are only 1 different"):
+        positional_labels(["Same."] * 5, embed, CLUSTERS)
+
+
+@pytest.mark.parametrize("transductive", [False, True])
+def test_training_stories_have_labels_and_unlabelled_ones_where_the_run_is_transductive(transductive):
+    settings = PseudoLabels("positional", CLUSTERS, transductive)
+    data = StoryWorldData(10, 4, 3, pseudo_labels=settings)
+    reader = attach(data)
+    data.setup("fit")
+    data.prepare_inputs("fit")
+    assert len(data._unlabelled) == 9 * transductive
+    labeled = np.concatenate([data.training_indices, data._unlabelled])
+    texts = [data.stories[i].text for i in labeled.tolist()]
+    assert data._labels[labeled].tolist() == positional_labels(texts, reader.text_embeddings, CLUSTERS)[0].tolist()
+    others = np.setdiff1d(np.arange(len(data.stories)), labeled)
+    assert len(others) == 12
+    assert (data._labels[others] == -1).all()
+    assert data.provenance["train"]["pseudo_labels"]["transductive"] == transductive
+    batch = next(iter(data.train_dataloader()))
+    assert batch.pseudo_labels.tolist() == data._labels[batch.stories.indices].tolist()
+    assert (batch.unlabelled is not None) == transductive
+
+
+def test_truth_needs_data_that_know_it():
+    data = StoryWorldData(4, 2, pseudo_labels=PseudoLabels("truth"))
+    attach(data)
+    data.setup("fit")
+    data._synthetic.clear()
+    with pytest.raises(OptionError, match="which StoryWorldData alone knows"):
+        data.prepare_inputs("fit")
+    with pytest.raises(OptionError, match=r"transductive needs pseudo_labels\.source: positional"):
+        PseudoLabels("truth", transductive=True)
+    with pytest.raises(OptionError, match=r"clusters\.action is 1"):
+        Clusters(action=1)
+
+
+def test_labels_on_disk(tmp_path):
+    labels = np.arange(9).reshape(3, 3)
+    write_labels(tmp_path, ["a", "b", "c"], labels)
+    assert read_labels(tmp_path, ["c", "a"]).tolist() == [[6, 7, 8], [0, 1, 2]]
+    with pytest.raises(DataError, match="1 of 2 stories have no label; resume"):
+        read_labels(tmp_path, ["a", "z"])
+    (tmp_path / LABELS_FILE).write_bytes(b"PK broken")
+    with pytest.raises(DataError, match=f"{LABELS_FILE}: no pseudo-labels can be read"):
+        read_labels(tmp_path, ["a"])
+
+
+def test_a_resumed_run_has_the_labels_of_the_first(tmp_path, monkeypatch):
+    def run(version, ckpt_path=None, epochs=1):
+        data = StoryWorldData(10, 2, pseudo_labels=PseudoLabels("positional", CLUSTERS))
+        logger = CSVLogger(tmp_path, "run", version)
+        saved = ModelCheckpoint(tmp_path / f"run/{version}/checkpoints", save_last=True)
+        reader = fit(
+            data, ckpt_path=ckpt_path, max_epochs=epochs, logger=logger, enable_checkpointing=True, callbacks=[saved]
+        )
+        return reader.seen[-1].pseudo_labels.tolist()
+
+    run("one")
+    stored = np.load(tmp_path / "run/one" / LABELS_FILE)["labels"]
+    monkeypatch.setattr(FakeReader, "text_embeddings", None)  # nothing is clustered again
+    assert run("two", tmp_path / "run/one/checkpoints/last.ckpt", epochs=2)
+    assert np.load(tmp_path / "run/two" / LABELS_FILE)["labels"].tolist() == stored.tolist()
