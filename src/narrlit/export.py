@@ -40,7 +40,7 @@ by the model in the folder `inner`; `views.json` holds the weights. The views st
 that names it:
 
 ```python
-model.encode("A knight seeks the grail.\\n[theme]\\nDevotion.\\n[action]\\nHe rides out.\\n[outcome]\\nHe dies in peace.")
+model.encode("A knight seeks the grail.\\n[theme]\\nDevotion.\\n[action]\\nHe rides out.\\n[outcome]\\nHe dies.")
 ```
 {CODE}""",
 }

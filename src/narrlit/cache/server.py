@@ -126,16 +126,14 @@ class Server:
         options, size = self._options, self._options.batch_size
         timeout = self._openai.Timeout(options.timeout, connect=min(options.timeout, CONNECT_SECONDS))
         batches = [list(texts[start : start + size]) for start in range(0, len(texts), size)]
-        with (
-            self._openai.OpenAI(
-                base_url=self._url, api_key=options.api_key(), max_retries=options.max_retries, timeout=timeout
-            ) as client,
-            ThreadPoolExecutor(options.concurrency) as pool,
-        ):
+        pool = ThreadPoolExecutor(options.concurrency)
+        with self._openai.OpenAI(
+            base_url=self._url, api_key=options.api_key(), max_retries=options.max_retries, timeout=timeout
+        ) as client:
             futures = [pool.submit(self._request, client, batch) for batch in batches]
             try:
                 return stacked([vector for future in futures for vector in future.result()], self.name)
-            finally:  # after a failure, or Ctrl-C, no further request is sent
+            finally:  # after a failure, or Ctrl-C, no further request is sent or waited for
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _request(self, client: Any, texts: list[str]) -> list[Any]:
@@ -153,16 +151,14 @@ class Server:
             vectors = {}
         if set(vectors) != set(range(len(texts))) or len(entries or []) != len(texts):
             raise ModelError(
-                f"{self.name}: an answer to {len(texts)} texts has {len(entries or [])} embeddings, and not one with each "
-                "index; is the URL that of an OpenAI interface (ending in /v1)?"
+                f"{self.name}: an answer to {len(texts)} texts has {len(entries or [])} embeddings, and not one with "
+                "each index; is the URL that of an OpenAI interface (ending in /v1)?"
             )
         return [vectors[index] for index in range(len(texts))]
 
     def _explain(self, error: Any, client: Any) -> str:
         status = getattr(error, "status_code", None)
-        message = printable(getattr(error, "body", None) or error.__cause__ or error).replace(
-            self._options.api_key(), "[key]"
-        )
+        message = self._shown(getattr(error, "body", None) or error.__cause__ or error)
         if isinstance(error, self._openai.APITimeoutError):
             return "no answer in time; raise embeddings.server.timeout, or lower batch_size or concurrency"
         if isinstance(error, self._openai.APIConnectionError):
@@ -184,7 +180,10 @@ class Server:
             return "is the URL right? It should end in /v1"
         if self._model in names:
             return f"the model is served, but not for embeddings; with vLLM: vllm serve {self._model} --runner pooling"
-        return f"the models there are {printable(', '.join(map(str, names)))}: name one in embeddings.server.model"
+        return f"the models there are {self._shown(', '.join(map(str, names)))}: name one in embeddings.server.model"
+
+    def _shown(self, text: object) -> str:
+        return printable(str(text).replace(self._options.api_key(), "[key]"))
 
 
 def stacked(vectors: Sequence[Any], name: str) -> FloatArray:

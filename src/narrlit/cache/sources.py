@@ -91,8 +91,8 @@ def open_source(
     else:
         if config.quantization is not None or config.normalize is not True:
             raise OptionError(
-                f"embeddings.source {source.source}: encoder.quantization must be null and encoder.normalize true, since "
-                "the server decides the one, and servers differ in the other"
+                f"embeddings.source {source.source}: encoder.quantization must be null and encoder.normalize true; the "
+                "server decides the one, and servers differ in the other"
             )
         if source.kind == "server":
             function = Server(source.source, config.model, source.server).embed
@@ -117,7 +117,7 @@ def _encoder_source(
     encoder = Encoder(config).to(device).eval()
     if any(encoder.prompt(role) != prompt for role, prompt in prompts.items()):
         raise ModelError(
-            f"{config.model}: its prompts could not be looked up before it was loaded; try again, or set encoder.prompts"
+            f"{config.model}: its prompts could not be read before it was loaded; try again, or set encoder.prompts"
         )
 
     def source(texts: Sequence[str], role: Role) -> FloatArray:
@@ -181,8 +181,8 @@ def check_agreement(embeddings: FloatArray, known: FloatArray, origin: str) -> N
     """
     if embeddings.shape != known.shape:
         raise ModelError(
-            f"{origin}: dimension {known.shape[-1]} is expected, the source gives {embeddings.shape[-1]}: it is another "
-            "model, or embeddings are cut to another dimension"
+            f"{origin}: dimension {known.shape[-1]} is expected, the source gives {embeddings.shape[-1]}: is it another "
+            "model, or are embeddings cut?"
         )
     norms = np.linalg.norm(embeddings, axis=1) * np.linalg.norm(known, axis=1)
     cosines = (embeddings * known).sum(1) / np.maximum(norms, 1e-12)
@@ -190,7 +190,7 @@ def check_agreement(embeddings: FloatArray, known: FloatArray, origin: str) -> N
     if len(cosines) and not cosines[worst] >= LEAST_COSINE:
         raise ModelError(
             f"{origin}: text {worst + 1} has cosine {cosines[worst]:.4f} to its known embedding, {LEAST_COSINE:g} is "
-            "needed: is it another model or revision, another pooling, prompt or maximum length, or answers in a wrong order?"
+            "needed: is it another model or revision, pooling, prompt or maximum length, or a wrong order of answers?"
         )
 
 

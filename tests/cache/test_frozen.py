@@ -1,0 +1,363 @@
+"""Cached embeddings of a frozen encoder: loaded only when needed, equal from a server, never mixed with another's."""
+
+import json
+import sys
+import weakref
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from embedding_server import embedding_server, hashed_vector, wrong_order
+from head_encoders import bilstm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiny_models import world_texts
+
+from narrlit.cache import sources
+from narrlit.cache.frozen import CachedEmbeddings, FrozenFeatures, frozen_features
+from narrlit.cache.server import ServerOptions
+from narrlit.cache.sources import EmbeddingSource, VLLM
+from narrlit.cache.storage import MappedEmbeddings
+from narrlit.errors import DataError, MissingExtraError, ModelError, OptionError
+from narrlit.models.config import EncoderConfig, Prompts
+from narrlit.models.embedding import embed
+from narrlit.models.encoder import Encoder
+
+TEXTS = world_texts()[:20]
+ROLE_PROMPTS = Prompts(anchor="query: ", candidate="passage: ")
+STORIES = ["A knight rode out. She won. The end.", "One sentence only.", "A diver sank. The end."]
+
+
+def embeddings_of(model, texts, role="story", **config):
+    return embed(Encoder(EncoderConfig(model, **config)).eval(), texts, role, progress=False).embeddings
+
+
+@pytest.fixture
+def cached(distinct, tmp_path):
+    """cached(source, ...): the embeddings of a tiny encoder, always in the same folder."""
+
+    def build(source="encoder", known=None, dtype="float32", model=None, **config):
+        options = ServerOptions(batch_size=4, concurrency=1, max_retries=0, model="served")
+        where = EmbeddingSource(str(tmp_path / "embeddings"), source, dtype, known, options)
+        return CachedEmbeddings(EncoderConfig(model or distinct(), **config), where)
+
+    return build
+
+
+@pytest.fixture
+def no_encoder(monkeypatch):
+    """no_encoder(): from now on, whoever loads an encoder fails."""
+
+    def refuse(config):
+        raise AssertionError(f"{config.model} was loaded")
+
+    return lambda: monkeypatch.setattr(sources, "Encoder", refuse)
+
+
+@pytest.fixture
+def serve(distinct):
+    """serve(model): a server of that tiny encoder, which knows of no prompt."""
+    running = []
+
+    def start(model=None):
+        encoder = Encoder(EncoderConfig(model or distinct(), prompts=Prompts(story=""))).eval()
+        running.append(embedding_server(vector_of=lambda text: embed(encoder, [text], progress=False)[0][0].tolist()))
+        return running[-1].__enter__()
+
+    yield start
+    for server in running:
+        server.__exit__(None, None, None)
+
+
+def stored(cached, texts=TEXTS, role="anchor"):
+    return cached.embeddings(texts, role, progress=False)
+
+
+@pytest.mark.parametrize("role", ["anchor", "candidate", "story"])
+@pytest.mark.parametrize("prompts", [Prompts(), Prompts(story="story: "), ROLE_PROMPTS])
+def test_embeddings_are_those_that_embed_gives(cached, distinct, role, prompts):
+    found = stored(cached(prompts=prompts), [*TEXTS, TEXTS[3]], role)
+    assert np.array_equal(found[20], found[3])
+    assert np.abs(found[:20] - embeddings_of(distinct(), TEXTS, role, prompts=prompts)).max() < 1e-6
+    other = embeddings_of(distinct(), TEXTS, role, prompts=Prompts(story="Once: "))
+    assert np.abs(found[:20] - other).max() > 1e-2  # a prompt makes a difference at all
+
+
+def test_settings_reach_the_encoder(cached, distinct):
+    options = {"normalize": False, "max_length": 12}
+    found = stored(cached(dtype="float16", **options))
+    assert np.allclose(found, embeddings_of(distinct(), TEXTS, **options), rtol=1e-3, atol=1e-3)
+    assert np.abs(np.linalg.norm(found, axis=1) - 1).min() > 0.1
+
+
+def test_an_encoder_is_loaded_once_and_embeds_only_what_is_missing(cached, no_encoder, monkeypatch):
+    loaded, given_texts = [], []
+    monkeypatch.setattr(sources, "Encoder", lambda config: loaded.append(config) or Encoder(config))
+    monkeypatch.setattr(
+        sources, "embed", lambda e, texts, *a, **b: given_texts.extend(texts) or embed(e, texts, *a, **b)
+    )
+    first = cached()
+    assert loaded == []
+    whole = stored(first, TEXTS[:15])
+    stored(first, TEXTS)
+    assert len(loaded) == 1
+    assert sorted(given_texts) == sorted(TEXTS)
+    no_encoder()
+    again = cached()
+    assert np.array_equal(stored(again)[:15], whole)
+    assert (first.made, again.made) == (20, 0)
+
+
+def test_one_prompt_serves_both_roles_or_each_has_its_own(cached):
+    for prompts in (Prompts(), Prompts(story="a: "), Prompts(anchor="a: ", candidate="a: ")):
+        same = cached(prompts=prompts)
+        assert same.symmetric
+        assert same.fill(TEXTS, "anchor", progress=False) == same.fill(TEXTS, "candidate", progress=False)
+    apart = cached(prompts=ROLE_PROMPTS)
+    assert not apart.symmetric
+    keys = {key for role in ("anchor", "candidate", "story") for key in apart.fill(TEXTS, role, progress=False)}
+    assert len(keys) == 60
+
+
+def test_a_released_encoder_is_let_go_of(cached, monkeypatch):
+    alive = weakref.WeakSet()
+
+    def load(config):
+        encoder = Encoder(config)
+        alive.add(encoder)
+        return encoder
+
+    monkeypatch.setattr(sources, "Encoder", load)
+    embeddings = cached()
+    stored(embeddings, TEXTS[:3])
+    assert len(alive) == 1
+    embeddings.release()
+    assert len(alive) == 0
+    assert stored(embeddings, TEXTS[:5]).shape == (5, 32)
+
+
+def test_an_encoder_that_is_loaded_has_a_cache_of_its_weights(distinct, tmp_path):
+    where = EmbeddingSource(str(tmp_path / "embeddings"))
+    encoder = Encoder(EncoderConfig(distinct())).eval()
+    found = CachedEmbeddings.of_encoder(encoder, where)
+    assert np.abs(stored(found) - embeddings_of(distinct(), TEXTS)).max() < 1e-6
+    again = CachedEmbeddings.of_encoder(Encoder(EncoderConfig(distinct())).eval(), where)
+    assert np.array_equal(stored(again), stored(found))
+    assert again.made == 0
+    encoder.attach(bilstm())
+    head = CachedEmbeddings.of_encoder(encoder.eval(), where)
+    assert stored(head).shape == (20, 12)
+    other = CachedEmbeddings.of_encoder(Encoder(EncoderConfig(distinct(1))).eval(), where)
+    assert len({str(one.cache.folder) for one in (found, head, other)}) == 3
+
+
+@pytest.mark.parametrize("prompts", [Prompts(), ROLE_PROMPTS])
+def test_a_server_and_the_encoder_fill_one_cache(cached, serve, no_encoder, prompts):
+    server = serve()
+    here, there = cached(prompts=prompts), cached(server.url, prompts=prompts)
+    assert here.cache.folder == there.cache.folder
+    mine = stored(here, TEXTS[:12], "candidate")
+    whole = stored(there, TEXTS, "candidate")
+    assert (here.made, there.made) == (12, 8)
+    assert np.array_equal(whole[:12], mine)
+    # Twelve to be compared with what is cached, in the role that is asked for, and eight that are missing.
+    asked = [text for request in server.requests for text in request.body["input"]]
+    assert sorted(asked) == sorted((prompts.candidate or "") + text for text in TEXTS)
+    no_encoder()
+    again = cached(prompts=prompts)
+    assert np.array_equal(stored(again, TEXTS, "candidate"), whole)
+    assert again.made == 0
+
+
+def test_a_server_gives_the_embeddings_of_the_encoder_at_length_one(cached, distinct, no_encoder):
+    plain = Encoder(EncoderConfig(distinct(), normalize=False, prompts=Prompts(story=""))).eval()
+    expected = embeddings_of(distinct(), TEXTS, "candidate", prompts=ROLE_PROMPTS)
+    no_encoder()
+    with embedding_server(vector_of=lambda text: (3 * embed(plain, [text], progress=False)[0][0]).tolist()) as server:
+        assert np.abs(stored(cached(server.url, prompts=ROLE_PROMPTS), role="candidate") - expected).max() < 1e-5
+        for change, words in (
+            ({"normalize": None}, r"encoder\.normalize true"),
+            ({"quantization": "nf4"}, "quantization"),
+        ):
+            with pytest.raises(OptionError, match=words):
+                stored(cached(server.url, **change))
+
+
+def test_another_model_or_a_wrong_order_is_found_out_by_what_is_cached(cached, serve, distinct):
+    stored(cached(), TEXTS[:10])
+    mixing = serve()
+    mixing.alter = wrong_order
+    for server in (serve(distinct(1)), mixing):
+        with pytest.raises(ModelError, match=r"cached in .*: text \d+ has cosine"):
+            stored(cached(server.url))
+    assert len(cached().cache) == 10
+
+
+def test_an_encoder_after_another_models_server_is_found_out(cached, serve, distinct):
+    stored(cached(serve(distinct(1)).url), TEXTS[:10])
+    with pytest.raises(ModelError, match=r"cached in .*: text \d+ has cosine"):
+        stored(cached())
+
+
+def known_file(folder, model, texts=TEXTS[:6], **config):
+    rows = zip(texts, embeddings_of(model, texts, **config).tolist(), strict=True)
+    path = folder / "known.jsonl"
+    path.write_text("".join(json.dumps({"text": text, "embedding": vector}) + "\n" for text, vector in rows))
+    return str(path)
+
+
+def test_another_model_is_found_out_by_known_embeddings(cached, serve, distinct, tmp_path):
+    known = known_file(tmp_path, distinct())
+    for other in (cached(serve(distinct(1)).url, known), cached("encoder", known, model=distinct(1))):
+        with pytest.raises(ModelError, match=r"known\.jsonl: text \d+ has cosine"):
+            stored(other)
+        assert len(other.cache) == 0
+    assert stored(cached(serve().url, known)).shape == (20, 32)
+    for content in ("{broken", '{"text": "a"}', '{"text": "a", "embedding": [1]}\n{"text": "b", "embedding": [1, 2]}'):
+        (tmp_path / "known.jsonl").write_text(content)
+        with pytest.raises(DataError, match=r"known\.jsonl: .*narrlit embed"):
+            stored(cached("encoder", known, model=distinct(2)))
+
+
+@pytest.mark.parametrize("source", ["https://me:secret@host:8000/v1", "htp://me:secret@host", "http://h/v1?key=secret"])
+def test_a_secret_in_a_url_is_refused_and_not_repeated(source):
+    with pytest.raises(OptionError) as refused:
+        EmbeddingSource(source=source)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("source", ["", "Encoder", "localhost:8000/v1", "file:///etc/passwd", "http://h:99999/v1"])
+def test_what_is_no_source_is_refused_by_name(source):
+    with pytest.raises(OptionError, match=r"embeddings\.source"):
+        EmbeddingSource(source=source)
+
+
+class FakeLLM:
+    """The part of vllm.LLM that is used; a text's tokens are its letters, its embedding depends on them."""
+
+    def __init__(self, **arguments):
+        if arguments["revision"] == "gone":
+            raise OSError("no such model\nlong tail")
+        self.arguments = arguments
+        self.llm_engine = SimpleNamespace(model_config=SimpleNamespace(max_model_len=arguments["max_model_len"] or 4))
+
+    def get_tokenizer(self):
+        return lambda texts, truncation, max_length: {"input_ids": [[*map(ord, text)][:max_length] for text in texts]}
+
+    def embed(self, prompts, *, use_tqdm=True):
+        ids = [prompt["prompt_token_ids"] for prompt in prompts]
+        return [SimpleNamespace(outputs=SimpleNamespace(embedding=hashed_vector(str(one)))) for one in ids]
+
+
+def test_vllm_gets_texts_cut_at_its_limit_and_its_faults_are_one_line(monkeypatch):
+    module = ModuleType("vllm")
+    module.LLM = FakeLLM
+    monkeypatch.setitem(sys.modules, "vllm", module)
+    for length in (None, 9):
+        source = VLLM(EncoderConfig("org/model", revision="abc", dtype="bfloat16", max_length=length))
+        found = source.embed(TEXTS)
+        assert np.array_equal(
+            found, np.float32([hashed_vector(str([*map(ord, text)][: length or 4])) for text in TEXTS])
+        )
+        assert np.array_equal(source.embed(TEXTS[::-1]), found[::-1])
+        assert source._llm.arguments == {
+            "model": "org/model",
+            "revision": "abc",
+            "tokenizer_revision": "abc",
+            "dtype": "bfloat16",
+            "max_model_len": length,
+            "trust_remote_code": False,
+            "runner": "pooling",
+        }
+    with pytest.raises(ModelError, match="org/model: no such model long tail"):
+        VLLM(EncoderConfig("org/model", revision="gone")).embed(TEXTS)
+    monkeypatch.setattr(FakeLLM, "embed", lambda self, prompts, use_tqdm: [])
+    with pytest.raises(ModelError, match="0 embeddings for 20 texts"):
+        source.embed(TEXTS)
+
+
+def test_vllm_where_there_is_none_is_named_only_when_it_is_needed(cached, monkeypatch):
+    monkeypatch.setitem(sys.modules, "vllm", None)
+    stored(cached(), TEXTS[:5])
+    assert stored(cached("vllm"), TEXTS[:5]).shape == (5, 32)
+    with pytest.raises(MissingExtraError, match=r"pip install 'narrlit\[vllm\]'"):
+        stored(cached("vllm"))
+
+
+@pytest.fixture
+def hashed(tmp_path, monkeypatch):
+    """hashed(prompts): embeddings that follow from prompt and text, in place of an encoder's."""
+
+    def open_source(config, source, prompts, device, on_truncated):
+        return lambda texts, role: np.array([hashed_vector(prompts[role] + text) for text in texts], np.float32)
+
+    monkeypatch.setattr("narrlit.cache.frozen.open_source", open_source)
+    (tmp_path / "model").mkdir()
+
+    def build(prompts=None):
+        config = EncoderConfig(str(tmp_path / "model"), prompts=prompts or Prompts())
+        return CachedEmbeddings(config, EmbeddingSource(str(tmp_path / "embeddings")))
+
+    return build
+
+
+def by_hand(texts, prompt=""):
+    return torch.tensor([hashed_vector(prompt + text) for text in texts])
+
+
+def test_a_storys_sentences_stand_in_their_order_and_are_made_once(hashed):
+    cached = hashed()
+    features = frozen_features(cached, [*STORIES, STORIES[0]], "sentence")
+    assert (features.lengths.tolist(), features.dimension) == ([3, 1, 2, 3], 6)
+    packed = features.select(np.array([2, 0]))
+    assert (packed.lengths, packed.indices.tolist()) == ((2, 3), [2, 0])
+    assert torch.equal(
+        packed.features, by_hand(["A diver sank.", "The end.", "A knight rode out.", "She won.", "The end."])
+    )
+    assert features.provenance["embeddings"] == {
+        "cache": str(cached.cache.folder),
+        "source": "encoder",
+        "of": "sentences",
+        "texts": 5,
+        "made": 5,
+        "truncated": 0,
+    }
+    whole = frozen_features(hashed(), STORIES).select(np.array([1, 2, 0]))
+    assert torch.equal(whole.features, by_hand([STORIES[1], STORIES[2], STORIES[0]]))
+
+
+def test_two_prompts_give_two_sets_of_positions(hashed):
+    features = frozen_features(hashed(ROLE_PROMPTS), STORIES)
+    indices = np.array([2, 0, -1])
+    packed, (first, second) = features.pack([(indices, "anchor"), (indices, "candidate")])
+    assert packed.indices.tolist() == [0, 2, 0, 2]
+    assert (first.tolist(), second.tolist()) == ([1, 0, -1], [3, 2, -1])
+    assert torch.equal(packed.features[[1, 3]], torch.cat([by_hand([STORIES[2]], p) for p in ("query: ", "passage: ")]))
+    one, (both, same) = frozen_features(hashed(), STORIES).pack([(indices, "anchor"), (indices, "candidate")])
+    assert (len(one), both.tolist(), same.tolist()) == (2, [1, 0, -1], [1, 0, -1])
+
+
+def test_a_story_without_a_sentence_is_named_before_anything_is_made(hashed):
+    cached = hashed()
+    with pytest.raises(DataError, match="story 2 of 3 has no sentence"):
+        frozen_features(cached, [STORIES[0], " \n ", ""], "sentence")
+    assert len(cached.cache) == 0
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_any_stories_equal_a_plain_loop(data):
+    stories, roles, count = (data.draw(st.integers(1, most)) for most in (6, 2, 9))
+    lengths = data.draw(st.lists(st.integers(1, 4), min_size=stories * roles, max_size=stories * roles))
+    rows = data.draw(st.lists(st.integers(0, count - 1), min_size=sum(lengths), max_size=sum(lengths)))
+    vectors = torch.arange(count * 2.0).view(count, 2)
+    mapped = MappedEmbeddings([vectors], np.zeros(count, dtype=np.int64), np.arange(count))
+    features = FrozenFeatures(mapped, np.array(rows), np.array(lengths), stories)
+    ends = np.cumsum(lengths)
+    pieces = [vectors[rows[end - length : end]].tolist() for end, length in zip(ends, lengths, strict=True)]
+    positions = data.draw(st.lists(st.integers(0, len(pieces) - 1), max_size=9))
+    packed = features.select(np.array(positions, dtype=np.int64))
+    assert packed.lengths == tuple(len(pieces[position]) for position in positions)
+    assert packed.indices.tolist() == [position % stories for position in positions]
+    assert packed.features.tolist() == [vector for position in positions for vector in pieces[position]]

@@ -1,0 +1,222 @@
+"""Embeddings of a server with OpenAI's interface: order, repeated requests, and refusals in one line without the key."""
+
+import itertools
+import os
+import signal
+import socket
+import threading
+import traceback
+
+import numpy as np
+import pytest
+from embedding_server import (
+    Refusal,
+    drop_one,
+    embedding_server,
+    hashed_vector,
+    one_shorter,
+    out_of_order,
+    repeat_an_index,
+    shorter_later,
+    with_number,
+    without_index,
+)
+
+from narrlit.cache.server import Server, ServerOptions
+from narrlit.errors import ModelError, OptionError
+
+TEXTS = [f"story number {i}" for i in range(10)]
+KEY = "sk-abcDEF123456"
+
+
+def expected(texts=TEXTS):
+    return np.array([hashed_vector(text) for text in texts], dtype=np.float32)
+
+
+@pytest.fixture
+def server(monkeypatch):
+    for name in ("OPENAI_API_KEY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.001)
+    monkeypatch.setattr("openai._base_client.MAX_RETRY_DELAY", 0.002)
+    with embedding_server() as running:
+        yield running
+
+
+def client(server, **options):
+    settings = {"batch_size": 4, "concurrency": 3, "max_retries": 2, "timeout": 20, "model": "served", **options}
+    return Server(server.url, "model", ServerOptions(**settings))
+
+
+def refusal_of(server, **options):
+    with pytest.raises(ModelError) as caught:
+        client(server, **options).embed(TEXTS)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("alter", [lambda entries, number: entries, out_of_order])
+@pytest.mark.parametrize("batch_size", [1, 4, 64])
+def test_embeddings_come_in_the_order_of_the_texts(server, alter, batch_size):
+    server.alter = alter
+    found = client(server, batch_size=batch_size, parameters={"dimensions": 6}).embed(TEXTS)
+    assert found.dtype == np.float32
+    assert np.array_equal(found, expected())
+    assert sorted(text for request in server.requests for text in request.body["input"]) == sorted(TEXTS)
+    for request in server.requests:
+        assert len(request.body["input"]) <= batch_size
+        own = {name: value for name, value in request.body.items() if name != "input"}
+        assert own == {"model": "served", "encoding_format": "float", "dimensions": 6}
+
+
+def test_as_many_requests_as_wished_go_out_at_once(server):
+    together = threading.Barrier(3)
+    server.on_request = lambda server, number: together.wait(20)
+    assert np.array_equal(client(server, batch_size=1, concurrency=3).embed(TEXTS[:9]), expected(TEXTS[:9]))
+    assert server.most_at_once == 3
+
+
+@pytest.mark.parametrize(
+    ("alter", "words"),
+    [
+        (drop_one, "an answer to 4 texts has 3 embeddings"),
+        (repeat_an_index, "an answer to 4 texts has 4 embeddings"),
+        (without_index, "an answer to 4 texts"),
+        (lambda entries, number: None, "has 0 embeddings"),
+        (one_shorter, "equally many numbers"),
+        (shorter_later, "equally many numbers"),
+        (with_number(float("nan")), "NaN or infinity"),
+        (with_number(1e300), "NaN or infinity"),
+        (with_number("x"), "equally many numbers"),
+    ],
+)
+def test_answers_that_do_not_fit_are_refused(server, alter, words):
+    server.alter = alter
+    assert words in refusal_of(server)
+
+
+def test_a_busy_server_is_asked_again(server):
+    busy = Refusal(503, {"message": "busy"})
+    server.refusals = iter([busy, busy])
+    assert np.array_equal(client(server).embed(TEXTS[:4]), expected(TEXTS[:4]))
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("refusal", "words", "requests"),
+    [
+        (Refusal(500, {"error": {"message": "CUDA out\nof memory"}}), ("HTTP 500", "CUDA out", "log"), 3),
+        (Refusal(429, {"message": "slowly"}), ("HTTP 429", "slowly", "embeddings.server.concurrency"), 3),
+        (Refusal(401, {"error": {"message": "no key"}}), ("HTTP 401", "no key", "variable OPENAI_API_KEY"), 1),
+        (Refusal(403, {"detail": "not you"}), ("HTTP 403", "not you", "variable OPENAI_API_KEY"), 1),
+        (Refusal(400, {"error": "too long"}), ("HTTP 400", "too long", "truncate_prompt_tokens"), 1),
+        (Refusal(418, {}), ("HTTP 418", "log"), 1),
+        (Refusal(404, {"message": "no model"}), ("HTTP 404", "served, but not for embeddings"), 1),
+        (Refusal(200, "{broken"), ("served",), 1),
+    ],
+)
+def test_a_refusal_says_what_was_said_and_what_to_do(server, refusal, words, requests):
+    server.refusals = itertools.repeat(refusal)
+    message = refusal_of(server, concurrency=1, batch_size=64)
+    assert all(word in message for word in words), message
+    assert len(server.requests) == requests
+
+
+def test_long_words_of_a_server_are_shortened(server):
+    server.refusals = itertools.repeat(Refusal(400, {"error": {"message": "too long " * 1000}}))
+    assert 200 < len(refusal_of(server)) < 600
+
+
+def test_an_unknown_model_and_a_wrong_path_are_named(server):
+    server.refusals = itertools.repeat(Refusal(404, {"message": "The model `served` does not exist."}))
+    server.models = ("one", "two")
+    assert "the models there are one, two: name one in embeddings.server.model" in refusal_of(server)
+    server.url = server.url.removesuffix("/v1")
+    assert "should end in /v1" in refusal_of(server)
+
+
+def test_no_server_there_is_told_with_how_to_start_one(server):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, and nobody listens
+        server.url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+        assert "vllm serve served --runner pooling" in refusal_of(server, max_retries=1)
+
+
+def test_a_server_that_does_not_answer_in_time_is_told(server):
+    released = threading.Event()
+    server.on_request = lambda server, number: released.wait(20)
+    message = refusal_of(server, timeout=0.05, max_retries=1, batch_size=64)
+    released.set()
+    assert "no answer in time" in message
+    assert len(server.requests) == 2
+
+
+def test_after_a_failure_nothing_more_is_requested(server):
+    server.refusals = iter([Refusal(400, "no")])
+    refusal_of(server, batch_size=1, concurrency=2)
+    assert len(server.requests) <= 5
+
+
+def test_ctrl_c_ends_a_call(server, request):
+    # A shell that starts the tests in the background has them ignore Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+    released = threading.Event()
+
+    def interrupt(server, number):
+        os.kill(os.getpid(), signal.SIGINT)
+        released.wait(20)
+
+    server.on_request = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        client(server, batch_size=1, concurrency=1).embed(TEXTS)
+    assert server.at_once == 1  # it ended while the server was still at work
+    released.set()
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("status", [401, 404, 500])
+def test_the_key_shows_nowhere(server, monkeypatch, status):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    server.refusals = itertools.repeat(Refusal(status, {"error": {"message": f"wrong key: {KEY}, {KEY}"}}))
+    server.models = (KEY,)
+    used = client(server, max_retries=0)
+    with pytest.raises(ModelError) as caught:
+        used.embed(TEXTS)
+    shown = [str(caught.value), *traceback.format_exception(caught.value), repr(vars(used))]
+    assert "wrong key: [key], [key]" in shown[0]
+    assert KEY not in "".join(shown)
+
+
+def test_a_key_that_no_header_can_hold_is_refused_without_being_shown(server, monkeypatch):
+    for broken in (f"{KEY} x", f"{KEY}ß", f"{KEY}\n{KEY}"):
+        monkeypatch.setenv("OPENAI_API_KEY", broken)
+        with pytest.raises(OptionError, match="OPENAI_API_KEY") as caught:
+            client(server).embed(TEXTS)
+        assert KEY not in "".join(traceback.format_exception(caught.value))
+    monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\n")  # as files hold it
+    client(server).embed(TEXTS[:1])
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("batch_size", 0),
+        ("concurrency", 0),
+        ("max_retries", -1),
+        ("timeout", 0),
+        ("timeout", float("nan")),
+        ("api_key_variable", KEY),
+        ("parameters", {"input": []}),
+    ],
+)
+def test_options_out_of_range_are_refused_by_name(field, value):
+    with pytest.raises(OptionError, match=rf"embeddings\.server\.{field}") as caught:
+        ServerOptions(**{field: value})
+    assert KEY not in str(caught.value)
+
+
+def test_a_slash_at_the_end_of_the_url_changes_nothing(server):
+    server.url += "/"
+    assert np.array_equal(client(server).embed(TEXTS[:2]), expected(TEXTS[:2]))
