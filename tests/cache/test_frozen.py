@@ -17,7 +17,7 @@ from tiny_models import world_texts
 from narrlit.cache import sources
 from narrlit.cache.frozen import CachedEmbeddings, FrozenFeatures, frozen_features
 from narrlit.cache.server import ServerOptions
-from narrlit.cache.sources import EmbeddingSource, VLLM
+from narrlit.cache.sources import VLLM, EmbeddingSource
 from narrlit.cache.storage import MappedEmbeddings
 from narrlit.errors import DataError, MissingExtraError, ModelError, OptionError
 from narrlit.models.config import EncoderConfig, Prompts

@@ -71,7 +71,9 @@ def views_by_hand(encoder, stories, prompt=""):
     """Embeddings (N, D), part by part through sentence-transformers itself."""
     vectors = []
     for story in stories:
-        own = [torch.tensor(encoder.model.encode(prompt + part, prompt="")) for part in (story.text, *story.views.texts)]
+        own = [
+            torch.tensor(encoder.model.encode(prompt + part, prompt="")) for part in (story.text, *story.views.texts)
+        ]
         if encoder.views.heads is not None:
             with torch.no_grad():
                 for place, name in enumerate(VIEWS, 1):

@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from narrlit.data.records import Example, Negative
-from narrlit.data.table import index_examples
-from narrlit.errors import ModelError
+from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples
 from narrlit.models.config import EncoderConfig, Prompts
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
-from narrlit.models.mining import alike_groups, mine_negatives, nearest_wrong
+from narrlit.models.mining import mine_negatives, nearest_negatives, similar_groups
 
 
 def unit(vector):
@@ -50,12 +48,12 @@ def drawn():
 
 @pytest.mark.parametrize("margin", [-0.4, -0.05, 0.0, 0.3, 2.0])
 @pytest.mark.parametrize("count", [1, 4, 60])
-@pytest.mark.parametrize("pairs_a_block", [1, 200, 2**24])
-def test_the_nearest_wrong_stories_are_those_of_a_plain_loop(drawn, margin, count, pairs_a_block):
-    found = nearest_wrong(*map(torch.from_numpy, drawn), count, margin, pairs_a_block)
+@pytest.mark.parametrize("pairs_per_block", [1, 200, 2**24])
+def test_the_nearest_wrong_stories_are_those_of_a_plain_loop(drawn, margin, count, pairs_per_block):
+    found = nearest_negatives(*map(torch.from_numpy, drawn), count, margin, pairs_per_block)
     rows, pairs, left_out = plainly(*drawn, count, margin)
     assert found.rows.tolist() == rows
-    assert (found.pairs, found.left_out) == (pairs, left_out)
+    assert (found.pairs, found.excluded) == (pairs, left_out)
     assert (left_out == 0) == (margin == 2.0)
     assert count < 60 or (found.rows[:, -1] == -1).all()
 
@@ -70,91 +68,89 @@ def test_the_margin_leaves_out_what_is_nearer_than_the_positive():
     stories, groups = circle(60, 10, 55, 62, 65, 120), torch.tensor([0, 1, 2, 3, 4, 5])
     given = (circle(0), stories, torch.tensor([0]), torch.empty(1, 0, dtype=torch.int64), groups, 9)
     for margin, rows in ((-0.05, [4, 5]), (0.0, [3, 4, 5]), (0.1, [2, 3, 4, 5]), (1.0, [1, 2, 3, 4, 5]), (-1.5, [])):
-        found = nearest_wrong(*given, margin)
+        found = nearest_negatives(*given, margin)
         assert found.rows.tolist() == [rows + [-1] * (9 - len(rows))]
-        assert (found.pairs, found.left_out) == (5, 5 - len(rows))
+        assert (found.pairs, found.excluded) == (5, 5 - len(rows))
 
 
 def test_stories_that_are_equally_near_come_by_row():
     stories = circle(0, *[90, -90] * 40, 90.5)
     groups = torch.arange(len(stories))
     groups[5] = 0
-    found = nearest_wrong(circle(0), stories.round(decimals=9), torch.tensor([0]), torch.tensor([[2, -1]]), groups, 6)
+    found = nearest_negatives(
+        circle(0), stories.round(decimals=9), torch.tensor([0]), torch.tensor([[2, -1]]), groups, 6
+    )
     assert found.rows.tolist() == [[1, 3, 4, 6, 7, 8]]
 
 
-def test_positives_of_positives_are_alike():
-    names = ["ab", "cd", "be", "fg", "gf", "ec", "hi"]
-    indexed = index_examples([Example(a, p, (Negative("z"),)) for a, p in names])
-    groups = dict(zip(indexed.table.texts, alike_groups(indexed).tolist(), strict=True))
-    together = {frozenset(t for t in groups if groups[t] == group) for group in groups.values()}
+def test_positives_of_positives_are_similar():
+    letters = "abcdefghiz"
+    pairs = np.array([[letters.index(x) for x in pair] for pair in ["ab", "cd", "be", "fg", "gf", "ec", "hi"]])
+    groups = similar_groups(*pairs.T, len(letters))
+    together = {frozenset(x for x, group in zip(letters, groups, strict=True) if group == g) for g in groups}
     assert together == {frozenset("abcde"), frozenset("fg"), frozenset("hi"), frozenset("z")}
 
 
-def test_groups_are_those_of_scipy_on_random_links():
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    rng = np.random.default_rng(1)
-    links = [(a, b) for a, b in rng.integers(0, 300, (200, 2)).tolist() if a != b]
-    indexed = index_examples([Example(str(a), str(b)) for a, b in links])
-    size = len(indexed.table)
-    matrix = coo_matrix((np.ones(len(indexed)), (indexed.anchors, indexed.positives)), shape=(size, size))
-    _, theirs = connected_components(matrix, directed=False)
-    firsts = {int(group): row for row, group in reversed(list(enumerate(theirs)))}
-    assert alike_groups(indexed).tolist() == [firsts[int(group)] for group in theirs]
+def examples_of(rows):
+    """Examples of (anchor, positive, {negative: kind}) texts."""
+    table = StoryTable()
+    examples = []
+    for anchor, positive, negatives in rows:
+        indices = [table.add(text) for text in (anchor, positive, *negatives)]
+        examples.append(TrainingExample(indices[0], indices[1], tuple(indices[2:]), tuple(negatives.values())))
+    return TrainingExamples(table, examples)
 
 
-def examples_of_letters():
+def rows_of_words():
     words = [
         f"The {word} went to the {place}." for word in ("ship", "king", "dog", "nurse") for place in ("sea", "war")
     ]
     return [
-        Example(words[0], words[1], (Negative(words[2], "triple"),)),
-        Example(
-            words[2], words[3], (Negative(words[5], "mined"), Negative(words[0], "theme"), Negative("A lone dog."))
-        ),
-        Example(words[4], words[1]),
-        Example(words[6], words[7]),
+        (words[0], words[1], {words[2]: "triple"}),
+        (words[2], words[3], {words[5]: "mined", words[0]: "theme", "A lone dog.": None}),
+        (words[4], words[1], {}),
+        (words[6], words[7], {}),
     ]
 
 
-def by_loop(encoder, examples, count, margin):
-    """What each example's mined negatives should be, with vectors by role."""
-    texts = list(dict.fromkeys(text for example in examples for text in example.texts))
-    alike = [{0, 2}, {1}, {0, 2}, {3}]  # examples whose anchors and positives are joined
+def by_loop(encoder, rows, count, margin):
+    """Texts of each example's mined negatives, with embeddings by role."""
+    texts = list(dict.fromkeys(text for a, p, negatives in rows for text in (a, p, *negatives)))
+    similar = [{0, 2}, {1}, {0, 2}, {3}]  # examples whose anchors and positives are joined
     found = []
-    for n, example in enumerate(examples):
-        banned = {text for i in alike[n] for text in (examples[i].anchor, examples[i].positive)}
-        banned |= {negative.text for negative in example.negatives if negative.kind != "mined"}
+    for n, (anchor, positive, negatives) in enumerate(rows):
+        banned = {text for i in similar[n] for text in rows[i][:2]}
+        banned |= {text for text, kind in negatives.items() if kind != "mined"}
         pool = [text for text in texts if text not in banned]
-        anchor = embed(encoder, [example.anchor], "anchor", progress=False)[0][0]
-        cosines = embed(encoder, [*pool, example.positive], "candidate", progress=False)[0] @ anchor
+        vector = embed(encoder, [anchor], "anchor", progress=False)[0][0]
+        cosines = embed(encoder, [*pool, positive], "candidate", progress=False)[0] @ vector
         safe = [(-c, text) for c, text in zip(cosines[:-1], pool, strict=True) if c <= cosines[-1] + margin]
         found.append([text for _, text in sorted(safe)[:count]])
     return found
 
 
 @pytest.mark.parametrize("prompts", [Prompts(), Prompts(anchor="query: find the like of this ", candidate="passage: ")])
-def test_examples_get_their_nearest_wrong_stories(tiny, prompts):
+def test_examples_get_their_nearest_negatives(tiny, prompts):
     encoder = Encoder(EncoderConfig(tiny(), prompts=prompts)).eval()
-    examples = examples_of_letters()
+    rows, examples = rows_of_words(), examples_of(rows_of_words())
+    examples.stories.add("The king went to the sea once.")  # of no example: never mined
     mining = mine_negatives(encoder, examples, 3, margin=0.1, progress=False)
-    expected = by_loop(encoder, examples, 3, 0.1)
+    expected = by_loop(encoder, rows, 3, 0.1)
     assert any(expected)
-    for before, after, mined in zip(examples, mining.examples, expected, strict=True):
-        kept = [negative for negative in before.negatives if negative.kind != "mined"]
-        assert (after.anchor, after.positive) == (before.anchor, before.positive)
-        assert list(after.negatives) == kept + [Negative(text, "mined") for text in mined]
+    for row, after, mined in zip(rows, mining.examples, expected, strict=True):
+        kept = {text: kind for text, kind in row[2].items() if kind != "mined"}
+        texts = [examples.stories[index].text for index in after.indices]
+        assert texts == [row[0], row[1], *kept, *mined]
+        assert list(after.kinds) == [*kept.values(), *["mined"] * len(mined)]
     again = mine_negatives(encoder, mining.examples, 3, margin=0.1, progress=False)
-    assert again.examples == mining.examples
+    assert again.examples.rows == mining.examples.rows
     assert mining.truncated == 0
 
 
 def test_a_story_that_was_only_mined_before_can_be_mined_again(tiny):
     encoder = Encoder(EncoderConfig(tiny())).eval()
-    examples = [Example("A ship sank.", "A boat went down.", (Negative("A dog barked.", "mined"),))]
-    assert mine_negatives(encoder, examples, 2, margin=2, progress=False).examples == examples
+    examples = examples_of([("A ship sank.", "A boat went down.", {"A dog barked.": "mined"})])
+    assert mine_negatives(encoder, examples, 2, margin=2, progress=False).examples.rows == examples.rows
 
 
 def test_every_different_story_is_embedded_once(tiny, monkeypatch):
@@ -162,14 +158,6 @@ def test_every_different_story_is_embedded_once(tiny, monkeypatch):
     seen = []
     forward = Encoder.forward
     monkeypatch.setattr(Encoder, "forward", lambda self, stories: seen.append(len(stories)) or forward(self, stories))
-    examples = examples_of_letters()
-    mine_negatives(encoder, examples * 3, 2, progress=False)
-    assert sum(seen) == len({text for example in examples for text in example.texts})
-
-
-def test_a_model_without_numbers_is_refused(tiny):
-    encoder = Encoder(EncoderConfig(tiny())).eval()
-    with torch.no_grad():
-        next(encoder.parameters()).fill_(torch.nan)
-    with pytest.raises(ModelError, match="no finite numbers"):
-        mine_negatives(encoder, examples_of_letters(), 2, progress=False)
+    examples = examples_of(rows_of_words() * 3)
+    mine_negatives(encoder, examples, 2, progress=False)
+    assert sum(seen) == len(examples.stories)

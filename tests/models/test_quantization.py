@@ -14,10 +14,10 @@ from narrlit.data.batch import PackedStories
 from narrlit.errors import MissingExtraError, OptionError
 from narrlit.export import export
 from narrlit.models import weights
+from narrlit.models.adapters import quantization_of
 from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
-from narrlit.models.adapters import quantization_of
 from narrlit.models.registry import load_encoder
 from narrlit.models.weights import save_encoder, trained_weights
 

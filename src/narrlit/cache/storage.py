@@ -228,7 +228,7 @@ class MappedEmbeddings:
 
     def _gather(self, positions: IntArray) -> Tensor:
         rows = torch.from_numpy(self._row_of[positions])
-        embeddings = torch.empty(len(positions), self.dimension)
+        embeddings = torch.empty(len(positions), self.dimension, dtype=torch.float32)
         shard_of = self._shard_of[positions]
         for shard in np.unique(shard_of).tolist():
             chosen = torch.from_numpy(np.flatnonzero(shard_of == shard))
