@@ -15,6 +15,7 @@ from narrlit.errors import ModelError, OptionError, printable
 from narrlit.optional import require
 
 CONNECT_SECONDS = 10
+NO_KEY = "none"
 OWN_FIELDS = ("model", "input", "encoding_format")
 
 
@@ -70,7 +71,7 @@ class ServerOptions:
             raise OptionError(
                 f"environment variable {self.api_key_variable}: a key has no spaces, and ASCII letters only"
             )
-        return key or "none"
+        return key or NO_KEY
 
 
 def checked_url(url: str) -> str:
@@ -171,7 +172,7 @@ class Server:
         }
         too_long = "shorten texts on the server: for vLLM, embeddings.server.parameters {truncate_prompt_tokens: 512}"
         hints |= {403: hints[401], 400: too_long, 413: too_long, 422: too_long}
-        return f"HTTP {status}, {message}; {hints.get(status, 'see the log of the server')}"
+        return f"HTTP {status}, {message}; {hints.get(int(status or 0), 'see the log of the server')}"
 
     def _served(self, client: Any) -> str:
         try:
@@ -183,7 +184,8 @@ class Server:
         return f"the models there are {self._shown(', '.join(map(str, names)))}: name one in embeddings.server.model"
 
     def _shown(self, text: object) -> str:
-        return printable(str(text).replace(self._options.api_key(), "[key]"))
+        key = self._options.api_key()
+        return printable(str(text) if key == NO_KEY else str(text).replace(key, "[key]"))
 
 
 def stacked(vectors: Sequence[Any], name: str) -> FloatArray:

@@ -94,7 +94,7 @@ def part_embeddings(
         DataError: for a story without views.
         ModelError: if an embedding is not finite or all zeros.
     """
-    texts = [_parts(story, number, len(stories)) for number, story in enumerate(stories, 1)]
+    texts = [_parts(stories[i], i + 1, len(stories)) for i in range(len(stories))]
     flat, truncated = _embed(encoder, [own[part] for own in texts for part in needed], role, progress)
     chosen = list(needed)
     embeddings = np.zeros((len(stories), len(PARTS), encoder.dimension), dtype=np.float32)

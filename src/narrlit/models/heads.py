@@ -106,9 +106,9 @@ class InnerModel(InputModule):
             return precomputed
         if self.inner is None:
             raise ValueError("a head without its inner model reads embeddings, not texts")
-        vectors = self.inner.encode(features["texts"], prompt="", convert_to_tensor=True, show_progress_bar=False)
+        encoded = self.inner.encode(features["texts"], prompt="", convert_to_tensor=True, show_progress_bar=False)
         # A copy, because no gradient can be computed through what encode's inference mode returns.
-        vectors = vectors.clone()
+        vectors: Tensor = encoded.clone()
         weight = next((p for name, p in self.named_parameters() if not name.startswith("inner.")), None)
         return vectors if weight is None else vectors.to(weight)
 

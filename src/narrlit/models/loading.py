@@ -128,7 +128,7 @@ def _loading_reports() -> Iterator[list[dict[str, Any]]]:
         reports.append(report)
         return (model, report) if options.get("output_loading_info") else model
 
-    PreTrainedModel.from_pretrained = classmethod(from_pretrained)  # type: ignore[assignment]
+    PreTrainedModel.from_pretrained = classmethod(from_pretrained)
     try:
         yield reports
     finally:

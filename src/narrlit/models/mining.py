@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse import coo_array  # type: ignore[import-untyped]
+from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -81,8 +81,9 @@ def mine_negatives(
         truncated += cut
     device = encoder.device if encoder.device.type == "cuda" else torch.device("cpu")
     groups = similar_groups(anchors, positives, len(stories))
-    arrays = (torch.from_numpy(part).to(device) for part in (vectors, candidates, positives, banned, groups))
-    nearest = nearest_negatives(*arrays, count=count, margin=margin)
+    columns = (torch.from_numpy(part).to(device) for part in (vectors, candidates, positives, banned, groups))
+    a, c, p, b, g = columns
+    nearest = nearest_negatives(a, c, p, b, g, count, margin)
     mined = [
         _with_mined(example, stories[[row for row in rows if row >= 0]].tolist())
         for example, rows in zip(bare.rows, nearest.rows.tolist(), strict=True)
