@@ -126,7 +126,7 @@ def test_configs_are_found_in_the_package_from_anywhere(tmp_path, monkeypatch):
     assert Path(find_config("backbones/minilm.yaml")) == ROOT / "backbones/minilm.yaml"
     (tmp_path / "quickstart.yaml").write_text("{}")
     assert find_config("quickstart.yaml") == "quickstart.yaml"
-    with pytest.raises(OptionError, match="did you mean nlp_fsdm.yaml"):
+    with pytest.raises(OptionError, match=r"did you mean nlp_fsdm\.yaml"):
         find_config("configs/nlp_fsmd.yaml")
     spaces = ", ".join(sorted(SPACES))
     with pytest.raises(OptionError, match=f"--space none.yaml: no such file; packaged are {spaces}$"):

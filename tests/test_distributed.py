@@ -1,13 +1,23 @@
-"""Two processes give what one gives: gradients of gathered batches, and whole fits under DDP and FSDP2."""
+"""Two processes give what one gives: gradients of gathered batches, whole fits under DDP, FSDP2 and on two nodes."""
 
 import json
+import subprocess
 import sys
 
 import pytest
 import torch
 import torch.multiprocessing as mp
 from gathered import gradient, work
-from run_helpers import fit_arguments, rounds_arguments, run_apart
+from run_helpers import (
+    apart_environment,
+    exit_code_of_fork,
+    fit_arguments,
+    fit_here,
+    record_of,
+    rounds_arguments,
+    run_apart,
+    weights_of,
+)
 
 pytestmark = [
     pytest.mark.slow,
@@ -17,13 +27,13 @@ pytestmark = [
 
 def test_gathered_gradients_equal_those_of_one_process(tmp_path, unused_port):
     mp.spawn(work, args=(unused_port, tmp_path / "out.pt"), nprocs=2)
-    loss, found = torch.load(tmp_path / "out.pt", weights_only=True)
+    loss, together = torch.load(tmp_path / "out.pt", weights_only=True)
     whole_loss, whole = gradient([0, 1, 2, 3])
     assert torch.allclose(loss, whole_loss, atol=1e-12)
-    assert torch.allclose(found, whole, atol=1e-12)
-    assert found.norm() > 0.01
+    assert torch.allclose(together, whole, atol=1e-12)
+    assert together.norm() > 0.01
     alone = (gradient([0, 1])[1] + gradient([2, 3])[1]) / 2
-    assert (found - alone).norm() > 0.1 * found.norm()  # without gathering it would be this, and is not
+    assert (together - alone).norm() > 0.1 * together.norm()  # without gathering it would be this, and is not
 
 
 @pytest.fixture
@@ -35,91 +45,107 @@ def unused_port():
         return probe.getsockname()[1]
 
 
-STRATEGIES = {
-    "ddp": ["--trainer.strategy", "ddp"],
-    "fsdp2": [
-        *("--trainer.strategy", "ModelParallelStrategy"),
-        *("--trainer.strategy.process_group_backend", "gloo"),
-        *("--trainer.strategy.save_distributed_checkpoint", "false"),
-    ],
-}
+FSDP2 = [
+    *("--trainer.strategy", "ModelParallelStrategy"),
+    *("--trainer.strategy.process_group_backend", "gloo"),
+    *("--trainer.strategy.save_distributed_checkpoint", "false"),
+]
+TWO = ["--trainer.devices", "2", "--data.init_args.loading.batch_size", "2"]
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_fit_over_two_processes_equals_one_with_the_double_batch(tiny, narrlit, tmp_path, strategy):
+def fit_on_two(arguments, strategy, cwd):
+    """Under DDP in forks; FSDP2 starts its processes by the command line, so it has one of its own."""
+    if strategy == "ddp":
+        assert exit_code_of_fork([*arguments, *TWO, "--trainer.strategy", "ddp_fork"], cwd) == 0
+    else:
+        done = run_apart([*arguments, *TWO, *FSDP2], cwd)
+        assert done.returncode == 0, done.stderr[-3000:]
+
+
+def assert_close_weights(folder):
+    ours, theirs = weights_of(folder / "one"), weights_of(folder / "two")
+    assert ours.keys() == theirs.keys()
+    for name, value in ours.items():
+        assert torch.allclose(value, theirs[name], atol=1e-5), name
+    return ours
+
+
+SGD = ["--model.init_args.encoder.dropout", "0", "--model.init_args.optimization.optimizer", "sgd"]
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp2"])
+def test_a_fit_over_two_processes_equals_one_with_the_double_batch(tiny, tmp_path, strategy):
     """Same global batches, no dropout: the same weights, but for rounding; each validation triple counts once."""
-    common = ["--model.init_args.encoder.dropout", "0", "--model.init_args.optimization.optimizer", "sgd"]
-    one = run_apart(fit_arguments(tiny(), tmp_path / "one", *common, epochs=2), tmp_path)
-    assert one.returncode == 0, one.stderr
-    two_options = [*common, "--trainer.devices", "2", "--data.init_args.loading.batch_size", "2"]
-    two = run_apart(fit_arguments(tiny(), tmp_path / "two", *two_options, *STRATEGIES[strategy], epochs=2), tmp_path)
-    assert two.returncode == 0, two.stderr[-3000:]
-    records = [json.loads((tmp_path / n / "tiny/run.json").read_text()) for n in ("one", "two")]
-    assert [r["trainer"]["world_size"] for r in records] == [1, 2]
-    for ours, theirs in zip(*(r["validations"] for r in records), strict=True):
+    fit_here(fit_arguments(tiny(), tmp_path / "one", *SGD, epochs=2), tmp_path)
+    fit_on_two(fit_arguments(tiny(), tmp_path / "two", *SGD, epochs=2), strategy, tmp_path)
+    records = [record_of(tmp_path / name) for name in ("one", "two")]
+    assert [record["trainer"]["world_size"] for record in records] == [1, 2]
+    for ours, theirs in zip(*(record["validations"] for record in records), strict=True):
         assert ours["n"] == theirs["n"] == 9
         assert ours["accuracy"] == theirs["accuracy"]
     answers = [json.loads((tmp_path / n / "tiny/validation_answers.json").read_text()) for n in ("one", "two")]
     assert answers[0] == answers[1]
-    assert [9 - len(look["wrong"]) for look in answers[1]["looks"]] == [v["correct"] for v in records[1]["validations"]]
-    last = [torch.load(tmp_path / n / "tiny/checkpoints/last.ckpt", weights_only=True) for n in ("one", "two")]
-    first = torch.load(tmp_path / "one/tiny/checkpoints" / _best(records[0]), weights_only=True)
-    assert last[0]["state_dict"].keys() == last[1]["state_dict"].keys()
-    for name, ours in last[0]["state_dict"].items():
-        assert torch.allclose(ours, last[1]["state_dict"][name], atol=1e-5), name
-    assert first["state_dict"].keys() == last[0]["state_dict"].keys()
-    found = narrlit("export", tmp_path / "two/tiny", "--out", "model")
-    assert found.code == 0, found.err
+    correct = [validation["correct"] for validation in records[1]["validations"]]
+    assert [9 - len(evaluation["wrong"]) for evaluation in answers[1]["evaluations"]] == correct
+    assert_close_weights(tmp_path)
 
 
-def _best(record):
-    return record["checkpoints"]["best"].removeprefix("checkpoints/")
+def test_two_nodes_equal_one_process_with_the_double_batch(tiny, tmp_path, unused_port):
+    """Launched by torchrun on each node, as configs/hardware/ddp.yaml says."""
+    fit_here(fit_arguments(tiny(), tmp_path / "one", *SGD, epochs=1), tmp_path)
+    two = [*fit_arguments(tiny(), tmp_path / "two", *SGD, epochs=1), "--data.init_args.loading.batch_size", "2"]
+    two += ["--trainer.strategy", "ddp", "--trainer.devices", "1", "--trainer.num_nodes", "2"]
+    address = ["--master-addr", "127.0.0.1", "--master-port", str(unused_port)]
+    nodes = [
+        subprocess.Popen(
+            [
+                *(sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--node-rank", str(rank)),
+                *(*address, "--nproc-per-node", "1", "-m", "narrlit", *two),
+            ],
+            cwd=tmp_path,
+            env=apart_environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    for node in nodes:
+        _, errors = node.communicate(timeout=300)
+        assert node.returncode == 0, errors[-3000:]
+    assert record_of(tmp_path / "two")["trainer"]["world_size"] == 2
+    assert_close_weights(tmp_path)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp2"])
 def test_rounds_over_two_processes_equal_those_of_one_with_the_double_batch(tiny, tmp_path, strategy):
-    """The teacher's vectors are shared out, candidates gathered, the student reset: the same adapters in the end."""
-    common = ["--model.init_args.optimization.optimizer", "sgd", "--model.init_args.encoder.dropout", "0"]
+    """The teacher's embeddings are shared out, candidates gathered, the student reset: the same weights in the end."""
+    common = list(SGD)
     if strategy == "ddp":
         common += ["--model.init_args.encoder.lora.dropout", "0", "--model.init_args.optimization.learning_rate", "0.1"]
     else:  # every weight: what is sharded must be reset whole
         (tmp_path / "whole.yaml").write_text("model: {init_args: {encoder: {lora: null}}}")
         common += ["--config", tmp_path / "whole.yaml"]
-    two_options = ["--trainer.devices", "2", "--data.init_args.loading.batch_size", "2", *STRATEGIES[strategy]]
-    runs = {"one": [], "two": two_options}
-    for name, options in runs.items():
-        done = run_apart(rounds_arguments(tiny(), tmp_path / name, *common, *options, epochs=2), tmp_path)
-        assert done.returncode == 0, done.stderr[-3000:]
-    one, two = (json.loads((tmp_path / name / "tiny/run.json").read_text()) for name in runs)
-    assert [e["promoted"] for e in one["rounds"]] == [e["promoted"] for e in two["rounds"]]
+    fit_here(rounds_arguments(tiny(), tmp_path / "one", *common, epochs=2), tmp_path)
+    fit_on_two(rounds_arguments(tiny(), tmp_path / "two", *common, epochs=2), strategy, tmp_path)
+    one, two = record_of(tmp_path / "one"), record_of(tmp_path / "two")
+    assert [entry["promoted"] for entry in one["rounds"]] == [entry["promoted"] for entry in two["rounds"]]
     assert one["rounds"][0]["promoted"]
-    ours, theirs = (
-        torch.load(tmp_path / name / "tiny/checkpoints/last.ckpt", weights_only=True)["state_dict"] for name in runs
-    )
-    assert ours.keys() == theirs.keys()
-    assert all("lora_" in name for name in ours) == (strategy == "ddp")
-    for name, value in ours.items():
-        assert torch.allclose(value, theirs[name], atol=1e-5), name
+    weights = assert_close_weights(tmp_path)
+    assert all("lora_" in name for name in weights) == (strategy == "ddp")
 
 
 def test_heads_of_views_are_trained_by_all_processes_whether_sharded_or_not(tiny, tmp_path):
     """Both strategies share the batches alike: what one of them left out of the exchange of gradients would differ."""
-    weights = {}
-    for strategy, options in STRATEGIES.items():
+    for folder, strategy in (("one", "ddp"), ("two", "fsdp2")):
         arguments = [
-            *("fit", "--config", "configs/quickstart_ttda704.yaml", "--trainer.devices", "2"),
+            *("fit", "--config", "configs/quickstart_ttda704.yaml", "--data.loading.pseudonyms.backend", "none"),
             *("--model.encoder.model", tiny(), "--model.encoder.max_length", "96", "--model.encoder.dropout", "0"),
             *("--model.optimization.optimizer", "sgd", "--model.optimization.learning_rate", "0.1"),
-            *("--data.train", "12", "--data.validation", "4", "--data.loading.batch_size", "3"),
-            *("--trainer.max_epochs", "2", "--trainer.gradient_clip_val", "null", *options),
-            *("--trainer.logger.init_args.save_dir", str(tmp_path / strategy)),
-            *("--trainer.logger.init_args.version", "run"),
+            *("--data.train", "12", "--data.validation", "4", "--trainer.enable_progress_bar", "false"),
+            *("--trainer.max_epochs", "2", "--trainer.gradient_clip_val", "null"),
+            *("--trainer.logger.init_args.save_dir", str(tmp_path / folder), "--trainer.logger.init_args.name", "tiny"),
+            *("--trainer.logger.init_args.version", ""),
         ]
-        done = run_apart(arguments, tmp_path)
-        assert done.returncode == 0, done.stderr[-3000:]
-        run = tmp_path / strategy / "quickstart_ttda704/run"
-        weights[strategy] = torch.load(run / "checkpoints/last.ckpt", weights_only=True)["state_dict"]
-    assert weights["ddp"].keys() == weights["fsdp2"].keys()
-    assert sum(name.startswith("heads.") for name in weights["ddp"]) == 12
-    for name, ours in weights["ddp"].items():
-        assert torch.allclose(ours, weights["fsdp2"][name], atol=1e-5), name
+        fit_on_two(arguments, strategy, tmp_path)
+    assert sum(name.startswith("views.") for name in assert_close_weights(tmp_path)) == 12

@@ -1,74 +1,75 @@
-"""ttda704's views as a user meets them: a fit, and its run judged, embedded and exported with the stories' views."""
-
-import json
+"""ttda704's views in whole fits: on files, and the run evaluated as it was in training."""
 
 import numpy as np
 import pytest
+from run_helpers import curves_of, fit_here, record_of
 
-from narrlit.models.embedding import embed
-from narrlit.models.source import load_encoder
+from narrlit.data.schema import StoryTable
+from narrlit.data.storyworld import StoryWorld, synthetic_examples, synthetic_triples
+from narrlit.data.writers import write_examples, write_rows, write_triples
+from narrlit.models.embedding import score_triples
+from narrlit.models.registry import load_encoder
 
 pytestmark = pytest.mark.slow
-VIEWS = ("--views", "w/validation_views.jsonl")
 
 
-@pytest.fixture
-def run(narrlit, tiny, tmp_path):
-    """A short fit on files of invented stories, in the run directory it returns."""
-    assert narrlit("storyworld", "--out", "w", "--train", 12, "--validation", 9, "--test", 4).code == 0
-    done = narrlit(
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """train.jsonl, validation.jsonl and views.jsonl of StoryWorld, and the validation triples with their views."""
+    folder = tmp_path_factory.mktemp("views")
+    world, stories = StoryWorld(0), StoryTable()
+    train = world.triples(12, "train")
+    write_examples(folder / "train.jsonl", synthetic_examples(train, [[] for _ in train], stories, True))
+    triples = synthetic_triples(world.triples(9, "validation"), stories, True)
+    write_triples(folder / "validation.jsonl", triples)
+    rows = [
+        {"text": s.text, "theme": s.views.theme, "course_of_action": s.views.action, "outcome": s.views.outcome}
+        for s in stories
+    ]
+    write_rows(folder / "views.jsonl", rows)
+    return folder, triples
+
+
+def arguments(folder, model, out, *more):
+    return [
         *("fit", "--config", "configs/ttda704.yaml", "--config", "configs/hardware/cpu.yaml"),
-        *("--data.train", "w/train.jsonl", "--data.validation", "w/validation.jsonl"),
-        *("--data.views.files", "[w/train_views.jsonl, w/validation_views.jsonl]"),
-        *("--model.encoder.model", tiny(), "--model.encoder.max_length", 96),
-        *("--model.optimization.learning_rate", 3e-4, "--data.loading.batch_size", 4),
-        *("--trainer.max_epochs", 6, "--trainer.log_every_n_steps", 1),
-    )
-    assert done.code == 0, done.err[-3000:]
-    return tmp_path / "runs/ttda704/version_0"
+        *("--data.train", folder / "train.jsonl", "--data.validation", folder / "validation.jsonl"),
+        *("--data.views.files", folder / "views.jsonl", "--model.encoder.model", model),
+        *("--model.encoder.max_length", 96, "--model.optimization.learning_rate", 3e-4),
+        *("--data.loading.batch_size", 4, "--trainer.max_epochs", 6, "--trainer.log_every_n_steps", 1),
+        *("--trainer.enable_progress_bar", "false", "--trainer.logger.init_args.save_dir", out),
+        *("--trainer.logger.init_args.name", "tiny", "--trainer.logger.init_args.version", "", *more),
+    ]
 
 
-def test_a_run_of_views_is_a_model_that_judges_as_it_did_in_training(narrlit, run, tmp_path):
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    events = EventAccumulator(str(run), size_guidance={"scalars": 0}).Reload()
-    for term in ("loss", "theme", "plot", "outcome", "alignment"):
-        values = [event.value for event in events.Scalars(f"train/{term}")]
+def test_a_run_of_views_is_a_model_that_answers_as_it_did_in_training(files, tiny, tmp_path):
+    folder, triples = files
+    fit_here(arguments(folder, tiny(), tmp_path), tmp_path)
+    curves = curves_of(tmp_path / "tiny")
+    for term in ("loss", "theme", "action", "outcome", "alignment"):
+        values = curves[f"train/{term}"]
         assert np.mean(values[-3:]) < np.mean(values[:3]), term
-    record = json.loads((run / "run.json").read_text())
-    assert record["marks"]["trained_on_validation"] is False
+    record = record_of(tmp_path)
+    assert record["flags"]["trained_on_validation"] is False
     assert record["data"]["train"]["views"]["missing"] == "refuse"
-
-    judged = narrlit("evaluate", "w/validation.jsonl", "--model", run, *VIEWS, "--json")
-    assert judged.code == 0, judged.err
-    assert json.loads(judged.out)["correct"] == record["best"]["correct"]
-    stories, plain = "w/validation_stories.jsonl", ("embed", "w/validation_stories.jsonl", "--model")
-    assert narrlit(*plain, run, *VIEWS, "--out", "ours.npy").code == 0
-    assert narrlit("export", run, "--out", "exported").code == 0
-    assert narrlit(*plain, "exported", *VIEWS, "--out", "theirs.npy").code == 0
-    assert abs(np.load(tmp_path / "ours.npy") - np.load(tmp_path / "theirs.npy")).max() < 1e-6
-    assert load_encoder(str(run)).fuser.hidden == 512
-    assert narrlit(*plain, run, *VIEWS, "--fusion", "full_only", "--out", "full.npy").code == 0
-    texts = [json.loads(line)["text"] for line in (tmp_path / stories).read_text().splitlines()]
-    whole, _ = embed(load_encoder(str(run)).inner, texts, progress=False)
-    assert abs(np.load(tmp_path / "full.npy") - whole).max() < 1e-6
-    refused = narrlit(*plain, run, "--out", "none.npy")
-    assert refused.code == 2
-    assert "give --views FILE" in refused.err
+    encoder = load_encoder(str(tmp_path / "tiny"))
+    assert encoder.reads == "views"
+    scores = score_triples(encoder, triples).scores
+    assert ((scores[:, 0] > scores[:, 1]) == (triples.labels == 1)).sum() == record["best"]["correct"]
 
 
-def test_training_on_the_judged_triples_is_marked(narrlit, tiny, tmp_path):
-    assert narrlit("storyworld", "--out", "w", "--train", 3, "--validation", 6, "--test", 3).code == 0
-    done = narrlit(
-        *("fit", "--config", "configs/ttda704.yaml", "--config", "configs/hardware/cpu.yaml"),
-        *("--config", "configs/ablations/ttda704_as_published.yaml"),
-        *("--data.train", "w/validation.jsonl", "--data.validation", "w/validation.jsonl"),
-        *("--data.views.files", "w/validation_views.jsonl", "--data.loading.pseudonyms.backend", "rules"),
-        *("--model.encoder.model", tiny(), "--model.encoder.max_length", 96, "--trainer.max_epochs", 1),
-        *("--data.loading.samples_per_epoch", 4, "--trainer.logger.init_args.version", "marked"),
-    )
-    assert done.code == 0, done.err[-3000:]
-    record = json.loads((tmp_path / "runs/ttda704/marked/run.json").read_text())
-    assert record["marks"]["trained_on_validation"] is True
-    assert record["data"]["train"]["pseudonyms"]["backend"] == "rules"
-    assert load_encoder(str(tmp_path / "runs/ttda704/marked")).fuser.hidden is None
+def test_training_on_validation_stories_is_flagged_and_heads_may_be_left_out(files, tiny, tmp_path):
+    folder, _ = files
+    more = [
+        "--data.train",
+        folder / "validation.jsonl",
+        "--trainer.max_epochs",
+        1,
+        "--data.loading.samples_per_epoch",
+        4,
+    ]
+    more += ["--model.variant", "as_published"]
+    with pytest.warns(UserWarning, match="training data contain validation triples"):
+        fit_here(arguments(folder, tiny(), tmp_path, *more), tmp_path)
+    assert record_of(tmp_path)["flags"]["trained_on_validation"] is True
+    assert load_encoder(str(tmp_path / "tiny")).views.heads is None

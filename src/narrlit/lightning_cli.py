@@ -59,6 +59,7 @@ NOTICES = (
     ".*isinstance.treespec, LeafSpec.*",
     ".*You have overridden `on_before_batch_transfer` in `LightningModule`.*",
     ".*Checkpoint directory .* exists and is not empty.*",
+    ".*The dirpath has changed from.*",
     ".*The number of training batches.*is smaller than the logging interval.*",
     ".*LightningCLI's args parameter.*",
 )
@@ -95,7 +96,6 @@ class StageCLI(LightningCLI):
                 trainer_defaults={
                     "use_distributed_sampler": False,
                     "callbacks": [
-                        LearningRateMonitor("step"),
                         RunRecord(),
                         ValidationAnswers(),
                         Projector(),
@@ -146,6 +146,8 @@ class StageCLI(LightningCLI):
         callbacks = self.trainer_defaults["callbacks"]
         if trainer.enable_progress_bar is not False:
             callbacks.insert(0, ProgressBar())
+        if trainer.logger is not False:
+            callbacks.append(LearningRateMonitor("step"))
         if trainer.log_every_n_steps is None:
             callbacks.append(LogInterval())
         built = super().instantiate_trainer(**kwargs)

@@ -1,4 +1,4 @@
-"""Who is promoted, and what the book keeps."""
+"""Who is promoted, and what the state holds."""
 
 import math
 
@@ -38,7 +38,7 @@ def test_rounds_in_succession_without_a_promotion_are_counted():
     assert [entry["promoted"] for entry in book.history] == [True, False, False, True, False]
 
 
-def test_the_book_is_plain_data():
+def test_the_state_is_plain_data():
     book = Rounds()
     book.student = {"accuracy": 0.5, "file": "a"}
     book.close()

@@ -8,7 +8,6 @@ from narrlit.data.batch import UnlabelledBatch
 from narrlit.models.config import BiLSTMConfig
 from narrlit.objectives import AspectBiLSTM, Aspects
 
-
 LENGTHS = (2, 3, 1, 4, 2, 2, 3, 1, 5)
 
 

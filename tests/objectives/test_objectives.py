@@ -119,7 +119,9 @@ def test_the_encoder_trains_in_train_mode(build):
 
 
 def test_constructors_build_nothing_and_keep_plain_hyperparameters(tiny):
-    objective = MultipleNegativesRanking(EncoderConfig("no/such-model", prompts=Prompts(anchor="q: ")), Optimization(warmup=0.5))
+    objective = MultipleNegativesRanking(
+        EncoderConfig("no/such-model", prompts=Prompts(anchor="q: ")), Optimization(warmup=0.5)
+    )
     assert not list(objective.parameters())
     kept = dict(objective.hparams)
     assert kept["encoder"]["prompts"]["anchor"] == "q: "

@@ -8,6 +8,7 @@ import pytest
 import torch
 from tiny_models import world_texts
 
+from narrlit.cache.teacher import TeacherEmbeddings
 from narrlit.data.batch import ExampleBatch, PackedStories
 from narrlit.data.sampling import ExampleCollator
 from narrlit.data.schema import ASPECTS, KINDS, StoryTable
@@ -16,7 +17,6 @@ from narrlit.data.tokens import TokenizedStories
 from narrlit.errors import OptionError
 from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.objectives import Distillation, SelfDistillation
-from narrlit.cache.teacher import TeacherEmbeddings
 
 THEME, OUTCOME, MINED, TRIPLE = (KINDS.index(name) for name in ("theme", "outcome", "mined", "triple"))
 B, K, STORIES = 4, 3, 14
