@@ -234,10 +234,12 @@ class TripleCollator:
     def __call__(self, positions: Sequence[int]) -> TripleBatch:
         """Make the batch of the triples at these positions; -1 repeats the first triple and stays marked as -1."""
         chosen = [max(position, 0) for position in positions]
-        anchors, a, b = self.triples.indices[chosen].T
-        stories, columns = self.inputs.pack([(anchors, "anchor"), (a, "candidate"), (b, "candidate")])
+        rows = self.triples.indices[chosen]
+        stories, (anchors, a, b) = self.inputs.pack(
+            [(rows[:, 0], "anchor"), (rows[:, 1], "candidate"), (rows[:, 2], "candidate")]
+        )
         labels = torch.from_numpy(self.triples.labels[chosen])
-        return TripleBatch(stories, *columns, labels, torch.tensor(positions))
+        return TripleBatch(stories, anchors, a, b, labels, torch.tensor(positions))
 
 
 @dataclass(frozen=True, eq=False)

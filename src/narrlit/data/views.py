@@ -105,7 +105,8 @@ class StoryViews:
             stories = read_views(path, strict)
             self.reports += [stories.report] if stories.report else []
             for story in stories:
-                self.conflicts += self._views.setdefault(normal_text(story.text), story.views) != story.views
+                if story.views is not None:
+                    self.conflicts += self._views.setdefault(normal_text(story.text), story.views) != story.views
 
     def __len__(self) -> int:
         return len(self._views)

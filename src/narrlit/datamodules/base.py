@@ -161,7 +161,7 @@ class StoryData(L.LightningDataModule):
         if name not in self.triples:
             read = self._read_triples[name] = self.read_triples(name, self.source)
             rows = self._encoded([row.indices for row in read])
-            labeled = [Triple(*new, old.a_is_closer) for new, old in zip(rows, read, strict=True)]
+            labeled = [Triple(x, a, b, old.a_is_closer) for (x, a, b), old in zip(rows, read, strict=True)]
             self.triples[name] = Triples(self.stories, labeled, read.report)
             self._note_pseudonyms(name, len(read))
         self._check_triples(stage, self.triples[name])

@@ -101,7 +101,7 @@ class StoryWorldData(StoryData):
     def story_truth(self, index: int) -> tuple[str, str, str] | None:
         """Return what a story was made of."""
         story = self._synthetic.get(index)
-        return None if story is None else astuple(story.structure)  # type: ignore[return-value]
+        return None if story is None else astuple(story.structure)
 
     def _remember(
         self, stories: StoryTable, triples: list[SyntheticTriple], more: list[SyntheticStory] | None = None

@@ -218,9 +218,8 @@ class StoryWorld:
             surface = replace(surface, persons=old.persons, fillings=fillings)
         if "setting" in shared:
             names = {name: surface.fillings[name] for name in ("place", "org") if "names" not in shared}
-            setting = {name: getattr(old, name) for name in ("setting", "opening", "companion", "subplot")}
-            order = {"theme_at": old.theme_at, "subplot_at": old.subplot_at}
-            surface = replace(surface, **setting, **order, fillings={**old.fillings, **names})
+            split, persons = surface.split, surface.persons
+            surface = replace(old, split=split, persons=persons, fillings={**old.fillings, **names})
         return self._write(structure, self._wording(rng, structure, unlike=anchor), surface)
 
     def _structure(self, rng: Random, unlike: Structure | None = None) -> Structure:
