@@ -8,7 +8,7 @@ import narrlit
 SOURCE = Path(narrlit.__file__).parent
 LAYERS = [
     {"errors"},
-    {"optional", "files", "distributed", "seeds"},
+    {"optional", "files", "distributed", "seeds", "console"},
     {"losses", "text", "prompts", "endpoints"},
     {"data"},
     {"models"},

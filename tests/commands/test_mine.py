@@ -97,7 +97,7 @@ def test_rows_that_are_all_alike_are_written_as_they_were(mined, tmp_path):
 def test_texts_over_the_limit_are_counted(mined, tmp_path):
     write_examples(tmp_path / "long.jsonl", [Example("A ship. " * 99, "A boat."), Example("A dog.", "A cat.")])
     found = mined(source="long.jsonl")
-    assert (found.code, "1 story was longer than 96 tokens and cut" in found.err) == (0, True)
+    assert (found.code, "1 story was longer than 96 tokens and truncated" in found.err) == (0, True)
 
 
 @pytest.mark.parametrize(

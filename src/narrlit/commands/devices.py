@@ -1,13 +1,14 @@
 """Where a command computes, and how it says so."""
 
-import sys
 from typing import TYPE_CHECKING, Literal
 
+from narrlit.console import say, say_truncated
 from narrlit.errors import OptionError
 
 if TYPE_CHECKING:
     import torch
 
+__all__ = ["Device", "pick_device", "say", "say_truncated"]
 Device = Literal["auto", "cpu", "cuda", "mps"]
 
 
@@ -25,14 +26,3 @@ def pick_device(name: Device) -> "torch.device":
     if not there[name]:
         raise OptionError(f"--device {name}: this machine has none; use auto or cpu")
     return torch.device(name)
-
-
-def say(message: str) -> None:
-    """Tell the person at the screen, on stderr: stdout is for results."""
-    print(message, file=sys.stderr, flush=True)
-
-
-def say_truncated(count: int, limit: int, one: str = "story", several: str = "stories") -> None:
-    """Tell how many texts were cut, if any were; `one` and `several` say what they are."""
-    if count:
-        say(f"{count} {f'{one} was' if count == 1 else f'{several} were'} longer than {limit} tokens and cut")

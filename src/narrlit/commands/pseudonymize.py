@@ -1,4 +1,4 @@
-"""narrlit pseudonymise: stories with placeholders for names, and back."""
+"""narrlit pseudonymize: stories with placeholders for names, and back."""
 
 from pathlib import Path
 from typing import Literal
@@ -11,7 +11,7 @@ from narrlit.files import check_writable
 from narrlit.text.pseudonyms.options import Pseudonyms, Scope
 
 
-def pseudonymise(
+def pseudonymize(
     file: str,
     *,
     out: str,
