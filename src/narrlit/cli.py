@@ -37,7 +37,7 @@ OTHERS = {
     "mine": "add hard negatives from a collection to training examples",
     "pseudonymize": "replace names in stories by placeholders, and restore them",
     "augment": "add back-translations of stories to training examples",
-    "store": "list, verify or prune stores of embeddings",
+    "cache": "list or remove cached embeddings",
 }
 """Every command is a function NAME in commands/NAME.py."""
 
@@ -108,7 +108,7 @@ def _run(words: list[str]) -> int:
     if name not in OTHERS:
         known = [*TRAINING, *OTHERS]
         raise OptionError(f"no command {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
-    from narrlit.commands.options import call
+    from narrlit.arguments import call
 
     return call(getattr(import_module(f"narrlit.commands.{name}"), name), name, words[1:])
 

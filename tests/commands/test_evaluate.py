@@ -53,7 +53,7 @@ def test_flipped_labels_flip_the_accuracy(narrlit, world_files, tmp_path):
         (["--model", "nowhere.ckpt"], "nowhere.ckpt"),
         (["--baseline", "guess"], "guess"),
         (["--labels", "none.jsonl", "--baseline", "jaccard"], "none.jsonl"),
-        (["--baseline", "jaccard", "--scorer", "meanmax"], "--scorer meanmax judges by a model"),
+        (["--baseline", "jaccard", "--scorer", "meanmax"], "--scorer meanmax needs a model"),
         (["--model", "minilm", "--gamma", "0.1"], "need --scorer meanmax"),
         (["--model", "minilm", "--scorer", "meanmax", "--gamma", "-1"], "--gamma -1.0: a difference"),
         (["--model", "minilm", "--scorer", "meanmax", "--windows", "0"], "--windows 0: a whole number"),

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from narrlit.commands.devices import say
+from narrlit.console import say
 from narrlit.data.rows import DELIMITERS, JSON_SUFFIXES, read_raw
 from narrlit.data.writers import write_raw
 from narrlit.errors import OptionError
@@ -28,7 +28,7 @@ def pseudonymize(
         file: stories (with their views, if there are any), triples or training examples; JSON Lines, CSV, TSV or text.
         out: file to write, of the same kind.
         scope: what shares a mapping: each story has its own, which its views take over, or all texts of a triple or
-            example have one. The latter knows no views: join them first, with --views ... --pseudonymise of evaluate.
+            example have one. The latter knows no views: join them first, with --views ... --pseudonymize of evaluate.
         backend: who finds the names; rules needs no model, the others pip install 'narrlit[text]'.
         pipeline: spaCy's, by name or path.
         coref_model: fastcoref's, by hub id or folder, for spacy+coref.

@@ -3,9 +3,7 @@
 import re
 from typing import NoReturn
 
-from narrlit.errors import OptionError, mistake_behind
-
-__all__ = ["Refusing", "mistake_behind", "one_line"]
+from narrlit.errors import OptionError
 
 # What jsonargparse adds about its own types: of no use to whoever mistyped an option.
 NOISE = ("Does not validate against", "Subtypes:", "Errors:", "Given value", "- Expected a <class 'NoneType'>")
