@@ -162,7 +162,7 @@ def _mendable(error: Exception) -> str | None:
     """The message of an error that the user can mend; None for a fault of the program."""
     mistake = mistake_behind(error)
     if mistake is not None and isinstance(error, NarrlitError | ValueError):
-        return printable(mistake, limit=2000)
+        return printable(mistake, limit=1000)
     if isinstance(error, OSError):
         names = " and ".join(printable(name) for name in (error.filename, error.filename2) if name is not None)
         return f"{names or 'reading or writing'}: {reason(error)}"
@@ -171,7 +171,7 @@ def _mendable(error: Exception) -> str | None:
     if type(error).__name__ == "OutOfMemoryError":  # torch's
         return f"{printable(error)}; use smaller batches, a shorter --max-length or --device cpu"
     if type(error).__name__ == "MisconfigurationException":  # Lightning's
-        return printable(error, limit=2000)
+        return printable(error, limit=1000)
     return None
 
 

@@ -5,7 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 LONGEST_MESSAGE = 300
-"""Characters of a library's message, or of a file name, that are repeated."""
+"""Characters of a library's message that are repeated."""
+
+LONGEST_WORD = 150
+"""Characters of a file name, or of another word, that are repeated."""
 
 
 class NarrlitError(Exception):
@@ -88,8 +91,9 @@ def printable(text: object, limit: int = LONGEST_MESSAGE) -> str:
     >>> printable("a\n b\x1b[31mc"), printable("abcdef", limit=4)
     ('a b [31mc', 'abc…')
     """
-    beginning = str(text)[: 20 * limit]
-    line = " ".join("".join(c if c.isprintable() else " " for c in beginning).split())
+    beginning = str(text)[:100_000]
+    words = "".join(c if c.isprintable() else " " for c in beginning).split()
+    line = " ".join(word if len(word) <= LONGEST_WORD else f"{word[: LONGEST_WORD - 1]}…" for word in words)
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 

@@ -9,7 +9,7 @@ from narrlit.console import say
 from narrlit.data.readers import read_triples
 from narrlit.data.reading import Reading
 from narrlit.data.records import Triple
-from narrlit.errors import ModelError, OptionError, did_you_mean
+from narrlit.errors import ModelError, OptionError, did_you_mean, reading
 from narrlit.models.fusion import fusion_of
 from narrlit.text.pseudonyms.options import Backend, Pseudonyms, Scope
 
@@ -75,7 +75,8 @@ class LoadOptions:
         device = pick_device(self.device)
         source = find_model(model)
         try:
-            return load_encoder(source, self.trust_remote_code, self.max_length).to(device)
+            with reading("model", model, "see --model in --help", ModelError):
+                return load_encoder(source, self.trust_remote_code, self.max_length).to(device)
         except ModelError as error:
             variable = next((name for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE") if os.environ.get(name)), None)
             if variable is None or Path(source).exists() or source == "minilm":
@@ -246,7 +247,9 @@ class StoryOptions(TextOptions):
         encoder = fused(use.load(), None if self.fusion is None else fusion_of(self.fusion))
         if self.reads_views and not isinstance(encoder, ViewEncoder):
             raise OptionError("this model reads no views: give --fusion, such as submitted, or leave --views out")
-        trained, here = pseudonyms_of(str(use.model)), self.pseudonyms
+        with reading("run record of", str(use.model), error=ModelError):
+            trained = pseudonyms_of(str(use.model))
+        here = self.pseudonyms
         if trained is not None and trained["backend"] != here.backend:
             say(
                 f"warning: {use.model} was trained on stories with placeholders for names, unlike those read here: "
@@ -303,9 +306,10 @@ def seen_in_training(model: str, sha256: str) -> str | None:
     path = find_record(model)
     if path is None:
         return None
-    record = read_record(path)
-    trained, validated = (_files(record, stage) for stage in ("train", "validation"))
-    flagged = (record.get("flags") or record.get("marks") or {}).get("trained_on_validation", False)
+    with reading("run record", path, "name a checkpoint kept elsewhere", ModelError):
+        record = read_record(path)
+        trained, validated = (_files(record, stage) for stage in ("train", "validation"))
+        flagged = (record.get("flags") or record.get("marks") or {}).get("trained_on_validation", False)
     if sha256 in trained:
         return f"trained on these triples: no result ({path.parent.name} trained on {trained[sha256]})"
     if flagged and sha256 in validated:

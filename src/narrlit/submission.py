@@ -2,24 +2,23 @@
 
 import io
 import json
-import lzma
 import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from narrlit.errors import DataError
+from narrlit.errors import DataError, reading
 from narrlit.files import atomic_path
-from narrlit.models.embedding import Vectors
 
+Embeddings = NDArray[np.float32]
 TRACK_A, TRACK_B, TRACK_B_LINES = "track_a.jsonl", "track_b.npy", "track_b.jsonl"
 LABEL = "text_a_is_closer"
 DIMENSIONS_ALLOWED = range(10, 8193)
-# What zipfile raises at a damaged, encrypted (RuntimeError) or strangely packed (NotImplementedError, one of them) zip.
-UNREADABLE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError)
+LARGEST = 2**30
+"""Bytes that a submission may unpack to."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Contents:
 def write_submission(
     path: Path,
     track_a: list[bool] | None,
-    track_b: Vectors | None,
+    track_b: Embeddings | None,
     rows_a: int | None = None,
     rows_b: int | None = None,
 ) -> Contents:
@@ -43,7 +42,7 @@ def write_submission(
     Args:
         path: the zip.
         track_a: for every triple, whether A is closer.
-        track_b: (N, D) vectors of the stories.
+        track_b: (N, D) embeddings of the stories.
         rows_a: how many rows Track A must have, if known.
         rows_b: how many rows Track B must have, if known.
 
@@ -62,7 +61,7 @@ def write_submission(
 
 
 def check_submission(path: Path, rows_a: int | None = None, rows_b: int | None = None) -> Contents:
-    """Check a submission zip: file names, rows, types, dimension, finite and non-zero vectors.
+    """Check a submission zip: file names, rows, types, dimension, finite and non-zero embeddings.
 
     Args:
         path: the zip.
@@ -79,24 +78,23 @@ def check_submission(path: Path, rows_a: int | None = None, rows_b: int | None =
 
 def _check(place: Path, path: Path, rows_a: int | None, rows_b: int | None) -> Contents:
     """Check the zip that lies at `place`; messages name it `path`."""
-    try:
-        with zipfile.ZipFile(place) as archive:
-            names = archive.namelist()
-            unknown = sorted(set(names) - {TRACK_A, TRACK_B, TRACK_B_LINES})
-            if unknown or not names:
-                raise DataError(
-                    f"{path}: it holds {', '.join(unknown) or 'nothing'}; only {TRACK_A}, {TRACK_B} or {TRACK_B_LINES} "
-                    "may stand in it, at its root"
-                )
-            if TRACK_B in names and TRACK_B_LINES in names:
-                raise DataError(f"{path}: it holds {TRACK_B} and {TRACK_B_LINES}; leave one out")
-            answers = _answers(archive.read(TRACK_A), path) if TRACK_A in names else None
-            vectors = _vectors(archive, names, path)
-    except UNREADABLE as error:
-        raise DataError(f"{path}: it is no zip file, or damaged or encrypted ({error})") from error
+    with reading("submission", path, "it is no zip file, or damaged or encrypted"), zipfile.ZipFile(place) as archive:
+        names = archive.namelist()
+        unknown = sorted(set(names) - {TRACK_A, TRACK_B, TRACK_B_LINES})
+        if unknown or not names:
+            raise DataError(
+                f"{path}: it holds {', '.join(unknown) or 'nothing'}; only {TRACK_A}, {TRACK_B} or {TRACK_B_LINES} "
+                "are allowed in it, at its root"
+            )
+        if TRACK_B in names and TRACK_B_LINES in names:
+            raise DataError(f"{path}: it holds {TRACK_B} and {TRACK_B_LINES}; leave one out")
+        if sum(member.file_size for member in archive.infolist()) > LARGEST:
+            raise DataError(f"{path}: more than {LARGEST / 1e9:.1f} GB unpacked, which is no submission")
+        answers = _answers(archive.read(TRACK_A), path) if TRACK_A in names else None
+        embeddings = _embeddings(archive, names, path)
     _check_rows(path, TRACK_A, answers, rows_a)
-    _check_rows(path, "Track B", None if vectors is None else len(vectors), rows_b)
-    return Contents(answers, *((None, None) if vectors is None else vectors.shape))
+    _check_rows(path, "Track B", None if embeddings is None else len(embeddings), rows_b)
+    return Contents(answers, *((None, None) if embeddings is None else embeddings.shape))
 
 
 def _check_rows(path: Path, name: str, found: int | None, wanted: int | None) -> None:
@@ -106,11 +104,9 @@ def _check_rows(path: Path, name: str, found: int | None, wanted: int | None) ->
 
 def _lines(content: bytes, place: str) -> list[Any]:
     rows = []
-    for number, line in enumerate(content.decode("utf-8", "replace").rstrip("\n").split("\n"), 1):
-        try:
+    for number, line in enumerate(content.decode("utf-8").rstrip("\n").split("\n"), 1):
+        with reading("line", f"{place}:{number}", "write one JSON object a line"):
             rows.append(json.loads(line))
-        except json.JSONDecodeError as error:
-            raise DataError(f"{place}:{number}: broken JSON ({error.msg})") from error
     return rows
 
 
@@ -122,38 +118,34 @@ def _answers(content: bytes, path: Path) -> int:
     return len(rows)
 
 
-def _vectors(archive: zipfile.ZipFile, names: list[str], path: Path) -> Vectors | None:
+def _embeddings(archive: zipfile.ZipFile, names: list[str], path: Path) -> Embeddings | None:
     if TRACK_B in names:
         place = f"{path}/{TRACK_B}"
         content = archive.read(TRACK_B)
-        try:
-            vectors = np.load(io.BytesIO(content), allow_pickle=False)
-        except (ValueError, EOFError, OSError) as error:
-            raise DataError(f"{place}: it is no array of numbers ({error})") from error
+        with reading("array", place, "write it by numpy.save"):
+            embeddings = np.load(io.BytesIO(content), allow_pickle=False)
     elif TRACK_B_LINES in names:
         place = f"{path}/{TRACK_B_LINES}"
         rows = _lines(archive.read(TRACK_B_LINES), place)
-        try:
-            vectors = np.array([row["embeddings"] for row in rows], dtype=np.float32)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise DataError(f"{place}: every row needs `embeddings`, a list of equally many numbers") from error
+        with reading("rows", place, "every row needs `embeddings`, a list of equally many numbers"):
+            embeddings = np.array([row["embeddings"] for row in rows], dtype=np.float32)
     else:
         return None
-    return _checked(vectors, place)
+    return _checked(embeddings, place)
 
 
-def _checked(vectors: Any, place: str) -> Vectors:
-    if not isinstance(vectors, np.ndarray):
+def _checked(embeddings: Any, place: str) -> Embeddings:
+    if not isinstance(embeddings, np.ndarray):
         raise DataError(f"{place}: it is an archive of arrays; save one array with numpy.save")
-    if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
-        raise DataError(f"{place}: rows x dimension numbers are needed, found {vectors.dtype} of {vectors.shape}")
-    if vectors.shape[1] not in DIMENSIONS_ALLOWED:
-        raise DataError(f"{place}: a vector has {vectors.shape[1]} numbers, the task allows 10 to 8192")
-    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if embeddings.ndim != 2 or embeddings.dtype.kind not in "fiu":
+        raise DataError(f"{place}: rows x dimension numbers are needed, found {embeddings.dtype} of {embeddings.shape}")
+    if embeddings.shape[1] not in DIMENSIONS_ALLOWED:
+        raise DataError(f"{place}: an embedding has {embeddings.shape[1]} dimensions, the task allows 10 to 8192")
+    bad = np.flatnonzero(~np.isfinite(embeddings).all(axis=1))
     if bad.size:
         raise DataError(f"{place}: row {bad[0] + 1} holds NaN or infinity")
-    zero = np.flatnonzero((vectors == 0).all(axis=1))
+    zero = np.flatnonzero((embeddings == 0).all(axis=1))
     if zero.size:
         raise DataError(f"{place}: row {zero[0] + 1} is all zeros, which has no cosine")
-    checked: Vectors = vectors
+    checked: Embeddings = embeddings
     return checked

@@ -1,12 +1,14 @@
 """narrlit evaluate: accuracies, JSON, labels apart, and the real development set."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from narrlit.data.readers import read_triples
 from narrlit.data.records import Triple
+from narrlit.data.rows import file_digest
 from narrlit.data.writers import write_triples
 
 REAL = Path(__file__).parents[2].parent / "shared/data/nsnrl"
@@ -178,3 +180,25 @@ def test_meanmax_on_the_development_set_stays_near_the_published_figure(narrlit,
     answer = json.loads(narrlit("evaluate", REAL / "dev/dev_track_a.jsonl", *given).out)
     assert answer["n"] == 200
     assert answer["correct"] == pytest.approx(correct, abs=3)
+
+
+def test_a_model_trained_on_these_triples_is_flagged_on_screen(narrlit, world_files, tiny, tmp_path, monkeypatch):
+    file = world_files / "validation.jsonl"
+    shutil.copytree(tiny(), tmp_path / "run")
+    trained = {"train": {"files": [{"sha256": file_digest(file), "path": str(file)}]}}
+    (tmp_path / "run/run.json").write_text(json.dumps({"data": trained}))
+    monkeypatch.setattr("narrlit.models.source.find_checkpoint", lambda source: None)  # the folder is the model
+    found = narrlit("evaluate", file, "--model", "run")
+    assert found.code == 0, found.err
+    assert "warning: run was trained on these triples: no result" in found.err
+    assert "trained on these triples" in found.out
+    answer = json.loads(narrlit("evaluate", file, "--model", "run", "--json").out)
+    assert answer["seen_in_training"].startswith("trained on these triples")
+    assert "seen_in_training" not in json.loads(narrlit("evaluate", file, "--model", tiny(), "--json").out)
+
+
+def test_scores_that_are_no_numbers_are_refused(narrlit, world_files, tiny, monkeypatch):
+    scores = [(float("nan"), 0.5)] + [(0.5, 0.1)] * 8
+    monkeypatch.setattr("narrlit.models.embedding.cosine_scores", lambda *_: (scores, 0))
+    found = narrlit("evaluate", world_files / "validation.jsonl", "--model", tiny())
+    assert (found.code, "NaN" in found.err) == (2, True)
