@@ -36,12 +36,6 @@ def test_embed_writes_the_same_vectors_in_every_format(narrlit, world_files, tin
     assert table["row"] == list(range(9))
 
 
-def test_embed_keeps_ids_of_a_csv(narrlit, tiny, tmp_path):
-    (tmp_path / "s.csv").write_text('id,text\nx1,"A, b."\nx2,C d.\n')
-    assert narrlit("embed", "s.csv", "--model", tiny(), "--out", "v.jsonl").code == 0
-    assert [json.loads(line)["id"] for line in (tmp_path / "v.jsonl").open()] == ["x1", "x2"]
-
-
 def test_embed_stops_at_an_invalid_row_unless_told_to_drop_it(narrlit, tiny, tmp_path):
     (tmp_path / "s.jsonl").write_text('{"text": "A b."}\n{"text": " "}\n')
     found = narrlit("embed", "s.jsonl", "--model", tiny(), "--out", "v.npy")
