@@ -179,8 +179,8 @@ def _keep_traceback(error: Exception) -> str:
     """Write the traceback to a file of its own; returns where it is."""
     import traceback
 
-    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    for folder in (Path(home) / "narrlit", Path(tempfile.gettempdir())):
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")  # noqa: PTH111  (never fails)
+    for folder in (Path(state) / "narrlit", Path(tempfile.gettempdir())):
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(prefix="traceback-", suffix=".txt", dir=folder)
