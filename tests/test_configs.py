@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from narrlit.commands.search_space import as_options, read_space
 
 from narrlit.commands.lightning_cli import ParsedFit
-from narrlit.commands.search_space import as_options, read_space
 from narrlit.commands.training import find_config, packaged_configs
 from narrlit.errors import OptionError
 
@@ -20,7 +20,6 @@ COMHIS = [f"ablations/comhis_{name}.yaml" for name in ("identity", "no_hard", "n
 VIEWS = [f"ablations/ttda704_{name}.yaml" for name in ("as_published", "no_alignment")]
 TRACK_A = [f"ablations/ttda704_track_a_{name}.yaml" for name in ("raw", "adaptive_margin")]
 ABLATIONS = [*HITS, *COMHIS, *VIEWS, *TRACK_A]
-FUSIONS = ["ablations/ttda704_fusion.yaml"]
 ENCODERS = ("minilm", "bge_large", "mpnet", "qwen3_8b", "qwen3_8b_qlora", "tiny")
 BACKBONES = [f"backbones/{name}.yaml" for name in ENCODERS]
 SPACES = {"spaces/triplet.yaml": "baselines/triplet.yaml", "spaces/comhis.yaml": "comhis.yaml"}
@@ -53,7 +52,7 @@ def parse(monkeypatch, *configs):
 
 def test_no_config_is_left_out():
     found = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.yaml")}
-    assert found == {*SYSTEMS, *ABLATIONS, *FUSIONS, *BACKBONES, *HARDWARE, *SPACES}
+    assert found == {*SYSTEMS, *ABLATIONS, *BACKBONES, *HARDWARE, *SPACES}
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -105,12 +104,12 @@ def test_a_search_space_is_of_options_of_its_system(monkeypatch, space, system):
         assert given[name] in found.probes or found.probes[0] <= given[name] <= found.probes[-1]
 
 
-@pytest.mark.parametrize("name", [*SYSTEMS, *ABLATIONS, *FUSIONS, *BACKBONES, *HARDWARE, *SPACES])
+@pytest.mark.parametrize("name", [*SYSTEMS, *ABLATIONS, *BACKBONES, *HARDWARE, *SPACES])
 def test_a_header_says_what_it_is(name):
     header = [line for line in (ROOT / name).read_text().splitlines() if line.startswith("#")]
     assert header
     assert not any("TO BE" in line for line in header)
-    if name in (*SYSTEMS, *SPACES, *FUSIONS):
+    if name in (*SYSTEMS, *SPACES):
         for word in ("Needs:", "Run:", "Expect:"):
             assert any(word in line for line in header), word
 

@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from narrlit.commands.augment_report import PAPER, figures, table
-from narrlit.commands.box_plot import box_plot
 from narrlit.commands.devices import Device, pick_device, say
-from narrlit.commands.reports import Entry, keep_report
 from narrlit.console import counted
 from narrlit.data.readers import read_examples
 from narrlit.data.records import Example
 from narrlit.data.writers import write_examples
 from narrlit.errors import OptionError
-from narrlit.files import atomic_path, check_apart, check_writable
+from narrlit.experiments.report import Entry, box_plot, keep_report
+from narrlit.files import check_apart, check_writable
 from narrlit.metrics.quality import Quality
 from narrlit.models.pivots import Pivots
 
@@ -128,7 +127,5 @@ def _versions(
 def _keep(folder: Path, entry: Entry, scores: dict[str, "BERTScores"]) -> None:
     keep_report(folder, "report", entry, table(entry))
     found = {name: score.f1.tolist() for name, score in scores.items() if len(score.f1)}
-    if not found:
-        return
-    with atomic_path(folder / PLOT) as temporary:
-        temporary.write_text(box_plot(found, "BERTScore F1 by pivot language"), encoding="utf-8")
+    if found:
+        box_plot(found, "BERTScore F1 by pivot language", folder / PLOT)

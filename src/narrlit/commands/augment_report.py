@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from narrlit.commands.reports import Entry, row
+from narrlit.experiments.report import Entry, row
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from narrlit.commands.reports import Entry, p_value, paired, row
-from narrlit.commands.reports import accuracy as with_interval
 from narrlit.data.reading import counts
+from narrlit.experiments.report import Entry, p_value, paired, row
+from narrlit.experiments.report import accuracy_cell as with_interval
 
 if TYPE_CHECKING:
     from narrlit.llm.judge import Judgement
