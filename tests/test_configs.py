@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from narrlit.commands.search_space import as_options, read_space
+from narrlit.experiments.tuning import as_options, probes, read_space
 
 from narrlit.commands.lightning_cli import ParsedFit
 from narrlit.commands.training import find_config, packaged_configs
@@ -96,12 +96,12 @@ def test_overlays_hold_no_lists():
 @pytest.mark.parametrize(("space", "system"), SPACES.items())
 def test_a_search_space_is_of_options_of_its_system(monkeypatch, space, system):
     given = parse(monkeypatch, system).config["fit"]
-    for name, found in read_space(ROOT / space).items():
-        for value in found.probes:
+    for name, found in read_space(str(ROOT / space))[1].items():
+        for value in probes(found):
             (option,) = as_options({name: value})
             monkeypatch.setattr("sys.argv", ["narrlit", "fit", "--config", str(ROOT / system), option])
             assert ParsedFit.run("fit").config["fit"][name] == value
-        assert given[name] in found.probes or found.probes[0] <= given[name] <= found.probes[-1]
+        assert given[name] in probes(found) or probes(found)[0] <= given[name] <= probes(found)[-1]
 
 
 @pytest.mark.parametrize("name", [*SYSTEMS, *ABLATIONS, *BACKBONES, *HARDWARE, *SPACES])
