@@ -5,6 +5,7 @@ import re
 import shlex
 
 import pytest
+from command_lines import last_of
 
 from narrlit.commands import demo as module
 
@@ -19,7 +20,7 @@ def test_the_demo_goes_the_whole_way_and_ends_with_a_table(narrlit, monkeypatch,
             "storyworld": "--train 8 --validation 20 --test 6",
             "fit": "--data.init_args.train 8 --data.init_args.validation 4 --trainer.max_epochs 1",
         }
-        long_way(command, *words, *more.get(command, "").split())
+        long_way(*last_of(command, *words, *more.get(command, "").split()))
 
     monkeypatch.setattr(module, "_run", shorter)
     found = narrlit("demo", "--out", "a b")

@@ -64,8 +64,9 @@ def fuse(
     say(reading.summary())
     viewed, views = read.triples_and_views(reading.records)
     contest = fusion.Contest.of(reading.records, viewed, compare.grid, compare.folds, compare.fold_seed)
+    digest = file_digest(triples)
     about = {
-        "triples": {"path": triples, "sha256": file_digest(triples), "n": len(viewed), "dropped": reading.dropped},
+        "triples": {"path": triples, "sha256": digest, "n": len(viewed), "dropped": reading.dropped},
         "views": views,
         "pseudonyms": asdict(read.pseudonyms) if read.pseudonymize != "none" else None,
     }
@@ -75,7 +76,7 @@ def fuse(
         encoder = use.load_named(name)
         entry, truncated = contest.evaluate(name, encoder, settings)
         say_truncated(truncated, encoder.max_length, "text or view", "texts and views")
-        entries.append({**entry, "seen_in_training": seen_in_training(name, about["triples"]["sha256"])})
+        entries.append({**entry, "seen_in_training": seen_in_training(name, digest)})
         report = fusion.fuse_report(entries, contest, about)
         if out is not None:  # after each model, so that a failing one loses no other
             report.write(Path(out), "fuse")

@@ -243,7 +243,7 @@ def trial_entries(study: "optuna.Study", folder: Path) -> list[Entry]:
 
 
 def _trial_entry(trial: "optuna.trial.FrozenTrial", folder: Path) -> Entry:
-    entry = {"trial": trial.number, "run": run_name(trial.number), "settings": trial.params, "repeats": None}
+    entry: Entry = {"trial": trial.number, "run": run_name(trial.number), "settings": trial.params, "repeats": None}
     entry |= {"status": "interrupted", "reason": "its process ended; its settings were tried again"}
     entry |= trial.user_attrs
     if "evaluations" not in entry:
