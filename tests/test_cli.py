@@ -82,7 +82,8 @@ def test_lightnings_exit_at_an_interrupt_is_130(narrlit, monkeypatch):
             sys.exit(1)
 
     monkeypatch.setattr(cli, "_run", interrupted)
-    assert narrlit("fit").code == 130
+    found = narrlit("fit")
+    assert (found.code, "finished epochs of a fit are kept; --ckpt_path" in found.err) == (130, True)
 
 
 def test_sigterm_ends_a_command_with_143_and_its_cleaning_up(narrlit, monkeypatch):

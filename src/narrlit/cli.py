@@ -134,7 +134,8 @@ def _exit_code(stop: SystemExit) -> int:
     if type(stop).__name__ == "SIGTERMException":  # Lightning's, after a graceful stop
         return TERMINATED
     if isinstance(stop.__context__, KeyboardInterrupt):  # Lightning exits with 1
-        return _interrupted(stop.__context__)
+        kept = "finished epochs of a fit are kept; --ckpt_path RUN/checkpoints/last.ckpt goes on from there"
+        return _interrupted(stop.__context__ if stop.__context__.args else KeyboardInterrupt(kept))
     return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
 
 
