@@ -47,7 +47,10 @@ _NO_NAMES = frozenset(
         r"\w+",
         "i mr mrs ms dr sir lord lady god king queen prince princess father mother captain doctor professor uncle aunt "
         "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august "
-        "september october november december christmas easter english",
+        "september october november december christmas easter english a after all although an and another as at because "
+        "before both but by during each even finally for from he her his how if in instead it its later meanwhile my no "
+        "not now of on once one or our she since so some soon that the their then there these they this those though "
+        "through to two under until upon we what when where which while who why with without yet you your",
     )
 )
 
@@ -95,12 +98,8 @@ def overlap(one: str, other: str) -> float:
 
 
 def repeats(one: str, other: str) -> bool:
-    """Test for texts that are equal, overlap in their wording, or share a sentence of five words or more."""
-    return (
-        normalize(one) == normalize(other)
-        or overlap(one, other) > MAX_OVERLAP
-        or bool(_long_sentences(one) & _long_sentences(other))
-    )
+    """Test for texts that are equal or overlap in their wording."""
+    return normalize(one) == normalize(other) or overlap(one, other) > MAX_OVERLAP
 
 
 @lru_cache(maxsize=4096)
@@ -111,23 +110,29 @@ def _long_sentences(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def proper_names(text: str) -> frozenset[str]:
-    """Find capitalized words inside sentences that never occur in lower case.
+    """Find capitalized words that never occur in lower case; at the start of a sentence only before another one.
 
     >>> sorted(proper_names("The old man met Anna in Oslo. Then the man left."))
     ['Anna', 'Oslo']
     """
-    words = [_WORD.findall(sentence) for sentence in _SENTENCE_END.split(text)]
-    lower = {word for sentence in words for word in sentence if word[0].islower()}
-    inside = {
-        word.removesuffix("'s").removesuffix("’s") for sentence in words for word in sentence[1:] if word[0].isupper()
-    }
-    return frozenset(w for w in inside if len(w) > 1 and w.lower() not in lower and w.lower() not in _NO_NAMES)
+    sentences = [_WORD.findall(sentence) for sentence in _SENTENCE_END.split(text)]
+    lower = {word for sentence in sentences for word in sentence if word[0].islower()} | _NO_NAMES
+    names: set[str] = set()
+    for words in sentences:
+        capitalized = [word[0].isupper() for word in words]
+        first = 0 if capitalized[:2] == [True, True] else 1
+        names |= {
+            re.sub("['’]s$", "", word)
+            for word, is_upper in zip(words[first:], capitalized[first:], strict=True)
+            if is_upper
+        }
+    return frozenset(name for name in names if len(name) > 1 and name.lower() not in lower)
 
 
 @lru_cache(maxsize=1)
 def _identifier() -> Any:
     langid = require("py3langid.langid", "llm")
-    return langid.LanguageIdentifier.from_pickled_model(langid.MODEL_FILE, norm_probs=True)
+    return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
 
 
 @lru_cache(maxsize=4096)
@@ -172,7 +177,8 @@ def is_placeholder(texts: Sequence[str], source: Source) -> bool:
 
 def is_near_copy(texts: Sequence[str], source: Source) -> bool:
     """Test for a text that repeats the anchor's wording or one of its sentences."""
-    return any(repeats(text, source.text) for text in texts)
+    sentences = _long_sentences(source.text)
+    return any(repeats(text, source.text) or _long_sentences(text) & sentences for text in texts)
 
 
 def shares_names(texts: Sequence[str], source: Source) -> bool:

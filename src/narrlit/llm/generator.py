@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
@@ -60,15 +60,25 @@ def parse_reply(text: str, schema: type[Schema]) -> Schema:
     Raises:
         Rejected: if there is none, or it does not fit the schema.
     """
-    text = re.sub(r"\A\s*<think>.*?(?:</think>|\Z)", "", text, flags=re.DOTALL)
+    objects = list(_objects(re.sub(r"\A\s*<think>.*?(?:</think>|\Z)", "", text, flags=re.DOTALL)))
+    if len(objects) != 1:
+        raise Rejected("several JSON objects" if objects else "no JSON object")
     try:
-        # Models write line breaks inside strings, which strict JSON excludes.
-        value = json.loads(text[text.index("{") : text.rindex("}") + 1], strict=False)
-        return schema.model_validate(value)
+        return schema.model_validate(objects[0])
     except ValidationError as error:
         raise Rejected(_reason(error)) from None
-    except (ValueError, RecursionError):
-        raise Rejected("no JSON object") from None
+
+
+def _objects(text: str) -> Iterator[Any]:
+    decoder = json.JSONDecoder(strict=False)  # models write line breaks inside strings
+    start = text.find("{")
+    while start >= 0:
+        try:
+            value, end = decoder.raw_decode(text, start)
+            yield value
+        except (ValueError, RecursionError):
+            end = start + 1
+        start = text.find("{", end)
 
 
 def _reason(error: ValidationError) -> str:
@@ -280,7 +290,10 @@ def view_generator(llm: LLM, options: GenerationOptions) -> Generator[StoryViews
 
 def distinct(stories: Sequence[str]) -> list[str]:
     """Return each story once, without regard to case and white space."""
-    return list({normalize(text): text for text in reversed(stories)}.values())[::-1]
+    first: dict[str, str] = {}
+    for text in stories:
+        first.setdefault(normalize(text), text)
+    return list(first.values())
 
 
 class GenerationSummary:
