@@ -8,9 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from narrlit.commands.devices import say, say_truncated
-
-
+from narrlit.console import say, say_truncated
 from narrlit.data.readers import read_triples
 from narrlit.data.writers import write_rows
 from narrlit.errors import ModelError, OptionError

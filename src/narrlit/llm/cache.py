@@ -3,7 +3,7 @@
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,11 +128,11 @@ class AnswerCache:
             return list(self._database.execute("SELECT name, id FROM batches ORDER BY rowid"))
 
 
-def _row(key: str, request: Mapping[str, Any]) -> Iterable[str]:
+def _row(key: str, request: Mapping[str, Any]) -> tuple[str, ...]:
     return key, request["model"], request["prompt"], json.dumps(request, ensure_ascii=True)
 
 
-def _values(key: str, reply: Reply) -> Iterable[Any]:
+def _values(key: str, reply: Reply) -> tuple[Any, ...]:
     # A text with half a surrogate pair cannot be stored, nor written to any file later.
     text = reply.text.encode("utf-8", "replace").decode()
     return text, reply.finish or "stop", reply.prompt_tokens, reply.completion_tokens, key

@@ -47,12 +47,13 @@ _NO_NAMES = frozenset(
         r"\w+",
         "i mr mrs ms dr sir lord lady god king queen prince princess father mother captain doctor professor uncle aunt "
         "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august "
-        "september october november december christmas easter english a after all although an and another as at because "
-        "before both but by during each even finally for from he her his how if in instead it its later meanwhile my no "
-        "not now of on once one or our she since so some soon that the their then there these they this those though "
-        "through to two under until upon we what when where which while who why with without yet you your",
+        "september october november december christmas easter english a after all although an and another as at "
+        "because before both but by during each even finally for from he her his how if in instead it its later my "
+        "meanwhile no not now of on once one or our she since so some soon that the their then there these they this "
+        "those though through to two under until upon we what when where which while who why with without yet you your",
     )
 )
+"""Words, in lower case, that are capitalized without being names of anybody."""
 
 
 @dataclass

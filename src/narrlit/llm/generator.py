@@ -345,7 +345,10 @@ class GenerationSummary:
         for (_, verdict), count in self.verdicts.items():
             totals[verdict] += count
         order = sorted(totals, key=lambda verdict: (verdict != ACCEPTED, -totals[verdict], verdict))
-        rows = [["replies", *kinds, "all"], *([v, *(self.verdicts[k, v] for k in kinds), totals[v]] for v in order)]
+        rows: list[list[Any]] = [
+            ["replies", *kinds, "all"],
+            *([v, *(self.verdicts[k, v] for k in kinds), totals[v]] for v in order),
+        ]
         width = max(len(str(row[0])) for row in rows)
         return "\n".join(f"{row[0]!s:<{width}}" + "".join(f"  {cell!s:>8}" for cell in row[1:]) for row in rows)
 
