@@ -9,7 +9,7 @@ SOURCE = Path(narrlit.__file__).parent
 LAYERS = [
     {"errors"},
     {"optional", "files", "distributed", "seeds", "console", "arguments"},
-    {"losses", "text", "prompts", "endpoints"},
+    {"losses", "text", "preprocessing", "prompts", "endpoints"},
     {"data"},
     {"models"},
     {"metrics", "stores"},
@@ -72,5 +72,5 @@ def test_losses_know_torch_alone_and_models_no_lightning():
     for _, part, (library, target) in imports():
         libraries.setdefault(part, set()).add(library if target != part else part)
     assert libraries["losses"] <= {"losses", "torch", "typing", "math", "collections"}
-    for part in ("models", "data", "text", "losses", "metrics", "stores", "llm"):
+    for part in ("models", "data", "preprocessing", "text", "losses", "metrics", "stores", "llm"):
         assert "lightning" not in libraries[part], part

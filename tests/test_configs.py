@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from narrlit.experiments.tuning import as_options, probes, read_space
 
 from narrlit.commands.lightning_cli import ParsedFit
 from narrlit.commands.training import find_config, packaged_configs
 from narrlit.errors import OptionError
+from narrlit.experiments.tuning import as_options, probes, read_space
 
 ROOT = packaged_configs()
 MENDEL292 = [f"mendel292{name}.yaml" for name in ("", "_linear", "_mlp", "_inductive", "_transductive")]
@@ -235,7 +235,7 @@ def test_ttda704_track_a_has_the_papers_values(monkeypatch):
     assert (objective.distance, objective.margin, objective.maximum_margin) == ("cosine", 0.3, None)
     assert (plan.learning_rate, plan.weight_decay, plan.warmup, plan.decay) == (2e-5, 0.01, 0.1, "linear")
     loading = cli.datamodule.loading
-    assert (loading.batch_size, loading.pseudonyms.backend, loading.pseudonyms.scope) == (16, "rules", "triple")
+    assert (loading.batch_size, loading.pseudonyms.backend, loading.pseudonyms.scope) == (16, "spacy", "triple")
     assert cli.config["fit"]["trainer"]["max_epochs"] == 5
     raw, adaptive = (parse(monkeypatch, "ttda704_track_a.yaml", overlay) for overlay in TRACK_A)
     assert raw.datamodule.loading.pseudonyms.backend == "none"
@@ -245,7 +245,7 @@ def test_ttda704_track_a_has_the_papers_values(monkeypatch):
         0.3,
         1.5,
     )
-    assert adaptive.datamodule.loading.pseudonyms.backend == "rules"
+    assert adaptive.datamodule.loading.pseudonyms.backend == "spacy"
 
 
 def test_rounds_can_be_set_on_the_command_line(monkeypatch):

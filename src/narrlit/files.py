@@ -54,10 +54,11 @@ def check_apart(written: Mapping[str, str | Path | None], read: Iterable[str | P
 
 
 @contextmanager
-def atomic_path(target: str | Path) -> Iterator[Path]:
+def atomic_path(target: str | Path, *, private: bool = False) -> Iterator[Path]:
     """Yield a temporary path beside `target`; it takes target's name when the block ends without an error.
 
-    The temporary name keeps target's suffix, for writers that choose their format by it.
+    The temporary name keeps target's suffix, for writers that choose their format by it. A private file can be read and
+    written by its owner only.
 
     Raises:
         OptionError: if the folder can't be made or written to, or `target` is a folder.
@@ -73,7 +74,7 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        temporary.chmod(0o666 & ~_umask())
+        temporary.chmod(0o600 if private else 0o666 & ~_umask())
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from narrlit.data.reading import Reading
 from narrlit.data.records import Triple
 from narrlit.errors import ModelError, OptionError, did_you_mean, reading
 from narrlit.models.fusion import fusion_of
-from narrlit.text.pseudonyms.options import Backend, Pseudonyms, Scope
+from narrlit.preprocessing.pseudonyms import PseudonymOptions, Scope
 
 if TYPE_CHECKING:
     import torch
@@ -130,18 +130,20 @@ class TextOptions:
         views: file of stories' views (text, theme, plot_events or course_of_action, outcome), or several with commas
             between.
         missing_views: stories without views are refused, or get views cut by position.
-        pseudonymize: replace names by placeholders, found by this backend.
+        pseudonymize: replace names by placeholders, found by spaCy.
         scope: texts that share a mapping of names.
-        pipeline: spaCy pipeline, name or path.
-        coref_model: fastcoref model, name or path.
+        pipeline: name or folder of the spaCy pipeline.
+        coref: link names by coreference clusters (fastcoref).
+        coref_model: hub id or folder of the F-coref model.
     """
 
     views: str | None = None
     missing_views: Literal["refuse", "positional"] = "refuse"
-    pseudonymize: Backend = "none"
+    pseudonymize: bool = False
     scope: Scope = "story"
-    pipeline: str = Pseudonyms.pipeline
-    coref_model: str = Pseudonyms.coref_model
+    pipeline: str = PseudonymOptions.pipeline
+    coref: bool = False
+    coref_model: str = PseudonymOptions.coref_model
 
     def __post_init__(self) -> None:
         """Check which options belong together.
@@ -150,8 +152,8 @@ class TextOptions:
             OptionError: for an option without another that it needs.
         """
         names = self.pseudonyms  # which checks itself
-        if names.backend == "none" and names != Pseudonyms():
-            raise OptionError("--scope, --pipeline and --coref-model need --pseudonymize")
+        if names.backend == "none" and names != PseudonymOptions():
+            raise OptionError("--scope, --pipeline, --coref and --coref-model need --pseudonymize")
 
     @property
     def reads_views(self) -> bool:
@@ -159,9 +161,10 @@ class TextOptions:
         return self.views is not None or self.missing_views != "refuse"
 
     @property
-    def pseudonyms(self) -> Pseudonyms:
+    def pseudonyms(self) -> PseudonymOptions:
         """Settings of pseudonymization."""
-        return Pseudonyms(self.pseudonymize, self.scope, self.pipeline, self.coref_model)
+        backend: Literal["spacy", "none"] = "spacy" if self.pseudonymize else "none"
+        return PseudonymOptions(backend, self.scope, self.pipeline, self.coref, self.coref_model)
 
     def stories(self, stories: "list[Story]") -> list[str]:
         """Prepare stories' texts for the model.
@@ -199,7 +202,7 @@ class TextOptions:
     def record(self) -> dict[str, Any]:
         """Settings that differ from reading stories as they are, as plain data."""
         views = {"views": self.views, "missing_views": self.missing_views if self.reads_views else None}
-        names = {"pseudonyms": asdict(self.pseudonyms)} if self.pseudonymize != "none" else {}
+        names = {"pseudonyms": asdict(self.pseudonyms)} if self.pseudonymize else {}
         return {name: value for name, value in {**views, **names}.items() if value is not None}
 
     def _joined(self, texts: list[str], what: str) -> "Joined | None":
@@ -253,7 +256,7 @@ class StoryOptions(TextOptions):
         if trained is not None and trained["backend"] != here.backend:
             say(
                 f"warning: {use.model} was trained on stories with placeholders for names, unlike those read here: "
-                f"--pseudonymize {trained['backend']} (--scope {trained['scope']} for triples) reads them alike"
+                f"--pseudonymize (--scope {trained['scope']} for triples) reads them alike"
             )
         return encoder
 

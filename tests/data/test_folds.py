@@ -13,7 +13,7 @@ from narrlit.data.records import Example, Negative, Triple, triple_of
 from narrlit.data.storyworld import StoryWorld, example
 from narrlit.datamodules import FoldData, Loading, StoryData, StoryWorldData
 from narrlit.errors import OptionError
-from narrlit.metrics.statistics import wilson_interval
+from narrlit.metrics.significance import wilson_interval
 
 
 class Given(StoryData):

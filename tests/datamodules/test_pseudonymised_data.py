@@ -7,11 +7,16 @@ from narrlit.data.records import Example, Negative, Triple
 from narrlit.data.writers import write_examples, write_triples
 from narrlit.datamodules import Extra, FileData, FoldData, Loading, StoryWorldData
 from narrlit.errors import OptionError
-from narrlit.text.pseudonyms.options import Pseudonyms
+from narrlit.preprocessing.pseudonyms import PseudonymOptions
 
 STORIES = ["Anna sails to Bergen.", "Boris sails to Oslo.", "Clara climbs and Anna waits.", "Nobody sails anywhere."]
-HIDDEN = Loading(pseudonyms=Pseudonyms("rules"))
-SHARED = Loading(pseudonyms=Pseudonyms("rules", "triple"))
+NAMES = {"Anna": "PERSON", "Boris": "PERSON", "Clara": "PERSON", "Bergen": "PLACE", "Oslo": "PLACE"}
+HIDDEN = Loading(pseudonyms=PseudonymOptions("given"))
+SHARED = Loading(pseudonyms=PseudonymOptions("given", "triple"))
+
+
+class NamedData(FileData):
+    names = dict.fromkeys(STORIES, NAMES)
 
 
 @pytest.fixture
@@ -22,14 +27,14 @@ def files(tmp_path):
 
 
 def test_names_are_gone_from_what_trains_and_is_judged(files):
-    data, plain = FileData(*files, loading=HIDDEN), FileData(*files)
+    data, plain = NamedData(*files, loading=HIDDEN), FileData(*files)
     data.setup("fit")
     plain.setup("fit")
     texts = ["Character_A sails to Location_1.", "Character_A climbs and Character_B waits.", STORIES[3]]
     assert data.examples == [Example(texts[0], texts[0], (Negative(texts[1], "triple"),), "g")]
     assert data.triples["validation"] == [Triple(texts[0], texts[0], texts[1], True), Triple(*texts, False)]
     assert data.training_texts() == texts[:2]
-    assert data.provenance["train"]["pseudonyms"]["backend"] == "rules"
+    assert data.provenance["train"]["pseudonyms"]["backend"] == "given"
     assert "pseudonyms" not in plain.provenance["train"]
     # Names tell stories apart where data sets are compared, and judged triples are the same ones whatever is done.
     assert data.triples_as_read("validation") == plain.triples["validation"]
@@ -41,7 +46,7 @@ def test_names_are_gone_from_what_trains_and_is_judged(files):
 
 
 def test_the_stories_of_a_triple_may_share_a_mapping(files):
-    data = FileData(*files, loading=SHARED)
+    data = NamedData(*files, loading=SHARED)
     data.setup("fit")
     assert data.examples[0].texts == (
         "Character_A sails to Location_1.",
@@ -54,8 +59,6 @@ def test_the_stories_of_a_triple_may_share_a_mapping(files):
 
 def test_unlabelled_stories_and_folds_too(tmp_path):
     (tmp_path / "s.jsonl").write_text('{"text": "Anna sails to Bergen."}\n')
-    unlabelled = FileData(extra=Extra(unlabelled=str(tmp_path / "s.jsonl")), loading=HIDDEN)
-    assert unlabelled.unlabelled_texts() == ["Character_A sails to Location_1."]
     with pytest.raises(OptionError, match="scope story"):
         FileData(extra=Extra(unlabelled=str(tmp_path / "s.jsonl")), loading=SHARED).unlabelled_texts()
     world = StoryWorldData(train=4, validation=2, loading=HIDDEN)

@@ -13,7 +13,7 @@ from narrlit.data.writers import write_triples
 from narrlit.errors import OptionError
 from narrlit.experiments import ablation as module
 from narrlit.experiments.ablation import ablation_report, find_overlays
-from narrlit.metrics.statistics import mcnemar, wilson_interval
+from narrlit.metrics.significance import mcnemar, wilson_interval
 from narrlit.models.embedding import cosine_scores
 from narrlit.models.source import load_encoder
 

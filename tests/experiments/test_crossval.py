@@ -14,7 +14,7 @@ from narrlit.data.storyworld import StoryWorld, example
 from narrlit.data.writers import write_examples
 from narrlit.experiments import crossval as module
 from narrlit.experiments.crossval import crossval_report
-from narrlit.metrics.statistics import wilson_interval
+from narrlit.metrics.significance import wilson_interval
 
 ROWS = 10
 

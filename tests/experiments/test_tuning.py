@@ -14,7 +14,7 @@ from narrlit.experiments import tuning as module
 from narrlit.experiments.crossval import fold_config
 from narrlit.experiments.fitting import RunResult
 from narrlit.experiments.tuning import ask, num_ended, open_study, read_space, run_trial, trial_entries, winner_of
-from narrlit.metrics.statistics import mcnemar, wilson_interval
+from narrlit.metrics.significance import mcnemar, wilson_interval
 
 ROWS = 40
 # Below 0.01 the tiny model learns nothing in three epochs.

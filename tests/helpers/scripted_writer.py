@@ -7,7 +7,7 @@ from llm_server import question, schema_of
 
 from narrlit.data.storyworld import StoryWorld, example
 from narrlit.data.writers import write_examples
-from narrlit.text.sentences import sentences
+from narrlit.preprocessing.sentences import split_sentences as sentences
 
 SEED = 42
 

@@ -7,7 +7,7 @@ from narrlit.models.bilstm import BiLSTM, BiLSTMConfig
 from narrlit.models.config import EncoderConfig, Prompts
 from narrlit.models.encoder import Encoder
 from narrlit.models.sentence_encoder import SentenceEncoder
-from narrlit.text.sentences import sentences
+from narrlit.preprocessing.sentences import split_sentences as sentences
 
 ROLES = ("anchor", "candidate", "story")
 PROMPTS = Prompts(anchor="query: ", candidate="passage: ", story="text: ")

@@ -7,8 +7,7 @@ from sentence_encoders import PROMPTS, ROLES, TEXTS, by_hand, head, sentence_enc
 
 from narrlit.data.records import Triple
 from narrlit.errors import DataError, ModelError
-from narrlit.metrics.meanmax import meanmax_scores
-from narrlit.metrics.scorers import MeanMax
+from narrlit.metrics.meanmax import MeanMax, meanmax_scores
 from narrlit.models import embedding
 from narrlit.models.bilstm import BiLSTM, BiLSTMConfig
 from narrlit.models.embedding import cosine_scores, embed

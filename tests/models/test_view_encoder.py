@@ -7,8 +7,7 @@ from viewed_stories import WEIGHTS, by_hand, joined, parts, view_encoder
 
 from narrlit.data.records import Triple
 from narrlit.errors import DataError, ModelError
-from narrlit.metrics.meanmax import meanmax_scores
-from narrlit.metrics.scorers import MeanMax
+from narrlit.metrics.meanmax import MeanMax, meanmax_scores
 from narrlit.models.config import EncoderConfig, Prompts
 from narrlit.models.embedding import cosine_scores, embed, part_vectors
 from narrlit.models.encoder import Encoder

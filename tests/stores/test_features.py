@@ -10,12 +10,12 @@ from hypothesis.extra.numpy import arrays
 
 from narrlit.errors import DataError
 from narrlit.models.config import EncoderConfig, Prompts
+from narrlit.preprocessing.sentences import split_sentences as sentences
 from narrlit.stores import frozen as frozen_module
 from narrlit.stores.features import FeatureTable, feature_table, whole
 from narrlit.stores.frozen import FrozenVectors
 from narrlit.stores.mapped import MappedVectors
 from narrlit.stores.sources import VectorOptions
-from narrlit.text.sentences import sentences
 
 STORIES = ["A knight rode out. She won. The end.", "One sentence only.", "A diver sank. The end."]
 ROLE_PROMPTS = Prompts(anchor="query: ", candidate="passage: ")

@@ -8,7 +8,7 @@ from narrlit.console import say, say_truncated
 from narrlit.data.records import Triple
 from narrlit.data.rows import file_digest
 from narrlit.errors import ModelError, OptionError
-from narrlit.metrics.scorers import MeanMax
+from narrlit.metrics.meanmax import MeanMax
 from narrlit.options import LabelOptions, ModelOptions, StoryOptions, find_model, seen_in_training
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def evaluate(
     if baseline is not None:
         from narrlit.metrics.baselines import BASELINES
 
-        scores = BASELINES[baseline](prepared)
+        scores = BASELINES[baseline]([triple.texts for triple in prepared]).tolist()
     else:
         seen = seen_in_training(find_model(str(use.model)), file_digest(triples))
         if seen is not None:
@@ -90,10 +90,10 @@ def _model_scores(
         return scores, truncated, {"scorer": scorer}
     from narrlit.metrics.meanmax import meanmax_scores
 
-    result = meanmax_scores(encoder, triples, meanmax)
+    result = meanmax_scores(encoder, [triple.texts for triple in triples], meanmax)  # type: ignore[arg-type]
     say_truncated(result.truncated, encoder.max_length, "sentence", "sentences")
     say(f"windows decided {result.aligned} of {len(triples)} triples, whose scores differed by {meanmax.gamma} or less")
-    return result.scores, result.truncated, {"scorer": scorer, **asdict(meanmax), "aligned": result.aligned}
+    return result.scores.tolist(), result.truncated, {"scorer": scorer, **asdict(meanmax), "aligned": result.aligned}
 
 
 def summarize(scores: Scores, triples: list[Triple]) -> "AccuracySummary":

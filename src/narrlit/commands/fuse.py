@@ -68,7 +68,7 @@ def fuse(
     about = {
         "triples": {"path": triples, "sha256": digest, "n": len(viewed), "dropped": reading.dropped},
         "views": views,
-        "pseudonyms": asdict(read.pseudonyms) if read.pseudonymize != "none" else None,
+        "pseudonyms": asdict(read.pseudonyms) if read.pseudonymize else None,
     }
     entries = []
     for name in names:

@@ -11,9 +11,9 @@ from narrlit.data.leakage import normal_text
 from narrlit.data.reading import Parsed, Reading, collect
 from narrlit.data.rows import read_raw
 from narrlit.errors import DataError
+from narrlit.preprocessing.segments import positional_segments as positional_slices
+from narrlit.preprocessing.sentences import split_sentences as sentences
 from narrlit.text.joined import VIEWS, Views, join
-from narrlit.text.sentences import sentences
-from narrlit.text.slices import positional_slices
 
 _PLOTS = ("plot_events", "course_of_action", "plot")
 VIEWS_KNOWN = "text,theme,plot_events,outcome; story stands for text, and course_of_action or plot for plot_events"

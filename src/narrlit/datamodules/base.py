@@ -22,7 +22,6 @@ from narrlit.datamodules.refusals import check_processes, check_read
 from narrlit.datamodules.resumable import ResumableLoader
 from narrlit.errors import OptionError
 from narrlit.seeds import run_seed
-from narrlit.text.pseudonyms.options import Pseudonyms
 
 Record = TypeVar("Record", Example, Triple)
 Stage = Literal["validation", "test", "predict"]
@@ -88,15 +87,13 @@ class StoryData(L.LightningDataModule):
         if name != "predict" and any(triple.a_is_closer is None for triple in self.triples[name]):
             raise OptionError(f"the {name} triples have no labels: give --data.{name}_labels FILE")
 
-    def _pseudonymised(
-        self, name: str, read: list[Record], pseudonymise: Callable[[list[Record], Pseudonyms], list[Record]]
-    ) -> list[Record]:
+    def _pseudonymised(self, name: str, read: list[Record], pseudonymise: Callable[..., list[Record]]) -> list[Record]:
         """Records with placeholders for names, if that is wanted."""
         options = self.loading.pseudonyms
         if options.backend == "none" or not read:
             return read
         self.provenance.setdefault(name, {})["pseudonyms"] = asdict(options)
-        found = pseudonymise(read, options)
+        found = pseudonymise(read, options, getattr(getattr(self, "source", self), "names", None))
         for new, old in zip(found, read, strict=True):
             self._originals.update(zip(new.texts, old.texts, strict=True))
         return found

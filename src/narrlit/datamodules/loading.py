@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from narrlit.errors import OptionError
-from narrlit.text.pseudonyms.options import Pseudonyms
+from narrlit.preprocessing.pseudonyms import PseudonymOptions
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Loading:
     workers: int = 0
     strict: bool = False
     samples_per_epoch: int | None = None
-    pseudonyms: Pseudonyms = field(default_factory=Pseudonyms)
+    pseudonyms: PseudonymOptions = field(default_factory=PseudonymOptions)
 
     def __post_init__(self) -> None:
         """Check ranges.

@@ -55,6 +55,7 @@ class StoryWorldData(StoryData):
         self.false_negatives = false_negatives
         self.views = self.joins_views = views
         self._truths: dict[str, tuple[str, str, str]] = {}
+        self.names: dict[str, dict[str, str]] = {}
 
     def read_examples(self) -> list[Example]:
         """The training examples, the triple's negative first."""
@@ -79,7 +80,9 @@ class StoryWorldData(StoryData):
     def _read(self, story: InventedStory) -> InventedStory:
         """The story as it is read: with its views, if they are wanted."""
         views = Views(story.views.theme, "\n".join(story.views.events), story.views.outcome)
-        return replace(story, text=join(story.text, views)) if self.views else story
+        read = replace(story, text=join(story.text, views)) if self.views else story
+        self.names[read.text] = dict(story.names)
+        return read
 
     def _read_triple(self, triple: WorldTriple) -> WorldTriple:
         return WorldTriple(self._read(triple.anchor), self._read(triple.positive), self._read(triple.negative))

@@ -113,7 +113,7 @@ class Contest:
             settings: by name.
         """
         named = np.array([setting.weights for setting in (PRESETS["full_only"], *settings.values())])
-        right, ties = fused_answers(embeddings, self.index, named)
+        right, ties = fused_answers(embeddings, *self._arrays, named)
         full = right[0]
         return {
             "model": model,
@@ -121,8 +121,12 @@ class Contest:
                 {"name": name, "weights": list(setting.weights), **_compared(own, tied, full)}
                 for (name, setting), own, tied in zip(settings.items(), right[1:], ties[1:], strict=True)
             ],
-            **self._best_of_grid(*fused_answers(embeddings, self.index, self.grid), full),
+            **self._best_of_grid(*fused_answers(embeddings, *self._arrays, self.grid), full),
         }
+
+    @property
+    def _arrays(self) -> tuple[IntArray, IntArray]:
+        return np.stack([self.index.anchors, self.index.a, self.index.b], axis=1), self.index.labels
 
     def _best_of_grid(self, right: Bools, ties: Bools, full: Bools) -> Entry:
         chosen = best_elsewhere(right, self.grid, self.folds)

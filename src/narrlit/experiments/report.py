@@ -101,7 +101,7 @@ def paired(wrong: Set[Any] | None, other: Set[Any] | None, n: int) -> Entry:
     """
     if wrong is None or other is None:
         return dict.fromkeys(("difference", "lost", "won", "p"))
-    from narrlit.metrics.statistics import mcnemar
+    from narrlit.metrics.significance import mcnemar
 
     lost, won = len(wrong - other), len(other - wrong)
     p = mcnemar([False] * lost + [True] * won, [True] * lost + [False] * won)

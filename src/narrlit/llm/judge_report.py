@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from narrlit.llm.judge import Judgement
-from narrlit.metrics.statistics import mcnemar, wilson_interval
+from narrlit.metrics.significance import mcnemar, wilson_interval
 from narrlit.metrics.triples import AccuracySummary
 
 Choices = Sequence[bool | None]

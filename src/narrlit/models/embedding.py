@@ -19,7 +19,7 @@ from narrlit.models.onednn import fused_linears
 from narrlit.models.sentence_encoder import SentenceEncoder
 from narrlit.models.view_encoder import AnyEncoder, ViewEncoder, story_parts
 from narrlit.models.views import fuse
-from narrlit.text.sentences import sentences
+from narrlit.preprocessing.sentences import split_sentences as sentences
 
 Vectors = NDArray[np.float32]
 SPAN = 4096

@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformer
 
 from narrlit.models.bilstm import BiLSTM
 from narrlit.models.inner_model import InnerModel
-from narrlit.text.sentences import sentences
+from narrlit.preprocessing.sentences import split_sentences as sentences
 
 
 class SentenceSequence(InnerModel):

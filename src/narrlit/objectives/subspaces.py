@@ -29,11 +29,11 @@ from narrlit.objectives.base import Optimization
 from narrlit.objectives.frozen import FrozenObjective
 from narrlit.objectives.triplet import triplet_terms
 from narrlit.objectives.unlabelled import UnlabelledStories
+from narrlit.preprocessing.sentences import split_sentences as sentences
 from narrlit.seeds import run_seed
 from narrlit.stores.features import Units
 from narrlit.stores.labels import story_labels
 from narrlit.stores.sources import VectorOptions
-from narrlit.text.sentences import sentences
 
 
 @dataclass(frozen=True)

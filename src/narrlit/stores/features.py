@@ -10,9 +10,9 @@ from narrlit.data.batch import PackedVectors
 from narrlit.data.places import ROLES, PlaceTable, Rows
 from narrlit.data.table import StoryTable
 from narrlit.errors import DataError
+from narrlit.preprocessing.sentences import split_sentences as sentences
 from narrlit.stores.frozen import FrozenVectors
 from narrlit.stores.mapped import MappedVectors
-from narrlit.text.sentences import sentences
 
 Units = Callable[[str], Sequence[str]]
 """What of a story has a vector of its own."""

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from narrlit.data.table import StoryTable
 from narrlit.distributed import world_size
 from narrlit.models.weak_labels import ASPECTS, Clusters, WeakLabels, fit_weak_labels
+from narrlit.preprocessing.segments import positional_segments as positional_slices
+from narrlit.preprocessing.sentences import split_sentences as sentences
 from narrlit.stores.frozen import FrozenVectors
-from narrlit.text.sentences import sentences
-from narrlit.text.slices import positional_slices
 
 
 def story_labels(frozen: FrozenVectors, texts: Sequence[str], others: Sequence[str], clusters: Clusters) -> WeakLabels:

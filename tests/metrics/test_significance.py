@@ -3,7 +3,7 @@ from math import comb
 
 import pytest
 
-from narrlit.metrics.statistics import mcnemar, wilson_interval
+from narrlit.metrics.significance import mcnemar, wilson_interval
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from narrlit.text.slices import positional_slices
+from narrlit.preprocessing.segments import positional_segments
 
 
 def story(n):
@@ -12,7 +12,7 @@ def story(n):
 
 
 def sizes(n, *ratios):
-    return [len(part.split()) for part in positional_slices(story(n), *ratios)]
+    return [len(part.split()) for part in positional_segments(story(n), *ratios)]
 
 
 @pytest.mark.parametrize(
@@ -32,17 +32,17 @@ def test_quarter_half_quarter(n, expected):
 
 
 def test_the_beginning_is_the_theme_and_the_end_the_outcome():
-    assert positional_slices(story(8)) == ("s0. s1.", "s2. s3. s4. s5.", "s6. s7.")
+    assert positional_segments(story(8)) == ("s0. s1.", "s2. s3. s4. s5.", "s6. s7.")
 
 
 def test_short_stories_give_a_sentence_to_several_slices():
-    assert positional_slices(["One."]) == ("One.", "One.", "One.")
-    assert positional_slices(["One.", "Two."]) == ("One.", "One. Two.", "Two.")
+    assert positional_segments(["One."]) == ("One.", "One.", "One.")
+    assert positional_segments(["One.", "Two."]) == ("One.", "One. Two.", "Two.")
 
 
 @given(st.integers(3, 400))
 def test_each_sentence_is_in_one_slice_in_order(n):
-    parts = positional_slices(story(n))
+    parts = positional_segments(story(n))
     assert " ".join(parts).split() == story(n)
     assert all(parts)
     assert all(abs(size - share * n) <= 1 for size, share in zip(sizes(n), (0.25, 0.5, 0.25), strict=True))
@@ -80,7 +80,7 @@ def test_rounding_of_the_ratios_loses_no_sentence():
 
 def test_what_can_not_be_cut_is_refused():
     with pytest.raises(ValueError, match="without a sentence"):
-        positional_slices([])
+        positional_segments([])
     for ratios in [(0.5, 0.5, 0.0), (0.5, -0.1, 0.6), (math.nan, 1, 1), (1, 1)]:
         with pytest.raises(ValueError, match="three numbers above 0"):
-            positional_slices(story(9), ratios)
+            positional_segments(story(9), ratios)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from narrlit.text.sentences import sentences
+from narrlit.preprocessing.sentences import split_sentences
 
 # A bar stands where one sentence ends and the next begins.
 TABLE = {
@@ -108,7 +108,7 @@ ROWS = [(name, row) for name, rows in TABLE.items() for row in rows]
 
 @pytest.mark.parametrize(("name", "row"), ROWS, ids=[f"{name}: {row[:20]!r}" for name, row in ROWS])
 def test_each_rule_cuts_where_the_bars_are(name, row):
-    assert sentences(row.replace("|", "")) == [part.strip() for part in row.split("|")], name
+    assert split_sentences(row.replace("|", "")) == [part.strip() for part in row.split("|")], name
 
 
 PIECES = st.sampled_from(
@@ -142,7 +142,7 @@ PIECES = st.sampled_from(
 @example("\x1f.\x1c")
 @example('a. "')
 def test_no_character_is_lost_and_no_sentence_is_empty(text):
-    found = sentences(text)
+    found = split_sentences(text)
     assert "".join("".join(found).split()) == "".join(text.split())
     assert all(part and part == part.strip() for part in found)
     assert bool(found) == bool(text.strip())
@@ -151,20 +151,20 @@ def test_no_character_is_lost_and_no_sentence_is_empty(text):
 @given(st.text())
 def test_without_stops_and_line_breaks_a_text_is_one_sentence(text):
     bare = "".join(c for c in text if c not in ".!?…\n")
-    assert sentences(bare) == ([bare.strip()] if bare.strip() else [])
+    assert split_sentences(bare) == ([bare.strip()] if bare.strip() else [])
 
 
 @given(st.lists(PIECES).map("".join), st.lists(PIECES).map("".join))
 def test_a_blank_line_always_ends_a_sentence(first, second):
-    assert sentences(f"{first}\n\n{second}") == sentences(first) + sentences(second)
+    assert split_sentences(f"{first}\n\n{second}") == split_sentences(first) + split_sentences(second)
 
 
 def test_an_items_number_alone_is_an_item_at_the_end_too():
-    assert sentences("Mr.\n1.") == sentences("Mr.\n1.\n\n") == ["Mr.", "1."]
+    assert split_sentences("Mr.\n1.") == split_sentences("Mr.\n1.\n\n") == ["Mr.", "1."]
 
 
 @pytest.mark.parametrize("unit", ["! ", ".", ". ", "🎉! ", "\n", "\n ", "a.", '."', "Mr. ", "1. ", "I... "])
 def test_time_grows_with_the_length_alone(unit):
     # Twenty thousand repeats take a moment, and minutes where a rule looks back over all that it has read.
     text = unit * 20_000
-    assert "".join("".join(sentences(text)).split()) == "".join(text.split())
+    assert "".join("".join(split_sentences(text)).split()) == "".join(text.split())

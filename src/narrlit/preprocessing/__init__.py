@@ -1,0 +1,1 @@
+"""Plain texts in, plain texts out: sentences, segments, pseudonymization and back-translation."""

@@ -1,0 +1,145 @@
+"""Names by a spaCy pipeline's entity recognizer, linked by F-coref's coreference clusters on request.
+
+Source of F-coref: Otmazgin, Cattan and Goldberg 2022.
+"""
+
+import logging
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from narrlit.errors import DataError, ModelError, reading
+from narrlit.optional import require
+from narrlit.preprocessing.pseudonyms import Mention, MentionFinder, Span, kind_of_label, name_spans
+
+MAX_COREF_CHARACTERS = 20_000
+"""Characters of a text that coreference reads; its memory grows with their square. Names are found beyond."""
+
+_EMBEDDERS = {"tok2vec", "transformer", "curated_transformer"}
+# The part of a mention after its head: "the king of France", "Anna, a nurse", "Bob who left", "Anna and Bob".
+_AFTER_HEAD = re.compile(
+    r"\s*(?:[,;:(–—]|\s-\s|\b(?:of|in|at|from|on|with|by|for|to|who|whom|whose|which|that|where)\b)"
+)
+_SEVERAL = re.compile(r"\b(?:and|or|nor)\b|&")
+
+Clusters = Callable[[Sequence[str]], list[list[list[Span]]]]
+
+
+def open_spacy(pipeline: str, coref_model: str | None, progress: bool) -> MentionFinder:
+    """Load a spaCy pipeline, and the coreference model if one is named.
+
+    Args:
+        pipeline: name of an installed pipeline, or a folder.
+        coref_model: hub id or folder of an F-coref model; None: no coreference.
+        progress: show a bar on stderr.
+
+    Raises:
+        MissingExtraError: if spaCy or fastcoref is not installed.
+        ModelError: if a model can't be loaded, or the pipeline recognizes no entities.
+    """
+    language = _load_pipeline(pipeline)
+    clusters = None if coref_model is None else _load_coreference(coref_model)
+
+    def find(texts: Sequence[str], groups: Sequence[int]) -> list[list[Mention]]:
+        from tqdm import tqdm
+
+        long = next((text for text in texts if len(text) > language.max_length), None)
+        if long is not None:
+            raise DataError(f"text {long[:40]!r}... has {len(long)} characters, spaCy accepts {language.max_length}")
+        documents = tqdm(language.pipe(texts), "names", len(texts), unit="text", delay=0.5, disable=not progress)
+        mentions = [list(_mentions(document)) for document in documents]
+        if clusters is None:
+            return mentions
+        return [_linked(*each) for each in zip(texts, mentions, clusters(texts), strict=True)]
+
+    return find
+
+
+def _mentions(document: Any) -> Iterator[Mention]:
+    for entity in document.ents:
+        kind = kind_of_label(entity.label_)
+        for start, end in name_spans(document.text, (entity.start_char, entity.end_char)) if kind else ():
+            tokens = document.char_span(start, end, alignment_mode="expand")
+            # "However" and "The" at the start of a sentence are no names, "US" and "WHO" are.
+            if kind is not None and not all(token.is_stop and not token.is_upper for token in tokens):
+                yield Mention(start, end, kind)
+
+
+@lru_cache(maxsize=2)
+def _load_pipeline(name: str) -> Any:
+    spacy = require("spacy", "text")
+    if not Path(name).exists() and not spacy.util.is_package(name):
+        raise ModelError(f"spaCy pipeline {name} is not installed: python -m spacy download {name}")
+    with reading("spaCy pipeline", name, f"python -m spacy download {name}", ModelError):
+        language = spacy.load(name)
+    pipes = {pipe: language.get_pipe_meta(pipe) for pipe in language.pipe_names}
+    recognizers = {pipe for pipe, meta in pipes.items() if "doc.ents" in meta.assigns}
+    if not recognizers:
+        raise ModelError(f"spaCy pipeline {name} recognizes no entities: name one with ner, such as en_core_web_sm")
+    if all(pipes[pipe].factory in ("ner", "beam_ner") for pipe in recognizers):  # rules may need any other pipe
+        language.select_pipes(enable=[p for p, m in pipes.items() if p in recognizers or m.factory in _EMBEDDERS])
+    return language
+
+
+@lru_cache(maxsize=1)
+def _load_coreference(model: str) -> Clusters:
+    """Load F-coref; each text is a batch of its own, because its padding would compete with words to be a mention."""
+    guard = logging.NullHandler()
+    logging.getLogger().addHandler(guard)  # fastcoref configures the root logger on import, unless it has a handler
+    try:
+        spacy = require("spacy", "text")
+        fastcoref = require("fastcoref", "text", also="pip install --no-deps fastcoref")
+        from fastcoref.coref_models.modeling_fcoref import FCorefModel
+    finally:
+        logging.getLogger().removeHandler(guard)
+    import datasets
+    import numpy as np
+    import torch
+
+    FCorefModel.all_tied_weights_keys = {}  # transformers 5 expects it of every model
+    datasets.disable_progress_bars()
+    states = random.getstate(), np.random.get_state()
+    try:
+        remedy = "give the folder or hub id of an F-coref model"
+        with reading("coreference model", model, remedy, ModelError), torch.random.fork_rng():
+            network = fastcoref.FCoref(model, nlp=spacy.blank("en"), enable_progress_bar=False)
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])
+
+    def clusters(texts: Sequence[str]) -> list[list[list[Span]]]:
+        read = [text[:MAX_COREF_CHARACTERS] for text in texts]
+        predictions = network.predict(read, max_tokens_in_batch=1) if read else []
+        found = [prediction.get_clusters(as_strings=False) for prediction in predictions]
+        return [[[span for span in cluster if span is not None] for cluster in each] for each in found]
+
+    return clusters
+
+
+def _linked(text: str, names: Sequence[Mention], clusters: Sequence[Sequence[Span]]) -> list[Mention]:
+    """Number names by the cluster whose mention they head: Anna in "his wife Anna, who left", not in "Anna and Bob".
+
+    A cluster without a name leaves nothing. Where mentions of two clusters have one head, the shorter mention decides.
+    """
+    numbers: dict[tuple[int, int], int] = {}
+    spans = sorted((end - start, start, end, number) for number, each in zip(count(), clusters) for start, end in each)
+    for _, start, end, number in spans:
+        head = _head(text, start, end, [name for name in names if start <= name.start and name.end <= end])
+        if head is not None:
+            numbers.setdefault((head.start, head.end), number)
+    return [Mention(name.start, name.end, name.kind, numbers.get((name.start, name.end))) for name in names]
+
+
+def _head(text: str, start: int, end: int, names: Sequence[Mention]) -> Mention | None:
+    mention = text[start:end]
+    for name in names:  # "University of London" is one name
+        mention = mention[: name.start - start] + "N" * (name.end - name.start) + mention[name.end - start :]
+    after = _AFTER_HEAD.search(mention)
+    mention = re.sub(r"['’]s?\Z", "", mention[: after.start()] if after else mention)
+    if _SEVERAL.search(mention):
+        return None
+    return next((name for name in names if name.end == start + len(mention)), None)

@@ -1,0 +1,348 @@
+"""Pseudonymization: placeholders such as Character_A and Location_1 in place of names, and back again.
+
+Source: ttda704 (SemEval-2026 Task 4), section on pseudonymization. Two decisions differ from the paper: of a
+coreference cluster only its names are replaced (pronouns and descriptions give no name away, and a story of
+placeholders alone is hard to read for an encoder as well), and a name is replaced wherever it occurs in its scope,
+also where the entity recognizer missed it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol
+
+from narrlit.errors import DataError, OptionError
+
+Backend = Literal["none", "spacy", "given"]
+Scope = Literal["story", "triple"]
+Kind = Literal["Character", "Location", "Organization", "Entity"]
+Span = tuple[int, int]
+
+KINDS: tuple[Kind, ...] = ("Character", "Location", "Organization", "Entity")
+"""Prefixes of placeholders; the order breaks ties between votes."""
+
+PLACEHOLDER = re.compile(r"(?<!\w)(?:Character_[A-Z]+|(?:Location|Organization|Entity)_\d+)(?!\w)")
+
+_KIND_OF_LABEL: dict[str, Kind] = {
+    **dict.fromkeys(("PERSON", "PER", "PRS"), "Character"),
+    **dict.fromkeys(("GPE", "LOC", "FAC", "PLACE"), "Location"),
+    **dict.fromkeys(("ORG", "NORP", "ORGANIZATION"), "Organization"),
+}
+_NO_NAMES = frozenset(["DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL", "CARDINAL"])
+_LEADING = re.compile(r"(?:the|an?|mr|mrs|ms|dr|sir|miss)\b\.?\s+|[^\w\s]+|_+|\s+", re.IGNORECASE)
+_TRAILING = re.compile(r"(?:(?<=\w)['’][sS]|[^\w\s]|_|\s)+\Z")
+
+
+@dataclass(frozen=True)
+class PseudonymOptions:
+    """Settings of pseudonymization.
+
+    Attributes:
+        backend: source of the names: a `spacy` pipeline with an entity recognizer, the names `given` with the data (as
+            StoryWorld does), or `none`, which leaves texts unchanged.
+        scope: texts that share one mapping of names: each `story` by itself, or the stories of a `triple` together (the
+            setting of ttda704 for Track A; a story's text then depends on its triple).
+        pipeline: name or folder of the spaCy pipeline.
+        coref: link names by coreference clusters (fastcoref).
+        coref_model: hub id or folder of the F-coref model.
+
+    Raises:
+        OptionError: if coreference is requested without spaCy.
+    """
+
+    backend: Backend = "none"
+    scope: Scope = "story"
+    pipeline: str = "en_core_web_sm"
+    coref: bool = False
+    coref_model: str = "biu-nlp/f-coref"
+
+    def __post_init__(self) -> None:
+        if self.coref and self.backend == "given":
+            raise OptionError("pseudonyms: coref needs backend spacy; given names are linked already")
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """A placeholder at characters `start` to `end` of the new text, and the original words."""
+
+    placeholder: str
+    original: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class PseudonymizedText:
+    """A text with placeholders, and its replacements in order."""
+
+    text: str
+    replacements: tuple[Replacement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A name at characters `start` to `end`, its kind, and the number of its coreference cluster in the text."""
+
+    start: int
+    end: int
+    kind: Kind
+    cluster: int | None = None
+
+
+class MentionFinder(Protocol):
+    """Finds names in texts."""
+
+    def __call__(self, texts: Sequence[str], groups: Sequence[int]) -> list[list[Mention]]:
+        """Mentions of each text in order; `groups`: the index of each text's group."""
+
+
+def pseudonymize_texts(
+    groups: Sequence[Sequence[str]],
+    options: PseudonymOptions,
+    names: Sequence[Mapping[str, str]] | None = None,
+    *,
+    lead: bool = False,
+    progress: bool = True,
+) -> list[list[PseudonymizedText]]:
+    """Replace the names in groups of texts; each group has one mapping of its own.
+
+    Names are searched again in the changed texts until none is found, so that a second run changes nothing.
+    Placeholders in the input stay as they are, and are not assigned again.
+
+    Args:
+        groups: the texts that share a mapping.
+        options: settings; `scope` is up to the caller, who forms the groups.
+        names: for backend `given`, of each group the names with PERSON, PLACE or ORGANIZATION.
+        lead: replace the first text of each group as if it stood alone; the others take over its mapping. For a story
+            with its views.
+        progress: show a bar on stderr.
+
+    Returns:
+        The groups with placeholders, in order.
+
+    Raises:
+        OptionError: if names are missing for backend `given`.
+        ModelError, MissingExtraError: if spaCy's pipeline or the coreference model can't be loaded.
+        DataError: if a text is longer than the pipeline accepts.
+
+    >>> [[done]] = pseudonymize_texts([["Anna Lee met Bert. Anna left."]], PseudonymOptions("given"),
+    ...     [{"Anna Lee": "PERSON", "Anna": "PERSON", "Bert": "PERSON"}])
+    >>> done.text, restore(done.text, done.replacements)
+    ('Character_A met Character_B. Character_A left.', 'Anna Lee met Bert. Anna left.')
+    """
+    if options.backend == "none":
+        return [[PseudonymizedText(text) for text in group] for group in groups]
+    finder = _open_finder(options, names, len(groups), progress)
+    scopes = [_Scope(group) for group in groups]
+    for part in (slice(1), slice(1, None)) if lead else (slice(None),):
+        waiting = [(scope, index) for scope, each in enumerate(scopes) for index in each.activate(part)]
+        while waiting:
+            texts = [scopes[scope].texts[index].text for scope, index in waiting]
+            mentions: dict[int, dict[int, list[Mention]]] = {}
+            for (scope, index), found in zip(waiting, finder(texts, [s for s, _ in waiting]), strict=True):
+                mentions.setdefault(scope, {})[index] = found
+            waiting = [(scope, index) for scope, found in mentions.items() for index in scopes[scope].replace(found)]
+    return [scope.texts for scope in scopes]
+
+
+def restore(text: str, replacements: Sequence[Replacement]) -> str:
+    """Put the original words back, to the letter.
+
+    Raises:
+        DataError: if a placeholder is not where the replacements have it.
+
+    >>> restore("Character_A ran.", [Replacement("Character_A", "Anna", 0, 11)])
+    'Anna ran.'
+    """
+    for one in sorted(replacements, key=lambda one: -one.start):
+        if text[one.start : one.end] != one.placeholder:
+            raise DataError(f"{one.placeholder} is not at characters {one.start} to {one.end}: the text has changed")
+        text = text[: one.start] + one.original + text[one.end :]
+    return text
+
+
+@dataclass(slots=True, eq=False)
+class _Entity:
+    """One person, place or thing: its names as sets of tokens, their spellings, and votes for its kind."""
+
+    keys: set[frozenset[str]] = field(default_factory=set)
+    votes: Counter[Kind] = field(default_factory=Counter)
+    placeholder: str | None = None
+
+    @property
+    def kind(self) -> Kind:
+        if self.placeholder is not None:
+            return next(kind for kind in KINDS if self.placeholder.startswith(kind))
+        return min(self.votes, key=lambda kind: (-self.votes[kind], KINDS.index(kind)))
+
+
+class _Scope:
+    """The texts of a group with one mapping of names."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = [PseudonymizedText(text) for text in texts]
+        self._active = range(len(texts))
+        self._entities: list[_Entity] = []
+        self._forms: dict[str, _Entity] = {}
+        self._taken = {placeholder for text in texts for placeholder in PLACEHOLDER.findall(text)}
+
+    def activate(self, part: slice) -> range:
+        """Restrict replacements to these texts; return their indices."""
+        self._active = range(len(self.texts))[part]
+        return self._active
+
+    def replace(self, mentions: Mapping[int, Sequence[Mention]]) -> list[int]:
+        """Replace the names that were found; return the indices of the changed texts."""
+        self._link(mentions)
+        if not self._forms:
+            return []
+        alternatives = "|".join(re.escape(form) for form in sorted(self._forms, key=lambda form: (-len(form), form)))
+        # Between characters of no word alone, so that nothing is glued to a placeholder or replaced within one.
+        pattern = re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)")
+        changed = []
+        for index in self._active:
+            places = [(found.span(), self._forms[found.group()]) for found in pattern.finditer(self.texts[index].text)]
+            spans = [(span, entity.placeholder or self._assign(entity)) for span, entity in places]
+            if spans:
+                self.texts[index] = _replaced(self.texts[index], spans)
+                changed.append(index)
+        return changed
+
+    def _link(self, mentions: Mapping[int, Sequence[Mention]]) -> None:
+        """Assign each name to an entity: by equality, by its coreference cluster, or as a part of a longer name."""
+        votes: dict[frozenset[str], Counter[Kind]] = {}
+        clusters: dict[frozenset[str], list[tuple[int, int]]] = {}
+        forms: dict[str, frozenset[str]] = {}
+        for index, found in sorted(mentions.items()):
+            for mention in found:
+                form = self.texts[index].text[mention.start : mention.end]
+                key = frozenset(re.findall(r"\w+", form.casefold()))
+                forms[form] = key
+                votes.setdefault(key, Counter())[mention.kind] += 1
+                if mention.cluster is not None:
+                    clusters.setdefault(key, []).append((index, mention.cluster))
+        entities: dict[frozenset[str], _Entity] = {}
+        of_cluster: dict[tuple[int, int], _Entity] = {}
+        for key in sorted(votes, key=lambda key: -len(key)):
+            entity = self._entity(key, votes[key], [of_cluster.get(cluster) for cluster in clusters.get(key, ())])
+            entity.keys.add(key)
+            entity.votes += votes[key]
+            entities[key] = entity
+            for cluster in clusters.get(key, ()):
+                of_cluster.setdefault(cluster, entity)
+        self._forms |= {form: entities[key] for form, key in forms.items()}
+
+    def _entity(self, key: frozenset[str], votes: Counter[Kind], linked: Iterable[_Entity | None]) -> _Entity:
+        for entity in self._entities:
+            if key in entity.keys:
+                return entity
+        for candidate in linked:
+            if candidate is not None:
+                return candidate
+        kind = _Entity(votes=votes).kind
+        longer = [
+            entity
+            for entity in self._entities
+            if entity.kind == kind and any(key < other or other < key for other in entity.keys)
+        ]
+        if len(longer) == 1:
+            return longer[0]
+        self._entities.append(_Entity())
+        return self._entities[-1]
+
+    def _assign(self, entity: _Entity) -> str:
+        """Assign the next free placeholder of the entity's kind."""
+        number = 1
+        while (found := f"{entity.kind}_{_letters(number) if entity.kind == 'Character' else number}") in self._taken:
+            number += 1
+        self._taken.add(found)
+        entity.placeholder = found
+        return found
+
+
+def _replaced(done: PseudonymizedText, spans: Sequence[tuple[Span, str]]) -> PseudonymizedText:
+    """Replace spans of a text, given in order and without overlap, from right to left."""
+    text, replacements = done.text, list(done.replacements)
+    for (start, end), placeholder in reversed(spans):
+        shift = len(placeholder) - (end - start)
+        replacements = [
+            replace(one, start=one.start + shift, end=one.end + shift) if one.start >= end else one
+            for one in replacements
+        ]
+        replacements.append(Replacement(placeholder, text[start:end], start, start + len(placeholder)))
+        text = text[:start] + placeholder + text[end:]
+    return PseudonymizedText(text, tuple(sorted(replacements, key=lambda one: one.start)))
+
+
+def _letters(number: int) -> str:
+    """Letters of a number from 1 on, as spreadsheets name columns.
+
+    >>> [_letters(number) for number in (1, 26, 27, 703)]
+    ['A', 'Z', 'AA', 'AAA']
+    """
+    letters = ""
+    while number:
+        number, digit = divmod(number - 1, 26)
+        letters = chr(ord("A") + digit) + letters
+    return letters
+
+
+def kind_of_label(label: str) -> Kind | None:
+    """Kind for an entity label; None for labels of times and quantities."""
+    return None if label.upper() in _NO_NAMES else _KIND_OF_LABEL.get(label.upper(), "Entity")
+
+
+def name_spans(text: str, span: Span) -> list[Span]:
+    """Cut what a model marked down to names.
+
+    Lines and placeholders divide a span; punctuation, white space, articles, titles and possessives at its ends are cut
+    off. What has no letter, or letters of small case alone, is no name.
+
+    >>> text = "Jesus. However, the Ahab's"
+    >>> [text[start:end] for start, end in name_spans(text, (16, 26)) + name_spans(text, (5, 14))]
+    ['Ahab', 'However']
+    """
+    start, end = span
+    blocked = [found.span() for found in re.finditer(rf"\n|{PLACEHOLDER.pattern}", text) if found.start() < end]
+    pieces = []
+    for first, last in (*((a, b) for a, b in blocked if b > start), (end, end)):
+        pieces.append((start, max(start, first)))
+        start = last
+    return [(begin, stop) for begin, stop in (_trimmed(text, piece) for piece in pieces) if begin < stop]
+
+
+def _trimmed(text: str, span: Span) -> Span:
+    start, end = span
+    while leading := _LEADING.match(text, start, end):
+        start = leading.end()
+    trailing = _TRAILING.search(text[start:end])
+    end = start + trailing.start() if trailing else end
+    name = text[start:end]
+    # Letters of a script without cases are neither.
+    return (start, end) if any(letter.isalpha() and not letter.islower() for letter in name) else (start, start)
+
+
+def _open_finder(
+    options: PseudonymOptions, names: Sequence[Mapping[str, str]] | None, groups: int, progress: bool
+) -> MentionFinder:
+    if options.backend == "spacy":
+        from narrlit.preprocessing.entities import open_spacy
+
+        return open_spacy(options.pipeline, options.coref_model if options.coref else None, progress)
+    if names is None or len(names) != groups:
+        raise OptionError("pseudonyms: backend given needs the names of every story; use backend spacy for other data")
+    given = names
+
+    def find(texts: Sequence[str], of: Sequence[int]) -> list[list[Mention]]:
+        return [list(_given(text, given[group])) for text, group in zip(texts, of, strict=True)]
+
+    return find
+
+
+def _given(text: str, names: Mapping[str, str]) -> Iterable[Mention]:
+    for name, label in names.items():
+        found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
+        kind = kind_of_label(label)
+        if found and kind is not None:
+            yield Mention(*found.span(), kind)
