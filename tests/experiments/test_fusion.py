@@ -293,7 +293,9 @@ def fuse_by_position(narrlit, world_files, tiny):
     return run
 
 
-@pytest.mark.parametrize("options", [["--max-length", "5"], ["--pseudonymize", "--pipeline", PIPELINE, "--scope", "triple"]])
+@pytest.mark.parametrize(
+    "options", [["--max-length", "5"], ["--pseudonymize", "--pipeline", PIPELINE, "--scope", "triple"]]
+)
 def test_stories_are_read_as_evaluate_reads_them(fuse_by_position, narrlit, world_files, tiny, options):
     kept, found = fuse_by_position(*options)
     full = next(s for s in kept["models"][0]["settings"] if s["name"] == "full_only")
