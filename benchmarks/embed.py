@@ -3,18 +3,11 @@
 Both sides load the same model, read the same texts in the same run and tokenise within the time measured.
 """
 
-import os
-
-# Before the libraries read them: nothing is asked of a network, and tokenising keeps to the one thread as well.
-os.environ["HF_HUB_OFFLINE"] = "1"
-os.environ["TOKENIZERS_PARALLELISM"] = "false"
-
 import time
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from measure import MAX_TOKENS, Padding, Ratio, Texts, interleave, machine, parser, peer_model, table, text_sets
+from measure import MAX_TOKENS, Padding, Ratio, Texts, begin, interleave, machine, parser, peer_model, table, text_sets
 from numpy.typing import NDArray
 
 from narrlit.models.config import EncoderConfig
@@ -86,10 +79,7 @@ def main() -> None:
 
     options = parser("embedding: narrlit against sentence-transformers")
     options.add_argument("--count", type=int, default=128, help="texts (default 128)")
-    chosen = options.parse_args()
-    if chosen.quick:
-        chosen.count, chosen.rounds = 12, 1
-    torch.set_num_threads(chosen.threads)
+    chosen = begin(options, count=12)
     peer = peer_model()
     encoder = Encoder(EncoderConfig(model="minilm", max_length=MAX_TOKENS)).eval()
     print(f"embedding with all-MiniLM-L6-v2, {MAX_TOKENS} tokens: narrlit against sentence-transformers {__version__}")

@@ -6,16 +6,8 @@ a plain loop over batches, as Lightning's, which logs and calls back at every st
 sentence-transformers encodes in place of narrlit.
 """
 
-import os
-
-# Before the libraries read them: nothing is asked of a network, and tokenising keeps to the one thread as well.
-os.environ["HF_HUB_OFFLINE"] = "1"
-os.environ["TOKENIZERS_PARALLELISM"] = "false"
-
-import logging
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
@@ -28,6 +20,7 @@ from measure import (
     MAX_TOKENS,
     Ratio,
     Texts,
+    begin,
     interleave,
     machine,
     parser,
@@ -201,12 +194,7 @@ def main() -> None:
     """Measure and print."""
     options = parser("an epoch over stored vectors against one that encodes its stories again")
     options.add_argument("--triples", type=int, default=256, help="of an epoch (default 256)")
-    given: Any = options.parse_args()
-    if given.quick:
-        given.triples, given.rounds, given.lengths = 6, 1, "even"
-    torch.set_num_threads(given.threads)
-    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
-    warnings.filterwarnings("ignore")
+    given = begin(options, triples=6, lengths="even")
     encoder, peer = Encoder(EncoderConfig(model="minilm", max_length=MAX_TOKENS)).eval(), peer_model()
 
     def mine(texts: list[str]) -> NDArray[np.float32]:

@@ -1,8 +1,15 @@
 """What the benchmarks share: texts, CPU time in interleaved rounds, padding of the peer's batches, tables."""
 
-import argparse
 import os
+
+# Set before the libraries read them: no network, and tokenizing in the measured thread.
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+import argparse
+import logging
 import platform
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
@@ -95,6 +102,17 @@ def parser(description: str) -> argparse.ArgumentParser:
     options.add_argument("--threads", type=int, default=1, help="of torch, on both sides (default 1)")
     options.add_argument("--quick", action="store_true", help="a tiny run that tests the script and measures nothing")
     return options
+
+
+def begin(options: argparse.ArgumentParser, **quick: Any) -> Any:
+    """Parse the options, which `quick` replaces in a quick run, set the threads and silence notices."""
+    chosen = options.parse_args()
+    if chosen.quick:
+        vars(chosen).update(quick, rounds=1)
+    torch.set_num_threads(chosen.threads)
+    warnings.filterwarnings("ignore")
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    return chosen
 
 
 def text_sets(stories: Path | None, lengths: str, count: int) -> list[Texts]:

@@ -4,15 +4,7 @@ All three train the same student (MiniLM, every weight) on the same batches of S
 each dimension; the teacher is MiniLM too. The stored vectors are made before the time measured.
 """
 
-import os
-
-# Before the libraries read them: nothing is asked of a network, and tokenising keeps to the one thread as well.
-os.environ["HF_HUB_OFFLINE"] = "1"
-os.environ["TOKENIZERS_PARALLELISM"] = "false"
-
-import logging
 import time
-import warnings
 from collections.abc import Callable
 from functools import partial
 from statistics import median
@@ -21,7 +13,7 @@ from typing import Any, Literal
 import lightning
 import torch
 from lightning.pytorch.utilities.types import STEP_OUTPUT
-from measure import MAX_TOKENS, Ratio, interleave, machine, parser, quiet_trainer, table
+from measure import MAX_TOKENS, Ratio, begin, interleave, machine, parser, quiet_trainer, table
 from torch import Tensor
 
 from narrlit.data.batch import ExampleBatch
@@ -119,12 +111,7 @@ def main() -> None:
     options: Any = parser("self-distillation: a teacher's stored vectors against running it on every step")
     options.add_argument("--steps", type=int, default=4, help="of a fit; the first warms up (default 4, at least 2)")
     options.add_argument("--batch-size", type=int, default=4, help="examples of a step, 8 stories each (default 4)")
-    chosen = options.parse_args()
-    if chosen.quick:
-        chosen.steps, chosen.batch_size, chosen.rounds = 2, 2, 1
-    torch.set_num_threads(chosen.threads)
-    warnings.filterwarnings("ignore")
-    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    chosen = begin(options, steps=2, batch_size=2)
     encoder = Encoder(EncoderConfig(model="minilm", max_length=MAX_TOKENS)).eval()
     lessons: dict[str, Lesson] = {}
 

@@ -6,29 +6,21 @@ which warms up, to the end of the last; the peer tokenises within it, and narrli
 does ahead of the first step is added to its time.
 """
 
-import os
-
-# Before the libraries read them: nothing is asked of a network, and tokenising keeps to the one thread as well.
-os.environ["HF_HUB_OFFLINE"] = "1"
-os.environ["TOKENIZERS_PARALLELISM"] = "false"
-
-import logging
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import lightning
-import torch
 from lightning.pytorch.utilities.types import STEP_OUTPUT
 from measure import (
     MAX_TOKENS,
     Padding,
     Ratio,
     Texts,
+    begin,
     interleave,
     machine,
     parser,
@@ -254,14 +246,9 @@ def main() -> None:
     options = parser("training: narrlit against sentence-transformers")
     options.add_argument("--steps", type=int, default=3, help="of a fit; the first warms up (default 3, at least 2)")
     options.add_argument("--batch-size", type=int, default=8, help="triples of a step (default 8)")
-    chosen = options.parse_args()
-    if chosen.quick:
-        chosen.steps, chosen.batch_size, chosen.rounds = 2, 2, 1
+    chosen = begin(options, steps=2, batch_size=2)
     if chosen.steps < 2 or chosen.batch_size < 2:
         options.error("--steps and --batch-size must be at least 2")
-    torch.set_num_threads(chosen.threads)
-    warnings.filterwarnings("ignore")
-    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     print(
         f"training all-MiniLM-L6-v2, multiple negatives ranking, batch {chosen.batch_size}, {MAX_TOKENS} tokens, fp32: "
         f"narrlit against sentence-transformers {__version__}"

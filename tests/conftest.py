@@ -91,22 +91,14 @@ def world_files(tmp_path_factory):
 
 @pytest.fixture
 def llm(monkeypatch):
-    """A language model's server whose replies are sound until the test sets otherwise; tries follow at once."""
+    """Server of a language model with valid replies until the test sets otherwise; the client retries at once."""
     from llm_server import llm_server
 
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "NARRLIT_LLM_MODEL", "http_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
-    monkeypatch.setattr("narrlit.llm.retrying.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.001)
     monkeypatch.setattr("narrlit.llm.batch.QUIET_SECONDS", 0.02)
-    monkeypatch.setattr("narrlit.llm.batch_service.FIRST_POLL", 0.001)
+    monkeypatch.setattr("narrlit.llm.batch.POLL_SECONDS", 0.001)
     with llm_server() as running:
         yield running
-
-
-@pytest.fixture(scope="session")
-def tiny_llm():
-    """What may be an LLMServer's `reply_of`: a tiny random model, its JSON held to the request's schema."""
-    from llm_model import TinyLLM
-
-    return TinyLLM()

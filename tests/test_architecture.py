@@ -8,19 +8,21 @@ import narrlit
 SOURCE = Path(narrlit.__file__).parent
 LAYERS = [
     {"errors"},
-    {"optional", "files", "distributed", "seeds"},
-    {"losses", "text", "prompts", "endpoints"},
+    {"optional", "files", "distributed", "seeds", "console", "arguments"},
+    {"losses", "text", "preprocessing", "prompts", "endpoints"},
     {"data"},
     {"models"},
-    {"metrics", "stores", "llm"},
+    {"metrics", "stores"},
+    {"llm"},
     {"datamodules", "objectives"},
-    {"callbacks", "export", "submission", "vectors"},
+    {"callbacks", "export", "submission", "options"},
+    {"experiments"},
     {"commands"},
     {"cli"},
     {"__main__"},
 ]
-# The demo types the commands that a person would type, and so knows the front door.
-ALLOWED = {("commands", "cli")}
+# The demo types the commands that a person would type; experiments run fits through the training command line.
+ALLOWED = {("commands", "cli"), ("experiments", "commands")}
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 
@@ -70,5 +72,5 @@ def test_losses_know_torch_alone_and_models_no_lightning():
     for _, part, (library, target) in imports():
         libraries.setdefault(part, set()).add(library if target != part else part)
     assert libraries["losses"] <= {"losses", "torch", "typing", "math", "collections"}
-    for part in ("models", "data", "text", "losses", "metrics", "stores", "llm"):
+    for part in ("models", "data", "preprocessing", "text", "losses", "metrics", "stores", "llm"):
         assert "lightning" not in libraries[part], part

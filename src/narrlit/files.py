@@ -24,8 +24,8 @@ def check_writable(target: str | Path, *, folder: bool = False) -> None:
     try:
         if folder and os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
             raise OptionError(f"{target} exists and is not empty: name a new folder or remove it")
-        if not folder and target.is_dir():
-            raise OptionError(f"{target} is a folder: name a file")
+        if not folder:
+            _check_regular(target)
         nearest = next((parent for parent in target.parents if os.path.lexists(parent)), Path())
         with tempfile.TemporaryFile(dir=nearest):
             pass
@@ -54,17 +54,17 @@ def check_apart(written: Mapping[str, str | Path | None], read: Iterable[str | P
 
 
 @contextmanager
-def atomic_path(target: str | Path) -> Iterator[Path]:
+def atomic_path(target: str | Path, *, private: bool = False) -> Iterator[Path]:
     """Yield a temporary path beside `target`; it takes target's name when the block ends without an error.
 
-    The temporary name keeps target's suffix, for writers that choose their format by it.
+    The temporary name keeps target's suffix, for writers that choose their format by it. A private file can be read and
+    written by its owner only.
 
     Raises:
         OptionError: if the folder can't be made or written to, or `target` is a folder.
     """
     target = Path(target)
-    if target.is_dir():
-        raise OptionError(f"{target} is a folder: name a file")
+    _check_regular(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
@@ -74,7 +74,7 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        temporary.chmod(0o666 & ~_umask())
+        temporary.chmod(0o600 if private else 0o666 & ~_umask())
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
@@ -101,6 +101,13 @@ def atomic_folder(target: str | Path) -> Iterator[Path]:
         temporary.replace(target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _check_regular(target: Path) -> None:
+    if target.is_dir():
+        raise OptionError(f"{target} is a folder: name a file")
+    if target.exists() and not target.is_file():
+        raise OptionError(f"{target} is a device or pipe, which a finished file would replace: name a file")
 
 
 def _umask() -> int:

@@ -5,6 +5,7 @@ import re
 import shlex
 
 import pytest
+from command_lines import last_of
 
 from narrlit.commands import demo as module
 
@@ -12,22 +13,22 @@ pytestmark = pytest.mark.slow
 
 
 def test_the_demo_goes_the_whole_way_and_ends_with_a_table(narrlit, monkeypatch, tmp_path):
-    long_way = module._do
+    long_way = module._run
 
     def shorter(command, *words):
         more = {
             "storyworld": "--train 8 --validation 20 --test 6",
             "fit": "--data.init_args.train 8 --data.init_args.validation 4 --trainer.max_epochs 1",
         }
-        long_way(command, *words, *more.get(command, "").split())
+        long_way(*last_of(command, *words, *more.get(command, "").split()))
 
-    monkeypatch.setattr(module, "_do", shorter)
+    monkeypatch.setattr(module, "_run", shorter)
     found = narrlit("demo", "--out", "a b")
     assert found.code == 0, found.err
     assert shlex.join(["--logdir", "a b"]) in found.out
     for name in ("random", "longer", "jaccard", "tfidf", "minilm, frozen", "minilm, trained"):
-        assert re.search(rf"\| {name} +\| +[01]\.\d+ \| \[[01]\.\d+, [01]\.\d+\] \|", found.out), found.out
-    for name in ("storyworld", "quickstart/run.json", "model/modules.json", "vectors.npy", "submission.zip"):
+        assert re.search(rf"\| {name} +\| [01]\.\d+ \[[01]\.\d+, [01]\.\d+\] +\|", found.out), found.out
+    for name in ("storyworld", "quickstart/run.json", "model/modules.json", "embeddings.npy", "submission.zip"):
         assert (tmp_path / "a b" / name).exists(), name
     assert (tmp_path / "a b/accuracies.md").read_text() in found.out
     assert json.loads((tmp_path / "a b/quickstart/run.json").read_text())["status"] == "finished"

@@ -1,12 +1,14 @@
 """narrlit evaluate: accuracies, JSON, labels apart, and the real development set."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from narrlit.data.readers import read_triples
 from narrlit.data.records import Triple
+from narrlit.data.rows import file_digest
 from narrlit.data.writers import write_triples
 
 REAL = Path(__file__).parents[2].parent / "shared/data/nsnrl"
@@ -20,6 +22,8 @@ def test_json_is_one_object_and_nothing_else(narrlit, world_files, tiny):
     assert set(answer) >= {"n", "correct", "accuracy", "interval", "ties", "dropped", "model"}
     assert answer["n"] == 9
     assert answer["accuracy"] == answer["correct"] / 9
+    assert answer["scorer"] == "cosine"
+    assert not {"reading", "gamma", "windows", "tau", "aligned"} & set(answer)
 
 
 @pytest.mark.parametrize("baseline", ["random", "jaccard", "tfidf", "longer"])
@@ -53,11 +57,11 @@ def test_flipped_labels_flip_the_accuracy(narrlit, world_files, tmp_path):
         (["--model", "nowhere.ckpt"], "nowhere.ckpt"),
         (["--baseline", "guess"], "guess"),
         (["--labels", "none.jsonl", "--baseline", "jaccard"], "none.jsonl"),
-        (["--baseline", "jaccard", "--scorer", "meanmax"], "--scorer meanmax judges by a model"),
+        (["--baseline", "jaccard", "--scorer", "meanmax"], "--scorer meanmax needs a model"),
         (["--model", "minilm", "--gamma", "0.1"], "need --scorer meanmax"),
-        (["--model", "minilm", "--scorer", "meanmax", "--gamma", "-1"], "--gamma -1.0: a difference"),
-        (["--model", "minilm", "--scorer", "meanmax", "--windows", "0"], "--windows 0: a whole number"),
-        (["--model", "minilm", "--scorer", "meanmax", "--tau", "0"], "--tau 0.0: a weight"),
+        (["--model", "minilm", "--scorer", "meanmax", "--gamma", "-1"], "--gamma -1.0: must be"),
+        (["--model", "minilm", "--scorer", "meanmax", "--windows", "0"], "--windows 0: must be"),
+        (["--model", "minilm", "--scorer", "meanmax", "--tau", "0"], "--tau 0.0: must be"),
         (["--model", "minilm", "--scorer", "meanmax", "--windows", "two"], "windows"),
         (["--model", "minilm", "--scorer", "meanmax", "--reading", "loud"], "loud"),
         (["--model", "minilm", "--scorer", "median"], "median"),
@@ -120,7 +124,7 @@ def test_strict_refuses_the_row_that_is_dropped_otherwise(narrlit, tmp_path):
 def test_texts_over_the_limit_are_counted(narrlit, world_files, tiny):
     found = narrlit("evaluate", world_files / "validation.jsonl", "--model", tiny(), "--max-length", "10")
     assert found.code == 0, found.err
-    assert "longer than 10 tokens and cut" in found.err
+    assert "longer than 10 tokens and truncated" in found.err
 
 
 def test_meanmax_records_its_settings(narrlit, world_files, tiny):
@@ -145,12 +149,6 @@ def test_meanmax_records_its_settings(narrlit, world_files, tiny):
     assert "meanmax (pooled): accuracy 0." in found.out
 
 
-def test_stories_are_judged_by_cosine_unless_a_scorer_is_named(narrlit, world_files, tiny):
-    answer = json.loads(narrlit("evaluate", world_files / "validation.jsonl", "--model", tiny(), "--json").out)
-    assert answer["scorer"] == "cosine"
-    assert not {"reading", "gamma", "windows", "tau", "aligned"} & set(answer)
-
-
 def test_meanmax_judges_stories_of_one_sentence_and_counts_long_sentences(narrlit, tmp_path, tiny):
     row = {"anchor_text": "a king", "text_a": "a king", "text_b": "a well\n", "text_a_is_closer": True}
     (tmp_path / "t.jsonl").write_text(json.dumps(row) + "\n")
@@ -158,7 +156,7 @@ def test_meanmax_judges_stories_of_one_sentence_and_counts_long_sentences(narrli
     found = narrlit("evaluate", "t.jsonl", "--model", tiny(), *given)
     assert (json.loads(found.out)["correct"], found.code) == (1, 0)
     found = narrlit("evaluate", "t.jsonl", "--model", tiny(), "--max-length", "3", *given)
-    assert "2 sentences were longer than 3 tokens and cut" in found.err
+    assert "2 sentences were longer than 3 tokens and truncated" in found.err
 
 
 @needs_real
@@ -178,3 +176,25 @@ def test_meanmax_on_the_development_set_stays_near_the_published_figure(narrlit,
     answer = json.loads(narrlit("evaluate", REAL / "dev/dev_track_a.jsonl", *given).out)
     assert answer["n"] == 200
     assert answer["correct"] == pytest.approx(correct, abs=3)
+
+
+def test_a_model_trained_on_these_triples_is_flagged_on_screen(narrlit, world_files, tiny, tmp_path, monkeypatch):
+    file = world_files / "validation.jsonl"
+    shutil.copytree(tiny(), tmp_path / "run")
+    trained = {"train": {"files": [{"sha256": file_digest(file), "path": str(file)}]}}
+    (tmp_path / "run/run.json").write_text(json.dumps({"data": trained}))
+    monkeypatch.setattr("narrlit.models.source.find_checkpoint", lambda source: None)  # the folder is the model
+    found = narrlit("evaluate", file, "--model", "run")
+    assert found.code == 0, found.err
+    assert "warning: run was trained on these triples: no result" in found.err
+    assert "trained on these triples" in found.out
+    answer = json.loads(narrlit("evaluate", file, "--model", "run", "--json").out)
+    assert answer["seen_in_training"].startswith("trained on these triples")
+    assert "seen_in_training" not in json.loads(narrlit("evaluate", file, "--model", tiny(), "--json").out)
+
+
+def test_scores_that_are_no_numbers_are_refused(narrlit, world_files, tiny, monkeypatch):
+    scores = [(float("nan"), 0.5)] + [(0.5, 0.1)] * 8
+    monkeypatch.setattr("narrlit.models.embedding.cosine_scores", lambda *_: (scores, 0))
+    found = narrlit("evaluate", world_files / "validation.jsonl", "--model", tiny())
+    assert (found.code, "NaN" in found.err) == (2, True)

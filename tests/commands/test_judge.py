@@ -1,4 +1,4 @@
-"""narrlit judge against a server that knows the truth on some rows, lies on others, and says nothing of use on more."""
+"""narrlit judge against a server that knows the truth on some triples, lies on others, and makes no choice on more."""
 
 import json
 import zipfile
@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from command_lines import last_of
 from llm_server import MODEL, llm_server, question
 
 from narrlit.data.readers import read_triples
@@ -38,8 +39,8 @@ def judge(narrlit, tmp_path, triples, tiny, server):
     write_triples(tmp_path / "t.jsonl", triples)
 
     def run(*options, file="t.jsonl", out="a.jsonl"):
-        given = ["--model", tiny(), "--llm", server.url, "--llm-model", MODEL]
-        return narrlit("judge", file, "--out", out, *given, *options)
+        given = ["--model", tiny(), "--base-url", server.url, "--llm-model", MODEL]
+        return narrlit(*last_of("judge", file, "--out", out, *given, *options))
 
     return run
 
@@ -93,7 +94,7 @@ def test_the_report_says_exactly_what_the_script_says(judge, triples, tmp_path, 
     assert report["fallbacks"]["n"] == wanted["fallbacks"]
     if swap:
         assert (report["swap_agreement"]["n"], report["swap_agreement"]["of"]) == (wanted["agreed"], wanted["both"])
-        assert f"--swap asks twice for each of {ROWS} rows: {2 * ROWS} requests" in found.err
+        assert f"--swap: {2 * ROWS} requests for {ROWS} triples" in found.err
     answers = [row["text_a_is_closer"] for row in lines(tmp_path / "a.jsonl")]
     assert sum(x == triple.a_is_closer for x, triple in zip(answers, triples, strict=True)) == wanted["hybrid"]
     assert answers == [row["text_a_is_closer"] for row in rows]
@@ -115,7 +116,7 @@ def test_the_same_command_asks_nothing_twice(judge, server, tmp_path):
     found = judge()
     assert (found.code, len(server.bodies)) == (0, ROWS)
     assert (tmp_path / "a.jsonl").read_bytes() == first
-    assert f"0 replies, {ROWS} more from the log" in found.out
+    assert f"0 answers, {ROWS} from the answer cache" in found.err
     # With swapping only the other order is new.
     assert judge("--swap").code == 0
     assert len(server.bodies) == 2 * ROWS
@@ -138,58 +139,24 @@ def test_labels_may_stand_apart_or_be_unknown(judge, triples, tmp_path):
     assert judge("--labels", "l.jsonl", file="bare.jsonl", out="b.jsonl").code == 0
     apart = json.loads((tmp_path / "b.jsonl.report.json").read_text())
     assert apart["accuracy"] == whole["accuracy"]
-    found = judge("--report", "told", file="bare.jsonl", out="c.jsonl")
-    assert (found.code, found.out.startswith(f"{ROWS} rows, none has a label.")) == (0, True)
-    assert sorted(path.name for path in (tmp_path / "told").iterdir()) == [
-        "c.jsonl.report.json",
-        "c.jsonl.report.md",
-        "c.jsonl.rows.jsonl",
-    ]
-    assert json.loads((tmp_path / "told/c.jsonl.report.json").read_text())["overrides"]["n"] == whole["overrides"]["n"]
+    found = judge(file="bare.jsonl", out="c.jsonl")
+    assert (found.code, found.out.startswith(f"{ROWS} triples, none has a label.")) == (0, True)
+    assert json.loads((tmp_path / "c.jsonl.report.json").read_text())["overrides"]["n"] == whole["overrides"]["n"]
 
 
-def test_requests_that_fail_leave_their_rows_to_the_similarities_and_are_asked_again(judge, server, tmp_path):
+def test_requests_that_fail_leave_their_triples_to_the_similarities_and_are_sent_again(judge, server, tmp_path):
     server.modes = iter(["500"] * 5)
     found = judge("--retries", "0", "--concurrency", "1")
     assert found.code == 1
-    told = f"left to the similarities: 5 of {ROWS} rows (1, 2, 3, 4, 5): 5 request failed: HTTP 500; the same command"
-    assert told in found.err
-    assert "5 request failed: HTTP 500" in found.out
+    assert f"5 of {ROWS} triples fell back (1, 2, 3, 4, 5): 5 request failed: HTTP 500; the same command" in found.err
+    assert "; 5 request failed: HTTP 500" in found.out
     rows = lines(tmp_path / "a.jsonl.rows.jsonl")
     assert len(lines(tmp_path / "a.jsonl")) == ROWS
     for row in rows[:5]:
         assert row["text_a_is_closer"] == (row["similarity_a"] > row["similarity_b"])
-    asked = len(server.bodies)
+    sent = len(server.bodies)
     assert judge("--retries", "0", "--concurrency", "1").code == 0
-    assert len(server.bodies) == asked + 5
-
-
-@pytest.mark.parametrize(
-    ("mode", "code", "reason"),
-    [
-        ("429", 1, "request failed: HTTP 429"),
-        ("400", 1, "request failed: HTTP 400"),
-        ("dropped", 1, "request failed: connection broken"),
-        ("time-out", 1, "request failed: time-out"),
-        ("no choices", 1, "request failed: broken answer"),
-        ("cut off", 0, "cut-off reply"),
-        ("empty", 0, "empty reply"),
-        ("text around", 0, "neither JSON nor the letter alone"),
-        ("broken JSON", 0, "neither JSON nor the letter alone"),
-        ("wrong schema", 0, "JSON without one choice of A or B"),
-    ],
-)
-def test_whatever_the_server_does_every_row_is_answered(judge, server, triples, tmp_path, mode, code, reason):
-    write_triples(tmp_path / "few.jsonl", triples[:3])
-    server.mode = mode
-    found = judge("--retries", "0", "--timeout", "0.5" if mode == "time-out" else "60", file="few.jsonl")
-    assert found.code == code, found.err
-    rows = lines(tmp_path / "a.jsonl.rows.jsonl")
-    assert [row["fallback"] for row in rows] == [reason] * 3
-    assert [row["text_a_is_closer"] for row in lines(tmp_path / "a.jsonl")] == [
-        row["similarity_a"] > row["similarity_b"] for row in rows
-    ]
-    assert f"Fallbacks to the similarities: 3 of 3 (100.0 %) rows: 3 {reason}." in found.out
+    assert len(server.bodies) == sent + 5
 
 
 def test_the_key_stands_nowhere(judge, server, monkeypatch, tmp_path):
@@ -201,14 +168,15 @@ def test_the_key_stands_nowhere(judge, server, monkeypatch, tmp_path):
     right = judge("--swap")
     assert right.code == 0
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(files) == 6
+    assert len(files) == 6  # triples, answers, rows, two reports, cache
     for text in (found.err, found.out, right.err, right.out, *map(str, files)):
         assert "0815" not in text
         assert "4711" not in text
 
 
-def test_both_orders_go_into_one_batch(judge, server, tmp_path):
-    assert judge("--swap", "--transport", "batch").code == 0
+def test_both_orders_go_into_one_batch(judge, server, tmp_path, monkeypatch):
+    monkeypatch.setattr("narrlit.llm.batch.POLL_SECONDS", 0.01)
+    assert judge("--swap", "--batch").code == 0
     batched = (tmp_path / "a.jsonl").read_bytes()
     assert len(server.batches.made) == 1
     assert judge("--swap", out="b.jsonl").code == 0
@@ -239,9 +207,8 @@ def test_what_a_request_holds(judge, server, triples, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--out", "a.csv"], "--out a.csv: name a file that ends in .jsonl"),
+        (["--out", "a.csv"], "--out a.csv: must end in .jsonl"),
         (["--out", "folder.jsonl"], "folder.jsonl is a folder"),
-        (["--report", "t.jsonl"], "cannot write t.jsonl"),
         (["--prompt", "none.txt"], "none.txt"),
         (["--labels", "none.jsonl"], "none.jsonl"),
         (["--model", "nowhere.ckpt"], "nowhere.ckpt"),
@@ -258,7 +225,7 @@ def test_mistakes_cost_one_line_and_no_request(judge, server, tmp_path, options,
 
 
 def test_a_model_is_needed_and_every_row(narrlit, judge, server, tmp_path):
-    found = narrlit("judge", "t.jsonl", "--out", "a.jsonl", "--llm", server.url, "--llm-model", MODEL)
+    found = narrlit("judge", "t.jsonl", "--out", "a.jsonl", "--base-url", server.url, "--llm-model", MODEL)
     assert (found.code, "give --model M" in found.err) == (2, True)
     with (tmp_path / "t.jsonl").open("a") as file:
         file.write('{"anchor_text": "x", "text_a": "", "text_b": "z"}\n')
@@ -272,15 +239,27 @@ def test_a_model_is_needed_and_every_row(narrlit, judge, server, tmp_path):
     ("options", "named"),
     [
         (("--out", "t.jsonl"), "--out t.jsonl"),
-        (("--out", "a.jsonl", "--log", "a.jsonl"), "--log a.jsonl"),
-        (("--out", "a.jsonl", "--log", "t.jsonl"), "--log t.jsonl"),
-        (("--out", "a.jsonl", "--log", "a.jsonl.rows.jsonl"), "--log a.jsonl.rows.jsonl"),
+        (("--out", "a.jsonl", "--answer-cache", "a.jsonl"), "--out a.jsonl"),
+        (("--out", "a.jsonl", "--answer-cache", "t.jsonl"), "--answer-cache t.jsonl"),
+        (("--out", "a.jsonl", "--answer-cache", "a.jsonl.rows.jsonl"), "--answer-cache a.jsonl.rows.jsonl"),
     ],
 )
 def test_no_file_is_written_over_another(narrlit, triples, tmp_path, options, named):
     write_triples(tmp_path / "t.jsonl", triples[:3])
     before = (tmp_path / "t.jsonl").read_bytes()
-    given = ("--model", "minilm", "--llm", "http://127.0.0.1:9/v1", "--llm-model", "m")
+    given = ("--model", "minilm", "--base-url", "http://127.0.0.1:9/v1", "--llm-model", "m")
     found = narrlit("judge", "t.jsonl", *given, *options)
-    assert (found.code, f"{named}: this file is read" in found.err) == (2, True)
+    assert (found.code, f"{named}: this file is " in found.err) == (2, True)
     assert (tmp_path / "t.jsonl").read_bytes() == before
+
+
+def test_views_and_pseudonyms_apply_to_the_similarities_alone(judge, server, triples, tmp_path):
+    given = ("--missing-views", "positional", "--fusion", "submitted")
+    assert judge().code == judge(*given, out="b.jsonl").code == 0
+    plain, fused = (lines(tmp_path / f"{name}.jsonl.rows.jsonl") for name in "ab")
+    assert [row["similarity_a"] for row in plain] != [row["similarity_a"] for row in fused]
+    assert json.loads((tmp_path / "b.jsonl.report.json").read_text())["fusion"] == "submitted"
+    anchors = {triple.anchor for triple in triples}
+    assert all(json.loads(question(body))["anchor"] in anchors for body in server.bodies)
+    refused = judge("--missing-views", "positional", out="c.jsonl")
+    assert (refused.code, "give --fusion" in refused.err) == (2, True)

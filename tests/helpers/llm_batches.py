@@ -47,7 +47,7 @@ class BatchStore:
         path, _, _ = path.partition("?")
         parts = path.split("/")[2:]
         if parts == ["batches"]:
-            return 200, {}, {"object": "list", "data": list(self.made.values())[::-1]}
+            return 200, {}, {"object": "list", "data": list(self.made.values())[::-1], "has_more": False}
         if parts[0] == "batches" and parts[1] in self.made:
             return 200, {}, self.look(parts[1])
         if parts[0] == "files" and parts[1] in self.files:

@@ -1,10 +1,10 @@
-"""A language model's server on loopback with OpenAI's interface, and the ways in which such servers go wrong."""
+"""Server of a language model on loopback with OpenAI's interface, and the ways in which such servers fail."""
 
 import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -56,6 +56,7 @@ REFUSALS = {
 """Answers without a reply: status, headers, body."""
 
 REPLIES = {
+    "refused": lambda text, schema: "",
     "cut off": lambda text, schema: text[: len(text) // 2],
     "text around": lambda text, schema: f"Here you are {{as asked}}:\n```json\n{text}\n```\nI hope this helps.",
     "placeholder": lambda text, schema: json.dumps(fitting(schema, "...")),
@@ -65,7 +66,7 @@ REPLIES = {
 }
 """Sound replies made into others."""
 
-MODES = [*REFUSALS, *REPLIES, "time-out", "dripping", "dropped"]
+MODES = [*REFUSALS, *REPLIES, "time-out", "dropped"]
 
 
 class LLMServer:
@@ -133,14 +134,15 @@ class LLMServer:
             self.closing.wait(30)
         if mode in ("time-out", "dropped"):
             return None
-        if mode == "dripping":
-            return 200, {"Content-Length": 10_000}, self.drops()
         if mode in REFUSALS:
             return REFUSALS[mode]
         with self.lock:
             text = self.reply_of(body)
         alter = REPLIES.get(mode, lambda text, schema: text)
-        return 200, {}, completion(alter(text, schema_of(body)), "length" if mode == "cut off" else "stop", body)
+        answer = completion(alter(text, schema_of(body)), "length" if mode == "cut off" else "stop", body)
+        if mode == "refused":
+            answer["choices"][0]["message"] |= {"content": None, "refusal": "I can't write that."}
+        return 200, {}, answer
 
     def shutdown(self):
         """Answer nothing more, and be no longer there."""
@@ -148,15 +150,12 @@ class LLMServer:
         self.server.shutdown()
         self.server.server_close()
 
-    def drops(self):
-        """A blank now and then, for as long as anybody listens."""
-        while not self.closing.wait(0.05):
-            yield b" "
-
 
 def completion(text, finish, body):
     words = sum(len(message["content"].split()) for message in body["messages"])
     return {
+        "id": "chatcmpl-1",
+        "created": 0,
         "object": "chat.completion",
         "model": body["model"],
         "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}],
@@ -235,14 +234,12 @@ class Handler(BaseHTTPRequestHandler):
         return self.send(*llm.batches.get(self.path))
 
     def send(self, status, headers, body):
-        parts = body if isinstance(body, Iterator) else [encoded(body)]
-        length = 0 if isinstance(body, Iterator) else len(parts[0])
+        content = encoded(body)
         self.send_response(status)
-        for name, value in {"Content-Type": "application/json", "Content-Length": length, **headers}.items():
+        for name, value in {"Content-Type": "application/json", "Content-Length": len(content), **headers}.items():
             self.send_header(name, str(value))
         self.end_headers()
-        for part in parts:
-            self.wfile.write(part)
+        self.wfile.write(content)
 
     def log_message(self, *arguments):
         pass

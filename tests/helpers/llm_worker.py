@@ -1,31 +1,50 @@
-"""A job in a process of its own, which may be killed: python llm_worker.py URL FOLDER TRANSPORT COUNT.
+"""A job in a process of its own, to be killed: python llm_worker.py URL FOLDER chat|batch COUNT.
 
-Prints "ready" when it begins to ask, and writes the outcomes when it has all.
+Prints "ready" when it starts to send, and writes out.json when it has all answers.
 """
 
 import json
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
-from llm_jobs import job, themes
+from pydantic import BaseModel
 
-from narrlit.data.storyworld import StoryWorld
-from narrlit.llm import batch, batch_service
+from narrlit.llm import batch
+from narrlit.llm.client import LLM, LLMOptions, Sampling
+from narrlit.llm.generator import Generator, generate
+from narrlit.prompts.prompt import Prompt
+
+PROMPT = Prompt("themes", "Tell the theme.", "digest")
+
+
+class Theme(BaseModel):
+    theme: str
 
 
 def stories(count):
-    return [triple.anchor.text for triple in StoryWorld(11).triples(count)]
+    return [f"The tale of number {number} of many." for number in range(count)]
+
+
+def content(story):
+    return json.dumps({"story": story})
 
 
 def main(url, folder, transport, count):
-    batch.QUIET_SECONDS, batch_service.FIRST_POLL = 0.05, 0.05
-    texts = stories(int(count))
-    limits = {"concurrency": 4} if transport == "chat" else {}  # which batches know nothing of
-    asker = job(SimpleNamespace(url=url), Path(folder), transport=transport, **limits)
+    from narrlit.llm.checks import Source
+
+    batch.QUIET_SECONDS = batch.POLL_SECONDS = 0.05
+    options = LLMOptions(base_url=url, llm_model="tiny", concurrency=4, batch=transport == "batch")
+    llm = LLM(options, Path(folder) / "answers.sqlite")
+    generators = {"theme": Generator(PROMPT, Theme, {}, Sampling(64))}
+
+    async def work(story):
+        generated = await generate(llm, generators, Source(story), "story", 1, 3)
+        return generated.accepted["theme"][0].theme
+
     print("ready", flush=True)
-    found = themes(asker, texts, attempts=3)
-    (Path(folder) / "out.json").write_text(json.dumps({"themes": found, "usage": asker.usage.as_dict()}))
+    themes = llm.run(stories(int(count)), work, "story")
+    usage = {"answered": llm.usage.answered, "from_cache": llm.usage.from_cache}
+    (Path(folder) / "out.json").write_text(json.dumps({"themes": themes, **usage}))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,7 @@ from llm_server import question, schema_of
 
 from narrlit.data.storyworld import StoryWorld, example
 from narrlit.data.writers import write_examples
-from narrlit.llm.messages import Reply
-from narrlit.text.sentences import sentences
+from narrlit.preprocessing.sentences import split_sentences as sentences
 
 SEED = 42
 
@@ -72,8 +71,3 @@ class ScriptedWriter:
         fields = schema_of(body)["properties"]
         kind = "views" if "plot_events" in fields else next(iter(fields)).removeprefix("neg_")
         return self.text(kind, question(body), body["seed"] - SEED)
-
-    async def __call__(self, request):
-        """As the asker's transport."""
-        kind = request.prompt.name.removeprefix("negatives_")
-        return Reply(self.text(kind, request.content, request.attempt), "stop", 10, 5)

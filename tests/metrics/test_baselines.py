@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from narrlit.data.records import Triple
 from narrlit.metrics.baselines import BASELINES
 
 DATA = Path(__file__).parents[2].parent / "shared/data/nsnrl"
@@ -17,14 +16,14 @@ def made_up(n):
     rng = random.Random(0)
     words = ["".join(rng.choices(string.ascii_lowercase, k=rng.randint(1, 6))) for _ in range(40)]
     texts = [" ".join(rng.choices(words, k=12)) for _ in range(3 * n)]
-    return [Triple(*texts[i : i + 3]) for i in range(0, 3 * n, 3)]
+    return [tuple(texts[i : i + 3]) for i in range(0, 3 * n, 3)]
 
 
 def accuracy(name, file):
     from narrlit.data.readers import read_triples
 
     triples = read_triples(DATA / file).records
-    scores = BASELINES[name](triples)
+    scores = BASELINES[name]([triple.texts for triple in triples])
     return sum((a > b) == t.a_is_closer for (a, b), t in zip(scores, triples, strict=True)) / len(triples)
 
 
@@ -32,56 +31,56 @@ def accuracy(name, file):
 def test_scores_belong_to_their_triples(name):
     triples = made_up(20)
     scores = BASELINES[name](triples)
-    assert len(scores) == 20
-    assert all(type(x) is float for pair in scores for x in pair)
-    assert np.array(BASELINES[name](triples[::-1])) == pytest.approx(np.array(scores[::-1]))
-    assert BASELINES[name](triples) == scores
-    assert BASELINES[name]([]) == []
+    assert scores.shape == (20, 2) and scores.dtype == np.float64
+    assert BASELINES[name](triples[::-1]) == pytest.approx(scores[::-1])
+    assert (BASELINES[name](triples) == scores).all()
+    assert len(BASELINES[name]([])) == 0
 
 
 @pytest.mark.parametrize("name", ["jaccard", "tfidf", "longer"])
 def test_exchanged_candidates_exchange_their_scores(name):
     triples = made_up(20)
-    exchanged = [Triple(t.anchor, t.b, t.a) for t in triples]
-    scores = np.array(BASELINES[name](triples))
+    exchanged = [(anchor, b, a) for anchor, a, b in triples]
+    scores = BASELINES[name](triples)
     assert (scores[:, 0] != scores[:, 1]).any()
-    assert np.array(BASELINES[name](exchanged)) == pytest.approx(scores[:, ::-1])
+    assert BASELINES[name](exchanged) == pytest.approx(scores[:, ::-1])
 
 
 @pytest.mark.parametrize("name", ["jaccard", "tfidf"])
 def test_overlap_scores_the_candidate_that_shares_words(name):
-    [(a, b)] = BASELINES[name]([Triple("The king dies.", "a KING, who dies", "ships sail west")])
+    [(a, b)] = BASELINES[name]([("The king dies.", "a KING who\ndies.", "ships sail west")])
     assert a > 0 == b
-    [(a, b)] = BASELINES[name]([Triple("the king dies", "the king dies", "the king dies")])
+    [(a, b)] = BASELINES[name]([("the king dies", "the king dies", "the king dies")])
     assert a == b == pytest.approx(1)
-    assert BASELINES[name]([Triple("!", "?", "...")]) == [(0.0, 0.0)]
+    assert BASELINES[name]([("!", "?", "...")]).tolist() == [[0.0, 0.0]]
 
 
 def test_random_is_a_fair_coin_without_ties():
     scores = BASELINES["random"](made_up(1000))
     assert all(a != b and a + b == 1 and np.float32(a) != np.float32(b) for a, b in scores)
     assert 440 < Counter(a > b for a, b in scores)[True] < 560
-    assert len(set(scores)) > 950
+    assert len(set(scores[:, 0])) > 950
 
 
 def test_random_hangs_on_the_texts_alone():
     first, second = made_up(2)
     [alone], [_, among] = BASELINES["random"]([second]), BASELINES["random"]([first, second])
-    assert alone == among
+    assert (alone == among).all()
     # The same throw in any process: a value written down, not one from a salted hash.
-    assert BASELINES["random"]([Triple("x", "y", "z")])[0][0] == pytest.approx(0.34836626052856445)
-    joined = [Triple("a", "b c", "d"), Triple("a b", "c", "d"), Triple("a", "b", "c d"), Triple("\ud800", "a", "b")]
-    assert len(set(BASELINES["random"](joined))) == 4
+    assert BASELINES["random"]([("x", "y", "z")])[0][0] == pytest.approx(0.34836626052856445)
+    joined = [("a", "b c", "d"), ("a b", "c", "d"), ("a", "b", "c d"), ("\ud800", "a", "b")]
+    assert len(set(BASELINES["random"](joined)[:, 0])) == 4
 
 
-def test_words_are_lower_case_and_whole():
-    [(a, b)] = BASELINES["jaccard"]([Triple("Don't 'go'!", "DON'T, go", "don t go")])
-    assert (a, b) == (1.0, 0.25)
+def test_words_are_the_organizers():
+    """`set(text.lower().split())`: punctuation belongs to words."""
+    assert BASELINES["jaccard"]([("Don't go!", "DON'T go", "don t go!")]).tolist() == [[1 / 3, 1 / 4]]
+    assert BASELINES["tfidf"]([("Don't 'go'!", "DON'T, go", "x")]).tolist() == [[pytest.approx(1), 0]]
 
 
 def test_tfidf_is_its_formula_over_the_file_as_it_stands():
-    triples = [Triple("aa bb", "aa cc", "bb dd"), Triple("aa bb", "aa cc cc", "ee")]
-    stories = [text for t in triples for text in t.texts]
+    triples = [("aa bb", "aa cc", "bb dd"), ("aa bb", "aa cc cc", "ee")]
+    stories = [text for triple in triples for text in triple]
     frequency = Counter(word for text in stories for word in set(text.split()))
 
     def vector(text):
@@ -94,9 +93,9 @@ def test_tfidf_is_its_formula_over_the_file_as_it_stands():
     def cosine(x, y):
         return sum(weight * vector(y).get(word, 0.0) for word, weight in vector(x).items())
 
-    expected = [(cosine(t.anchor, t.a), cosine(t.anchor, t.b)) for t in triples]
+    expected = [(cosine(anchor, a), cosine(anchor, b)) for anchor, a, b in triples]
     for pair, wanted in zip(BASELINES["tfidf"](triples), expected, strict=True):
-        assert pair == pytest.approx(wanted)
+        assert tuple(pair) == pytest.approx(wanted)
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the task's data is not here")
@@ -107,7 +106,7 @@ def test_tfidf_is_its_formula_over_the_file_as_it_stands():
         ("tfidf", "dev/dev_track_a.jsonl", 0.565),
         ("longer", "dev/dev_track_a.jsonl", 0.585),
         ("random", "dev/dev_track_a.jsonl", 0.49),
-        ("jaccard", SYNTHETIC, 0.979),
+        ("jaccard", SYNTHETIC, 0.976),
     ],
 )
 def test_figures_on_the_task_s_data(name, file, expected):

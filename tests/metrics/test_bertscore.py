@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tiny_models import world_texts
 from torch.nn import functional as F
 
 from narrlit.errors import ModelError, OptionError
 from narrlit.metrics import bertscore
-from narrlit.metrics.bertscore import greedy_matching, load_bertscorer
+from narrlit.metrics.bertscore import load_bertscorer
 from narrlit.models.loading import packaged_minilm
 
 CPU = torch.device("cpu")
@@ -71,7 +69,7 @@ def test_torchmetrics_says_the_same_of_one_pair_at_a_time():
 def test_the_size_of_passes_and_the_order_change_nothing(scorers, monkeypatch):
     scorer = scorers()
     whole = scorer(CANDIDATES, REFERENCES)
-    monkeypatch.setitem(bertscore.TOKENS_A_PASS, "cpu", 2)
+    monkeypatch.setattr(bertscore, "PAIRS_PER_PASS", 1)
     alone = scorer(CANDIDATES, REFERENCES, progress=False)
     backwards = scorer(CANDIDATES[::-1], REFERENCES[::-1])
     swapped = scorer(REFERENCES, CANDIDATES)
@@ -79,20 +77,6 @@ def test_the_size_of_passes_and_the_order_change_nothing(scorers, monkeypatch):
         np.testing.assert_allclose(getattr(alone, name), getattr(whole, name), atol=2e-5)
         np.testing.assert_allclose(getattr(backwards, name)[::-1], getattr(whole, name), atol=2e-5)
     np.testing.assert_allclose(swapped.recall, whole.precision, atol=2e-5)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 6)), min_size=1, max_size=4), st.integers(0, 999))
-def test_padding_never_counts_though_cosines_be_negative(lengths, seed):
-    numbers = torch.Generator().manual_seed(seed)
-    vectors = [[F.normalize(torch.randn(n, 3, generator=numbers), dim=-1) for n in pair] for pair in lengths]
-    for pair in vectors[::2]:
-        pair[1] = -pair[0].mean(0, keepdim=True).sign().expand(len(pair[1]), 3) / 3**0.5
-    sides = [bertscore._padded([pair[side] for pair in vectors]) for side in (0, 1)]
-    precision, recall = greedy_matching(*sides[0], *sides[1])
-    for place, (one, other) in enumerate(vectors):
-        assert float(precision[place]) == pytest.approx(float((one @ other.T).amax(1).mean()), abs=1e-5)
-        assert float(recall[place]) == pytest.approx(float((one @ other.T).amax(0).mean()), abs=1e-5)
 
 
 def test_texts_without_tokens_score_nothing_and_spoil_nothing(scorers):
@@ -115,11 +99,11 @@ def test_longer_texts_are_cut_and_counted(scorers):
 
 
 def test_models_and_layers_that_there_are_not_are_refused(tiny, tmp_path):
-    with pytest.raises(OptionError, match=r"--bertscore-layer 4: the model has 0, the embeddings, to 3"):
+    with pytest.raises(OptionError, match=r"--bertscore-layer 4: the model has layers 0 \(the embeddings\) to 3"):
         load_bertscorer(tiny(), 4, CPU)
-    with pytest.raises(ModelError, match="the folder can't be loaded"):
+    with pytest.raises(ModelError, match="give an encoder"):
         load_bertscorer(str(tmp_path), None, CPU)
-    with pytest.raises(ModelError, match="no such folder, and the hub did not give it"):
+    with pytest.raises(ModelError, match="nobody/nothing"):
         load_bertscorer("nobody/nothing", None, CPU)
 
 

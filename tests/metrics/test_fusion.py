@@ -8,8 +8,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from narrlit.data.records import Triple
-from narrlit.data.table import index_triples
 from narrlit.errors import OptionError
 from narrlit.metrics.fusion import best_elsewhere, best_setting, fused_answers, fused_scores, simplex_grid
 from narrlit.metrics.triples import TripleAccuracy
@@ -22,90 +20,72 @@ def stories(seed, count=9, dimension=5):
     return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
-def indexed(rows, labels=None):
-    """Triples of stories that are named by their row."""
-    names = [str(row) for row in range(int(np.max(rows)) + 1)]
-    labels = [True] * len(rows) if labels is None else labels
-    triples = [Triple(*(names[row] for row in triple), label) for triple, label in zip(rows, labels, strict=True)]
-    index = index_triples(triples)
-    return index, [int(text) for text in index.table.texts]
-
-
-ROWS = [(0, 1, 2), (3, 2, 1), (4, 0, 3), (1, 0, 5), (8, 7, 6)]
+ROWS = np.array([(0, 1, 2), (3, 2, 1), (4, 0, 3), (1, 0, 5), (8, 7, 6)])
 
 
 @given(st.integers(0, 1000), st.lists(st.tuples(*[st.floats(0, 1)] * 4).filter(lambda w: sum(w) > 0.01), min_size=1))
 def test_scores_are_those_of_fused_vectors(seed, weights):
-    index, order = indexed(ROWS)
-    vectors = stories(seed)[order]
-    found = fused_scores(vectors, index, np.array(weights))
+    vectors = stories(seed)
+    found = fused_scores(vectors, ROWS, np.array(weights))
     assert found.shape == (len(weights), len(ROWS), 2)
     for setting, scores in zip(weights, found, strict=True):
         fused = fuse(torch.from_numpy(vectors).double(), Fusion(*setting)).numpy()
-        plain = [
-            [fused[x] @ fused[a], fused[x] @ fused[b]] for x, a, b in zip(index.anchors, index.a, index.b, strict=True)
-        ]
+        plain = [[fused[x] @ fused[a], fused[x] @ fused[b]] for x, a, b in ROWS]
         np.testing.assert_allclose(scores, plain, atol=1e-6)
 
 
 def test_parts_are_not_taken_for_each_other():
     """Each story has its own direction for each part, so that weights in another order give other scores."""
-    index, order = indexed(ROWS)
-    vectors = stories(1)[order]
-    right = fused_scores(vectors, index, np.array([[0.5, 0.1, 0.3, 0.1]]))
+    vectors = stories(1)
+    right = fused_scores(vectors, ROWS, np.array([[0.5, 0.1, 0.3, 0.1]]))
     for other in ([0.1, 0.5, 0.3, 0.1], [0.5, 0.3, 0.1, 0.1], [0.5, 0.1, 0.1, 0.3]):
-        assert np.abs(fused_scores(vectors, index, np.array([other])) - right).max() > 1e-3
+        assert np.abs(fused_scores(vectors, ROWS, np.array([other])) - right).max() > 1e-3
 
 
 def test_one_part_alone_is_its_cosine():
-    index, order = indexed(ROWS)
-    vectors = stories(2)[order]
-    found = fused_scores(vectors, index, np.eye(4) * 3)
+    vectors = stories(2)
+    found = fused_scores(vectors, ROWS, np.eye(4) * 3)
     for part in range(4):
         unit = vectors[:, part].astype(np.float64)
-        expected = (unit[index.anchors] * unit[index.a]).sum(1)
+        expected = (unit[ROWS[:, 0]] * unit[ROWS[:, 1]]).sum(1)
         np.testing.assert_allclose(found[part, :, 0], expected, atol=1e-6)
 
 
 def test_the_same_story_twice_is_a_tie_whatever_the_weights():
-    rows = [(0, 1, 1), *ROWS, (2, 4, 4)]
-    index, order = indexed(rows)
-    found = fused_scores(stories(3, 9, 383)[order], index, simplex_grid(0.1))
+    rows = np.array([(0, 1, 1), *ROWS, (2, 4, 4)])
+    found = fused_scores(stories(3, 9, 383), rows, simplex_grid(0.1))
     assert (found[:, [0, -1], 0] == found[:, [0, -1], 1]).all()
-    _, ties = fused_answers(stories(3, 9, 383)[order], index, simplex_grid(0.5))
+    _, ties = fused_answers(stories(3, 9, 383), rows, np.ones(7), simplex_grid(0.5))
     assert ties.any(axis=0).tolist() == [True, *[False] * len(ROWS), True]
 
 
 def test_vectors_that_cancel_out_give_no_nan():
     vectors = np.zeros((3, 4, 2), dtype=np.float32)
     vectors[:, :, 0] = [1, -1, 1, -1]
-    found = fused_scores(vectors, indexed([(0, 1, 2)])[0], np.full((1, 4), 0.25))
+    found = fused_scores(vectors, np.array([(0, 1, 2)]), np.full((1, 4), 0.25))
     assert found.tolist() == [[[0, 0]]]
 
 
 def test_answers_are_counted_as_the_metric_counts_them():
-    rows, labels = [*ROWS, (0, 1, 1), (2, 3, 3)], [True, False, True, False, True, True, False]
-    index, order = indexed(rows, labels)
-    vectors = stories(4)[order]
+    rows, labels = np.array([*ROWS, (0, 1, 1), (2, 3, 3)]), np.array([1, 0, 1, 0, 1, 1, 0])
+    vectors = stories(4)
     grid = np.concatenate([simplex_grid(0.05)] * 2)  # more than a pass takes
-    right, ties = fused_answers(vectors, index, grid)
+    right, ties = fused_answers(vectors, rows, labels, grid)
     assert right.shape == ties.shape == (len(grid), 7)
     for place in (0, 700, 1770, 1771, len(grid) - 1):
         metric = TripleAccuracy()
-        a, b = torch.from_numpy(fused_scores(vectors, index, grid[place : place + 1])[0]).unbind(1)
-        metric.update(a, b, torch.tensor(labels))
+        a, b = torch.from_numpy(fused_scores(vectors, rows, grid[place : place + 1])[0]).unbind(1)
+        metric.update(a, b, torch.tensor(labels == 1))
         assert (metric.summary().correct, metric.summary().ties) == (right[place].sum(), ties[place].sum())
     assert (right[:, 5].any(), right[:, 6].all()) == (False, True)  # a tie goes to B
 
 
 def test_flipped_labels_flip_every_answer():
-    labels = [True, False, True, False, True]
-    index, order = indexed(ROWS, labels)
-    flipped, _ = indexed(ROWS, [not label for label in labels])
-    vectors = stories(5)[order]
-    right, ties = fused_answers(vectors, index, simplex_grid(0.25))
+    labels = np.array([1, 0, 1, 0, 1])
+    vectors = stories(5)
+    right, ties = fused_answers(vectors, ROWS, labels, simplex_grid(0.25))
     assert not ties.any()
-    np.testing.assert_array_equal(right, ~fused_answers(vectors, flipped, simplex_grid(0.25))[0])
+    np.testing.assert_array_equal(right, ~fused_answers(vectors, ROWS, 1 - labels, simplex_grid(0.25))[0])
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 4, 10, 20])

@@ -9,7 +9,7 @@ from narrlit.prompts import load_prompt
 from narrlit.prompts.prompt import packaged_prompts
 
 REPOSITORY = Path(__file__).parents[2]
-NEGATIVES = ("negatives_theme", "negatives_structure", "negatives_outcome")
+NEGATIVES = ("negatives_theme", "negatives_action", "negatives_outcome")
 
 
 def test_a_header_is_neither_sent_nor_part_of_the_digest(tmp_path):
@@ -62,7 +62,7 @@ def test_what_users_send_is_material_in_every_prompt_that_is_sent():
 
 @pytest.mark.parametrize("name", NEGATIVES)
 def test_the_rules_of_the_paper_stand_in_the_prompts_of_negatives(name):
-    text, kind = load_prompt(name).text, name.removeprefix("negatives_")
+    text, kind = load_prompt(name).text, {"negatives_action": "structure"}.get(name, name.removeprefix("negatives_"))
     slots = {"theme": 6, "structure": 7, "outcome": 7}[kind]
     rules = [
         f'"neg_{kind}"',

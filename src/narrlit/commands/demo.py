@@ -1,4 +1,4 @@
-"""narrlit demo: the whole way on invented stories, by the commands that a person would type."""
+"""narrlit demo: train, evaluate, export, embed and submit on synthetic stories, by the commands a person would type."""
 
 import contextlib
 import io
@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from narrlit.cli import main
-from narrlit.commands.devices import say
+from narrlit.console import say
 from narrlit.errors import NarrlitError
+from narrlit.experiments.report import accuracy_cell, table_text
 from narrlit.files import atomic_path, check_writable
 
 BASELINES = ("random", "longer", "jaccard", "tfidf")
@@ -20,80 +21,64 @@ LARGEST_DIFFERENCE = 1e-5
 
 
 def demo(*, out: str = "runs/demo") -> None:
-    """Write StoryWorld, judge baselines and frozen MiniLM, train, judge again, export, embed, submit and check.
+    """Run the whole way on synthetic stories: evaluate baselines and MiniLM, train, export, embed and submit.
 
     Args:
-        out: folder for all that is made; must not exist or be empty.
+        out: folder for all results; must be new or empty.
     """
     folder = Path(out)
     check_writable(folder, folder=True)
-    began = time.monotonic()
-    world, run, model, archive = (str(folder / n) for n in ("storyworld", "quickstart", "model", "submission.zip"))
-    judged, triples, stories, vectors = (
-        str(folder / n)
-        for n in (
-            "storyworld/validation.jsonl",
-            "storyworld/test.jsonl",
-            "storyworld/test_stories.jsonl",
-            "vectors.npy",
-        )
+    start = time.monotonic()
+    world, run, model, archive, embeddings = (
+        str(folder / name) for name in ("storyworld", "quickstart", "model", "submission.zip", "embeddings.npy")
     )
-    _do("storyworld", "--out", world, "--test", "50")
-    rows = {name: _accuracy("evaluate", judged, "--baseline", name, "--json") for name in BASELINES}
-    rows["minilm, frozen"] = _accuracy("evaluate", judged, "--model", "minilm", "--json")
+    validation, test, stories = (f"{world}/{name}.jsonl" for name in ("validation", "test", "test_stories"))
+    _run("storyworld", "--out", world, "--test", "50")
+    systems = {name: _evaluate(validation, "--baseline", name) for name in BASELINES}
+    systems["minilm, frozen"] = _evaluate(validation, "--model", "minilm")
     logger = "--trainer.logger.init_args"
-    _do("fit", "--config", "configs/quickstart.yaml", f"{logger}.save_dir", out, f"{logger}.version", "")
-    rows["minilm, trained"] = _accuracy("evaluate", judged, "--model", run, "--json")
-    _do("export", run, "--out", model)
-    _do("embed", stories, "--model", model, "--out", vectors)
-    difference = _compare(model, stories, Path(vectors))
-    tracks = ("--track-a", triples, "--track-b", stories)
-    _do("submit", "--model", model, *tracks, "--out", archive)
-    _do("submit", "--check", archive, *tracks)
-    table = _table(rows)
+    _run("fit", "--config", "configs/quickstart.yaml", f"{logger}.save_dir", out, f"{logger}.version", "")
+    systems["minilm, trained"] = _evaluate(validation, "--model", run)
+    _run("export", run, "--out", model)
+    _run("embed", stories, "--model", model, "--out", embeddings)
+    difference = _compare(model, stories, embeddings)
+    tracks = ("--track-a", test, "--track-b", stories)
+    _run("submit", "--model", model, *tracks, "--out", archive)
+    _run("submit", "--check", archive, *tracks)
+    rows = [
+        {"system": name, "accuracy [95 % interval]": accuracy_cell(one), "correct": one["correct"], "n": one["n"]}
+        for name, one in systems.items()
+    ]
+    table = table_text("", rows)
     with atomic_path(folder / "accuracies.md") as temporary:
         temporary.write_text(table, encoding="utf-8")
-    print(f"\nAccuracy on 200 validation triples of StoryWorld, with 95 % intervals:\n\n{table}")
-    print(f"vectors: narrlit and sentence-transformers differ by at most {difference:.1e}")
-    print(f"stories {world}, run {run} (tensorboard --logdir {shlex.quote(out)})\nmodel {model}, submission {archive}")
-    print(f"{time.monotonic() - began:.0f} seconds in all")
+    print(f"\nAccuracy on the validation triples of StoryWorld:\n\n{table}")
+    print(f"embeddings of narrlit and sentence-transformers differ by at most {difference:.1e}")
+    print(f"stories {world}, run {run} (tensorboard --logdir {shlex.quote(out)}), model {model}, submission {archive}")
+    print(f"{time.monotonic() - start:.0f} seconds in all")
 
 
-def _do(*words: str) -> None:
+def _run(*words: str) -> None:
     say(f"\n$ narrlit {shlex.join(words)}")
     if main(list(words)) != 0:
         raise NarrlitError("the demo stopped at the command above")
 
 
-def _accuracy(*words: str) -> dict[str, Any]:
-    with contextlib.redirect_stdout(io.StringIO()) as answer:
-        _do(*words)
-    found: dict[str, Any] = json.loads(answer.getvalue())
-    say(f"accuracy {found['accuracy']:.3f}")
-    return found
+def _evaluate(*words: str) -> dict[str, Any]:
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        _run("evaluate", *words, "--json")
+    entry: dict[str, Any] = json.loads(output.getvalue())
+    say(f"accuracy {accuracy_cell(entry)}")
+    return entry
 
 
-def _compare(model: str, stories: str, vectors: Path) -> float:
-    """The largest difference between the vectors that narrlit wrote and sentence-transformers' own of a folder."""
+def _compare(model: str, stories: str, embeddings: str) -> float:
+    """Compare narrlit's embeddings with those that sentence-transformers computes by itself."""
     from sentence_transformers import SentenceTransformer
 
-    from narrlit.data.readers import read_stories
-
-    say(f"\n>>> sentence_transformers.SentenceTransformer({model!r}).encode(stories)")
+    texts = [json.loads(line)["text"] for line in Path(stories).read_text(encoding="utf-8").splitlines()]
     peer = SentenceTransformer(model, device="cpu", local_files_only=True)
-    theirs = peer.encode([story.text for story in read_stories(stories).records])
-    difference = float(np.abs(theirs - np.load(vectors, allow_pickle=False)).max())
+    difference = float(np.abs(peer.encode(texts) - np.load(embeddings, allow_pickle=False)).max())
     if difference > LARGEST_DIFFERENCE:
         raise NarrlitError(f"{model}: narrlit and sentence-transformers differ by {difference:.1e}")
     return difference
-
-
-def _table(rows: dict[str, dict[str, Any]]) -> str:
-    lines = [f"| {'scorer':<15} | accuracy | 95 % interval  | correct | ties |", f"|{'-' * 17}|---:|---|---:|---:|"]
-    for name, row in rows.items():
-        low, high = row["interval"]
-        found = (
-            f"{row['accuracy']:>8.3f} | [{low:.3f}, {high:.3f}] | {row['correct']:>3} of {row['n']} | {row['ties']:>4}"
-        )
-        lines.append(f"| {name:<15} | {found} |")
-    return "\n".join(lines) + "\n"

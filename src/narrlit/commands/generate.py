@@ -1,129 +1,125 @@
-"""narrlit generate: negatives of training rows, or views of stories, by a language model."""
+"""narrlit generate: hard negatives or views of stories, written by a language model."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from narrlit.commands.devices import say
+from narrlit.console import say
 from narrlit.data.readers import file_digest, read_examples, read_texts
+from narrlit.data.records import Negative
 from narrlit.data.writers import write_examples, write_rows
 from narrlit.errors import OptionError
 from narrlit.files import atomic_path, check_apart, check_writable
-from narrlit.llm.generation import GenerationOptions
-from narrlit.llm.options import LLMOptions
-from narrlit.llm.validation import ValidationOptions
+from narrlit.llm.client import LLMOptions
+from narrlit.llm.generator import GenerationOptions
 
 if TYPE_CHECKING:
-    from narrlit.llm.asking import Asker
-    from narrlit.llm.generation import Account
-    from narrlit.prompts import Prompt
+    from narrlit.llm.client import LLM
+    from narrlit.llm.generator import GenerationSummary
 
-REPORT, LOG = ".report.json", ".log.jsonl"
-"""What is put behind the output's name."""
+REPORT, CACHE = ".report.json", ".answers.sqlite"
+"""Endings of the files beside the output."""
 
-TOLD = 5
+SHOWN = 5
+KINDS = {"theme": "theme", "action": "structure", "outcome": "outcome"}
+"""Aspect -> kind of a negative in data files."""
 
 
 def generate(
-    action: Literal["negatives", "views"],
+    kind: Literal["negatives", "views"],
     file: str,
     *,
     out: str,
-    write: GenerationOptions,
-    check: ValidationOptions,
-    ask: LLMOptions,
-    strict: bool = False,
+    generation: GenerationOptions,
+    llm: LLMOptions,
 ) -> int:
-    """Let a language model write negatives for training rows, or views of stories.
+    """Generate hard negatives of training examples, or views of stories, with a language model.
 
-    A reply that can't be used is asked for again, and counted by reason: the table is printed, and kept in
-    OUT.report.json. All requests and replies stand in OUT.log.jsonl, from which the same command goes on after an
-    interruption. The exit code is 1 where something could not be made; what was made is written all the same.
+    A reply that fails a check is retried and counted by reason; the counts are printed and written to OUT.report.json.
+    The same command after an interruption resumes from OUT.answers.sqlite. Exit code 1: some items are incomplete (what
+    is there was written).
 
     Args:
-        action: negatives: stories like the anchor in theme, structure or outcome alone, behind each row's own;
-            views: theme, plot events and outcome of each different story.
-        file: labelled triples or training rows for negatives; stories, triples or training rows for views.
-        out: file to write, JSON Lines (.jsonl).
-        write: what is asked.
-        check: what is refused.
-        ask: the language model.
-        strict: refuse the first row that can't be used, instead of dropping and counting it.
+        kind: negatives (stories like the anchor in theme, action or outcome alone) or views (theme, events, outcome).
+        file: training examples or labelled triples for negatives; stories, triples or training examples for views.
+        out: file to write (.jsonl).
+        generation: texts to generate.
+        llm: language model.
     """
+    from narrlit.llm.client import LLM
+    from narrlit.llm.generator import report
+
     target = Path(out)
-    log = Path(ask.log or target.with_name(target.name + LOG))
-    _check(action, target, write, check)
-    check_apart({"--out": target, "the report": target.with_name(target.name + REPORT), "--log": log}, [file])
-    from narrlit.llm.asking import Asker
-
-    asker = Asker(ask, log)
-    work = _negatives if action == "negatives" else _views
-    account, prompts = work(file, strict, asker, (write, check, ask.seed), target)
-    settings = {"write": asdict(write), "check": asdict(check), "ask": ask.told()}
-    report = {"action": action, "file": file, "sha256": file_digest(file), **settings}
-    report |= {"prompts": {prompt.name: prompt.digest for prompt in prompts.values()}}
-    report |= {**account.as_dict(), "usage": asker.usage.as_dict()}
-    _write_report(target, report)
-    _tell(account, list(prompts), target)
-    for line in asker.usage.lines():
-        say(line)
-    return int(account.whole < account.items)
-
-
-def _check(action: str, target: Path, write: GenerationOptions, check: ValidationOptions) -> None:
+    report_file = target.with_name(target.name + REPORT)
+    cache = Path(llm.answer_cache or target.with_name(target.name + CACHE))
     if target.suffix != ".jsonl":
-        raise OptionError(f"--out {target}: name a file that ends in .jsonl")
-    for name, value in {"--candidates": write.candidates, "--allow-names": check.allow_names}.items():
-        if value and action == "views":
-            raise OptionError(f"{name} is an option of negatives and has no use with views: leave it out")
-    for ending in ("", REPORT):
-        check_writable(target.with_name(target.name + ending))
+        raise OptionError(f"--out {target}: must end in .jsonl")
+    if kind == "views" and (generation.candidates or generation.allow_names):
+        raise OptionError("--candidates and --allow-names apply to negatives only: leave them out")
+    check_apart({"--out": target, "the report": report_file, "--answer-cache": cache}, [file])
+    for path in (target, report_file):
+        check_writable(path)
+    model = LLM(llm, cache)
+    work = _negatives if kind == "negatives" else _views
+    summary, prompts = work(file, model, generation, target)
+    content = {"kind": kind, "file": file, "sha256": file_digest(file), "prompts": prompts}
+    content |= report(summary, model, generation)
+    with atomic_path(report_file) as temporary:
+        temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(summary.table())
+    incomplete = summary.lines()
+    for line in incomplete[:SHOWN]:
+        say(line)
+    if len(incomplete) > SHOWN:
+        say(f"and {len(incomplete) - SHOWN} more, listed in {report_file}")
+    say(f"{summary.items - len(incomplete)} of {summary.items} complete; {model.usage.summary()}")
+    return int(bool(incomplete))
 
 
-Settings = tuple[GenerationOptions, ValidationOptions, int | None]
-Done = tuple["Account", Mapping[str, "Prompt"]]
+Done = tuple["GenerationSummary", dict[str, str]]
 
 
-def _negatives(file: str, strict: bool, asker: "Asker", settings: Settings, target: Path) -> Done:
-    from narrlit.llm.negatives import NegativeWriter, generate_negatives
+def _negatives(file: str, model: "LLM", options: GenerationOptions, target: Path) -> Done:
+    from narrlit.llm.generator import GenerationSummary, generate_negatives, negative_generators
 
-    writer = NegativeWriter(*settings)
-    reading = read_examples(file, strict=strict)
+    reading = read_examples(file)
     say(reading.summary())
-    examples, account = generate_negatives(reading.records, asker, writer)
-    write_examples(target, examples)
-    return account, writer.prompts
+    # Negatives of an earlier run are replaced.
+    examples = [
+        replace(e, negatives=tuple(n for n in e.negatives if n.kind not in KINDS.values())) for e in reading.records
+    ]
+    anchors: dict[str, list[str]] = {}
+    for example in examples:
+        anchors.setdefault(example.anchor, []).extend(example.texts[1:])
+    results = dict(zip(anchors, generate_negatives(model, anchors, options), strict=True))
+    rows = []
+    for example in examples:
+        accepted = results[example.anchor].accepted
+        generated = [Negative(text, KINDS[aspect]) for aspect in KINDS for text in accepted[aspect]]
+        rows.append(replace(example, negatives=(*example.negatives, *generated)))
+    write_examples(target, rows)
+    by_row = {f"row {number}": results[example.anchor] for number, example in enumerate(examples, 1)}
+    prompts = {g.prompt.name: g.prompt.digest for g in negative_generators(model, options).values()}
+    return GenerationSummary(by_row, options.candidates or 3), prompts
 
 
-def _views(file: str, strict: bool, asker: "Asker", settings: Settings, target: Path) -> Done:
-    from narrlit.llm.views import ViewWriter, generate_views
+def _views(file: str, model: "LLM", options: GenerationOptions, target: Path) -> Done:
+    from narrlit.llm.generator import GenerationSummary, distinct, generate_views, view_generator
 
-    writer = ViewWriter(*settings)
-    reading = read_texts(file, strict=strict)
+    reading = read_texts(file)
     say(reading.summary())
-    rows, account = generate_views([text for row in reading.records for text in row.texts], asker, writer)
+    stories = distinct([text for row in reading.records for text in row.texts])
+    results = generate_views(model, stories, options)
+    rows: list[dict[str, Any]] = [
+        {"text": text, **views.model_dump()}
+        for text, result in zip(stories, results, strict=True)
+        for views in result.accepted["views"]
+    ]
     if rows:
         write_rows(target, rows)
     else:
-        say(f"no views: {target} is not written")
-    return account, writer.prompts
-
-
-def _write_report(target: Path, report: dict[str, Any]) -> None:
-    with atomic_path(target.with_name(target.name + REPORT)) as temporary:
-        temporary.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _tell(account: "Account", kinds: list[str], target: Path) -> None:
-    """The table of verdicts on stdout; on stderr what could not be made."""
-    rows = account.table(kinds)
-    first, *others = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, *numbers in rows:
-        print("  ".join([f"{name:<{first}}", *(f"{n:>{width}}" for n, width in zip(numbers, others, strict=True))]))
-    for shortfall in account.shortfalls[:TOLD]:
-        say(shortfall.line)
-    if len(account.shortfalls) > TOLD:
-        say(f"and {len(account.shortfalls) - TOLD} more, which {target.name}{REPORT} lists")
-    say(f"{account.whole} of {account.items} have all that was wanted")
+        say(f"no views were accepted: {target} is not written")
+    prompt = view_generator(model, options).prompt
+    by_story = {f"story {number}": result for number, result in enumerate(results, 1)}
+    return GenerationSummary(by_story, 1), {prompt.name: prompt.digest}

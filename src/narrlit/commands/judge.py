@@ -1,30 +1,30 @@
-"""narrlit judge: a language model that sees a model's similarities says which candidate is closer."""
+"""narrlit judge: a language model decides which candidate is closer, given an encoder's similarities."""
 
+import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from narrlit.commands.devices import say, say_truncated
-from narrlit.commands.model_options import ModelOptions
-from narrlit.commands.reports import Entry, keep_report
-from narrlit.data.layouts import LABEL
+from narrlit.console import say, say_truncated
 from narrlit.data.readers import read_triples
-from narrlit.data.reading import counts
 from narrlit.data.writers import write_rows
 from narrlit.errors import ModelError, OptionError
-from narrlit.files import check_apart, check_writable
-from narrlit.llm.options import LLMOptions
+from narrlit.files import atomic_path, check_apart, check_writable
+from narrlit.llm.client import LLMOptions
+from narrlit.options import ModelOptions, StoryOptions
 
 if TYPE_CHECKING:
     from narrlit.data.records import Triple
     from narrlit.llm.judge import Judgement, ScoredTriple
 
-REPORT, ROWS, LOG = ".report", ".rows.jsonl", ".log.jsonl"
-"""What is put behind the output's name."""
+JSON, MARKDOWN, ROWS, CACHE = ".report.json", ".report.md", ".rows.jsonl", ".answers.sqlite"
+"""Endings of the files beside the output."""
 
-TOLD_ROWS = 10
+LABEL = "text_a_is_closer"
+SHOWN = 10
 
 
 def judge(
@@ -32,84 +32,88 @@ def judge(
     *,
     out: str,
     use: ModelOptions,
-    ask: LLMOptions,
+    read: StoryOptions,
+    llm: LLMOptions,
     labels: str | None = None,
     swap: bool = False,
     prompt: str | None = None,
-    report: str | None = None,
 ) -> int:
-    """Show a language model each triple with a model's similarities, and let it say which candidate is closer.
+    """Let a language model decide each triple, given the stories and an encoder's similarities.
 
-    A reply that is neither A nor B leaves the row to the similarities. The report is printed, and kept as
-    OUT.report.json and OUT.report.md, each row's answers as OUT.rows.jsonl, all requests and replies in OUT.log.jsonl.
-    The exit code is 1 where requests failed: the similarities have their rows, too; the same command asks them again.
+    A reply without a choice falls back to the similarities. OUT.report.json and OUT.report.md hold the figures,
+    OUT.rows.jsonl every answer; the same command after an interruption resumes from OUT.answers.sqlite. Views and
+    pseudonyms apply to the similarities; the language model reads the stories as they are in the file. Exit code 1:
+    some requests failed.
 
     Args:
-        triples: JSON Lines or CSV of anchor_text, text_a, text_b and, where it is known, text_a_is_closer.
-        out: file of Track A's answers; it ends in .jsonl, or in .zip for a submission.
-        use: the model of the similarities.
-        ask: the language model.
-        labels: file of text_a_is_closer, where labels stand apart from stories.
-        swap: ask twice, with A and B swapped, and take a choice only where it is the same story both times.
-        prompt: file of a prompt of your own.
-        report: folder of the report and the rows' answers; if not given they stand beside OUT.
+        triples: triples (JSON Lines or CSV), with or without labels.
+        out: Track A answers (.jsonl), or a submission (.zip).
+        use: encoder of the similarities.
+        read: views and pseudonyms.
+        llm: language model.
+        labels: file of labels, where they are not in the triples' file.
+        swap: judge twice, with A and B swapped; a choice counts only if it is the same story both times.
+        prompt: file of your own prompt.
     """
-    from narrlit.llm.asking import Asker
-    from narrlit.llm.judge import Judge
-    from narrlit.prompts.prompt import load_prompt
+    from narrlit.llm.client import LLM
+    from narrlit.llm.judge import judge_triples
+    from narrlit.prompts import load_prompt
 
     target = Path(out)
-    beside = Path(report) if report is not None else target.parent
-    log = Path(ask.log or target.with_name(target.name + LOG))
-    _check(use, target, beside)
-    check_apart({"--out": target, **_reports(target, beside), "--log": log}, [triples, labels, prompt])
+    cache = Path(llm.answer_cache or target.with_name(target.name + CACHE))
+    if use.model is None:
+        raise OptionError("give --model M, the encoder of the similarities")
+    if target.suffix not in (".jsonl", ".zip"):
+        raise OptionError(f"--out {target}: must end in .jsonl, or in .zip for a submission")
+    written = {
+        "--out": target,
+        **{f"the file {target.name}{end}": _beside(target, end) for end in (JSON, MARKDOWN, ROWS)},
+    }
+    check_apart({**written, "--answer-cache": cache}, [triples, labels, prompt])
+    for path in written.values():
+        check_writable(path)
     instruction = load_prompt("judge", prompt)
-    asker = Asker(ask, log)
-    # Answers stand for the file's rows: none may be left out.
+    model = LLM(llm, cache)
+    # The answers stand for the file's rows: none may be left out.
     reading = read_triples(triples, labels=labels, strict=True)
     say(reading.summary())
-    items = _scored(use, reading.records)
+    scored = _scored(use, read, reading.records)
     if swap:
-        say(f"--swap asks twice for each of {len(items)} rows: {2 * len(items)} requests")
-    judgements = asker.run(items, Judge(instruction, ask.seed, swap), "triple")
+        say(f"--swap: {2 * len(scored)} requests for {len(scored)} triples")
+    judgements = judge_triples(model, scored, instruction, swap)
     _write_answers(target, judgements)
-    told = {"triples": triples, "model": use.model, "llm": ask.told(), "usage": asker.usage.as_dict()}
-    told["prompt"] = {"name": instruction.name, "digest": instruction.digest}
-    _write_report(beside, target.name, judgements, reading.records, told)
-    return _tell_failures(judgements)
+    _write_report(
+        target,
+        judgements,
+        [triple.a_is_closer for triple in reading.records],
+        {
+            "file": triples,
+            "model": use.model,
+            **read.record(),
+            "llm": llm.record(),
+            "prompt": {"name": instruction.name, "digest": instruction.digest},
+            "usage": {**asdict(model.usage), "failures": dict(model.usage.failures)},
+        },
+    )
+    say(model.usage.summary())
+    return _report_failures(judgements)
 
 
-def _reports(target: Path, beside: Path) -> dict[str, Path]:
-    """The files written beside the answers, by what messages call them."""
-    endings = (f"{REPORT}.json", f"{REPORT}.md", ROWS)
-    return {f"the report {target.name}{ending}": beside / f"{target.name}{ending}" for ending in endings}
+def _beside(target: Path, ending: str) -> Path:
+    return target.with_name(target.name + ending)
 
 
-def _check(use: ModelOptions, target: Path, beside: Path) -> None:
-    if use.model is None:
-        raise OptionError("give --model M, whose similarities the language model is shown")
-    if target.suffix not in (".jsonl", ".zip"):
-        raise OptionError(f"--out {target}: name a file that ends in .jsonl, or in .zip for a submission")
-    for path in (target, *_reports(target, beside).values()):
-        check_writable(path)
-
-
-def _scored(use: ModelOptions, triples: "list[Triple]") -> "list[ScoredTriple]":
-    """The triples with the model's similarities.
-
-    Raises:
-        ModelError: if one is no number.
-    """
+def _scored(use: ModelOptions, read: StoryOptions, triples: "list[Triple]") -> "list[ScoredTriple]":
     from narrlit.llm.judge import ScoredTriple
     from narrlit.models.embedding import cosine_scores
 
-    encoder = use.load()
-    scores, cut = cosine_scores(encoder, triples)
-    say_truncated(cut, encoder.max_length, *encoder.pieces)
+    encoder = read.encoder(use)
+    scores, truncated = cosine_scores(encoder, read.triples(triples))
+    say_truncated(truncated, encoder.max_length, *encoder.pieces)
     for number, pair in enumerate(scores, 1):
         if not all(map(isfinite, pair)):
-            raise ModelError(f"{use.model}: its similarities for row {number} are no numbers; name another checkpoint")
-    return [ScoredTriple(triple, pair) for triple, pair in zip(triples, scores, strict=True)]
+            raise ModelError(f"{use.model}: similarities of triple {number} are not numbers; use another checkpoint")
+    return [ScoredTriple(triple.texts, pair) for triple, pair in zip(triples, scores, strict=True)]
 
 
 def _write_answers(target: Path, judgements: "Sequence[Judgement]") -> None:
@@ -123,33 +127,36 @@ def _write_answers(target: Path, judgements: "Sequence[Judgement]") -> None:
 
 
 def _write_report(
-    folder: Path, name: str, judgements: "Sequence[Judgement]", triples: "Sequence[Triple]", told: Entry
+    target: Path, judgements: "Sequence[Judgement]", labels: Sequence[bool | None], record: dict[str, Any]
 ) -> None:
-    from narrlit.commands.judge_report import report, table
+    from narrlit.llm.judge_report import judge_report, judge_table
 
-    write_rows(folder / f"{name}{ROWS}", map(_row, judgements))
-    found = report(judgements, [triple.a_is_closer for triple in triples], told)
-    text = table(found)
-    keep_report(folder, f"{name}{REPORT}", found, text)
-    print(text, end="")
+    rows = (
+        {
+            "similarity_a": judgement.scores[0],
+            "similarity_b": judgement.scores[1],
+            "answers": [answer.a_is_closer for answer in judgement.answers],
+            "fallback": judgement.fallback,
+            LABEL: judgement.a_is_closer,
+        }
+        for judgement in judgements
+    )
+    write_rows(_beside(target, ROWS), rows)
+    report = judge_report(judgements, labels)
+    table = judge_table(report)
+    for ending, text in ((JSON, json.dumps({**record, **report}, indent=2) + "\n"), (MARKDOWN, table)):
+        with atomic_path(_beside(target, ending)) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    print(table, end="")
 
 
-def _row(judgement: "Judgement") -> Entry:
-    a, b = judgement.scores
-    answers = [answer.a_is_closer for answer in judgement.answers]
-    told = {"similarity_a": a, "similarity_b": b, "answers": answers, "fallback": judgement.fallback}
-    return {**told, LABEL: judgement.a_is_closer}
-
-
-def _tell_failures(judgements: "Sequence[Judgement]") -> int:
-    """Tell which rows had a request that failed, and why; the exit code."""
+def _report_failures(judgements: "Sequence[Judgement]") -> int:
+    """Print the triples whose requests failed; return the exit code."""
     failed = {number: judgement for number, judgement in enumerate(judgements, 1) if judgement.failed}
     if not failed:
         return 0
-    rows = ", ".join(map(str, list(failed)[:TOLD_ROWS])) + (", ..." if len(failed) > TOLD_ROWS else "")
+    numbers = ", ".join(map(str, list(failed)[:SHOWN])) + (", ..." if len(failed) > SHOWN else "")
     reasons = Counter(str(judgement.fallback) for judgement in failed.values())
-    say(
-        f"left to the similarities: {len(failed)} of {len(judgements)} rows ({rows}): {counts(reasons)}; "
-        "the same command asks for these again"
-    )
+    counted = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+    say(f"{len(failed)} of {len(judgements)} triples fell back ({numbers}): {counted}; the same command asks again")
     return 1

@@ -1,13 +1,14 @@
-"""narrlit mine: near but wrong stories, added to training rows as negatives."""
+"""narrlit mine: hard negatives for training examples, by an encoder's cosines."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from narrlit.commands.devices import Device, pick_device, say, say_truncated
+from narrlit.console import say, say_truncated
 from narrlit.data.readers import read_examples
 from narrlit.data.writers import write_examples
 from narrlit.errors import OptionError
-from narrlit.files import check_writable
+from narrlit.files import check_apart, check_writable
+from narrlit.options import Device, pick_device
 
 if TYPE_CHECKING:
     from narrlit.models.mining import NearestWrong
@@ -24,19 +25,19 @@ def mine(
     strict: bool = False,
     trust_remote_code: bool = False,
 ) -> None:
-    """Add to each training row the stories of the file that a model puts near its anchor, though they are unlike it.
+    """Add to each training example the dissimilar stories of the file that are nearest to its anchor.
 
-    Never added: a story that a chain of anchors and positives joins with the anchor, and one that is so near that it
-    may be like the anchor. Negatives that were mined before are replaced, others stay.
+    Never added: stories linked with the anchor by a chain of anchors and positives, and stories so near that they may
+    be similar. Negatives mined before are replaced, others are kept.
 
     Args:
         triples: JSON Lines or CSV of labelled triples, or of anchors with positives and negatives.
         model: a folder, a run directory, a checkpoint, a hub id or minilm.
         out: file to write, JSON Lines (.jsonl) of anchor, positive and negatives with their kind.
-        per_example: negatives to add to a row, at most.
+        per_example: largest number of negatives to add to an example.
         margin: leave out stories whose cosine with the anchor is above the positive's plus this.
         device: where to compute.
-        strict: refuse the first row that can't be used, instead of dropping and counting it.
+        strict: refuse the first row that cannot be used instead of dropping and counting it.
         trust_remote_code: run Python files that come with the model.
     """
     if per_example < 1:
@@ -46,6 +47,7 @@ def mine(
     target = Path(out)
     if target.suffix != ".jsonl":
         raise OptionError(f"--out {out}: name a file that ends in .jsonl")
+    check_apart({"--out": target}, [triples])
     check_writable(target)
     reading = read_examples(triples, strict=strict)
     say(reading.summary())
@@ -56,21 +58,20 @@ def mine(
     mining = mine_negatives(encoder, reading.records, per_example, margin)
     say_truncated(mining.truncated, encoder.max_length, *encoder.pieces)
     write_examples(target, mining.examples)
-    say(f"{target}: {_told(mining.found)}")
+    say(f"{target}: {_summary(mining.found)}")
 
 
-def _told(found: "NearestWrong") -> str:
-    """What was found, in one line.
+def _summary(found: "NearestWrong") -> str:
+    """Describe what was mined in one line.
 
     >>> import torch
     >>> from narrlit.models.mining import NearestWrong
-    >>> _told(NearestWrong(torch.tensor([[4, 2], [3, -1], [-1, -1]]), pairs=8, left_out=5))
-    '3 negatives mined for 3 rows; 2 got fewer than 2, 1 of them none; the margin left out 62.5 % of the wrong stories'
+    >>> _summary(NearestWrong(torch.tensor([[4, 2], [3, -1], [-1, -1]]), pairs=8, left_out=5))
+    '3 negatives mined for 3 examples; 2 got fewer than 2, 1 none; the margin left out 62.5 % of dissimilar stories'
     """
-    each = (found.rows >= 0).sum(1)
-    asked = found.rows.shape[1]
-    line = f"{int(each.sum())} negatives mined for {len(each)} rows; {int((each < asked).sum())} got fewer than {asked}"
-    line += f", {int((each == 0).sum())} of them none; "
+    counts, wanted = (found.rows >= 0).sum(1), found.rows.shape[1]
+    line = f"{int(counts.sum())} negatives mined for {len(counts)} examples; "
+    line += f"{int((counts < wanted).sum())} got fewer than {wanted}, {int((counts == 0).sum())} none; "
     if not found.pairs:
-        return line + "no story is wrong for any anchor: links of positives join them all"
-    return line + f"the margin left out {found.left_out / found.pairs:.1%} of the wrong stories".replace("%", " %")
+        return line + "no story is dissimilar to any anchor: links of positives join them all"
+    return line + f"the margin left out {100 * found.left_out / found.pairs:.1f} % of dissimilar stories"

@@ -1,9 +1,9 @@
-"""narrlit storyworld: invented stories whose truth is known, in files."""
+"""narrlit storyworld: synthetic stories with known theme, course of action and outcome, in files."""
 
 from dataclasses import asdict
 from pathlib import Path
 
-from narrlit.commands.devices import say
+from narrlit.console import say
 from narrlit.data.records import Story
 from narrlit.data.storyworld import InventedStory, StoryWorld, WorldTriple, example, judged_triples
 from narrlit.data.writers import write_examples, write_rows, write_stories, write_triples
@@ -20,16 +20,16 @@ def storyworld(
     negatives_per_dimension: int = 3,
     false_negatives: float = 0.0,
 ) -> None:
-    """Write invented stories: train, validation and test triples, the stories alone, and their true views.
+    """Write synthetic stories: train, validation and test triples, the stories alone, and their true views.
 
     Args:
         out: folder to write into; files of these names are replaced.
-        seed: decides the stories.
-        train: training examples; the triple's negative first, then those like the anchor in one dimension only.
-        validation: labelled triples.
-        test: labelled triples.
-        negatives_per_dimension: for every training example and each of theme, structure and outcome.
-        false_negatives: share of these negatives that are in truth like the anchor, 0 to 1; to test teacher masks.
+        seed: seed of the random stories.
+        train: number of training examples; the triple's negative first, then those like the anchor in one aspect only.
+        validation: number of labelled validation triples.
+        test: number of labelled test triples.
+        negatives_per_dimension: negatives of a training example for each aspect (theme, action, outcome).
+        false_negatives: share of these negatives that are similar to the anchor in truth, 0 to 1; tests masking.
     """
     for name, count in (("train", train), ("validation", validation), ("test", test)):
         _at_least(1, name, count)
@@ -47,7 +47,7 @@ def storyworld(
         write_triples(folder / f"{split}.jsonl", judged_triples(triples))
         write_stories(folder / f"{split}_stories.jsonl", [Story(story.text) for story in _stories(triples)])
         _write_views(folder / f"{split}_views.jsonl", triples)
-    say(f"{folder}: {train} training examples, {validation} and {test} triples to judge, seed {seed}")
+    say(f"{folder}: {train} training examples, {validation} and {test} triples, seed {seed}")
 
 
 def _at_least(least: int, option: str, count: int) -> None:

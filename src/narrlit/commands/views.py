@@ -1,4 +1,4 @@
-"""narrlit views: whether a file of views has those of a file's stories, and what looks wrong with them."""
+"""narrlit views: check a file of stories' views."""
 
 import json as json_format
 from collections.abc import Sequence
@@ -7,30 +7,28 @@ from statistics import mean
 from typing import Any, Literal
 
 from narrlit.data.reading import counts
+from narrlit.errors import printable
 
 SHOWN = 5
-"""Stories without views that are shown."""
+"""Stories without views that are listed."""
 
 
 def views(action: Literal["check"], file: str, stories: str, *, json: bool = False) -> int:
-    """Check a file of stories' views against the stories that need them.
-
-    The exit code is 1 where a story has no views.
+    """Check that a file of views covers the stories that need them; the exit code is 1 where it does not.
 
     Args:
-        action: check: count, and show what is missing or looks wrong.
-        file: views: rows of text, theme, plot_events (or course_of_action) and outcome; or several files with commas
-            between.
+        action: check counts the views, and lists what is missing or suspicious.
+        file: rows of text, theme, plot_events (or course_of_action) and outcome; or several files with commas between.
         stories: a file of stories, triples or training examples.
         json: print one JSON object, and nothing else, to stdout.
     """
-    found = {"views": file, "stories": stories, **_checked(file, stories)}
-    print(json_format.dumps(found) if json else _told(found))
-    return int(bool(found["without_views"]))
+    result = {"views": file, "stories": stories, **_checked(file, stories)}
+    print(json_format.dumps(result) if json else _report(result))
+    return int(bool(result["without_views"]))
 
 
 def _checked(file: str, stories: str) -> dict[str, Any]:
-    """What was found, as plain data."""
+    """Collect coverage, conflicts and suspicious views, as plain data."""
     from narrlit.data.readers import read_texts
     from narrlit.data.view_rows import suspicions
     from narrlit.data.views import ViewBook, ViewFiles, listed, read_views
@@ -57,27 +55,27 @@ def _checked(file: str, stories: str) -> dict[str, Any]:
 
 
 def _place(line: int, text: str) -> dict[str, Any]:
-    return {"line": line, "beginning": " ".join(text[:60].split())}
+    return {"line": line, "beginning": printable(text[:60])}
 
 
 def _mean_words(texts: Sequence[str]) -> float:
     return round(mean(len(text.split()) for text in texts), 1)
 
 
-def _told(found: dict[str, Any]) -> str:
-    """What was found, as lines for a person."""
-    different, viewed, bare = (found[name] for name in ("different_stories", "with_views", "without_views"))
+def _report(result: dict[str, Any]) -> str:
+    """Format the result for a person."""
+    different, viewed, bare = (result[name] for name in ("different_stories", "with_views", "without_views"))
     share = f"{viewed / different:.1%}".replace("%", " %")
-    lines = [found["read"]["views"], found["read"]["stories"]]
+    lines = [result["read"]["views"], result["read"]["stories"]]
     lines.append(f"different stories: {different}, with views {viewed} ({share}), without {bare}")
     lines += [
-        f"  without views: {Path(found['stories']).name}:{story['line']}, '{story['beginning']}'"
-        for story in found["first_without_views"]
+        f"  without views: {Path(result['stories']).name}:{story['line']}, '{story['beginning']}'"
+        for story in result["first_without_views"]
     ]
     if bare > SHOWN:
         lines.append(f"  and {bare - SHOWN} more")
-    lines.append(f"views without a story: {found['views_without_a_story']}")
-    lines.append(f"conflicts: {found['conflicts']} rows with other views of a story than an earlier row")
-    lines.append(f"suspicious: {counts(found['suspicious']) or 'nothing'}")
-    words = ", ".join(f"{name} {number:g}" for name, number in found["mean_words"].items())
+    lines.append(f"views without a story: {result['views_without_a_story']}")
+    lines.append(f"conflicts: {result['conflicts']} rows with other views of a story than an earlier row")
+    lines.append(f"suspicious: {counts(result['suspicious']) or 'nothing'}")
+    words = ", ".join(f"{name} {number:g}" for name, number in result["mean_words"].items())
     return "\n".join([*lines, f"words on average: {words}"])

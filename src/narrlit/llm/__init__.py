@@ -1,1 +1,1 @@
-"""Language models behind a URL: the client, and what is asked of them."""
+"""Language models behind an OpenAI-compatible server: client, answer cache, batches, generation and judging."""

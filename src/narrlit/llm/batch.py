@@ -1,227 +1,174 @@
-"""Chat completions by files, as OpenAI's Batch API has them: slower than one by one, and cheaper."""
+"""Requests as files through OpenAI's Batch API: https://platform.openai.com/docs/api-reference/batch."""
 
 import asyncio
+import json
 import sys
-from collections.abc import Callable, Coroutine, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 from tqdm import tqdm
 
 from narrlit.errors import ModelError
-from narrlit.llm.batch_lines import reply_of_line, request_line
-from narrlit.llm.batch_records import Batch, BatchRecords
-from narrlit.llm.batch_service import BatchService, NotThere, why_failed
-from narrlit.llm.client import open_client
-from narrlit.llm.completions import Dialect
-from narrlit.llm.faults import NOT_REACHED, not_there
-from narrlit.llm.messages import Reply, Request
-from narrlit.llm.options import LLMOptions, Server
-from narrlit.llm.retrying import Fault, Pause, persist
-from narrlit.llm.usage import Usage
+from narrlit.llm.cache import AnswerCache, Reply
+from narrlit.llm.client import Request, RequestFailed, refused_parameter, reply_of
 
-MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000
-"""Of one batch; OpenAI allows 50,000 requests and 200 MB."""
+ENDPOINT = "/v1/chat/completions"
+MAX_REQUESTS, MAX_BYTES = 50_000, 190_000_000
+"""Limits of one batch."""
 
-QUIET_SECONDS = 0.5
-"""When nothing more was asked for so long, all wait, and what they asked is sent."""
+QUIET_SECONDS = 0.2
+"""A batch is sent when no request was added for this long."""
+
+POLL_SECONDS = 20.0
+"""Between two looks at a batch."""
 
 
-class Batches:
-    """Asks a server by batches: `async with Batches(...) as ask: await ask(request)`.
+class BatchTransport:
+    """Collect requests until all items wait, send them as one batch, and distribute the answers.
 
-    What is asked is collected until all wait, and sent as one batch; what is asked after its replies makes the next.
-    Batches of an interrupted job are waited for, not sent again.
+    A batch is recorded in the answer cache before it is sent: an interrupted job waits for it and sends nothing again.
     """
 
-    def __init__(
-        self,
-        server: Server,
-        options: LLMOptions,
-        usage: Usage,
-        folder: Path,
-        known: Callable[[str], bool],
-        pause: Pause = asyncio.sleep,
-    ) -> None:
-        """Nothing is sent yet; to be made where the event loop runs.
-
-        Args:
-            server: whom to ask.
-            options: how.
-            usage: counts the tries that fail.
-            folder: of the batches' files and how far each is.
-            known: whether the request of a key has its reply in the log.
-            pause: waits between tries and looks at a batch.
-        """
-        self._server, self._options, self._usage, self._pause = server, options, usage, pause
-        self._records, self._known = BatchRecords(folder), known
-        self._dialect = Dialect(server.model)
-        self._queue: dict[str, bytes] = {}  # key -> line of a batch's file
-        self._sent: set[str] = set()  # keys of batches that have not ended
-        self._waiting: dict[str, asyncio.Future[dict[str, Any] | None]] = {}  # None: it is to be asked again
-        self._held: dict[str, dict[str, Any]] = {}  # what came for keys that nobody waits for yet
-        self._ended: list[Batch] = []
+    def __init__(self, client: Any, cache: AnswerCache, url: str) -> None:
+        self._client, self._cache, self._url = client, cache, url
+        self._queue: dict[str, tuple[Request, dict[str, Any]]] = {}
+        self._waiting: dict[str, asyncio.Future[Reply]] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self._fault: Exception | None = None
-        self._asked = asyncio.Event()
 
-    async def __aenter__(self) -> "Batches":
-        """Take up the batches that were sent before.
-
-        Raises:
-            OptionError: if the folder can't be written, or another job writes there.
-            ModelError: if the service can't say what became of them.
-        """
-        self._records.__enter__()
-        self._client = await open_client(self._server).__aenter__()
-        self._service = BatchService(self._server, self._client, self._usage, self._options.retries, self._pause)
-        try:
-            for batch in list(self._records.left.values()):
-                await self._take_up(batch)
-        except Fault as fault:
-            await self.__aexit__(fault)
-            raise ModelError(f"{self._server.who}: {fault.final()}; the same command goes on later") from None
-        self._start(self._gather())
+    async def __aenter__(self) -> "BatchTransport":
+        """Collect the batches of an interrupted job first."""
+        await asyncio.gather(*(self._resume(name, batch_id) for name, batch_id in self._cache.batches()))
+        self._start(self._send_when_quiet())
         return self
 
     async def __aexit__(self, *exception: object) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if not any(exception):  # all that was asked has its reply in the log
-            self._put_away(self._ended)
         await self._client.close()
-        self._records.__exit__(None, None, None)
 
-    async def __call__(self, request: Request) -> Reply:
-        """The reply to a request, hours later.
+    async def send(self, key: str, request: Request, body: dict[str, Any]) -> Reply:
+        """Wait for the answer to a request in the next batch."""
+        known = self._cache.get(key)  # of a resumed batch
+        if known is not None:
+            return known
+        self._queue[key] = request, body
+        self._waiting[key] = asyncio.get_running_loop().create_future()
+        return await self._waiting[key]
 
-        Raises:
-            RequestFailed: if there is none after all tries, each a batch, or the batch's time was up.
-            ModelError: if the service refused the whole batch, or can't be reached.
-        """
-        try:
-            # No wait between tries: the next batch waits for all others anyway.
-            return await persist(
-                lambda: self._dialect.converse(request, self._send), self._options.retries, self._usage, _at_once
-            )
-        except Fault as fault:
-            raise fault.final() from None
-
-    async def _send(self, request: Request, body: dict[str, Any]) -> Reply:
-        if self._fault is not None:
-            raise self._fault
-        key = request.key(self._server.model)
-        line = self._held.pop(key, None)
-        while line is None:
-            waiting = self._waiting[key] = asyncio.get_running_loop().create_future()
-            if key not in self._sent:
-                self._queue[key] = request_line(key, body)
-                self._asked.set()
-            line = await waiting
-        return reply_of_line(line, self._server.key)
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, work: Any) -> None:
         self._tasks.append(asyncio.ensure_future(self._guarded(work)))
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(self, work: Any) -> None:
+        import openai
+
         try:
             await work
-        except Exception as error:  # noqa: BLE001 (whatever it is, those who wait must hear of it)
-            self._fault = self._mistake(error) if isinstance(error, Fault) else error
-            for waiting in self._waiting.values():
-                if not waiting.done():
-                    waiting.set_exception(self._fault)
+        except Exception as error:  # noqa: BLE001 (every waiting item has to end)
+            if isinstance(error, openai.APIError):
+                hint = "is there a Batch API? Without --batch requests are sent one by one"
+                error = ModelError(f"{self._url}: {type(error).__name__} in a batch; {hint}; the same command resumes")
+            for future in self._waiting.values():
+                if not future.done():
+                    future.set_exception(error)
 
-    def _mistake(self, fault: Fault) -> ModelError:
-        if fault.reason == NOT_REACHED:
-            return not_there(self._server, fault)
-        return ModelError(f"{self._server.who}: {fault.final()}; the same command goes on from here")
-
-    async def _take_up(self, batch: Batch) -> None:
-        if batch.number is None:  # the job was killed while it was sent
-            number = await self._service.find(batch)
-            if number is None:
-                return self._records.done(batch)
-            self._records.made(batch, number)
-        self._sent.update(batch.keys)
-        self._start(self._collect_recorded(batch))
-        return None
-
-    async def _gather(self) -> None:
+    async def _send_when_quiet(self) -> None:
         while True:
-            await self._asked.wait()
-            ended, count = list(self._ended), 0
-            while count < len(self._queue):
-                count = len(self._queue)
+            size = -1
+            while size != len(self._queue) or not size:
+                size = len(self._queue)
                 await asyncio.sleep(QUIET_SECONDS)
-            self._asked.clear()
-            self._put_away(ended)  # what came of them was taken, and logged, in the meantime
             for part in list(self._parts()):
-                batch = self._records.sending(part)
-                self._sent.update(part)
-                await self._service.send(batch, self._records)
-                self._tell(
-                    batch, f"{len(part):,} requests sent; if this job is interrupted, its command goes on with them"
-                )
-                self._start(self._collect(batch))
+                await self._submit(part)
 
-    def _parts(self) -> Iterator[dict[str, bytes]]:
-        """The queue, which is emptied, in parts that may be one batch each."""
-        part: dict[str, bytes] = {}
+    def _parts(self) -> Iterator[dict[str, tuple[Request, dict[str, Any]]]]:
+        """Empty the queue, in parts within the limits of a batch."""
+        part: dict[str, tuple[Request, dict[str, Any]]] = {}
         size = 0
-        while self._queue:
-            key = next(iter(self._queue))
-            line = self._queue.pop(key)
-            if part and (len(part) == MOST_REQUESTS or size + len(line) > MOST_BYTES):
+        for key in list(self._queue):
+            length = len(json.dumps(self._queue[key][1])) + 200
+            if part and (len(part) == MAX_REQUESTS or size + length > MAX_BYTES):
                 yield part
                 part, size = {}, 0
-            part[key] = line
-            size += len(line)
-        if part:
-            yield part
+            part[key] = self._queue.pop(key)
+            size += length
+        yield part
 
-    async def _collect(self, batch: Batch) -> None:
-        found = await self._service.ended(str(batch.number))
-        if found["status"] == "failed":
-            self._records.done(batch)
-            raise why_failed(found, self._server)
-        lines = await self._service.lines(found)
-        self._tell(batch, f"{found['status']}; {len(lines):,} of {len(batch.keys):,} requests came back")
-        for key in batch.keys:
-            self._sent.discard(key)
-            line = lines.get(key, {"error": {"code": f"batch_{found['status']}"}})
-            waiting = self._waiting.pop(key, None)
-            if waiting is None:
-                self._held[key] = line
-            elif not waiting.done():
-                waiting.set_result(line)
-        self._ended.append(batch)
+    async def _submit(self, part: dict[str, tuple[Request, dict[str, Any]]]) -> None:
+        name = f"narrlit-{uuid4().hex}"
+        self._cache.add_batch(name, {key: request.record(body["model"]) for key, (request, body) in part.items()})
+        lines = [
+            json.dumps({"custom_id": key, "method": "POST", "url": ENDPOINT, "body": body})
+            for key, (_, body) in part.items()
+        ]
+        file = await self._client.files.create(file=(f"{name}.jsonl", "\n".join(lines).encode()), purpose="batch")
+        batch = await self._client.batches.create(
+            input_file_id=file.id, endpoint=ENDPOINT, completion_window="24h", metadata={"narrlit": name}
+        )
+        self._cache.set_batch_id(name, batch.id)
+        self._print(batch.id, f"{len(part):,} requests sent; after an interruption the same command waits for it")
+        self._start(self._collect(name, batch.id, {key: body for key, (_, body) in part.items()}))
 
-    async def _collect_recorded(self, batch: Batch) -> None:
-        """As `_collect`, of a batch of an earlier job, which the service may have deleted since."""
+    async def _resume(self, name: str, batch_id: str | None) -> None:
+        import openai
+
         try:
-            await self._collect(batch)
-        except NotThere:
-            await self._service.find(batch)  # raises where the service has no batches at all: is it another?
-            self._tell(batch, f"{self._server.who} has it, or what came of it, no more; its requests are asked again")
-            self._records.done(batch)
-            for key in batch.keys:
-                self._sent.discard(key)
-                waiting = self._waiting.pop(key, None)
-                if waiting is not None and not waiting.done():
-                    waiting.set_result(None)
+            if batch_id is None:  # interrupted while it was being sent
+                batches = [
+                    b async for b in self._client.batches.list(limit=100) if (b.metadata or {}).get("narrlit") == name
+                ]
+                batch_id = batches[0].id if batches else None
+            if batch_id is not None:
+                return await self._collect(name, batch_id, {})
+        except openai.NotFoundError:
+            self._print(batch_id or name, "no longer on the server; its requests are sent again")
+        except openai.APIError as error:
+            raise ModelError(f"{self._url}: cannot ask for batch {batch_id or name}: {type(error).__name__}") from None
+        return self._cache.finish_batch(name, {})
 
-    def _put_away(self, ended: list[Batch]) -> None:
-        """Look no more at batches of which every reply is in the log, where it isn't one that nobody asked for yet."""
-        for batch in list(ended):
-            if all(self._known(key) for key in self._held.keys() & set(batch.keys)):
-                self._records.done(batch)
-                self._ended.remove(batch)
+    async def _collect(self, name: str, batch_id: str, bodies: dict[str, dict[str, Any]]) -> None:
+        """Wait for the end of a batch; its answers go to the cache, then to those who wait."""
+        while (batch := await self._client.batches.retrieve(batch_id)).status in (
+            *("validating", "in_progress", "finalizing", "cancelling"),
+        ):
+            await asyncio.sleep(POLL_SECONDS)
+        if batch.status == "failed":
+            self._cache.finish_batch(name, {})
+            errors = batch.errors.data if batch.errors and batch.errors.data else []
+            reason = " ".join(str(errors[0].message).split())[:200] if errors else "no reason given"
+            raise ModelError(f"{self._url}: batch {batch_id} failed: {reason}")
+        replies: dict[str, Reply] = {}
+        failures: dict[str, RequestFailed] = {}
+        for file_id in filter(None, (batch.error_file_id, batch.output_file_id)):
+            content = (await self._client.files.content(file_id)).text
+            for line in map(json.loads, filter(str.strip, content.split("\n"))):
+                key = line["custom_id"]
+                try:
+                    replies[key] = _reply_of_line(line, bodies.get(key, {}))
+                except RequestFailed as failure:
+                    failures[key] = failure
+        self._cache.finish_batch(name, replies)
+        self._print(batch_id, f"{batch.status}, {len(replies):,} answers")
+        for key in bodies:
+            future = self._waiting.pop(key)
+            if key in replies:
+                future.set_result(replies[key])
+            else:
+                future.set_exception(failures.get(key, RequestFailed(f"batch {batch.status}")))
 
-    def _tell(self, batch: Batch, what: str) -> None:
-        tqdm.write(f"batch {batch.number}: {what}", file=sys.stderr)
+    def _print(self, batch: str, message: str) -> None:
+        tqdm.write(f"batch {batch}: {message}", file=sys.stderr)
 
 
-async def _at_once(_: float) -> None:
-    await asyncio.sleep(0)
+def _reply_of_line(line: dict[str, Any], body: dict[str, Any]) -> Reply:
+    """Read one line of a batch's output or error file."""
+    from openai.types.chat import ChatCompletion
+
+    response = line.get("response") or {}
+    status, content = response.get("status_code"), response.get("body") or {}
+    if status == 200:
+        return reply_of(ChatCompletion.model_construct(None, **content))
+    if status is None:
+        raise RequestFailed(str((line.get("error") or {}).get("code", "no answer")))
+    raise RequestFailed(f"HTTP {status}", refused_parameter(status, json.dumps(content), body))

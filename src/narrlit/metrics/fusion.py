@@ -1,41 +1,42 @@
-"""How many settings of a fusion judge triples: all of them at once, from the cosines of the parts.
+"""Triples answered by many fusion weights at once, from the cosines of the parts (full, theme, action, outcome).
 
-With unit vectors x_p, y_q of two stories' parts, the fused vectors' product is w^T G w with G_pq = x_p . y_q, and so
-are their squared lengths, with the blocks of each story with itself. No fused vector is ever made.
+With unit vectors x_p, y_q of two stories' parts, the product of the fused vectors is w^T G w with G_pq = x_p . y_q, and
+so are their squared lengths, with the blocks of each story with itself. No fused vector is ever computed.
 
-Letters of the shapes: W settings, T triples, U different stories, P pairs of stories, D dimension.
+Shapes: W weights, T triples, U stories, P pairs of stories, D dimension.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from narrlit.data.table import IndexedTriples, IntArray
 from narrlit.errors import OptionError
-from narrlit.metrics.triples import answered_rightly
-from narrlit.models.fusion import PARTS
 
 Weights = NDArray[np.float64]
-_PARTS = len(PARTS)
-_SETTINGS_A_PASS = 1024
-_SHORTEST = 1e-12  # of a fused vector, as in torch's `normalize`
-FINEST = 0.01
-"""The smallest step of a grid: 176,851 settings."""
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+FINEST_STEP = 0.01
+"""Smallest step of a grid: 176,851 weights."""
+
+_PARTS = 4
+_WEIGHTS_PER_PASS = 1024
+_SHORTEST = 1e-12  # length of a fused vector, as in torch's `normalize`
 
 
 def simplex_grid(step: float) -> Weights:
-    """All weights of the four parts that are multiples of a step, at least 0, and sum to 1.
+    """List all weights of the four parts that are multiples of a step, at least 0, and sum to 1.
 
     Args:
-        step: from 0.01 to 1; a whole number of them is 1.
+        step: from 0.01 to 1, a divisor of 1.
 
     Returns:
-        (W, 4), ascending by the first part's weight, then by the second's and so on.
+        (W, 4) in ascending order.
 
     Raises:
-        OptionError: if no whole number of steps is 1, or the step is too small.
+        OptionError: if 1 is no multiple of the step, or the step is too small.
 
     >>> simplex_grid(1)
     array([[0., 0., 0., 1.],
@@ -43,103 +44,86 @@ def simplex_grid(step: float) -> Weights:
            [0., 1., 0., 0.],
            [1., 0., 0., 0.]])
     """
-    steps = round(1 / step) if FINEST <= step <= 1 else 0
+    steps = round(1 / step) if FINEST_STEP <= step <= 1 else 0
     if not steps or abs(steps * step - 1) > 1e-9:
-        raise OptionError(f"--grid {step}: a step from {FINEST} to 1 of which a whole number is 1, such as 0.1 or 0.05")
-    return np.array(list(_shares(steps, _PARTS)), dtype=np.float64) / steps
+        raise OptionError(
+            f"--grid {step}: a step from {FINEST_STEP} to 1 that divides 1 is needed, such as 0.1 or 0.05"
+        )
+    rows = [(a, b, c, steps - a - b - c) for a, b, c in product(range(steps + 1), repeat=3) if a + b + c <= steps]
+    return np.array(rows, dtype=np.float64) / steps
 
 
-def _shares(total: int, parts: int) -> Iterator[tuple[int, ...]]:
-    """All ways to deal `total` among the parts, in ascending order."""
-    if parts == 1:
-        yield (total,)
-        return
-    for first in range(total + 1):
-        for rest in _shares(total - first, parts - 1):
-            yield (first, *rest)
-
-
-def fused_scores(vectors: NDArray[np.float32], triples: IndexedTriples, weights: Weights) -> Weights:
-    """Cosines of fused vectors for many settings.
+def fused_scores(vectors: NDArray[np.float32], indices: IntArray, weights: Weights) -> Weights:
+    """Compute cosines of fused vectors for many weights.
 
     Source: ttda704, appendix A.4, for the fused vector.
 
     Args:
-        vectors: (U, 4, D) unit vectors of the parts of the triples' table, in the order of PARTS.
-        triples: T of them, as rows of that table.
-        weights: (W, 4), in the order of PARTS.
+        vectors: (U, 4, D) unit vectors of full text, theme, action and outcome.
+        indices: (T, 3) story indices of anchor, A and B.
+        weights: (W, 4) weights of the parts.
 
     Returns:
         (W, T, 2) cosines of the anchor with A and with B; equal where A and B are the same story.
     """
-    ends = np.concatenate([np.stack([triples.anchors, x], axis=1) for x in (triples.a, triples.b)])
+    ends = np.concatenate([indices[:, [0, 1]], indices[:, [0, 2]]])
     # Each pair is computed once, so that the same two stories have the same score to the last bit, and tie.
-    pairs, place = np.unique(ends, axis=0, return_inverse=True)
-    products = _weighted(_blocks(vectors, pairs[:, 0], pairs[:, 1]), weights)
-    stories = np.arange(len(vectors))
-    squares = _weighted(_blocks(vectors, stories, stories), weights)
+    pairs, inverse = np.unique(ends, axis=0, return_inverse=True)
+    unit = vectors.astype(np.float64)
+    outer = (weights[:, :, None] * weights[:, None, :]).reshape(len(weights), -1)
+    squares = outer @ (unit @ unit.transpose(0, 2, 1)).reshape(len(unit), -1).T
     lengths = np.maximum(np.sqrt(np.maximum(squares, 0)), _SHORTEST)
+    products = outer @ (unit[pairs[:, 0]] @ unit[pairs[:, 1]].transpose(0, 2, 1)).reshape(len(pairs), -1).T
     cosines = products / (lengths[:, pairs[:, 0]] * lengths[:, pairs[:, 1]])
-    return np.stack(np.split(cosines[:, place.ravel()], 2, axis=1), axis=2)
+    return np.stack(np.split(cosines[:, inverse.ravel()], 2, axis=1), axis=2)
 
 
 def fused_answers(
-    vectors: NDArray[np.float32], triples: IndexedTriples, weights: Weights
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which triples each setting answers rightly, and which are ties, as `TripleAccuracy` counts them.
+    vectors: NDArray[np.float32], indices: IntArray, labels: IntArray, weights: Weights
+) -> tuple[BoolArray, BoolArray]:
+    """Answer triples by each of many weights, as `TripleAccuracy` counts answers.
 
     Args:
-        vectors: (U, 4, D) unit vectors of the parts of the triples' table, in the order of PARTS.
-        triples: T labelled ones, as rows of that table.
-        weights: (W, 4), in the order of PARTS.
+        vectors: (U, 4, D) unit vectors of full text, theme, action and outcome.
+        indices: (T, 3) story indices of anchor, A and B.
+        labels: (T,) 1 where A is closer, 0 where B is.
+        weights: (W, 4) weights of the parts.
 
     Returns:
-        Right answers (W, T); ties (W, T).
+        Right answers (W, T); ties (W, T), which are answers for B.
     """
-    right = np.empty((len(weights), len(triples)), dtype=np.bool_)
+    right = np.empty((len(weights), len(indices)), dtype=np.bool_)
     ties = np.empty_like(right)
-    labels = torch.from_numpy(triples.labels == 1)
-    for start in range(0, len(weights), _SETTINGS_A_PASS):
-        here = slice(start, start + _SETTINGS_A_PASS)
-        a, b = torch.from_numpy(fused_scores(vectors, triples, weights[here])).unbind(2)
-        right[here] = answered_rightly(a, b, labels).numpy()
-        ties[here] = (a == b).numpy()
+    for start in range(0, len(weights), _WEIGHTS_PER_PASS):
+        part = slice(start, start + _WEIGHTS_PER_PASS)
+        scores = fused_scores(vectors, indices, weights[part])
+        right[part] = (scores[..., 0] > scores[..., 1]) == (labels == 1)
+        ties[part] = scores[..., 0] == scores[..., 1]
     return right, ties
 
 
-def best_setting(right: NDArray[np.bool_], weights: Weights) -> int:
-    """The setting with the most right answers; of equals the one nearest to equal weights, then the first.
+def best_setting(right: BoolArray, weights: Weights) -> int:
+    """Find the weights with the most right answers; of equals those nearest to equal weights, then the first.
 
     Args:
-        right: (W, T), which of the triples that may decide each setting answers rightly.
+        right: (W, T) right answers.
         weights: (W, 4).
+
+    Returns:
+        Row of `weights`.
     """
-    # Rounded: 0.3 and 0.1 are as far from equal weights as 0.1 and 0.3, whatever the last bit says.
-    away = np.square(weights - 1 / _PARTS).sum(axis=1).round(9)
-    return int(np.lexsort((away, -right.sum(axis=1)))[0])
+    # Rounded: 0.3 and 0.1 are as far from equal weights as 0.1 and 0.3, whatever the last bit.
+    distances = np.square(weights - 1 / _PARTS).sum(axis=1).round(9)
+    return int(np.lexsort((distances, -right.sum(axis=1)))[0])
 
 
-def best_elsewhere(right: NDArray[np.bool_], weights: Weights, folds: Sequence[IntArray]) -> list[int]:
-    """For each fold the setting that is best on all others, as `best_setting` has it; its own triples decide nothing.
+def best_elsewhere(right: BoolArray, weights: Weights, folds: Sequence[IntArray]) -> list[int]:
+    """Find for each fold the weights that are best on all others, as `best_setting` does.
 
     Args:
-        right: (W, T), which triples each setting answers rightly.
+        right: (W, T) right answers.
         weights: (W, 4).
-        folds: the triples of each fold; every triple is in one of them.
+        folds: rows of the triples of each fold; every triple is in one fold.
     """
     everything = np.arange(right.shape[1])
     return [best_setting(right[:, np.setdiff1d(everything, fold)], weights) for fold in folds]
-
-
-def _blocks(vectors: NDArray[np.float32], rows: IntArray, columns: IntArray) -> Weights:
-    """Products (P, 16) of the parts of the stories in `rows` (P,) with those of the stories in `columns` (P,)."""
-    found = np.empty((len(rows), _PARTS * _PARTS))
-    for place, (x, y) in enumerate(zip(rows, columns, strict=True)):
-        found[place] = (vectors[x].astype(np.float64) @ vectors[y].astype(np.float64).T).ravel()
-    return found
-
-
-def _weighted(blocks: Weights, weights: Weights) -> Weights:
-    """Each block between each setting's weights: (W, P) of (P, 16) and (W, 4)."""
-    outer = (weights[:, :, None] * weights[:, None, :]).reshape(len(weights), -1)
-    return np.asarray(outer @ blocks.T)

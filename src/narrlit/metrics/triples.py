@@ -1,4 +1,4 @@
-"""Accuracy over triples: how often the candidate that scores higher is the one that is closer."""
+"""Accuracy over triples: the share of triples whose closer candidate scores higher."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,18 +7,18 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from narrlit.metrics.statistics import wilson_interval
+from narrlit.metrics.significance import wilson_interval
 
 
 @dataclass(frozen=True, slots=True)
 class AccuracySummary:
-    """An accuracy with what is needed to judge it.
+    """Accuracy with its sample size and 95 % confidence interval.
 
     Attributes:
-        n: how many triples were judged.
-        correct: how many of them rightly.
-        ties: how many had equal scores, and so went to B.
-        undefined: how many had a score that is NaN; with one or more of them there is no accuracy.
+        n: number of triples.
+        correct: number of right answers.
+        ties: number of equal scores, which count as answers for B.
+        undefined: number of triples with a NaN score; if there is any, the accuracy is undefined.
 
     >>> print(AccuracySummary(n=200, correct=110))
     0.550 [0.481, 0.617] (110 of 200)
@@ -31,21 +31,21 @@ class AccuracySummary:
 
     @property
     def known(self) -> bool:
-        """Whether there is an accuracy: of at least one triple, and no score was NaN."""
+        """True if there is an accuracy: at least one triple and no NaN score."""
         return self.n > 0 and not self.undefined
 
     @property
     def accuracy(self) -> float:
-        """Share of right answers, from 0 to 1; NaN where there is none."""
+        """Share of right answers, from 0 to 1; NaN if undefined."""
         return self.correct / self.n if self.known else float("nan")
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's 95 % interval of the accuracy; (0, 1) where there is none."""
+        """Wilson's 95 % confidence interval; (0, 1) if undefined."""
         return wilson_interval(self.correct, self.n) if self.known else (0.0, 1.0)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values that JSON can hold; where there is no accuracy it is None, since JSON has no NaN."""
+        """Convert to JSON values; an undefined accuracy is None."""
         return {
             "n": self.n,
             "correct": self.correct,
@@ -66,11 +66,10 @@ class AccuracySummary:
 
 
 class TripleAccuracy(Metric):
-    """Share of triples whose closer candidate is found, as SemEval-2026 Task 4 counts it.
+    """Share of triples whose closer candidate scores higher, as SemEval-2026 Task 4 counts it.
 
-    A is the answer if it scores strictly higher than B; a tie is an answer for B. States are three counts, so batches,
-    epochs and processes add up to exactly what the whole would give. A score that is NaN is an error, or, with
-    `allow_nan`, makes the accuracy NaN: a fit that has diverged goes on, and its record says so.
+    A is the answer if it scores strictly higher than B; a tie is an answer for B. States are counts, so batches, epochs
+    and processes add up exactly. A NaN score is an error, or, with `allow_nan`, makes the accuracy NaN.
 
     >>> metric = TripleAccuracy()
     >>> metric.update(torch.tensor([0.9, 0.2, 0.5]), torch.tensor([0.1, 0.3, 0.5]), torch.tensor([True, True, False]))
@@ -94,24 +93,24 @@ class TripleAccuracy(Metric):
             self.add_state(name, default=torch.zeros((), dtype=torch.long), dist_reduce_fx="sum")
 
     def update(self, score_a: Tensor, score_b: Tensor, a_is_closer: Tensor, counted: Tensor | None = None) -> None:
-        """Count a batch.
+        """Add a batch.
 
         Args:
-            score_a: (N,) similarity of A to the anchor, in any unit; more is closer.
+            score_a: (N,) similarity of A to the anchor; higher is closer.
             score_b: (N,) similarity of B.
-            a_is_closer: (N,) bool, the labels.
-            counted: (N,) bool, False for rows that don't count (no label, or a repeat that fills up a share).
+            a_is_closer: (N,) bool labels.
+            counted: (N,) bool, False for rows to ignore (no label, or padding of a distributed sampler).
 
         Raises:
-            ValueError: if shapes differ, labels or `counted` aren't bool, or a score is NaN, counted or not, unless
-                that is allowed.
+            ValueError: if shapes differ, labels or `counted` are not bool, or a score is NaN without
+                `allow_nan`.
         """
         counted = torch.ones_like(a_is_closer) if counted is None else counted
         _check(score_a, score_b, a_is_closer, counted)
         undefined = torch.isnan(score_a) | torch.isnan(score_b)
         if not self.allow_nan and bool(undefined.any()):
-            # NaN compares as False, and would pass for an answer.
-            raise ValueError("a score is NaN: the model that made it is broken")
+            # NaN compares as False and would pass for an answer.
+            raise ValueError("a score is NaN: the model's weights are broken")
         self.undefined += (undefined & counted).sum()
         right = answered_rightly(score_a, score_b, a_is_closer)
         self.correct += (right & counted).sum()
@@ -119,25 +118,25 @@ class TripleAccuracy(Metric):
         self.total += counted.sum()
 
     def compute(self) -> Tensor:
-        """() float32 accuracy, from 0 to 1; NaN without triples, or where a score was NaN."""
+        """Compute the accuracy, () float32; NaN without triples or with a NaN score."""
         accuracy = self.correct.float() / self.total.float()
         return torch.where(self.undefined > 0, torch.nan, accuracy)
 
     def summary(self) -> AccuracySummary:
-        """The counts with their interval; summed over all processes, so each of them must call this."""
-        # Within a synchronised metric the counts are the sums already, and whoever synchronised it undoes it.
+        """Summarize the counts of all processes; each process must call this."""
+        # A synchronized metric holds the sums already.
         apart = not self._is_synced
         with self.sync_context(dist_sync_fn=self.dist_sync_fn, should_sync=apart, should_unsync=apart):
             return AccuracySummary(int(self.total), int(self.correct), int(self.ties), int(self.undefined))
 
 
 def answered_rightly(score_a: Tensor, score_b: Tensor, a_is_closer: Tensor) -> Tensor:
-    """Which answers are right, (N,) bool: A is the answer if it scores strictly higher, a tie is an answer for B.
+    """Mark right answers, (N,) bool: A is the answer if it scores strictly higher; a tie is an answer for B.
 
     Args:
-        score_a: (N,) similarity of A to the anchor, in any unit; more is closer.
+        score_a: (N,) similarity of A to the anchor; higher is closer.
         score_b: (N,) similarity of B.
-        a_is_closer: (N,) bool, the labels.
+        a_is_closer: (N,) bool labels.
     """
     return (score_a > score_b) == a_is_closer
 

@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from narrlit.errors import DataError, ModelError
+from narrlit.errors import DataError, ModelError, reading
 from narrlit.optional import require
 from narrlit.preprocessing.pseudonyms import Mention, MentionFinder, Span, kind_of_label, name_spans
 
@@ -21,7 +21,9 @@ MAX_COREF_CHARACTERS = 20_000
 
 _EMBEDDERS = {"tok2vec", "transformer", "curated_transformer"}
 # The part of a mention after its head: "the king of France", "Anna, a nurse", "Bob who left", "Anna and Bob".
-_AFTER_HEAD = re.compile(r"\s*(?:[,;:(–—]|\s-\s|\b(?:of|in|at|from|on|with|by|for|to|who|whom|whose|which|that|where)\b)")
+_AFTER_HEAD = re.compile(
+    r"\s*(?:[,;:(–—]|\s-\s|\b(?:of|in|at|from|on|with|by|for|to|who|whom|whose|which|that|where)\b)"
+)
 _SEVERAL = re.compile(r"\b(?:and|or|nor)\b|&")
 
 Clusters = Callable[[Sequence[str]], list[list[list[Span]]]]
@@ -72,10 +74,8 @@ def _load_pipeline(name: str) -> Any:
     spacy = require("spacy", "text")
     if not Path(name).exists() and not spacy.util.is_package(name):
         raise ModelError(f"spaCy pipeline {name} is not installed: python -m spacy download {name}")
-    try:
+    with reading("spaCy pipeline", name, f"python -m spacy download {name}", ModelError):
         language = spacy.load(name)
-    except Exception as error:  # noqa: BLE001 - a broken pipeline raises whatever its parts raise
-        raise ModelError(f"spaCy pipeline {name} can't be loaded ({str(error).strip().partition(chr(10))[0]})") from error
     pipes = {pipe: language.get_pipe_meta(pipe) for pipe in language.pipe_names}
     recognizers = {pipe for pipe, meta in pipes.items() if "doc.ents" in meta.assigns}
     if not recognizers:
@@ -102,17 +102,14 @@ def _load_coreference(model: str) -> Clusters:
 
     FCorefModel.all_tied_weights_keys = {}  # transformers 5 expects it of every model
     datasets.disable_progress_bars()
-    states = random.getstate(), np.random.get_state()  # noqa: NPY002 - fastcoref seeds the whole process
+    states = random.getstate(), np.random.get_state()
     try:
-        with torch.random.fork_rng():
+        remedy = "give the folder or hub id of an F-coref model"
+        with reading("coreference model", model, remedy, ModelError), torch.random.fork_rng():
             network = fastcoref.FCoref(model, nlp=spacy.blank("en"), enable_progress_bar=False)
-    except Exception as error:  # noqa: BLE001 - config, tokenizer and weights raise what they like
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise ModelError(f"coreference model {model} can't be loaded as F-coref ({reason}): name its folder or hub id")\
-            from error
     finally:
         random.setstate(states[0])
-        np.random.set_state(states[1])  # noqa: NPY002
+        np.random.set_state(states[1])
 
     def clusters(texts: Sequence[str]) -> list[list[list[Span]]]:
         read = [text[:MAX_COREF_CHARACTERS] for text in texts]
@@ -124,7 +121,7 @@ def _load_coreference(model: str) -> Clusters:
 
 
 def _linked(text: str, names: Sequence[Mention], clusters: Sequence[Sequence[Span]]) -> list[Mention]:
-    """Number names by the cluster whose mention they head: Anna in "his wife Anna, who left", but not in "Anna and Bob".
+    """Number names by the cluster whose mention they head: Anna in "his wife Anna, who left", not in "Anna and Bob".
 
     A cluster without a name leaves nothing. Where mentions of two clusters have one head, the shorter mention decides.
     """

@@ -1,4 +1,4 @@
-"""A story cut by position: its beginning stands for the theme, its middle for the action, its end for the outcome."""
+"""Segments of a story by position: its beginning for the theme, its middle for the action, its end for the outcome."""
 
 import math
 from collections.abc import Sequence
@@ -9,15 +9,14 @@ def positional_segments(
 ) -> tuple[str, str, str]:
     """Cut a story into theme, action and outcome: its first quarter of sentences, the middle half, the last quarter.
 
-    Of n sentences the action begins at sentence floor(n / 4) and the outcome at floor(3 n / 4), counted from 0, so that
-    a sentence left over goes to a later segment; but each segment holds one sentence at least. From three sentences on,
-    each is in one segment. A story of two gives the first to the theme, the second to the outcome and both to the action;
-    a story of one gives it to all three.
+    Of n sentences the action begins at sentence floor(n / 4) and the outcome at floor(3 n / 4), counted from 0. Each
+    segment holds at least one sentence. From three sentences on, each is in one segment. A story of two gives the first
+    to the theme, the second to the outcome and both to the action; a story of one gives it to all three.
 
     Source: Mendel292, section 2.6, which does not say how it rounds.
 
     Args:
-        sentences: of one story, in order, none of them empty.
+        sentences: sentences of one story, in order, none of them empty.
         ratios: shares of theme, action and outcome, above 0; their sum need not be 1.
 
     Returns:
@@ -36,11 +35,7 @@ def positional_segments(
     n = len(sentences)
     if n < 3:
         return sentences[0], " ".join(sentences), sentences[-1]
-    action = min(max(_floor(n * ratios[0] / sum(ratios)), 1), n - 2)
-    outcome = min(max(_floor(n * (ratios[0] + ratios[1]) / sum(ratios)), action + 1), n - 1)
+    # 0.29 of 100 is 28.999999999999996 in floating point: hence the 1e-9.
+    action = min(max(math.floor(n * ratios[0] / sum(ratios) + 1e-9), 1), n - 2)
+    outcome = min(max(math.floor(n * (ratios[0] + ratios[1]) / sum(ratios) + 1e-9), action + 1), n - 1)
     return " ".join(sentences[:action]), " ".join(sentences[action:outcome]), " ".join(sentences[outcome:])
-
-
-def _floor(edge: float) -> int:
-    # 0.29 of 100 sentences are 28.999999999999996 of them to the machine.
-    return math.floor(edge + 1e-9)

@@ -1,0 +1,176 @@
+"""Cross-validation: one fit a fold of the training data, each evaluated on its own fold."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from narrlit.console import say
+from narrlit.datamodules.folds import FoldData
+from narrlit.errors import OptionError
+from narrlit.experiments import report
+from narrlit.experiments.fitting import Config, RunResult, deciding_callbacks, keep_plan, parse_fit, run_fit
+from narrlit.experiments.report import Entry, Report
+
+PLAN = "config.yaml"
+TITLES = {"last_epoch": "accuracy, last epoch", "best_epoch": "accuracy, best epoch"}
+
+
+def cross_validate(fit: Sequence[str], folder: Path, division: dict[str, Any]) -> Report:
+    """Fit and evaluate a config once a fold; finished folds are kept, an interrupted one is repeated.
+
+    Args:
+        fit: options of `narrlit fit`.
+        folder: receives the plan and the runs, fold_0 and so on.
+        division: `folds`, `fold_seed` and `ungrouped`.
+
+    Raises:
+        OptionError: for options that a fold cannot have, or a folder of another experiment.
+    """
+    config, data = fold_config(fit, division, "a cross-validation")
+    descriptions = [data.rows(fold).description for fold in range(division["folds"])]
+    first = descriptions[0]
+    say(
+        f"{sum(d['judged'] for d in descriptions)} of {first['all_rows']} examples are evaluated, "
+        f"{first['never_judged']} synthetic or without a dissimilar story only train; {first['all_groups']} "
+        f"{'examples' if first['ungrouped'] else 'groups that share stories'}, the largest of "
+        f"{first['largest_group']}; {len(descriptions)} folds"
+    )
+    if first["ungrouped"]:
+        say("warning: folds by example, not by story: accuracy is inflated where examples share stories")
+    if config["data"]["init_args"]["source"]["init_args"].get("validation"):
+        say("the config's validation triples are not used: every fold is evaluated on its own examples")
+    keep_plan(folder / PLAN, config)
+    entries = fit_folds(folder, "", config, descriptions)
+    return crossval_report(entries, first, deciding_callbacks(config))
+
+
+def fold_config(fit: Sequence[str], division: dict[str, Any], purpose: str) -> tuple[Config, FoldData]:
+    """Divide a config's training data into folds.
+
+    Args:
+        fit: options of `narrlit fit`.
+        division: `folds`, `fold_seed` and `ungrouped`.
+        purpose: the experiment, with its article, for messages.
+
+    Returns:
+        The configuration of fold 0's fit, and its data.
+
+    Raises:
+        OptionError: for an option that would not evaluate every example of a fold.
+    """
+    if division["folds"] < 2:
+        raise OptionError(f"--folds {division['folds']}: at least 2 are needed, one to evaluate and one to train")
+    parsed = parse_fit(fit, purpose)
+    if parsed.flags["mined_validation"]:
+        raise OptionError(
+            f"model.hard.mine_validation cannot be used in {purpose}: evaluated examples would train; leave it out"
+        )
+    class_path = f"{FoldData.__module__}.{FoldData.__qualname__}"
+    arguments = {"source": parsed.config["data"], "fold": 0, **division}
+    config = {**parsed.config, "data": {"class_path": class_path, "init_args": arguments}}
+    return config, FoldData(parsed.data, fold=0, **division)
+
+
+def fit_folds(folder: Path, prefix: str, config: Config, descriptions: Sequence[Entry]) -> list[Entry]:
+    """Fit a config once for each described fold and read the results; finished folds are kept.
+
+    Args:
+        folder: receives the runs.
+        prefix: of the runs' names, before fold_0.
+        config: of a fit on FoldData.
+        descriptions: of the folds to evaluate.
+
+    Raises:
+        NarrlitError: if a fit fails.
+        OptionError: if a finished run used other examples.
+    """
+    entries = []
+    for description in descriptions:
+        fold = description["fold"]
+        run = folder / f"{prefix}fold_{fold}"
+        result = RunResult.read(run)
+        if result.finished:
+            if result.record["data"]["validation"]["fold"] != description:
+                raise OptionError(f"{run} used other examples: choose another --out or remove {folder}")
+            say(f"{run.name}: already finished")
+        else:
+            say(f"\n{run.name}: {description['trained']} examples train, {description['judged']} are evaluated")
+            data = {**config["data"], "init_args": {**config["data"]["init_args"], "fold": fold}}
+            result = run_fit(run, {**config, "data": data})
+        entries.append(_fold_entry(result, description))
+    return entries
+
+
+def _fold_entry(result: RunResult, description: Entry) -> Entry:
+    accuracies = result.accuracies()
+    if accuracies["last_epoch"]["n"] != description["judged"]:
+        raise OptionError(f"{result.run} evaluated {accuracies['last_epoch']['n']} of {description['judged']} examples")
+    return {
+        **{name: description[name] for name in ("fold", "groups", "trained")},
+        "run": result.run.name,
+        "evaluated": description["judged"],
+        "left_out": description["left_out"],
+        **accuracies,
+        "wrong": result.wrong(),
+        "flags": result.flags,
+    }
+
+
+def crossval_report(entries: Sequence[Entry], description: Entry, deciding: Sequence[str]) -> Report:
+    """Summarize a cross-validation by fold, pooled over all examples, and as mean over folds.
+
+    Args:
+        entries: of all folds.
+        description: of any fold: how the examples were divided.
+        deciding: callbacks that decided by validation accuracy.
+    """
+    num_evaluations = sum(entry["num_evaluations"] for entry in entries)
+    decided = f", but {', '.join(deciding)} decided by the evaluated examples" if deciding else ""
+    notes = {
+        "last_epoch": f"accuracy after each fold's last epoch; not selected by any evaluation{decided}",
+        "best_epoch": "accuracy in the epoch that the evaluated examples themselves selected, of "
+        f"{num_evaluations} evaluations in all: too high by this selection",
+    }
+    over_folds = {name: _over_folds([entry[name]["accuracy"] for entry in entries]) for name in report.EVALUATIONS}
+    whole = report.pooled(entries)
+    records = [{name: value for name, value in entry.items() if name != "wrong"} for entry in entries]
+    rows = [
+        {
+            **{name: entry[name] for name in ("fold", "groups", "trained", "evaluated")},
+            **{TITLES[name]: report.accuracy_cell(entry[name]) for name in report.EVALUATIONS},
+            "selected": f"epoch {entry['best_epoch']['epoch']} of {entry['num_evaluations']}",
+        }
+        for entry in entries
+    ]
+    cells = {TITLES[name]: report.accuracy_cell(whole[name]) for name in report.EVALUATIONS}
+    rows.append({"fold": "pooled", "groups": description["all_groups"], "evaluated": whole["last_epoch"]["n"], **cells})
+    spread = {TITLES[name]: f"{report.number(m)} ± {report.number(sd)}" for name, (m, sd) in over_folds.items()}
+    rows.append({"fold": "mean ± standard deviation", **spread})
+    flags = sorted({flag for entry in entries for flag in entry["flags"]})
+    extra = [f"Flags of the folds' runs: {', '.join(flags)}."] if flags else []
+    if description["ungrouped"]:
+        extra.append("UNGROUPED: folds by example; evaluated stories may have trained, and accuracy may be inflated.")
+    return Report(
+        content={
+            **{name: description[name] for name in ("folds", "fold_seed", "ungrouped", "largest_group")},
+            "examples": description["all_rows"],
+            "never_evaluated": description["never_judged"],
+            "groups": description["all_groups"],
+            "num_evaluations": num_evaluations,
+            "notes": notes,
+            "pooled": whole,
+            "over_folds": {name: {"mean": m, "standard_deviation": sd} for name, (m, sd) in over_folds.items()},
+            "by_fold": records,
+        },
+        tables={"": rows},
+        notes=[*report.note_lines(notes), report.INDEPENDENCE, *extra],
+        records=records,
+        intervals={**{f"fold {e['fold']}": e["last_epoch"] for e in entries}, "pooled": whole["last_epoch"]},
+    )
+
+
+def _over_folds(accuracies: list[float | None]) -> tuple[float | None, float | None]:
+    """Mean and sample standard deviation; None where a fold has no accuracy."""
+    known = [accuracy for accuracy in accuracies if accuracy is not None]
+    return (mean(known), stdev(known)) if len(known) == len(accuracies) else (None, None)

@@ -1,0 +1,242 @@
+"""Reports of experiments: accuracies with intervals, paired tests, tables as Markdown, CSV, LaTeX and JSON, plots."""
+
+import json
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from narrlit.files import atomic_path
+from narrlit.optional import require
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from narrlit.metrics.triples import AccuracySummary
+
+Entry = dict[str, Any]
+Row = Mapping[str, Any]
+
+EVALUATIONS = ("last_epoch", "best_epoch")
+"""Evaluations that reports compare: the one after the last epoch, and the best of all."""
+COUNTS = ("n", "correct", "ties", "undefined")
+INDEPENDENCE = "Intervals are 95 % (Wilson); p is of the exact paired McNemar test; both take triples as independent."
+
+
+@dataclass(frozen=True)
+class Report:
+    """An experiment's result.
+
+    Attributes:
+        content: plain data, for JSON.
+        tables: rows of formatted cells by title; an empty title has no heading.
+        notes: explanations of the tables.
+        records: raw entries, one a line of the CSV file.
+        intervals: accuracies by label, for the plot.
+    """
+
+    content: Entry
+    tables: Mapping[str, Sequence[Row]]
+    notes: Sequence[str]
+    records: Sequence[Entry]
+    intervals: Mapping[str, Entry] = field(default_factory=dict)
+
+    def markdown(self) -> str:
+        """Format tables and notes for the terminal and a Markdown file."""
+        return "\n".join([*(table_text(title, rows) for title, rows in self.tables.items()), *self.notes]) + "\n"
+
+    def write(self, folder: Path, name: str) -> None:
+        """Write NAME.json, .md, .csv and .tex, and with matplotlib NAME.svg."""
+        import pandas as pd
+
+        latex = [pd.DataFrame(rows).fillna("").to_latex(index=False, escape=True) for rows in self.tables.values()]
+        keep_report(
+            folder,
+            name,
+            self.content,
+            self.markdown(),
+            csv=flat_frame(self.records).to_csv(index=False),
+            tex="\n".join(latex),
+        )
+        if self.intervals and find_spec("matplotlib"):
+            interval_plot(self.intervals, folder / f"{name}.svg")
+
+
+def keep_report(folder: Path, name: str, content: Entry, markdown: str, **others: str) -> None:
+    """Write NAME.json and NAME.md, and other texts by their suffix."""
+    for suffix, text in {"json": json.dumps(content, indent=2) + "\n", "md": markdown, **others}.items():
+        with atomic_path(folder / f"{name}.{suffix}") as temporary:
+            temporary.write_text(text, encoding="utf-8")
+
+
+def accuracy_summary(evaluations: Sequence[Row]) -> "AccuracySummary":
+    """Sum the counts of several evaluations."""
+    from narrlit.metrics.triples import AccuracySummary
+
+    return AccuracySummary(**{name: sum(one.get(name, 0) for one in evaluations) for name in COUNTS})
+
+
+def pooled(entries: Sequence[Entry]) -> Entry:
+    """Pool fits that were evaluated on different triples, by evaluation (last and best epoch)."""
+    return {name: accuracy_summary([entry[name] for entry in entries]).as_dict() for name in EVALUATIONS}
+
+
+def paired(wrong: Set[Any] | None, other: Set[Any] | None, n: int) -> Entry:
+    """Compare two systems on the same triples; every value is None where one has no answers (NaN).
+
+    Args:
+        wrong: triples that the first system answers wrongly.
+        other: triples that the second system answers wrongly.
+        n: number of triples.
+
+    Returns:
+        `difference` of the accuracies (first minus second); `lost`: triples only the second has right; `won`: triples
+        only the first has right; `p` of the exact paired McNemar test.
+
+    >>> paired({1, 2}, {2, 3, 4}, n=10)
+    {'difference': 0.1, 'lost': 1, 'won': 2, 'p': 1.0}
+    """
+    if wrong is None or other is None:
+        return dict.fromkeys(("difference", "lost", "won", "p"))
+    from narrlit.metrics.significance import mcnemar
+
+    lost, won = len(wrong - other), len(other - wrong)
+    p = mcnemar([False] * lost + [True] * won, [True] * lost + [False] * won)
+    return {"difference": (won - lost) / n, "lost": lost, "won": won, "p": p}
+
+
+def accuracy_cell(entry: Row) -> str:
+    """Format an accuracy with its interval.
+
+    >>> accuracy_cell({"accuracy": 0.55, "interval": [0.481, 0.617]})
+    '0.550 [0.481, 0.617]'
+    """
+    if entry["accuracy"] is None:
+        return "none: scores are NaN"
+    low, high = entry["interval"]
+    return f"{entry['accuracy']:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def difference_cell(entry: Row | None) -> str:
+    """Format a paired comparison.
+
+    >>> difference_cell({"difference": 0.1, "lost": 1, "won": 2, "p": 1.0})
+    '+0.100 (1 lost, 2 won, p = 1.000)'
+    """
+    if entry is None:
+        return ""
+    if entry["difference"] is None:
+        return "none: scores are NaN"
+    return f"{entry['difference']:+.3f} ({entry['lost']} lost, {entry['won']} won, {p_value(entry['p'])})"
+
+
+def p_value(p: float) -> str:
+    """Format a p value.
+
+    >>> p_value(0.0371), p_value(1e-9)
+    ('p = 0.037', 'p < 0.001')
+    """
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
+def number(value: Any) -> str:
+    """Format a setting or a statistic.
+
+    >>> number(1 / 3), number(32), number(None)
+    ('0.3333', '32', 'none')
+    """
+    return "none" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def row(cells: Sequence[Any]) -> str:
+    """Format one line of a Markdown table.
+
+    >>> row(["full", 200])
+    '| full | 200 |'
+    """
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def table_text(title: str, rows: Sequence[Row]) -> str:
+    """Format rows as a Markdown table with aligned columns, numbers to the right.
+
+    >>> print(table_text("", [{"system": "full", "n": 200}, {"system": "no mask", "n": 9}]))
+    | system  |   n |
+    |---------|----:|
+    | full    | 200 |
+    | no mask |   9 |
+    <BLANKLINE>
+    """
+    names = list(rows[0])
+    right = [all(isinstance(line.get(name, 0), int) for line in rows) for name in names]
+    lines = [names, *([str(line.get(name, "")) for name in names] for line in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(names))]
+    cells = [[c.rjust(w) if r else c.ljust(w) for c, w, r in zip(line, widths, right, strict=True)] for line in lines]
+    rule = "|" + "|".join("-" * (w + 1) + (":" if r else "-") for w, r in zip(widths, right, strict=True)) + "|"
+    return "\n".join([*([f"## {title}", ""] if title else []), row(cells[0]), rule, *map(row, cells[1:]), ""])
+
+
+def flat_frame(records: Sequence[Entry]) -> "pd.DataFrame":
+    """Flatten entries into columns such as `last_epoch.accuracy`; an interval becomes `low` and `high`."""
+    import pandas as pd
+
+    frame = pd.json_normalize(list(records))
+    for name in [name for name in frame if name.endswith("interval")]:
+        ends = [value if isinstance(value, list) else (None, None) for value in frame.pop(name)]
+        frame[[name.replace("interval", "low"), name.replace("interval", "high")]] = ends
+    return frame
+
+
+def note_lines(notes: Mapping[str, str]) -> list[str]:
+    """Format notes by name as sentences.
+
+    >>> note_lines({"best_epoch": "too high"})
+    ['Best epoch: too high.']
+    """
+    return [f"{name.replace('_', ' ').capitalize()}: {text}." for name, text in notes.items()]
+
+
+def interval_plot(accuracies: Mapping[str, Entry], path: Path) -> None:
+    """Plot accuracies with their 95 % intervals, one line a system; the suffix of `path` gives the format."""
+    known = {name: entry for name, entry in accuracies.items() if entry["accuracy"] is not None}
+    values = np.array([entry["accuracy"] for entry in known.values()])
+    ends = np.array([entry["interval"] for entry in known.values()]).reshape(-1, 2)
+    figure, axes = _figure(6, 1 + 0.35 * len(known))
+    axes.errorbar(values, range(len(known)), xerr=np.abs(ends.T - values), fmt="o", capsize=3, color="black")
+    axes.set_yticks(range(len(known)), list(known))
+    axes.invert_yaxis()
+    axes.axvline(0.5, color="lightgray", zorder=0)
+    axes.set_xlabel("accuracy, 95 % interval")
+    _save(figure, path)
+
+
+def box_plot(groups: Mapping[str, Sequence[float]], title: str, path: Path) -> None:
+    """Draw box plots side by side, each labelled with n and mean ± standard deviation.
+
+    Args:
+        groups: values of each group, at least one each.
+        title: of the plot.
+        path: file to write; its suffix gives the format (.svg, .png, .pdf).
+    """
+    values = [np.asarray(group, dtype=float) for group in groups.values()]
+    spreads = [f"{v.mean():.3f}" + (f" ± {v.std(ddof=1):.3f}" if len(v) > 1 else "") for v in values]
+    labels = [f"{name} (n = {len(v)})\n{s}" for name, v, s in zip(groups, values, spreads, strict=True)]
+    figure, axes = _figure(1.5 + 1.4 * len(values), 3.6)
+    axes.boxplot(values, tick_labels=labels)
+    axes.set_title(title)
+    _save(figure, path)
+
+
+def _figure(width: float, height: float) -> tuple[Any, Any]:
+    figure = require("matplotlib.figure", "plots").Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots()
+
+
+def _save(figure: Any, path: Path) -> None:
+    import matplotlib as mpl
+
+    with atomic_path(path) as temporary, mpl.rc_context({"svg.hashsalt": "narrlit", "svg.fonttype": "none"}):
+        figure.savefig(temporary, metadata={"Date": None} if path.suffix == ".svg" else None)

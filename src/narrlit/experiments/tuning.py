@@ -1,0 +1,372 @@
+"""Hyperparameter search with Optuna: trials on fold 0, the winner evaluated on the other folds.
+
+Source: TPE (Bergstra et al. 2011); median pruning (Golovin et al. 2017).
+"""
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import yaml
+
+from narrlit.console import say
+from narrlit.errors import NarrlitError, OptionError, mistake_behind, reading
+from narrlit.experiments import report
+from narrlit.experiments.crossval import fit_folds, fold_config
+from narrlit.experiments.fitting import Config, RunResult, deciding_callbacks, keep_plan, run_fit
+from narrlit.experiments.report import Entry, Report
+from narrlit.optional import require
+
+if TYPE_CHECKING:
+    import optuna
+    from optuna.distributions import BaseDistribution
+
+Space = Mapping[str, "BaseDistribution"]
+MakeConfig = Callable[[Mapping[str, Any]], Config]
+
+PLAN, DATABASE = "plan.yaml", "tune.db"
+SECTIONS = ("model", "data", "trainer", "seed_everything")
+
+
+def tune_config(
+    fit: Sequence[str], space_file: str, folder: Path, trials: int, division: Entry, pruner: Mapping[str, int]
+) -> Report:
+    """Search the best settings on fold 0 and evaluate the winner and the config as given on the other folds.
+
+    Args:
+        fit: options of `narrlit fit`.
+        space_file: YAML file of the search space.
+        folder: receives the plan, the study and the runs; trials and runs that it holds are kept.
+        trials: number of trials that end by themselves: finished, pruned or failed.
+        division: `folds` and `fold_seed`.
+        pruner: arguments of Optuna's MedianPruner.
+
+    Raises:
+        OptionError: for a space or options that no fit accepts, or if no trial finishes.
+    """
+    written, space = read_space(space_file)
+
+    def config_of(settings: Mapping[str, Any]) -> Config:
+        config, _ = fold_config([*fit, *as_options(settings)], division, "a search")
+        _use_one_process(config["trainer"])
+        return config
+
+    given, data = fold_config(fit, division, "a search")
+    _use_one_process(given["trainer"])
+    descriptions = [data.rows(fold).description for fold in range(division["folds"])]
+    _check_space(config_of, given, space, space_file)
+    examples = {f"fold_{fold}": description["sha256"] for fold, description in enumerate(descriptions)}
+    keep_plan(folder / PLAN, {"fit": given, "space": written, "pruner": dict(pruner), "examples": examples})
+    study = open_study(folder, pruner)
+    first, *held_out = descriptions
+    say(f"fold 0: {first['trained']} examples train, {first['judged']} are evaluated in every trial")
+    while num_ended(study) < trials:
+        trial = ask(study, space, int(given["seed_everything"] or 0))
+        run_trial(study, trial, folder, config_of)
+        say(_trial_line(trial_entries(study, folder), trial.number))
+    entries = trial_entries(study, folder)
+    winner = winner_of(entries)
+    earlier = {run.name.partition("_fold_")[0] for run in folder.glob("winner_*_fold_*")}
+    name = f"winner_{winner['trial']:04d}"
+    evaluated = {
+        "given": fit_folds(folder, "given_", given, held_out),
+        "winner": fit_folds(folder, f"{name}_", config_of(winner["settings"]), held_out),
+    }
+    command = shlex.join(["narrlit", "fit", *fit, *as_options(winner["settings"])])
+    about = {"space": written, "earlier_winners": sorted(earlier - {name}), "command": command}
+    return tune_report(entries, evaluated, first, deciding_callbacks(given), about)
+
+
+def read_space(path: str) -> tuple[Entry, dict[str, "BaseDistribution"]]:
+    """Read a search space: options of `narrlit fit`, each with {low, high}, and step or log, or with {choices}.
+
+    Returns:
+        The space as written, and Optuna's distributions, both sorted by name; two int ends give whole numbers.
+
+    Raises:
+        OptionError: naming file and option.
+    """
+    with reading("--space", path, error=OptionError):
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    if not isinstance(content, dict) or not content:
+        raise OptionError(f"--space {path}: write options with ranges, such as NAME: {{low: 1, high: 9}}")
+    written = {str(name): content[name] for name in sorted(content, key=str)}
+    return written, {name: _distribution(name, spec, path) for name, spec in written.items()}
+
+
+def _distribution(name: str, spec: Any, path: str) -> "BaseDistribution":
+    made = require("optuna", "tune").distributions
+    if name.partition(".")[0] not in SECTIONS:
+        raise OptionError(f"--space {path}: {name} is no setting of narrlit fit, such as model.init_args.margin")
+    if not isinstance(spec, dict):
+        raise OptionError(f"--space {path}: {name}: write {{low, high}}, and step or log, or {{choices}}")
+    try:
+        if "choices" in spec:
+            found: BaseDistribution = made.CategoricalDistribution(**spec)
+        elif isinstance(spec.get("low"), int) and isinstance(spec.get("high"), int):
+            found = made.IntDistribution(**spec)
+        else:  # YAML reads 1e-5, without a point, as text
+            ends = {field: float(value) for field, value in spec.items() if field in ("low", "high")}
+            found = made.FloatDistribution(**{**spec, **ends})
+    except (TypeError, ValueError) as error:
+        raise OptionError(f"--space {path}: {name}: {error}") from error
+    if found.single():
+        raise OptionError(f"--space {path}: {name} has a single value; give it to narrlit fit instead")
+    return found
+
+
+def probes(distribution: "BaseDistribution") -> Sequence[Any]:
+    """Values of a distribution that must be valid for all to be: its ends, or every choice."""
+    ends: Any = distribution
+    choices: Sequence[Any] | None = getattr(distribution, "choices", None)
+    return (ends.low, ends.high) if choices is None else choices
+
+
+def as_options(settings: Mapping[str, Any]) -> list[str]:
+    """Format settings as options of `narrlit fit`.
+
+    >>> as_options({"a.b": 1e-05, "c": True, "d": None, "e": "linear"})
+    ['--a.b=1e-05', '--c=true', '--d=null', '--e=linear']
+    """
+    return [f"--{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in settings.items()]
+
+
+def _use_one_process(trainer: Entry) -> None:
+    devices = trainer["devices"]
+    one = devices in ("auto", 1, "1") or (isinstance(devices, list) and len(devices) == 1)
+    if trainer["num_nodes"] != 1 or not one:
+        raise OptionError("fits of a search run on one device: give --trainer.devices 1 --trainer.num_nodes 1")
+    if devices == "auto":
+        trainer["devices"] = 1
+
+
+def _check_space(config_of: MakeConfig, given: Config, space: Space, path: str) -> None:
+    """Refuse before the first trial what `narrlit fit` would refuse or ignore."""
+    for name, distribution in space.items():
+        configs = []
+        for value in probes(distribution):
+            try:
+                configs.append(config_of({name: value}))
+            except (NarrlitError, ValueError) as error:
+                mistake = mistake_behind(error)
+                if mistake is None:
+                    raise
+                raise OptionError(f"--space {path}: {name}: {value}: {mistake}") from error
+        if all(config == configs[0] for config in configs):
+            raise OptionError(f"--space {path}: {name} changes nothing here; leave it out")
+        if any(_source(config) != _source(given) for config in configs):
+            raise OptionError(
+                f"--space {path}: {name} changes the examples that trials share; only data.loading may vary"
+            )
+
+
+def _source(config: Config) -> Entry:
+    """Settings that decide which examples there are."""
+    arguments = config["data"]["init_args"]["source"]["init_args"]
+    return {name: value for name, value in arguments.items() if name != "loading"}
+
+
+def open_study(folder: Path, pruner: Mapping[str, int]) -> "optuna.Study":
+    """Open the folder's study or create it; settings of trials that a killed process left are queued again."""
+    library = require("optuna", "tune")
+    library.logging.set_verbosity(library.logging.WARNING)
+    study: optuna.Study = library.create_study(
+        storage=f"sqlite:///{folder / DATABASE}",
+        study_name="tune",
+        direction="maximize",
+        pruner=library.pruners.MedianPruner(**pruner),
+        load_if_exists=True,
+    )
+    states = library.trial.TrialState
+    queued = {trial.user_attrs.get("repeats") for trial in study.trials}
+    for trial in study.get_trials(states=(states.RUNNING,)):
+        # Queued before it is closed: killed in between, the next process finds it still running.
+        if trial.params and trial.number not in queued:
+            study.enqueue_trial(trial.params, user_attrs={"repeats": trial.number})
+        study.tell(trial.number, state=states.FAIL)
+    return study
+
+
+def num_ended(study: "optuna.Study") -> int:
+    """Count trials that ended by themselves: finished, pruned or failed."""
+    return sum("status" in trial.user_attrs and trial.state.is_finished() for trial in study.trials)
+
+
+def ask(study: "optuna.Study", space: Space, seed: int) -> "optuna.Trial":
+    """Ask for the next trial; its sampler's seed depends on the trials before, so that resuming changes nothing."""
+    samplers = require("optuna", "tune").samplers
+    own = int(np.random.SeedSequence((seed, num_ended(study))).generate_state(1)[0])
+    study.sampler = samplers.TPESampler(seed=own)
+    return study.ask(dict(space))
+
+
+def run_trial(study: "optuna.Study", trial: "optuna.Trial", folder: Path, config_of: MakeConfig) -> None:
+    """Fit one trial's settings and store how it ended.
+
+    Raises:
+        NarrlitError: if no such fit is possible; a fit that is pruned, diverges or runs out of memory is a result.
+    """
+    states = require("optuna", "tune").trial.TrialState
+
+    def prune(epoch: int, accuracy: float) -> bool:
+        trial.report(accuracy, epoch)
+        return trial.should_prune()
+
+    try:
+        result = run_fit(folder / run_name(trial.number), config_of(trial.params), prune)
+        if result.reason is None:
+            result.accuracies()
+    except NarrlitError as error:
+        raise type(error)(f"trial {trial.number} ({settings_text(trial.params)}): {error}") from error
+    status = "finished" if result.reason is None else result.record.get("status", "failed")
+    trial.set_user_attr("evaluations", result.evaluations)
+    trial.set_user_attr("reason", result.reason)
+    trial.set_user_attr("status", status)  # last: with it the trial counts
+    if status == "finished":
+        study.tell(trial, max(evaluation["accuracy"] for evaluation in result.evaluations))
+    else:
+        study.tell(trial, state=states.PRUNED if status == "pruned" else states.FAIL)
+
+
+def run_name(trial: int) -> str:
+    """Name a trial's run directory."""
+    return f"trial_{trial:04d}"
+
+
+def trial_entries(study: "optuna.Study", folder: Path) -> list[Entry]:
+    """Describe every trial that ended, or was interrupted with its process."""
+    return [_trial_entry(trial, folder) for trial in study.trials if trial.state.is_finished()]
+
+
+def _trial_entry(trial: "optuna.trial.FrozenTrial", folder: Path) -> Entry:
+    entry: Entry = {"trial": trial.number, "run": run_name(trial.number), "settings": trial.params, "repeats": None}
+    entry |= {"status": "interrupted", "reason": "its process ended; its settings were tried again"}
+    entry |= trial.user_attrs
+    if "evaluations" not in entry:
+        entry["evaluations"] = RunResult.read(folder / run_name(trial.number)).evaluations
+    known = [evaluation for evaluation in entry["evaluations"] if evaluation["accuracy"] is not None]
+    return {**entry, "best": max(known, key=lambda evaluation: float(evaluation["accuracy"]), default=None)}
+
+
+def winner_of(trials: Sequence[Entry]) -> Entry:
+    """Select the finished trial with the highest accuracy in its best epoch; of equal ones the first.
+
+    Raises:
+        OptionError: if none has finished.
+    """
+    finished = [trial for trial in trials if trial["status"] == "finished"]
+    if not finished:
+        reasons = "; ".join(sorted({trial["reason"] for trial in trials}))
+        raise OptionError(f"no trial has finished ({reasons}): give more --trials, or another --space and --out")
+    return max(finished, key=lambda trial: (trial["best"]["accuracy"], -trial["trial"]))
+
+
+def _trial_line(trials: Sequence[Entry], trial: int) -> str:
+    entry = next(one for one in trials if one["trial"] == trial)
+    line = f"trial {trial}: {_best_cell(entry)}, {_ending(entry)}; {settings_text(entry['settings'])}"
+    finished = [one["best"]["accuracy"] for one in trials if one["status"] == "finished"]
+    return f"{line}; best so far: {max(finished):.3f}" if finished else line
+
+
+def tune_report(
+    trials: Sequence[Entry], evaluated: Mapping[str, list[Entry]], fold: Entry, deciding: Sequence[str], about: Entry
+) -> Report:
+    """Summarize a search.
+
+    Args:
+        trials: all that ended.
+        evaluated: entries of the folds but the first, of the config as `given` and of the `winner`.
+        fold: description of fold 0, which selected the winner.
+        deciding: callbacks that decided by validation accuracy.
+        about: further content: `space`, `earlier_winners` and `command`.
+    """
+    winner, num_evaluations = winner_of(trials), sum(len(trial["evaluations"]) for trial in trials)
+    others = f"folds 1 to {fold['folds'] - 1}" if fold["folds"] > 2 else "fold 1"
+    wholes = {name: report.pooled(entries) for name, entries in evaluated.items()}
+    comparison = {name: _compare(evaluated, name, wholes["winner"][name]["n"]) for name in report.EVALUATIONS}
+    notes = {
+        "fold_0": f"accuracy in each trial's best epoch; the winner's is the highest of {len(trials)} trials and "
+        f"{num_evaluations} evaluations of the same {fold['judged']} examples: too high by this selection",
+        "last_epoch": f"accuracy on {others}, which evaluated no trial, after the last epoch; not selected by any "
+        "evaluation" + (f", but {', '.join(deciding)} decided by the evaluated examples" if deciding else ""),
+        "best_epoch": "accuracy there in the epoch that the evaluated examples themselves selected: too high",
+    }
+    again = [f"These folds also evaluated {', '.join(about['earlier_winners'])}, of another number of trials."]
+    held_out = [
+        {others: name, "n": one["last_epoch"]["n"], **{e: report.accuracy_cell(one[e]) for e in report.EVALUATIONS}}
+        for name, one in wholes.items()
+    ]
+    held_out.append({others: "difference", **{e: report.difference_cell(one) for e, one in comparison.items()}})
+    return Report(
+        content={
+            **{name: fold[name] for name in ("folds", "fold_seed")},
+            "evaluated": fold["judged"],
+            "statuses": dict(Counter(trial["status"] for trial in trials)),
+            "num_evaluations": num_evaluations,
+            "winner": {"trial": winner["trial"], "settings": winner["settings"], **winner["best"]},
+            "trials": list(trials),
+            "held_out": {name: {"pooled": wholes[name], "by_fold": entries} for name, entries in evaluated.items()},
+            "comparison": comparison,
+            "notes": notes,
+            **about,
+        },
+        tables={"Trials": [_row(trial, winner) for trial in trials], "Held-out folds": held_out},
+        notes=[
+            *report.note_lines(notes),
+            report.INDEPENDENCE,
+            *(again if about["earlier_winners"] else []),
+            f"The winner's settings: `{about['command']}`",
+        ],
+        records=[{name: value for name, value in trial.items() if name != "evaluations"} for trial in trials],
+        intervals={name: one["last_epoch"] for name, one in wholes.items()},
+    )
+
+
+def _row(trial: Entry, winner: Entry) -> Entry:
+    names = short_names(winner["settings"])
+    return {
+        "trial": trial["trial"],
+        **{short: report.number(trial["settings"].get(name, "")) for name, short in names.items()},
+        "accuracy on fold 0, best epoch": _best_cell(trial),
+        "epochs": len(trial["evaluations"]),
+        "ended": _ending(trial) + (", winner" if trial is winner else ""),
+    }
+
+
+def _compare(evaluated: Mapping[str, list[Entry]], name: str, n: int) -> Entry:
+    wrong = {}
+    for system, entries in evaluated.items():
+        known = all(entry["wrong"][name] is not None for entry in entries)
+        wrong[system] = {(e["fold"], i) for e in entries for i in e["wrong"][name]} if known else None
+    return report.paired(wrong["winner"], wrong["given"], n)
+
+
+def short_names(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Shorten options to their last part where these differ.
+
+    >>> short_names({"model.margin": 1, "data.size": 2}), short_names({"a.x": 1, "b.x": 2})
+    ({'model.margin': 'margin', 'data.size': 'size'}, {'a.x': 'a.x', 'b.x': 'b.x'})
+    """
+    short = {name: name.rpartition(".")[2] for name in settings}
+    return short if len(set(short.values())) == len(short) else {name: name for name in settings}
+
+
+def settings_text(settings: Mapping[str, Any]) -> str:
+    """Format settings for a message.
+
+    >>> settings_text({"model.rate": 1 / 3, "data.size": 32})
+    'rate=0.3333, size=32'
+    """
+    return ", ".join(f"{short}={report.number(settings[name])}" for name, short in short_names(settings).items())
+
+
+def _best_cell(trial: Entry) -> str:
+    return report.accuracy_cell(trial["best"]) if trial["best"] else "no accuracy"
+
+
+def _ending(trial: Entry) -> str:
+    return f"{trial['status']} ({trial['reason']})" if trial["reason"] else str(trial["status"])

@@ -1,0 +1,138 @@
+"""Answers of language models in one SQLite file, by request: an interrupted job sends no answered request again."""
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from narrlit.errors import OptionError
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS answers (
+    key TEXT PRIMARY KEY, model TEXT, prompt TEXT, request TEXT, batch TEXT,
+    text TEXT, finish TEXT, prompt_tokens INTEGER, completion_tokens INTEGER,
+    created TEXT DEFAULT CURRENT_TIMESTAMP
+);
+CREATE TABLE IF NOT EXISTS batches (name TEXT PRIMARY KEY, id TEXT);
+CREATE INDEX IF NOT EXISTS answers_by_batch ON answers (batch) WHERE batch IS NOT NULL;
+"""
+_INSERT = "INSERT OR IGNORE INTO answers (key, model, prompt, request) VALUES (?, ?, ?, ?)"
+_ANSWER = (
+    "UPDATE answers SET text = ?, finish = ?, prompt_tokens = ?, completion_tokens = ?, batch = NULL WHERE key = ?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer of a language model.
+
+    Attributes:
+        text: the text, empty if there is none.
+        finish: reason of its end: `stop`, `length` (cut off), `content_filter`, `refusal`, ...; None if not reported.
+        prompt_tokens: tokens of the request.
+        completion_tokens: tokens of the answer.
+    """
+
+    text: str
+    finish: str | None = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class AnswerCache:
+    """Requests with their answers, and the batches under way; readable by its owner only, as it holds stories."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or create the file.
+
+        Raises:
+            OptionError: if it cannot be written or is no such file.
+        """
+        self.path = path
+        with self._errors():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            self._database = sqlite3.connect(path, timeout=60)
+            try:
+                self._database.execute("PRAGMA journal_mode = WAL")
+                self._database.execute("PRAGMA synchronous = NORMAL")
+                self._database.executescript(_TABLES)
+            except sqlite3.Error:
+                self._database.close()
+                raise
+
+    def __enter__(self) -> "AnswerCache":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._database.close()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise OptionError(f"answer cache {self.path}: {reason}; name another file with --answer-cache") from error
+
+    def get(self, key: str) -> Reply | None:
+        """Return the answer to the request with this key, None without one."""
+        query = (
+            "SELECT text, finish, prompt_tokens, completion_tokens FROM answers WHERE key = ? AND finish IS NOT NULL"
+        )
+        with self._errors():
+            row = self._database.execute(query, (key,)).fetchone()
+        return None if row is None else Reply(*row)
+
+    def put(self, key: str, request: Mapping[str, Any], reply: Reply) -> None:
+        """Keep an answer; it survives a kill of the process from here on.
+
+        Args:
+            key: of the request.
+            request: `model`, `prompt` (its name) and anything else worth keeping, as JSON data.
+            reply: the answer.
+        """
+        with self._errors(), self._database:
+            self._database.execute(_INSERT, _row(key, request))
+            self._database.execute(_ANSWER, _values(key, reply))
+
+    def add_batch(self, name: str, requests: Mapping[str, Mapping[str, Any]]) -> None:
+        """Record a batch that is about to be sent, with its requests by key."""
+        with self._errors(), self._database:
+            self._database.execute("INSERT INTO batches (name) VALUES (?)", (name,))
+            self._database.executemany(_INSERT, [_row(key, request) for key, request in requests.items()])
+            self._database.executemany("UPDATE answers SET batch = ? WHERE key = ?", [(name, key) for key in requests])
+
+    def set_batch_id(self, name: str, batch_id: str) -> None:
+        """Record the id that the server gave to a batch."""
+        with self._errors(), self._database:
+            self._database.execute("UPDATE batches SET id = ? WHERE name = ?", (batch_id, name))
+
+    def finish_batch(self, name: str, replies: Mapping[str, Reply]) -> None:
+        """Keep the answers of a batch and forget the batch, in one transaction."""
+        with self._errors(), self._database:
+            self._database.executemany(_ANSWER, [_values(key, reply) for key, reply in replies.items()])
+            self._database.execute("DELETE FROM answers WHERE batch = ?", (name,))
+            self._database.execute("DELETE FROM batches WHERE name = ?", (name,))
+
+    def batches(self) -> list[tuple[str, str | None]]:
+        """List the batches under way: name, and the server's id where it is known."""
+        with self._errors():
+            return list(self._database.execute("SELECT name, id FROM batches ORDER BY rowid"))
+
+
+def _row(key: str, request: Mapping[str, Any]) -> tuple[str, ...]:
+    return key, request["model"], request["prompt"], json.dumps(request, ensure_ascii=True)
+
+
+def _values(key: str, reply: Reply) -> tuple[Any, ...]:
+    # A text with half a surrogate pair cannot be stored, nor written to any file later.
+    text = reply.text.encode("utf-8", "replace").decode()
+    return text, reply.finish or "stop", reply.prompt_tokens, reply.completion_tokens, key

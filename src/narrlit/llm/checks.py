@@ -1,0 +1,250 @@
+"""Checks of generated texts against the story they were generated from: one short function a reason."""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from narrlit.optional import require
+
+GRAM = 5
+MAX_OVERLAP = 0.2
+"""Share of word 5-grams that a negative may have in common with its anchor or another candidate."""
+
+MAX_VIEW_OVERLAP = 0.8
+"""Share of a story's word 5-grams that one of its views may repeat."""
+
+SHORT_STORY = 500
+"""Characters; five events alone make the views of a shorter story as long as it."""
+
+NAMES_CAPITALIZED = ("de", "lb")
+"""Languages that capitalize every noun: proper names cannot be recognized there."""
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|\n+")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffd]")
+_SLOT = re.compile(
+    r"\s*(?:<[^<>]*>|\[[^\[\]]*\]|\{[^{}]*\})\s*\Z|.*(?:<[A-Za-z][^<>\n]{0,60}>|\{[A-Za-z_ ]{1,40}\}"
+    r"|\[(?:insert|your|name|city|place|town|date)\b[^\]\n]{0,60}\]|lorem ipsum)",
+    re.IGNORECASE | re.DOTALL,
+)
+_LITERAL = re.compile(
+    r"(?:the |new |your |english |story )*(?:story|text|summary)(?: here)?|string|str|value|placeholder|example|none"
+    r"|null|todo|(?:neg )?(?:theme|structure|action|outcome)|plot events?|(?:event|step|item|sentence)(?: \w+)?|"
+)
+_DEED = r"(?:help|assist|provide|create|write|generate|fulfil|fulfill|comply|continue|do that|produce|share|complete)"
+_REFUSAL = re.compile(
+    r"\W*(?:(?:i['’]m|i am) (?:very |so |really )?sorry,? (?:but|i\b)|sorry,? (?:but )?i (?:can|am|won)|as an ai\b"
+    rf"|(?:i['’]m|i am) (?:unable|not able|not allowed|not permitted) to {_DEED}"
+    rf"|i (?:can['’]t|cannot|can not|won['’]t|will not|must decline to) {_DEED}|(?:i['’]m|i am) an ai\b)",
+    re.IGNORECASE,
+)
+_NO_NAMES = frozenset(
+    re.findall(
+        r"\w+",
+        "i mr mrs ms dr sir lord lady god king queen prince princess father mother captain doctor professor uncle aunt "
+        "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august "
+        "september october november december christmas easter english a after all although an and another as at "
+        "because before both but by during each even finally for from he her his how if in instead it its later my "
+        "meanwhile no not now of on once one or our she since so some soon that the their then there these they this "
+        "those though through to two under until upon we what when where which while who why with without yet you your",
+    )
+)
+"""Words, in lower case, that are capitalized without being names of anybody."""
+
+
+@dataclass
+class Source:
+    """A story that texts are generated from.
+
+    Attributes:
+        text: the story.
+        others: texts that a new one may not repeat: other stories of the row, candidates already accepted.
+        length_ratio: factor by which lengths may differ.
+        allow_names: accept proper names of the story.
+    """
+
+    text: str
+    others: list[str] = field(default_factory=list)
+    length_ratio: float = 2.0
+    allow_names: bool = False
+
+
+Check = Callable[[Sequence[str], Source], bool]
+"""check(texts of a reply, source) is true if the reply has the fault."""
+
+
+def normalize(text: str) -> str:
+    """Fold case and white space."""
+    return " ".join(text.casefold().split())
+
+
+@lru_cache(maxsize=4096)
+def ngrams(text: str) -> frozenset[tuple[str, ...]]:
+    """Collect the runs of five words; of a shorter text all of its words as one run."""
+    words = [word.casefold() for word in _WORD.findall(text)]
+    return frozenset(tuple(words[i : i + GRAM]) for i in range(max(1, len(words) - GRAM + 1)))
+
+
+def overlap(one: str, other: str) -> float:
+    """Compute the share of word 5-grams in common, of the text that has fewer.
+
+    >>> overlap("a b c d e f", "x a b c d e")
+    0.5
+    """
+    return len(ngrams(one) & ngrams(other)) / min(len(ngrams(one)), len(ngrams(other)))
+
+
+def repeats(one: str, other: str) -> bool:
+    """Test for texts that are equal or overlap in their wording."""
+    return normalize(one) == normalize(other) or overlap(one, other) > MAX_OVERLAP
+
+
+@lru_cache(maxsize=4096)
+def _long_sentences(text: str) -> frozenset[str]:
+    found = (normalize(sentence) for sentence in _SENTENCE_END.split(text))
+    return frozenset(sentence for sentence in found if len(_WORD.findall(sentence)) >= GRAM)
+
+
+@lru_cache(maxsize=4096)
+def proper_names(text: str) -> frozenset[str]:
+    """Find capitalized words that never occur in lower case; at the start of a sentence only before another one.
+
+    >>> sorted(proper_names("The old man met Anna in Oslo. Then the man left."))
+    ['Anna', 'Oslo']
+    """
+    sentences = [_WORD.findall(sentence) for sentence in _SENTENCE_END.split(text)]
+    lower = {word for sentence in sentences for word in sentence if word[0].islower()} | _NO_NAMES
+    names: set[str] = set()
+    for words in sentences:
+        capitalized = [word[0].isupper() for word in words]
+        first = 0 if capitalized[:2] == [True, True] else 1
+        names |= {
+            re.sub("['’]s$", "", word)
+            for word, is_upper in zip(words[first:], capitalized[first:], strict=True)
+            if is_upper
+        }
+    return frozenset(name for name in names if len(name) > 1 and name.lower() not in lower)
+
+
+@lru_cache(maxsize=1)
+def _identifier() -> Any:
+    langid = require("py3langid.langid", "llm")
+    return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+
+
+@lru_cache(maxsize=4096)
+def detect_language(text: str) -> str | None:
+    """Detect a text's language as an ISO 639-1 code; None where the text is too short or ambiguous."""
+    if len(_WORD.findall(text)) < 8:
+        return None
+    language, probability = _identifier().classify(text)
+    return str(language) if probability > 0.95 else None
+
+
+def _scripts(text: str) -> Counter[str]:
+    return Counter(unicodedata.name(letter, "?").partition(" ")[0] for letter in text if letter.isalpha())
+
+
+# Checks, in the order in which they run
+
+
+def is_empty(texts: Sequence[str], source: Source) -> bool:
+    """Test for a text without content."""
+    return not all(text.strip() for text in texts)
+
+
+def has_broken_characters(texts: Sequence[str], source: Source) -> bool:
+    """Test for control and replacement characters."""
+    return any(_CONTROL.search(text) for text in texts)
+
+
+def is_refusal(texts: Sequence[str], source: Source) -> bool:
+    """Test for a text that declines the task: "I'm sorry, but I can't ..."."""
+    return any(_REFUSAL.match(text) for text in texts)
+
+
+def is_placeholder(texts: Sequence[str], source: Source) -> bool:
+    """Test for template words in place of a text: "...", "<story>", "your story here", "[name]"."""
+    return any(
+        _LITERAL.fullmatch(" ".join(_WORD.findall(text.casefold().replace("_", " ")))) or _SLOT.match(text)
+        for text in texts
+        if text.strip()
+    )
+
+
+def is_near_copy(texts: Sequence[str], source: Source) -> bool:
+    """Test for a text that repeats the anchor's wording or one of its sentences."""
+    sentences = _long_sentences(source.text)
+    return any(repeats(text, source.text) or _long_sentences(text) & sentences for text in texts)
+
+
+def shares_names(texts: Sequence[str], source: Source) -> bool:
+    """Test for proper names that story and anchor share; not in languages that capitalize every noun."""
+    if source.allow_names or detect_language(source.text) in NAMES_CAPITALIZED:
+        return False
+    text = " ".join(texts)
+    names, anchor_names = proper_names(text), proper_names(source.text)
+    return bool((names & set(_WORD.findall(source.text))) | (anchor_names & set(_WORD.findall(text))))
+
+
+def has_other_length(texts: Sequence[str], source: Source) -> bool:
+    """Test for a story that is much longer or shorter than its anchor."""
+    shorter, longer = sorted((len(normalize(" ".join(texts))), len(normalize(source.text))))
+    return longer > source.length_ratio * max(1, shorter)
+
+
+def has_other_language(texts: Sequence[str], source: Source) -> bool:
+    """Test for another language, or letters of a script that the story does not use (more than 2 %)."""
+    text = " ".join(texts)
+    languages = {detect_language(text), detect_language(source.text)} - {None}
+    scripts, known = _scripts(text), _scripts(source.text)
+    foreign = sum(count for script, count in scripts.items() if script not in known)
+    return len(languages) > 1 or foreign > 0.02 * scripts.total()
+
+
+def is_duplicate(texts: Sequence[str], source: Source) -> bool:
+    """Test for a text that repeats another story of the row or an accepted candidate."""
+    return any(repeats(text, other) for text in texts for other in source.others)
+
+
+def copies_story(texts: Sequence[str], source: Source) -> bool:
+    """Test for views that repeat the story instead of summarizing it."""
+    grams = ngrams(source.text)
+    return any(len(ngrams(text) & grams) > MAX_VIEW_OVERLAP * len(grams) for text in [*texts, " ".join(texts[1:-1])])
+
+
+def is_longer_than_story(texts: Sequence[str], source: Source) -> bool:
+    """Test for views that are together much longer than the story."""
+    return len(normalize(" ".join(texts))) > source.length_ratio * max(SHORT_STORY, len(normalize(source.text)))
+
+
+def repeats_itself(texts: Sequence[str], source: Source) -> bool:
+    """Test for views or events that occur twice."""
+    return len(set(map(normalize, texts))) < len(texts)
+
+
+_COMMON: dict[str, Check] = {
+    "empty": is_empty,
+    "broken characters": has_broken_characters,
+    "refusal": is_refusal,
+    "placeholder": is_placeholder,
+}
+NEGATIVE_CHECKS: dict[str, Check] = {
+    **_COMMON,
+    "near-copy of the anchor": is_near_copy,
+    "names of the anchor": shares_names,
+    "length": has_other_length,
+    "language": has_other_language,
+    "duplicate": is_duplicate,
+}
+VIEW_CHECKS: dict[str, Check] = {
+    **_COMMON,
+    "copy of the story": copies_story,
+    "length": is_longer_than_story,
+    "repetition": repeats_itself,
+    "language": has_other_language,
+}

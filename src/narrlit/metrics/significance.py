@@ -1,0 +1,56 @@
+"""Confidence interval of an accuracy, and a paired test of two systems."""
+
+from collections.abc import Sequence
+
+
+def wilson_interval(correct: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Compute Wilson's score interval of a proportion (Wilson 1927).
+
+    Args:
+        correct: number of right answers.
+        n: number of answers; without any the interval is (0, 1).
+        confidence: confidence level, between 0 and 1.
+
+    Returns:
+        Lower and upper end, as proportions.
+
+    Raises:
+        ValueError: if not 0 <= correct <= n, or not 0 < confidence < 1.
+
+    >>> [round(end, 3) for end in wilson_interval(110, 200)]
+    [0.481, 0.617]
+    """
+    from scipy.stats import binomtest
+
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be between 0 and 1, not {confidence}")
+    if n == 0 and correct == 0:
+        return 0.0, 1.0
+    interval = binomtest(correct, n).proportion_ci(confidence, method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> float:
+    """Compute the exact two-sided McNemar test of two systems on the same items (McNemar 1947).
+
+    Args:
+        first: for each item, True if the first system is right.
+        second: the same for the second system.
+
+    Returns:
+        p value: the probability of a split at least this uneven between two equal systems; 1 if they never differ.
+
+    Raises:
+        ValueError: if the lengths differ.
+
+    >>> mcnemar([True] * 5 + [False], [False] * 5 + [True])  # 5 against 1: 2 (1 + 6) / 64
+    0.21875
+    """
+    from scipy.stats import binomtest
+
+    if len(first) != len(second):
+        raise ValueError(f"{len(first)} and {len(second)} answers can't be paired")
+    pairs = [(bool(x), bool(y)) for x, y in zip(first, second, strict=True)]
+    only_first, only_second = pairs.count((True, False)), pairs.count((False, True))
+    differing = only_first + only_second
+    return float(binomtest(only_first, differing, 0.5).pvalue) if differing else 1.0

@@ -1,0 +1,239 @@
+"""Back-translation: stories into another language and back, sentence by sentence, by Marian or NLLB models.
+
+Sources: Mendel292, section 2.5; Marian: Junczys-Dowmunt et al. 2018; OPUS-MT: Tiedemann and Thottingal 2020; NLLB:
+Costa-jussà et al. 2022.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from narrlit.errors import ModelError, OptionError, reading
+from narrlit.optional import require
+from narrlit.preprocessing.sentences import split_sentences
+
+if TYPE_CHECKING:
+    import torch
+
+# FLORES-200 codes of NLLB: https://github.com/facebookresearch/flores/blob/main/flores200/README.md
+_CODES = (
+    "ar:arb_Arab bg:bul_Cyrl bn:ben_Beng ca:cat_Latn cs:ces_Latn da:dan_Latn de:deu_Latn el:ell_Grek en:eng_Latn "
+    "es:spa_Latn et:est_Latn fa:pes_Arab fi:fin_Latn fr:fra_Latn he:heb_Hebr hi:hin_Deva hr:hrv_Latn hu:hun_Latn "
+    "id:ind_Latn it:ita_Latn ja:jpn_Jpan ko:kor_Hang nl:nld_Latn pl:pol_Latn pt:por_Latn ro:ron_Latn ru:rus_Cyrl "
+    "sk:slk_Latn sv:swe_Latn tr:tur_Latn uk:ukr_Cyrl vi:vie_Latn zh:zho_Hans"
+)
+FLORES: dict[str, str] = dict(pair.split(":") for pair in _CODES.split())
+EMPTY, UNFINISHED, IDENTICAL = "empty translation", "unfinished translation", "identical to its source"
+LONGEST = 512
+TIMES, MORE = 3, 20
+"""Output tokens are limited to TIMES the input's and MORE: longer output repeats itself."""
+
+
+@dataclass(frozen=True)
+class Pivots:
+    """Pivot languages, translation models and their search.
+
+    Attributes:
+        pivots: comma-separated ISO 639-1 codes of the languages to translate into and back from; for NLLB also its own
+            codes, such as fra_Latn.
+        there: Marian model from English, folder or hub id; {pivot} stands for each language.
+        back: Marian model into English, likewise.
+        nllb: NLLB model for all directions, folder or hub id; replaces the Marian models.
+        beams: beams of the search; 1 is greedy.
+        batch_tokens: tokens of a batch of sentences, padding included.
+
+    Raises:
+        OptionError: naming the option that is wrong.
+    """
+
+    pivots: str = "fr,ru,hi"
+    there: str = "Helsinki-NLP/opus-mt-en-{pivot}"
+    back: str = "Helsinki-NLP/opus-mt-{pivot}-en"
+    nllb: str | None = None
+    beams: int = 4
+    batch_tokens: int = 2048
+
+    def __post_init__(self) -> None:
+        if self.beams < 1 or self.batch_tokens < 1:
+            raise OptionError(f"--beams {self.beams} and --batch-tokens {self.batch_tokens} must be at least 1")
+        if len(set(self.names)) < len(self.names) or {"en", "eng_Latn", ""} & set(self.names):
+            raise OptionError(f"--pivots {self.pivots}: give different languages other than English, such as fr,ru,hi")
+        if self.nllb is not None and (self.there, self.back) != (Pivots.there, Pivots.back):
+            raise OptionError("--nllb translates both ways: leave --there and --back out")
+        unknown = [name for name in self.names if self.nllb is not None and "_" not in name and name not in FLORES]
+        if unknown:
+            raise OptionError(f"--pivots {unknown[0]}: give its NLLB code, such as fra_Latn")
+        if self.nllb is None and len(self.names) > 1 and not all("{pivot}" in x for x in (self.there, self.back)):
+            raise OptionError("--there and --back need {pivot} in their names with several pivots")
+
+    @property
+    def names(self) -> list[str]:
+        """Languages in order."""
+        return [name.strip() for name in self.pivots.split(",")]
+
+    def routes(self, pivot: str) -> tuple["Route", "Route"]:
+        """Route from English and route into English."""
+        if self.nllb is None:
+            return Route(self.there.replace("{pivot}", pivot)), Route(self.back.replace("{pivot}", pivot))
+        code = FLORES.get(pivot, pivot)
+        return Route(self.nllb, "eng_Latn", code), Route(self.nllb, code, "eng_Latn")
+
+
+class Route(NamedTuple):
+    """One direction: a model, and for NLLB the codes of both languages."""
+
+    model: str
+    source: str | None = None
+    target: str | None = None
+
+
+class Translation(NamedTuple):
+    """A translation; `ended` is False where the model was stopped at its limit."""
+
+    text: str
+    ended: bool = True
+
+
+class BackTranslation(NamedTuple):
+    """A story that was translated and back; `fault` is None, or the reason why it can't be used."""
+
+    text: str
+    fault: str | None = None
+
+
+Translate = Callable[[Sequence[str]], list[Translation]]
+
+
+def back_translate(texts: Sequence[str], there: Translate, back: Translate) -> list[BackTranslation]:
+    """Translate N English stories sentence by sentence and back; sentences are joined by a space."""
+    pieces = [split_sentences(text) for text in texts]
+    away = there([sentence for each in pieces for sentence in each])
+    home = iter(zip(away, back([translation.text for translation in away]), strict=True))
+    results = []
+    for text, each in zip(texts, pieces, strict=True):
+        pairs = [next(home) for _ in each]
+        version = " ".join(second.text for _, second in pairs if second.text)
+        same = version.casefold().split() == text.casefold().split()
+        fault = EMPTY if not all(second.text for _, second in pairs) else IDENTICAL if same else None
+        ended = all(first.ended and second.ended for first, second in pairs)
+        results.append(BackTranslation(version, fault if ended or fault == EMPTY else UNFINISHED))
+    return results
+
+
+class TranslationModel:
+    """A Marian or NLLB model with its tokenizer; finished translations are appended to a log and never made twice."""
+
+    def __init__(self, name: str, device: "torch.device", log: Path) -> None:
+        """Load a model, folder or hub id, and the log, a JSON Lines file that may be missing.
+
+        Raises:
+            ModelError: if it can't be loaded, or is another kind of model.
+            MissingExtraError: if the packages of Marian's tokenizer are missing.
+        """
+        from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
+
+        local = {"local_files_only": Path(name).is_dir()}
+        with reading("translation model", name, "give a folder or hub id of a Marian or NLLB model", ModelError):
+            kind = AutoConfig.from_pretrained(name, **local).model_type
+            if kind == "marian":
+                require("sentencepiece", "translate")
+                require("sacremoses", "translate")
+            elif kind not in ("m2m_100", "nllb-moe"):
+                raise ModelError(f"translation model {name}: it is a {kind}; give a Marian or NLLB model")
+            self.tokenizer: Any = AutoTokenizer.from_pretrained(name, **local)
+            # float32: half precision changes what a beam search finds.
+            self.model: Any = AutoModelForSeq2SeqLM.from_pretrained(name, dtype="float32", **local).eval().to(device)
+        self.name, self.log, self.marian = name, log, kind == "marian"
+        if self.marian and len(self.tokenizer.supported_language_codes) > 1:
+            raise ModelError(f"translation model {name}: it has several target languages; give a model of one pair")
+        positions = (LONGEST, self.model.config.max_position_embeddings, self.tokenizer.model_max_length)
+        self.longest = int(min(positions))
+        weights = sha256()  # a name may stand for another model tomorrow
+        for key, tensor in self.model.state_dict().items():
+            weights.update(key.encode() + tensor.cpu().contiguous().numpy().tobytes())
+        weights.update(json.dumps(self.model.generation_config.to_dict(), sort_keys=True, default=str).encode())
+        self.digest = weights.hexdigest()
+        self.done = {key: Translation(text, ended) for key, text, ended in _read_log(log)}
+
+    def translate(self, texts: Sequence[str], route: Route, beams: int, batch_tokens: int) -> list[Translation]:
+        """Translate texts in batches of similar length; longer texts than the model reads are divided at spaces."""
+        from tqdm import tqdm
+
+        self._language(route.source)
+        target = self._language(route.target)
+        if route.source is not None:
+            self.tokenizer.src_lang = route.source
+        ids: dict[str, list[int]] = {}
+        pieces = {text: list(self._pieces(text, ids)) for text in dict.fromkeys(texts)}
+        decides = [self.digest, route.source, route.target, beams, self.longest]
+        keys = {piece: sha256(json.dumps([*decides, piece]).encode()).hexdigest() for piece in ids}
+        missing = sorted((piece for piece in ids if keys[piece] not in self.done), key=lambda piece: -len(ids[piece]))
+        bar = tqdm(total=len(ids), initial=len(ids) - len(missing), desc=self.name, unit="sentence", delay=0.5)
+        with bar, self.log.open("a", encoding="utf-8") as file:
+            while missing:
+                size = max(1, batch_tokens // len(ids[missing[0]]))
+                batch, missing = missing[:size], missing[size:]
+                for piece, one in zip(batch, self._generate([ids[x] for x in batch], beams, target), strict=True):
+                    self.done[keys[piece]] = one
+                    row = {"key": keys[piece], "model": self.name, "from": route.source, "to": route.target}
+                    row |= {"text": piece, "translation": one.text, "ended": one.ended}
+                    file.write(json.dumps(row, ensure_ascii=False) + "\n")
+                file.flush()
+                bar.update(len(batch))
+        parts = [[self.done[keys[piece]] for piece in pieces[text]] for text in texts]
+        return [Translation(" ".join(x.text for x in each), all(x.ended for x in each)) for each in parts]
+
+    def _pieces(self, text: str, ids: dict[str, list[int]]) -> Iterator[str]:
+        if not text.strip():
+            return
+        # OPUS-MT was trained on plain quotes and dashes; its tokenizer leaves that to its caller.
+        plain = self.tokenizer.normalize(text) if self.marian else text
+        tokens = self.tokenizer(plain, verbose=False)["input_ids"]
+        if len(tokens) <= self.longest:
+            ids[text] = tokens
+            yield text
+            return
+        middle = len(text) // 2
+        gaps = [gap.start() for gap in re.finditer(r"(?<=\S)\s+(?=\S)", text)]
+        place = min(gaps, key=lambda gap: abs(gap - middle), default=middle)
+        for half in (text[:place], text[place:]):
+            yield from self._pieces(half.strip(), ids)
+
+    def _language(self, code: str | None) -> int | None:
+        token = None if code is None else int(self.tokenizer.convert_tokens_to_ids(code))
+        if code is not None and token == self.tokenizer.unk_token_id:
+            raise ModelError(f"translation model {self.name}: unknown language {code}; give another model or pivot")
+        return token
+
+    def _generate(self, ids: list[list[int]], beams: int, target: int | None) -> list[Translation]:
+        import torch
+
+        batch = self.tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(self.model.device)
+        limit = min(self.longest, TIMES * max(map(len, ids)) + MORE)
+        forced = {} if target is None else {"forced_bos_token_id": target}
+        options = {"num_beams": beams, "do_sample": False, "max_length": limit, **forced}
+        with torch.inference_mode():
+            rows = self.model.generate(**batch, **options).tolist()
+        texts = self.tokenizer.batch_decode(rows, skip_special_tokens=True)
+        # The first token is the decoder's start, in NLLB an end token, too; at the last position Marian forces an end.
+        ended = [self.tokenizer.eos_token_id in row[1 : limit - 1] for row in rows]
+        return [Translation(text.strip(), whole) for text, whole in zip(texts, ended, strict=True)]
+
+
+def _read_log(path: Path) -> Iterator[tuple[str, str, bool]]:
+    """Entries of a log; the last line may be cut by a kill, and is made again."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return
+    lines = path.read_bytes().split(b"\n")
+    if lines[-1]:
+        with path.open("ab") as file:
+            file.truncate(path.stat().st_size - len(lines[-1]))
+    with reading("log of translations", path, "move it away, or give another --out"):
+        for line in lines[:-1]:
+            row = json.loads(line)
+            yield row["key"], row["translation"], row["ended"]

@@ -1,1 +1,0 @@
-"""Names of persons, places and organisations out of stories, placeholders in: Character_A, Location_1, ..."""

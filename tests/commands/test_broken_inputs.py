@@ -1,0 +1,241 @@
+"""Hundreds of broken files for every reader of the commands: never a traceback, always one line, exit code 2."""
+
+import json
+import os
+import shutil
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+LONG = "a" * 5000
+STORY = {"text": "A king fell ill. He died.", "id": "s1"}
+TRIPLE = {"anchor_text": "a b", "text_a": "c d", "text_b": "e f", "text_a_is_closer": True}
+VIEWS = {**STORY, "theme": "Death.", "plot_events": ["He falls ill.", "He dies."], "outcome": "He is dead."}
+
+
+def broken(content: bytes) -> dict[str, bytes]:
+    """Variants of a file's bytes that no reader should accept silently, or that it may accept, but not crash on."""
+    middle = len(content) // 2
+    return {
+        "empty": b"",
+        "blank": b" \n\n",
+        "cut": content[:middle],
+        "last byte": content[:-1],
+        "NUL": content[:middle] + b"\0" * 20 + content[middle:],
+        "NULs": b"\0" * 300,
+        "Latin-1": content[:middle] + b"\xe9\xff" + content[middle:],
+        "UTF-16": content.decode("latin-1").encode("utf-16"),
+        "random": bytes(np.random.default_rng(7).integers(0, 256, 2000, dtype=np.uint8)),
+        "deep list": b"[" * 100_000,
+        "deep object": b'{"a":' * 100_000,
+        "closed list": b"[" * 50_000 + b"]" * 50_000,
+        "number": b"7",
+        "long number": b"1" * 10_000,
+        "null": b"null",
+        "string": b'"text"',
+        "list": b"[1, [2], {}]",
+        "object": b'{"text": {"text": []}, "anchor_text": 3}',
+        "NaN": b"NaN",
+        "infinite": b'{"text": 1e999}',
+        "surrogate": b'{"text": "\\ud800", "anchor_text": "\\udfff", "text_a": "b", "text_b": "c"}',
+        "escapes": b'{"\x1b[2J": "\x1b]0;x\x07"}',
+        "page": b"<html><body>not found</body></html>",
+        "pointer": b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n",
+        "long line": b'{"' + b"x" * 1_000_000 + b'": 1}',
+        "doubled key": b'{"text": "a", "text": "b"}',
+        "carriage returns": content.replace(b"\n", b"\r"),
+    }
+
+
+def check(found, *, may_pass=False):
+    """The command line answered as it should."""
+    assert "Traceback" not in found.err, found.err[-2000:]
+    assert "\x1b" not in found.err + found.out
+    if found.code == 0 and may_pass:
+        return
+    errors = [line for line in found.err.splitlines() if line.startswith("narrlit: ")]
+    assert found.code == 2, (found.code, found.err[-600:])
+    assert len(errors) == 1, found.err[-600:]
+    assert found.err.rstrip().splitlines()[-1] == errors[0]
+    assert len(errors[0]) < 1500
+
+
+def lines(*rows):
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+FILES = {
+    "s.jsonl": lines(STORY, STORY),
+    "s.csv": b'id,text\n1,"A king, ill."\n2,A queen.\n',
+    "s.tsv": b"id\ttext\n1\tA king.\n",
+    "s.txt": b"A king.\nA queen.\n",
+    "t.jsonl": lines(TRIPLE, TRIPLE),
+    "t.csv": b"anchor_text,text_a,text_b,text_a_is_closer\na,b,c,True\n",
+    "l.jsonl": lines({"text_a_is_closer": True}, {"text_a_is_closer": False}),
+    "v.jsonl": lines(VIEWS, VIEWS),
+}
+
+
+@pytest.fixture
+def files(tmp_path):
+    for name, content in FILES.items():
+        (tmp_path / name).write_bytes(content)
+    return tmp_path
+
+
+COMMANDS = {
+    "s.jsonl": ["views", "check", "v.jsonl", "s.jsonl"],
+    "s.csv": ["views", "check", "v.jsonl", "s.csv"],
+    "s.tsv": ["views", "check", "v.jsonl", "s.tsv"],
+    "s.txt": ["views", "check", "v.jsonl", "s.txt"],
+    "t.jsonl": ["evaluate", "t.jsonl", "--baseline", "jaccard"],
+    "t.csv": ["evaluate", "t.csv", "--baseline", "longer"],
+    "l.jsonl": ["evaluate", "t.jsonl", "--labels", "l.jsonl", "--baseline", "tfidf"],
+    "v.jsonl": ["views", "check", "v.jsonl", "s.jsonl"],
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_broken_data_costs_one_line(narrlit, files, name):
+    for content in broken(FILES[name]).values():
+        (files / name).write_bytes(content)
+        found = narrlit(*COMMANDS[name])
+        if found.code == 1 and COMMANDS[name][0] == "views":  # its own finding: stories without views
+            assert "without views" in found.out
+            assert "Traceback" not in found.err
+            continue
+        check(found, may_pass=True)
+
+
+PLACES = {
+    "folder": lambda path: path.mkdir(),
+    "dangling link": lambda path: path.symlink_to("nowhere"),
+    "link to itself": lambda path: path.symlink_to(path.name),
+    "missing": lambda path: None,
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_is_no_file_costs_one_line(narrlit, files, name, place):
+    (files / name).unlink()
+    PLACES[place](files / name)
+    check(narrlit(*COMMANDS[name]))
+
+
+@pytest.mark.parametrize("name", [LONG, f"{LONG}.jsonl", "x/" * 3000, "", "\x1b[31m.jsonl", "a\nb.jsonl", "~", "/"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["embed", "NAME", "--model", "minilm", "--out", "v.npy"],
+        ["embed", "s.jsonl", "--model", "NAME", "--out", "v.npy"],
+        ["embed", "s.jsonl", "--model", "minilm", "--views", "NAME", "--fusion", "equal", "--out", "v.npy"],
+        ["embed", "s.jsonl", "--model", "nothing/there", "--out", "NAME"],
+        ["evaluate", "NAME", "--baseline", "jaccard"],
+        ["evaluate", "t.jsonl", "--labels", "NAME", "--baseline", "jaccard"],
+        ["evaluate", "t.jsonl", "--model", "NAME"],
+        ["export", "NAME", "--out", "new"],
+        ["export", "nothing/there", "--out", "NAME"],
+        ["submit", "--check", "NAME"],
+        ["submit", "--track-a", "NAME", "--model", "minilm", "--out", "s.zip"],
+        ["views", "check", "NAME", "s.jsonl"],
+        ["views", "check", "v.jsonl", "NAME"],
+        ["cache", "ls", "NAME"],
+        ["NAME"],
+    ],
+)
+def test_absurd_names_cost_one_line(narrlit, files, words, name):
+    if words == ["cache", "ls", "NAME"] and name in ("/", ""):
+        pytest.skip("a folder that is there")
+    check(narrlit(*[name if word == "NAME" else word for word in words]))
+
+
+def test_broken_submissions_cost_one_line(narrlit, files):
+    with zipfile.ZipFile(files / "good.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("track_a.jsonl", lines({"text_a_is_closer": True}))
+        with archive.open("track_b.npy", "w") as member:
+            np.save(member, np.ones((2, 12), np.float32))
+    assert narrlit("submit", "--check", "good.zip").code == 0
+    for content in broken((files / "good.zip").read_bytes()).values():
+        (files / "s.zip").write_bytes(content)
+        check(narrlit("submit", "--check", "s.zip"))
+    for member in ("track_a.jsonl", "track_b.jsonl", "track_b.npy"):
+        for content in broken(lines({"text_a_is_closer": True, "embeddings": [1.0] * 12})).values():
+            with zipfile.ZipFile(files / "s.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr(member, content)
+            check(narrlit("submit", "--check", "s.zip"), may_pass=member.endswith(".jsonl"))
+
+
+def test_a_zip_bomb_is_refused_unread(narrlit, files, monkeypatch):
+    monkeypatch.setattr("narrlit.submission.LARGEST", 2**20)
+    with (
+        zipfile.ZipFile(files / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("track_b.npy", "w", force_zip64=True) as member,
+    ):
+        member.write(b"\0" * 2**21)
+    found = narrlit("submit", "--check", "bomb.zip")
+    check(found)
+    assert "unpacked" in found.err
+
+
+def test_broken_model_folders_cost_one_line(narrlit, files, tiny):
+    names = [path.relative_to(tiny()) for path in Path(tiny()).rglob("*") if path.is_file()]
+    assert len(names) > 5
+    for name in names:
+        content = (Path(tiny()) / name).read_bytes()
+        variants = {key: broken(content)[key] for key in ("empty", "cut", "random", "list", "pointer", "deep object")}
+        for changed in [*variants.values(), None]:
+            shutil.rmtree("m", ignore_errors=True)
+            shutil.copytree(tiny(), "m")
+            Path("m", name).unlink() if changed is None else Path("m", name).write_bytes(changed)
+            check(narrlit("embed", "s.jsonl", "--model", "m", "--out", "v.npy"), may_pass=True)
+
+
+@pytest.mark.parametrize("name", ["run.json", "checkpoints/best.ckpt"])
+def test_broken_runs_cost_one_line(narrlit, files, name):
+    for key, content in broken(b'{"checkpoints": {"best": "checkpoints/best.ckpt"}, "data": {}}').items():
+        run = files / "run" / key.replace(" ", "-")
+        (run / "checkpoints").mkdir(parents=True)
+        (run / "run.json").write_text('{"checkpoints": {"best": "checkpoints/best.ckpt"}}')
+        (run / "checkpoints/best.ckpt").write_bytes(b"")
+        (run / name).write_bytes(content)
+        for words in (["evaluate", "t.jsonl", "--model", run], ["export", run, "--out", files / f"out-{key}"]):
+            check(narrlit(*words))
+
+
+@pytest.mark.parametrize("target", ["/proc/x", "s.jsonl/x", "device", "pipe"])
+def test_outputs_that_cannot_be_written_cost_one_line(narrlit, files, tiny, target):
+    os.mkfifo(files / "pipe.npy")
+    (files / "device.npy").symlink_to("/dev/null")
+    check(narrlit("submit", "--track-b", "s.jsonl", "--model", tiny(), "--out", f"{target}.npy"))
+    check(narrlit("embed", "s.jsonl", "--model", tiny(), "--out", f"{target}.npy"))
+
+
+def test_a_full_disk_costs_one_line_and_leaves_nothing(narrlit, files, tiny, monkeypatch):
+    def full(file, *_, **__):
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    (files / "v.npy").write_bytes(b"old")
+    monkeypatch.setattr("numpy.save", full)
+    before = sorted(files.iterdir())
+    check(found := narrlit("embed", "s.jsonl", "--model", tiny(), "--out", "v.npy"))
+    assert "no space left on device" in found.err
+    assert ((files / "v.npy").read_bytes(), sorted(files.iterdir())) == (b"old", before)
+
+
+def test_outputs_never_replace_inputs(narrlit, files, tiny):
+    before = {name: (files / name).read_bytes() for name in FILES}
+    for words in (
+        ["embed", "s.jsonl", "--model", tiny(), "--out", "s.jsonl"],
+        ["embed", "s.jsonl", "--model", tiny(), "--views", "v.jsonl", "--fusion", "equal", "--out", "./v.jsonl"],
+        ["submit", "--track-a", "t.jsonl", "--model", tiny(), "--out", "t.jsonl"],
+        ["mine", "t.jsonl", "--model", tiny(), "--out", "t.jsonl"],
+        ["pseudonymize", "s.jsonl", "--out", "x.jsonl", "--map", "x.jsonl"],
+        ["pseudonymize", "s.jsonl", "--out", "s.jsonl"],
+    ):
+        check(found := narrlit(*words))
+        assert "name another" in found.err
+    assert {name: (files / name).read_bytes() for name in FILES} == before

@@ -1,0 +1,28 @@
+"""narrlit storyworld: files that the readers take, and refused counts."""
+
+import json
+
+import pytest
+
+from narrlit.data.readers import read_examples, read_stories, read_triples
+
+
+@pytest.mark.parametrize(
+    ("option", "count", "least"),
+    [("train", 0, 1), ("validation", 0, 1), ("test", -1, 1), ("negatives-per-dimension", -1, 0)],
+)
+def test_storyworld_checks_its_counts_before_it_writes(narrlit, tmp_path, option, count, least):
+    found = narrlit("storyworld", "--out", "w", f"--{option}", count)
+    assert found.code == 2
+    assert f"--{option} {count}: at least {least} is needed" in found.err
+    assert not (tmp_path / "w").exists()
+
+
+def test_storyworld_writes_files_that_the_readers_take(narrlit, tmp_path):
+    assert narrlit("storyworld", "--out", "w", "--train", 3, "--validation", 2, "--test", 2).code == 0
+    assert len(read_examples(tmp_path / "w/train.jsonl", strict=True).records) == 3
+    assert len(read_triples(tmp_path / "w/test.jsonl", strict=True).records) == 2
+    stories = {story.text for story in read_stories(tmp_path / "w/test_stories.jsonl").records}
+    views = [json.loads(line) for line in (tmp_path / "w/test_views.jsonl").open()]
+    assert {view["text"] for view in views} == stories
+    assert all(view["theme"] and view["plot_events"] and view["outcome"] for view in views)

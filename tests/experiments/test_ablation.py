@@ -1,0 +1,282 @@
+"""narrlit ablate: overlays found, rows fitted, compared, resumed and refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from narrlit.commands.training import packaged_configs
+from narrlit.data.records import Triple
+from narrlit.data.storyworld import StoryWorld, judged_triples
+from narrlit.data.writers import write_triples
+from narrlit.errors import OptionError
+from narrlit.experiments import ablation as module
+from narrlit.experiments.ablation import ablation_report, find_overlays
+from narrlit.metrics.significance import mcnemar, wilson_interval
+from narrlit.models.embedding import cosine_scores
+from narrlit.models.source import load_encoder
+
+HITS = ["--config", "configs/hits.yaml", "--data.train", "t.jsonl"]
+SCALE = {"model": {"init_args": {"scale": 2.0}}, "trainer": {"logger": {"init_args": {"name": "never_seen"}}}}
+TRIPLET = {"model": {"class_path": "Triplet", "init_args": {"margin": 0.2}}}
+EVALUATED = 30
+
+
+@pytest.fixture
+def overlays(tmp_path):
+    """overlays(name=content, ...): writes abl/quickstart_NAME.yaml."""
+    (tmp_path / "abl").mkdir()
+
+    def write(**contents):
+        for name, content in contents.items():
+            (tmp_path / f"abl/quickstart_{name}.yaml").write_text(yaml.safe_dump(content))
+
+    return write
+
+
+@pytest.fixture
+def triples():
+    """Candidates that have nothing to do with the anchor, so that systems differ."""
+    stories = [triple.anchor for triple in judged_triples(StoryWorld(3).triples(EVALUATED + 2, "validation"))]
+    return [Triple(*stories[i : i + 3], a_is_closer=i % 2 == 0) for i in range(EVALUATED)]
+
+
+@pytest.fixture
+def ablate(narrlit, tiny, triples):
+    """ablate(*options): a tiny model on t.jsonl and v.jsonl by the quickstart and abl/quickstart_*.yaml, into out."""
+    write_triples("t.jsonl", judged_triples(StoryWorld(3).triples(16, "train")))
+    write_triples("v.jsonl", triples)
+    files = {"train": "t.jsonl", "validation": "v.jsonl", "loading": {"batch_size": 4}}
+    Path("data.yaml").write_text(yaml.safe_dump({"data": {"class_path": "FileData", "init_args": files}}))
+
+    def run(*options, own=("--ablations", "abl/quickstart_*.yaml")):
+        configs = ("configs/quickstart.yaml", "configs/hardware/cpu.yaml", "data.yaml")
+        fit = [part for config in configs for part in ("--config", config)]
+        model = ["--model.encoder.model", tiny(), "--model.optimization.learning_rate", "0.01"]
+        return narrlit("ablate", "--out", "out", *own, *fit, *model, "--trainer.max_epochs", "2", *options)
+
+    return run
+
+
+def read(path):
+    return json.loads(Path(path).read_text())
+
+
+class Killed(BaseException):
+    """Ends an experiment as a power cut would."""
+
+
+@pytest.mark.slow
+def test_rows_are_compared_and_resume_after_a_kill(ablate, overlays, triples, monkeypatch):
+    overlays(scale=SCALE, triplet=TRIPLET)
+    run_fit = module.run_fit
+
+    def killed(run, config):
+        result = run_fit(run, config)
+        if run.name == "scale":
+            (run / "run.json").write_text(json.dumps({**result.record, "status": "running"}))
+            (run / "left").touch()
+            raise Killed
+        return result
+
+    monkeypatch.setattr(module, "run_fit", killed)
+    with pytest.raises(Killed):
+        ablate()
+    assert not Path("out/ablations.json").exists()
+    monkeypatch.setattr(module, "run_fit", run_fit)
+    first = read("out/full/run.json")
+
+    found = ablate()
+    assert found.code == 0, found.err
+    assert "full: already finished" in found.err
+    assert "scale, row 2 of 3: model.init_args.scale: 20.0 -> 2.0" in found.err
+    assert read("out/full/run.json") == first
+    assert not Path("out/scale/left").exists()
+    assert found.out == Path("out/ablations.md").read_text()
+    for name in ("full", "scale", "triplet"):
+        check_answers(name, triples)
+    check_report(read("out/ablations.json"), found.out)
+
+    before = Path("out/ablations.json").read_text()
+    found = ablate()
+    assert (found.code, found.err.count("already finished")) == (0, 3), found.err
+    assert Path("out/ablations.json").read_text() == before
+    check_other_configs(ablate, overlays)
+    overlays(scale=SCALE)
+    check_other_data(ablate)
+    assert Path("out/ablations.json").read_text() == before
+
+
+def check_answers(name, triples):
+    """The recorded answers of the best epoch are those of the best checkpoint when it is loaded."""
+    scores, _ = cosine_scores(load_encoder(f"out/{name}"), triples)
+    wrong = [i for i, ((a, b), triple) in enumerate(zip(scores, triples, strict=True)) if (a > b) != triple.a_is_closer]
+    assert module.RunResult.read(Path(f"out/{name}")).wrong()["best_epoch"] == wrong
+
+
+def check_report(found, text):
+    full, scale, triplet = found["systems"]
+    assert [entry["system"] for entry in found["systems"]] == ["full", "scale", "triplet"]
+    assert (full["overlay"], scale["overlay"]) == (None, "abl/quickstart_scale.yaml")
+    assert scale["changes"] == ["model.init_args.scale: 20.0 -> 2.0"]
+    assert full["difference_to_full"] is None
+    for entry in found["systems"]:
+        record = read(f"out/{entry['system']}/run.json")
+        assert entry["best_epoch"]["interval"] == list(wilson_interval(record["best"]["correct"], EVALUATED))
+        assert entry["last_epoch"]["accuracy"] == record["validations"][-1]["accuracy"]
+        assert (entry["num_evaluations"], entry["flags"]) == (2, [])
+    for entry in (scale, triplet):
+        ours, theirs = (right(name) for name in (entry["system"], "full"))
+        last = entry["difference_to_full"]["last_epoch"]
+        assert last["p"] == mcnemar(ours, theirs)
+        assert last["difference"] == pytest.approx((sum(ours) - sum(theirs)) / EVALUATED)
+    assert last["lost"] > 0
+    assert last["won"] > 0
+    assert f"{last['difference']:+.3f} ({last['lost']} lost, {last['won']} won, p " in text
+
+
+def right(name):
+    wrong = module.RunResult.read(Path(f"out/{name}")).wrong()["last_epoch"]
+    return [index not in wrong for index in range(EVALUATED)]
+
+
+def check_other_configs(ablate, overlays):
+    found = ablate("--model.init_args.optimization.warmup", "0.5")
+    assert "out/full.yaml has another configuration (model.init_args.optimization.warmup: 0.1 -> 0.5)" in found.err
+    overlays(scale={"model": {"init_args": {"scale": 3.0}}})
+    found = ablate()
+    assert "out/scale.yaml has another configuration (model.init_args.scale: 2.0 -> 3.0)" in found.err
+    plan = Path("out/scale.yaml").read_text()
+    Path("out/scale.yaml").unlink()  # the config alone does not make way for another one's run
+    found = ablate()
+    assert (found.code, "out/scale exists and is not empty" in found.err) == (2, True)
+    Path("out/scale.yaml").write_text(plan)
+
+
+def check_other_data(ablate):
+    for name in ("t.jsonl", "v.jsonl"):
+        kept = Path(name).read_text()
+        Path(name).write_text(kept.replace("the", "a", 1))
+        found = ablate()
+        assert (found.code, f"out/full: {name} changed since" in found.err) == (2, True), found.err
+        Path(name).write_text(kept)
+    answers = Path("out/triplet/validation_answers.json")
+    answers.write_text(answers.read_text().replace('"triples": "', '"triples": "0'))
+    assert "out/triplet: the validation triples or their labels changed since" in ablate().err
+
+
+@pytest.mark.parametrize(
+    ("options", "content", "words"),
+    [
+        (["--ckpt_path", "x.ckpt"], SCALE, "x.ckpt"),
+        (["--trainer.limit_val_batches", "1"], SCALE, "--trainer.limit_val_batches cannot be used in an ablation"),
+        (["--data.validation", "null"], SCALE, "an ablation needs validation triples: give --data.validation FILE"),
+        ([], {"data": {"init_args": {"validation": "t.jsonl"}}}, "bad.yaml changes the validation triples"),
+        ([], {"model": {"init_args": {"scale": 20.0}}}, "bad.yaml changes nothing compared with full"),
+        ([], {"model": {"init_args": {"scales": 20.0}}}, "scales"),
+        ([], {"trainer": {"check_val_every_n_epoch": 2}}, "--trainer.check_val_every_n_epoch cannot be used"),
+    ],
+)
+def test_mistakes_cost_one_line_and_no_fit(ablate, overlays, options, content, words):
+    overlays(bad=content)
+    found = ablate(*options)
+    assert found.code == 2
+    assert words in found.err.strip().splitlines()[-1]
+    assert "Traceback" not in found.err
+    assert not Path("out").exists()
+
+
+def test_a_system_without_ablations_names_the_packaged_ones(ablate):
+    found = ablate(own=())
+    assert "no overlay of quickstart in configs/ablations/quickstart_*.yaml" in found.err
+    assert "packaged are ablations/comhis_identity.yaml, " in found.err
+
+
+@pytest.mark.slow
+def test_an_overlay_that_changes_nothing_is_left_out_unless_named(ablate, overlays, tmp_path):
+    overlays(same={"model": {"init_args": {"scale": 20.0}}})
+    (tmp_path / "configs/ablations").mkdir(parents=True)
+    (tmp_path / "abl/quickstart_same.yaml").rename("configs/ablations/quickstart_same.yaml")
+    found = ablate("--trainer.max_epochs", "1", own=())
+    assert found.code == 0, found.err
+    assert "same is left out: " in found.err
+    assert [entry["system"] for entry in read("out/ablations.json")["systems"]] == ["full"]
+
+
+def write(path, text="model: {init_args: {mask: false}}"):
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(text)
+
+
+def test_by_default_overlays_are_the_systems_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = find_overlays(HITS, None)
+    assert set(found) >= {"baseline", "kd_only", "mask_only", "multi_negative"}
+    assert {Path(path).parent for path in found.values()} == {packaged_configs() / "ablations"}
+    assert find_overlays(["--trainer.max_epochs", "2", "-c=hits.yaml"], None) == found
+    views = find_overlays(["--config", "configs/ttda704.yaml"], None)
+    assert set(views) == {"as_published", "no_alignment"}  # those of ttda704_track_a are another system's
+
+
+def test_files_and_patterns_are_found_here_first_then_in_the_package(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("mine/hits_a.yaml")
+    write("mine/b.yaml")
+    named = "mine/*.yaml, configs/ablations/hits_kd_only.yaml,ablations/hits_m*.yaml"
+    assert list(find_overlays(HITS, named)) == ["b", "a", "kd_only", "mask_only", "multi_negative"]
+    write("configs/ablations/hits_other.yaml")
+    assert list(find_overlays(HITS, None)) == ["other"]
+    assert list(find_overlays(HITS, str(Path("mine").resolve() / "*.yaml"))) == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("fit", "named", "words"),
+    [
+        ([], None, "give --config FILE"),
+        (["--config"], None, "give --config FILE"),
+        (HITS, "none.yaml", "--ablations none.yaml: no such file"),
+        (HITS, "none_*.yaml", r"no overlay of hits in none_\*.yaml.*packaged are ablations/comhis"),
+        (HITS, "x/a.yaml,x/hits_a.yaml", "two rows are named a"),
+        (HITS, "x/hits_full.yaml", "two rows are named full"),
+    ],
+)
+def test_overlays_that_make_no_row_are_named(tmp_path, monkeypatch, fit, named, words):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "hits_a", "hits_full"):
+        write(f"x/{name}.yaml")
+    with pytest.raises(OptionError, match=words):
+        find_overlays(fit, named)
+
+
+def entry(system, correct, wrong, **changes):
+    evaluation = {"epoch": 0, "n": 10, "correct": correct, "accuracy": correct / 10, "interval": [0, 1], "ties": 0}
+    accuracies = {"last_epoch": evaluation, "best_epoch": evaluation}
+    about = {"overlay": None, "changes": [], "flags": [], "deciding": [], "seed": 42, "num_evaluations": 1}
+    return {"system": system, **about, **accuracies, "wrong": {"last_epoch": wrong, "best_epoch": wrong}, **changes}
+
+
+def test_the_report_compares_on_the_same_triples():
+    rows = [
+        entry("full", 7, [0, 1, 2]),
+        entry("a", 6, [0, 3, 4, 5], flags=["transductive"], deciding=["EarlyStopping"]),
+    ]
+    made = ablation_report([*rows, entry("nan", 0, None)])
+    full, a, nan = made.content["systems"]
+    assert a["difference_to_full"]["best_epoch"] == {
+        "difference": pytest.approx(-0.1),
+        "lost": 3,
+        "won": 2,
+        "p": 1.0,
+    }
+    assert full["difference_to_full"] is None
+    assert nan["difference_to_full"]["last_epoch"]["p"] is None
+    assert "wrong" not in a
+    for words in (
+        "-0.100 (3 lost, 2 won, p = 1.000)",
+        "transductive",
+        "EarlyStopping in a",
+        "2 comparisons",
+        "seed 42",
+    ):
+        assert words in made.markdown(), words

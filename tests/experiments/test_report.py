@@ -1,0 +1,83 @@
+"""Reports: cells, tables, files and plots."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from narrlit.experiments import report
+from narrlit.experiments.report import Report
+
+GOOD = {"n": 200, "correct": 110, "accuracy": 0.55, "interval": [0.481, 0.617], "ties": 0}
+NONE = {"n": 200, "correct": 0, "accuracy": None, "interval": None, "ties": 0, "undefined": 7}
+
+
+@pytest.fixture
+def made():
+    rows = [{"system": "full", "n": 200, "accuracy": "0.550"}, {"system": "50 % & more", "accuracy": "none"}]
+    records = [{"system": "full", "last_epoch": GOOD}, {"system": "broken", "last_epoch": NONE}]
+    return Report({"a": 1}, {"": rows}, ["A note."], records, {"full": GOOD, "broken": NONE})
+
+
+def test_a_report_is_written_in_every_format(made, tmp_path):
+    made.write(tmp_path, "r")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.csv", "r.json", "r.md", "r.svg", "r.tex"]
+    assert json.loads((tmp_path / "r.json").read_text()) == {"a": 1}
+    assert (tmp_path / "r.md").read_text() == made.markdown()
+    header, full, broken = (tmp_path / "r.csv").read_text().splitlines()
+    values = dict(zip(header.split(","), full.split(","), strict=True))
+    assert (values["last_epoch.accuracy"], values["last_epoch.low"], values["last_epoch.high"]) == (
+        *("0.55", "0.481"),
+        "0.617",
+    )
+    assert dict(zip(header.split(","), broken.split(","), strict=True))["last_epoch.low"] == ""
+    assert r"50 \% \& more" in (tmp_path / "r.tex").read_text()
+    text = "".join(ElementTree.parse(tmp_path / "r.svg").getroot().itertext())
+    assert "full" in text
+    assert "broken" not in text  # without an accuracy there is nothing to plot
+
+
+def test_the_same_report_gives_the_same_bytes(made, tmp_path):
+    made.write(tmp_path, "a")
+    made.write(tmp_path, "b")
+    for suffix in ("json", "md", "csv", "tex", "svg"):
+        assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes(), suffix
+
+
+def test_without_matplotlib_there_is_no_plot(made, tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "find_spec", lambda name: None)
+    made.write(tmp_path, "r")
+    assert not (tmp_path / "r.svg").exists()
+
+
+def test_markdown_columns_are_aligned_and_missing_cells_empty(made):
+    lines = made.markdown().splitlines()
+    assert lines[1] == "|-------------|----:|----------|"
+    assert lines[3] == "| 50 % & more |     | none     |"
+    assert len({len(line) for line in lines[:4]}) == 1
+    assert report.table_text("Title", [{"a": 1}]).startswith("## Title\n\n| a |\n")
+
+
+def test_without_scores_there_is_no_comparison():
+    assert report.accuracy_cell(NONE) == "none: scores are NaN"
+    assert report.paired(None, {1}, 5) == report.paired({1}, None, 5)
+    assert report.difference_cell(report.paired(None, {1}, 5)) == "none: scores are NaN"
+
+
+def test_pooling_sums_counts_and_one_nan_leaves_no_accuracy():
+    entries = [{"last_epoch": GOOD, "best_epoch": GOOD}, {"last_epoch": {**GOOD, "correct": 130}, "best_epoch": NONE}]
+    whole = report.pooled(entries)
+    assert (whole["last_epoch"]["n"], whole["last_epoch"]["accuracy"]) == (400, 0.6)
+    assert (whole["best_epoch"]["n"], whole["best_epoch"]["accuracy"]) == (400, None)
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png"])
+def test_a_box_plot_names_its_groups(tmp_path, suffix):
+    path = tmp_path / f"b.{suffix}"
+    report.box_plot({"fr": [0.8, 0.9, 0.85], "<hi>": [0.7]}, "F1 & more", path)
+    if suffix == "png":
+        assert path.read_bytes().startswith(b"\x89PNG")
+        return
+    text = "".join(ElementTree.parse(path).getroot().itertext())
+    for words in ("fr (n = 3)", "0.850 ± 0.050", "<hi> (n = 1)", "F1 & more"):
+        assert words in text, words

@@ -1,0 +1,330 @@
+"""narrlit tune: a search run, pruned, interrupted, resumed, and evaluated on examples that did not select it."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from command_lines import last_of
+from run_helpers import fit_arguments
+
+from narrlit.errors import OptionError
+from narrlit.experiments import tuning as module
+from narrlit.experiments.crossval import fold_config
+from narrlit.experiments.fitting import RunResult
+from narrlit.experiments.tuning import ask, num_ended, open_study, read_space, run_trial, trial_entries, winner_of
+from narrlit.metrics.significance import mcnemar, wilson_interval
+
+ROWS = 40
+# Below 0.01 the tiny model learns nothing in three epochs.
+SPACE = """
+model.init_args.optimization.learning_rate: {low: 1e-4, high: 1e-1, log: true}
+model.init_args.scale: {low: 5, high: 30}
+data.init_args.loading.batch_size: {choices: [4, 8]}
+"""
+ONE = "model.init_args.scale: {low: 5, high: 30}"
+
+
+class Killed(BaseException):
+    """Ends an experiment as a power cut would."""
+
+
+@pytest.fixture
+def arguments(tiny, tmp_path, monkeypatch):
+    """arguments(*options): `narrlit tune` on a few StoryWorld stories in two folds, into t."""
+    monkeypatch.chdir(tmp_path)
+    Path("space.yaml").write_text(SPACE)
+
+    def run(*options, trials=4):
+        fit = fit_arguments(tiny(), tmp_path, "--data.init_args.train", ROWS, "--seed_everything", 42)[1:]
+        own = ["--folds", 2, "--trials", trials, "--trials-before-pruning", 3]
+        return ["tune", *fit, *last_of(*own, "--space", "space.yaml", "--out", "t", *options)]
+
+    return run
+
+
+def read(path):
+    return json.loads(Path(path).read_text())
+
+
+@pytest.mark.slow
+def test_a_search_is_killed_and_resumed(arguments, narrlit, monkeypatch):
+    options = arguments(trials=5)
+    run_fit = module.run_fit
+
+    def killed(run, config, prune=None):
+        result = run_fit(run, config, prune)
+        if run.name == "trial_0002":
+            (run / "run.json").write_text(json.dumps({**result.record, "status": "running"}))
+            raise Killed
+        return result
+
+    monkeypatch.setattr(module, "run_fit", killed)
+    with pytest.raises(Killed):
+        narrlit(*options)
+    monkeypatch.setattr(module, "run_fit", run_fit)
+    before = records()
+    assert [found["status"] for found in before.values()] == ["finished", "finished", "running"]
+
+    found = narrlit(*options)
+    assert found.code == 0, found.err
+    assert "fold 0: 20 examples train, 20 are evaluated in every trial" in found.err
+    assert "trial 1:" not in found.err
+    assert "trial 3: " in found.err
+    after = records()
+    assert {name: after[name] for name in before} == before  # what was there stays
+    check_trials(read("t/tune.json"), after)
+    check_held_out(read("t/tune.json"), after)
+    check_examples(after, options)
+    assert found.out == Path("t/tune.md").read_text()
+    assert not list(Path("t").glob("trial_*/**/*.ckpt"))
+    check_again(narrlit, options, found.out)
+
+
+def records():
+    return {path.parent.name: read(path) for path in sorted(Path("t").glob("*/run.json"))}
+
+
+def check_trials(found, runs):
+    trials = {trial["trial"]: trial for trial in found["trials"]}
+    assert list(trials) == [0, 1, 2, 3, 4, 5]
+    assert (trials[2]["status"], trials[3]["repeats"]) == ("interrupted", 2)
+    assert trials[3]["settings"] == trials[2]["settings"] != trials[1]["settings"]
+    for number, trial in trials.items():
+        run = runs[f"trial_{number:04d}"]
+        assert trial["status"] == (run["status"] if number != 2 else "interrupted")
+        assert trial["evaluations"] == run["validations"]
+        size, rate, scale = (trial["settings"][name] for name in sorted(found["space"]))
+        assert run["model"]["optimization"]["learning_rate"] == pytest.approx(rate, rel=1e-12)
+        assert (run["model"]["scale"], run["loading"]["batch_size"]) == (scale, size)
+    assert {trial["status"] for trial in trials.values()} >= {"finished", "pruned"}
+    assert all(len(trial["evaluations"]) == 3 for trial in trials.values() if trial["status"] == "finished")
+    assert all(1 <= len(trial["evaluations"]) < 3 for trial in trials.values() if trial["status"] == "pruned")
+    best = {n: trial["best"]["accuracy"] for n, trial in trials.items() if trial["status"] == "finished"}
+    assert (found["winner"]["trial"], found["winner"]["accuracy"]) == (max(best, key=best.get), max(best.values()))
+
+
+def check_held_out(found, runs):
+    winner, given = runs[f"winner_{found['winner']['trial']:04d}_fold_1"], runs["given_fold_1"]
+    assert winner["model"]["scale"] == found["winner"]["settings"]["model.init_args.scale"]
+    assert given["model"]["scale"] == 20.0
+    for name, run in (("winner", winner), ("given", given)):
+        side = found["held_out"][name]
+        for evaluation, of in (("last_epoch", run["validations"][-1]), ("best_epoch", run["best"])):
+            assert (side["pooled"][evaluation]["n"], side["pooled"][evaluation]["correct"]) == (20, of["correct"])
+            assert side["pooled"][evaluation]["interval"] == list(wilson_interval(of["correct"], 20))
+    wrong = [found["held_out"][name]["by_fold"][0]["wrong"]["last_epoch"] for name in ("winner", "given")]
+    first, second = ([index not in indices for index in range(20)] for indices in wrong)
+    last = found["comparison"]["last_epoch"]
+    assert last["difference"] == pytest.approx((sum(first) - sum(second)) / 20)
+    assert (last["won"] - last["lost"], last["p"]) == (sum(first) - sum(second), mcnemar(first, second))
+
+
+def check_examples(runs, options):
+    """No example that the winner is evaluated on was in a trial's evaluation, nor shares a story with one that was."""
+    _, data = fold_config(options[1 : options.index("--folds")], {"folds": 2, "fold_seed": 0, "ungrouped": False}, "a")
+    search, held_out = data.rows(0), data.rows(1)
+    for name, run in runs.items():
+        rows = search if name.startswith("trial") else held_out
+        assert run["data"]["validation"]["fold"] == rows.description
+    stories = [{text for triple in rows.triples for text in triple.texts} for rows in (search, held_out)]
+    assert stories[0].isdisjoint(stories[1])
+    assert len(search.triples) + len(held_out.triples) == ROWS
+
+
+def check_again(narrlit, options, text):
+    times = {path: path.stat().st_mtime_ns for path in Path("t").glob("*/run.json")}
+    found = narrlit(*options)
+    assert (found.code, found.out) == (0, text)
+    assert {path: path.stat().st_mtime_ns for path in Path("t").glob("*/run.json")} == times
+    Path("other.yaml").write_text(SPACE.replace("30", "31"))
+    for more, words in (
+        (["--model.init_args.optimization.warmup", "0.2"], "fit.model.init_args.optimization.warmup: 0.1 -> 0.2"),
+        (["--space", "other.yaml"], "space.model.init_args.scale.high: 30 -> 31"),
+    ):
+        found = narrlit(
+            "tune", *options[1 : options.index("--folds")], *last_of(*options[options.index("--folds") :], *more)
+        )
+        assert (found.code, f"t/plan.yaml has another configuration ({words})" in found.err) == (2, True), found.err
+
+
+@pytest.mark.parametrize(
+    ("options", "space", "words"),
+    [
+        (["--trials", "0"], ONE, "--trials 0: at least 1"),
+        (["--epochs-before-pruning", "0"], ONE, "--epochs-before-pruning 0: at least 1"),
+        (["--folds", "41"], ONE, "there are only 40 such groups"),
+        (["--out", "full"], ONE, "full exists and is not empty"),
+        (["--space", "none.yaml"], ONE, "--space none.yaml: no such file"),
+        (["--trainer.fast_dev_run", "true"], ONE, "--trainer.fast_dev_run cannot be used in a search"),
+        (["--trainer.devices", "2"], ONE, "fits of a search run on one device"),
+        ([], "model.a: {low: 2, high: 1}", "--space space.yaml: model.a: "),
+        ([], "model.init_args.sale: {low: 1, high: 2}", "space.yaml: model.init_args.sale: 1: "),
+        ([], "trainer.max_epochs: {low: 1, high: 2.5}", "trainer.max_epochs: 1.0: "),
+        ([], "model.init_args.optimization.warmup: {low: 0.5, high: 1.5}", "warmup: 1.5: optimization.warmup is 1.5"),
+        ([], "trainer.devices: {choices: [1, 2]}", "trainer.devices: 2: fits of a search run on one device"),
+        ([], "trainer.logger.init_args.name: {choices: [a, b]}", "trainer.logger.init_args.name changes nothing here"),
+        ([], "data.init_args.train: {low: 30, high: 40}", "data.init_args.train changes the examples"),
+    ],
+)
+def test_mistakes_cost_one_line_and_no_trial(arguments, narrlit, tmp_path, options, space, words):
+    Path("space.yaml").write_text(space)
+    Path("full").mkdir()
+    Path("full/thesis.tex").touch()
+    found = narrlit(*arguments(*options))
+    assert found.code == 2
+    assert words in found.err.strip().splitlines()[-1]
+    assert "Traceback" not in found.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["full", "space.yaml"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("space", "words"),
+    [
+        (
+            "model.init_args.optimization.learning_rate: {choices: [1.0e+30, 1.0e+31]}",
+            "no trial has finished (no accuracy after epoch 0: scores are NaN): give more --trials",
+        ),
+        ("trainer.max_steps: {choices: [1, 2]}", "t/trial_0000: the fit evaluated no validation triples; let it train"),
+    ],
+)
+def test_a_search_without_any_accuracy_ends_in_one_line(arguments, narrlit, space, words):
+    Path("space.yaml").write_text(space)
+    found = narrlit(*arguments(trials=2))
+    assert (found.code, words in found.err.strip().splitlines()[-1]) == (2, True), found.err
+
+
+def test_optuna_is_an_extra(arguments, narrlit, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    found = narrlit(*arguments())
+    assert (found.code, "pip install 'narrlit[tune]'" in found.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "write options with ranges"),
+        ("a: [1", "--space s.yaml: "),
+        ("model.a: 1", "model.a: write {low, high}"),
+        ("model.a: {low: 1}", "model.a: .*high"),
+        ("model.a: {low: 1, high: 2, steps: 1}", "model.a: .*steps"),
+        ("model.a: {low: 0, high: 1.5, log: true}", "model.a: .*log"),
+        ("model.a: {low: 1, high: 9, log: true, step: 2}", "model.a: .*step"),
+        ("model.a: {low: x, high: 2}", "model.a: could not convert string to float"),
+        ("model.a: {choices: [1]}", "model.a has a single value"),
+        ("model.a: {choices: []}", "model.a: "),
+        ("--model.a: {low: 1, high: 2}", "--model.a is no setting of narrlit fit"),
+        ("config: {choices: [a.yaml, b.yaml]}", "config is no setting of narrlit fit"),
+    ],
+)
+def test_broken_spaces_are_named(tmp_path, monkeypatch, content, words):
+    monkeypatch.chdir(tmp_path)
+    Path("s.yaml").write_text(content)
+    with pytest.raises(OptionError, match=words):
+        read_space("s.yaml")
+
+
+@pytest.fixture
+def search(tmp_path):
+    """search(name): the study of that folder, created or resumed, and its space."""
+    (tmp_path / "s.yaml").write_text("model.rate: {low: 1e-5, high: 1e-1, log: true}\nmodel.scale: {low: 1, high: 30}")
+    space = read_space(str(tmp_path / "s.yaml"))[1]
+
+    def run(name="s"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        return open_study(tmp_path / name, {"n_startup_trials": 2, "n_warmup_steps": 1}), space
+
+    return run
+
+
+def fake_fit(monkeypatch, accuracies, reason=None, status="finished"):
+    """Replace fits by accuracies by epoch, a list or a function of the settings."""
+
+    def run_fit(run, config, prune=None):
+        values = accuracies(config) if callable(accuracies) else accuracies
+        evaluations = []
+        for epoch, accuracy in enumerate(values):
+            evaluations.append({"epoch": epoch, "n": 10, "correct": round(10 * accuracy), "accuracy": accuracy})
+            if prune(epoch, accuracy):
+                return RunResult(run, {"status": "pruned", "validations": evaluations}, "pruned")
+        return RunResult(run, {"status": status, "validations": evaluations}, reason)
+
+    monkeypatch.setattr(module, "run_fit", run_fit)
+
+
+def go_on(study, space, until):
+    while num_ended(study) < until:
+        run_trial(study, ask(study, space, 42), Path("unused"), dict)
+
+
+def test_a_resumed_study_tries_what_the_unbroken_one_tries(search, monkeypatch, tmp_path):
+    fake_fit(monkeypatch, lambda settings: [0.1, 1 - abs(settings["model.scale"] - 12) / 30])
+    whole, space = search("whole")
+    go_on(whole, space, 12)  # more than the sampler's random ones
+    tried = [trial.params for trial in whole.trials]
+    assert len({tuple(one.values()) for one in tried[:10]}) == 10
+    for stop in (3, 11, 12):
+        broken, _ = search("broken")
+        go_on(broken, space, stop)
+        killed = ask(broken, space, 42).params  # its process ends here
+        assert stop == 12 or killed == tried[stop]
+    settings = [e["settings"] for e in trial_entries(broken, tmp_path / "broken") if e["status"] != "interrupted"]
+    assert settings == tried
+
+
+def test_settings_of_a_killed_process_are_tried_again_once(search, monkeypatch, tmp_path):
+    fake_fit(monkeypatch, [0.3, 0.5])
+    study, space = search()
+    go_on(study, space, 1)
+    killed = ask(study, space, 42)
+    (tmp_path / "s/trial_0001").mkdir()
+    evaluations = [{"epoch": 0, "n": 10, "correct": 3, "accuracy": 0.3}]
+    (tmp_path / "s/trial_0001/run.json").write_text(json.dumps({"status": "running", "validations": evaluations}))
+    search()
+    study, _ = search()  # twice: the settings wait, and are not queued again
+    left = trial_entries(study, tmp_path / "s")[1]
+    assert (left["status"], left["evaluations"], left["settings"]) == ("interrupted", evaluations, killed.params)
+    repeat = ask(study, space, 42)
+    assert (repeat.number, repeat.params, num_ended(study)) == (2, killed.params, 1)
+    study, _ = search()  # the repeat is killed, too
+    go_on(study, space, 2)
+    entry = trial_entries(study, tmp_path / "s")[-1]
+    assert (entry["trial"], entry["settings"], entry["repeats"]) == (3, killed.params, 2)
+    assert ask(study, space, 42).params != killed.params
+
+
+def test_pruned_and_failed_trials_count(search, monkeypatch, tmp_path):
+    study, space = search()
+    for accuracies in ([0.1, 0.5, 0.6], [0.3, 0.7, 0.8], [0.2, 0.2, 0.2], [0.0, 0.6, 0.75]):
+        fake_fit(monkeypatch, accuracies)
+        go_on(study, space, num_ended(study) + 1)
+    fake_fit(monkeypatch, [], "out of memory", "failed")
+    go_on(study, space, 5)
+    entries = trial_entries(study, tmp_path / "s")
+    assert [entry["status"] for entry in entries] == ["finished", "finished", "pruned", "finished", "failed"]
+    assert len(entries[2]["evaluations"]) == 2  # the first epoch warms up
+    assert (entries[4]["reason"], entries[4]["best"]) == ("out of memory", None)
+    assert (winner_of(entries)["trial"], winner_of(entries)["best"]["epoch"]) == (1, 2)
+
+
+def test_a_mistake_in_a_trial_names_its_settings(search, monkeypatch):
+    def refuse(run, config, prune):
+        raise OptionError("no")
+
+    monkeypatch.setattr(module, "run_fit", refuse)
+    study, space = search()
+    with pytest.raises(OptionError, match=r"trial 0 \(rate=.*, scale=\d+\): no"):
+        go_on(study, space, 1)
+
+
+def test_packaged_spaces_are_read():
+    from narrlit.commands.training import find_config, packaged_configs
+
+    files = list(packaged_configs().glob("*spaces/*.yaml"))
+    assert files
+    for path in files:
+        written, space = read_space(find_config(str(path), "--space"))
+        assert written == yaml.safe_load(path.read_text())
+        assert set(space) == set(written)

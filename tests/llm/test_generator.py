@@ -1,0 +1,216 @@
+import json
+from collections import Counter
+
+import pytest
+from llm_server import MODEL, question
+from scripted_writer import SEED, ScriptedWriter
+
+from narrlit.errors import OptionError
+from narrlit.llm.cache import Reply
+from narrlit.llm.checks import Source
+from narrlit.llm.client import LLM, LLMOptions
+from narrlit.llm.generator import (
+    ACCEPTED,
+    GenerationOptions,
+    GenerationSummary,
+    Rejected,
+    StoryViews,
+    distinct,
+    generate_negatives,
+    generate_views,
+    negative_generators,
+    parse_reply,
+    view_generator,
+)
+
+VIEWS = {"theme": "t", "plot_events": list("abcde"), "outcome": "o"}
+ASPECTS = ("theme", "action", "outcome")
+
+
+@pytest.fixture
+def writer(llm):
+    writer = ScriptedWriter(count=3)
+    llm.reply_of = writer.reply_of
+    return writer
+
+
+@pytest.fixture
+def model(llm, tmp_path):
+    """model() is an LLM with the cache of this test; every call starts a new job."""
+    return lambda **options: LLM(
+        LLMOptions(base_url=llm.url, llm_model=MODEL, **{"retries": 0, **options}), tmp_path / "cache"
+    )
+
+
+def anchors(writer):
+    return {triple.anchor.text: [triple.positive.text] for triple in writer.world.triples(3, "train")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(VIEWS),
+        f"Here you are {{as asked}}:\n```json\n{json.dumps(VIEWS, indent=1)}\n```\nI hope this helps.",
+        f'<think>First {{"theme": 1}}.</think>{json.dumps(VIEWS)}',
+        json.dumps({**VIEWS, "theme": "  t\n "}),
+        json.dumps(VIEWS).replace("t", "t\n", 1).replace("t\nheme", "theme"),
+    ],
+)
+def test_the_object_of_a_reply_is_read_whatever_stands_around_it(text):
+    assert parse_reply(text, StoryViews) == StoryViews(**VIEWS)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "no JSON object"),
+        ("No.", "no JSON object"),
+        (json.dumps(VIEWS)[:30], "no JSON object"),
+        (f"{json.dumps(VIEWS)} or {json.dumps(VIEWS)}", "several JSON objects"),
+        ("<think>endless " + json.dumps(VIEWS), "no JSON object"),
+        ("[" * 100_000 + "{}", "theme missing"),
+        (json.dumps({**VIEWS, "outcome": " "}), "outcome empty"),
+        (json.dumps({**VIEWS, "plot_events": ["a", "b"]}), "plot_events too short"),
+        (json.dumps({**VIEWS, "plot_events": list("abcdefghijk")}), "plot_events too long"),
+        (json.dumps({**VIEWS, "plot_events": "a"}), "plot_events list type"),
+        (json.dumps({**VIEWS, "plot_events": [1, *"bcde"]}), "plot_events string type"),
+        (json.dumps({**VIEWS, "note": "x"}), "unexpected key"),
+        ('{"theme": "t"}', "plot_events missing"),
+    ],
+)
+def test_replies_that_do_not_fit_have_a_short_reason(text, reason):
+    with pytest.raises(Rejected, match=reason):
+        parse_reply(text, StoryViews)
+
+
+@pytest.mark.parametrize(
+    ("finish", "reason"), [("length", "cut off"), ("content_filter", "refusal"), ("refusal", "refusal")]
+)
+def test_a_reply_without_a_proper_end_is_rejected(model, llm, finish, reason):
+    generator = view_generator(model(), GenerationOptions())
+    with pytest.raises(Rejected, match=reason):
+        generator.read(Reply(json.dumps(VIEWS), finish), Source("A story."))
+
+
+def test_negatives_of_each_aspect_under_the_published_keys(model, writer, llm):
+    results = generate_negatives(model(), anchors(writer), GenerationOptions())
+    assert [[len(result.accepted[aspect]) for aspect in ASPECTS] for result in results] == [[3, 3, 3]] * 3
+    assert Counter(kind for kind, _, _ in writer.asked) == {"theme": 9, "structure": 9, "outcome": 9}
+    for anchor, result in zip(anchors(writer), results, strict=True):
+        for aspect, key in (("theme", "theme"), ("action", "structure"), ("outcome", "outcome")):
+            assert result.accepted[aspect] == [writer.negative_of(anchor, key, attempt) for attempt in range(3)]
+    body = llm.bodies[0]
+    assert (body["temperature"], body["top_p"], body["max_tokens"]) == (0.8, 0.9, 1200)
+    assert {body["messages"][0]["content"] for body in llm.bodies} == {
+        generator.prompt.text for generator in negative_generators(model(), GenerationOptions()).values()
+    }
+
+
+def test_a_rejected_reply_is_replaced_and_counted(model, writer):
+    anchor = next(iter(anchors(writer)))
+    first = writer.negative_of(anchor, "outcome", 0)
+    spoiled = {
+        ("theme", 0): "...",
+        ("structure", 1): json.dumps({"neg_structure": anchor}),
+        ("outcome", 2): json.dumps({"neg_outcome": first}),
+    }
+    writer.spoil = lambda kind, content, attempt: spoiled.get((kind, attempt))
+    (result,) = generate_negatives(model(), {anchor: []}, GenerationOptions())
+    assert [len(result.accepted[aspect]) for aspect in ASPECTS] == [3, 3, 3]
+    rejected = {key: count for key, count in result.verdicts.items() if key[1] != ACCEPTED}
+    assert rejected == {
+        ("theme", "no JSON object"): 1,
+        ("action", "near-copy of the anchor"): 1,
+        ("outcome", "duplicate"): 1,
+    }
+    assert len(writer.asked) == 12
+    assert all(anchor not in texts for texts in result.accepted.values())
+
+
+def test_a_negative_repeats_no_other_story_of_its_row(model, writer):
+    anchor = next(iter(anchors(writer)))
+    taken = writer.negative_of(anchor, "theme", 0)
+    (result,) = generate_negatives(model(), {anchor: [taken]}, GenerationOptions(candidates=1))
+    assert result.verdicts["theme", "duplicate"] == 1
+    assert result.accepted["theme"] == [writer.negative_of(anchor, "theme", 1)]
+
+
+def test_attempts_end_and_what_lacks_is_named(model, writer):
+    writer.spoil = lambda kind, content, attempt: "..." if kind == "outcome" else None
+    given = anchors(writer)
+    results = generate_negatives(model(), given, GenerationOptions(candidates=2, attempts=3))
+    summary = GenerationSummary({f"row {number}": result for number, result in enumerate(results, 1)}, 2)
+    assert len(writer.asked) == 3 * (2 + 2 + 3 * 2)
+    assert summary.lines()[0] == "row 1 lacks 2 outcome (6 no JSON object)"
+    found = summary.as_dict()
+    assert (found["items"], found["complete"], len(found["incomplete"])) == (3, 0, 3)
+    assert found["replies"]["outcome"] == {"no JSON object": 18}
+    assert [line.split() for line in summary.table().splitlines()] == [
+        ["replies", "theme", "action", "outcome", "all"],
+        [ACCEPTED, "6", "6", "0", "12"],
+        ["no", "JSON", "object", "0", "0", "18", "18"],
+    ]
+
+
+def test_a_request_that_failed_is_sent_by_the_next_job_alone(model, writer, llm):
+    llm.modes = iter([None, "500"])
+    (result,) = generate_negatives(model(concurrency=1), dict(list(anchors(writer).items())[:1]), GenerationOptions())
+    assert sum(count for (_, verdict), count in result.verdicts.items() if verdict == "no answer: HTTP 500") == 1
+    assert len(llm.bodies) == 9
+    (result,) = generate_negatives(model(), dict(list(anchors(writer).items())[:1]), GenerationOptions())
+    assert sum(map(len, result.accepted.values())) == 9
+    assert len(llm.bodies) == 10
+
+
+def test_views_of_stories(model, writer, llm):
+    stories = list(anchors(writer))
+    results = generate_views(model(), stories, GenerationOptions())
+    for story, result in zip(stories, results, strict=True):
+        assert result.accepted["views"] == [StoryViews(**writer.views_of(story))]
+    assert {(body["temperature"], body["max_tokens"], "top_p" in body) for body in llm.bodies} == {(0.3, 2000, False)}
+
+
+def test_views_that_copy_the_story_are_replaced(model, writer):
+    def spoil(kind, content, attempt):
+        events = ["One.", "Two.", "Three.", "Four.", "Five."]
+        return (
+            json.dumps({"theme": content["story"], "plot_events": events, "outcome": "It ends."})
+            if not attempt
+            else None
+        )
+
+    writer.spoil = spoil
+    (result,) = generate_views(model(), list(anchors(writer))[:1], GenerationOptions())
+    assert dict(result.verdicts) == {("views", "copy of the story"): 1, ("views", ACCEPTED): 1}
+
+
+def test_the_result_does_not_depend_on_the_order_of_the_answers(model, writer, llm, tmp_path):
+    given = anchors(writer)
+    writer.spoil = lambda kind, content, attempt: "..." if attempt == 1 else None
+    one = generate_negatives(model(concurrency=1), given, GenerationOptions())
+    llm.seconds = 0.01
+    other = generate_negatives(model(concurrency=16, answer_cache=str(tmp_path / "other")), given, GenerationOptions())
+    assert [result.accepted for result in one] == [result.accepted for result in other]
+
+
+def test_prompts_of_ones_own_replace_the_packages(model, tmp_path, llm, writer):
+    (tmp_path / "views.txt").write_text("# mine\n---\nWrite views.\n")
+    options = GenerationOptions(prompts=str(tmp_path))
+    generate_views(model(), list(anchors(writer))[:1], options)
+    assert llm.bodies[0]["messages"][0]["content"] == "Write views."
+    assert json.loads(question(llm.bodies[0])).keys() == {"story"}
+    assert llm.bodies[0]["seed"] == SEED
+    assert options.prompt("negatives_theme").text.startswith("You write stories.")
+
+
+def test_each_story_once():
+    assert distinct(["A  tale.", "Another.", "a TALE."]) == ["A  tale.", "Another."]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"attempts": 0}, {"candidates": 0}, {"length_ratio": 1.0}, {"length_ratio": float("nan")}, {"prompts": "no"}],
+)
+def test_options_without_sense_are_refused(options):
+    with pytest.raises(OptionError, match=f"--{next(iter(options)).replace('_', '-')}"):
+        GenerationOptions(**options)

