@@ -41,7 +41,7 @@ types: $(STAMP)
 	$(BIN)/mypy --strict src benchmarks
 
 docs: $(STAMP)
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 check: lint types docs test
 

@@ -108,7 +108,7 @@ def evaluate(
     truth = triples.labels
     if len(truth) == 0 or (truth < 0).any():
         raise DataError(f"{int((truth < 0).sum())} of {len(truth)} triples have no label; pass labels=FILE")
-    scores = torch.from_numpy(np.asarray(score_triples(_encoder(model), triples, progress=progress)))
+    scores = torch.from_numpy(score_triples(_encoder(model), triples, progress=progress).scores)
     metric = TripleAccuracy()
     metric.update(scores[:, 0], scores[:, 1], torch.from_numpy(truth == 1))
     return metric.summary()
