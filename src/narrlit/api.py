@@ -84,10 +84,10 @@ def evaluate(
     *,
     progress: bool = False,
 ) -> AccuracySummary:
-    """Compute an encoder's accuracy on labelled triples, as SemEval-2026 Task 4 does; a tie counts as B.
+    """Compute an encoder's accuracy on labeled triples, as SemEval-2026 Task 4 does; a tie counts as B.
 
     Args:
-        triples: a file of labelled triples, or triples as `read_triples` returns them.
+        triples: a file of labeled triples, or triples as `read_triples` returns them.
         model: see `embed`.
         labels: a file of `text_a_is_closer`, if the labels are not in the file of triples.
         progress: show a progress bar on stderr.
