@@ -1,7 +1,8 @@
 """Every command and Python block of README and docs runs, and every name in them exists.
 
-`<!-- no-run: REASON -->` above a block means that its commands are parsed and not run. A `text` block that follows a
-Python block is its output. Blocks run in the order of the pages, in one folder; a repeated command runs once.
+`<!-- no-run: REASON -->` above a block means that its commands are parsed and not run. A `text` block that follows
+a block is its output: all of a Python block's, lines of a command's (`...` stands for others; not compared where a short
+fit of these tests stands for a long one). Blocks run in the order of the pages, in one folder; a repeated command runs once.
 """
 
 import contextlib
@@ -113,16 +114,16 @@ def call(arguments):
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory):
-    """run(arguments) in the folder that all pages share, with stories and a short run in it."""
+    """run(arguments) -> what it prints, in the folder that all pages share, with stories and a short run in it."""
     folder = tmp_path_factory.mktemp("docs")
-    done = set()
+    done = {}
 
     def run(arguments):
-        if tuple(arguments) in done:
-            return
-        code, _, err = call([*arguments, *SHORT.get(arguments[0], "").split()])
-        assert code == 0, (shlex.join(arguments), err[-2000:])
-        done.add(tuple(arguments))
+        if tuple(arguments) not in done:
+            code, out, err = call([*arguments, *SHORT.get(arguments[0], "").split()])
+            assert code == 0, (shlex.join(arguments), err[-2000:])
+            done[tuple(arguments)] = out + err
+        return done[tuple(arguments)]
 
     with contextlib.chdir(folder) if hasattr(contextlib, "chdir") else _chdir(folder):
         run(STORIES.split())
@@ -204,9 +205,11 @@ def unknown_options(name, words):
 def test_page_runs(page, workspace):
     for block in PAGES[page]:
         if block.kind == "bash" and block.runs:
-            for words in block.commands():
-                if (arguments := arguments_of(words)) is not None and arguments[0] != "demo":
-                    workspace(arguments)
+            printed = [workspace(a) for words in block.commands() if (a := arguments_of(words)) and a[0] != "demo"]
+            if block.output is not None and "runs/" not in block.code and "narrlit fit" not in block.code:
+                lines = {" ".join(line.split()) for text in printed for line in text.splitlines()}
+                documented = [" ".join(line.split()) for line in block.output.splitlines()]
+                assert not [x for x in documented if x not in lines and x != "..."], f"{page}:{block.line}"
         elif block.kind == "python" and block.runs:
             out = io.StringIO()
             with contextlib.redirect_stdout(out):

@@ -1,7 +1,7 @@
 """Public functions: embed stories, compare them, evaluate an encoder. Import them from `narrlit`."""
 
 from collections.abc import Sequence
-from os import PathLike
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -17,7 +17,7 @@ from narrlit.models.embedding import score_triples
 from narrlit.models.encoder import Encoder
 from narrlit.models.registry import load_encoder
 
-Model: TypeAlias = str | PathLike[str] | Encoder
+Model: TypeAlias = str | Path | Encoder
 Stories: TypeAlias = Sequence[str] | Sequence[Story]
 
 
@@ -78,9 +78,9 @@ def similarity(stories: Stories, model: Model = "minilm") -> NDArray[np.float32]
 
 
 def evaluate(
-    triples: str | PathLike[str] | Triples,
+    triples: str | Path | Triples,
     model: Model = "minilm",
-    labels: str | PathLike[str] | None = None,
+    labels: str | Path | None = None,
     *,
     progress: bool = False,
 ) -> AccuracySummary:
