@@ -1,8 +1,9 @@
 """Every command and Python block of README and docs runs, and every name in them exists.
 
 `<!-- no-run: REASON -->` above a block: its commands are parsed and not run. A `text` block after a block is its
-output: all that a Python block prints, or lines that commands print (`...` stands for others; not compared where a short fit of
-these tests stands for a long one). Blocks run in the order of the pages, in one folder; a repeated command runs once.
+output: all that a Python block prints, or lines that commands print (`...` stands for others; not compared where a
+short fit of these tests stands for a long one). Blocks run in the order of the pages, in one folder; a repeated command
+runs once.
 """
 
 import contextlib
