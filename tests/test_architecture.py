@@ -8,13 +8,13 @@ import narrlit
 SOURCE = Path(narrlit.__file__).parent
 LAYERS = [
     {"errors"},
-    {"optional", "files", "distributed", "seeds"},
+    {"optional", "files", "distributed", "seeds", "console", "arguments"},
     {"losses", "text", "prompts", "endpoints"},
     {"data"},
     {"models"},
     {"metrics", "stores", "llm"},
     {"datamodules", "objectives"},
-    {"callbacks", "export", "submission", "vectors"},
+    {"api", "callbacks", "export", "submission", "options"},
     {"commands"},
     {"cli"},
     {"__main__"},

@@ -1,97 +1,198 @@
-"""The front door: finds the command, and loads nothing that it doesn't need."""
+"""Command line: finds the command, imports nothing that it does not need, and turns every error into one line."""
 
+import os
+import signal
 import sys
-from collections.abc import Sequence
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
+from pathlib import Path
+from types import FrameType
 
 from narrlit import __version__
-from narrlit.errors import NarrlitError
+from narrlit.errors import NarrlitError, OptionError, did_you_mean, mistake_behind, printable, reason
 
 TRAINING = {
     "fit": "train an encoder: narrlit fit --config configs/quickstart.yaml",
-    "validate": "judge the validation triples with a checkpoint",
-    "test": "judge the test triples with a checkpoint",
-    "predict": "answer triples with a checkpoint",
+    "validate": "evaluate a checkpoint on the validation triples",
+    "test": "evaluate a checkpoint on the test triples",
+    "predict": "write a checkpoint's answers to triples",
 }
 OTHERS = {
-    "embed": "vectors of stories, to .npy, .jsonl or .parquet",
-    "evaluate": "accuracy over labelled triples, of a model or a baseline",
-    "judge": "let a language model that sees the similarities say which candidate is closer",
-    "export": "a sentence-transformers folder from a run or a checkpoint",
+    "embed": "embeddings of stories, as .npy, .jsonl, .csv, .tsv or .parquet",
+    "evaluate": "accuracy of a model or a baseline on labelled triples",
+    "judge": "let a language model that sees the similarities decide which candidate is closer",
+    "export": "write a sentence-transformers folder from a run or a checkpoint",
     "submit": "write or check a submission to the shared task",
     "crossval": "k-fold cross-validation of a config, folds grouped by story",
     "ablate": "a system and its ablations in one table, with intervals and paired tests",
-    "tune": "search a config's best settings on one fold, judge them on the others",
-    "fuse": "weights of stories' texts and views compared on labelled triples",
+    "tune": "hyperparameter search on one fold, evaluated on the others",
+    "fuse": "compare weights of stories' texts and views on labelled triples",
     "views": "check a file of stories' views",
-    "demo": "the whole way on invented stories, in a few minutes",
-    "storyworld": "write invented stories whose truth is known",
-    "generate": "negatives of training rows, or views of stories, by a language model",
-    "mine": "add near but wrong stories to training rows as negatives",
-    "pseudonymise": "placeholders for the names in stories, and back",
-    "augment": "more training rows: stories translated into other languages and back",
-    "store": "what the stores of frozen vectors hold: list, verify or prune them",
+    "demo": "generate, train, evaluate and export on synthetic stories, in a few minutes",
+    "storyworld": "write synthetic stories with known theme, course of action and outcome",
+    "generate": "negatives of training examples, or views of stories, by a language model",
+    "mine": "add hard negatives from a collection to training examples",
+    "pseudonymize": "replace names in stories by placeholders, and restore them",
+    "augment": "add back-translations of stories to training examples",
+    "cache": "list or remove cached embeddings",
 }
-"""Every command lives in commands/NAME.py as a function NAME."""
+"""Every command is a function NAME in commands/NAME.py."""
+
+ALIASES = {"pseudonymise": "pseudonymize"}
+USER_ERROR, UNFORESEEN, INTERRUPTED, TERMINATED, CLOSED_PIPE = 2, 1, 130, 143, 141
 
 
 def help_text() -> str:
-    """The top-level help."""
+    """Compose the top-level help."""
     width = max(map(len, {**TRAINING, **OTHERS}))
     rows = [f"  {name:<{width}}  {line}" for name, line in {**TRAINING, **OTHERS}.items()]
     return "\n".join(
         [
-            "usage: narrlit COMMAND [OPTIONS]",
+            "Usage: narrlit COMMAND [OPTIONS]",
             "",
-            "Embeddings of stories: near when theme, course of action and outcome agree.",
+            "Embeddings of stories by theme, course of action and outcome.",
             "",
-            "commands:",
+            "Commands:",
             *rows,
             "",
-            "narrlit COMMAND --help tells a command's options; --version the version.",
+            "narrlit COMMAND --help   options of a command",
+            "narrlit --version        the version",
+            "--traceback              print the whole traceback of an error",
         ]
     )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code: 0 done, 2 a mistake that the user can mend, 130 interrupted."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    name = given[0] if given else "--help"
-    told = {"--help": help_text(), "-h": help_text(), "--version": f"narrlit {__version__}"}
-    if name in told:
-        print(told[name])
-        return 0
-    if name not in TRAINING and name not in OTHERS:
-        return _complain(f"no command {name!r}; there are {', '.join([*TRAINING, *OTHERS])}")
+    """Run one command.
+
+    Args:
+        arguments: command and options; None: those of the process.
+
+    Returns:
+        Exit code: 0 done, 1 unforeseen error (or a command's own finding), 2 a mistake that the user can mend,
+        130 interrupted, 141 closed pipe, 143 terminated.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    show_traceback = "--traceback" in words
+    words = [word for word in words if word != "--traceback"]
     try:
-        return _run(name, given[1:])
-    except NarrlitError as error:
-        return _complain(str(error))
-    except KeyboardInterrupt:
-        print("narrlit: interrupted", file=sys.stderr)
-        return 130
-    except ValueError as error:
-        from narrlit.commands.refusals import mistake_behind
+        with _terminable(words[:1]):
+            code = _run(words)
+            sys.stdout.flush()
+    except BrokenPipeError:
+        with suppress(OSError, ValueError):  # the interpreter flushes standard output again when it exits
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE
+    except SystemExit as stop:
+        return _exit_code(stop)
+    except KeyboardInterrupt as interrupt:
+        return _interrupted(interrupt)
+    except Exception as error:  # noqa: BLE001  (the one boundary)
+        return _failed(error, show_traceback)
+    return code
 
-        mistake = mistake_behind(error)
-        if mistake is None:
-            raise
-        return _complain(str(mistake))
 
-
-def _run(name: str, arguments: list[str]) -> int:
+def _run(words: list[str]) -> int:
+    name = words[0] if words else "--help"
+    if name in ("--help", "-h", "--version"):
+        print(f"narrlit {__version__}" if name == "--version" else help_text())
+        return 0
+    name = ALIASES.get(name, name)
     if name in TRAINING:
         from narrlit.commands.training import run
 
-        return run(name, arguments)
-    from narrlit.commands.options import call
+        return run(name, words[1:])
+    if name not in OTHERS:
+        known = [*TRAINING, *OTHERS]
+        raise OptionError(f"no command {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
+    from narrlit.arguments import call
 
-    return call(getattr(import_module(f"narrlit.commands.{name}"), name), name, arguments)
+    return call(getattr(import_module(f"narrlit.commands.{name}"), name), name, words[1:])
 
 
-def _complain(message: str) -> int:
-    print(f"narrlit: error: {' '.join(message.split())}", file=sys.stderr)
-    return 2
+@contextmanager
+def _terminable(command: list[str]) -> Iterator[None]:
+    """Let SIGTERM end a command by an exception, so that unfinished files are removed; fits leave it to Lightning."""
+    if set(command) & set(TRAINING) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(TERMINATED)
+
+
+def _exit_code(stop: SystemExit) -> int:
+    if type(stop).__name__ == "SIGTERMException":  # Lightning's, after a graceful stop
+        return TERMINATED
+    if isinstance(stop.__context__, KeyboardInterrupt):  # Lightning exits with 1
+        return _interrupted(stop.__context__)
+    return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+
+
+def _interrupted(interrupt: KeyboardInterrupt) -> int:
+    _print_error(f"interrupted{f': {interrupt}' if interrupt.args else ''}")
+    return INTERRUPTED
+
+
+def _failed(error: Exception, show_traceback: bool) -> int:
+    """Print one line about an error, and the traceback or where it is; returns the exit code."""
+    message = _mendable(error)
+    if show_traceback:
+        import traceback
+
+        traceback.print_exception(error)
+    if message is not None:
+        _print_error(f"error: {message}")
+        return USER_ERROR
+    place = "" if show_traceback else f"; {_keep_traceback(error)}"
+    _print_error(f"unforeseen error: {type(error).__name__}: {reason(error)}{place}")
+    return UNFORESEEN
+
+
+def _mendable(error: Exception) -> str | None:
+    """The message of an error that the user can mend; None for a fault of the program."""
+    mistake = mistake_behind(error)
+    if mistake is not None and isinstance(error, NarrlitError | ValueError):
+        return printable(mistake, limit=2000)
+    if isinstance(error, OSError):
+        names = " and ".join(printable(name) for name in (error.filename, error.filename2) if name is not None)
+        return f"{names or 'reading or writing'}: {reason(error)}"
+    if isinstance(error, MemoryError):
+        return "not enough memory"
+    if type(error).__name__ == "OutOfMemoryError":  # torch's
+        return f"{printable(error)}; use smaller batches, a shorter --max-length or --device cpu"
+    if type(error).__name__ == "MisconfigurationException":  # Lightning's
+        return printable(error, limit=2000)
+    return None
+
+
+def _keep_traceback(error: Exception) -> str:
+    """Write the traceback to a file of its own; returns where it is."""
+    import traceback
+
+    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    for folder in (Path(home) / "narrlit", Path(tempfile.gettempdir())):
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(prefix="traceback-", suffix=".txt", dir=folder)
+            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(f"narrlit {__version__}\n{''.join(traceback.format_exception(error))}")
+            return f"traceback: {name}"
+    return "--traceback prints where"
+
+
+def _print_error(message: str) -> None:
+    with suppress(OSError):
+        print(f"narrlit: {' '.join(message.split())}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from command_lines import last_of
 from tiny_translators import short_texts, tiny_marian, tiny_nllb
 
 from narrlit.data.readers import read_examples
@@ -159,14 +160,14 @@ def test_the_same_command_again_translates_nothing_and_writes_the_same(narrlit, 
     ],
 )
 def test_mistakes_are_told_in_a_line(options, message, narrlit, arguments, tmp_path):
-    found = narrlit(*arguments(*options))
+    found = narrlit(*last_of(*arguments(*options)))
     assert found.code == 2
     assert message in found.err and "Traceback" not in found.err
     assert not (tmp_path / "b.jsonl").exists()
 
 
 def test_a_wrong_encoder_is_told_before_anything_is_translated(narrlit, arguments, tmp_path):
-    assert narrlit(*arguments("--bertscore", "nobody/nothing")).code == 2
+    assert narrlit(*last_of(*arguments("--bertscore", "nobody/nothing"))).code == 2
     assert not (tmp_path / "b.translations.jsonl").exists()
 
 

@@ -53,7 +53,7 @@ def test_flipped_labels_flip_the_accuracy(narrlit, world_files, tmp_path):
         (["--model", "nowhere.ckpt"], "nowhere.ckpt"),
         (["--baseline", "guess"], "guess"),
         (["--labels", "none.jsonl", "--baseline", "jaccard"], "none.jsonl"),
-        (["--baseline", "jaccard", "--scorer", "meanmax"], "--scorer meanmax judges by a model"),
+        (["--baseline", "jaccard", "--scorer", "meanmax"], "--scorer meanmax needs a model"),
         (["--model", "minilm", "--gamma", "0.1"], "need --scorer meanmax"),
         (["--model", "minilm", "--scorer", "meanmax", "--gamma", "-1"], "--gamma -1.0: a difference"),
         (["--model", "minilm", "--scorer", "meanmax", "--windows", "0"], "--windows 0: a whole number"),
@@ -120,7 +120,7 @@ def test_strict_refuses_the_row_that_is_dropped_otherwise(narrlit, tmp_path):
 def test_texts_over_the_limit_are_counted(narrlit, world_files, tiny):
     found = narrlit("evaluate", world_files / "validation.jsonl", "--model", tiny(), "--max-length", "10")
     assert found.code == 0, found.err
-    assert "longer than 10 tokens and cut" in found.err
+    assert "longer than 10 tokens and truncated" in found.err
 
 
 def test_meanmax_records_its_settings(narrlit, world_files, tiny):
@@ -158,7 +158,7 @@ def test_meanmax_judges_stories_of_one_sentence_and_counts_long_sentences(narrli
     found = narrlit("evaluate", "t.jsonl", "--model", tiny(), *given)
     assert (json.loads(found.out)["correct"], found.code) == (1, 0)
     found = narrlit("evaluate", "t.jsonl", "--model", tiny(), "--max-length", "3", *given)
-    assert "2 sentences were longer than 3 tokens and cut" in found.err
+    assert "2 sentences were longer than 3 tokens and truncated" in found.err
 
 
 @needs_real

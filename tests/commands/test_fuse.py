@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_lines import last_of
 
 from narrlit.cli import main
 from narrlit.commands.fuse_contest import Contest
@@ -34,7 +35,9 @@ def fuse(narrlit, world, tiny):
 
     def run(*options, triples=world[0], models=None):
         models = models or tiny()
-        found = narrlit("fuse", triples, "--models", models, "--views", world[1], "--out", "o", *QUICK, *options)
+        found = narrlit(
+            *last_of("fuse", triples, "--models", models, "--views", world[1], "--out", "o", *QUICK, *options)
+        )
         return found, json.loads(Path("o/fuse.json").read_text()) if found.code == 0 else None
 
     return run
@@ -238,9 +241,9 @@ def test_broken_settings_are_named(tmp_path, content, words):
         (["--models", "no/such-model"], "no/such-model"),
         (["--settings", "none.yaml"], "--settings none.yaml: no such file"),
         (["--grid", "0.3"], "--grid 0.3: a step from 0.01 to 1"),
-        (["--scope", "triple"], "need --pseudonymise"),
+        (["--scope", "triple"], "need --pseudonymize"),
         (["--fusion", "equal"], "fusion"),
-        (["--max-length", "0"], "max_length"),
+        (["--max-length", "0"], "--max-length"),
         (["--folds", "1"], "--folds 1: at least 2"),
         (["--folds", "31"], "only 30 such groups"),
         (["--views", "none.jsonl"], "none.jsonl does not exist"),
@@ -252,7 +255,7 @@ def test_broken_settings_are_named(tmp_path, content, words):
 )
 def test_mistakes_cost_one_line(narrlit, world, tmp_path, options, words):
     (tmp_path / "t.jsonl").write_text('{"one": 1}\n')
-    found = narrlit("fuse", world[0], "--models", "x", "--views", world[1], *QUICK, *options)
+    found = narrlit(*last_of("fuse", world[0], "--models", "x", "--views", world[1], *QUICK, *options))
     assert (found.code, found.out) == (2, "")
     assert words in found.err
     assert "Traceback" not in found.err

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from narrlit.commands.seen_triples import seen_in_training
 from narrlit.data.readers import file_digest
 from narrlit.errors import ModelError
+from narrlit.options import seen_in_training
 
 QUICK = ["--grid", "1", "--folds", "2", "--missing-views", "positional", "--out", "o"]
 SEEN = "trained on these triples: no result"
@@ -19,14 +19,15 @@ def fuse(narrlit, world_files, tiny):
     """fuse(*options): fuse.json of triples whose views are cut by position, and what was printed."""
 
     def run(*options):
-        found = narrlit("fuse", world_files / "validation.jsonl", "--models", tiny(), *QUICK, *options)
+        models = () if "--models" in options else ("--models", tiny())
+        found = narrlit("fuse", world_files / "validation.jsonl", *models, *QUICK, *options)
         assert found.code == 0, found.err
         return json.loads(Path("o/fuse.json").read_text()), found
 
     return run
 
 
-@pytest.mark.parametrize("options", [["--max-length", "5"], ["--pseudonymise", "rules", "--scope", "triple"]])
+@pytest.mark.parametrize("options", [["--max-length", "5"], ["--pseudonymize", "rules", "--scope", "triple"]])
 def test_stories_are_read_as_evaluate_reads_them(fuse, narrlit, world_files, tiny, options):
     kept, found = fuse(*options)
     full = next(s for s in kept["models"][0]["settings"] if s["name"] == "full_only")
@@ -63,7 +64,7 @@ def test_a_run_knows_what_it_trained_on(tmp_path, place):
 
 def test_a_marked_run_was_trained_on_its_validation_triples(tmp_path):
     run = record(tmp_path, "abc", trained_on_validation=True)
-    assert seen_in_training(run, "v") == f"{SEEN} (run is marked trained_on_validation)"
+    assert seen_in_training(run, "v") == f"{SEEN} (run is flagged trained_on_validation)"
     told = seen_in_training(run, "other")
     assert told == "trained on triples that it was validated by (v.jsonl): no result where these are among them"
 

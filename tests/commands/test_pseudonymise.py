@@ -135,7 +135,7 @@ def test_pseudonymising_the_result_changes_nothing(narrlit, tmp_path):
         (["v.xml", "--out", "o.xml"], "v.xml: unknown kind of file '.xml'"),
         (["no.jsonl", "--out", "o.jsonl"], "no.jsonl does not exist"),
         (["ids.jsonl", "--out", "o.jsonl"], "ids.jsonl: no field of texts, its first row has id; known: text or story"),
-        (["v.jsonl", "--out", "v.jsonl"], "v.jsonl would be overwritten"),
+        (["v.jsonl", "--out", "v.jsonl"], "--out v.jsonl: this file is"),
         (["v.jsonl", "--out", "o.jsonl", "--map", "m.txt"], "--map m.txt: name a file that ends in .json"),
         (["v.jsonl", "--out", "o.jsonl", "--map", "n.json", "--restore", "m.json"], "give one of them"),
         *(

@@ -81,8 +81,8 @@ def test_views_may_come_by_position(narrlit, tiny, files):
         (("--fusion", "best"), "--fusion best: give one of submitted"),
         (("--views", "none.jsonl", "--fusion", "equal"), "none.jsonl does not exist"),
         (("--views", "few.jsonl", "--fusion", "equal"), "4 of 6 different stories have no views"),
-        (("--scope", "triple"), "need --pseudonymise"),
-        (("--pseudonymise", "rules", "--pipeline", "p"), "pipeline p: rules reads none; choose spacy, or"),
+        (("--scope", "triple"), "need --pseudonymize"),
+        (("--pseudonymize", "rules", "--pipeline", "p"), "pipeline p: rules reads none; choose spacy, or"),
     ],
 )
 def test_what_does_not_fit_is_refused(narrlit, tiny, files, options, told):
@@ -112,5 +112,5 @@ def test_a_run_trained_on_pseudonyms_says_so_where_stories_are_read_otherwise(na
         json.dumps({"data": {"train": {"pseudonyms": {"backend": "rules", "scope": "triple"}}}})
     )
     given = ("embed", "stories.jsonl", "--model", run, "--views", "views.jsonl", "--out", "v.npy")
-    assert "--pseudonymise rules (--scope triple for triples) reads them alike" in narrlit(*given).err
-    assert "warning" not in narrlit(*given, "--pseudonymise", "rules").err
+    assert "--pseudonymize rules (--scope triple for triples) reads them alike" in narrlit(*given).err
+    assert "warning" not in narrlit(*given, "--pseudonymize", "rules").err

@@ -2,8 +2,6 @@
 
 import io
 import json
-import subprocess
-import sys
 import zipfile
 
 import numpy as np
@@ -238,24 +236,3 @@ def test_storyworld_writes_files_that_the_readers_take(narrlit, tmp_path):
     views = [json.loads(line) for line in (tmp_path / "w/test_views.jsonl").open()]
     assert {view["text"] for view in views} == stories
     assert all(view["theme"] and view["plot_events"] and view["outcome"] for view in views)
-
-
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], [], ["embed", "--help"], ["fit", "--help"]])
-def test_help_is_there(narrlit, arguments):
-    found = narrlit(*arguments)
-    assert found.code == 0
-    assert "narrlit" in found.out
-
-
-def test_an_unknown_command_is_answered_with_the_known_ones(narrlit):
-    found = narrlit("trian")
-    assert found.code == 2
-    assert "storyworld" in found.err
-
-
-def test_help_loads_nothing_heavy():
-    program = (
-        "import sys; from narrlit.cli import main; main(['--help']); main(['--version']); "
-        "heavy = {'torch', 'lightning', 'numpy', 'jsonargparse'} & set(sys.modules); assert not heavy, heavy"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)

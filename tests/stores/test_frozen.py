@@ -9,7 +9,7 @@ import torch
 from embedding_server import embedding_server, wrong_order
 from tiny_models import world_texts
 
-from narrlit.data.records import Story
+from narrlit.commands.embed import write_embeddings
 from narrlit.errors import MissingExtraError, ModelError, OptionError
 from narrlit.models.config import EncoderConfig, Prompts
 from narrlit.models.embedding import embed
@@ -18,7 +18,6 @@ from narrlit.stores import sources
 from narrlit.stores.endpoint import EndpointOptions
 from narrlit.stores.frozen import FrozenVectors
 from narrlit.stores.sources import VectorOptions
-from narrlit.vectors import write_vectors
 
 TEXTS = world_texts()[:20]
 ROLE_PROMPTS = Prompts(anchor="query: ", candidate="passage: ")
@@ -232,7 +231,7 @@ def test_the_other_roles_vectors_do_not_pass_for_this_ones(frozen, serve):
 
 def known_file(folder, model, texts=TEXTS[:6], **config):
     path = folder / "known.jsonl"
-    write_vectors(path, [Story(text, str(i)) for i, text in enumerate(texts)], vectors_of(model, texts, **config))
+    write_embeddings(path, [{"text": text} for text in texts], vectors_of(model, texts, **config))
     return str(path)
 
 

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from embedding_server import embedding_server, hashed_vector, wrong_order
 
-from narrlit.data.records import Story
+from narrlit.commands.embed import write_embeddings
 from narrlit.errors import DataError, ModelError
 from narrlit.stores.endpoint import Endpoint, EndpointOptions
 from narrlit.stores.parity import check_parity, read_known
-from narrlit.vectors import write_vectors
 
 TEXTS = [f"story {i}" for i in range(7)]
 KNOWN = np.array([hashed_vector(text) for text in TEXTS])
@@ -101,8 +100,7 @@ def test_another_dimension_or_number_is_told():
 
 
 def test_what_embed_writes_is_read(tmp_path):
-    stories = [Story(text, str(i)) for i, text in enumerate(TEXTS)]
-    write_vectors(tmp_path / "known.jsonl", stories, KNOWN.astype(np.float32))
+    write_embeddings(tmp_path / "known.jsonl", [{"text": text} for text in TEXTS], KNOWN.astype(np.float32))
     texts, vectors = read_known(tmp_path / "known.jsonl")
     assert texts == TEXTS
     assert vectors.dtype == np.float32

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from narrlit.commands.ablate_report import FULL, report, system_entry, table
-from narrlit.commands.devices import say
 from narrlit.commands.fits import LOGGER, fit_apart, keep_plan, read_record, refuse_partial
 from narrlit.commands.overlays import Overlay, find_overlays, overruled
 from narrlit.commands.reports import keep_report, read_answers, selectors
 from narrlit.commands.training import parsed_fit
+from narrlit.console import say
 from narrlit.errors import OptionError
 
 

@@ -10,7 +10,7 @@ from narrlit.commands.augment_report import PAPER, figures, table
 from narrlit.commands.box_plot import box_plot
 from narrlit.commands.devices import Device, pick_device, say
 from narrlit.commands.reports import Entry, keep_report
-from narrlit.commands.store import counted
+from narrlit.console import counted
 from narrlit.data.readers import read_examples
 from narrlit.data.records import Example
 from narrlit.data.writers import write_examples

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from narrlit.commands.crossval_report import fold_entry, report, table
-from narrlit.commands.devices import say
 from narrlit.commands.fits import fit_apart, keep_plan, read_record
 from narrlit.commands.folded import folded
 from narrlit.commands.reports import keep_report, selectors
+from narrlit.console import say
 from narrlit.errors import OptionError
 
 PLAN = "config.yaml"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from narrlit.cli import main
-from narrlit.commands.devices import say
+from narrlit.console import say
 from narrlit.errors import NarrlitError
 from narrlit.files import atomic_path, check_writable
 

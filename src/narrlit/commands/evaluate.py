@@ -1,16 +1,15 @@
-"""narrlit evaluate: accuracy over labelled triples."""
+"""narrlit evaluate: accuracy on labelled triples."""
 
 import json as json_format
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
-from narrlit.commands.devices import say, say_truncated
-from narrlit.commands.labelled import LabelOptions
-from narrlit.commands.model_options import ModelOptions
-from narrlit.commands.story_options import StoryOptions
+from narrlit.console import say, say_truncated
 from narrlit.data.records import Triple
-from narrlit.errors import OptionError
+from narrlit.data.rows import file_digest
+from narrlit.errors import ModelError, OptionError
 from narrlit.metrics.scorers import MeanMax
+from narrlit.options import LabelOptions, ModelOptions, StoryOptions, find_model, seen_in_training
 
 if TYPE_CHECKING:
     from narrlit.metrics.triples import AccuracySummary
@@ -31,72 +30,88 @@ def evaluate(
     meanmax: MeanMax,
     json: bool = False,
 ) -> None:
-    """Judge labelled triples by a model or a baseline, and print accuracy, n and a 95 % Wilson interval.
+    """Evaluate a model or a baseline on labelled triples: accuracy, n and a 95 % Wilson interval.
 
     Args:
         triples: JSON Lines or CSV of anchor_text, text_a, text_b and text_a_is_closer.
         use: the model.
         read: what it reads of their stories.
         given: the triples' labels.
-        baseline: judge without a model.
-        scorer: how a model judges: by the cosine of whole stories' vectors, or sentence by sentence (meanmax).
+        baseline: evaluate a baseline in place of a model.
+        scorer: similarity of stories, by the cosine of their embeddings, or sentence by sentence (meanmax).
         meanmax: settings of the scorer meanmax.
         json: print one JSON object, and nothing else, to stdout.
     """
     if (use.model is None) == (baseline is None):
         raise OptionError("give one of --model and --baseline")
     if scorer != "cosine" and baseline is not None:
-        raise OptionError(f"--scorer {scorer} judges by a model: give --model in place of --baseline")
+        raise OptionError(f"--scorer {scorer} needs a model: give --model in place of --baseline")
     if scorer != "meanmax" and meanmax != MeanMax():
         raise OptionError("--reading, --gamma, --windows and --tau need --scorer meanmax")
     if baseline is not None and (read.reads_views or read.fusion is not None):
         raise OptionError("--views, --missing-views and --fusion need --model")
     reading = given.read(triples)
     say(reading.summary())
-    judged = read.triples(reading.records)
+    prepared = read.triples(reading.records)
     record: dict[str, Any] = {}
-    cut = 0
+    truncated = 0
     name = use.model or baseline
+    seen = None
     if baseline is not None:
         from narrlit.metrics.baselines import BASELINES
 
-        scores = BASELINES[baseline](judged)
+        scores = BASELINES[baseline](prepared)
     else:
-        scores, cut, record = _model_scores(read.encoder(use), scorer, meanmax, judged)
+        seen = seen_in_training(find_model(str(use.model)), file_digest(triples))
+        if seen is not None:
+            say(f"warning: {use.model} was {seen}")
+        scores, truncated, record = _model_scores(read.encoder(use), scorer, meanmax, prepared)
         name = f"{name}, meanmax ({meanmax.reading})" if scorer == "meanmax" else name
-    found = summarize(scores, reading.records)
+    summary = summarize(scores, reading.records)
     if json:
-        told = {"dropped": reading.dropped, "truncated": cut, "model": use.model or baseline, "triples": str(triples)}
-        print(json_format.dumps({**found.as_dict(), **told, **record, **read.record()}))
+        about = {"dropped": reading.dropped, "truncated": truncated, "model": use.model or baseline, "triples": triples}
+        flags = {} if seen is None else {"seen_in_training": seen}
+        print(json_format.dumps({**summary.as_dict(), **about, **record, **flags, **read.record()}))
     else:
-        print(f"{name}: accuracy {found}, {found.ties} ties")
+        print(f"{name}: accuracy {summary}, {summary.ties} ties{'' if seen is None else f'; {seen}'}")
 
 
 def _model_scores(
     encoder: "AnyEncoder", scorer: Scorer, meanmax: MeanMax, triples: list[Triple]
 ) -> tuple[Scores, int, dict[str, Any]]:
-    """Scores of A and B, how many texts were cut, and what the record says of the scorer."""
+    """Scores of A and B, number of truncated texts, and the scorer's settings for the record."""
     from narrlit.models.embedding import cosine_scores
 
     if scorer == "cosine":
-        scores, cut = cosine_scores(encoder, triples)
-        say_truncated(cut, encoder.max_length, *encoder.pieces)
-        return scores, cut, {"scorer": scorer}
+        scores, truncated = cosine_scores(encoder, triples)
+        by_role = encoder.prompt("anchor") != encoder.prompt("candidate")  # a story in both roles counts twice
+        pieces = [f"{piece} with its prompt" if by_role else piece for piece in encoder.pieces]
+        say_truncated(truncated, encoder.max_length, *pieces)
+        return scores, truncated, {"scorer": scorer}
     from narrlit.metrics.meanmax import meanmax_scores
 
-    found = meanmax_scores(encoder, triples, meanmax)
-    say_truncated(found.truncated, encoder.max_length, "sentence", "sentences")
-    say(f"windows decided {found.aligned} of {len(triples)} triples, whose scores differed by {meanmax.gamma} or less")
-    return found.scores, found.truncated, {"scorer": scorer, **asdict(meanmax), "aligned": found.aligned}
+    result = meanmax_scores(encoder, triples, meanmax)
+    say_truncated(result.truncated, encoder.max_length, "sentence", "sentences")
+    say(f"windows decided {result.aligned} of {len(triples)} triples, whose scores differed by {meanmax.gamma} or less")
+    return result.scores, result.truncated, {"scorer": scorer, **asdict(meanmax), "aligned": result.aligned}
 
 
-def summarize(scores: list[tuple[float, float]], triples: list[Triple]) -> "AccuracySummary":
-    """Accuracy of scores (of A, of B) against the triples' labels."""
+def summarize(scores: Scores, triples: list[Triple]) -> "AccuracySummary":
+    """Compute the accuracy of scores (of A, of B) against the triples' labels.
+
+    Raises:
+        ModelError: for scores that are not finite.
+    """
     import torch
 
     from narrlit.metrics.triples import TripleAccuracy
 
     metric = TripleAccuracy()
     a, b = torch.tensor(scores, dtype=torch.float64).unbind(1)
+    bad = int((~(a.isfinite() & b.isfinite())).sum())
+    if bad:
+        raise ModelError(
+            f"the scores of {bad} of {len(triples)} triples are NaN or infinite; the model's weights are broken"
+        )
     metric.update(a, b, torch.tensor([bool(triple.a_is_closer) for triple in triples]))
     return metric.summary()

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING
 from narrlit.commands.devices import pick_device, say, say_truncated
 from narrlit.commands.fuse_report import block, notes, report, table
 from narrlit.commands.fusion_settings import read_settings
-from narrlit.commands.labelled import LabelOptions
-from narrlit.commands.model_options import LoadOptions
 from narrlit.commands.reports import Entry, keep_report
-from narrlit.commands.seen_triples import seen_in_training
-from narrlit.commands.story_options import TextOptions
 from narrlit.data.readers import file_digest
 from narrlit.errors import ModelError, OptionError
 from narrlit.files import check_writable
+from narrlit.options import LabelOptions, LoadOptions, TextOptions, seen_in_training
 
 if TYPE_CHECKING:
     import numpy as np
@@ -111,7 +108,7 @@ def _prepare(
     described = {
         "triples": {"path": triples, "sha256": file_digest(triples), "n": len(index), "dropped": reading.dropped},
         "views": views,
-        "pseudonyms": asdict(read.pseudonyms) if read.pseudonymise != "none" else None,
+        "pseudonyms": asdict(read.pseudonyms) if read.pseudonymize != "none" else None,
     }
     return contest, index.table.texts, described
 

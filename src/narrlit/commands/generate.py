@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from narrlit.commands.devices import say
+from narrlit.console import say
 from narrlit.data.readers import file_digest, read_examples, read_texts
 from narrlit.data.writers import write_examples, write_rows
 from narrlit.errors import OptionError

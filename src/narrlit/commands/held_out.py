@@ -6,9 +6,9 @@ from typing import Any
 import yaml
 
 from narrlit.commands.crossval_report import fold_entry
-from narrlit.commands.devices import say
 from narrlit.commands.fits import fit_apart, read_record
 from narrlit.commands.reports import LOOKS, Entry, paired, pooled, read_answers, wrong_answers
+from narrlit.console import say
 from narrlit.files import atomic_path
 
 

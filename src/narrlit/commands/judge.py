@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from narrlit.commands.devices import say, say_truncated
-from narrlit.commands.model_options import ModelOptions
 from narrlit.commands.reports import Entry, keep_report
 from narrlit.data.layouts import LABEL
 from narrlit.data.readers import read_triples
@@ -16,6 +15,7 @@ from narrlit.data.writers import write_rows
 from narrlit.errors import ModelError, OptionError
 from narrlit.files import check_apart, check_writable
 from narrlit.llm.options import LLMOptions
+from narrlit.options import ModelOptions
 
 if TYPE_CHECKING:
     from narrlit.data.records import Triple

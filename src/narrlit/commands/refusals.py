@@ -3,7 +3,7 @@
 import re
 from typing import NoReturn
 
-from narrlit.errors import NarrlitError, OptionError
+from narrlit.errors import OptionError
 
 # What jsonargparse adds about its own types: of no use to whoever mistyped an option.
 NOISE = ("Does not validate against", "Subtypes:", "Errors:", "Given value", "- Expected a <class 'NoneType'>")
@@ -43,10 +43,3 @@ def one_line(message: str) -> str:
     short = [line for line in given if "(" not in line]
     said = ", ".join([*telling, *short[:1]])
     return " ".join([*lines[:1], said]).strip().replace("Expected a typing.Literal", "one of ")
-
-
-def mistake_behind(error: BaseException | None) -> NarrlitError | None:
-    """The user's mistake behind an error, if there is one: jsonargparse wraps what a class of a config raises."""
-    while error is not None and not isinstance(error, NarrlitError):
-        error = error.__cause__ or error.__context__
-    return error

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from narrlit.commands.devices import say
+from narrlit.console import say
 from narrlit.data.records import Story
 from narrlit.data.storyworld import InventedStory, StoryWorld, WorldTriple, example, judged_triples
 from narrlit.data.writers import write_examples, write_rows, write_stories, write_triples

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from narrlit.commands.devices import say
 from narrlit.commands.fits import keep_plan
 from narrlit.commands.folded import folded
 from narrlit.commands.held_out import compare, fit_and_judge, winners_judged
-from narrlit.commands.refusals import mistake_behind
 from narrlit.commands.reports import selectors
 from narrlit.commands.search_space import Scalar, Space, as_options, plain, read_space
 from narrlit.commands.training import find_config
 from narrlit.commands.tune_report import others, report, said, table, trial_line, winner_of
-from narrlit.errors import NarrlitError, OptionError
+from narrlit.console import say
+from narrlit.errors import NarrlitError, OptionError, mistake_behind
 from narrlit.files import atomic_path
 
 if TYPE_CHECKING:

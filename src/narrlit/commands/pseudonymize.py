@@ -1,9 +1,9 @@
-"""narrlit pseudonymise: stories with placeholders for names, and back."""
+"""narrlit pseudonymize: stories with placeholders for names, and back."""
 
 from pathlib import Path
 from typing import Literal
 
-from narrlit.commands.devices import say
+from narrlit.console import say
 from narrlit.data.rows import DELIMITERS, JSON_SUFFIXES, read_raw
 from narrlit.data.writers import write_raw
 from narrlit.errors import OptionError
@@ -11,7 +11,7 @@ from narrlit.files import check_writable
 from narrlit.text.pseudonyms.options import Pseudonyms, Scope
 
 
-def pseudonymise(
+def pseudonymize(
     file: str,
     *,
     out: str,
@@ -28,7 +28,7 @@ def pseudonymise(
         file: stories (with their views, if there are any), triples or training examples; JSON Lines, CSV, TSV or text.
         out: file to write, of the same kind.
         scope: what shares a mapping: each story has its own, which its views take over, or all texts of a triple or
-            example have one. The latter knows no views: join them first, with --views ... --pseudonymise of evaluate.
+            example have one. The latter knows no views: join them first, with --views ... --pseudonymize of evaluate.
         backend: who finds the names; rules needs no model, the others pip install 'narrlit[text]'.
         pipeline: spaCy's, by name or path.
         coref_model: fastcoref's, by hub id or folder, for spacy+coref.

@@ -1,0 +1,168 @@
+"""The front door: help without imports, one line for every error, exit codes."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from narrlit import cli
+from narrlit.console import say
+from narrlit.errors import DataError, ModelError, NarrlitError, OptionError, on_interrupt, reading
+
+
+@pytest.fixture
+def failing(monkeypatch, narrlit, tmp_path):
+    """failing(error): what the command line does when a command raises it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+    def run(error, *options):
+        def fail(_):
+            raise error
+
+        monkeypatch.setattr(cli, "_run", fail)
+        return narrlit(*options)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (DataError("a.jsonl:3: no text"), 2, "narrlit: error: a.jsonl:3: no text"),
+        (NarrlitError("two\nlines\x1b[31m"), 2, "narrlit: error: two lines [31m"),
+        (OSError(36, "File name too long", "a" * 5000), 2, "narrlit: error: aaaa"),
+        (OSError(28, "No space left on device"), 2, "narrlit: error: reading or writing: no space left on device"),
+        (PermissionError(13, "Permission denied", "x"), 2, "narrlit: error: x: permission denied"),
+        (MemoryError(), 2, "narrlit: error: not enough memory"),
+        (KeyboardInterrupt(), 130, "narrlit: interrupted"),
+        (KeyboardInterrupt("nothing is kept"), 130, "narrlit: interrupted: nothing is kept"),
+        (SystemExit(3), 3, ""),
+        (SystemExit(), 0, ""),
+        (type("SIGTERMException", (SystemExit,), {})(), 143, ""),
+    ],
+)
+def test_what_a_user_can_mend_is_one_line(failing, tmp_path, error, code, line):
+    found = failing(error)
+    assert (found.code, found.out) == (code, "")
+    assert found.err.startswith(line)
+    assert len(found.err.splitlines()) == bool(line)
+    assert len(found.err) < 400
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_mistake_behind_a_librarys_error_is_the_message(failing):
+    error = ValueError("parser")
+    error.__cause__ = OptionError("--grid 2: too wide")
+    assert failing(error).err == "narrlit: error: --grid 2: too wide\n"
+
+
+def test_an_unforeseen_error_is_one_line_that_names_the_file_of_its_traceback(failing, tmp_path):
+    found = failing(ZeroDivisionError("division \x1b[2J by zero"))
+    assert (found.code, found.out, found.err.count("\n")) == (1, "", 1)
+    (file,) = (tmp_path / "state" / "narrlit").iterdir()
+    assert found.err == f"narrlit: unforeseen error: ZeroDivisionError: division [2J by zero; traceback: {file}\n"
+    assert "ZeroDivisionError" in file.read_text()
+    assert file.stat().st_mode & 0o077 == 0
+
+
+def test_traceback_is_printed_on_demand(failing, tmp_path):
+    found = failing(ZeroDivisionError("zero"), "--traceback")
+    assert (found.code, "Traceback (most recent call last)" in found.err) == (1, True)
+    assert not (tmp_path / "state").exists()
+    assert "Traceback" in failing(DataError("x"), "--traceback").err
+
+
+def test_lightnings_exit_at_an_interrupt_is_130(narrlit, monkeypatch):
+    def interrupted(_):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            sys.exit(1)
+
+    monkeypatch.setattr(cli, "_run", interrupted)
+    assert narrlit("fit").code == 130
+
+
+def test_sigterm_ends_a_command_with_143_and_its_cleaning_up(narrlit, monkeypatch):
+    cleaned = []
+
+    def terminated(_):
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            cleaned.append(True)
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(cli, "_run", terminated)
+    assert (narrlit("embed").code, cleaned) == (143, [True])
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_on_interrupt_adds_what_is_kept(failing):
+    with pytest.raises(KeyboardInterrupt, match=r"^half$"), on_interrupt("all"), on_interrupt("half"):
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (FileNotFoundError(2, "No such file or directory", "f"), "config a.yaml: no such file or directory; mend it"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid"), "not UTF-8 text (byte 0)"),
+        (RecursionError("deep"), "nested too deeply"),
+        (KeyError("model"), "'model' is missing"),
+        (TypeError("no \n\x07 list"), "unexpected content (no list)"),
+        (ValueError("long " * 1000), "…; mend it"),
+        (EOFError(), "ends too early"),
+        (RuntimeError(), "RuntimeError"),
+    ],
+)
+def test_reading_names_the_file_and_the_fault(error, words):
+    with pytest.raises(ModelError) as found, reading("config", "a.yaml", "mend it", ModelError):
+        raise error
+    assert words in str(found.value)
+    assert len(str(found.value)) < 400
+
+
+def test_reading_passes_a_users_mistake_unchanged_even_wrapped():
+    mistake = DataError("a:1: broken")
+    with pytest.raises(DataError, match=r"^a:1: broken$"), reading("config", "b", error=ModelError):
+        raise mistake
+    with pytest.raises(DataError, match=r"^a:1: broken$"), reading("config", "b", error=ModelError):
+        raise ValueError from mistake
+
+
+def test_terminal_escapes_of_stories_are_not_printed(capfd):
+    say("story \x1b]0;title\x07 and \x9b31m\nnext")
+    assert capfd.readouterr().err == "story ]0;title and 31m\nnext\n"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["--version"], [], ["embed", "--help"], ["fit", "--help"]])
+def test_help_is_there(narrlit, arguments):
+    found = narrlit(*arguments)
+    assert found.code == 0
+    assert "narrlit" in found.out
+
+
+def test_an_unknown_command_is_answered_with_the_nearest(narrlit):
+    found = narrlit("evalute")
+    assert (found.code, found.err.count("\n")) == (2, 1)
+    assert "no command 'evalute' (did you mean evaluate?); there are fit, " in found.err
+
+
+def test_help_loads_nothing_heavy():
+    program = (
+        "import sys; from narrlit.cli import main; main(['--help']); main(['--version']); main(['nothing']); "
+        "heavy = {'torch', 'lightning', 'numpy', 'jsonargparse', 'cyclopts'} & set(sys.modules); assert not heavy"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+
+def test_a_closed_pipe_is_quiet():
+    program = "import sys; from narrlit.cli import main; sys.exit(main(['--help']))"
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([sys.executable, "-c", program], stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
