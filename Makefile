@@ -9,7 +9,7 @@ DEMO ?= runs/demo-$(shell date +%Y%m%d-%H%M%S)
 .PHONY: help install demo test test-fast lint types docs check clean
 
 help:
-	@echo "make demo       the whole way on invented stories, in a few minutes"
+	@echo "make demo       data, training, evaluation and export on synthetic stories, in a few minutes"
 	@echo "make test       every test and doctest"
 	@echo "make test-fast  the quick tests"
 	@echo "make docs       documentation in site/; a warning is an error"
