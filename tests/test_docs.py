@@ -29,7 +29,6 @@ EXPERIMENTS = ("crossval", "ablate", "tune")
 OTHER_PROGRAMS = {"pip", "make", "python", "tensorboard", "vllm", "torchrun", "export"}
 SHORT = {
     "fit": "--trainer.max_epochs 1 --trainer.limit_train_batches 1 --trainer.limit_val_batches 1",
-    "crossval": "--trainer.limit_train_batches 1",
     "validate": "--trainer.limit_val_batches 1",
     "predict": "--trainer.limit_predict_batches 1",
 }
