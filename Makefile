@@ -6,13 +6,14 @@ STAMP := $(VENV)/installed
 export HF_HUB_OFFLINE ?= 1
 DEMO ?= runs/demo-$(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: help install demo test test-fast lint types check clean
+.PHONY: help install demo test test-fast lint types docs check clean
 
 help:
-	@echo "make demo       the whole way on invented stories, in a few minutes"
+	@echo "make demo       data, training, evaluation and export on synthetic stories, in a few minutes"
 	@echo "make test       every test and doctest"
 	@echo "make test-fast  the quick tests"
-	@echo "make check      ruff, mypy and every test"
+	@echo "make docs       documentation in site/; a warning is an error"
+	@echo "make check      ruff, mypy, documentation and every test"
 
 install: $(STAMP)
 
@@ -39,7 +40,10 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy --strict src benchmarks
 
-check: lint types test
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+check: lint types docs test
 
 clean:
-	rm -rf $(VENV) runs .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) runs site .mypy_cache .ruff_cache .pytest_cache

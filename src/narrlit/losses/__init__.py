@@ -1,5 +1,31 @@
-"""Losses as pure functions on tensors; they know torch and nothing else.
+"""Losses as pure functions on tensors. They import torch and nothing else of narrlit.
 
 Letters of the shapes: B anchors (or triples), C positives, K negatives of an anchor's own, M = C + K candidates of an
-anchor, D dimension of a vector.
+anchor, D dimension of an embedding.
 """
+
+from narrlit.losses.alignment import alignment_loss
+from narrlit.losses.batch_hard import BatchHard, batch_hard, subspace_sizes, subspaces
+from narrlit.losses.contrastive import candidate_cosines, info_nce, ranking_loss, view_contrast
+from narrlit.losses.distillation import distillation_loss, linear_weight
+from narrlit.losses.masks import duplicates_mask, teacher_mask
+from narrlit.losses.triplet import adaptive_margin, distances, triplet_loss
+
+__all__ = [
+    "BatchHard",
+    "adaptive_margin",
+    "alignment_loss",
+    "batch_hard",
+    "candidate_cosines",
+    "distances",
+    "distillation_loss",
+    "duplicates_mask",
+    "info_nce",
+    "linear_weight",
+    "ranking_loss",
+    "subspace_sizes",
+    "subspaces",
+    "teacher_mask",
+    "triplet_loss",
+    "view_contrast",
+]

