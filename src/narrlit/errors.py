@@ -1,8 +1,18 @@
 """Errors that a user can mend: the command line prints them as one line and exits with 2, without a traceback."""
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+LONGEST_MESSAGE = 300
+"""Characters of a library's message that are repeated."""
+
+LONGEST_WORD = 150
+"""Characters of a file name, or of another word, that are repeated."""
+
 
 class NarrlitError(Exception):
-    """A mistake outside the program; its message says where it is and what to do next."""
+    """A mistake outside the program; its message names where it is, what is wrong and what to do."""
 
 
 class DataError(NarrlitError):
@@ -10,7 +20,7 @@ class DataError(NarrlitError):
 
 
 class OptionError(NarrlitError):
-    """An option has no use as given; the message names the option."""
+    """An option or argument is wrong; the message names it."""
 
 
 class ModelError(NarrlitError):
@@ -19,3 +29,105 @@ class ModelError(NarrlitError):
 
 class MissingExtraError(NarrlitError):
     """An optional package is absent; the message gives the pip command."""
+
+
+@contextmanager
+def reading(what: str, path: str | Path, remedy: str = "", error: type[NarrlitError] = DataError) -> Iterator[None]:
+    """Turn any exception of the block, which reads `path`, into one line: what was read, what is wrong, what to do.
+
+    Args:
+        what: kind of the file, as "checkpoint", "config" or "run record".
+        path: file or folder being read.
+        remedy: advice, as "train it again"; none where empty.
+        error: class of the error raised.
+
+    Raises:
+        NarrlitError: of class `error`; one that is raised inside passes unchanged.
+
+    >>> with reading("config", "a.yaml", "mend the file"):
+    ...     int("x")
+    Traceback (most recent call last):
+    narrlit.errors.DataError: config a.yaml: invalid literal for int() with base 10: 'x'; mend the file
+    """
+    try:
+        yield
+    except NarrlitError:
+        raise
+    except Exception as cause:
+        mistake = mistake_behind(cause)
+        if mistake is not None:
+            raise mistake from cause
+        advice = f"; {remedy}" if remedy else ""
+        raise error(f"{what} {printable(path)}: {reason(cause)}{advice}") from cause
+
+
+def reason(error: BaseException) -> str:
+    """Describe a library's exception in a few words.
+
+    >>> reason(FileNotFoundError(2, "No such file or directory", "a.json")), reason(KeyError("model"))
+    ('no such file or directory', "'model' is missing")
+    """
+    text = printable(error)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror[:1].lower() + error.strerror[1:]
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8 text (byte {error.start})"
+    if isinstance(error, KeyError) and error.args:
+        return f"{printable(repr(error.args[0]))} is missing"
+    kinds: dict[type[BaseException], str] = {
+        RecursionError: "nested too deeply",
+        MemoryError: "too large for the memory",
+        EOFError: "ends too early",
+    }
+    if type(error) in kinds:
+        return kinds[type(error)]
+    unexpected = isinstance(error, TypeError | AttributeError | IndexError | AssertionError)
+    return f"unexpected content ({text or type(error).__name__})" if unexpected else text or type(error).__name__
+
+
+def printable(text: object, limit: int = LONGEST_MESSAGE) -> str:
+    r"""Text on one line, without control characters or terminal escapes, cut to `limit` characters.
+
+    >>> printable("a\n b\x1b[31mc"), printable("abcdef", limit=4)
+    ('a b [31mc', 'abc…')
+    """
+    beginning = str(text)[:100_000]
+    words = "".join(c if c.isprintable() else " " for c in beginning).split()
+    line = " ".join(word if len(word) <= LONGEST_WORD else f"{word[: LONGEST_WORD - 1]}…" for word in words)
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def mistake_behind(error: BaseException | None) -> NarrlitError | None:
+    """Find the user's mistake that a library has wrapped in an exception of its own; None where there is none."""
+    seen: set[int] = set()
+    while error is not None and not isinstance(error, NarrlitError) and id(error) not in seen:
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return error if isinstance(error, NarrlitError) else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Text to put after a mistyped name: the known name that is nearest; empty where none is near.
+
+    >>> did_you_mean("trian", ["train", "test"]), did_you_mean("x", ["train"])
+    (' (did you mean train?)', '')
+    """
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(known), n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+@contextmanager
+def on_interrupt(kept: str) -> Iterator[None]:
+    """Add to Ctrl-C inside the block what is kept of the work, for the command line to print.
+
+    Raises:
+        KeyboardInterrupt: with `kept` as its message, in place of one without.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        if error.args:
+            raise
+        raise KeyboardInterrupt(kept) from error
