@@ -170,8 +170,8 @@ def check_agreement(embeddings: FloatArray, known: FloatArray, origin: str) -> N
     """
     if embeddings.shape != known.shape:
         raise ModelError(
-            f"{origin}: dimension {known.shape[-1]} is expected, the source gives {embeddings.shape[-1]}: is it another "
-            "model, or are embeddings cut?"
+            f"{origin}: dimension {known.shape[-1]} is expected, the source gives {embeddings.shape[-1]}: is it "
+            "another model, or are embeddings cut?"
         )
     norms = np.linalg.norm(embeddings, axis=1) * np.linalg.norm(known, axis=1)
     cosines = (embeddings * known).sum(1) / np.maximum(norms, 1e-12)
