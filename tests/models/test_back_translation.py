@@ -10,7 +10,7 @@ from narrlit.data.records import Example, Negative
 from narrlit.data.storyworld import StoryWorld, example
 from narrlit.data.writers import write_examples
 from narrlit.datamodules import FileData, FoldData
-from narrlit.datamodules.files import Extra
+from narrlit.datamodules.file_data import Extra
 from narrlit.models.back_translation import (
     EMPTY,
     IDENTICAL,

@@ -9,7 +9,7 @@ from narrlit.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from narrlit.datamodules.folds import FoldData
+    from narrlit.datamodules.fold_data import FoldData
 
 
 def folded(fit: "Sequence[str]", division: dict[str, Any], purpose: str) -> tuple[dict[str, Any], "FoldData"]:
@@ -26,7 +26,7 @@ def folded(fit: "Sequence[str]", division: dict[str, Any], purpose: str) -> tupl
     if division["folds"] < 2:
         raise OptionError(f"--folds {division['folds']}: at least 2 are needed, one to judge and one to train")
     cli = parsed_fit(fit)
-    from narrlit.datamodules.folds import FoldData
+    from narrlit.datamodules.fold_data import FoldData
 
     config: dict[str, Any] = cli.as_dict()
     refuse_partial(config, purpose)

@@ -20,7 +20,7 @@ from narrlit.files import atomic_path
 
 if TYPE_CHECKING:
     from narrlit.commands.study import Study
-    from narrlit.datamodules.folds import FoldData
+    from narrlit.datamodules.fold_data import FoldData
 
 Config = dict[str, Any]
 
