@@ -34,7 +34,7 @@ from torch.utils.data import DataLoader, SequentialSampler
 from narrlit.data.records import Example, Negative, Triple
 from narrlit.data.sampling import DistinctBatchSampler
 from narrlit.data.table import index_examples
-from narrlit.datamodules.base import Stage, StoryData
+from narrlit.datamodules.story_data import Stage, StoryData
 from narrlit.datamodules.loading import Loading
 from narrlit.models.config import EncoderConfig
 from narrlit.models.loading import set_dropout

@@ -39,7 +39,7 @@ def test_a_submission_is_written_and_read(tmp_path):
     contents = write_submission(tmp_path / "s.zip", [True, False], embeddings, rows_a=2, rows_b=3)
     assert (contents.track_a_rows, contents.track_b_rows, contents.dimension) == (2, 3, 12)
     assert check_submission(tmp_path / "s.zip") == contents
-    with pytest.raises(DataError, match="track_a.jsonl has 2 rows, the test file has 5"):
+    with pytest.raises(DataError, match=r"track_a\.jsonl has 2 rows, the test file has 5"):
         check_submission(tmp_path / "s.zip", rows_a=5)
     with pytest.raises(DataError, match="row 2 is all zeros"):
         write_submission(tmp_path / "s.zip", None, embeddings * [[1], [0], [1]])

@@ -1,4 +1,4 @@
-"""Tiny models that distinguish stories: of random ones all embeddings are nearly one, by which nothing can be checked."""
+"""Tiny models that distinguish stories: of random ones all embeddings are nearly equal."""
 
 import functools
 

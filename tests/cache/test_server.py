@@ -1,4 +1,4 @@
-"""Embeddings of a server with OpenAI's interface: order, repeated requests, and refusals in one line without the key."""
+"""Embeddings of a server with OpenAI's interface: order, repeated requests, refusals in one line without the key."""
 
 import itertools
 import os

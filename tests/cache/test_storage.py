@@ -115,7 +115,7 @@ def test_broken_and_foreign_shards_are_named(tmp_path):
 
 def test_another_dimension_and_numbers_that_are_none_are_refused(tmp_path):
     cache = cache_of(tmp_path, [(0, 10)])
-    with pytest.raises(ModelError, match="dimension 5 do not fit the cache .* holds dimension 6"):
+    with pytest.raises(ModelError, match=r"dimension 5 do not fit the cache .* holds dimension 6"):
         cache.add(KEYS[10:11], torch.ones(1, 5))
     with pytest.raises(ModelError, match="not finite: the model is broken"):
         cache.add(KEYS[10:11], torch.full((1, 6), torch.nan))

@@ -1,5 +1,6 @@
 """A frozen encoder's embeddings, read from the cache and computed where it lacks them."""
 
+import gc
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -142,6 +143,7 @@ class CachedEmbeddings:
     def release(self) -> None:
         """Release the source, whose encoder may be large."""
         self._opened = None
+        gc.collect()  # engines such as vLLM's refer to themselves
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
 

@@ -1,6 +1,5 @@
 """Where frozen embeddings come from: the encoder here, a server, or vLLM in this process."""
 
-import gc
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,12 +52,6 @@ class EmbeddingSource:
         """
         if self.kind == "server":
             checked_url(self.source)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "EmbeddingSource":
-        """Invert `asdict`."""
-        server = values.get("server") or {}
-        return cls(**{**values, "server": server if isinstance(server, ServerOptions) else ServerOptions(**server)})
 
     @property
     def kind(self) -> Literal["encoder", "vllm", "server"]:
@@ -168,10 +161,6 @@ class VLLM:
             raise ModelError(f"vLLM with {config.model} gave {len(vectors)} embeddings for {len(texts)} texts")
         return stacked(vectors, f"vLLM with {config.model}")
 
-    def __del__(self) -> None:
-        self._llm = None
-        gc.collect()
-
 
 def check_agreement(embeddings: FloatArray, known: FloatArray, origin: str) -> None:
     """Compare a source's embeddings (N, D) with known ones (N, D) of the same texts.
@@ -181,8 +170,8 @@ def check_agreement(embeddings: FloatArray, known: FloatArray, origin: str) -> N
     """
     if embeddings.shape != known.shape:
         raise ModelError(
-            f"{origin}: dimension {known.shape[-1]} is expected, the source gives {embeddings.shape[-1]}: is it another "
-            "model, or are embeddings cut?"
+            f"{origin}: dimension {known.shape[-1]} is expected, the source gives {embeddings.shape[-1]}: is it "
+            "another model, or are embeddings cut?"
         )
     norms = np.linalg.norm(embeddings, axis=1) * np.linalg.norm(known, axis=1)
     cosines = (embeddings * known).sum(1) / np.maximum(norms, 1e-12)

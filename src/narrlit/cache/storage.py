@@ -264,16 +264,7 @@ def open_cache(root: Path, space: Mapping[str, Any], source: str = "encoder") ->
 
 @dataclass(frozen=True)
 class CacheInfo:
-    """Description of one cache.
-
-    Attributes:
-        folder: where it is.
-        model: whose embeddings it holds.
-        embeddings: their number.
-        dimension: D; None while it is empty.
-        dtype: in which they are stored.
-        bytes: size on disk.
-    """
+    """Description of one cache; `bytes` is its size on disk, `dimension` None while it is empty."""
 
     folder: Path
     model: str

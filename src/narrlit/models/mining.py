@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.sparse import coo_array  # type: ignore[import-untyped]
-from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 from torch.nn import functional as F
 

@@ -11,7 +11,7 @@ from lightning_utilities.core.rank_zero import rank_zero_info, rank_zero_warn
 
 from narrlit.data.schema import IntArray, StoryTable, TrainingExamples, Triples, triple_of
 from narrlit.data.splits import grouped_folds, story_groups
-from narrlit.datamodules.base import Stage, StoryData
+from narrlit.datamodules.story_data import Stage, StoryData
 from narrlit.errors import OptionError
 
 

@@ -7,8 +7,8 @@ from lightning_utilities.core.rank_zero import rank_zero_info
 from narrlit.data.readers import ReadReport, read_examples, read_stories, read_triples
 from narrlit.data.schema import StoryTable, TrainingExamples, Triples
 from narrlit.data.views import StoryViews, ViewFiles
-from narrlit.datamodules.base import Stage, StoryData
 from narrlit.datamodules.settings import Extra, HardExampleSampling, Loading, PseudoLabels
+from narrlit.datamodules.story_data import Stage, StoryData
 
 
 class FileData(StoryData):

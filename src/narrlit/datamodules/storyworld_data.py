@@ -13,8 +13,8 @@ from narrlit.data.storyworld import (
     synthetic_examples,
     synthetic_triples,
 )
-from narrlit.datamodules.base import Stage, StoryData
 from narrlit.datamodules.settings import HardExampleSampling, Loading, PseudoLabels
+from narrlit.datamodules.story_data import Stage, StoryData
 from narrlit.errors import OptionError
 
 
