@@ -1,27 +1,25 @@
-"""Options that several commands share: the model, what it reads of stories, and labelled triples."""
+"""Options that several commands share: the model, what it reads of stories, and labeled triples."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from narrlit.console import say
-from narrlit.data.readers import read_triples
-from narrlit.data.reading import Reading
-from narrlit.data.records import Triple
+from narrlit.data.readers import Stories, read_triples
+from narrlit.data.schema import Story, StoryTable, Triple, Triples, Views
+from narrlit.data.views import StoryViews, ViewFiles
 from narrlit.errors import ModelError, OptionError, did_you_mean, reading
-from narrlit.models.fusion import fusion_of
-from narrlit.preprocessing.pseudonyms import PseudonymOptions, Scope
+from narrlit.models.config import parse_fusion
+from narrlit.preprocessing.pseudonyms import PseudonymOptions, Scope, pseudonymize_texts
 
 if TYPE_CHECKING:
     import torch
 
-    from narrlit.data.records import Story
-    from narrlit.data.views import Joined
-    from narrlit.models.view_encoder import AnyEncoder
+    from narrlit.models.encoder import Encoder
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
-RECORD = "run.json"
 
 
 def pick_device(name: Device) -> "torch.device":
@@ -55,31 +53,32 @@ class LoadOptions:
     trust_remote_code: bool = False
 
     def __post_init__(self) -> None:
-        """Check the length.
-
-        Raises:
-            OptionError: for a length without room for a word.
-        """
         if self.max_length is not None and self.max_length < 3:
             raise OptionError(f"--max-length {self.max_length}: at least 3 tokens are needed")
 
-    def load_named(self, model: str) -> "AnyEncoder":
+    def load_named(self, model: str) -> "Encoder":
         """Load the encoder of a name onto the device.
 
         Raises:
             ModelError: if there is no such model or it can't be loaded.
             OptionError: if the machine lacks the device.
         """
-        from narrlit.models.source import load_encoder
+        from narrlit.models.registry import load_encoder
 
-        device = pick_device(self.device)
-        source = find_model(model)
+        device, path = pick_device(self.device), Path(model)
+        if not path.exists() and path.parent != Path() and path.parent.is_dir():
+            siblings = sorted(sibling.name for sibling in path.parent.iterdir() if not sibling.name.startswith("."))
+            raise ModelError(
+                f"--model {model}: does not exist{did_you_mean(path.name, siblings)}; {path.parent} holds "
+                f"{', '.join(siblings[:8]) or 'nothing'}"
+            )
         try:
             with reading("model", model, "see --model in --help", ModelError):
-                return load_encoder(source, self.trust_remote_code, self.max_length).to(device)
+                encoder = load_encoder(model, trust_remote_code=self.trust_remote_code, max_length=self.max_length)
+                return encoder.to(device)
         except ModelError as error:
             variable = next((name for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE") if os.environ.get(name)), None)
-            if variable is None or Path(source).exists() or source == "minilm":
+            if variable is None or path.exists() or model == "minilm":
                 raise
             raise ModelError(f"{error}; {variable} is set, so that nothing is downloaded: unset it") from error
 
@@ -93,33 +92,6 @@ class ModelOptions(LoadOptions):
     """
 
     model: str | None = None
-
-    def load(self) -> "AnyEncoder":
-        """Load the encoder, as `load_named` does."""
-        return self.load_named(str(self.model))
-
-
-def find_model(name: str) -> str:
-    """Resolve a model's name before anything is loaded: `runs/NAME` is its newest version.
-
-    Raises:
-        ModelError: for a folder without a model, or a missing one beside others, which is no hub id.
-    """
-    path = Path(name)
-    if path.is_dir() and not any(path.iterdir()):
-        raise ModelError(f"--model {name}: the folder is empty; name a run, a checkpoint or a model folder")
-    if path.is_dir() and not (path / RECORD).is_file():
-        versions = sorted(path.glob(f"*/{RECORD}"), key=lambda record: record.stat().st_mtime)
-        if versions:
-            say(f"--model {name}: {versions[-1].parent.name}, the newest of {len(versions)}")
-            return str(versions[-1].parent)
-    if not path.exists() and path.parent != Path() and path.parent.is_dir() and name != "minilm":
-        siblings = sorted(sibling.name for sibling in path.parent.iterdir() if not sibling.name.startswith("."))
-        listed = ", ".join(siblings[:8]) or "nothing"
-        raise ModelError(
-            f"--model {name}: does not exist{did_you_mean(path.name, siblings)}; {path.parent} holds {listed}"
-        )
-    return name
 
 
 @dataclass(frozen=True)
@@ -146,18 +118,12 @@ class TextOptions:
     coref_model: str = PseudonymOptions.coref_model
 
     def __post_init__(self) -> None:
-        """Check which options belong together.
-
-        Raises:
-            OptionError: for an option without another that it needs.
-        """
-        names = self.pseudonyms  # which checks itself
-        if names.backend == "none" and names != PseudonymOptions():
+        if not self.pseudonymize and self.pseudonyms != PseudonymOptions():
             raise OptionError("--scope, --pipeline, --coref and --coref-model need --pseudonymize")
 
     @property
     def reads_views(self) -> bool:
-        """Whether stories have views beside their text."""
+        """Stories have views."""
         return self.views is not None or self.missing_views != "refuse"
 
     @property
@@ -166,55 +132,73 @@ class TextOptions:
         backend: Literal["spacy", "none"] = "spacy" if self.pseudonymize else "none"
         return PseudonymOptions(backend, self.scope, self.pipeline, self.coref, self.coref_model)
 
-    def stories(self, stories: "list[Story]") -> list[str]:
-        """Prepare stories' texts for the model.
+    def stories(self, stories: Stories) -> list[Story]:
+        """Prepare stories for the model: attach their views, replace their names.
 
         Raises:
             DataError: for a story without views where they are needed.
             OptionError: for a mapping of names that a triple shares.
         """
-        from narrlit.data.pseudonyms import pseudonymised_stories
-        from narrlit.data.records import Story
+        self._attach_views(stories.table, stories.rows, "stories")
+        if not self.pseudonymize:
+            return list(stories)
+        if self.scope == "triple":
+            raise OptionError("--scope triple needs triples: a story must not depend on others; use --scope story")
+        return [story for (story,) in self._pseudonymized([(story,) for story in stories])]
 
-        joined = self._joined([story.text for story in stories], "stories")
-        if joined is not None:
-            stories = [Story(text, story.id) for text, story in zip(joined.texts, stories, strict=True)]
-        return [story.text for story in pseudonymised_stories(stories, self.pseudonyms)]
-
-    def triples(self, triples: list[Triple]) -> list[Triple]:
-        """Prepare triples for the model.
-
-        Raises:
-            DataError: for a story without views where they are needed.
-        """
+    def triples(self, triples: Triples) -> Triples:
+        """Prepare triples for the model, as `stories` does."""
         return self.triples_and_views(triples)[0]
 
-    def triples_and_views(self, triples: list[Triple]) -> tuple[list[Triple], dict[str, Any] | None]:
+    def triples_and_views(self, triples: Triples) -> tuple[Triples, dict[str, Any] | None]:
         """Prepare triples, and describe for records where their views come from; None where none are read."""
-        from narrlit.data.pseudonyms import pseudonymised_triples
-
-        joined = self._joined([text for triple in triples for text in triple.texts], "triples")
-        if joined is not None:
-            texts = iter(joined.texts)
-            triples = [triple.with_texts([next(texts) for _ in triple.texts]) for triple in triples]
-        return pseudonymised_triples(triples, self.pseudonyms), None if joined is None else joined.provenance
+        views = self._attach_views(triples.stories, triples.indices.ravel().tolist(), "triples")
+        if not self.pseudonymize:
+            return triples, views
+        groups = [tuple(triples.stories[index] for index in triple.indices) for triple in triples]
+        if self.scope == "triple":
+            changed = self._pseudonymized(groups)
+        else:
+            singles = iter(self._pseudonymized([(story,) for group in groups for story in group]))
+            changed = [[next(singles)[0] for _ in group] for group in groups]
+        table, rows = StoryTable(), []
+        for triple, group in zip(triples, changed, strict=True):
+            anchor, a, b = (table.add(story.text, views=story.views, original=story.original) for story in group)
+            rows.append(Triple(anchor, a, b, triple.a_is_closer))
+        return Triples(table, rows, triples.report), views
 
     def record(self) -> dict[str, Any]:
         """Settings that differ from reading stories as they are, as plain data."""
-        views = {"views": self.views, "missing_views": self.missing_views if self.reads_views else None}
-        names = {"pseudonyms": asdict(self.pseudonyms)} if self.pseudonymize else {}
-        return {name: value for name, value in {**views, **names}.items() if value is not None}
+        views = {"views": self.views, "missing_views": self.missing_views} if self.reads_views else {}
+        return views | ({"pseudonyms": asdict(self.pseudonyms)} if self.pseudonymize else {})
 
-    def _joined(self, texts: list[str], what: str) -> "Joined | None":
+    def _attach_views(self, table: StoryTable, indices: Sequence[int], name: str) -> dict[str, Any] | None:
         if not self.reads_views:
             return None
-        from narrlit.data.views import ViewBook, ViewFiles, listed
+        views = StoryViews(ViewFiles.parse(self.views, self.missing_views))
+        say(f"views: {views.summary()}")
+        say(views.attach(table, indices, name).summary(name))
+        return views.provenance()
 
-        book = ViewBook(ViewFiles(listed(self.views), self.missing_views))
-        say(f"views: {book.summary()}")
-        joined = book.joined(texts, what)
-        say(joined.summary)
-        return joined
+    def _pseudonymized(self, groups: Sequence[Sequence[Story]]) -> list[list[Story]]:
+        """Replace the names in stories and their views; the stories of a group share one mapping."""
+        texts = [
+            tuple(text for story in group for text in (story.text, *(story.views.texts if story.views else ())))
+            for group in groups
+        ]
+        different = list(dict.fromkeys(texts))
+        results = pseudonymize_texts(different, self.pseudonyms, lead=self.scope == "story")
+        done = {old: [new.text for new in result] for old, result in zip(different, results, strict=True)}
+        changed = []
+        for group, old in zip(groups, texts, strict=True):
+            new = iter(done[old])
+            changed.append(
+                [
+                    Story(s.id, next(new), Views(next(new), next(new), next(new)) if s.views else None, s.text)
+                    for s in group
+                ]
+            )
+        return changed
 
 
 @dataclass(frozen=True)
@@ -229,35 +213,29 @@ class StoryOptions(TextOptions):
     fusion: str | None = None
 
     def __post_init__(self) -> None:
-        """Check which options belong together, and the weights.
-
-        Raises:
-            OptionError: for an option without another that it needs, or invalid weights.
-        """
         super().__post_init__()
         if self.fusion is not None:
-            fusion_of(self.fusion)
+            parse_fusion(self.fusion)
 
-    def encoder(self, use: ModelOptions) -> "AnyEncoder":
-        """Load the model, with fusion of views if that is wanted; warn if it was trained on other pseudonyms.
+    def encoder(self, use: ModelOptions) -> "Encoder":
+        """Load the model, with fusion of views if that is wanted; warn if it was trained on pseudonyms.
 
         Raises:
             OptionError: if views are given to a model that reads none.
         """
-        from narrlit.models.source import pseudonyms_of
-        from narrlit.models.view_encoder import ViewEncoder, fused
+        from narrlit.models.registry import pseudonyms_of, with_fusion
 
-        encoder = fused(use.load(), None if self.fusion is None else fusion_of(self.fusion))
-        if self.reads_views and not isinstance(encoder, ViewEncoder):
+        model = str(use.model)
+        encoder = with_fusion(use.load_named(model), None if self.fusion is None else parse_fusion(self.fusion))
+        if self.reads_views and encoder.reads != "views":
             raise OptionError("this model reads no views: give --fusion, such as submitted, or leave --views out")
-        with reading("run record of", str(use.model), error=ModelError):
-            trained = pseudonyms_of(str(use.model))
-        here = self.pseudonyms
-        if trained is not None and trained["backend"] != here.backend:
-            say(
-                f"warning: {use.model} was trained on stories with placeholders for names, unlike those read here: "
-                f"--pseudonymize (--scope {trained['scope']} for triples) reads them alike"
-            )
+        with reading("run record of", model, error=ModelError):
+            trained = pseudonyms_of(model)
+            if trained and trained["backend"] != "none" and not self.pseudonymize:
+                say(
+                    f"warning: {model} was trained on stories with placeholders for names, unlike those read here; add "
+                    f"--pseudonymize (--scope {trained['scope']} for triples)"
+                )
         return encoder
 
     def record(self) -> dict[str, Any]:
@@ -267,7 +245,7 @@ class StoryOptions(TextOptions):
 
 @dataclass(frozen=True)
 class LabelOptions:
-    """How labelled triples are read.
+    """How labeled triples are read.
 
     Attributes:
         labels: file of text_a_is_closer, where labels are in a file of their own.
@@ -277,25 +255,25 @@ class LabelOptions:
     labels: str | None = None
     strict: bool = False
 
-    def read(self, triples: str) -> Reading[Triple]:
+    def read(self, triples: str) -> Triples:
         """Read the triples of a file, each with its label.
 
         Raises:
             DataError: if a file can't be read.
             OptionError: if a triple has no label.
         """
-        reading = read_triples(triples, labels=self.labels, strict=self.strict)
-        unlabelled = sum(triple.a_is_closer is None for triple in reading.records)
-        if unlabelled:
-            rows = f"{unlabelled} {'row' if unlabelled == 1 else 'rows'} without a label"
+        result = read_triples(triples, labels=self.labels, strict=self.strict)
+        unlabeled = int((result.labels < 0).sum())
+        if unlabeled:
+            rows = f"{unlabeled} {'row' if unlabeled == 1 else 'rows'} without a label"
             if self.labels is None:
                 raise OptionError(f"{triples} has {rows}: give --labels FILE")
             raise OptionError(f"{self.labels} has {rows}: write true or false in each")
-        return reading
+        return result
 
 
 def seen_in_training(model: str, sha256: str) -> str | None:
-    """Say why a model's accuracy on triples is no result, if the record of its run tells; else None.
+    """Find in the record of a model's run why its accuracy on triples is no result; None where it is one.
 
     Args:
         model: as a user names it; the record is that of the run folder, or of a checkpoint's run.
@@ -304,26 +282,25 @@ def seen_in_training(model: str, sha256: str) -> str | None:
     Raises:
         ModelError: if the record is broken.
     """
-    from narrlit.models.source import find_record, read_record
+    from narrlit.models.registry import find_record, read_record
 
     path = find_record(model)
     if path is None:
         return None
-    with reading("run record", path, "name a checkpoint kept elsewhere", ModelError):
+    run = path.parent.name
+    with reading("run record", path, "name a checkpoint in another folder", ModelError):
         record = read_record(path)
-        trained, validated = (_files(record, stage) for stage in ("train", "validation"))
-        flagged = (record.get("flags") or record.get("marks") or {}).get("trained_on_validation", False)
+        data = record.get("data") or {}
+        trained, validated = (
+            {file["sha256"]: file["path"] for file in (data.get(stage) or {}).get("files", [])}
+            for stage in ("train", "validation")
+        )
+        flagged = (record.get("flags") or {}).get("trained_on_validation", False)
     if sha256 in trained:
-        return f"trained on these triples: no result ({path.parent.name} trained on {trained[sha256]})"
+        return f"trained on these triples: no result ({run} trained on {trained[sha256]})"
     if flagged and sha256 in validated:
-        return f"trained on these triples: no result ({path.parent.name} is flagged trained_on_validation)"
+        return f"trained on these triples: no result ({run} is flagged trained_on_validation)"
     if flagged:
         names = ", ".join(validated.values()) or "unnamed"
         return f"trained on triples that it was validated by ({names}): no result where these are among them"
     return None
-
-
-def _files(record: dict[str, Any], stage: str) -> dict[str, str]:
-    """Paths of a stage's files by their digests."""
-    described = (record.get("data") or {}).get(stage) or {}
-    return {file["sha256"]: file["path"] for file in described.get("files", [])}
