@@ -9,7 +9,7 @@ SOURCE = Path(narrlit.__file__).parent
 LAYERS = [
     {"errors"},
     {"optional", "files", "distributed", "seeds", "console", "arguments"},
-    {"losses", "preprocessing", "prompts"},
+    {"losses", "preprocessing", "prompts", "servers"},
     {"data"},
     {"models"},
     {"metrics", "cache"},

@@ -111,7 +111,7 @@ def test_a_busy_server_is_asked_again(server):
         (Refusal(403, {"detail": "not you"}), ("HTTP 403", "not you", "variable OPENAI_API_KEY"), 1),
         (Refusal(400, {"error": "too long"}), ("HTTP 400", "too long", "truncate_prompt_tokens"), 1),
         (Refusal(418, {}), ("HTTP 418", "log"), 1),
-        (Refusal(404, {"message": "no model"}), ("HTTP 404", "served, but not for embeddings"), 1),
+        (Refusal(404, {"message": "no model"}), ("HTTP 404", "served, but not for this"), 1),
         (Refusal(200, "{broken"), ("served",), 1),
     ],
 )
@@ -130,9 +130,9 @@ def test_long_words_of_a_server_are_shortened(server):
 def test_an_unknown_model_and_a_wrong_path_are_named(server):
     server.refusals = itertools.repeat(Refusal(404, {"message": "The model `served` does not exist."}))
     server.models = ("one", "two")
-    assert "the models there are one, two: name one in embeddings.server.model" in refusal_of(server)
+    assert "it serves one, two: name one by embeddings.server.model" in refusal_of(server)
     server.url = server.url.removesuffix("/v1")
-    assert "should end in /v1" in refusal_of(server)
+    assert "does the URL end in /v1" in refusal_of(server)
 
 
 def test_no_server_there_is_told_with_how_to_start_one(server):

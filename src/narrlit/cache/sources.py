@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from narrlit.cache.server import Server, ServerOptions, checked_url, stacked
+from narrlit.cache.server import NAMES, Server, ServerOptions, stacked
 from narrlit.cache.storage import CacheDtype
 from narrlit.data.schema import FloatArray
 from narrlit.errors import DataError, ModelError, OptionError, reading
@@ -51,7 +51,7 @@ class EmbeddingSource:
             OptionError: if it is neither of the three.
         """
         if self.kind == "server":
-            checked_url(self.source)
+            NAMES.check_url(self.source)
 
     @property
     def kind(self) -> Literal["encoder", "vllm", "server"]:

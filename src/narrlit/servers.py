@@ -1,0 +1,120 @@
+"""Servers with OpenAI's interface (vLLM, TEI, Ollama, llama.cpp, OpenAI itself): settings, client, refusals in a line."""
+
+import os
+import re
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from narrlit.errors import ModelError, OptionError, printable
+from narrlit.optional import require
+
+CONNECT_SECONDS = 10
+NO_KEY = "none"
+"""Stands for a key where there is none, as local servers need none."""
+
+
+class SettingNames(NamedTuple):
+    """What a user calls the settings of a server, for messages; `shorten`: what to do about long texts."""
+
+    url: str
+    model: str
+    key_variable: str
+    concurrency: str
+    max_retries: str
+    timeout: str
+    shorten: str
+    serve: str = ""
+
+    def check(self, key_variable: str, concurrency: int, max_retries: int, timeout: float) -> None:
+        """Check ranges; an OptionError names the setting, and never repeats what may be a key."""
+        for name, value, least in ((self.concurrency, concurrency, 1), (self.max_retries, max_retries, 0)):
+            if value < least:
+                raise OptionError(f"{name} {value}: must be at least {least}")
+        if not 0 < timeout < float("inf"):
+            raise OptionError(f"{self.timeout} {timeout}: must be a number of seconds above 0")
+        if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key_variable):
+            raise OptionError(f"{self.key_variable}: give the NAME of an environment variable, never the key itself")
+
+    def check_url(self, url: str) -> str:
+        """Return a URL without a slash at its end; an OptionError never repeats credentials in it."""
+        try:
+            parts = urlsplit(url)
+            valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            valid = False
+        if not valid:
+            raise OptionError(f"{self.url}: not a URL; a server's looks like http://localhost:8000/v1")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise OptionError(f"{self.url}: leave out user, password and query; see {self.key_variable} for a key")
+        return url.rstrip("/")
+
+
+class Endpoint:
+    """One model on a server.
+
+    Attributes:
+        url: base of the interface, which ends in /v1.
+        model: the model's name on the server.
+    """
+
+    def __init__(
+        self, url: str, model: str, names: SettingNames, *, key_variable: str, max_retries: int, timeout: float
+    ) -> None:
+        """Check URL and key (OptionError), and that the package openai is there; nothing is sent yet."""
+        self._openai = require("openai", "llm")
+        self.url, self.model, self._names = names.check_url(url), model, names
+        self._key_variable, self._max_retries, self._timeout = key_variable, max_retries, timeout
+        self._key()
+
+    def __str__(self) -> str:
+        return f"{self.url} ({self.model})"
+
+    def client(self, asynchronous: bool = False) -> Any:
+        """Return the SDK's client, which repeats requests and honors Retry-After."""
+        kind = self._openai.AsyncOpenAI if asynchronous else self._openai.OpenAI
+        timeout = self._openai.Timeout(self._timeout, connect=min(self._timeout, CONNECT_SECONDS))
+        return kind(base_url=self.url, api_key=self._key(), max_retries=self._max_retries, timeout=timeout)
+
+    def error(self, error: Exception) -> ModelError:
+        """Describe a failed request in one line without the key: what the server answered, and what to do."""
+        names, status = self._names, getattr(error, "status_code", None)
+        answer = self._without_key(getattr(error, "body", None) or error.__cause__ or error)
+        if isinstance(error, self._openai.APITimeoutError):
+            text = f"no answer in time; raise {names.timeout}, or lower {names.concurrency}"
+        elif isinstance(error, self._openai.APIConnectionError):
+            text = f"{answer}; is the server running? With vLLM: vllm serve {self.model}{names.serve}"
+        elif status is None:
+            text = f"{answer}; does the URL end in /v1?"
+        elif status == 404:
+            text = f"HTTP 404, {answer}; {self._served()}"
+        elif getattr(error, "code", None) == "insufficient_quota":
+            text = "the account has no credit left; afterwards the same command resumes"
+        else:
+            advice = {
+                **dict.fromkeys((401, 403), f"put a valid key into the environment variable {self._key_variable}"),
+                **dict.fromkeys((400, 413, 422), f"if texts are too long, {names.shorten}"),
+                429: f"lower {names.concurrency}, raise {names.max_retries}, or try again later",
+            }
+            text = f"HTTP {status}, {answer}; {advice.get(status, 'see the log of the server')}"
+        return ModelError(f"{self}: {text}")
+
+    def _served(self) -> str:
+        """Advice after HTTP 404, from the server's list of models."""
+        try:
+            models = self.client().with_options(max_retries=0, timeout=CONNECT_SECONDS).models.list()
+            known = [model.id for model in models]
+        except Exception:  # noqa: BLE001 (this only improves a message)
+            return "does the URL end in /v1?"
+        if self.model in known:
+            return f"the model is served, but not for this; with vLLM: vllm serve {self.model}{self._names.serve}"
+        return f"it serves {self._without_key(', '.join(known[:5])) or 'no model'}: name one by {self._names.model}"
+
+    def _key(self) -> str:
+        key = os.environ.get(self._key_variable, "").strip()
+        if not re.fullmatch(r"[!-~]*", key):
+            raise OptionError(f"environment variable {self._key_variable}: a key has no spaces, and ASCII letters only")
+        return key or NO_KEY
+
+    def _without_key(self, text: object) -> str:
+        key = self._key()
+        return printable(str(text) if key == NO_KEY else str(text).replace(key, "[key]"))
