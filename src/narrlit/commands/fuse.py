@@ -1,4 +1,4 @@
-"""narrlit fuse: weights of stories' texts and views compared on labelled triples."""
+"""narrlit fuse: weights of stories' texts and views compared on labeled triples."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -36,7 +36,7 @@ def fuse(
     compare: FusionOptions,
     out: str | None = None,
 ) -> None:
-    """Compare weights of a story's text and views on labelled triples; each model embeds every text and view once.
+    """Compare weights of a story's text and views on labeled triples; each model embeds every text and view once.
 
     Args:
         triples: JSON Lines or CSV of anchor_text, text_a, text_b and text_a_is_closer.
@@ -50,37 +50,36 @@ def fuse(
     names = [name.strip() for name in models.split(",")]
     if not all(names) or len(set(names)) < len(names):
         raise OptionError(f"--models {models}: give different models, separated by commas")
+    if not read.reads_views:
+        raise OptionError("views are needed: give --views FILE, or --missing-views positional")
+    if out is not None:
+        check_writable(Path(out) / "fuse.json")
     from narrlit.data.readers import file_digest
     from narrlit.experiments import fusion
     from narrlit.experiments.report import table_text
 
     settings = fusion.read_settings(compare.settings)
     pick_device(use.device)  # fails before the long work
-    if out is not None:
-        check_writable(Path(out) / "fuse.json")
-    if not read.reads_views:
-        raise OptionError("views are needed: give --views FILE, or --missing-views positional")
-    reading = given.read(triples)
-    say(reading.summary())
-    viewed, views = read.triples_and_views(reading.records)
-    contest = fusion.Contest.of(reading.records, viewed, compare.grid, compare.folds, compare.fold_seed)
+    labeled = given.read(triples)
+    if labeled.report:
+        say(labeled.report.summary())
+    prepared, views = read.triples_and_views(labeled)
+    contest = fusion.Contest.of(labeled, prepared, compare.grid, compare.folds, compare.fold_seed)
     digest = file_digest(triples)
     about = {
-        "triples": {"path": triples, "sha256": digest, "n": len(viewed), "dropped": reading.dropped},
+        "triples": {"path": triples, "sha256": digest, "n": len(labeled)},
         "views": views,
         "pseudonyms": asdict(read.pseudonyms) if read.pseudonymize else None,
     }
     entries = []
     for name in names:
         say(f"{name} embeds texts and views")
-        encoder = use.load_named(name)
-        entry, truncated = contest.evaluate(name, encoder, settings)
-        say_truncated(truncated, encoder.max_length, "text or view", "texts and views")
+        entry = contest.evaluate(name, use.load_named(name), settings)
+        say_truncated(entry["truncated"], entry["max_length"], "text or view", "texts and views")
         entries.append({**entry, "seen_in_training": seen_in_training(name, digest)})
         report = fusion.fuse_report(entries, contest, about)
         if out is not None:  # after each model, so that a failing one loses no other
             report.write(Path(out), "fuse")
-        print(
-            "\n".join(table_text(title, rows) for title, rows in fusion.model_tables(entries[-1]).items()), flush=True
-        )
+        for title, rows in fusion.model_tables(entries[-1]).items():
+            print(table_text(title, rows), flush=True)
     print("\n".join(report.notes))

@@ -7,23 +7,22 @@ from narrlit.console import say, say_truncated
 from narrlit.data.readers import read_examples
 from narrlit.data.writers import write_examples
 from narrlit.errors import OptionError
-from narrlit.files import check_apart, check_writable
-from narrlit.options import Device, pick_device
+from narrlit.files import check_writable
+from narrlit.options import LoadOptions
 
 if TYPE_CHECKING:
-    from narrlit.models.mining import NearestWrong
+    from narrlit.models.mining import NearestNegatives
 
 
 def mine(
     triples: str,
     *,
     model: str,
+    use: LoadOptions,
     out: str,
     per_example: int = 9,
     margin: float = -0.05,
-    device: Device = "auto",
     strict: bool = False,
-    trust_remote_code: bool = False,
 ) -> None:
     """Add to each training example the dissimilar stories of the file that are nearest to its anchor.
 
@@ -31,47 +30,44 @@ def mine(
     be similar. Negatives mined before are replaced, others are kept.
 
     Args:
-        triples: JSON Lines or CSV of labelled triples, or of anchors with positives and negatives.
+        triples: JSON Lines or CSV of labeled triples, or of anchors with positives and negatives.
         model: a folder, a run directory, a checkpoint, a hub id or minilm.
+        use: how it is loaded.
         out: file to write, JSON Lines (.jsonl) of anchor, positive and negatives with their kind.
         per_example: largest number of negatives to add to an example.
         margin: leave out stories whose cosine with the anchor is above the positive's plus this.
-        device: where to compute.
         strict: refuse the first row that cannot be used instead of dropping and counting it.
-        trust_remote_code: run Python files that come with the model.
     """
     if per_example < 1:
         raise OptionError(f"--per-example {per_example}: at least 1 is needed")
-    if not -2 <= margin <= 2:  # also true of NaN
+    if not -2 <= margin <= 2:
         raise OptionError(f"--margin {margin}: a difference of cosines, from -2 to 2, is needed")
-    target = Path(out)
-    if target.suffix != ".jsonl":
+    if Path(out).suffix != ".jsonl":
         raise OptionError(f"--out {out}: name a file that ends in .jsonl")
-    check_apart({"--out": target}, [triples])
-    check_writable(target)
-    reading = read_examples(triples, strict=strict)
-    say(reading.summary())
+    check_writable(out)
+    examples = read_examples(triples, strict=strict)
+    if examples.report:
+        say(examples.report.summary())
     from narrlit.models.mining import mine_negatives
-    from narrlit.models.source import load_encoder
 
-    encoder = load_encoder(model, trust_remote_code).to(pick_device(device))
-    mining = mine_negatives(encoder, reading.records, per_example, margin)
-    say_truncated(mining.truncated, encoder.max_length, *encoder.pieces)
-    write_examples(target, mining.examples)
-    say(f"{target}: {_summary(mining.found)}")
+    encoder = use.load_named(model)
+    mining = mine_negatives(encoder, examples, per_example, margin)
+    say_truncated(mining.truncated, encoder.max_length, *encoder.unit)
+    write_examples(out, mining.examples)
+    say(f"{out}: {_summary(mining.nearest)}")
 
 
-def _summary(found: "NearestWrong") -> str:
+def _summary(nearest: "NearestNegatives") -> str:
     """Describe what was mined in one line.
 
     >>> import torch
-    >>> from narrlit.models.mining import NearestWrong
-    >>> _summary(NearestWrong(torch.tensor([[4, 2], [3, -1], [-1, -1]]), pairs=8, left_out=5))
+    >>> from narrlit.models.mining import NearestNegatives
+    >>> _summary(NearestNegatives(torch.tensor([[4, 2], [3, -1], [-1, -1]]), pairs=8, excluded=5))
     '3 negatives mined for 3 examples; 2 got fewer than 2, 1 none; the margin left out 62.5 % of dissimilar stories'
     """
-    counts, wanted = (found.rows >= 0).sum(1), found.rows.shape[1]
+    counts, wanted = (nearest.rows >= 0).sum(1), nearest.rows.shape[1]
     line = f"{int(counts.sum())} negatives mined for {len(counts)} examples; "
     line += f"{int((counts < wanted).sum())} got fewer than {wanted}, {int((counts == 0).sum())} none; "
-    if not found.pairs:
+    if not nearest.pairs:
         return line + "no story is dissimilar to any anchor: links of positives join them all"
-    return line + f"the margin left out {100 * found.left_out / found.pairs:.1f} % of dissimilar stories"
+    return line + f"the margin left out {100 * nearest.excluded / nearest.pairs:.1f} % of dissimilar stories"

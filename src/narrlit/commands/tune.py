@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from narrlit.configuration import find_config
 from narrlit.errors import OptionError
 
 
@@ -35,7 +36,6 @@ def tune(
     for option, number in (("trials", trials), ("epochs-before-pruning", epochs_before_pruning)):
         if number < 1:
             raise OptionError(f"--{option} {number}: at least 1 is needed")
-    from narrlit.commands.training import find_config
     from narrlit.experiments.tuning import tune_config
 
     division = {"folds": folds, "fold_seed": fold_seed, "ungrouped": False}

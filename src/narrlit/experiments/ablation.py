@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
-from typing import Any
 
-from narrlit.callbacks.answer_record import triples_digest
-from narrlit.commands.training import find_config, packaged_configs, packaged_name, packaged_names
+from narrlit.callbacks.triple_answers import triples_digest
+from narrlit.configuration import find_config, packaged_configs, packaged_name, packaged_names
 from narrlit.console import say
+from narrlit.datamodules import StoryData
 from narrlit.errors import OptionError
 from narrlit.experiments import report
 from narrlit.experiments.fitting import (
@@ -76,12 +76,12 @@ def ablate_system(fit: Sequence[str], folder: Path, ablations: str | None) -> Re
     return ablation_report([_entry(system, results[system.name]) for system in systems])
 
 
-def find_overlays(fit: Sequence[str], named: str | None) -> dict[str, str]:
+def find_overlays(fit: Sequence[str], patterns: str | None) -> dict[str, str]:
     """Find the overlays of an ablation.
 
     Args:
         fit: options of `narrlit fit`; the first --config is the system.
-        named: files or patterns, here or in the package, separated by commas; None: ablations/SYSTEM_*.yaml except
+        patterns: files or patterns, here or in the package, separated by commas; None: ablations/SYSTEM_*.yaml except
             those of a packaged system with a longer name.
 
     Returns:
@@ -90,20 +90,24 @@ def find_overlays(fit: Sequence[str], named: str | None) -> dict[str, str]:
     Raises:
         OptionError: if there is none, or two have the same name.
     """
-    system = Path(_first_config(fit)).stem
-    parts = [part.strip() for part in named.split(",")] if named else [f"configs/ablations/{escape(system)}_*.yaml"]
-    found = [path for part in parts for path in _matching(part)]
-    if named is None:
+    words = [word for argument in fit for word in argument.split("=", 1)]
+    configs = [value for option, value in zip(words, words[1:], strict=False) if option in ("--config", "-c")]
+    if not configs:
+        raise OptionError("give --config FILE, the system whose ablations are compared")
+    system = Path(configs[0]).stem
+    parts = [part.strip() for part in (patterns or f"configs/ablations/{escape(system)}_*.yaml").split(",")]
+    paths = [path for part in parts for path in _matching(part)]
+    if patterns is None:
         stems = [Path(name).stem for name in packaged_names() if Path(name).parent == Path()]
         longer = tuple(f"{stem}_" for stem in stems if stem.startswith(f"{system}_"))
-        found = [path for path in found if not (longer and Path(path).name.startswith(longer))]
-    if not found:
+        paths = [path for path in paths if not (longer and Path(path).name.startswith(longer))]
+    if not paths:
         raise OptionError(
             f"no overlay of {system} in {', '.join(parts)}: name overlays with --ablations; packaged are "
             + ", ".join(packaged_names("ablations"))
         )
     overlays: dict[str, str] = {}
-    for path in found:
+    for path in paths:
         name = Path(path).stem.removeprefix(f"{system}_") or Path(path).stem
         if name in (FULL, *overlays):
             raise OptionError(f"--ablations {path}: two rows are named {name}; rename the file")
@@ -111,22 +115,14 @@ def find_overlays(fit: Sequence[str], named: str | None) -> dict[str, str]:
     return overlays
 
 
-def _first_config(fit: Sequence[str]) -> str:
-    for index, argument in enumerate(fit):
-        flag, equals, value = argument.partition("=")
-        if flag in ("--config", "-c") and (equals or index + 1 < len(fit)):
-            return value if equals else fit[index + 1]
-    raise OptionError("give --config FILE, the system whose ablations are compared")
-
-
 def _matching(part: str) -> list[str]:
     if not any(sign in part for sign in "*?["):
         return [find_config(part, "--ablations")]
     path = Path(part)
-    found = list(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
-    if not found and not path.is_absolute():
-        found = list(packaged_configs().glob(str(packaged_name(part))))
-    return sorted(map(str, found))
+    paths = list(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+    if not paths and not path.is_absolute():
+        paths = list(packaged_configs().glob(str(packaged_name(part))))
+    return sorted(map(str, paths))
 
 
 def read_systems(fit: Sequence[str], overlays: dict[str, str], drop_unchanged: bool) -> list[System]:
@@ -141,55 +137,46 @@ def read_systems(fit: Sequence[str], overlays: dict[str, str], drop_unchanged: b
         OptionError: if rows cannot be compared.
     """
     systems: list[System] = []
-    data: dict[str, tuple[Entry, str]] = {}
+    sources: dict[str, tuple[Entry, str]] = {}
     for name, overlay in {FULL: None, **overlays}.items():
-        parsed = parse_fit([*fit, *(("--config", overlay) if overlay else ())], "an ablation")
-        key = json.dumps(parsed.config["data"])
-        if key not in data:
-            data[key] = _read(parsed.data)
-        changes = [] if not systems else config_changes(systems[0].config, parsed.config)
-        system = System(name, overlay, parsed.config, changes, *data[key])
-        twin = next((other.name for other in systems if other.config == system.config), None)
+        config, data = parse_fit([*fit, *(("--config", overlay) if overlay else ())], "an ablation")
+        key = json.dumps(config["data"])
+        if key not in sources:
+            sources[key] = _read(data)
+        changes = config_changes(systems[0].config, config) if systems else []
+        twin = next((other.name for other in systems if other.config == config), None)
         if twin and not drop_unchanged:
             raise OptionError(f"--ablations {overlay} changes nothing compared with {twin}: leave it out")
         if twin:
             say(f"{name} is left out: {overlay} changes nothing compared with {twin}")
             continue
-        if systems and system.triples != systems[0].triples:
+        systems.append(System(name, overlay, config, changes, *sources[key]))
+        if systems[-1].triples != systems[0].triples:
             raise OptionError(f"--ablations {overlay} changes the validation triples: rows must share them")
-        systems.append(system)
     return systems
 
 
-def _read(data: Any) -> tuple[Entry, str]:
+def _read(data: StoryData) -> tuple[Entry, str]:
     """Provenance of the data, and the digest of the validation triples."""
     data.setup("fit")
-    triples = data.triples_as_read("validation")
-    if not triples:
+    if not data.triples["validation"]:
         raise OptionError("an ablation needs validation triples: give --data.validation FILE")
-    return json.loads(json.dumps(data.provenance)), triples_digest(triples)
+    return json.loads(json.dumps(data.provenance)), triples_digest(data.triples["validation"])
 
 
 def _check_data(result: RunResult, system: System) -> None:
     """Check that a finished run used the data as they are now."""
-    changed = _changed_data(result.record["data"], system.provenance)
+    before, changed = result.record["data"], None
+    for stage, now in system.provenance.items():
+        files = zip(before.get(stage, {}).get("files", []), now.get("files", []), strict=False)
+        changed = changed or next((new["path"] for old, new in files if old["sha256"] != new["sha256"]), None)
+        # The record also has what is known only after the model is built.
+        if any(before.get(stage, {}).get(name) != value for name, value in now.items()):
+            changed = changed or f"the {stage} data"
     if changed is None and result.evaluations and result.answers()["triples"] != system.triples:
         changed = "the validation triples or their labels"
     if changed is not None:
         raise OptionError(f"{result.run}: {changed} changed since: choose another --out or remove {result.run}")
-
-
-def _changed_data(before: Entry, now: Entry) -> str | None:
-    """Name the first data file with other content, or the stage with other data."""
-    for stage, here in now.items():
-        there = before.get(stage, {})
-        for one, other in zip(there.get("files", []), here.get("files", []), strict=False):
-            if one["sha256"] != other["sha256"]:
-                return str(other["path"])
-        # The record also counts stories and tokens, which are unknown before the model is built.
-        if any(there.get(name) != value for name, value in here.items()):
-            return f"the {stage} data"
-    return None
 
 
 def _entry(system: System, result: RunResult) -> Entry:
@@ -197,9 +184,7 @@ def _entry(system: System, result: RunResult) -> Entry:
         "system": system.name,
         "overlay": system.overlay,
         "changes": system.changes,
-        **result.accuracies(),
-        "wrong": result.wrong(),
-        "flags": result.flags,
+        **result.summary(),
         "deciding": deciding_callbacks(system.config),
         "seed": system.config["seed_everything"],
     }
@@ -208,12 +193,14 @@ def _entry(system: System, result: RunResult) -> Entry:
 def ablation_report(entries: Sequence[Entry]) -> Report:
     """Compare every row with the full system, which comes first, on the same triples."""
     full, count = entries[0], len(entries) - 1
-    named = [f"{', '.join(entry['deciding'])} in {entry['system']}" for entry in entries if entry["deciding"]]
+    decided = "; ".join(
+        f"{', '.join(entry['deciding'])} in {entry['system']}" for entry in entries if entry["deciding"]
+    )
     notes = {
         "best_epoch": "accuracy in the epoch that these triples selected, out of the number of evaluations shown: too "
         "high by this selection",
         "last_epoch": "accuracy after the last epoch; not selected by any evaluation"
-        + (f", but these decided by the triples: {'; '.join(named)}" if named else ""),
+        + (f", but these decided by the triples: {decided}" if decided else ""),
         "difference_to_full": "accuracy minus that of the full system on the same triples; lost: only the full system "
         f"has them right, won: only the row has; p is not corrected for {count} comparison{'s' * (count != 1)}",
         "seed": f"each row is one fit, the full system's with seed {full['seed']}: intervals contain no variation "
@@ -221,9 +208,9 @@ def ablation_report(entries: Sequence[Entry]) -> Report:
     }
     systems, rows = [], []
     for entry in entries:
-        systems.append({name: value for name, value in entry.items() if name != "wrong"})
-        compared = None if entry is full else {e: _compare(entry, full, e) for e in report.EVALUATIONS}
-        systems[-1]["difference_to_full"] = compared
+        compared = None if entry is full else {name: _compare(entry, full, name) for name in report.EVALUATIONS}
+        systems.append({**entry, "difference_to_full": compared})
+        del systems[-1]["wrong"]
         row = {"system": entry["system"], "n": entry["best_epoch"]["n"]}
         for name in report.EVALUATIONS:
             row[f"accuracy, {name.replace('_', ' ')}"] = report.accuracy_cell(entry[name])

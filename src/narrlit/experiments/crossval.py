@@ -6,14 +6,11 @@ from statistics import mean, stdev
 from typing import Any
 
 from narrlit.console import say
-from narrlit.datamodules.folds import FoldData
+from narrlit.datamodules import FoldData
 from narrlit.errors import OptionError
 from narrlit.experiments import report
 from narrlit.experiments.fitting import Config, RunResult, deciding_callbacks, keep_plan, parse_fit, run_fit
 from narrlit.experiments.report import Entry, Report
-
-PLAN = "config.yaml"
-TITLES = {"last_epoch": "accuracy, last epoch", "best_epoch": "accuracy, best epoch"}
 
 
 def cross_validate(fit: Sequence[str], folder: Path, division: dict[str, Any]) -> Report:
@@ -28,11 +25,11 @@ def cross_validate(fit: Sequence[str], folder: Path, division: dict[str, Any]) -
         OptionError: for options that a fold cannot have, or a folder of another experiment.
     """
     config, data = fold_config(fit, division, "a cross-validation")
-    descriptions = [data.rows(fold).description for fold in range(division["folds"])]
+    descriptions = describe_folds(data)
     first = descriptions[0]
     say(
-        f"{sum(d['judged'] for d in descriptions)} of {first['all_rows']} examples are evaluated, "
-        f"{first['never_judged']} synthetic or without a dissimilar story only train; {first['all_groups']} "
+        f"{sum(each['evaluated'] for each in descriptions)} of {first['all_rows']} examples are evaluated, "
+        f"{first['never_evaluated']} synthetic or without a dissimilar story only train; {first['all_groups']} "
         f"{'examples' if first['ungrouped'] else 'groups that share stories'}, the largest of "
         f"{first['largest_group']}; {len(descriptions)} folds"
     )
@@ -40,7 +37,7 @@ def cross_validate(fit: Sequence[str], folder: Path, division: dict[str, Any]) -
         say("warning: folds by example, not by story: accuracy is inflated where examples share stories")
     if config["data"]["init_args"]["source"]["init_args"].get("validation"):
         say("the config's validation triples are not used: every fold is evaluated on its own examples")
-    keep_plan(folder / PLAN, config)
+    keep_plan(folder / "config.yaml", config, folder)
     entries = fit_folds(folder, "", config, descriptions)
     return crossval_report(entries, first, deciding_callbacks(config))
 
@@ -61,15 +58,20 @@ def fold_config(fit: Sequence[str], division: dict[str, Any], purpose: str) -> t
     """
     if division["folds"] < 2:
         raise OptionError(f"--folds {division['folds']}: at least 2 are needed, one to evaluate and one to train")
-    parsed = parse_fit(fit, purpose)
-    if parsed.flags["mined_validation"]:
+    config, data = parse_fit(fit, purpose)
+    if data.hard_examples.mine_validation:
         raise OptionError(
-            f"model.hard.mine_validation cannot be used in {purpose}: evaluated examples would train; leave it out"
+            f"data.hard_examples.mine_validation cannot be used in {purpose}: evaluated examples would train; "
+            "leave it out"
         )
-    class_path = f"{FoldData.__module__}.{FoldData.__qualname__}"
-    arguments = {"source": parsed.config["data"], "fold": 0, **division}
-    config = {**parsed.config, "data": {"class_path": class_path, "init_args": arguments}}
-    return config, FoldData(parsed.data, fold=0, **division)
+    arguments = {"source": config["data"], "fold": 0, **division}
+    folds = {"class_path": "narrlit.datamodules.FoldData", "init_args": arguments}
+    return {**config, "data": folds}, FoldData(data, fold=0, **division)
+
+
+def describe_folds(data: FoldData) -> list[Entry]:
+    """Describe what each fold trains on and evaluates."""
+    return [data.rows(fold)[-1] for fold in range(data.folds)]
 
 
 def fit_folds(folder: Path, prefix: str, config: Config, descriptions: Sequence[Entry]) -> list[Entry]:
@@ -86,35 +88,20 @@ def fit_folds(folder: Path, prefix: str, config: Config, descriptions: Sequence[
         OptionError: if a finished run used other examples.
     """
     entries = []
-    for description in descriptions:
-        fold = description["fold"]
-        run = folder / f"{prefix}fold_{fold}"
+    for about in descriptions:
+        run = folder / f"{prefix}fold_{about['fold']}"
         result = RunResult.read(run)
         if result.finished:
-            if result.record["data"]["validation"]["fold"] != description:
+            if result.record["data"]["validation"]["fold"] != about:
                 raise OptionError(f"{run} used other examples: choose another --out or remove {folder}")
             say(f"{run.name}: already finished")
         else:
-            say(f"\n{run.name}: {description['trained']} examples train, {description['judged']} are evaluated")
-            data = {**config["data"], "init_args": {**config["data"]["init_args"], "fold": fold}}
+            say(f"\n{run.name}: {about['trained']} examples train, {about['evaluated']} are evaluated")
+            data = {**config["data"], "init_args": {**config["data"]["init_args"], "fold": about["fold"]}}
             result = run_fit(run, {**config, "data": data})
-        entries.append(_fold_entry(result, description))
+        names = ("fold", "groups", "trained", "evaluated", "left_out")
+        entries.append({**{name: about[name] for name in names}, "run": run.name, **result.summary()})
     return entries
-
-
-def _fold_entry(result: RunResult, description: Entry) -> Entry:
-    accuracies = result.accuracies()
-    if accuracies["last_epoch"]["n"] != description["judged"]:
-        raise OptionError(f"{result.run} evaluated {accuracies['last_epoch']['n']} of {description['judged']} examples")
-    return {
-        **{name: description[name] for name in ("fold", "groups", "trained")},
-        "run": result.run.name,
-        "evaluated": description["judged"],
-        "left_out": description["left_out"],
-        **accuracies,
-        "wrong": result.wrong(),
-        "flags": result.flags,
-    }
 
 
 def crossval_report(entries: Sequence[Entry], description: Entry, deciding: Sequence[str]) -> Report:
@@ -132,45 +119,49 @@ def crossval_report(entries: Sequence[Entry], description: Entry, deciding: Sequ
         "best_epoch": "accuracy in the epoch that the evaluated examples themselves selected, of "
         f"{num_evaluations} evaluations in all: too high by this selection",
     }
-    over_folds = {name: _over_folds([entry[name]["accuracy"] for entry in entries]) for name in report.EVALUATIONS}
-    whole = report.pooled(entries)
-    records = [{name: value for name, value in entry.items() if name != "wrong"} for entry in entries]
+    pooled = {name: report.summed([entry[name] for entry in entries]) for name in report.EVALUATIONS}
+    spread = {name: _spread([entry[name]["accuracy"] for entry in entries]) for name in report.EVALUATIONS}
+    titles = {name: f"accuracy, {name.replace('_', ' ')}" for name in report.EVALUATIONS}
     rows = [
         {
             **{name: entry[name] for name in ("fold", "groups", "trained", "evaluated")},
-            **{TITLES[name]: report.accuracy_cell(entry[name]) for name in report.EVALUATIONS},
+            **{title: report.accuracy_cell(entry[name]) for name, title in titles.items()},
             "selected": f"epoch {entry['best_epoch']['epoch']} of {entry['num_evaluations']}",
         }
         for entry in entries
     ]
-    cells = {TITLES[name]: report.accuracy_cell(whole[name]) for name in report.EVALUATIONS}
-    rows.append({"fold": "pooled", "groups": description["all_groups"], "evaluated": whole["last_epoch"]["n"], **cells})
-    spread = {TITLES[name]: f"{report.number(m)} ± {report.number(sd)}" for name, (m, sd) in over_folds.items()}
-    rows.append({"fold": "mean ± standard deviation", **spread})
+    cells = {title: report.accuracy_cell(pooled[name]) for name, title in titles.items()}
+    rows.append(
+        {"fold": "pooled", "groups": description["all_groups"], "evaluated": pooled["last_epoch"]["n"], **cells}
+    )
+    cells = {title: " ± ".join(map(report.number, spread[name].values())) for name, title in titles.items()}
+    rows.append({"fold": "mean ± standard deviation", **cells})
     flags = sorted({flag for entry in entries for flag in entry["flags"]})
     extra = [f"Flags of the folds' runs: {', '.join(flags)}."] if flags else []
     if description["ungrouped"]:
         extra.append("UNGROUPED: folds by example; evaluated stories may have trained, and accuracy may be inflated.")
+    records = [{name: value for name, value in entry.items() if name != "wrong"} for entry in entries]
     return Report(
         content={
             **{name: description[name] for name in ("folds", "fold_seed", "ungrouped", "largest_group")},
             "examples": description["all_rows"],
-            "never_evaluated": description["never_judged"],
+            "never_evaluated": description["never_evaluated"],
             "groups": description["all_groups"],
             "num_evaluations": num_evaluations,
             "notes": notes,
-            "pooled": whole,
-            "over_folds": {name: {"mean": m, "standard_deviation": sd} for name, (m, sd) in over_folds.items()},
+            "pooled": pooled,
+            "over_folds": spread,
             "by_fold": records,
         },
         tables={"": rows},
         notes=[*report.note_lines(notes), report.INDEPENDENCE, *extra],
         records=records,
-        intervals={**{f"fold {e['fold']}": e["last_epoch"] for e in entries}, "pooled": whole["last_epoch"]},
+        intervals={**{f"fold {e['fold']}": e["last_epoch"] for e in entries}, "pooled": pooled["last_epoch"]},
     )
 
 
-def _over_folds(accuracies: list[float | None]) -> tuple[float | None, float | None]:
+def _spread(accuracies: list[float | None]) -> dict[str, float | None]:
     """Mean and sample standard deviation; None where a fold has no accuracy."""
     known = [accuracy for accuracy in accuracies if accuracy is not None]
-    return (mean(known), stdev(known)) if len(known) == len(accuracies) else (None, None)
+    complete = len(known) == len(accuracies)
+    return {"mean": mean(known) if complete else None, "standard_deviation": stdev(known) if complete else None}

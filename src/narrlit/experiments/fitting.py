@@ -1,7 +1,4 @@
-"""Run one fit of an experiment, read its record, and keep the experiment's configuration so that it can be resumed.
-
-This module alone connects experiments with the training command line.
-"""
+"""Run one fit of an experiment, read its record, and keep the experiment's configuration so that it can be resumed."""
 
 import gc
 import json
@@ -22,30 +19,21 @@ import yaml
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback, ProgressBar, TQDMProgressBar
 
-from narrlit.commands.lightning_cli import StageCLI
-from narrlit.commands.training import quiet as quiet_training
-from narrlit.commands.training import with_found_configs
+from narrlit import lightning_cli
+from narrlit.callbacks.triple_answers import ANSWERS
+from narrlit.datamodules import StoryData
 from narrlit.errors import NarrlitError, OptionError, reading
-from narrlit.experiments.report import EVALUATIONS, Entry, accuracy_summary
+from narrlit.experiments.report import EVALUATIONS, Entry, summed
 from narrlit.files import atomic_path, check_writable
-from narrlit.models.source import RECORD
+from narrlit.models.config import allow_remote_code
+from narrlit.models.registry import RECORD
 
 Config = dict[str, Any]
 Prune = Callable[[int, float], bool]
 """Takes an epoch (from 0) and its validation accuracy; True ends the fit."""
 
 FLAGS = ("trained_on_validation", "transductive", "mined_validation")
-ANSWERS = "validation_answers.json"
-TENSORBOARD = "lightning.pytorch.loggers.TensorBoardLogger"
-
-
-@dataclass(frozen=True)
-class ParsedFit:
-    """A fit that was parsed and not run: the whole configuration, the datamodule, and the objective's flags."""
-
-    config: Config
-    data: Any
-    flags: dict[str, Any]
+EVERY_TRIPLE = "every fit starts from the beginning, has its own checkpoints and evaluates all triples after each epoch"
 
 
 @dataclass(frozen=True)
@@ -72,62 +60,62 @@ class RunResult:
     @property
     def evaluations(self) -> list[Entry]:
         """Every evaluation of the validation triples: epoch, counts and accuracy."""
-        found: list[Entry] = self.record.get("validations", [])
-        return found
+        evaluations: list[Entry] = self.record.get("validations", [])
+        return evaluations
 
-    @property
-    def flags(self) -> list[str]:
-        """Names of the contamination flags that are set."""
-        flags: Entry = self.record.get("flags") or self.record.get("marks") or {}
-        return [name for name in FLAGS if flags.get(name)]
+    def summary(self) -> Entry:
+        """Return the number of evaluations, accuracy and epoch of `last_epoch` and `best_epoch`, wrong answers, flags.
 
-    def accuracies(self) -> Entry:
-        """Return `num_evaluations`, and the accuracy and epoch of `last_epoch` and `best_epoch`.
+        `wrong` has the positions of wrongly answered triples, None where scores were NaN.
 
         Raises:
             OptionError: if the fit evaluated nothing.
         """
-        evaluations = self.evaluations
-        if not evaluations:
+        if not self.evaluations:
             raise OptionError(
                 f"{self.run}: the fit evaluated no validation triples; let it train at least one whole epoch "
                 "(trainer.max_epochs, max_steps) and choose another --out"
             )
-        # If every accuracy is NaN there is no best epoch either.
-        chosen = {"last_epoch": evaluations[-1], "best_epoch": self.record.get("best") or evaluations[-1]}
-        summaries = {name: {"epoch": e["epoch"], **accuracy_summary([e]).as_dict()} for name, e in chosen.items()}
-        return {"num_evaluations": len(evaluations), **summaries}
+        last = self.evaluations[-1]
+        chosen = dict(zip(EVALUATIONS, (last, self.record.get("best") or last), strict=True))  # no best if all are NaN
+        wrong = {answer["epoch"]: answer["wrong"] for answer in self.answers()["evaluations"]}
+        return {
+            "num_evaluations": len(self.evaluations),
+            **{name: {"epoch": one["epoch"], **summed([one])} for name, one in chosen.items()},
+            "wrong": {name: wrong[one["epoch"]] for name, one in chosen.items()},
+            "flags": [name for name in FLAGS if self.record["flags"].get(name)],
+        }
 
     def answers(self) -> Entry:
-        """Read the recorded answers.
+        """Read the recorded answers: the triples' digest, and wrong answers by evaluation.
 
         Raises:
             DataError: if the file is missing or broken.
         """
         path = self.run / ANSWERS
         with reading("answers", path, f"remove {self.run} to repeat the fit"):
-            found: Entry = json.loads(path.read_text(encoding="utf-8"))
-        return found
-
-    def wrong(self) -> dict[str, list[int] | None]:
-        """Return indices of wrong answers in `last_epoch` and `best_epoch`; None where scores were NaN."""
-        answers = self.answers()
-        evaluations: list[Entry] = answers.get("evaluations") or answers.get("looks") or []
-        by_epoch = {e["epoch"]: e["wrong"] for e in evaluations}
-        accuracies = self.accuracies()
-        return {name: by_epoch[accuracies[name]["epoch"]] for name in EVALUATIONS}
+            answers: Entry = json.loads(path.read_text(encoding="utf-8"))
+            return answers
 
 
-def parse_fit(arguments: Sequence[str], purpose: str) -> ParsedFit:
-    """Parse options of `narrlit fit` without training; `purpose` names the experiment, with its article.
+def parse_fit(arguments: Sequence[str], purpose: str) -> tuple[Config, StoryData]:
+    """Parse options of `narrlit fit` without training.
+
+    Args:
+        arguments: the options.
+        purpose: the experiment, with its article, for messages.
+
+    Returns:
+        The whole configuration, without the logger, and the datamodule.
 
     Raises:
         OptionError: for an option that would evaluate less than every validation triple after every epoch.
     """
+    if "--trust-remote-code" in arguments:  # typed: no config can give this consent
+        allow_remote_code()
     with quiet():
-        cli = _ready(with_found_configs(arguments), trainer=False)
-    text = cli.parser.dump(cli.config, skip_none=False, skip_link_targets=False, format="yaml")
-    config: Config = yaml.safe_load(text)["fit"]
+        parsed = lightning_cli.parse_fit(arguments)
+    config = parsed.as_dict()
     trainer = config["trainer"]
     refused = {
         "--ckpt_path": config["ckpt_path"],
@@ -139,12 +127,11 @@ def parse_fit(arguments: Sequence[str], purpose: str) -> ParsedFit:
         "--trainer.check_val_every_n_epoch": trainer["check_val_every_n_epoch"] != 1,
         "--trainer.fast_dev_run": trainer["fast_dev_run"],
     }
-    for option, given in refused.items():
-        if given:
-            rule = "every fit starts anew, has its own checkpoints and evaluates all triples after every epoch"
-            raise OptionError(f"{option} cannot be used in {purpose}: {rule}; leave it out")
-    trainer["logger"] = {"class_path": TENSORBOARD, "init_args": {"default_hp_metric": False}}
-    return ParsedFit(config, cli.datamodule, cli.model.marks())
+    for option, used in refused.items():
+        if used:
+            raise OptionError(f"{option} cannot be used in {purpose}: {EVERY_TRIPLE}; leave it out")
+    trainer["logger"] = None
+    return config, parsed.datamodule
 
 
 def run_fit(run: Path, config: Config, prune: Prune | None = None) -> RunResult:
@@ -162,8 +149,8 @@ def run_fit(run: Path, config: Config, prune: Prune | None = None) -> RunResult:
         NarrlitError: if the fit fails.
     """
     shutil.rmtree(run, ignore_errors=True)
-    place = {"save_dir": str(run.parent), "name": run.name, "version": "", "default_hp_metric": False}
-    logger = {"class_path": TENSORBOARD, "init_args": place}
+    place = {"save_dir": str(run.parent), "name": run.name, "version": ""}
+    logger = {"class_path": "narrlit.callbacks.RunLogger", "init_args": place}
     config = {**config, "trainer": {**config["trainer"], "logger": logger, "enable_model_summary": False}}
     if prune is not None:
         off = {"save_top_k": 0, "save_last": None, "save_on_exception": False}
@@ -187,8 +174,8 @@ def run_fit(run: Path, config: Config, prune: Prune | None = None) -> RunResult:
 
 def _run(arguments: list[str], prune: Prune | None) -> str | None:
     """Run the fit; return why it ended early."""
-    cli = _ready(arguments)
-    trainer: Any = cli.trainer
+    fit = lightning_cli.StageCLI("fit", arguments)
+    trainer: Any = fit.trainer
     if trainer.world_size > 1:
         command = [sys.executable, "-m", "narrlit", "fit", *arguments]
         subprocess.run(command, stdout=sys.stderr.fileno(), check=False)  # noqa: S603
@@ -197,7 +184,7 @@ def _run(arguments: list[str], prune: Prune | None) -> str | None:
         others = [callback for callback in trainer.callbacks if not isinstance(callback, ProgressBar)]
         trainer.callbacks = [Pruning(prune), TQDMProgressBar(leave=False), *others]
     try:
-        trainer.fit(cli.model, datamodule=cli.datamodule)
+        trainer.fit(fit.model, datamodule=fit.datamodule)
     except FitEndedError as error:
         return str(error)
     except torch.OutOfMemoryError as error:
@@ -239,27 +226,10 @@ class Pruning(Callback):
             raise FitEndedError("pruned", f"after epoch {epoch}, below the median")
 
 
-def _ready(arguments: Sequence[str], trainer: bool = True) -> StageCLI:
-    """Instantiate model and data, and the trainer if asked for; run nothing."""
-
-    class ReadyFit(StageCLI):
-        def instantiate_trainer(self, **kwargs: Any) -> Any:
-            return super().instantiate_trainer(**kwargs) if trainer else None
-
-        def _run_subcommand(self, subcommand: str) -> None:
-            return
-
-    argv, sys.argv = sys.argv, [sys.argv[0], "fit", *arguments]
-    try:
-        return ReadyFit.run("fit")
-    finally:
-        sys.argv = argv
-
-
 @contextmanager
 def quiet() -> Iterator[None]:
     """Send a fit's progress to stderr and leave out Lightning's notices, which repeat with every fit."""
-    quiet_training()
+    lightning_cli.silence()
     loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -278,20 +248,20 @@ def deciding_callbacks(config: Config) -> list[str]:
     return [name for name in names if name in ("EarlyStopping", "TeacherPromotion")]
 
 
-def keep_plan(plan: Path, content: Config, folder: Path | None = None) -> None:
+def keep_plan(plan: Path, content: Config, folder: Path) -> None:
     """Write an experiment's configuration, or check that the file already holds the same.
 
     Args:
         plan: YAML file.
         content: its content.
-        folder: must be new or empty where there is no plan yet; None: the plan's own folder.
+        folder: must be new or empty where there is no plan yet.
 
     Raises:
         OptionError: if the file holds another configuration.
     """
     text = yaml.safe_dump(content, sort_keys=False)
     if not plan.is_file():
-        check_writable(folder or plan.parent, folder=True)
+        check_writable(folder, folder=True)
         with atomic_path(plan) as temporary:
             temporary.write_text(text, encoding="utf-8")
         return

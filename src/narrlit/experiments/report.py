@@ -1,28 +1,21 @@
-"""Reports of experiments: accuracies with intervals, paired tests, tables as Markdown, CSV, LaTeX and JSON, plots."""
+"""Reports of experiments: accuracies with intervals, paired tests, tables as Markdown, CSV, LaTeX and JSON, a plot."""
 
 import json
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from narrlit.files import atomic_path
-from narrlit.optional import require
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from narrlit.metrics.triples import AccuracySummary
 
 Entry = dict[str, Any]
 Row = Mapping[str, Any]
 
 EVALUATIONS = ("last_epoch", "best_epoch")
 """Evaluations that reports compare: the one after the last epoch, and the best of all."""
-COUNTS = ("n", "correct", "ties", "undefined")
 INDEPENDENCE = "Intervals are 95 % (Wilson); p is of the exact paired McNemar test; both take triples as independent."
 
 
@@ -42,26 +35,27 @@ class Report:
     tables: Mapping[str, Sequence[Row]]
     notes: Sequence[str]
     records: Sequence[Entry]
-    intervals: Mapping[str, Entry] = field(default_factory=dict)
+    intervals: Mapping[str, Entry]
 
     def markdown(self) -> str:
         """Format tables and notes for the terminal and a Markdown file."""
         return "\n".join([*(table_text(title, rows) for title, rows in self.tables.items()), *self.notes]) + "\n"
 
     def write(self, folder: Path, name: str) -> None:
-        """Write NAME.json, .md, .csv and .tex, and with matplotlib NAME.svg."""
+        """Write NAME.json, .md, .csv and .tex, and with matplotlib NAME.svg.
+
+        Columns of the CSV file are named like `last_epoch.accuracy`; an interval is `low` and `high`.
+        """
         import pandas as pd
 
+        frame = pd.json_normalize(list(self.records))
+        for column in [column for column in frame if column.endswith("interval")]:
+            ends = [value if isinstance(value, list) else (None, None) for value in frame.pop(column)]
+            frame[[column.replace("interval", "low"), column.replace("interval", "high")]] = ends
         latex = [pd.DataFrame(rows).fillna("").to_latex(index=False, escape=True) for rows in self.tables.values()]
-        keep_report(
-            folder,
-            name,
-            self.content,
-            self.markdown(),
-            csv=flat_frame(self.records).to_csv(index=False),
-            tex="\n".join(latex),
-        )
-        if self.intervals and find_spec("matplotlib"):
+        texts = {"csv": frame.to_csv(index=False), "tex": "\n".join(latex)}
+        keep_report(folder, name, self.content, self.markdown(), **texts)
+        if find_spec("matplotlib"):
             interval_plot(self.intervals, folder / f"{name}.svg")
 
 
@@ -72,16 +66,12 @@ def keep_report(folder: Path, name: str, content: Entry, markdown: str, **others
             temporary.write_text(text, encoding="utf-8")
 
 
-def accuracy_summary(evaluations: Sequence[Row]) -> "AccuracySummary":
-    """Sum the counts of several evaluations."""
+def summed(evaluations: Sequence[Row]) -> Entry:
+    """Sum the counts of evaluations on different triples; plain data with the accuracy and its interval."""
     from narrlit.metrics.triples import AccuracySummary
 
-    return AccuracySummary(**{name: sum(one.get(name, 0) for one in evaluations) for name in COUNTS})
-
-
-def pooled(entries: Sequence[Entry]) -> Entry:
-    """Pool fits that were evaluated on different triples, by evaluation (last and best epoch)."""
-    return {name: accuracy_summary([entry[name] for entry in entries]).as_dict() for name in EVALUATIONS}
+    counts = ("n", "correct", "ties", "undefined")
+    return AccuracySummary(**{name: sum(one.get(name, 0) for one in evaluations) for name in counts}).as_dict()
 
 
 def paired(wrong: Set[Any] | None, other: Set[Any] | None, n: int) -> Entry:
@@ -123,23 +113,15 @@ def accuracy_cell(entry: Row) -> str:
 def difference_cell(entry: Row | None) -> str:
     """Format a paired comparison.
 
-    >>> difference_cell({"difference": 0.1, "lost": 1, "won": 2, "p": 1.0})
-    '+0.100 (1 lost, 2 won, p = 1.000)'
+    >>> difference_cell({"difference": 0.1, "lost": 1, "won": 20, "p": 1e-5})
+    '+0.100 (1 lost, 20 won, p < 0.001)'
     """
     if entry is None:
         return ""
     if entry["difference"] is None:
         return "none: scores are NaN"
-    return f"{entry['difference']:+.3f} ({entry['lost']} lost, {entry['won']} won, {p_value(entry['p'])})"
-
-
-def p_value(p: float) -> str:
-    """Format a p value.
-
-    >>> p_value(0.0371), p_value(1e-9)
-    ('p = 0.037', 'p < 0.001')
-    """
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    p = "p < 0.001" if entry["p"] < 0.001 else f"p = {entry['p']:.3f}"
+    return f"{entry['difference']:+.3f} ({entry['lost']} lost, {entry['won']} won, {p})"
 
 
 def number(value: Any) -> str:
@@ -149,15 +131,6 @@ def number(value: Any) -> str:
     ('0.3333', '32', 'none')
     """
     return "none" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def row(cells: Sequence[Any]) -> str:
-    """Format one line of a Markdown table.
-
-    >>> row(["full", 200])
-    '| full | 200 |'
-    """
-    return f"| {' | '.join(map(str, cells))} |"
 
 
 def table_text(title: str, rows: Sequence[Row]) -> str:
@@ -173,21 +146,11 @@ def table_text(title: str, rows: Sequence[Row]) -> str:
     names = list(rows[0])
     right = [all(isinstance(line.get(name, 0), int) for line in rows) for name in names]
     lines = [names, *([str(line.get(name, "")) for name in names] for line in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(names))]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     cells = [[c.rjust(w) if r else c.ljust(w) for c, w, r in zip(line, widths, right, strict=True)] for line in lines]
     rule = "|" + "|".join("-" * (w + 1) + (":" if r else "-") for w, r in zip(widths, right, strict=True)) + "|"
-    return "\n".join([*([f"## {title}", ""] if title else []), row(cells[0]), rule, *map(row, cells[1:]), ""])
-
-
-def flat_frame(records: Sequence[Entry]) -> "pd.DataFrame":
-    """Flatten entries into columns such as `last_epoch.accuracy`; an interval becomes `low` and `high`."""
-    import pandas as pd
-
-    frame = pd.json_normalize(list(records))
-    for name in [name for name in frame if name.endswith("interval")]:
-        ends = [value if isinstance(value, list) else (None, None) for value in frame.pop(name)]
-        frame[[name.replace("interval", "low"), name.replace("interval", "high")]] = ends
-    return frame
+    head, *body = [f"| {' | '.join(line)} |" for line in cells]
+    return "\n".join([*([f"## {title}", ""] if title else []), head, rule, *body, ""])
 
 
 def note_lines(notes: Mapping[str, str]) -> list[str]:
@@ -200,43 +163,19 @@ def note_lines(notes: Mapping[str, str]) -> list[str]:
 
 
 def interval_plot(accuracies: Mapping[str, Entry], path: Path) -> None:
-    """Plot accuracies with their 95 % intervals, one line a system; the suffix of `path` gives the format."""
+    """Plot accuracies with their 95 % intervals, one line a system, as an SVG file."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
     known = {name: entry for name, entry in accuracies.items() if entry["accuracy"] is not None}
     values = np.array([entry["accuracy"] for entry in known.values()])
     ends = np.array([entry["interval"] for entry in known.values()]).reshape(-1, 2)
-    figure, axes = _figure(6, 1 + 0.35 * len(known))
+    figure = Figure(figsize=(6, 1 + 0.35 * len(known)), layout="constrained")
+    axes = figure.subplots()
     axes.errorbar(values, range(len(known)), xerr=np.abs(ends.T - values), fmt="o", capsize=3, color="black")
     axes.set_yticks(range(len(known)), list(known))
     axes.invert_yaxis()
     axes.axvline(0.5, color="lightgray", zorder=0)
     axes.set_xlabel("accuracy, 95 % interval")
-    _save(figure, path)
-
-
-def box_plot(groups: Mapping[str, Sequence[float]], title: str, path: Path) -> None:
-    """Draw box plots side by side, each labelled with n and mean ± standard deviation.
-
-    Args:
-        groups: values of each group, at least one each.
-        title: of the plot.
-        path: file to write; its suffix gives the format (.svg, .png, .pdf).
-    """
-    values = [np.asarray(group, dtype=float) for group in groups.values()]
-    spreads = [f"{v.mean():.3f}" + (f" ± {v.std(ddof=1):.3f}" if len(v) > 1 else "") for v in values]
-    labels = [f"{name} (n = {len(v)})\n{s}" for name, v, s in zip(groups, values, spreads, strict=True)]
-    figure, axes = _figure(1.5 + 1.4 * len(values), 3.6)
-    axes.boxplot(values, tick_labels=labels)
-    axes.set_title(title)
-    _save(figure, path)
-
-
-def _figure(width: float, height: float) -> tuple[Any, Any]:
-    figure = require("matplotlib.figure", "plots").Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots()
-
-
-def _save(figure: Any, path: Path) -> None:
-    import matplotlib as mpl
-
     with atomic_path(path) as temporary, mpl.rc_context({"svg.hashsalt": "narrlit", "svg.fonttype": "none"}):
-        figure.savefig(temporary, metadata={"Date": None} if path.suffix == ".svg" else None)
+        figure.savefig(temporary, metadata={"Date": None})

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import yaml
 
+from narrlit.configuration import read_yaml
 from narrlit.console import say
-from narrlit.errors import NarrlitError, OptionError, mistake_behind, reading
+from narrlit.errors import NarrlitError, OptionError, mistake_behind
 from narrlit.experiments import report
-from narrlit.experiments.crossval import fit_folds, fold_config
+from narrlit.experiments.crossval import describe_folds, fit_folds, fold_config
 from narrlit.experiments.fitting import Config, RunResult, deciding_callbacks, keep_plan, run_fit
 from narrlit.experiments.report import Entry, Report
 from narrlit.optional import require
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     import optuna
     from optuna.distributions import BaseDistribution
 
-Space = Mapping[str, "BaseDistribution"]
+Space = dict[str, "BaseDistribution"]
 MakeConfig = Callable[[Mapping[str, Any]], Config]
 
-PLAN, DATABASE = "plan.yaml", "tune.db"
 SECTIONS = ("model", "data", "trainer", "seed_everything")
 
 
@@ -42,7 +41,7 @@ def tune_config(
         space_file: YAML file of the search space.
         folder: receives the plan, the study and the runs; trials and runs that it holds are kept.
         trials: number of trials that end by themselves: finished, pruned or failed.
-        division: `folds` and `fold_seed`.
+        division: `folds`, `fold_seed` and `ungrouped`.
         pruner: arguments of Optuna's MedianPruner.
 
     Raises:
@@ -52,36 +51,35 @@ def tune_config(
 
     def config_of(settings: Mapping[str, Any]) -> Config:
         config, _ = fold_config([*fit, *as_options(settings)], division, "a search")
-        _use_one_process(config["trainer"])
-        return config
+        return _on_one_device(config)
 
-    given, data = fold_config(fit, division, "a search")
-    _use_one_process(given["trainer"])
-    descriptions = [data.rows(fold).description for fold in range(division["folds"])]
+    config, data = fold_config(fit, division, "a search")
+    given = _on_one_device(config)
+    first, *held_out = descriptions = describe_folds(data)
     _check_space(config_of, given, space, space_file)
-    examples = {f"fold_{fold}": description["sha256"] for fold, description in enumerate(descriptions)}
-    keep_plan(folder / PLAN, {"fit": given, "space": written, "pruner": dict(pruner), "examples": examples})
+    examples = {f"fold_{each['fold']}": each["sha256"] for each in descriptions}
+    plan = {"fit": given, "space": written, "pruner": dict(pruner), "examples": examples}
+    keep_plan(folder / "plan.yaml", plan, folder)
     study = open_study(folder, pruner)
-    first, *held_out = descriptions
-    say(f"fold 0: {first['trained']} examples train, {first['judged']} are evaluated in every trial")
+    say(f"fold 0: {first['trained']} examples train, {first['evaluated']} are evaluated in every trial")
     while num_ended(study) < trials:
         trial = ask(study, space, int(given["seed_everything"] or 0))
         run_trial(study, trial, folder, config_of)
-        say(_trial_line(trial_entries(study, folder), trial.number))
+        say(_trial_line(trial_entries(study, folder)))
     entries = trial_entries(study, folder)
     winner = winner_of(entries)
-    earlier = {run.name.partition("_fold_")[0] for run in folder.glob("winner_*_fold_*")}
     name = f"winner_{winner['trial']:04d}"
+    earlier = {run.name.partition("_fold_")[0] for run in folder.glob("winner_*_fold_*")} - {name}
     evaluated = {
         "given": fit_folds(folder, "given_", given, held_out),
         "winner": fit_folds(folder, f"{name}_", config_of(winner["settings"]), held_out),
     }
     command = shlex.join(["narrlit", "fit", *fit, *as_options(winner["settings"])])
-    about = {"space": written, "earlier_winners": sorted(earlier - {name}), "command": command}
+    about = {"space": written, "earlier_winners": sorted(earlier), "command": command}
     return tune_report(entries, evaluated, first, deciding_callbacks(given), about)
 
 
-def read_space(path: str) -> tuple[Entry, dict[str, "BaseDistribution"]]:
+def read_space(path: str) -> tuple[Entry, Space]:
     """Read a search space: options of `narrlit fit`, each with {low, high}, and step or log, or with {choices}.
 
     Returns:
@@ -90,8 +88,7 @@ def read_space(path: str) -> tuple[Entry, dict[str, "BaseDistribution"]]:
     Raises:
         OptionError: naming file and option.
     """
-    with reading("--space", path, error=OptionError):
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    content = read_yaml(path)
     if not isinstance(content, dict) or not content:
         raise OptionError(f"--space {path}: write options with ranges, such as NAME: {{low: 1, high: 9}}")
     written = {str(name): content[name] for name in sorted(content, key=str)}
@@ -99,31 +96,24 @@ def read_space(path: str) -> tuple[Entry, dict[str, "BaseDistribution"]]:
 
 
 def _distribution(name: str, spec: Any, path: str) -> "BaseDistribution":
-    made = require("optuna", "tune").distributions
+    library = require("optuna", "tune").distributions
     if name.partition(".")[0] not in SECTIONS:
         raise OptionError(f"--space {path}: {name} is no setting of narrlit fit, such as model.init_args.margin")
     if not isinstance(spec, dict):
         raise OptionError(f"--space {path}: {name}: write {{low, high}}, and step or log, or {{choices}}")
     try:
         if "choices" in spec:
-            found: BaseDistribution = made.CategoricalDistribution(**spec)
+            distribution: BaseDistribution = library.CategoricalDistribution(**spec)
         elif isinstance(spec.get("low"), int) and isinstance(spec.get("high"), int):
-            found = made.IntDistribution(**spec)
+            distribution = library.IntDistribution(**spec)
         else:  # YAML reads 1e-5, without a point, as text
             ends = {field: float(value) for field, value in spec.items() if field in ("low", "high")}
-            found = made.FloatDistribution(**{**spec, **ends})
+            distribution = library.FloatDistribution(**{**spec, **ends})
     except (TypeError, ValueError) as error:
         raise OptionError(f"--space {path}: {name}: {error}") from error
-    if found.single():
+    if distribution.single():
         raise OptionError(f"--space {path}: {name} has a single value; give it to narrlit fit instead")
-    return found
-
-
-def probes(distribution: "BaseDistribution") -> Sequence[Any]:
-    """Values of a distribution that must be valid for all to be: its ends, or every choice."""
-    ends: Any = distribution
-    choices: Sequence[Any] | None = getattr(distribution, "choices", None)
-    return (ends.low, ends.high) if choices is None else choices
+    return distribution
 
 
 def as_options(settings: Mapping[str, Any]) -> list[str]:
@@ -135,36 +125,33 @@ def as_options(settings: Mapping[str, Any]) -> list[str]:
     return [f"--{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in settings.items()]
 
 
-def _use_one_process(trainer: Entry) -> None:
-    devices = trainer["devices"]
-    one = devices in ("auto", 1, "1") or (isinstance(devices, list) and len(devices) == 1)
-    if trainer["num_nodes"] != 1 or not one:
+def _on_one_device(config: Config) -> Config:
+    trainer = config["trainer"]
+    if trainer["num_nodes"] != 1 or trainer["devices"] not in ("auto", 1, "1", [0]):
         raise OptionError("fits of a search run on one device: give --trainer.devices 1 --trainer.num_nodes 1")
-    if devices == "auto":
-        trainer["devices"] = 1
+    return {**config, "trainer": {**trainer, "devices": 1}} if trainer["devices"] == "auto" else config
 
 
 def _check_space(config_of: MakeConfig, given: Config, space: Space, path: str) -> None:
-    """Refuse before the first trial what `narrlit fit` would refuse or ignore."""
+    """Refuse before the first trial what `narrlit fit` would refuse or ignore, by the ends or choices of each range."""
     for name, distribution in space.items():
+        ends: Any = distribution
         configs = []
-        for value in probes(distribution):
+        for value in ends.choices if hasattr(ends, "choices") else (ends.low, ends.high):
             try:
                 configs.append(config_of({name: value}))
             except (NarrlitError, ValueError) as error:
-                mistake = mistake_behind(error)
-                if mistake is None:
-                    raise
+                mistake = mistake_behind(error) or error
                 raise OptionError(f"--space {path}: {name}: {value}: {mistake}") from error
         if all(config == configs[0] for config in configs):
             raise OptionError(f"--space {path}: {name} changes nothing here; leave it out")
-        if any(_source(config) != _source(given) for config in configs):
+        if any(_examples(config) != _examples(given) for config in configs):
             raise OptionError(
                 f"--space {path}: {name} changes the examples that trials share; only data.loading may vary"
             )
 
 
-def _source(config: Config) -> Entry:
+def _examples(config: Config) -> Entry:
     """Settings that decide which examples there are."""
     arguments = config["data"]["init_args"]["source"]["init_args"]
     return {name: value for name, value in arguments.items() if name != "loading"}
@@ -175,7 +162,7 @@ def open_study(folder: Path, pruner: Mapping[str, int]) -> "optuna.Study":
     library = require("optuna", "tune")
     library.logging.set_verbosity(library.logging.WARNING)
     study: optuna.Study = library.create_study(
-        storage=f"sqlite:///{folder / DATABASE}",
+        storage=f"sqlite:///{folder / 'tune.db'}",
         study_name="tune",
         direction="maximize",
         pruner=library.pruners.MedianPruner(**pruner),
@@ -197,11 +184,10 @@ def num_ended(study: "optuna.Study") -> int:
 
 
 def ask(study: "optuna.Study", space: Space, seed: int) -> "optuna.Trial":
-    """Ask for the next trial; its sampler's seed depends on the trials before, so that resuming changes nothing."""
-    samplers = require("optuna", "tune").samplers
+    """Start the next trial; its sampler's seed depends on the trials before, so that resuming changes nothing."""
     own = int(np.random.SeedSequence((seed, num_ended(study))).generate_state(1)[0])
-    study.sampler = samplers.TPESampler(seed=own)
-    return study.ask(dict(space))
+    study.sampler = require("optuna", "tune").samplers.TPESampler(seed=own)
+    return study.ask(space)
 
 
 def run_trial(study: "optuna.Study", trial: "optuna.Trial", folder: Path, config_of: MakeConfig) -> None:
@@ -219,7 +205,7 @@ def run_trial(study: "optuna.Study", trial: "optuna.Trial", folder: Path, config
     try:
         result = run_fit(folder / run_name(trial.number), config_of(trial.params), prune)
         if result.reason is None:
-            result.accuracies()
+            result.summary()
     except NarrlitError as error:
         raise type(error)(f"trial {trial.number} ({settings_text(trial.params)}): {error}") from error
     status = "finished" if result.reason is None else result.record.get("status", "failed")
@@ -239,17 +225,18 @@ def run_name(trial: int) -> str:
 
 def trial_entries(study: "optuna.Study", folder: Path) -> list[Entry]:
     """Describe every trial that ended, or was interrupted with its process."""
-    return [_trial_entry(trial, folder) for trial in study.trials if trial.state.is_finished()]
-
-
-def _trial_entry(trial: "optuna.trial.FrozenTrial", folder: Path) -> Entry:
-    entry: Entry = {"trial": trial.number, "run": run_name(trial.number), "settings": trial.params, "repeats": None}
-    entry |= {"status": "interrupted", "reason": "its process ended; its settings were tried again"}
-    entry |= trial.user_attrs
-    if "evaluations" not in entry:
-        entry["evaluations"] = RunResult.read(folder / run_name(trial.number)).evaluations
-    known = [evaluation for evaluation in entry["evaluations"] if evaluation["accuracy"] is not None]
-    return {**entry, "best": max(known, key=lambda evaluation: float(evaluation["accuracy"]), default=None)}
+    entries = []
+    for trial in study.trials:
+        if not trial.state.is_finished():
+            continue
+        entry: Entry = {"trial": trial.number, "run": run_name(trial.number), "settings": trial.params, "repeats": None}
+        entry |= {"status": "interrupted", "reason": "its process ended; its settings were tried again"}
+        entry |= trial.user_attrs
+        if "evaluations" not in entry:
+            entry["evaluations"] = RunResult.read(folder / entry["run"]).evaluations
+        known = [evaluation for evaluation in entry["evaluations"] if evaluation["accuracy"] is not None]
+        entries.append({**entry, "best": max(known, key=lambda evaluation: evaluation["accuracy"], default=None)})
+    return entries
 
 
 def winner_of(trials: Sequence[Entry]) -> Entry:
@@ -265,10 +252,11 @@ def winner_of(trials: Sequence[Entry]) -> Entry:
     return max(finished, key=lambda trial: (trial["best"]["accuracy"], -trial["trial"]))
 
 
-def _trial_line(trials: Sequence[Entry], trial: int) -> str:
-    entry = next(one for one in trials if one["trial"] == trial)
-    line = f"trial {trial}: {_best_cell(entry)}, {_ending(entry)}; {settings_text(entry['settings'])}"
-    finished = [one["best"]["accuracy"] for one in trials if one["status"] == "finished"]
+def _trial_line(trials: Sequence[Entry]) -> str:
+    """Describe the last trial."""
+    last = trials[-1]
+    line = f"trial {last['trial']}: {_best_cell(last)}, {_ending(last)}; {settings_text(last['settings'])}"
+    finished = [trial["best"]["accuracy"] for trial in trials if trial["status"] == "finished"]
     return f"{line}; best so far: {max(finished):.3f}" if finished else line
 
 
@@ -286,11 +274,14 @@ def tune_report(
     """
     winner, num_evaluations = winner_of(trials), sum(len(trial["evaluations"]) for trial in trials)
     others = f"folds 1 to {fold['folds'] - 1}" if fold["folds"] > 2 else "fold 1"
-    wholes = {name: report.pooled(entries) for name, entries in evaluated.items()}
-    comparison = {name: _compare(evaluated, name, wholes["winner"][name]["n"]) for name in report.EVALUATIONS}
+    pooled = {
+        name: {each: report.summed([entry[each] for entry in entries]) for each in report.EVALUATIONS}
+        for name, entries in evaluated.items()
+    }
+    comparison = {name: _compare(evaluated, name, pooled["winner"][name]["n"]) for name in report.EVALUATIONS}
     notes = {
         "fold_0": f"accuracy in each trial's best epoch; the winner's is the highest of {len(trials)} trials and "
-        f"{num_evaluations} evaluations of the same {fold['judged']} examples: too high by this selection",
+        f"{num_evaluations} evaluations of the same {fold['evaluated']} examples: too high by this selection",
         "last_epoch": f"accuracy on {others}, which evaluated no trial, after the last epoch; not selected by any "
         "evaluation" + (f", but {', '.join(deciding)} decided by the evaluated examples" if deciding else ""),
         "best_epoch": "accuracy there in the epoch that the evaluated examples themselves selected: too high",
@@ -298,18 +289,17 @@ def tune_report(
     again = [f"These folds also evaluated {', '.join(about['earlier_winners'])}, of another number of trials."]
     held_out = [
         {others: name, "n": one["last_epoch"]["n"], **{e: report.accuracy_cell(one[e]) for e in report.EVALUATIONS}}
-        for name, one in wholes.items()
+        for name, one in pooled.items()
     ]
     held_out.append({others: "difference", **{e: report.difference_cell(one) for e, one in comparison.items()}})
     return Report(
         content={
-            **{name: fold[name] for name in ("folds", "fold_seed")},
-            "evaluated": fold["judged"],
+            **{name: fold[name] for name in ("folds", "fold_seed", "evaluated")},
             "statuses": dict(Counter(trial["status"] for trial in trials)),
             "num_evaluations": num_evaluations,
             "winner": {"trial": winner["trial"], "settings": winner["settings"], **winner["best"]},
             "trials": list(trials),
-            "held_out": {name: {"pooled": wholes[name], "by_fold": entries} for name, entries in evaluated.items()},
+            "held_out": {name: {"pooled": pooled[name], "by_fold": entries} for name, entries in evaluated.items()},
             "comparison": comparison,
             "notes": notes,
             **about,
@@ -322,15 +312,14 @@ def tune_report(
             f"The winner's settings: `{about['command']}`",
         ],
         records=[{name: value for name, value in trial.items() if name != "evaluations"} for trial in trials],
-        intervals={name: one["last_epoch"] for name, one in wholes.items()},
+        intervals={name: one["last_epoch"] for name, one in pooled.items()},
     )
 
 
 def _row(trial: Entry, winner: Entry) -> Entry:
-    names = short_names(winner["settings"])
     return {
         "trial": trial["trial"],
-        **{short: report.number(trial["settings"].get(name, "")) for name, short in names.items()},
+        **{short: report.number(trial["settings"].get(name, "")) for name, short in _short(winner["settings"]).items()},
         "accuracy on fold 0, best epoch": _best_cell(trial),
         "epochs": len(trial["evaluations"]),
         "ended": _ending(trial) + (", winner" if trial is winner else ""),
@@ -345,23 +334,18 @@ def _compare(evaluated: Mapping[str, list[Entry]], name: str, n: int) -> Entry:
     return report.paired(wrong["winner"], wrong["given"], n)
 
 
-def short_names(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Shorten options to their last part where these differ.
-
-    >>> short_names({"model.margin": 1, "data.size": 2}), short_names({"a.x": 1, "b.x": 2})
-    ({'model.margin': 'margin', 'data.size': 'size'}, {'a.x': 'a.x', 'b.x': 'b.x'})
-    """
+def _short(settings: Mapping[str, Any]) -> dict[str, str]:
     short = {name: name.rpartition(".")[2] for name in settings}
     return short if len(set(short.values())) == len(short) else {name: name for name in settings}
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:
-    """Format settings for a message.
+    """Format settings for a message, by the last part of their names where these differ.
 
     >>> settings_text({"model.rate": 1 / 3, "data.size": 32})
     'rate=0.3333, size=32'
     """
-    return ", ".join(f"{short}={report.number(settings[name])}" for name, short in short_names(settings).items())
+    return ", ".join(f"{short}={report.number(settings[name])}" for name, short in _short(settings).items())
 
 
 def _best_cell(trial: Entry) -> str:
