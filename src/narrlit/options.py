@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from narrlit.console import say
 from narrlit.data.readers import Stories, read_triples
-from narrlit.data.schema import Story, StoryTable, Triple, Triples, Views
+from narrlit.data.schema import Story, StoryTable, TrainingExamples, Triple, Triples, Views
 from narrlit.data.views import StoryViews, ViewFiles
 from narrlit.errors import ModelError, OptionError, did_you_mean, reading
 from narrlit.models.config import parse_fusion
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from narrlit.models.encoder import Encoder
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
+
+
+def say_rows(rows: Stories | Triples | TrainingExamples) -> None:
+    """Print how many rows of a file were read, dropped or look suspicious."""
+    if rows.report is not None:
+        say(rows.report.summary())
 
 
 def pick_device(name: Device) -> "torch.device":
@@ -256,7 +262,7 @@ class LabelOptions:
     strict: bool = False
 
     def read(self, triples: str) -> Triples:
-        """Read the triples of a file, each with its label.
+        """Read the triples of a file, each with its label, and print their number.
 
         Raises:
             DataError: if a file can't be read.
@@ -269,6 +275,7 @@ class LabelOptions:
             if self.labels is None:
                 raise OptionError(f"{triples} has {rows}: give --labels FILE")
             raise OptionError(f"{self.labels} has {rows}: write true or false in each")
+        say_rows(result)
         return result
 
 

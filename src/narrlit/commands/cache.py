@@ -1,26 +1,19 @@
 """narrlit cache: list or remove cached embeddings."""
 
 import json as json_format
-import shutil
-from datetime import datetime
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
-from narrlit.console import counted, say, size
-from narrlit.errors import OptionError, reading
-
-if TYPE_CHECKING:
-    from narrlit.stores.upkeep import Summary
-
-COLUMNS = ("cache", "model", "settings", "embeddings", "dimensions", "dtype", "shards", "size", "changed")
+from narrlit.console import counted, say
+from narrlit.errors import OptionError
 
 
 def cache(
     action: Literal["ls", "rm"],
-    folder: str = "runs/vectors",
+    folder: str = "runs/embeddings",
     *,
     model: str | None = None,
-    older_than: float | None = None,
     yes: bool = False,
     json: bool = False,
 ) -> None:
@@ -30,80 +23,35 @@ def cache(
         action: ls lists each cache below the folder, rm removes those selected.
         folder: of the caches, or one of them.
         model: only caches of this model, by the name that ls prints.
-        older_than: only caches that have not changed for so many days.
         yes: remove without asking; else rm only lists what it would remove.
         json: ls prints a list of JSON objects.
     """
-    from narrlit.stores.upkeep import find_stores, summarize
+    from narrlit.cache.storage import list_caches, remove_cache
 
-    root = Path(folder)
-    if not root.is_dir():
-        raise OptionError(f"{folder} is no folder: name one that holds cached embeddings")
     if (json and action == "rm") or (yes and action == "ls"):
         raise OptionError("--json belongs to ls, --yes to rm")
-    caches = []
-    for path in find_stores(root):
-        with reading("cache", path, f"narrlit cache rm {path} --yes removes it"):
-            caches.append(summarize(path))
-    caches = [cache for cache in caches if _selected(cache, model, older_than)]
-    if not caches:
-        say(f"{folder}: no cached embeddings{' of this selection' if model or older_than else ''}")
+    caches = [cache for cache in list_caches(Path(folder)) if model is None or cache.model == model]
     if json:
-        print(json_format.dumps([_plain(cache) for cache in caches], indent=2))
-    elif action == "ls" and caches:
-        _list(root, caches)
-    elif action == "rm" and caches:
-        _remove(caches, yes)
-
-
-def _selected(cache: "Summary", model: str | None, older_than: float | None) -> bool:
-    days = (datetime.now().astimezone().timestamp() - cache.changed) / 86_400
-    return (model is None or cache.model == model) and (older_than is None or days > older_than)
-
-
-def _remove(caches: list["Summary"], yes: bool) -> None:
+        print(json_format.dumps([asdict(cache) | {"folder": str(cache.folder)} for cache in caches], indent=2))
+        return
     for cache in caches:
-        print(f"{cache.folder}: {counted(cache.vectors, 'embedding')}, {size(cache.size)}")
+        about = f"{cache.dimension or '-'} dimensions, {cache.dtype}, {_size(cache.bytes)}"
+        print(f"{cache.folder}: {cache.model}, {counted(cache.embeddings, 'embedding')}, {about}")
         if yes:
-            shutil.rmtree(cache.folder)
-    freed = size(sum(cache.size for cache in caches))
-    say(f"{freed} freed" if yes else f"nothing is removed yet: --yes frees {freed}")
+            remove_cache(cache.folder)
+    if not caches:
+        say(f"{folder}: no cached embeddings{'' if model is None else f' of {model}'}")
+    elif action == "rm":
+        size = _size(sum(cache.bytes for cache in caches))
+        say(f"{size} freed" if yes else f"nothing is removed yet: --yes frees {size}")
 
 
-def _list(root: Path, caches: list["Summary"]) -> None:
-    rows = [COLUMNS, *(_row(root, cache) for cache in caches)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
-    for fault in (fault for cache in caches for fault in cache.faults):
-        say(f"{fault}")
+def _size(count: int) -> str:
+    """Format a number of bytes.
 
-
-def _row(root: Path, cache: "Summary") -> tuple[str, ...]:
-    settings = " ".join(f"{name}={value}" for name, value in cache.settings.items())
-    return (
-        str(cache.folder if cache.folder == root else cache.folder.relative_to(root)),
-        "unknown" if cache.model is None else cache.model,
-        settings or "-",
-        f"{cache.vectors:,}",
-        "-" if cache.dimension is None else str(cache.dimension),
-        "+".join(cache.stored) or "-",
-        str(cache.shards),
-        size(cache.size),
-        datetime.fromtimestamp(cache.changed).strftime("%Y-%m-%d %H:%M"),
-    )
-
-
-def _plain(cache: "Summary") -> dict[str, Any]:
-    return {
-        "folder": str(cache.folder),
-        "model": cache.model,
-        "settings": cache.settings,
-        "embeddings": cache.vectors,
-        "dimension": cache.dimension,
-        "dtype": list(cache.stored),
-        "shards": cache.shards,
-        "size": cache.size,
-        "faults": [str(fault) for fault in cache.faults],
-        "changed": datetime.fromtimestamp(cache.changed).astimezone().isoformat(timespec="seconds"),
-    }
+    >>> _size(999), _size(1234), _size(56_789_000_000)
+    ('999 B', '1.2 kB', '56.8 GB')
+    """
+    units = ("B", "kB", "MB", "GB", "TB")
+    power = min(len(units) - 1, max(0, (len(str(count)) - 1) // 3))
+    return f"{count / 1000**power:.{min(power, 1)}f} {units[power]}"

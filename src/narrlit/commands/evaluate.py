@@ -1,22 +1,23 @@
-"""narrlit evaluate: accuracy on labelled triples."""
+"""narrlit evaluate: accuracy on labeled triples."""
 
 import json as json_format
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from narrlit.console import say, say_truncated
-from narrlit.data.records import Triple
-from narrlit.data.rows import file_digest
-from narrlit.errors import ModelError, OptionError
+from narrlit.data.readers import file_digest
+from narrlit.errors import OptionError
 from narrlit.metrics.meanmax import MeanMax
-from narrlit.options import LabelOptions, ModelOptions, StoryOptions, find_model, seen_in_training
+from narrlit.options import LabelOptions, ModelOptions, StoryOptions, seen_in_training
 
 if TYPE_CHECKING:
-    from narrlit.metrics.triples import AccuracySummary
-    from narrlit.models.view_encoder import AnyEncoder
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from narrlit.data.schema import Triples
+    from narrlit.models.encoder import Encoder
 
 Scorer = Literal["cosine", "meanmax"]
-Scores = list[tuple[float, float]]
 
 
 def evaluate(
@@ -30,7 +31,7 @@ def evaluate(
     meanmax: MeanMax,
     json: bool = False,
 ) -> None:
-    """Evaluate a model or a baseline on labelled triples: accuracy, n and a 95 % Wilson interval.
+    """Evaluate a model or a baseline on labeled triples: accuracy, n and a 95 % Wilson interval.
 
     Args:
         triples: JSON Lines or CSV of anchor_text, text_a, text_b and text_a_is_closer.
@@ -50,68 +51,50 @@ def evaluate(
         raise OptionError("--reading, --gamma, --windows and --tau need --scorer meanmax")
     if baseline is not None and (read.reads_views or read.fusion is not None):
         raise OptionError("--views, --missing-views and --fusion need --model")
-    reading = given.read(triples)
-    say(reading.summary())
-    prepared = read.triples(reading.records)
-    record: dict[str, Any] = {}
-    truncated = 0
-    name = use.model or baseline
+    rows = given.read(triples)
+    prepared = read.triples(rows)
+    name = str(use.model or baseline)
+    record: dict[str, Any] = {"model": name, "triples": triples, "dropped": rows.report.dropped if rows.report else {}}
     seen = None
     if baseline is not None:
         from narrlit.metrics.baselines import BASELINES
 
-        scores = BASELINES[baseline]([triple.texts for triple in prepared]).tolist()
+        scores = BASELINES[baseline](prepared.texts())
     else:
-        seen = seen_in_training(find_model(str(use.model)), file_digest(triples))
+        seen = seen_in_training(name, file_digest(triples))
         if seen is not None:
-            say(f"warning: {use.model} was {seen}")
-        scores, truncated, record = _model_scores(read.encoder(use), scorer, meanmax, prepared)
+            say(f"warning: {name} was {seen}")
+            record["seen_in_training"] = seen
+        scores, settings = _model_scores(read.encoder(use), scorer, meanmax, prepared)
+        record |= settings
         name = f"{name}, meanmax ({meanmax.reading})" if scorer == "meanmax" else name
-    summary = summarize(scores, reading.records)
-    if json:
-        about = {"dropped": reading.dropped, "truncated": truncated, "model": use.model or baseline, "triples": triples}
-        flags = {} if seen is None else {"seen_in_training": seen}
-        print(json_format.dumps({**summary.as_dict(), **about, **record, **flags, **read.record()}))
-    else:
-        print(f"{name}: accuracy {summary}, {summary.ties} ties{'' if seen is None else f'; {seen}'}")
-
-
-def _model_scores(
-    encoder: "AnyEncoder", scorer: Scorer, meanmax: MeanMax, triples: list[Triple]
-) -> tuple[Scores, int, dict[str, Any]]:
-    """Scores of A and B, number of truncated texts, and the scorer's settings for the record."""
-    from narrlit.models.embedding import cosine_scores
-
-    if scorer == "cosine":
-        scores, truncated = cosine_scores(encoder, triples)
-        by_role = encoder.prompt("anchor") != encoder.prompt("candidate")  # a story in both roles counts twice
-        pieces = [f"{piece} with its prompt" if by_role else piece for piece in encoder.pieces]
-        say_truncated(truncated, encoder.max_length, *pieces)
-        return scores, truncated, {"scorer": scorer}
-    from narrlit.metrics.meanmax import meanmax_scores
-
-    result = meanmax_scores(encoder, [triple.texts for triple in triples], meanmax)  # type: ignore[arg-type]
-    say_truncated(result.truncated, encoder.max_length, "sentence", "sentences")
-    say(f"windows decided {result.aligned} of {len(triples)} triples, whose scores differed by {meanmax.gamma} or less")
-    return result.scores.tolist(), result.truncated, {"scorer": scorer, **asdict(meanmax), "aligned": result.aligned}
-
-
-def summarize(scores: Scores, triples: list[Triple]) -> "AccuracySummary":
-    """Compute the accuracy of scores (of A, of B) against the triples' labels.
-
-    Raises:
-        ModelError: for scores that are not finite.
-    """
     import torch
 
     from narrlit.metrics.triples import TripleAccuracy
 
     metric = TripleAccuracy()
-    a, b = torch.tensor(scores, dtype=torch.float64).unbind(1)
-    bad = int((~(a.isfinite() & b.isfinite())).sum())
-    if bad:
-        raise ModelError(
-            f"the scores of {bad} of {len(triples)} triples are NaN or infinite; the model's weights are broken"
-        )
-    metric.update(a, b, torch.tensor([bool(triple.a_is_closer) for triple in triples]))
-    return metric.summary()
+    metric.update(*torch.from_numpy(scores).unbind(1), torch.from_numpy(rows.labels == 1))
+    summary = metric.summary()
+    if json:
+        print(json_format.dumps({**summary.as_dict(), "truncated": 0, **record, **read.record()}))
+    else:
+        print(f"{name}: accuracy {summary}{'' if seen is None else f'; {seen}'}")
+
+
+def _model_scores(
+    encoder: "Encoder", scorer: Scorer, meanmax: MeanMax, triples: "Triples"
+) -> tuple["NDArray[np.float64]", dict[str, Any]]:
+    """Scores (N, 2) of A and B, and the scorer's settings and counts for the record."""
+    from narrlit.metrics.meanmax import meanmax_scores
+    from narrlit.models.embedding import score_triples
+
+    if scorer == "cosine":
+        scores, truncated = score_triples(encoder, triples)
+        by_role = "" if encoder.symmetric else " with its prompt"  # a story in both roles counts twice
+        say_truncated(truncated, encoder.max_length, *(unit + by_role for unit in encoder.unit))
+        return scores, {"scorer": scorer, "truncated": truncated}
+    result = meanmax_scores(encoder, triples.texts(), meanmax)
+    say_truncated(result.truncated, encoder.max_length, "sentence", "sentences")
+    say(f"windows decided {result.aligned} of {len(triples)} triples, whose scores differed by {meanmax.gamma} or less")
+    counts = {"aligned": result.aligned, "truncated": result.truncated}
+    return result.scores, {"scorer": scorer, **asdict(meanmax), **counts}

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from narrlit.console import say
 from narrlit.files import check_writable
-from narrlit.models.fusion import fusion_of
+from narrlit.models.config import parse_fusion
+from narrlit.options import LoadOptions
 
 
 def export(source: str, *, out: str, fusion: str | None = None, trust_remote_code: bool = False) -> None:
@@ -17,12 +18,13 @@ def export(source: str, *, out: str, fusion: str | None = None, trust_remote_cod
             between, or a preset: submitted, equal, full_only, higher_theme, action_only; a model of views has its own.
         trust_remote_code: run Python files that come with the model; only for models whose author you trust.
     """
-    weights = None if fusion is None else fusion_of(fusion)
+    weights = None if fusion is None else parse_fusion(fusion)
     check_writable(out, folder=True)
     from narrlit import export as exporting
-    from narrlit.models.view_encoder import fused
-    from narrlit.options import LoadOptions, find_model
+    from narrlit.models.registry import find_checkpoint, with_fusion
+    from narrlit.models.weights import CONFIG
 
-    encoder = fused(LoadOptions(device="cpu", trust_remote_code=trust_remote_code).load_named(source), weights)
-    exporting.export(encoder, Path(out), find_model(source))
+    encoder = LoadOptions(device="cpu", trust_remote_code=trust_remote_code).load_named(source)
+    trained = find_checkpoint(source) is not None or (Path(source) / CONFIG).is_file()
+    exporting.export(with_fusion(encoder, weights), Path(out), source, trained=trained)
     say(f"{out}: {encoder.dimension} dimensions, {encoder.max_length} tokens at most")

@@ -1,12 +1,13 @@
 """narrlit views: check a file of stories' views."""
 
 import json as json_format
-from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any, Literal
 
-from narrlit.data.reading import counts
+from narrlit.data.readers import counts, read_any
+from narrlit.data.schema import ASPECTS
+from narrlit.data.views import StoryViews, ViewFiles, read_views, suspicious_views
 from narrlit.errors import printable
 
 SHOWN = 5
@@ -29,53 +30,50 @@ def views(action: Literal["check"], file: str, stories: str, *, json: bool = Fal
 
 def _checked(file: str, stories: str) -> dict[str, Any]:
     """Collect coverage, conflicts and suspicious views, as plain data."""
-    from narrlit.data.readers import read_texts
-    from narrlit.data.view_rows import suspicions
-    from narrlit.data.views import ViewBook, ViewFiles, listed, read_views
-    from narrlit.text.joined import VIEWS
-
-    readings, needed = [read_views(path) for path in listed(file)], read_texts(stories)
-    viewed = [story for reading in readings for story in reading.records]
-    lines = [row.line for row in needed.records for _ in row.texts]
-    texts = [text for row in needed.records for text in row.texts]
-    coverage = ViewBook(ViewFiles(listed(file))).coverage(texts)
-    lengths = {"story": [story.text for story in viewed]}
-    lengths |= {view: [story.views.texts[place] for story in viewed] for place, view in enumerate(VIEWS)}
+    files = ViewFiles.parse(file)
+    known, needed = StoryViews(files), read_any(stories)
+    viewed = [story for path in files.paths for story in read_views(path)]
+    lines = dict(zip(reversed(needed.rows), reversed(needed.lines), strict=True))  # the first line of each story
+    coverage = known.coverage(needed.table)
+    missing = [{"line": lines[i], "beginning": printable(needed.table[i].text[:60])} for i in coverage.missing[:SHOWN]]
+    texts = [(story.text, *(story.views.texts if story.views else ())) for story in viewed]
+    words = {
+        name: round(mean(len(text.split()) for text in column), 1)
+        for name, column in zip(("story", *ASPECTS), zip(*texts, strict=True), strict=True)
+    }
     return {
-        "read": {"views": "; ".join(reading.summary() for reading in readings), "stories": needed.summary()},
+        "read": {
+            "views": "; ".join(report.summary() for report in known.reports),
+            "stories": needed.report.summary() if needed.report else "",
+        },
         "different_stories": coverage.stories,
         "with_views": coverage.viewed,
         "without_views": len(coverage.missing),
-        "first_without_views": [_place(lines[place], texts[place]) for place in coverage.missing[:SHOWN]],
+        "first_without_views": missing,
         "views_without_a_story": coverage.spare,
         "conflicts": coverage.conflicts,
-        "suspicious": suspicions(viewed),
-        "mean_words": {name: _mean_words(written) for name, written in lengths.items()},
+        "suspicious": suspicious_views(viewed),
+        "mean_words": words,
     }
-
-
-def _place(line: int, text: str) -> dict[str, Any]:
-    return {"line": line, "beginning": printable(text[:60])}
-
-
-def _mean_words(texts: Sequence[str]) -> float:
-    return round(mean(len(text.split()) for text in texts), 1)
 
 
 def _report(result: dict[str, Any]) -> str:
     """Format the result for a person."""
     different, viewed, bare = (result[name] for name in ("different_stories", "with_views", "without_views"))
     share = f"{viewed / different:.1%}".replace("%", " %")
-    lines = [result["read"]["views"], result["read"]["stories"]]
-    lines.append(f"different stories: {different}, with views {viewed} ({share}), without {bare}")
-    lines += [
-        f"  without views: {Path(result['stories']).name}:{story['line']}, '{story['beginning']}'"
-        for story in result["first_without_views"]
-    ]
-    if bare > SHOWN:
-        lines.append(f"  and {bare - SHOWN} more")
-    lines.append(f"views without a story: {result['views_without_a_story']}")
-    lines.append(f"conflicts: {result['conflicts']} rows with other views of a story than an earlier row")
-    lines.append(f"suspicious: {counts(result['suspicious']) or 'nothing'}")
+    name = Path(result["stories"]).name
+    listed = [f"  without views: {name}:{s['line']}, '{s['beginning']}'" for s in result["first_without_views"]]
     words = ", ".join(f"{name} {number:g}" for name, number in result["mean_words"].items())
-    return "\n".join([*lines, f"words on average: {words}"])
+    return "\n".join(
+        [
+            result["read"]["views"],
+            result["read"]["stories"],
+            f"different stories: {different}, with views {viewed} ({share}), without {bare}",
+            *listed,
+            *([f"  and {bare - SHOWN} more"] if bare > SHOWN else []),
+            f"views without a story: {result['views_without_a_story']}",
+            f"conflicts: {result['conflicts']} rows with other views of a story than an earlier row",
+            f"suspicious: {counts(result['suspicious']) or 'nothing'}",
+            f"words on average: {words}",
+        ]
+    )
