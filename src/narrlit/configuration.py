@@ -111,9 +111,9 @@ def _check_events(path: str, text: str) -> None:
     sizes: dict[str, int] = {}
     nodes = 0
     for event in yaml.parse(text, Loader=LOADER):
-        where = f"{path}:{event.start_mark.line + 1}"
+        where = f"{path}:{event.start_mark.line + 1 if event.start_mark else 0}"
         if isinstance(event, yaml.NodeEvent):
-            nodes += sizes.get(event.anchor, 1) if isinstance(event, yaml.AliasEvent) else 1
+            nodes += sizes.get(event.anchor or "", 1) if isinstance(event, yaml.AliasEvent) else 1
             top = mappings[-1] if mappings else None
             if top is not None:
                 keys, key_next = top

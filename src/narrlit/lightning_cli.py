@@ -186,7 +186,7 @@ def run_stage(stage: str, arguments: Sequence[str]) -> int:
     try:
         cli = StageCLI(stage, arguments)
         trainer = cli.trainer
-        folder = Path(trainer.logger.log_dir) if trainer.logger and trainer.logger.log_dir else None  # type: ignore[attr-defined]
+        folder = Path(trainer.logger.log_dir) if trainer.logger and trainer.logger.log_dir else None
         existed = folder is None or folder.exists()
         run = getattr(trainer, stage)
         try:

@@ -12,7 +12,7 @@ from narrlit.callbacks.checkpoints import AtomicCheckpointIO
 def test_a_checkpoint_is_written_beside_its_target_and_synced(tmp_path, monkeypatch):
     target, synced, replaced = tmp_path / "run/last.ckpt", [], []
     monkeypatch.setenv("TMPDIR", str(tmp_path / "elsewhere"))
-    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(handle))
+    monkeypatch.setattr(os, "fsync", synced.append)
     rename = type(target).replace
     monkeypatch.setattr(
         type(target), "replace", lambda self, to: replaced.append((self.parent, bool(synced))) or rename(self, to)

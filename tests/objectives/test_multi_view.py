@@ -247,6 +247,6 @@ def test_mixed_precision_does_not_round_heads_and_fusion(build):
 def test_a_checkpoint_with_other_heads_is_refused(build):
     objective, other = build(), build(variant="as_published")
     checkpoint = {"hyper_parameters": dict(other.hparams), "state_dict": other.state_dict()}
-    with pytest.raises(ModelError, match="do not have views.heads"):
+    with pytest.raises(ModelError, match=r"do not have views\.heads"):
         objective.on_load_checkpoint(checkpoint)
     objective.on_load_checkpoint({"hyper_parameters": dict(objective.hparams), "state_dict": objective.state_dict()})

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any, Literal
 
 import torch
+from lightning.pytorch.trainer.states import TrainerFn
 from lightning_utilities.core.rank_zero import rank_zero_info
 from torch import Tensor, nn
 
@@ -66,7 +67,7 @@ class FrozenObjective(Objective):
         data: Any = self.trainer.datamodule  # type: ignore[attr-defined]
         if stage == "fit" and not data.examples.negatives.shape[1]:
             raise OptionError(f"{type(self).__name__} needs negatives, and no training example has one")
-        data.prepare_inputs(stage)
+        data.prepare_inputs(TrainerFn(stage).value)
         self.cached.release()
 
     def story_inputs(self, stories: Sequence[Story], name: str) -> FrozenFeatures:

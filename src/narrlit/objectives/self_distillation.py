@@ -89,9 +89,11 @@ class SelfDistillation(Objective):
             use_triple_negative: the dissimilar story of a triple is a negative too; it is none as published.
 
         Raises:
-            OptionError: for a temperature that is not positive, or a margin that is no number.
+            OptionError: for a temperature or margin out of range.
         """
-        check_numbers("", positive={"temperature": temperature}, minimum_0={"mask_margin + 2": mask_margin + 2})
+        check_numbers("", positive={"temperature": temperature})
+        if not -2 <= mask_margin <= 2:
+            raise OptionError(f"mask_margin is {mask_margin}: a difference of cosines from -2 to 2 is needed")
         super().__init__(encoder, optimization)
         self.kept: dict[str, tuple[int, int]] = {}
         self.temperature = temperature
