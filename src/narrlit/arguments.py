@@ -7,14 +7,14 @@ import re
 import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
-from pathlib import Path
+from dataclasses import is_dataclass
 from typing import Annotated, Any, get_type_hints
 
 from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
 from cyclopts._convert import _converters
 
 from narrlit.errors import OptionError
+from narrlit.files import check_apart
 
 Command = Callable[..., int | None]
 OUTPUTS = frozenset({"out", "map", "report", "log"})
@@ -46,6 +46,7 @@ def call(command: Command, name: str, arguments: Sequence[str]) -> int:
         if isinstance(error, UnusedCliTokensError):
             message = f"Unexpected argument: {' '.join(error.unused_tokens or [])}"
         raise OptionError(f"{message}; narrlit {name} --help lists the options") from error
+    bound.apply_defaults()
     _check_outputs(bound.arguments)
     return parsed(*bound.args, **bound.kwargs) or 0
 
@@ -67,7 +68,7 @@ def parser(command: Command, name: str) -> App:
 
 
 def _flattened(command: Command) -> Command:
-    """The command with dataclasses as flat options, optional unless a field is required, and `*rest` for any word."""
+    """Return the command with dataclasses as flat, optional options, and `*rest` for any word."""
     hints = get_type_hints(command)
     parameters = []
     for parameter in inspect.signature(command).parameters.values():
@@ -76,32 +77,24 @@ def _flattened(command: Command) -> Command:
         if parameter.kind is parameter.VAR_POSITIONAL:
             kind = Annotated[str, Parameter(allow_leading_hyphen=True, help="options of narrlit fit, --config first")]
         elif is_dataclass(kind):
-            optional = all(
-                field.default is not MISSING or field.default_factory is not MISSING for field in fields(kind)
-            )
-            if optional and parameter.default is parameter.empty:
-                changes["default"] = kind()  # type: ignore[operator]
+            changes["default"] = kind()  # type: ignore[operator]
             kind = Annotated[kind, Parameter(name="*")]
         elif parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
             changes["kind"] = parameter.POSITIONAL_ONLY
         hints[parameter.name] = kind
         parameters.append(parameter.replace(annotation=kind, **changes))
 
-    signature = inspect.signature(command).replace(parameters=parameters)
-
     @functools.wraps(command)
     def flattened(*arguments: Any, **options: Any) -> int | None:
-        bound = signature.bind(*arguments, **options)
-        bound.apply_defaults()
-        return command(*bound.args, **bound.kwargs)
+        return command(*arguments, **options)
 
     flattened.__annotations__ = hints
-    flattened.__signature__ = signature  # type: ignore[attr-defined]
+    flattened.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return flattened
 
 
 def _shown(default: object) -> str | None:
-    """A default as help shows it; None: not at all."""
+    """Format a default for help; None where it is not shown."""
     if default is None or default is False or default == ():
         return None
     return ",".join(map(str, default)) if isinstance(default, list | tuple) else str(default)
@@ -157,28 +150,20 @@ def _wrapped(text: str, indent: int, further: int = 0) -> list[str]:
 
 
 def _check_outputs(values: Mapping[str, Any]) -> None:
-    """Refuse an output that is also an input or another output.
-
-    Raises:
-        OptionError: naming the option.
-    """
+    """Refuse an output that is also an input or another output."""
     paths = list(_paths(values))
-    for option, path in sorted(paths, key=lambda item: item[0] == "out"):
-        for other, place in paths:
-            if option in OUTPUTS and option != other and _same(Path(path), Path(place)):
-                clash = f"written by --{other}" if other in OUTPUTS else "read"
-                raise OptionError(f"--{option} {path}: this file is {clash}; name another")
+    check_apart(
+        {f"--{name}": path for name, path, whole in paths if name in OUTPUTS and whole},
+        [path for name, path, _ in paths if name not in OUTPUTS],
+    )
 
 
-def _paths(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Options with the strings that they hold; several paths may stand with commas between."""
+def _paths(values: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
+    """Options with the strings that they hold, whole and divided at commas."""
     for name, value in values.items():
         if is_dataclass(value):
             yield from _paths(vars(value))
         elif isinstance(value, str | tuple | list):
             for word in [value] if isinstance(value, str) else value:
-                yield from ((name, part.strip()) for part in {str(word), *str(word).split(",")} if part.strip())
-
-
-def _same(path: Path, other: Path) -> bool:
-    return path.samefile(other) if path.exists() and other.exists() else path.absolute() == other.absolute()
+                yield name, str(word), True
+                yield from ((name, part.strip(), False) for part in str(word).split(",") if part.strip())

@@ -22,14 +22,14 @@ TRAINING = {
 }
 OTHERS = {
     "embed": "embeddings of stories, as .npy, .jsonl, .csv, .tsv or .parquet",
-    "evaluate": "accuracy of a model or a baseline on labelled triples",
+    "evaluate": "accuracy of a model or a baseline on labeled triples",
     "judge": "let a language model that sees the similarities decide which candidate is closer",
     "export": "write a sentence-transformers folder from a run or a checkpoint",
     "submit": "write or check a submission to the shared task",
     "crossval": "k-fold cross-validation of a config, folds grouped by story",
     "ablate": "a system and its ablations in one table, with intervals and paired tests",
     "tune": "hyperparameter search on one fold, evaluated on the others",
-    "fuse": "compare weights of stories' texts and views on labelled triples",
+    "fuse": "compare weights of stories' texts and views on labeled triples",
     "views": "check a file of stories' views",
     "demo": "generate, train, evaluate and export on synthetic stories, in a few minutes",
     "storyworld": "write synthetic stories with known theme, course of action and outcome",
@@ -43,26 +43,16 @@ OTHERS = {
 
 ALIASES = {"pseudonymise": "pseudonymize"}
 USER_ERROR, UNFORESEEN, INTERRUPTED, TERMINATED, CLOSED_PIPE = 2, 1, 130, 143, 141
+HELP = """Usage: narrlit COMMAND [OPTIONS]
 
+Embeddings of stories by theme, course of action and outcome.
 
-def help_text() -> str:
-    """Compose the top-level help."""
-    width = max(map(len, {**TRAINING, **OTHERS}))
-    rows = [f"  {name:<{width}}  {line}" for name, line in {**TRAINING, **OTHERS}.items()]
-    return "\n".join(
-        [
-            "Usage: narrlit COMMAND [OPTIONS]",
-            "",
-            "Embeddings of stories by theme, course of action and outcome.",
-            "",
-            "Commands:",
-            *rows,
-            "",
-            "narrlit COMMAND --help   options of a command",
-            "narrlit --version        the version",
-            "--traceback              print the whole traceback of an error",
-        ]
-    )
+Commands:
+{commands}
+
+narrlit COMMAND --help   options of a command
+narrlit --version        the version
+--traceback              print the whole traceback of an error"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -97,8 +87,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     name = words[0] if words else "--help"
-    if name in ("--help", "-h", "--version"):
-        print(f"narrlit {__version__}" if name == "--version" else help_text())
+    if name == "--version":
+        print(f"narrlit {__version__}")
+        return 0
+    if name in ("--help", "-h"):
+        print(HELP.format(commands="\n".join(f"  {name:<12}  {line}" for name, line in (TRAINING | OTHERS).items())))
         return 0
     name = ALIASES.get(name, name)
     if name in TRAINING:
@@ -134,8 +127,8 @@ def _exit_code(stop: SystemExit) -> int:
     if type(stop).__name__ == "SIGTERMException":  # Lightning's, after a graceful stop
         return TERMINATED
     if isinstance(stop.__context__, KeyboardInterrupt):  # Lightning exits with 1
-        kept = "finished epochs of a fit are kept; --ckpt_path RUN/checkpoints/last.ckpt goes on from there"
-        return _interrupted(stop.__context__ if stop.__context__.args else KeyboardInterrupt(kept))
+        remedy = "finished epochs of a fit are kept; --ckpt_path RUN/checkpoints/last.ckpt goes on from there"
+        return _interrupted(stop.__context__ if stop.__context__.args else KeyboardInterrupt(remedy))
     return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
 
 
@@ -145,22 +138,22 @@ def _interrupted(interrupt: KeyboardInterrupt) -> int:
 
 
 def _failed(error: Exception, show_traceback: bool) -> int:
-    """Print one line about an error, and the traceback or where it is; returns the exit code."""
-    message = _mendable(error)
+    """Print one line about an error, and the traceback or where it is; return the exit code."""
     if show_traceback:
         import traceback
 
         traceback.print_exception(error)
+    message = _mistake(error)
     if message is not None:
         _print_error(f"error: {message}")
         return USER_ERROR
-    place = "" if show_traceback else f"; {_keep_traceback(error)}"
+    place = "" if show_traceback else f"; {_write_traceback(error)}"
     _print_error(f"unforeseen error: {type(error).__name__}: {reason(error)}{place}")
     return UNFORESEEN
 
 
-def _mendable(error: Exception) -> str | None:
-    """The message of an error that the user can mend; None for a fault of the program."""
+def _mistake(error: Exception) -> str | None:
+    """Describe an error that the user can mend; None for a fault of the program."""
     mistake = mistake_behind(error)
     if mistake is not None and isinstance(error, NarrlitError | ValueError):
         return printable(mistake, limit=1000)
@@ -176,8 +169,8 @@ def _mendable(error: Exception) -> str | None:
     return None
 
 
-def _keep_traceback(error: Exception) -> str:
-    """Write the traceback to a file of its own; returns where it is."""
+def _write_traceback(error: Exception) -> str:
+    """Write the traceback to a file of its own and return where it is."""
     import traceback
 
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")  # noqa: PTH111  (never fails)
@@ -194,7 +187,3 @@ def _keep_traceback(error: Exception) -> str:
 def _print_error(message: str) -> None:
     with suppress(OSError):
         print(f"narrlit: {' '.join(message.split())}", file=sys.stderr, flush=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

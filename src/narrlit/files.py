@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from narrlit.errors import OptionError
+from narrlit.errors import OptionError, reason
 
 
 def check_writable(target: str | Path, *, folder: bool = False) -> None:
@@ -21,20 +21,15 @@ def check_writable(target: str | Path, *, folder: bool = False) -> None:
         OptionError: if something is in the target's place, or its parent can't be made or written to.
     """
     target = Path(target)
-    try:
-        if folder and os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
-            raise OptionError(f"{target} exists and is not empty: name a new folder or remove it")
-        if not folder:
-            _check_regular(target)
+    with _writing(target):
+        _check_free(target, folder)
         nearest = next((parent for parent in target.parents if os.path.lexists(parent)), Path())
         with tempfile.TemporaryFile(dir=nearest):
             pass
-    except OSError as error:
-        raise OptionError(f"cannot write {target}: {error.strerror}") from error
 
 
 def check_apart(written: Mapping[str, str | Path | None], read: Iterable[str | Path | None]) -> None:
-    """See that no file is written over one that is read, nor two into the same place.
+    """Refuse to write a file over one that is read, or two files into the same place.
 
     Args:
         written: files by the option that names them; None: not written.
@@ -64,12 +59,10 @@ def atomic_path(target: str | Path, *, private: bool = False) -> Iterator[Path]:
         OptionError: if the folder can't be made or written to, or `target` is a folder.
     """
     target = Path(target)
-    _check_regular(target)
-    try:
+    with _writing(target):
+        _check_free(target, folder=False)
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
-    except OSError as error:
-        raise OptionError(f"cannot write {target}: {error.strerror}") from error
     os.close(handle)
     temporary = Path(name)
     try:
@@ -88,13 +81,10 @@ def atomic_folder(target: str | Path) -> Iterator[Path]:
         OptionError: if `target` is there already and is not an empty folder, or its parent can't be written to.
     """
     target = Path(target)
-    if target.is_file() or (target.is_dir() and any(target.iterdir())):
-        raise OptionError(f"{target} exists and is not empty: name a new folder or remove it")
-    try:
+    with _writing(target):
+        _check_free(target, folder=True)
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    except OSError as error:
-        raise OptionError(f"cannot write {target}: {error.strerror}") from error
     try:
         yield temporary
         temporary.chmod(0o777 & ~_umask())
@@ -103,10 +93,21 @@ def atomic_folder(target: str | Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _check_regular(target: Path) -> None:
-    if target.is_dir():
+@contextmanager
+def _writing(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OptionError(f"cannot write {target}: {reason(error)}") from error
+
+
+def _check_free(target: Path, folder: bool) -> None:
+    if folder:
+        if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
+            raise OptionError(f"{target} exists and is not empty: name a new folder or remove it")
+    elif target.is_dir():
         raise OptionError(f"{target} is a folder: name a file")
-    if target.exists() and not target.is_file():
+    elif target.exists() and not target.is_file():
         raise OptionError(f"{target} is a device or pipe, which a finished file would replace: name a file")
 
 

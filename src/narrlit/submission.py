@@ -56,61 +56,69 @@ def write_submission(
                 buffer = io.BytesIO()
                 np.save(buffer, track_b, allow_pickle=False)
                 archive.writestr(TRACK_B, buffer.getvalue())
-        return _check(temporary, path, rows_a, rows_b)
+        return check_submission(temporary, rows_a, rows_b, path)
 
 
-def check_submission(path: Path, rows_a: int | None = None, rows_b: int | None = None) -> Contents:
+def check_submission(
+    path: Path, rows_a: int | None = None, rows_b: int | None = None, name: Path | None = None
+) -> Contents:
     """Check a submission zip: file names, rows, types, dimension, finite and non-zero embeddings.
 
     Args:
         path: the zip.
         rows_a: rows that Track A must have, if known.
         rows_b: rows that Track B must have, if known.
+        name: name of the zip in messages, if not `path`.
 
     Raises:
         DataError: naming the file inside the zip, the row, and what is wrong.
     """
-    if not path.is_file():
-        raise DataError(f"{path}: no such file")
-    return _check(path, path, rows_a, rows_b)
-
-
-def _check(file: Path, name: Path, rows_a: int | None, rows_b: int | None) -> Contents:
-    """Check the zip at `file`; messages call it `name`."""
-    with reading("submission", name, "is it a zip file, complete and not encrypted?"), zipfile.ZipFile(file) as archive:
-        names = archive.namelist()
-        unknown = sorted(set(names) - {TRACK_A, TRACK_B, TRACK_B_LINES})
-        if unknown or not names:
+    name = name or path
+    with reading("submission", name, "is it a zip file, complete and not encrypted?"), zipfile.ZipFile(path) as archive:
+        members = archive.namelist()
+        unknown = sorted(set(members) - {TRACK_A, TRACK_B, TRACK_B_LINES})
+        if unknown or not members:
             raise DataError(
                 f"{name}: it holds {', '.join(unknown[:5]) or 'nothing'}; only {TRACK_A}, {TRACK_B} or {TRACK_B_LINES} "
                 "are allowed, at its root"
             )
-        if TRACK_B in names and TRACK_B_LINES in names:
+        if TRACK_B in members and TRACK_B_LINES in members:
             raise DataError(f"{name}: it holds {TRACK_B} and {TRACK_B_LINES}; remove one")
-        answers = _answers(_unpacked(archive, TRACK_A, name), name) if TRACK_A in names else None
-        embeddings = _embeddings(archive, names, name)
-    _check_rows(name, TRACK_A, answers, rows_a)
-    _check_rows(name, "Track B", None if embeddings is None else len(embeddings), rows_b)
-    return Contents(answers, *((None, None) if embeddings is None else embeddings.shape))
+        content = {member: _unpacked(archive, member, f"{name}/{member}") for member in members}
+    answers = embeddings = None
+    if TRACK_A in members:
+        answers = _rows(content[TRACK_A], f"{name}/{TRACK_A}")
+        for number, row in enumerate(answers, 1):
+            if not isinstance(row, dict) or not isinstance(row.get(LABEL), bool):
+                raise DataError(f"{name}/{TRACK_A}:{number}: {LABEL} must be true or false")
+    if TRACK_B in members:
+        with reading("array of numbers", f"{name}/{TRACK_B}"):
+            embeddings = np.load(io.BytesIO(content[TRACK_B]), allow_pickle=False)
+        _check_embeddings(embeddings, f"{name}/{TRACK_B}")
+    elif TRACK_B_LINES in members:
+        where = f"{name}/{TRACK_B_LINES}"
+        with reading("embeddings", where, "every row needs `embeddings`, a list of equally many numbers"):
+            rows = _rows(content[TRACK_B_LINES], where)
+            embeddings = np.array([row["embeddings"] for row in rows], dtype=np.float32)
+        _check_embeddings(embeddings, where)
+    for track, found, needed in ((TRACK_A, answers, rows_a), ("Track B", embeddings, rows_b)):
+        count = None if found is None else len(found)
+        if needed is not None and count != needed:
+            raise DataError(f"{name}: {track} has {count or 'no'} rows, the test file has {needed}")
+    shape = (None, None) if embeddings is None else embeddings.shape
+    return Contents(None if answers is None else len(answers), *shape)
 
 
-def _unpacked(archive: zipfile.ZipFile, member: str, name: Path) -> bytes:
-    # The declared size may be a lie: not more is read than allowed.
+def _unpacked(archive: zipfile.ZipFile, member: str, where: str) -> bytes:
     with archive.open(member) as file:
+        # The declared size may be a lie: not more is read than allowed.
         content = b"" if archive.getinfo(member).file_size > LARGEST_FILE else file.read(LARGEST_FILE + 1)
-        if len(content) > LARGEST_FILE or archive.getinfo(member).file_size > LARGEST_FILE:
-            raise DataError(
-                f"{name}/{member}: it unpacks to more than {LARGEST_FILE:,} bytes; no submission is so large"
-            )
+    if len(content) > LARGEST_FILE or archive.getinfo(member).file_size > LARGEST_FILE:
+        raise DataError(f"{where}: it unpacks to more than {LARGEST_FILE:,} bytes; no submission is so large")
     return content
 
 
-def _check_rows(name: Path, track: str, rows: int | None, needed: int | None) -> None:
-    if needed is not None and rows != needed:
-        raise DataError(f"{name}: {track} has {'no' if rows is None else rows} rows, the test file has {needed}")
-
-
-def _lines(content: bytes, where: str) -> list[Any]:
+def _rows(content: bytes, where: str) -> list[Any]:
     rows = []
     for number, line in enumerate(content.decode("utf-8", "replace").rstrip("\n").split("\n"), 1):
         with reading("row", f"{where}:{number}"):
@@ -118,28 +126,7 @@ def _lines(content: bytes, where: str) -> list[Any]:
     return rows
 
 
-def _answers(content: bytes, name: Path) -> int:
-    rows = _lines(content, f"{name}/{TRACK_A}")
-    for number, row in enumerate(rows, 1):
-        if not isinstance(row, dict) or not isinstance(row.get(LABEL), bool):
-            raise DataError(f"{name}/{TRACK_A}:{number}: {LABEL} must be true or false")
-    return len(rows)
-
-
-def _embeddings(archive: zipfile.ZipFile, names: list[str], name: Path) -> FloatArray | None:
-    if TRACK_B in names:
-        where = f"{name}/{TRACK_B}"
-        with reading("array of numbers", where):
-            return _checked(np.load(io.BytesIO(_unpacked(archive, TRACK_B, name)), allow_pickle=False), where)
-    if TRACK_B_LINES in names:
-        where = f"{name}/{TRACK_B_LINES}"
-        rows = _lines(_unpacked(archive, TRACK_B_LINES, name), where)
-        with reading("embeddings", where, "every row needs `embeddings`, a list of equally many numbers"):
-            return _checked(np.array([row["embeddings"] for row in rows], dtype=np.float32), where)
-    return None
-
-
-def _checked(embeddings: Any, where: str) -> FloatArray:
+def _check_embeddings(embeddings: Any, where: str) -> None:
     if not isinstance(embeddings, np.ndarray) or embeddings.ndim != 2 or embeddings.dtype.kind not in "fiu":
         raise DataError(f"{where}: one array of numbers, rows x dimension, is needed (numpy.save)")
     if embeddings.shape[1] not in DIMENSIONS_ALLOWED:
@@ -150,5 +137,3 @@ def _checked(embeddings: Any, where: str) -> FloatArray:
     ):
         if bad.any():
             raise DataError(f"{where}: row {int(np.argmax(bad)) + 1} {kind}")
-    checked: FloatArray = embeddings
-    return checked
