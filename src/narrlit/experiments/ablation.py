@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from glob import escape
+from itertools import pairwise
 from pathlib import Path
 
 from narrlit.callbacks.triple_answers import triples_digest
@@ -11,16 +12,8 @@ from narrlit.configuration import find_config, packaged_configs, packaged_name, 
 from narrlit.console import say
 from narrlit.datamodules import StoryData
 from narrlit.errors import OptionError
-from narrlit.experiments import report
-from narrlit.experiments.fitting import (
-    Config,
-    RunResult,
-    config_changes,
-    deciding_callbacks,
-    keep_plan,
-    parse_fit,
-    run_fit,
-)
+from narrlit.experiments import fitting, report
+from narrlit.experiments.fitting import Config, RunResult, parse_fit, run_fit
 from narrlit.experiments.report import Entry, Report
 
 FULL = "full"
@@ -28,39 +21,30 @@ FULL = "full"
 
 @dataclass(frozen=True)
 class System:
-    """One row of an ablation.
-
-    Attributes:
-        name: of the row: `full`, or the overlay's file name without the system's name in front.
-        overlay: its file; None for the full system.
-        config: its whole configuration.
-        changes: options in which it differs from the full system.
-        provenance: where training examples and validation triples come from.
-        triples: digest of the validation triples.
-    """
+    """One row of an ablation: `full`, or an overlay's file name without the system's name in front."""
 
     name: str
     overlay: str | None
     config: Config
     changes: list[str]
+    """Options in which it differs from the full system."""
     provenance: Entry
+    """Where training examples and validation triples come from."""
     triples: str
+    """Digest of the validation triples."""
 
 
 def ablate_system(fit: Sequence[str], folder: Path, ablations: str | None) -> Report:
     """Fit and evaluate a system and its ablations; finished rows are kept, an interrupted one is repeated.
 
-    Args:
-        fit: options of `narrlit fit`; the first --config is the system.
-        folder: receives the rows' configurations and runs.
-        ablations: overlay files or patterns, separated by commas; None: configs/ablations/SYSTEM_*.yaml.
-
     Raises:
         OptionError: if rows cannot be compared, or the folder holds another experiment.
     """
-    systems = read_systems(fit, find_overlays(fit, ablations), drop_unchanged=ablations is None)
+    systems = read_systems(fit, find_overlays(fit, ablations))
     for system in systems:
-        keep_plan(folder / f"{system.name}.yaml", system.config, folder / system.name if system.overlay else folder)
+        fitting.keep_plan(
+            folder / f"{system.name}.yaml", system.config, folder / system.name if system.overlay else folder
+        )
     results = {system.name: RunResult.read(folder / system.name) for system in systems}
     for system in systems:
         if results[system.name].finished:
@@ -77,21 +61,15 @@ def ablate_system(fit: Sequence[str], folder: Path, ablations: str | None) -> Re
 
 
 def find_overlays(fit: Sequence[str], patterns: str | None) -> dict[str, str]:
-    """Find the overlays of an ablation.
+    """Find the overlays of an ablation, by the name of their row.
 
-    Args:
-        fit: options of `narrlit fit`; the first --config is the system.
-        patterns: files or patterns, here or in the package, separated by commas; None: ablations/SYSTEM_*.yaml except
-            those of a packaged system with a longer name.
-
-    Returns:
-        Files by the name of their row.
+    Without `patterns` these are ablations/SYSTEM_*.yaml, except those of a packaged system with a longer name.
 
     Raises:
         OptionError: if there is none, or two have the same name.
     """
     words = [word for argument in fit for word in argument.split("=", 1)]
-    configs = [value for option, value in zip(words, words[1:], strict=False) if option in ("--config", "-c")]
+    configs = [value for option, value in pairwise(words) if option in ("--config", "-c")]
     if not configs:
         raise OptionError("give --config FILE, the system whose ablations are compared")
     system = Path(configs[0]).stem
@@ -125,13 +103,8 @@ def _matching(part: str) -> list[str]:
     return sorted(map(str, paths))
 
 
-def read_systems(fit: Sequence[str], overlays: dict[str, str], drop_unchanged: bool) -> list[System]:
-    """Parse every row and read its data before the first fit.
-
-    Args:
-        fit: options of `narrlit fit`.
-        overlays: files by name; each comes last and so wins over all other options.
-        drop_unchanged: leave out an overlay that changes nothing instead of refusing it.
+def read_systems(fit: Sequence[str], overlays: dict[str, str]) -> list[System]:
+    """Parse every row and read its data before the first fit; overlays come last and so win over all other options.
 
     Raises:
         OptionError: if rows cannot be compared.
@@ -143,10 +116,8 @@ def read_systems(fit: Sequence[str], overlays: dict[str, str], drop_unchanged: b
         key = json.dumps(config["data"])
         if key not in sources:
             sources[key] = _read(data)
-        changes = config_changes(systems[0].config, config) if systems else []
+        changes = fitting.config_changes(systems[0].config, config) if systems else []
         twin = next((other.name for other in systems if other.config == config), None)
-        if twin and not drop_unchanged:
-            raise OptionError(f"--ablations {overlay} changes nothing compared with {twin}: leave it out")
         if twin:
             say(f"{name} is left out: {overlay} changes nothing compared with {twin}")
             continue
@@ -185,7 +156,7 @@ def _entry(system: System, result: RunResult) -> Entry:
         "overlay": system.overlay,
         "changes": system.changes,
         **result.summary(),
-        "deciding": deciding_callbacks(system.config),
+        "deciding": fitting.deciding_callbacks(system.config),
         "seed": system.config["seed_everything"],
     }
 
@@ -193,9 +164,7 @@ def _entry(system: System, result: RunResult) -> Entry:
 def ablation_report(entries: Sequence[Entry]) -> Report:
     """Compare every row with the full system, which comes first, on the same triples."""
     full, count = entries[0], len(entries) - 1
-    decided = "; ".join(
-        f"{', '.join(entry['deciding'])} in {entry['system']}" for entry in entries if entry["deciding"]
-    )
+    decided = "; ".join(f"{', '.join(one['deciding'])} in {one['system']}" for one in entries if one["deciding"])
     notes = {
         "best_epoch": "accuracy in the epoch that these triples selected, out of the number of evaluations shown: too "
         "high by this selection",
@@ -212,11 +181,10 @@ def ablation_report(entries: Sequence[Entry]) -> Report:
         systems.append({**entry, "difference_to_full": compared})
         del systems[-1]["wrong"]
         row = {"system": entry["system"], "n": entry["best_epoch"]["n"]}
-        for name in report.EVALUATIONS:
-            row[f"accuracy, {name.replace('_', ' ')}"] = report.accuracy_cell(entry[name])
-            row[f"difference, {name.replace('_', ' ')}"] = report.difference_cell(compared and compared[name])
-        selected = f"epoch {entry['best_epoch']['epoch']} of {entry['num_evaluations']}"
-        rows.append({**row, "selected": selected, "flags": ", ".join(entry["flags"])})
+        for name, (title, cell) in zip(report.EVALUATIONS, report.accuracy_cells(entry).items(), strict=True):
+            difference = report.difference_cell(compared and compared[name])
+            row |= {title: cell, title.replace("accuracy", "difference"): difference}
+        rows.append({**row, "selected": report.selected_cell(entry), "flags": ", ".join(entry["flags"])})
     return Report(
         content={"notes": notes, "systems": systems},
         tables={"": rows},

@@ -16,11 +16,6 @@ from narrlit.experiments.report import Entry, Report
 def cross_validate(fit: Sequence[str], folder: Path, division: dict[str, Any]) -> Report:
     """Fit and evaluate a config once a fold; finished folds are kept, an interrupted one is repeated.
 
-    Args:
-        fit: options of `narrlit fit`.
-        folder: receives the plan and the runs, fold_0 and so on.
-        division: `folds`, `fold_seed` and `ungrouped`.
-
     Raises:
         OptionError: for options that a fold cannot have, or a folder of another experiment.
     """
@@ -43,15 +38,7 @@ def cross_validate(fit: Sequence[str], folder: Path, division: dict[str, Any]) -
 
 
 def fold_config(fit: Sequence[str], division: dict[str, Any], purpose: str) -> tuple[Config, FoldData]:
-    """Divide a config's training data into folds.
-
-    Args:
-        fit: options of `narrlit fit`.
-        division: `folds`, `fold_seed` and `ungrouped`.
-        purpose: the experiment, with its article, for messages.
-
-    Returns:
-        The configuration of fold 0's fit, and its data.
+    """Return the configuration of a fit on fold 0 of a config's training data, and all folds' data.
 
     Raises:
         OptionError: for an option that would not evaluate every example of a fold.
@@ -75,17 +62,10 @@ def describe_folds(data: FoldData) -> list[Entry]:
 
 
 def fit_folds(folder: Path, prefix: str, config: Config, descriptions: Sequence[Entry]) -> list[Entry]:
-    """Fit a config once for each described fold and read the results; finished folds are kept.
-
-    Args:
-        folder: receives the runs.
-        prefix: of the runs' names, before fold_0.
-        config: of a fit on FoldData.
-        descriptions: of the folds to evaluate.
+    """Fit a config on FoldData once for each described fold, as PREFIXfold_0 and so on; finished folds are kept.
 
     Raises:
-        NarrlitError: if a fit fails.
-        OptionError: if a finished run used other examples.
+        NarrlitError: if a fit fails, or a finished run used other examples.
     """
     entries = []
     for about in descriptions:
@@ -105,13 +85,7 @@ def fit_folds(folder: Path, prefix: str, config: Config, descriptions: Sequence[
 
 
 def crossval_report(entries: Sequence[Entry], description: Entry, deciding: Sequence[str]) -> Report:
-    """Summarize a cross-validation by fold, pooled over all examples, and as mean over folds.
-
-    Args:
-        entries: of all folds.
-        description: of any fold: how the examples were divided.
-        deciding: callbacks that decided by validation accuracy.
-    """
+    """Summarize a cross-validation by fold, pooled over all examples, and as mean over folds."""
     num_evaluations = sum(entry["num_evaluations"] for entry in entries)
     decided = f", but {', '.join(deciding)} decided by the evaluated examples" if deciding else ""
     notes = {
@@ -119,23 +93,20 @@ def crossval_report(entries: Sequence[Entry], description: Entry, deciding: Sequ
         "best_epoch": "accuracy in the epoch that the evaluated examples themselves selected, of "
         f"{num_evaluations} evaluations in all: too high by this selection",
     }
-    pooled = {name: report.summed([entry[name] for entry in entries]) for name in report.EVALUATIONS}
+    pooled = report.pooled(entries)
     spread = {name: _spread([entry[name]["accuracy"] for entry in entries]) for name in report.EVALUATIONS}
-    titles = {name: f"accuracy, {name.replace('_', ' ')}" for name in report.EVALUATIONS}
     rows = [
         {
             **{name: entry[name] for name in ("fold", "groups", "trained", "evaluated")},
-            **{title: report.accuracy_cell(entry[name]) for name, title in titles.items()},
-            "selected": f"epoch {entry['best_epoch']['epoch']} of {entry['num_evaluations']}",
+            **report.accuracy_cells(entry),
+            "selected": report.selected_cell(entry),
         }
         for entry in entries
     ]
-    cells = {title: report.accuracy_cell(pooled[name]) for name, title in titles.items()}
-    rows.append(
-        {"fold": "pooled", "groups": description["all_groups"], "evaluated": pooled["last_epoch"]["n"], **cells}
-    )
-    cells = {title: " ± ".join(map(report.number, spread[name].values())) for name, title in titles.items()}
-    rows.append({"fold": "mean ± standard deviation", **cells})
+    n, groups, cells = pooled["last_epoch"]["n"], description["all_groups"], report.accuracy_cells(pooled)
+    spreads = [" ± ".join(map(report.number, one.values())) for one in spread.values()]
+    rows.append({"fold": "pooled", "groups": groups, "evaluated": n, **cells})
+    rows.append({"fold": "mean ± standard deviation", **dict(zip(cells, spreads, strict=True))})
     flags = sorted({flag for entry in entries for flag in entry["flags"]})
     extra = [f"Flags of the folds' runs: {', '.join(flags)}."] if flags else []
     if description["ungrouped"]:
@@ -163,5 +134,5 @@ def crossval_report(entries: Sequence[Entry], description: Entry, deciding: Sequ
 def _spread(accuracies: list[float | None]) -> dict[str, float | None]:
     """Mean and sample standard deviation; None where a fold has no accuracy."""
     known = [accuracy for accuracy in accuracies if accuracy is not None]
-    complete = len(known) == len(accuracies)
-    return {"mean": mean(known) if complete else None, "standard_deviation": stdev(known) if complete else None}
+    mean_and_deviation = (mean(known), stdev(known)) if len(known) == len(accuracies) else (None, None)
+    return dict(zip(("mean", "standard_deviation"), mean_and_deviation, strict=True))

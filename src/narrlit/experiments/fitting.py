@@ -3,7 +3,6 @@
 import gc
 import json
 import logging
-import math
 import shutil
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from narrlit import lightning_cli
 from narrlit.callbacks.triple_answers import ANSWERS
 from narrlit.datamodules import StoryData
 from narrlit.errors import NarrlitError, OptionError, reading
-from narrlit.experiments.report import EVALUATIONS, Entry, summed
+from narrlit.experiments.report import EVALUATIONS, Entry, pooled
 from narrlit.files import atomic_path, check_writable
 from narrlit.models.config import allow_remote_code
 from narrlit.models.registry import RECORD
@@ -38,11 +37,13 @@ EVERY_TRIPLE = "every fit starts from the beginning, has its own checkpoints and
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run recorded; `record` is run.json, empty where there is none, `reason` why the fit ended early."""
+    """What a run recorded."""
 
     run: Path
     record: Entry
+    """run.json; empty where there is none."""
     reason: str | None = None
+    """Why the fit ended early."""
 
     @classmethod
     def read(cls, run: Path, reason: str | None = None) -> "RunResult":
@@ -64,9 +65,7 @@ class RunResult:
         return evaluations
 
     def summary(self) -> Entry:
-        """Return the number of evaluations, accuracy and epoch of `last_epoch` and `best_epoch`, wrong answers, flags.
-
-        `wrong` has the positions of wrongly answered triples, None where scores were NaN.
+        """Return accuracy and epoch of last_epoch and best_epoch, num_evaluations, wrong answers (None: NaN), flags.
 
         Raises:
             OptionError: if the fit evaluated nothing.
@@ -79,19 +78,16 @@ class RunResult:
         last = self.evaluations[-1]
         chosen = dict(zip(EVALUATIONS, (last, self.record.get("best") or last), strict=True))  # no best if all are NaN
         wrong = {answer["epoch"]: answer["wrong"] for answer in self.answers()["evaluations"]}
+        counts = pooled([chosen])
         return {
             "num_evaluations": len(self.evaluations),
-            **{name: {"epoch": one["epoch"], **summed([one])} for name, one in chosen.items()},
+            **{name: {"epoch": one["epoch"], **counts[name]} for name, one in chosen.items()},
             "wrong": {name: wrong[one["epoch"]] for name, one in chosen.items()},
             "flags": [name for name in FLAGS if self.record["flags"].get(name)],
         }
 
     def answers(self) -> Entry:
-        """Read the recorded answers: the triples' digest, and wrong answers by evaluation.
-
-        Raises:
-            DataError: if the file is missing or broken.
-        """
+        """Read the recorded answers: the triples' digest, and wrong answers by evaluation."""
         path = self.run / ANSWERS
         with reading("answers", path, f"remove {self.run} to repeat the fit"):
             answers: Entry = json.loads(path.read_text(encoding="utf-8"))
@@ -99,11 +95,7 @@ class RunResult:
 
 
 def parse_fit(arguments: Sequence[str], purpose: str) -> tuple[Config, StoryData]:
-    """Parse options of `narrlit fit` without training.
-
-    Args:
-        arguments: the options.
-        purpose: the experiment, with its article, for messages.
+    """Parse options of `narrlit fit` without training; messages name `purpose`, the experiment with its article.
 
     Returns:
         The whole configuration, without the logger, and the datamodule.
@@ -117,12 +109,13 @@ def parse_fit(arguments: Sequence[str], purpose: str) -> tuple[Config, StoryData
         parsed = lightning_cli.parse_fit(arguments)
     config = parsed.as_dict()
     trainer = config["trainer"]
+    whole = ("None", "1.0")  # the number 1 is one batch
     refused = {
         "--ckpt_path": config["ckpt_path"],
         "--checkpoint.dirpath": config["checkpoint"]["dirpath"],
         "--last_checkpoint.dirpath": config["last_checkpoint"]["dirpath"],
-        "--trainer.limit_val_batches": repr(trainer["limit_val_batches"]) not in ("None", "1.0"),  # 1 is one batch
-        "--trainer.val_check_interval": repr(trainer["val_check_interval"]) not in ("None", "1.0"),
+        "--trainer.limit_val_batches": repr(trainer["limit_val_batches"]) not in whole,
+        "--trainer.val_check_interval": repr(trainer["val_check_interval"]) not in whole,
         "--trainer.overfit_batches": trainer["overfit_batches"],
         "--trainer.check_val_every_n_epoch": trainer["check_val_every_n_epoch"] != 1,
         "--trainer.fast_dev_run": trainer["fast_dev_run"],
@@ -141,9 +134,6 @@ def run_fit(run: Path, config: Config, prune: Prune | None = None) -> RunResult:
         run: the run's directory; what it holds is removed.
         config: whole configuration of the fit, as `parse_fit` returns it.
         prune: decides after each epoch whether to end the fit; such a fit writes no checkpoints.
-
-    Returns:
-        The run's record. Without `prune` the fit has finished.
 
     Raises:
         NarrlitError: if the fit fails.
@@ -207,39 +197,28 @@ class Pruning(Callback):
 
     def __init__(self, prune: Prune) -> None:
         self.prune = prune
-        self.accuracy: float | None = None
-
-    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Note the accuracy."""
-        if not trainer.sanity_checking:
-            self.accuracy = float(trainer.callback_metrics["validation/accuracy"])
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Decide after the epoch's validation, which a time limit may have prevented."""
-        accuracy, self.accuracy = self.accuracy, None
-        epoch = trainer.current_epoch
-        if accuracy is None:
+        """Decide after the epoch's validation."""
+        accuracy, epoch = trainer.callback_metrics.get("validation/accuracy"), trainer.current_epoch
+        if accuracy is None:  # max_steps or max_time ended the first epoch
             return
-        if math.isnan(accuracy):
+        if accuracy.isnan():
             raise FitEndedError("failed", f"no accuracy after epoch {epoch}: scores are NaN")
-        if self.prune(epoch, accuracy) and epoch + 1 != trainer.max_epochs:
+        if self.prune(epoch, float(accuracy)) and epoch + 1 != trainer.max_epochs:
             raise FitEndedError("pruned", f"after epoch {epoch}, below the median")
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Send a fit's progress to stderr and leave out Lightning's notices, which repeat with every fit."""
+    """Send a fit's progress to stderr and leave out notices, which repeat with every fit."""
     lightning_cli.silence()
-    loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.WARNING)
+    logging.disable(logging.INFO)
     try:
         with redirect_stdout(sys.stderr):
             yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        logging.disable(logging.NOTSET)
 
 
 def deciding_callbacks(config: Config) -> list[str]:
@@ -249,15 +228,10 @@ def deciding_callbacks(config: Config) -> list[str]:
 
 
 def keep_plan(plan: Path, content: Config, folder: Path) -> None:
-    """Write an experiment's configuration, or check that the file already holds the same.
-
-    Args:
-        plan: YAML file.
-        content: its content.
-        folder: must be new or empty where there is no plan yet.
+    """Write an experiment's configuration to a YAML file, or check that it already holds the same.
 
     Raises:
-        OptionError: if the file holds another configuration.
+        OptionError: if it holds another configuration, or there is no plan yet and the folder is not empty.
     """
     text = yaml.safe_dump(content, sort_keys=False)
     if not plan.is_file():

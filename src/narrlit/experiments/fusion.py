@@ -47,18 +47,13 @@ def read_settings(path: str | None) -> Mapping[str, Fusion]:
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """Labeled triples, their folds, and the grid of weights.
-
-    Attributes:
-        triples: with views.
-        folds: positions of the triples in each fold.
-        grid: (W, 4) weights of which the best is selected.
-        description: plain data for the report.
-    """
+    """Labeled triples, their folds, and the grid of weights."""
 
     triples: Triples
     folds: list[IntArray]
+    """Positions of the triples in each fold."""
     grid: Weights
+    """(W, 4) weights of which the best is selected."""
     description: Entry
 
     @classmethod
@@ -71,9 +66,6 @@ class Contest:
             step: of the grid.
             folds: number of folds.
             seed: of the folds.
-
-        Raises:
-            OptionError: for a step that does not divide 1, or more folds than groups of triples that share stories.
         """
         grid = simplex_grid(step)
         groups = story_groups(TrainingExamples(triples.stories, [example_of(triple) for triple in triples]))
@@ -95,13 +87,7 @@ class Contest:
         return {**self.entry(model, embeddings, settings), **about}
 
     def entry(self, model: str, embeddings: FloatArray, settings: Mapping[str, Fusion]) -> Entry:
-        """Evaluate a model's fusion settings, and the best of the grid.
-
-        Args:
-            model: its name.
-            embeddings: (U, 4, D) of text and views of the triples' stories.
-            settings: by name.
-        """
+        """Evaluate a model's fusion settings, and the best of the grid, by embeddings (U, 4, D) of text and views."""
         arrays = (embeddings, self.triples.indices, self.triples.labels)
         weights = np.array([setting.weights for setting in (PRESETS["full_only"], *settings.values())])
         right, ties = fused_answers(*arrays, weights)
@@ -143,13 +129,7 @@ def _compared(right: Bools, ties: Bools, full: Bools) -> Entry:
 
 
 def fuse_report(entries: Sequence[Entry], contest: Contest, about: Entry) -> Report:
-    """Report fusion settings of several models.
-
-    Args:
-        entries: of all models so far.
-        contest: the triples and the grid.
-        about: what was read: `triples`, `views` and `pseudonyms`.
-    """
+    """Report fusion settings of several models; `about` says what was read: `triples`, `views` and `pseudonyms`."""
     count, step, folds = (contest.description[name] for name in ("grid_settings", "grid", "folds"))
     notes = {
         "weights": f"of {', '.join(PARTS)}, in this order",
@@ -182,9 +162,9 @@ def model_tables(entry: Entry) -> dict[str, list[Entry]]:
     """Format a model's settings and the folds of its grid search as two tables by title."""
     grid, best = entry["best_on_other_folds"], entry["best_on_these_triples"]
     rows = [
-        *((setting["name"], _weights(setting["weights"]), setting) for setting in entry["settings"]),
+        *((setting["name"], _weights(setting), setting) for setting in entry["settings"]),
         ("best on other folds", "by fold, below", grid),
-        ("best on these triples, NOT A RESULT", _weights(best["weights"]), best),
+        ("best on these triples, NOT A RESULT", _weights(best), best),
     ]
     return {
         entry["model"]: [
@@ -201,7 +181,7 @@ def model_tables(entry: Entry) -> dict[str, list[Entry]]:
         f"{entry['model']}, grid by fold": [
             {
                 "fold": fold["fold"],
-                "weights, selected on the others": _weights(fold["weights"]),
+                "weights, selected on the others": _weights(fold),
                 "accuracy on the others": report.accuracy_cell(fold["on_others"]),
                 "n": fold["n"],
                 "accuracy": report.accuracy_cell(fold),
@@ -211,5 +191,5 @@ def model_tables(entry: Entry) -> dict[str, list[Entry]]:
     }
 
 
-def _weights(weights: Sequence[float]) -> str:
-    return ", ".join(f"{weight:g}" for weight in weights)
+def _weights(entry: Entry) -> str:
+    return ", ".join(f"{weight:g}" for weight in entry["weights"])

@@ -66,12 +66,13 @@ def keep_report(folder: Path, name: str, content: Entry, markdown: str, **others
             temporary.write_text(text, encoding="utf-8")
 
 
-def summed(evaluations: Sequence[Row]) -> Entry:
-    """Sum the counts of evaluations on different triples; plain data with the accuracy and its interval."""
+def pooled(entries: Sequence[Row]) -> Entry:
+    """Pool fits that were evaluated on different triples: counts, accuracy and interval by evaluation."""
     from narrlit.metrics.triples import AccuracySummary
 
     counts = ("n", "correct", "ties", "undefined")
-    return AccuracySummary(**{name: sum(one.get(name, 0) for one in evaluations) for name in counts}).as_dict()
+    sums = {name: {c: sum(entry[name].get(c, 0) for entry in entries) for c in counts} for name in EVALUATIONS}
+    return {name: AccuracySummary(**counted).as_dict() for name, counted in sums.items()}
 
 
 def paired(wrong: Set[Any] | None, other: Set[Any] | None, n: int) -> Entry:
@@ -122,6 +123,16 @@ def difference_cell(entry: Row | None) -> str:
         return "none: scores are NaN"
     p = "p < 0.001" if entry["p"] < 0.001 else f"p = {entry['p']:.3f}"
     return f"{entry['difference']:+.3f} ({entry['lost']} lost, {entry['won']} won, {p})"
+
+
+def accuracy_cells(entry: Row) -> dict[str, str]:
+    """Format the accuracies of all evaluations, by column title."""
+    return {f"accuracy, {name.replace('_', ' ')}": accuracy_cell(entry[name]) for name in EVALUATIONS}
+
+
+def selected_cell(entry: Row) -> str:
+    """Name the best epoch and out of how many evaluations it was selected."""
+    return f"epoch {entry['best_epoch']['epoch']} of {entry['num_evaluations']}"
 
 
 def number(value: Any) -> str:

@@ -14,10 +14,10 @@ import numpy as np
 
 from narrlit.configuration import read_yaml
 from narrlit.console import say
-from narrlit.errors import NarrlitError, OptionError, mistake_behind
+from narrlit.errors import NarrlitError, OptionError, mistake_behind, reading
 from narrlit.experiments import report
 from narrlit.experiments.crossval import describe_folds, fit_folds, fold_config
-from narrlit.experiments.fitting import Config, RunResult, deciding_callbacks, keep_plan, run_fit
+from narrlit.experiments.fitting import Config, deciding_callbacks, keep_plan, run_fit
 from narrlit.experiments.report import Entry, Report
 from narrlit.optional import require
 
@@ -36,13 +36,7 @@ def tune_config(
 ) -> Report:
     """Search the best settings on fold 0 and evaluate the winner and the config as given on the other folds.
 
-    Args:
-        fit: options of `narrlit fit`.
-        space_file: YAML file of the search space.
-        folder: receives the plan, the study and the runs; trials and runs that it holds are kept.
-        trials: number of trials that end by themselves: finished, pruned or failed.
-        division: `folds`, `fold_seed` and `ungrouped`.
-        pruner: arguments of Optuna's MedianPruner.
+    Trials and runs that the folder holds are kept; `trials` counts those that end by themselves.
 
     Raises:
         OptionError: for a space or options that no fit accepts, or if no trial finishes.
@@ -62,11 +56,14 @@ def tune_config(
     keep_plan(folder / "plan.yaml", plan, folder)
     study = open_study(folder, pruner)
     say(f"fold 0: {first['trained']} examples train, {first['evaluated']} are evaluated in every trial")
-    while num_ended(study) < trials:
+    while len(trial_entries(study)) < trials:
         trial = ask(study, space, int(given["seed_everything"] or 0))
         run_trial(study, trial, folder, config_of)
-        say(_trial_line(trial_entries(study, folder)))
-    entries = trial_entries(study, folder)
+        entries = trial_entries(study)
+        last, finished = entries[-1], [one["best"]["accuracy"] for one in entries if one["status"] == "finished"]
+        line = f"trial {last['trial']}: {_best_cell(last)}, {_ending(last)}; {settings_text(last['settings'])}"
+        say(f"{line}; best so far: {report.number(max(finished, default=None))}")
+    entries = trial_entries(study)
     winner = winner_of(entries)
     name = f"winner_{winner['trial']:04d}"
     earlier = {run.name.partition("_fold_")[0] for run in folder.glob("winner_*_fold_*")} - {name}
@@ -80,10 +77,7 @@ def tune_config(
 
 
 def read_space(path: str) -> tuple[Entry, Space]:
-    """Read a search space: options of `narrlit fit`, each with {low, high}, and step or log, or with {choices}.
-
-    Returns:
-        The space as written, and Optuna's distributions, both sorted by name; two int ends give whole numbers.
+    """Read a search space, as written and as Optuna's distributions, both sorted by name; int ends: whole numbers.
 
     Raises:
         OptionError: naming file and option.
@@ -92,28 +86,25 @@ def read_space(path: str) -> tuple[Entry, Space]:
     if not isinstance(content, dict) or not content:
         raise OptionError(f"--space {path}: write options with ranges, such as NAME: {{low: 1, high: 9}}")
     written = {str(name): content[name] for name in sorted(content, key=str)}
-    return written, {name: _distribution(name, spec, path) for name, spec in written.items()}
+    space = {}
+    for name, spec in written.items():
+        if name.partition(".")[0] not in SECTIONS:
+            raise OptionError(f"--space {path}: {name} is no setting of narrlit fit, such as model.init_args.margin")
+        with reading("--space", f"{path}: {name}", "write {low, high}, and step or log, or {choices}", OptionError):
+            space[name] = _distribution(**spec)
+        if space[name].single():
+            raise OptionError(f"--space {path}: {name} has a single value; give it to narrlit fit instead")
+    return written, space
 
 
-def _distribution(name: str, spec: Any, path: str) -> "BaseDistribution":
+def _distribution(**spec: Any) -> "BaseDistribution":
     library = require("optuna", "tune").distributions
-    if name.partition(".")[0] not in SECTIONS:
-        raise OptionError(f"--space {path}: {name} is no setting of narrlit fit, such as model.init_args.margin")
-    if not isinstance(spec, dict):
-        raise OptionError(f"--space {path}: {name}: write {{low, high}}, and step or log, or {{choices}}")
-    try:
-        if "choices" in spec:
-            distribution: BaseDistribution = library.CategoricalDistribution(**spec)
-        elif isinstance(spec.get("low"), int) and isinstance(spec.get("high"), int):
-            distribution = library.IntDistribution(**spec)
-        else:  # YAML reads 1e-5, without a point, as text
-            ends = {field: float(value) for field, value in spec.items() if field in ("low", "high")}
-            distribution = library.FloatDistribution(**{**spec, **ends})
-    except (TypeError, ValueError) as error:
-        raise OptionError(f"--space {path}: {name}: {error}") from error
-    if distribution.single():
-        raise OptionError(f"--space {path}: {name} has a single value; give it to narrlit fit instead")
-    return distribution
+    if "choices" in spec:
+        return library.CategoricalDistribution(**spec)  # type: ignore[no-any-return]
+    if isinstance(spec.get("low"), int) and isinstance(spec.get("high"), int):
+        return library.IntDistribution(**spec)  # type: ignore[no-any-return]
+    ends = {end: float(spec[end]) for end in ("low", "high")}  # YAML reads 1e-5, without a point, as text
+    return library.FloatDistribution(**{**spec, **ends})  # type: ignore[no-any-return]
 
 
 def as_options(settings: Mapping[str, Any]) -> list[str]:
@@ -133,7 +124,7 @@ def _on_one_device(config: Config) -> Config:
 
 
 def _check_space(config_of: MakeConfig, given: Config, space: Space, path: str) -> None:
-    """Refuse before the first trial what `narrlit fit` would refuse or ignore, by the ends or choices of each range."""
+    """Refuse before the first trial what no fit takes, by the ends or choices of each range."""
     for name, distribution in space.items():
         ends: Any = distribution
         configs = []
@@ -145,16 +136,11 @@ def _check_space(config_of: MakeConfig, given: Config, space: Space, path: str) 
                 raise OptionError(f"--space {path}: {name}: {value}: {mistake}") from error
         if all(config == configs[0] for config in configs):
             raise OptionError(f"--space {path}: {name} changes nothing here; leave it out")
-        if any(_examples(config) != _examples(given) for config in configs):
+        sources = [config["data"]["init_args"]["source"]["init_args"] for config in (given, *configs)]
+        if any({**source, "loading": None} != {**sources[0], "loading": None} for source in sources):
             raise OptionError(
                 f"--space {path}: {name} changes the examples that trials share; only data.loading may vary"
             )
-
-
-def _examples(config: Config) -> Entry:
-    """Settings that decide which examples there are."""
-    arguments = config["data"]["init_args"]["source"]["init_args"]
-    return {name: value for name, value in arguments.items() if name != "loading"}
 
 
 def open_study(folder: Path, pruner: Mapping[str, int]) -> "optuna.Study":
@@ -172,20 +158,15 @@ def open_study(folder: Path, pruner: Mapping[str, int]) -> "optuna.Study":
     queued = {trial.user_attrs.get("repeats") for trial in study.trials}
     for trial in study.get_trials(states=(states.RUNNING,)):
         # Queued before it is closed: killed in between, the next process finds it still running.
-        if trial.params and trial.number not in queued:
+        if trial.params and trial.number not in queued and "entry" not in trial.user_attrs:
             study.enqueue_trial(trial.params, user_attrs={"repeats": trial.number})
         study.tell(trial.number, state=states.FAIL)
     return study
 
 
-def num_ended(study: "optuna.Study") -> int:
-    """Count trials that ended by themselves: finished, pruned or failed."""
-    return sum("status" in trial.user_attrs and trial.state.is_finished() for trial in study.trials)
-
-
 def ask(study: "optuna.Study", space: Space, seed: int) -> "optuna.Trial":
-    """Start the next trial; its sampler's seed depends on the trials before, so that resuming changes nothing."""
-    own = int(np.random.SeedSequence((seed, num_ended(study))).generate_state(1)[0])
+    """Start the next trial; the sampler's seed depends on the trials before, so that resuming changes nothing."""
+    own = int(np.random.SeedSequence((seed, len(trial_entries(study)))).generate_state(1)[0])
     study.sampler = require("optuna", "tune").samplers.TPESampler(seed=own)
     return study.ask(space)
 
@@ -196,47 +177,34 @@ def run_trial(study: "optuna.Study", trial: "optuna.Trial", folder: Path, config
     Raises:
         NarrlitError: if no such fit is possible; a fit that is pruned, diverges or runs out of memory is a result.
     """
-    states = require("optuna", "tune").trial.TrialState
 
     def prune(epoch: int, accuracy: float) -> bool:
         trial.report(accuracy, epoch)
         return trial.should_prune()
 
+    run = folder / f"trial_{trial.number:04d}"
     try:
-        result = run_fit(folder / run_name(trial.number), config_of(trial.params), prune)
+        result = run_fit(run, config_of(trial.params), prune)
         if result.reason is None:
             result.summary()
     except NarrlitError as error:
         raise type(error)(f"trial {trial.number} ({settings_text(trial.params)}): {error}") from error
     status = "finished" if result.reason is None else result.record.get("status", "failed")
-    trial.set_user_attr("evaluations", result.evaluations)
-    trial.set_user_attr("reason", result.reason)
-    trial.set_user_attr("status", status)  # last: with it the trial counts
-    if status == "finished":
-        study.tell(trial, max(evaluation["accuracy"] for evaluation in result.evaluations))
+    known = [evaluation for evaluation in result.evaluations if evaluation["accuracy"] is not None]
+    best = max(known, key=lambda evaluation: evaluation["accuracy"], default=None)
+    entry = {"trial": trial.number, "run": run.name, "settings": trial.params, "status": status}
+    entry |= {"reason": result.reason, "best": best, "evaluations": result.evaluations}
+    trial.set_user_attr("entry", {**entry, "repeats": trial.user_attrs.get("repeats")})
+    states = require("optuna", "tune").trial.TrialState
+    if status == "finished" and best is not None:
+        study.tell(trial, best["accuracy"])
     else:
         study.tell(trial, state=states.PRUNED if status == "pruned" else states.FAIL)
 
 
-def run_name(trial: int) -> str:
-    """Name a trial's run directory."""
-    return f"trial_{trial:04d}"
-
-
-def trial_entries(study: "optuna.Study", folder: Path) -> list[Entry]:
-    """Describe every trial that ended, or was interrupted with its process."""
-    entries = []
-    for trial in study.trials:
-        if not trial.state.is_finished():
-            continue
-        entry: Entry = {"trial": trial.number, "run": run_name(trial.number), "settings": trial.params, "repeats": None}
-        entry |= {"status": "interrupted", "reason": "its process ended; its settings were tried again"}
-        entry |= trial.user_attrs
-        if "evaluations" not in entry:
-            entry["evaluations"] = RunResult.read(folder / entry["run"]).evaluations
-        known = [evaluation for evaluation in entry["evaluations"] if evaluation["accuracy"] is not None]
-        entries.append({**entry, "best": max(known, key=lambda evaluation: evaluation["accuracy"], default=None)})
-    return entries
+def trial_entries(study: "optuna.Study") -> list[Entry]:
+    """Describe every trial that ended by itself: finished, pruned or failed."""
+    return [trial.user_attrs["entry"] for trial in study.trials if "entry" in trial.user_attrs]
 
 
 def winner_of(trials: Sequence[Entry]) -> Entry:
@@ -252,32 +220,13 @@ def winner_of(trials: Sequence[Entry]) -> Entry:
     return max(finished, key=lambda trial: (trial["best"]["accuracy"], -trial["trial"]))
 
 
-def _trial_line(trials: Sequence[Entry]) -> str:
-    """Describe the last trial."""
-    last = trials[-1]
-    line = f"trial {last['trial']}: {_best_cell(last)}, {_ending(last)}; {settings_text(last['settings'])}"
-    finished = [trial["best"]["accuracy"] for trial in trials if trial["status"] == "finished"]
-    return f"{line}; best so far: {max(finished):.3f}" if finished else line
-
-
 def tune_report(
     trials: Sequence[Entry], evaluated: Mapping[str, list[Entry]], fold: Entry, deciding: Sequence[str], about: Entry
 ) -> Report:
-    """Summarize a search.
-
-    Args:
-        trials: all that ended.
-        evaluated: entries of the folds but the first, of the config as `given` and of the `winner`.
-        fold: description of fold 0, which selected the winner.
-        deciding: callbacks that decided by validation accuracy.
-        about: further content: `space`, `earlier_winners` and `command`.
-    """
+    """Summarize a search: its trials, and the winner and the config as `given` on all folds but the first, `fold`."""
     winner, num_evaluations = winner_of(trials), sum(len(trial["evaluations"]) for trial in trials)
     others = f"folds 1 to {fold['folds'] - 1}" if fold["folds"] > 2 else "fold 1"
-    pooled = {
-        name: {each: report.summed([entry[each] for entry in entries]) for each in report.EVALUATIONS}
-        for name, entries in evaluated.items()
-    }
+    pooled = {name: report.pooled(entries) for name, entries in evaluated.items()}
     comparison = {name: _compare(evaluated, name, pooled["winner"][name]["n"]) for name in report.EVALUATIONS}
     notes = {
         "fold_0": f"accuracy in each trial's best epoch; the winner's is the highest of {len(trials)} trials and "
@@ -287,11 +236,23 @@ def tune_report(
         "best_epoch": "accuracy there in the epoch that the evaluated examples themselves selected: too high",
     }
     again = [f"These folds also evaluated {', '.join(about['earlier_winners'])}, of another number of trials."]
-    held_out = [
-        {others: name, "n": one["last_epoch"]["n"], **{e: report.accuracy_cell(one[e]) for e in report.EVALUATIONS}}
-        for name, one in pooled.items()
+    titles = report.accuracy_cells(pooled["given"])
+    rows: list[Entry] = [
+        {others: name, "n": one["last_epoch"]["n"], **report.accuracy_cells(one)} for name, one in pooled.items()
     ]
-    held_out.append({others: "difference", **{e: report.difference_cell(one) for e, one in comparison.items()}})
+    cells = map(report.difference_cell, comparison.values())
+    rows.append({others: "difference", **dict(zip(titles, cells, strict=True))})
+    names = _short(winner["settings"])
+    trial_rows = [
+        {
+            "trial": trial["trial"],
+            **{short: report.number(trial["settings"].get(name, "")) for name, short in names.items()},
+            "accuracy on fold 0, best epoch": _best_cell(trial),
+            "epochs": len(trial["evaluations"]),
+            "ended": _ending(trial) + (", winner" if trial is winner else ""),
+        }
+        for trial in trials
+    ]
     return Report(
         content={
             **{name: fold[name] for name in ("folds", "fold_seed", "evaluated")},
@@ -304,7 +265,7 @@ def tune_report(
             "notes": notes,
             **about,
         },
-        tables={"Trials": [_row(trial, winner) for trial in trials], "Held-out folds": held_out},
+        tables={"Trials": trial_rows, "Held-out folds": rows},
         notes=[
             *report.note_lines(notes),
             report.INDEPENDENCE,
@@ -314,16 +275,6 @@ def tune_report(
         records=[{name: value for name, value in trial.items() if name != "evaluations"} for trial in trials],
         intervals={name: one["last_epoch"] for name, one in pooled.items()},
     )
-
-
-def _row(trial: Entry, winner: Entry) -> Entry:
-    return {
-        "trial": trial["trial"],
-        **{short: report.number(trial["settings"].get(name, "")) for name, short in _short(winner["settings"]).items()},
-        "accuracy on fold 0, best epoch": _best_cell(trial),
-        "epochs": len(trial["evaluations"]),
-        "ended": _ending(trial) + (", winner" if trial is winner else ""),
-    }
 
 
 def _compare(evaluated: Mapping[str, list[Entry]], name: str, n: int) -> Entry:
