@@ -35,9 +35,9 @@ def test_columns_of_a_row(make, changes, action):
     [
         ({"theme": ""}, "empty theme"),
         ({"outcome": None}, "missing outcome"),
-        ({"plot_events": ["rides", ""]}, "plot_events is not text"),
-        ({"plot_events": [3]}, "plot_events is not text"),
-        ({"plot_events": []}, "empty plot_events"),
+        ({"plot_events": ["rides", ""]}, "action is not text"),
+        ({"plot_events": [3]}, "action is not text"),
+        ({"plot_events": []}, "plot_events is not text"),
         ({"text": " "}, "empty text"),
     ],
 )
@@ -89,7 +89,7 @@ def test_the_first_views_of_a_story_count_and_provenance_names_the_bytes(make):
     table = StoryTable.of([ROW["text"]])
     views.attach(table, [0], "x")
     assert table[0].views.theme == "duty"
-    assert (views.conflicts, len(views)) == (1, 1)
+    assert (views.conflicts, views.provenance()["stories"]) == (1, 1)
     assert views.summary() == "v.jsonl: 3 rows; conflicts: 1 (the first views of a story count)"
     noted = views.provenance()
     assert noted["files"] == [{"path": str(path), "sha256": file_digest(path), "rows": 3, "dropped": {}}]

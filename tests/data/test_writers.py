@@ -16,9 +16,9 @@ from narrlit.errors import DataError, OptionError
 
 TABLES = ["f.jsonl", "f.csv", "f.tsv"]
 
-# Hypothesis seldom finds these by itself; U+0000 is apart, as CSV refuses it.
-awkward = st.sampled_from('\n\r\t",;\\ \u2028\u2029\x85\x0b\x0c\x1c\ufeff\u00a0')
-characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0") | awkward
+# Hypothesis seldom finds these by itself.
+awkward = st.sampled_from('\0\n\r\t",;\\ \u2028\u2029\x85\x0b\x0c\x1c\ufeff\u00a0')
+characters = st.characters(exclude_categories=["Cs"]) | awkward
 texts = st.text(characters, min_size=1, max_size=20).filter(lambda text: text.strip())
 triples = st.tuples(texts, texts, texts, st.sampled_from([True, False, None]))
 
@@ -73,7 +73,7 @@ def test_rows_of_every_column_and_embeddings(tmp_path):
     assert lines == [row | {"embedding": vector} for row, vector in zip(rows, embeddings.tolist(), strict=True)]
     write_table(tmp_path / "f.csv", rows, embeddings)
     written = read_stories(tmp_path / "f.csv").values
-    assert list(written[0]) == ["text", "tags", "n", "embedding", "title", "ok"]
+    assert list(written[0]) == ["text", "tags", "n", "title", "ok", "embedding"]
     assert (written[0]["tags"], written[1]["ok"], json.loads(written[1]["embedding"])) == (
         '["x"]',
         "true",
@@ -96,24 +96,17 @@ def test_layout_of_what_is_written(tmp_path):
     assert (tmp_path / "f.csv").read_text() == '"anchor_text","text_a","text_b"\n"a","b","c"\n'
 
 
-@pytest.mark.parametrize("text", [" \n", "a\ud800"])
-def test_texts_that_would_not_come_back_are_refused(tmp_path, text):
+def test_a_file_stays_as_it_was_where_writing_fails(tmp_path):
     path = tmp_path / "f.jsonl"
     path.write_text("before")
-    for write, rows in ((write_stories, [Story("0", text)]), (write_triples, triples_of([("a", text, "c", None)]))):
-        with pytest.raises(DataError, match="can't be written"):
-            write(path, rows)
-    table = StoryTable.of(["a", "b", text])
-    with pytest.raises(DataError, match="can't be written"):
-        write_examples(path, TrainingExamples(table, [TrainingExample(0, 1, (2,), (None,))]))
+    with pytest.raises(UnicodeEncodeError):
+        write_stories(path, [Story("0", "half a pair \ud800")])
     assert (path.read_text(), list(tmp_path.iterdir())) == ("before", [path])
 
 
 def test_files_that_are_not_written(tmp_path):
     with pytest.raises(DataError, match="give at least one row"):
         write_stories(tmp_path / "f.jsonl", [])
-    with pytest.raises(DataError, match=r"f.csv: a text holds a NUL character.*name a .jsonl file"):
-        write_stories(tmp_path / "f.csv", [Story("0", "a\0b")])
     with pytest.raises(OptionError, match=r"f.csv: examples have any number of negatives; name a .jsonl file"):
         write_examples(tmp_path / "f.csv", TrainingExamples(StoryTable(), []))
     with pytest.raises(OptionError, match=r"f.txt: file type '.txt' is unknown, or does not fit"):

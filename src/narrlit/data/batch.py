@@ -9,12 +9,11 @@ examples, K negatives of an example.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
-from typing_extensions import Self
 
 from narrlit.data.schema import PADDING, FloatArray, IntArray, Role, Story, TrainingExamples
 

@@ -4,11 +4,10 @@ Letters of the shapes: N rows, K negatives of an example.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -22,15 +21,8 @@ Role = Literal["anchor", "candidate"]
 """Position of a story in a comparison; asymmetric encoders have a prompt for each."""
 
 
-class Aspect(str, Enum):
-    """The three aspects of narrative similarity; `action` is the course of action."""
-
-    THEME = "theme"
-    ACTION = "action"
-    OUTCOME = "outcome"
-
-
 ASPECTS: tuple[str, str, str] = ("theme", "action", "outcome")
+"""The three aspects of narrative similarity; `action` is the course of action."""
 
 KINDS = (*ASPECTS, "mined", "triple")
 """Kinds of a negative: similar to the anchor in that one aspect only; `mined`: close to the anchor by a model's
@@ -76,7 +68,26 @@ class Story:
         return self.text if self.original is None else self.original
 
 
-class StoryTable(Sequence[Story]):
+R = TypeVar("R")
+
+
+class Rows(Sequence[R]):
+    """A sequence over its attribute `rows`."""
+
+    rows: list[R]
+
+    @overload
+    def __getitem__(self, index: int) -> R: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[R]: ...
+    def __getitem__(self, index: int | slice) -> R | list[R]:
+        return self.rows[index]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class StoryTable(Rows[Story]):
     """Stories by index; a text occurs once, with the first of its ids and originals.
 
     >>> table = StoryTable.of(["a", "b", "a"])
@@ -84,9 +95,11 @@ class StoryTable(Sequence[Story]):
     (1, 2, 'b')
     """
 
-    def __init__(self) -> None:
-        self._stories: list[Story] = []
+    def __init__(self, stories: Iterable[Story] = ()) -> None:
+        self.rows = list(stories)
         self._index: dict[str, int] = {}
+        for index, story in enumerate(self.rows):
+            self._index.setdefault(story.text, index)
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> "StoryTable":
@@ -98,44 +111,27 @@ class StoryTable(Sequence[Story]):
 
     def add(self, text: str, *, id: str | None = None, views: Views | None = None, original: str | None = None) -> int:
         """Return the index of a text, adding the story if it is new; views complete a story that has none."""
-        index = self._index.setdefault(text, len(self._stories))
-        if index == len(self._stories):
-            self._stories.append(Story(str(index) if id is None else id, text, views, original))
-        elif views is not None and self._stories[index].views is None:
-            self._stories[index] = replace(self._stories[index], views=views)
+        index = self._index.setdefault(text, len(self))
+        if index == len(self):
+            self.rows.append(Story(str(index) if id is None else id, text, views, original))
+        elif views is not None and self[index].views is None:
+            self.set_views(index, views)
         return index
 
     def set_views(self, index: int, views: Views) -> None:
         """Give a story its views."""
-        self._stories[index] = replace(self._stories[index], views=views)
+        self.rows[index] = replace(self.rows[index], views=views)
 
     def replace(self, stories: Sequence[Story]) -> "StoryTable":
         """Build a table of other stories with the same indices, for example with views or pseudonymized texts."""
         if len(stories) != len(self):
             raise ValueError(f"{len(stories)} stories for a table of {len(self)}")
-        table = StoryTable()
-        table._stories = list(stories)
-        for index, story in enumerate(stories):
-            table._index.setdefault(story.text, index)
-        return table
+        return StoryTable(stories)
 
     @property
     def texts(self) -> list[str]:
         """A copy of the texts in order of their indices."""
-        return [story.text for story in self._stories]
-
-    @overload
-    def __getitem__(self, index: int) -> Story: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Story]: ...
-    def __getitem__(self, index: int | slice) -> Story | list[Story]:
-        return self._stories[index]
-
-    def __len__(self) -> int:
-        return len(self._stories)
-
-    def __repr__(self) -> str:
-        return f"StoryTable({len(self)} stories)"
+        return [story.text for story in self.rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +173,7 @@ class TrainingExample:
 
 
 @dataclass
-class Triples(Sequence[Triple]):
+class Triples(Rows[Triple]):
     """N triples of stories of a table."""
 
     stories: StoryTable
@@ -199,24 +195,14 @@ class Triples(Sequence[Triple]):
         labels = [PADDING if row.a_is_closer is None else int(row.a_is_closer) for row in self.rows]
         return np.array(labels, dtype=np.int64)
 
-    @overload
-    def __getitem__(self, index: int) -> Triple: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Triple]: ...
-    def __getitem__(self, index: int | slice) -> Triple | list[Triple]:
-        return self.rows[index]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
 
 @dataclass
-class TrainingExamples(Sequence[TrainingExample]):
+class TrainingExamples(Rows[TrainingExample]):
     """N training examples of stories of a table; K is the largest number of negatives."""
 
     stories: StoryTable
     rows: list[TrainingExample]
-    report: "ReadReport | None" = field(default=None)
+    report: "ReadReport | None" = None
 
     def texts(self) -> list[tuple[str, ...]]:
         """Texts of anchor, positive and negatives, row by row."""
@@ -239,22 +225,8 @@ class TrainingExamples(Sequence[TrainingExample]):
 
     @cached_property
     def kinds(self) -> IntArray:
-        """Indices (N, K) into KINDS, PADDING where unknown or no negative.
-
-        Raises:
-            ValueError: for a kind that is not one of KINDS.
-        """
+        """Indices (N, K) into KINDS, PADDING where unknown or no negative."""
         return _padded([[PADDING if kind is None else KINDS.index(kind) for kind in row.kinds] for row in self.rows])
-
-    @overload
-    def __getitem__(self, index: int) -> TrainingExample: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[TrainingExample]: ...
-    def __getitem__(self, index: int | slice) -> TrainingExample | list[TrainingExample]:
-        return self.rows[index]
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> IntArray:

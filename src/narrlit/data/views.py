@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from narrlit.data.readers import ReadReport, Stories, collect, find_layout, read_rows, views_layout
+from narrlit.data.readers import ReadReport, Stories, ViewsRow, collect, read_rows
 from narrlit.data.schema import ASPECTS, Story, StoryTable, Views, normal_text
-from narrlit.errors import DataError, OptionError
+from narrlit.errors import DataError, OptionError, printable
 from narrlit.preprocessing.segments import positional_segments
 from narrlit.preprocessing.sentences import split_sentences
 
@@ -71,21 +71,16 @@ class Coverage:
         return self.stories - len(self.missing)
 
     def summary(self, name: str) -> str:
-        """Describe the coverage of a set in one line.
-
-        >>> Coverage(stories=9, missing=(4, 7), positional=2, spare=0, conflicts=0).summary("test")
-        'views: test, 9 different stories, 7 with views, 2 with positional views'
-        """
+        """Describe the coverage of a set in one line."""
         cut = f", {self.positional} with positional views" if self.positional else ""
         return f"views: {name}, {self.stories} different stories, {self.viewed} with views{cut}"
 
 
 class StoryViews:
-    """Views of stories, looked up by the stories' normalized text when they are read.
+    """Views of stories, looked up by the stories' normalized text.
 
     Attributes:
         conflicts: rows with other views of a story than an earlier row; the first counts.
-        reports: of the files.
     """
 
     def __init__(self, options: ViewFiles, strict: bool = False) -> None:
@@ -99,17 +94,13 @@ class StoryViews:
             raise OptionError(f"views are needed: give --views FILE (in a config data.views.files) or {_POSITIONAL}")
         self.options = options
         self.conflicts = 0
-        self.reports: list[ReadReport] = []
+        self._reports: list[ReadReport] = []
         self._views: dict[str, Views] = {}
         for path in options.paths:
             stories = read_views(path, strict)
-            self.reports += [stories.report] if stories.report else []
+            self._reports.append(stories.report)
             for story in stories:
-                if story.views is not None:
-                    self.conflicts += self._views.setdefault(normal_text(story.text), story.views) != story.views
-
-    def __len__(self) -> int:
-        return len(self._views)
+                self.conflicts += self._views.setdefault(normal_text(story.text), story.views) != story.views
 
     def attach(self, stories: StoryTable, indices: Iterable[int], name: str, optional: Iterable[int] = ()) -> Coverage:
         """Give stories of a table their views; those that have some keep them.
@@ -126,15 +117,14 @@ class StoryViews:
         needed, positional = list(dict.fromkeys(indices)), self.options.missing == "positional"
         coverage = self.coverage(stories, needed)
         if coverage.missing and not positional:
-            story = stories[coverage.missing[0]]
+            beginning = printable(stories[coverage.missing[0]].text, 60)
             raise DataError(
                 f"{name}: {len(coverage.missing)} of {coverage.stories} different stories have no views in "
-                f"{', '.join(self.options.paths)}, first '{_beginning(story.text)}'; add their views, or {_POSITIONAL}"
+                f"{', '.join(self.options.paths)}, first '{beginning}'; add their views, or {_POSITIONAL}"
             )
         for index in dict.fromkeys([*needed, *optional]):
-            views = self._views.get(normal_text(stories[index].text))
-            if views is None and positional:
-                views = positional_views(stories[index].text)
+            text = stories[index].text
+            views = self._views.get(normal_text(text)) or (positional_views(text) if positional else None)
             if views is not None and stories[index].views is None:
                 stories.set_views(index, views)
         return coverage
@@ -150,34 +140,35 @@ class StoryViews:
 
     def summary(self) -> str:
         """Describe the files in one line."""
-        line = "; ".join(report.summary() for report in self.reports) or "no files of views"
+        line = "; ".join(report.summary() for report in self._reports) or "no files of views"
         return f"{line}; conflicts: {self.conflicts} (the first views of a story count)" if self.conflicts else line
 
     def provenance(self) -> dict[str, Any]:
         """Return plain data for run.json."""
-        files = [report.provenance() for report in self.reports]
-        return {"files": files, "stories": len(self), "conflicts": self.conflicts, "missing": self.options.missing}
+        files = [report.provenance() for report in self._reports]
+        return {
+            "files": files,
+            "stories": len(self._views),
+            "conflicts": self.conflicts,
+            "missing": self.options.missing,
+        }
 
 
 def read_views(path: str | Path, strict: bool = False) -> Stories:
     r"""Read stories with their views from JSON Lines, CSV or TSV; a list of events is joined by "\n".
 
+    Each row is a story of its own, so that rows with different views of a story stay apart.
+
     Raises:
         DataError: if the file can't be read, has no views, no row can be used, or strict refuses one.
     """
-    file = read_rows(path)
-    results, report = collect(file, find_layout(file, VIEWS_KNOWN, views_layout), lambda row: row, strict=strict)
-    stories = Stories(StoryTable(), [], report)
-    given: list[Story] = []
-    for number, (row, parsed) in enumerate(results):
-        # Each row is a story of its own here, so that rows with conflicting views stay apart.
-        views = Views(parsed.theme, parsed.action, parsed.outcome)
-        given.append(Story(parsed.id or str(number), parsed.text, views))
-        stories.rows.append(number)
-        stories.lines.append(row.line)
-        stories.values.append(row.value)
-    stories.table._stories = given
-    return stories
+    results, report = collect(read_rows(path), [ViewsRow], VIEWS_KNOWN, strict)
+    stories = [
+        Story(parsed.id or str(number), parsed.text, Views(parsed.theme, parsed.action, parsed.outcome))
+        for number, (_, parsed) in enumerate(results)
+    ]
+    lines, values = [row.line for row, _ in results], [row.value for row, _ in results]
+    return Stories(StoryTable(stories), list(range(len(stories))), report, [None] * len(stories), lines, values)
 
 
 def positional_views(text: str) -> Views:
@@ -213,7 +204,3 @@ def suspicious_views(stories: Iterable[Story]) -> dict[str, int]:
             if len(owners[aspect, normal_text(view)]) > 1:
                 reasons[f"{aspect} shared with another story"] += 1
     return dict(reasons)
-
-
-def _beginning(text: str) -> str:
-    return " ".join(text[:60].split()) + ("..." if len(text) > 60 else "")
