@@ -1,4 +1,4 @@
-"""Servers with OpenAI's interface (vLLM, TEI, Ollama, llama.cpp, OpenAI itself): settings, client, refusals in a line."""
+"""Servers with OpenAI's interface (vLLM, TEI, Ollama, llama.cpp, OpenAI itself): settings, client, refusals."""
 
 import os
 import re

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from llm_server import question, schema_of
 
-from narrlit.data.storyworld import StoryWorld, example
+from narrlit.data.schema import StoryTable
+from narrlit.data.storyworld import StoryWorld, synthetic_examples
 from narrlit.data.writers import write_examples
 from narrlit.preprocessing.sentences import split_sentences as sentences
 
@@ -18,7 +19,7 @@ def world_triples(count):
 
 def write_rows_of(path, count):
     """A file of training rows, each with its triple's own negative alone."""
-    write_examples(path, [example(triple) for triple in world_triples(count)])
+    write_examples(path, synthetic_examples(world_triples(count), [[]] * count, StoryTable()))
     return path
 
 
@@ -57,13 +58,15 @@ class ScriptedWriter:
 
     def negative_of(self, anchor, kind, attempt):
         """The world's negative of this number."""
-        made = self.world.one_dimension_negatives(self.stories[anchor], attempt + 1)
-        return [story.text for found, story in made if found == kind][attempt]
+        made = self.world.one_aspect_negatives(self.stories[anchor], attempt + 1)
+        aspect = "action" if kind == "structure" else kind
+        return [story.text for found, story in made if found == aspect][attempt]
 
     def views_of(self, text):
         views = self.stories[text].views
-        told = {views.theme, *views.events, views.outcome}
-        events = [*(sentence for sentence in sentences(text) if sentence not in told), *views.events][-6:]
+        action = views.action.split("\n")
+        others = [sentence for sentence in sentences(text) if sentence not in {views.theme, *action, views.outcome}]
+        events = [*others, *action][-6:]
         return {"theme": views.theme, "plot_events": events, "outcome": views.outcome}
 
     def reply_of(self, body):

@@ -138,11 +138,12 @@ def test_a_negative_repeats_no_other_story_of_its_row(model, writer):
 def test_attempts_end_and_what_lacks_is_named(model, writer):
     writer.spoil = lambda kind, content, attempt: "..." if kind == "outcome" else None
     given = anchors(writer)
-    results = generate_negatives(model(), given, GenerationOptions(candidates=2, attempts=3))
+    job = model()
+    results = generate_negatives(job, given, GenerationOptions(candidates=2, attempts=3))
     summary = GenerationSummary({f"row {number}": result for number, result in enumerate(results, 1)}, 2)
     assert len(writer.asked) == 3 * (2 + 2 + 3 * 2)
     assert summary.lines()[0] == "row 1 lacks 2 outcome (6 no JSON object)"
-    found = summary.as_dict()
+    found = summary.report(job, GenerationOptions())
     assert (found["items"], found["complete"], len(found["incomplete"])) == (3, 0, 3)
     assert found["replies"]["outcome"] == {"no JSON object": 18}
     assert [line.split() for line in summary.table().splitlines()] == [

@@ -48,22 +48,21 @@ def test_margins_are_ordered_and_add_up():
     found = by_margin([0.1, 0.5, 0.3, 0.2, 0.4, 0.9], systems, [T, T, T, T, T, N], parts=3)
     # By margin: triples 2 | 5, 3 | 4, 1; triple 6 has no label.
     assert [part["margin"] for part in found] == [[0.5, 0.5], [0.3, 0.4], [0.1, 0.2]]
-    assert [part["coverage"] for part in found] == [0.2, 0.6, 1]
-    assert [(p["within"]["near"]["correct"], p["within"]["near"]["n"]) for p in found] == [(1, 1), (2, 2), (0, 2)]
-    assert [(p["covered"]["model"]["correct"], p["covered"]["model"]["n"]) for p in found] == [(0, 0), (1, 2), (3, 4)]
+    assert [(p["accuracy"]["near"]["correct"], p["accuracy"]["near"]["n"]) for p in found] == [(1, 1), (2, 2), (0, 2)]
+    assert [(p["accuracy"]["model"]["correct"], p["accuracy"]["model"]["n"]) for p in found] == [(0, 0), (1, 2), (2, 2)]
 
 
 @given(ROWS, st.integers(1, 7))
-def test_each_labelled_triple_is_in_one_part(rows, parts):
+def test_each_labeled_triple_is_in_one_part(rows, parts):
     model, nearer, labels, margins = columns(rows)
     found = by_margin(margins, {"model": model, "near": nearer}, labels, parts)
-    labelled = sum(label is not None for label in labels)
-    sizes = [part["within"]["near"]["n"] for part in found]
-    assert (len(found), sum(sizes)) == (min(parts, labelled), labelled)
+    labeled = sum(label is not None for label in labels)
+    sizes = [part["accuracy"]["near"]["n"] for part in found]
+    assert (len(found), sum(sizes)) == (min(parts, labeled), labeled)
     assert max(sizes, default=0) - min(sizes, default=0) <= 1
     assert all(part["margin"][0] >= after["margin"][1] for part, after in pairwise(found))
-    if found:
-        assert found[-1]["covered"]["model"] == accuracy_of(model, labels).as_dict()
+    model_correct = sum(part["accuracy"]["model"]["correct"] for part in found)
+    assert model_correct == accuracy_of(model, labels).correct
 
 
 def test_columns_of_different_lengths_are_refused():

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from narrlit.console import counted, say
-from narrlit.data.layouts import example_fault
 from narrlit.data.readers import read_examples
-from narrlit.data.records import Example
+from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples
 from narrlit.data.writers import write_examples
 from narrlit.errors import OptionError
-from narrlit.experiments.report import keep_report
+from narrlit.experiments.report import keep_report, table_text
 from narrlit.files import atomic_path, check_apart, check_writable
-from narrlit.options import Device, pick_device
+from narrlit.options import Device, pick_device, say_rows
 from narrlit.preprocessing.back_translation import BackTranslation, Pivots, TranslationModel, back_translate
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def augment(
 
     Args:
         action: backtranslate: sentence by sentence, one version per language.
-        triples: JSON Lines or CSV of labelled triples, or of anchors with positives and negatives.
+        triples: JSON Lines or CSV of labeled triples, or of anchors with positives and negatives.
         out: JSON Lines file to write: anchor, positive, negatives with their kind, and group.
         pivots: languages and models.
         quality: BERTScore of the versions.
@@ -84,37 +83,41 @@ def augment(
     for path in (target, *([Path(report) / "report.json"] if report else [])):
         check_writable(path)
     data = read_examples(triples, strict=strict)
-    say(data.summary())
-    place = pick_device(device)
+    say_rows(data)
+    computing = pick_device(device)
     scorer = None
     if quality.bertscore != "none":  # before the long work, so that a wrong name shows at once
         from narrlit.metrics.bertscore import load_bertscorer
 
-        scorer = load_bertscorer(quality.bertscore, quality.bertscore_layer, place)
-    texts = list(dict.fromkeys(text for example in data.records for text in example.texts))
-    versions: dict[str, list[Example | None]] = {}
-    scores: dict[str, BERTScores | None] = {}
-    entries = {}
-    for pivot, stories in _translated(texts, pivots, place, target.with_suffix(".translations.jsonl")):
-        versions[pivot], left_out = _versions(data.records, stories)
-        used = [(old, new) for old, new in zip(data.records, versions[pivot], strict=True) if new is not None]
-        pairs = dict(pair for old, new in used for pair in zip(old.texts, new.texts, strict=True))
-        scores[pivot] = None if scorer is None else scorer(list(pairs.values()), list(pairs))
-        entries[pivot] = {"versions": len(used), "left_out": left_out, "stories": len(pairs), **_figures(scores[pivot])}
+        scorer = load_bertscorer(quality.bertscore, quality.bertscore_layer, computing)
+    table = StoryTable.of(data.stories.texts)
+    versions: dict[str, list[TrainingExample | None]] = {}
+    scores: dict[str, BERTScores] = {}
+    pivot_entries = {}
+    for pivot, stories in _translated(table.texts, pivots, computing, target.with_suffix(".translations.jsonl")):
+        versions[pivot], left_out = _versions(data, stories, table)
+        used = [(old, new) for old, new in zip(data, versions[pivot], strict=True) if new is not None]
+        pairs = dict(pair for old, new in used for pair in zip(old.indices, new.indices, strict=True))
+        figures: dict[str, Any] = dict.fromkeys(SCORES)
+        if scorer is not None and pairs:
+            scores[pivot] = scorer([table[new].text for new in pairs.values()], [table[old].text for old in pairs])
+            figures = _figures(scores[pivot])
+        pivot_entries[pivot] = {"versions": len(used), "left_out": left_out, "stories": len(pairs), **figures}
     rows = []
-    for number, example in enumerate(data.records):
-        group = example.group or sha256(json.dumps(example.texts).encode()).hexdigest()[:16]
+    for number, (example, texts) in enumerate(zip(data, data.texts(), strict=True)):
+        group = example.group or sha256(json.dumps(texts).encode()).hexdigest()[:16]
         new = [each[number] for each in versions.values()]
         rows += [replace(row, group=group) for row in (example, *new) if row is not None]
-    write_examples(target, rows)
-    made = len(rows) - len(data.records)
-    say(f"{target}: {counted(len(data.records), 'example')} and {counted(made, 'version')} of them")
+    write_examples(target, TrainingExamples(table, rows))
+    made = len(rows) - len(data)
+    say(f"{target}: {counted(len(data), 'example')} and {counted(made, 'version')} of them")
     settings = asdict(pivots) | asdict(quality) | {"bertscore_layer": scorer.layer if scorer else None}
-    content = {"rows": len(data.records), "versions": made, "settings": settings, "pivots": entries, "paper": PAPER}
+    content = {"rows": len(data), "versions": made, "settings": settings, "pivots": pivot_entries, "paper": PAPER}
+    markdown = _markdown(content)
     if report is not None:
-        keep_report(Path(report), "report", content, _table(content))
-        _box_plot(Path(report) / "bertscore.svg", {name: each.f1 for name, each in scores.items() if each is not None})
-    print(_table(content), end="")
+        keep_report(Path(report), "report", content, markdown)
+        _box_plot(Path(report) / "bertscore.svg", {name: each.f1 for name, each in scores.items()})
+    print(markdown, end="")
 
 
 def _translated(
@@ -134,57 +137,56 @@ def _translated(
 
 
 def _versions(
-    examples: Sequence[Example], stories: dict[str, BackTranslation]
-) -> tuple[list[Example | None], Counter[str]]:
-    """Version of each example, None if one of its stories can't be used; and the reasons."""
-    versions: list[Example | None] = []
+    examples: TrainingExamples, stories: dict[str, BackTranslation], table: StoryTable
+) -> tuple[list[TrainingExample | None], Counter[str]]:
+    """Version of each example, None where a story can't be used, and the reasons; new stories join the table."""
+    versions: list[TrainingExample | None] = []
     left_out: Counter[str] = Counter()
-    for example in examples:
-        version = example.with_texts([stories[text].text for text in example.texts])
-        fault = next((stories[t].fault for t in example.texts if stories[t].fault), None) or example_fault(version)
-        versions.append(None if fault else version)
-        left_out.update([fault] if fault else [])
+    for example, texts in zip(examples, examples.texts(), strict=True):
+        anchor, positive, *negatives = [stories[text].text for text in texts]
+        faults = [stories[text].fault for text in texts]
+        faults += ["anchor is its positive"] if anchor == positive else []
+        faults += ["anchor among its negatives"] if anchor in negatives else []
+        faults += ["positive among its negatives"] if positive in negatives else []
+        fault = next(filter(None, faults), None)
+        if fault:
+            left_out[fault] += 1
+            versions.append(None)
+        else:
+            indices = [table.add(text) for text in (anchor, positive, *negatives)]
+            versions.append(TrainingExample(indices[0], indices[1], tuple(indices[2:]), example.kinds))
     return versions, left_out
 
 
-def _figures(scores: "BERTScores | None") -> dict[str, Any]:
+def _figures(scores: "BERTScores") -> dict[str, Any]:
     """Mean, standard deviation and quartiles of each score."""
-    import numpy as np
+    import pandas as pd
 
-    if scores is None or not len(scores.f1):
-        return dict.fromkeys(SCORES)
-    entry: dict[str, Any] = {"truncated": scores.truncated}
-    for name in SCORES:
-        values = getattr(scores, name)
-        low, middle, high = np.quantile(values, (0.25, 0.5, 0.75)).tolist()
-        deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
-        spread = {"mean": float(values.mean()), "standard_deviation": deviation}
-        entry[name] = {"n": len(values), **spread, "quartiles": [low, middle, high]}
-    return entry
+    frame = pd.DataFrame({name: getattr(scores, name) for name in SCORES})
+    figures: dict[str, Any] = {"truncated": scores.truncated}
+    for name, column in frame.items():
+        spread = {"mean": float(column.mean()), "standard_deviation": float(column.std()) if len(column) > 1 else 0.0}
+        figures[str(name)] = {"n": len(column), **spread, "quartiles": column.quantile([0.25, 0.5, 0.75]).tolist()}
+    return figures
 
 
-def _table(content: dict[str, Any]) -> str:
-    lines = [
-        "| pivot | versions | left out | stories | precision | recall | F1 | F1 in the paper |",
-        "|---|---:|---:|---:|---|---|---|---|",
-    ]
-    for name, entry in content["pivots"].items():
-        cells = [entry[score] and "{mean:.3f} ± {standard_deviation:.3f}".format(**entry[score]) for score in SCORES]
-        paper = "{:.2f} ± {:.2f}".format(*PAPER[name]) if name in PAPER else "none"
-        reasons = ", ".join(f"{count} {reason}" for reason, count in entry["left_out"].items()) or "0"
-        row = [name, entry["versions"], reasons, entry["stories"], *(cell or "none" for cell in cells), paper]
-        lines.append(f"| {' | '.join(map(str, row))} |")
-    if content["settings"]["bertscore"] != "none":
-        encoder = "layer {bertscore_layer} of {bertscore}".format(**content["settings"])
-        lines += [
-            "",
-            f"Mean ± standard deviation over stories; BERTScore by {encoder}, not rescaled, without idf weights.",
-        ]
-    return "\n".join(lines) + "\n"
+def _markdown(content: dict[str, Any]) -> str:
+    rows = []
+    for pivot, one in content["pivots"].items():
+        reasons = ", ".join(f"{count} {reason}" for reason, count in one["left_out"].items()) or "0"
+        row = {"pivot": pivot, "versions": one["versions"], "left out": reasons, "stories": one["stories"]}
+        for score in SCORES:
+            row[score] = "{mean:.3f} ± {standard_deviation:.3f}".format(**one[score]) if one[score] else "none"
+        rows.append(row | {"f1 in the paper": "{:.2f} ± {:.2f}".format(*PAPER[pivot]) if pivot in PAPER else "none"})
+    table = table_text("", rows)
+    if content["settings"]["bertscore"] == "none":
+        return table
+    encoder = "layer {bertscore_layer} of {bertscore}".format(**content["settings"])
+    note = f"Mean ± standard deviation over stories; BERTScore by {encoder}, not rescaled, without idf weights."
+    return f"{table}\n{note}\n"
 
 
 def _box_plot(path: Path, values: dict[str, Any]) -> None:
-    values = {name: each for name, each in values.items() if len(each)}
     if not values:
         return
     from matplotlib.figure import Figure

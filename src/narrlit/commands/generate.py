@@ -3,16 +3,17 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from narrlit.console import say
-from narrlit.data.readers import file_digest, read_examples, read_texts
-from narrlit.data.records import Negative
+from narrlit.data.readers import file_digest, read_any, read_examples
+from narrlit.data.schema import ASPECTS, StoryTable, TrainingExamples
 from narrlit.data.writers import write_examples, write_rows
 from narrlit.errors import OptionError
 from narrlit.files import atomic_path, check_apart, check_writable
 from narrlit.llm.client import LLMOptions
 from narrlit.llm.generator import GenerationOptions
+from narrlit.options import say_rows
 
 if TYPE_CHECKING:
     from narrlit.llm.client import LLM
@@ -22,8 +23,6 @@ REPORT, CACHE = ".report.json", ".answers.sqlite"
 """Endings of the files beside the output."""
 
 SHOWN = 5
-KINDS = {"theme": "theme", "action": "structure", "outcome": "outcome"}
-"""Aspect -> kind of a negative in data files."""
 
 
 def generate(
@@ -42,13 +41,12 @@ def generate(
 
     Args:
         kind: negatives (stories like the anchor in theme, action or outcome alone) or views (theme, events, outcome).
-        file: training examples or labelled triples for negatives; stories, triples or training examples for views.
+        file: training examples or labeled triples for negatives; stories, triples or training examples for views.
         out: file to write (.jsonl).
         generation: texts to generate.
         llm: language model.
     """
     from narrlit.llm.client import LLM
-    from narrlit.llm.generator import report
 
     target = Path(out)
     report_file = target.with_name(target.name + REPORT)
@@ -64,7 +62,7 @@ def generate(
     work = _negatives if kind == "negatives" else _views
     summary, prompts = work(file, model, generation, target)
     content = {"kind": kind, "file": file, "sha256": file_digest(file), "prompts": prompts}
-    content |= report(summary, model, generation)
+    content |= summary.report(model, generation)
     with atomic_path(report_file) as temporary:
         temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     print(summary.table())
@@ -78,40 +76,41 @@ def generate(
 
 
 Done = tuple["GenerationSummary", dict[str, str]]
+"""Counts, and the prompts' digests by name."""
 
 
 def _negatives(file: str, model: "LLM", options: GenerationOptions, target: Path) -> Done:
-    from narrlit.llm.generator import GenerationSummary, generate_negatives, negative_generators
+    from narrlit.llm.generator import CANDIDATES, GenerationSummary, generate_negatives, negative_generators
 
-    reading = read_examples(file)
-    say(reading.summary())
-    # Negatives of an earlier run are replaced.
-    examples = [
-        replace(e, negatives=tuple(n for n in e.negatives if n.kind not in KINDS.values())) for e in reading.records
-    ]
-    anchors: dict[str, list[str]] = {}
-    for example in examples:
-        anchors.setdefault(example.anchor, []).extend(example.texts[1:])
-    results = dict(zip(anchors, generate_negatives(model, anchors, options), strict=True))
-    rows = []
-    for example in examples:
-        accepted = results[example.anchor].accepted
-        generated = [Negative(text, KINDS[aspect]) for aspect in KINDS for text in accepted[aspect]]
-        rows.append(replace(example, negatives=(*example.negatives, *generated)))
-    write_examples(target, rows)
-    by_row = {f"row {number}": results[example.anchor] for number, example in enumerate(examples, 1)}
+    examples = read_examples(file)
+    say_rows(examples)
+    table = StoryTable.of(examples.stories.texts)
+    rows, others = [], dict[str, list[str]]()
+    for example in examples:  # negatives of an earlier run are replaced
+        pairs = zip(example.negatives, example.kinds, strict=True)
+        kept = {index: kind for index, kind in pairs if kind not in ASPECTS}
+        rows.append(replace(example, negatives=tuple(kept), kinds=tuple(kept.values())))
+        texts = [table[index].text for index in (example.positive, *kept)]
+        others.setdefault(table[example.anchor].text, []).extend(texts)
+    results = dict(zip(others, generate_negatives(model, others, options), strict=True))
+    by_row = {f"row {number}": results[table[example.anchor].text] for number, example in enumerate(rows, 1)}
+    for number, (example, result) in enumerate(zip(rows, by_row.values(), strict=True)):
+        new = [(table.add(text), aspect) for aspect in ASPECTS for text in result.accepted[aspect]]
+        negatives = (*example.negatives, *(index for index, _ in new))
+        rows[number] = replace(example, negatives=negatives, kinds=(*example.kinds, *(aspect for _, aspect in new)))
+    write_examples(target, TrainingExamples(table, rows))
     prompts = {g.prompt.name: g.prompt.digest for g in negative_generators(model, options).values()}
-    return GenerationSummary(by_row, options.candidates or 3), prompts
+    return GenerationSummary(by_row, options.candidates or CANDIDATES), prompts
 
 
 def _views(file: str, model: "LLM", options: GenerationOptions, target: Path) -> Done:
     from narrlit.llm.generator import GenerationSummary, distinct, generate_views, view_generator
 
-    reading = read_texts(file)
-    say(reading.summary())
-    stories = distinct([text for row in reading.records for text in row.texts])
+    read = read_any(file)
+    say_rows(read)
+    stories = distinct([story.text for story in read])
     results = generate_views(model, stories, options)
-    rows: list[dict[str, Any]] = [
+    rows = [
         {"text": text, **views.model_dump()}
         for text, result in zip(stories, results, strict=True)
         for views in result.accepted["views"]

@@ -3,40 +3,44 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
-from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from narrlit.console import say, say_truncated
-from narrlit.data.readers import read_triples
+from narrlit.data.readers import LABEL, read_triples
 from narrlit.data.writers import write_rows
-from narrlit.errors import ModelError, OptionError
+from narrlit.errors import OptionError
 from narrlit.files import atomic_path, check_apart, check_writable
 from narrlit.llm.client import LLMOptions
-from narrlit.options import ModelOptions, StoryOptions
+from narrlit.options import ModelOptions, StoryOptions, say_rows
+from narrlit.preprocessing.pseudonyms import PseudonymOptions, Scope
 
 if TYPE_CHECKING:
-    from narrlit.data.records import Triple
+    from narrlit.data.schema import Triples
     from narrlit.llm.judge import Judgement, ScoredTriple
 
 JSON, MARKDOWN, ROWS, CACHE = ".report.json", ".report.md", ".rows.jsonl", ".answers.sqlite"
 """Endings of the files beside the output."""
 
-LABEL = "text_a_is_closer"
 SHOWN = 10
 
 
-def judge(
+def judge(  # noqa: PLR0913 - its parameters are the command's options
     triples: str,
     *,
     out: str,
-    use: ModelOptions,
-    read: StoryOptions,
+    model: str,
     llm: LLMOptions,
     labels: str | None = None,
     swap: bool = False,
     prompt: str | None = None,
+    views: str | None = None,
+    missing_views: Literal["refuse", "positional"] = "refuse",
+    fusion: str | None = None,
+    pseudonymize: bool = False,
+    scope: Scope = "story",
+    pipeline: str = PseudonymOptions.pipeline,
+    trust_remote_code: bool = False,
 ) -> int:
     """Let a language model decide each triple, given the stories and an encoder's similarities.
 
@@ -48,86 +52,70 @@ def judge(
     Args:
         triples: triples (JSON Lines or CSV), with or without labels.
         out: Track A answers (.jsonl), or a submission (.zip).
-        use: encoder of the similarities.
-        read: views and pseudonyms.
+        model: encoder of the similarities: a folder, a run folder, a checkpoint, a hub id or minilm.
         llm: language model.
         labels: file of labels, where they are not in the triples' file.
         swap: judge twice, with A and B swapped; a choice counts only if it is the same story both times.
         prompt: file of your own prompt.
+        views: file of stories' views, or several with commas between.
+        missing_views: stories without views are refused, or get views cut by position.
+        fusion: weights of text, theme, action and outcome, or a preset, as narrlit evaluate takes them.
+        pseudonymize: replace names by placeholders, found by spaCy.
+        scope: texts that share a mapping of names.
+        pipeline: name or folder of the spaCy pipeline.
+        trust_remote_code: run Python files that come with the model; only for models whose author you trust.
     """
     from narrlit.llm.client import LLM
     from narrlit.llm.judge import judge_triples
     from narrlit.prompts import load_prompt
 
     target = Path(out)
+    beside = {ending: target.with_name(target.name + ending) for ending in (JSON, MARKDOWN, ROWS)}
     cache = Path(llm.answer_cache or target.with_name(target.name + CACHE))
-    if use.model is None:
-        raise OptionError("give --model M, the encoder of the similarities")
     if target.suffix not in (".jsonl", ".zip"):
         raise OptionError(f"--out {target}: must end in .jsonl, or in .zip for a submission")
-    written = {
-        "--out": target,
-        **{f"the file {target.name}{end}": _beside(target, end) for end in (JSON, MARKDOWN, ROWS)},
-    }
+    written = {"--out": target} | {f"the file {path.name}": path for path in beside.values()}
     check_apart({**written, "--answer-cache": cache}, [triples, labels, prompt])
     for path in written.values():
         check_writable(path)
+    use = ModelOptions(model=model, trust_remote_code=trust_remote_code)
+    read = StoryOptions(views, missing_views, pseudonymize, scope, pipeline, fusion=fusion)
     instruction = load_prompt("judge", prompt)
-    model = LLM(llm, cache)
+    language_model = LLM(llm, cache)
     # The answers stand for the file's rows: none may be left out.
-    reading = read_triples(triples, labels=labels, strict=True)
-    say(reading.summary())
-    scored = _scored(use, read, reading.records)
+    rows = read_triples(triples, labels=labels, strict=True)
+    say_rows(rows)
+    scored = _scored(use, read, rows)
     if swap:
         say(f"--swap: {2 * len(scored)} requests for {len(scored)} triples")
-    judgements = judge_triples(model, scored, instruction, swap)
-    _write_answers(target, judgements)
-    _write_report(
-        target,
-        judgements,
-        [triple.a_is_closer for triple in reading.records],
-        {
-            "file": triples,
-            "model": use.model,
-            **read.record(),
-            "llm": llm.record(),
-            "prompt": {"name": instruction.name, "digest": instruction.digest},
-            "usage": {**asdict(model.usage), "failures": dict(model.usage.failures)},
-        },
-    )
-    say(model.usage.summary())
-    return _report_failures(judgements)
-
-
-def _beside(target: Path, ending: str) -> Path:
-    return target.with_name(target.name + ending)
-
-
-def _scored(use: ModelOptions, read: StoryOptions, triples: "list[Triple]") -> "list[ScoredTriple]":
-    from narrlit.llm.judge import ScoredTriple
-    from narrlit.models.embedding import cosine_scores
-
-    encoder = read.encoder(use)
-    scores, truncated = cosine_scores(encoder, read.triples(triples))
-    say_truncated(truncated, encoder.max_length, *encoder.pieces)
-    for number, pair in enumerate(scores, 1):
-        if not all(map(isfinite, pair)):
-            raise ModelError(f"{use.model}: similarities of triple {number} are not numbers; use another checkpoint")
-    return [ScoredTriple(triple.texts, pair) for triple, pair in zip(triples, scores, strict=True)]
-
-
-def _write_answers(target: Path, judgements: "Sequence[Judgement]") -> None:
+    judgements = judge_triples(language_model, scored, instruction, swap)
     answers = [judgement.a_is_closer for judgement in judgements]
     if target.suffix == ".jsonl":
         write_rows(target, ({LABEL: answer} for answer in answers))
-        return
-    from narrlit.submission import write_submission
+    else:
+        from narrlit.submission import write_submission
 
-    write_submission(target, answers, None, rows_a=len(answers))
+        write_submission(target, answers, None, rows_a=len(answers))
+    record = {"file": triples, "model": model, **read.record(), "llm": llm.record()}
+    record |= {"prompt": {"name": instruction.name, "digest": instruction.digest}}
+    record |= {"usage": language_model.usage.as_dict()}
+    _write_report(judgements, [triple.a_is_closer for triple in rows], record, beside)
+    say(language_model.usage.summary())
+    return _say_failures(judgements)
+
+
+def _scored(use: ModelOptions, read: StoryOptions, triples: "Triples") -> "list[ScoredTriple]":
+    from narrlit.llm.judge import ScoredTriple
+    from narrlit.models.embedding import score_triples
+
+    encoder, texts = read.encoder(use), triples.texts()
+    scores, truncated = score_triples(encoder, read.triples(triples))
+    say_truncated(truncated, encoder.max_length, *encoder.unit)
+    return [ScoredTriple(each, (a, b)) for each, (a, b) in zip(texts, scores.tolist(), strict=True)]
 
 
 def _write_report(
-    target: Path, judgements: "Sequence[Judgement]", labels: Sequence[bool | None], record: dict[str, Any]
+    judgements: "Sequence[Judgement]", labels: Sequence[bool | None], record: dict[str, object], files: dict[str, Path]
 ) -> None:
     from narrlit.llm.judge_report import judge_report, judge_table
 
@@ -141,22 +129,22 @@ def _write_report(
         }
         for judgement in judgements
     )
-    write_rows(_beside(target, ROWS), rows)
+    write_rows(files[ROWS], rows)
     report = judge_report(judgements, labels)
     table = judge_table(report)
     for ending, text in ((JSON, json.dumps({**record, **report}, indent=2) + "\n"), (MARKDOWN, table)):
-        with atomic_path(_beside(target, ending)) as temporary:
+        with atomic_path(files[ending]) as temporary:
             temporary.write_text(text, encoding="utf-8")
     print(table, end="")
 
 
-def _report_failures(judgements: "Sequence[Judgement]") -> int:
+def _say_failures(judgements: "Sequence[Judgement]") -> int:
     """Print the triples whose requests failed; return the exit code."""
     failed = {number: judgement for number, judgement in enumerate(judgements, 1) if judgement.failed}
     if not failed:
         return 0
     numbers = ", ".join(map(str, list(failed)[:SHOWN])) + (", ..." if len(failed) > SHOWN else "")
     reasons = Counter(str(judgement.fallback) for judgement in failed.values())
-    counted = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
-    say(f"{len(failed)} of {len(judgements)} triples fell back ({numbers}): {counted}; the same command asks again")
+    counts = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+    say(f"{len(failed)} of {len(judgements)} triples fell back ({numbers}): {counts}; the same command asks again")
     return 1

@@ -7,19 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from narrlit.console import counted, say
-from narrlit.data.rows import DELIMITERS, JSON_SUFFIXES, RawFile, read_raw
-from narrlit.data.text_fields import text_fields, with_texts
-from narrlit.data.writers import write_raw
+from narrlit.data.readers import DELIMITERS, JSON_SUFFIXES, RowFile, read_rows, row_texts, with_texts
+from narrlit.data.writers import write_table
 from narrlit.errors import DataError, OptionError, reading
 from narrlit.files import atomic_path, check_apart, check_writable
-from narrlit.preprocessing.pseudonyms import (
-    PseudonymizedText,
-    PseudonymOptions,
-    Replacement,
-    Scope,
-    pseudonymize_texts,
-    restore,
-)
+from narrlit.preprocessing.pseudonyms import PseudonymOptions, Replacement, Scope, pseudonymize_texts, restore
 
 Texts = dict[str, str]
 
@@ -56,75 +48,67 @@ def pseudonymize(  # noqa: PLR0913 - its parameters are the command's options
     if _kind(file) != _kind(out):
         raise OptionError(f"--out {out}: give a file of the same kind as {file}")
     check_apart({"--out": out, "--map": map}, [file, names, restore])
-    for path in (out, *([map] if map else [])):
+    for path in filter(None, (out, map)):
         check_writable(path)
-    raw = read_raw(file)
+    rows = read_rows(file)
+    kind, texts = row_texts(rows)
     if restore is not None:
-        write_raw(out, _restored(raw, restore))
-        say(f"{out}: {counted(len(raw.rows), 'row')} with their original names")
+        write_table(out, _restored(rows, texts, restore))
+        say(f"{out}: {counted(len(texts), 'row')} with their original names")
         return
-    fields = text_fields(raw)
-    if fields.kind == "stories" and scope == "triple":
+    if kind == "stories" and scope == "triple":
         raise OptionError(f"--scope triple: {file} has stories, and a story must not depend on others; use story")
-    texts = [fields.of(row.value) for row in raw.rows]
-    groups = [group for row in texts for group in _groups(row, whole=fields.kind == "stories" or scope == "triple")]
-    different = list(dict.fromkeys(tuple(group.values()) for group in groups))
+    together = kind == "stories" or scope == "triple"
+    groups = [
+        (row, places)
+        for row, each in enumerate(texts)
+        for places in ([tuple(each)] if together else [(place,) for place in each])
+        if places
+    ]
+    keys = [tuple(texts[row][place] for place in places) for row, places in groups]
+    different = list(dict.fromkeys(keys))
     given = None if names is None else _given(different, names)
-    done = dict(
-        zip(different, pseudonymize_texts(different, options, given, lead=fields.kind == "stories"), strict=True)
-    )
-    rows, lines = [], []
-    for number, (row, old) in enumerate(zip(raw.rows, texts, strict=True)):
-        new: dict[str, PseudonymizedText] = {}
-        for group in _groups(old, whole=fields.kind == "stories" or scope == "triple"):
-            new |= dict(zip(group, done[tuple(group.values())], strict=True))
-        rows.append(with_texts(row.value, {place: one.text for place, one in new.items()}))
-        identity = {"id": row.value["id"]} if isinstance(row.value, Mapping) and "id" in row.value else {}
-        lines += [
-            {"row": number, **identity, "field": place, "replacements": [asdict(each) for each in one.replacements]}
-            for place, one in new.items()
-        ]
+    results = pseudonymize_texts(different, options, given, lead=kind == "stories")
+    done = dict(zip(different, results, strict=True))
+    changed, lines = [dict[str, str]() for _ in texts], []
+    for (row, places), key in zip(groups, keys, strict=True):
+        value = rows.rows[row].value
+        identity = {"id": value["id"]} if isinstance(value, Mapping) and "id" in value else {}
+        for place, new in zip(places, done[key], strict=True):
+            changed[row][place] = new.text
+            replacements = [asdict(one) for one in new.replacements]
+            lines.append({"row": row, **identity, "field": place, "replacements": replacements})
     if map is not None:
         with atomic_path(map, private=True) as temporary:
             temporary.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
-    write_raw(out, rows)
-    places = sum(len(line["replacements"]) for line in lines)
-    say(f"{out}: {counted(len(rows), 'row')}, {counted(places, 'name')} replaced")
-
-
-def _groups(texts: Texts, whole: bool) -> list[Texts]:
-    """Texts of a row that share a mapping."""
-    if whole:
-        return [texts] if texts else []
-    return [{place: text} for place, text in texts.items()]
+    write_table(out, [with_texts(row.value, new) for row, new in zip(rows.rows, changed, strict=True)])
+    replaced = sum(len(line["replacements"]) for line in lines)
+    say(f"{out}: {counted(len(texts), 'row')}, {counted(replaced, 'name')} replaced")
 
 
 def _given(groups: Sequence[tuple[str, ...]], path: str) -> list[dict[str, str]]:
     """Names of each group, from a file of stories with their names."""
     with reading("names", path, "give JSON Lines with text and names, as narrlit storyworld writes *_views.jsonl"):
-        of_text: dict[str, dict[str, str]] = {row["text"]: dict(row["names"]) for row in _values(path)}
+        of_text: dict[str, dict[str, str]] = {
+            row.value["text"]: dict(row.value["names"]) for row in read_rows(path).rows
+        }
     return [{name: label for text in group for name, label in of_text.get(text, {}).items()} for group in groups]
 
 
-def _values(path: str) -> list[Any]:
-    return [row.value for row in read_raw(path).rows]
-
-
-def _restored(raw: RawFile, path: str) -> list[Any]:
+def _restored(rows: RowFile, texts: Sequence[Texts], path: str) -> list[Any]:
     """Rows with their original texts."""
-    texts = [text_fields(raw).of(row.value) for row in raw.rows]
-    old: list[Texts] = [{} for _ in raw.rows]
-    with reading("map", path, f"give the map that was written together with {raw.path}"):
-        for line in _values(path):
+    originals: list[Texts] = [{} for _ in texts]
+    with reading("map", path, f"give the map that was written together with {rows.path}"):
+        for line in (row.value for row in read_rows(path).rows):
             row, place = line["row"], line["field"]
             replacements = [Replacement(**one) for one in line["replacements"]]
             try:
-                old[row][place] = restore(texts[row][place], replacements)
+                originals[row][place] = restore(texts[row][place], replacements)
             except DataError as error:
-                raise DataError(f"{raw.at(raw.rows[row].line)}: {error}; give the map of this file") from error
-    if [list(each) for each in old] != [list(each) for each in texts]:
-        raise DataError(f"map {path} has other rows than {raw.path}; give the map of this file")
-    return [with_texts(row.value, each) for row, each in zip(raw.rows, old, strict=True)]
+                raise DataError(f"{rows.at(rows.rows[row].line)}: {error}; give the map of this file") from error
+    if [list(each) for each in originals] != [list(each) for each in texts]:
+        raise DataError(f"map {path} has other rows than {rows.path}; give the map of this file")
+    return [with_texts(row.value, each) for row, each in zip(rows.rows, originals, strict=True)]
 
 
 def _kind(path: str) -> str:

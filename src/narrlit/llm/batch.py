@@ -12,8 +12,10 @@ from tqdm import tqdm
 from narrlit.errors import ModelError
 from narrlit.llm.cache import AnswerCache, Reply
 from narrlit.llm.client import Request, RequestFailed, refused_parameter, reply_of
+from narrlit.servers import Endpoint
 
 ENDPOINT = "/v1/chat/completions"
+UNFINISHED = ("validating", "in_progress", "finalizing", "cancelling")
 MAX_REQUESTS, MAX_BYTES = 50_000, 190_000_000
 """Limits of one batch."""
 
@@ -21,7 +23,9 @@ QUIET_SECONDS = 0.2
 """A batch is sent when no request was added for this long."""
 
 POLL_SECONDS = 20.0
-"""Between two looks at a batch."""
+
+Part = dict[str, tuple[Request, dict[str, Any]]]
+"""Requests and their bodies, by key."""
 
 
 class BatchTransport:
@@ -30,16 +34,16 @@ class BatchTransport:
     A batch is recorded in the answer cache before it is sent: an interrupted job waits for it and sends nothing again.
     """
 
-    def __init__(self, client: Any, cache: AnswerCache, url: str) -> None:
-        self._client, self._cache, self._url = client, cache, url
-        self._queue: dict[str, tuple[Request, dict[str, Any]]] = {}
+    def __init__(self, endpoint: Endpoint, cache: AnswerCache) -> None:
+        self._client, self._cache, self._url = endpoint.client(asynchronous=True), cache, endpoint.url
+        self._queue: Part = {}
         self._waiting: dict[str, asyncio.Future[Reply]] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> "BatchTransport":
         """Collect the batches of an interrupted job first."""
         await asyncio.gather(*(self._resume(name, batch_id) for name, batch_id in self._cache.batches()))
-        self._start(self._send_when_quiet())
+        self._tasks.append(asyncio.ensure_future(self._guarded(self._send_when_quiet())))
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -56,9 +60,6 @@ class BatchTransport:
         self._queue[key] = request, body
         self._waiting[key] = asyncio.get_running_loop().create_future()
         return await self._waiting[key]
-
-    def _start(self, work: Any) -> None:
-        self._tasks.append(asyncio.ensure_future(self._guarded(work)))
 
     async def _guarded(self, work: Any) -> None:
         import openai
@@ -82,9 +83,9 @@ class BatchTransport:
             for part in list(self._parts()):
                 await self._submit(part)
 
-    def _parts(self) -> Iterator[dict[str, tuple[Request, dict[str, Any]]]]:
+    def _parts(self) -> Iterator[Part]:
         """Empty the queue, in parts within the limits of a batch."""
-        part: dict[str, tuple[Request, dict[str, Any]]] = {}
+        part: Part = {}
         size = 0
         for key in list(self._queue):
             length = len(json.dumps(self._queue[key][1])) + 200
@@ -95,30 +96,30 @@ class BatchTransport:
             size += length
         yield part
 
-    async def _submit(self, part: dict[str, tuple[Request, dict[str, Any]]]) -> None:
+    async def _submit(self, part: Part) -> None:
         name = f"narrlit-{uuid4().hex}"
         self._cache.add_batch(name, {key: request.record(body["model"]) for key, (request, body) in part.items()})
-        lines = [
-            json.dumps({"custom_id": key, "method": "POST", "url": ENDPOINT, "body": body})
-            for key, (_, body) in part.items()
-        ]
+        line = {"method": "POST", "url": ENDPOINT}
+        lines = [json.dumps({"custom_id": key, **line, "body": body}) for key, (_, body) in part.items()]
         file = await self._client.files.create(file=(f"{name}.jsonl", "\n".join(lines).encode()), purpose="batch")
         batch = await self._client.batches.create(
             input_file_id=file.id, endpoint=ENDPOINT, completion_window="24h", metadata={"narrlit": name}
         )
         self._cache.set_batch_id(name, batch.id)
         self._print(batch.id, f"{len(part):,} requests sent; after an interruption the same command waits for it")
-        self._start(self._collect(name, batch.id, {key: body for key, (_, body) in part.items()}))
+        self._tasks.append(
+            asyncio.ensure_future(
+                self._guarded(self._collect(name, batch.id, {key: body for key, (_, body) in part.items()}))
+            )
+        )
 
     async def _resume(self, name: str, batch_id: str | None) -> None:
         import openai
 
         try:
             if batch_id is None:  # interrupted while it was being sent
-                batches = [
-                    b async for b in self._client.batches.list(limit=100) if (b.metadata or {}).get("narrlit") == name
-                ]
-                batch_id = batches[0].id if batches else None
+                listed = [batch async for batch in self._client.batches.list(limit=100)]
+                batch_id = next((b.id for b in listed if (b.metadata or {}).get("narrlit") == name), None)
             if batch_id is not None:
                 return await self._collect(name, batch_id, {})
         except openai.NotFoundError:
@@ -129,9 +130,7 @@ class BatchTransport:
 
     async def _collect(self, name: str, batch_id: str, bodies: dict[str, dict[str, Any]]) -> None:
         """Wait for the end of a batch; its answers go to the cache, then to those who wait."""
-        while (batch := await self._client.batches.retrieve(batch_id)).status in (
-            *("validating", "in_progress", "finalizing", "cancelling"),
-        ):
+        while (batch := await self._client.batches.retrieve(batch_id)).status in UNFINISHED:
             await asyncio.sleep(POLL_SECONDS)
         if batch.status == "failed":
             self._cache.finish_batch(name, {})

@@ -3,14 +3,14 @@
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from narrlit.errors import OptionError
+from narrlit.errors import OptionError, reading
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS answers (
@@ -29,14 +29,7 @@ _ANSWER = (
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer of a language model.
-
-    Attributes:
-        text: the text, empty if there is none.
-        finish: reason of its end: `stop`, `length` (cut off), `content_filter`, `refusal`, ...; None if not reported.
-        prompt_tokens: tokens of the request.
-        completion_tokens: tokens of the answer.
-    """
+    """An answer of a language model; `finish` is the reason of its end: `stop`, `length` (cut off), `refusal`, ..."""
 
     text: str
     finish: str | None = None
@@ -48,11 +41,7 @@ class AnswerCache:
     """Requests with their answers, and the batches under way; readable by its owner only, as it holds stories."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create the file.
-
-        Raises:
-            OptionError: if it cannot be written or is no such file.
-        """
+        """Open or create the file; OptionError if it can't be written, or is another kind of file."""
         self.path = path
         with self._errors():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -74,31 +63,18 @@ class AnswerCache:
     ) -> None:
         self._database.close()
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, sqlite3.Error) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise OptionError(f"answer cache {self.path}: {reason}; name another file with --answer-cache") from error
+    def _errors(self) -> AbstractContextManager[None]:
+        return reading("answer cache", self.path, "name another file with --answer-cache", OptionError)
 
     def get(self, key: str) -> Reply | None:
         """Return the answer to the request with this key, None without one."""
-        query = (
-            "SELECT text, finish, prompt_tokens, completion_tokens FROM answers WHERE key = ? AND finish IS NOT NULL"
-        )
+        query = "SELECT text, finish, prompt_tokens, completion_tokens FROM answers WHERE key = ?"
         with self._errors():
-            row = self._database.execute(query, (key,)).fetchone()
+            row = self._database.execute(f"{query} AND finish IS NOT NULL", (key,)).fetchone()
         return None if row is None else Reply(*row)
 
     def put(self, key: str, request: Mapping[str, Any], reply: Reply) -> None:
-        """Keep an answer; it survives a kill of the process from here on.
-
-        Args:
-            key: of the request.
-            request: `model`, `prompt` (its name) and anything else worth keeping, as JSON data.
-            reply: the answer.
-        """
+        """Store an answer and its request (JSON data with `model` and `prompt`); it survives a kill from here on."""
         with self._errors(), self._database:
             self._database.execute(_INSERT, _row(key, request))
             self._database.execute(_ANSWER, _values(key, reply))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from narrlit.data.schema import normal_text
 from narrlit.optional import require
 
 GRAM = 5
@@ -58,13 +59,9 @@ _NO_NAMES = frozenset(
 
 @dataclass
 class Source:
-    """A story that texts are generated from.
+    """A story that texts are generated from, and the limits of its checks.
 
-    Attributes:
-        text: the story.
-        others: texts that a new one may not repeat: other stories of the row, candidates already accepted.
-        length_ratio: factor by which lengths may differ.
-        allow_names: accept proper names of the story.
+    No new text may repeat `others`: other stories of the row, candidates already accepted.
     """
 
     text: str
@@ -75,11 +72,6 @@ class Source:
 
 Check = Callable[[Sequence[str], Source], bool]
 """check(texts of a reply, source) is true if the reply has the fault."""
-
-
-def normalize(text: str) -> str:
-    """Fold case and white space."""
-    return " ".join(text.casefold().split())
 
 
 @lru_cache(maxsize=4096)
@@ -100,12 +92,12 @@ def overlap(one: str, other: str) -> float:
 
 def repeats(one: str, other: str) -> bool:
     """Test for texts that are equal or overlap in their wording."""
-    return normalize(one) == normalize(other) or overlap(one, other) > MAX_OVERLAP
+    return normal_text(one) == normal_text(other) or overlap(one, other) > MAX_OVERLAP
 
 
 @lru_cache(maxsize=4096)
 def _long_sentences(text: str) -> frozenset[str]:
-    found = (normalize(sentence) for sentence in _SENTENCE_END.split(text))
+    found = (normal_text(sentence) for sentence in _SENTENCE_END.split(text))
     return frozenset(sentence for sentence in found if len(_WORD.findall(sentence)) >= GRAM)
 
 
@@ -120,13 +112,8 @@ def proper_names(text: str) -> frozenset[str]:
     lower = {word for sentence in sentences for word in sentence if word[0].islower()} | _NO_NAMES
     names: set[str] = set()
     for words in sentences:
-        capitalized = [word[0].isupper() for word in words]
-        first = 0 if capitalized[:2] == [True, True] else 1
-        names |= {
-            re.sub("['’]s$", "", word)
-            for word, is_upper in zip(words[first:], capitalized[first:], strict=True)
-            if is_upper
-        }
+        first = 0 if all(word[0].isupper() for word in words[:2]) else 1
+        names |= {re.sub("['’]s$", "", word) for word in words[first:] if word[0].isupper()}
     return frozenset(name for name in names if len(name) > 1 and name.lower() not in lower)
 
 
@@ -193,7 +180,7 @@ def shares_names(texts: Sequence[str], source: Source) -> bool:
 
 def has_other_length(texts: Sequence[str], source: Source) -> bool:
     """Test for a story that is much longer or shorter than its anchor."""
-    shorter, longer = sorted((len(normalize(" ".join(texts))), len(normalize(source.text))))
+    shorter, longer = sorted((len(normal_text(" ".join(texts))), len(normal_text(source.text))))
     return longer > source.length_ratio * max(1, shorter)
 
 
@@ -219,12 +206,12 @@ def copies_story(texts: Sequence[str], source: Source) -> bool:
 
 def is_longer_than_story(texts: Sequence[str], source: Source) -> bool:
     """Test for views that are together much longer than the story."""
-    return len(normalize(" ".join(texts))) > source.length_ratio * max(SHORT_STORY, len(normalize(source.text)))
+    return len(normal_text(" ".join(texts))) > source.length_ratio * max(SHORT_STORY, len(normal_text(source.text)))
 
 
 def repeats_itself(texts: Sequence[str], source: Source) -> bool:
     """Test for views or events that occur twice."""
-    return len(set(map(normalize, texts))) < len(texts)
+    return len(set(map(normal_text, texts))) < len(texts)
 
 
 _COMMON: dict[str, Check] = {

@@ -7,23 +7,29 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 from tqdm import tqdm
 
-from narrlit.errors import ModelError, NarrlitError, OptionError
+from narrlit.errors import NarrlitError, OptionError
 from narrlit.llm.cache import AnswerCache, Reply
-from narrlit.optional import require
 from narrlit.prompts import Prompt
+from narrlit.servers import Endpoint, SettingNames
+
+if TYPE_CHECKING:
+    from narrlit.llm.batch import BatchTransport
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+NAMES = SettingNames(
+    *("--base-url", "--llm-model", "--api-key-env", "--concurrency", "--retries", "--timeout"),
+    shorten="lower --max-tokens, or serve the model with a longer context",
+)
 
 OPTIONAL_PARAMETERS = ("temperature", "top_p", "seed", "response_format")
 """Parameters of a request that some models or servers refuse; the request is then sent without them."""
@@ -49,6 +55,9 @@ class LLMOptions:
         batch: send requests as files through OpenAI's Batch API (cheaper, takes up to a day).
         answer_cache: SQLite file of all requests and answers, from which an interrupted job resumes; default: beside
             the output.
+
+    Raises:
+        OptionError: if a value is out of its range.
     """
 
     base_url: str | None = None
@@ -64,73 +73,34 @@ class LLMOptions:
     answer_cache: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the values.
-
-        Raises:
-            OptionError: naming the option; a value that may be a key is not repeated.
-        """
-        for name, least in (("concurrency", 1), ("retries", 0), ("max_tokens", 1)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise OptionError(f"--{name.replace('_', '-')} {value}: must be at least {least}")
+        NAMES.check(self.api_key_env, self.concurrency, self.retries, self.timeout)
+        if self.max_tokens is not None and self.max_tokens < 1:
+            raise OptionError(f"--max-tokens {self.max_tokens}: must be at least 1")
         if self.temperature is not None and not 0 <= self.temperature <= 2:
             raise OptionError(f"--temperature {self.temperature}: must be between 0 and 2")
-        if not 0 < self.timeout < float("inf"):
-            raise OptionError(f"--timeout {self.timeout}: must be a number of seconds above 0")
-        if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", self.api_key_env):
-            raise OptionError("--api-key-env: give the NAME of an environment variable, never the key itself")
 
-    def url(self) -> str:
-        """Return the server's URL, from the option or the environment.
+    def endpoint(self) -> Endpoint:
+        """Return the server and model, from the options or the environment.
 
         Raises:
-            OptionError: if there is none, or it is malformed or holds credentials.
+            OptionError: if URL or model is missing, or URL or key is malformed.
+            MissingExtraError: if the package openai is missing.
         """
         url = (self.base_url or os.environ.get("OPENAI_BASE_URL", "")).strip()
+        model = (self.llm_model or os.environ.get("NARRLIT_LLM_MODEL", "")).strip()
         if not url:
             raise OptionError(
-                "no language model server: give --base-url URL (http://localhost:8000/v1) or set OPENAI_BASE_URL"
+                "no language model: give --base-url URL (http://localhost:8000/v1) or set OPENAI_BASE_URL"
             )
-        try:
-            parts = urlsplit(url)
-            valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            valid = False
-        if not valid:
-            raise OptionError("--base-url: not a URL; it looks like http://localhost:8000/v1")
-        if parts.username or parts.password or parts.query:
-            raise OptionError("--base-url: leave out user, password and query; the key comes from --api-key-env")
-        return url.rstrip("/")
-
-    def model_name(self) -> str:
-        """Return the model's name, from the option or the environment.
-
-        Raises:
-            OptionError: if there is none.
-        """
-        model = (self.llm_model or os.environ.get("NARRLIT_LLM_MODEL", "")).strip()
         if not model:
-            raise OptionError(
-                "no language model: give --llm-model NAME (as the server lists it) or set NARRLIT_LLM_MODEL"
-            )
-        return model
-
-    def api_key(self) -> str:
-        """Return the key from the environment; a placeholder without one, as local servers need none.
-
-        Raises:
-            OptionError: if no HTTP header can hold it.
-        """
-        key = os.environ.get(self.api_key_env, "").strip()
-        if not re.fullmatch(r"[!-~]*", key):
-            raise OptionError(
-                f"environment variable {self.api_key_env}: a key has neither spaces nor non-ASCII letters"
-            )
-        return key or "none"
+            raise OptionError("no language model: give --llm-model NAME, as on the server, or set NARRLIT_LLM_MODEL")
+        limits = {"max_retries": self.retries, "timeout": self.timeout}
+        return Endpoint(url, model, NAMES, key_variable=self.api_key_env, **limits)
 
     def record(self) -> dict[str, Any]:
         """Return the options as plain data for a report, with URL and model as they are used; the key is no part."""
-        return {**asdict(self), "base_url": self.url(), "llm_model": self.model_name()}
+        endpoint = self.endpoint()
+        return {**asdict(self), "base_url": endpoint.url, "llm_model": endpoint.model}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +119,9 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request.
+    """One request: the prompt is its system message, `content` its user message.
 
-    Attributes:
-        prompt: sent as the system message.
-        content: user message; stories stand in it as JSON, so that none can leave its place.
-        schema: pydantic model of the answer.
-        sampling: sampling parameters.
-        seed: of this attempt.
+    Stories stand in `content` as JSON, so that none can leave its place; `schema` is the pydantic model of the answer.
     """
 
     prompt: Prompt
@@ -179,10 +144,7 @@ class Request:
         """Build the body of a chat completion, without the parameters in `refused`."""
         schema = {"name": "reply", "strict": True, "schema": self.schema.model_json_schema()}
         limit = "max_completion_tokens" if "max_tokens" in refused else "max_tokens"
-        messages = [
-            {"role": "system", "content": self.prompt.text},
-            {"role": "user", "content": self.content},
-        ]
+        messages = [{"role": "system", "content": self.prompt.text}, {"role": "user", "content": self.content}]
         optional = {
             "temperature": self.sampling.temperature,
             "top_p": self.sampling.top_p,
@@ -194,12 +156,7 @@ class Request:
 
 
 class RequestFailed(NarrlitError):  # noqa: N818 (a result rather than an error: the item continues without it)
-    """A request got no answer after all retries.
-
-    Attributes:
-        reason: short, for counting: `timeout`, `HTTP 500`, ...
-        refused: the parameter that the server refuses, if that is the cause.
-    """
+    """A request got no answer after all retries; `refused` is the parameter that the server refuses, if any."""
 
     def __init__(self, reason: str, refused: str | None = None) -> None:
         super().__init__(reason)
@@ -217,6 +174,10 @@ class Usage:
     failures: Counter[str] = field(default_factory=Counter)
     refused_parameters: list[str] = field(default_factory=list)
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data for a report."""
+        return {**asdict(self), "failures": dict(self.failures)}
+
     def summary(self) -> str:
         """Describe the counts in one line."""
         line = (
@@ -227,52 +188,29 @@ class Usage:
         return f"{line}; failed: {reasons}" if reasons else line
 
 
-class Transport(Protocol):
-    """A way to send requests: chat completions or batches."""
-
-    async def send(self, key: str, request: Request, body: dict[str, Any]) -> Reply:
-        """Send a request; raises RequestFailed without an answer, ModelError if no request can succeed."""
-
-
 class LLM:
-    """A language model that works through the items of a job.
-
-    Attributes:
-        usage: counts so far.
-        seed: of first attempts.
-    """
+    """A language model that works through the items of a job; `usage` counts its requests."""
 
     def __init__(self, options: LLMOptions, cache: Path) -> None:
-        """Check the options; nothing is sent yet.
+        """Check the options, as `LLMOptions.endpoint` does; nothing is sent yet.
 
         Args:
             options: server, model and limits.
             cache: file of answers; `options.answer_cache` takes precedence.
-
-        Raises:
-            OptionError: if URL, model or key is missing or malformed.
-            MissingExtraError: if the package openai is missing.
         """
-        require("openai", "llm")
-        self.options, self.model, self.seed = options, options.model_name(), options.seed
-        self.usage = Usage()
-        self._url, self._key = options.url(), options.api_key()
+        self.options, self.usage = options, Usage()
+        self._endpoint = options.endpoint()
         self._path = Path(options.answer_cache or cache)
         self._refused: set[str] = set()
         self._in_flight: dict[str, asyncio.Task[Reply]] = {}
         self._cache: AnswerCache
-        self._transport: Transport
+        self._transport: ChatTransport | BatchTransport
 
     def run(self, items: Sequence[Item], work: Callable[[Item], Awaitable[Result]], unit: str) -> list[Result]:
-        """Apply `work`, which awaits `ask`, to every item; the same call after an interruption resumes.
-
-        Args:
-            items: N items; `concurrency` of them are under way at a time, in a batch all.
-            work: coroutine function of one item.
-            unit: name of an item on the progress bar.
+        """Apply `work`, which awaits `ask`, to N items; the same call after an interruption resumes.
 
         Returns:
-            N results in the order of the items.
+            N results in the order of the items; `concurrency` of them are under way at a time, in a batch all.
 
         Raises:
             ModelError: if no request can succeed (no server, invalid key, unknown model).
@@ -285,7 +223,7 @@ class LLM:
         results: dict[int, Result] = {}
         indices = iter(range(len(items)))
         workers = len(items) if self.options.batch else min(self.options.concurrency, len(items))
-        with tqdm(total=len(items), desc=self.model, unit=unit, delay=0.5) as bar:
+        with tqdm(total=len(items), desc=self._endpoint.model, unit=unit, delay=0.5) as bar:
 
             async def worker() -> None:
                 for index in indices:  # shared by the workers
@@ -302,29 +240,20 @@ class LLM:
                     await asyncio.gather(*tasks, *self._in_flight.values(), return_exceptions=True)
         return [results[index] for index in range(len(items))]
 
-    def _open_transport(self) -> AbstractAsyncContextManager[Transport]:
-        import openai
-
-        client = openai.AsyncOpenAI(
-            base_url=self._url,
-            api_key=self._key,
-            max_retries=self.options.retries,
-            timeout=openai.Timeout(self.options.timeout, connect=min(self.options.timeout, 10)),
-        )
+    def _open_transport(self) -> "ChatTransport | BatchTransport":
         if self.options.batch:
             from narrlit.llm.batch import BatchTransport
 
-            return BatchTransport(client, self._cache, self._url)
-        return ChatTransport(client, self.options.concurrency, self._url)
+            return BatchTransport(self._endpoint, self._cache)
+        return ChatTransport(self._endpoint, self.options.concurrency)
 
     async def ask(self, request: Request) -> Reply:
         """Return the answer to a request, from the cache or the server.
 
         Raises:
             RequestFailed: if there is none after all retries.
-            ModelError: if no request can succeed.
         """
-        key = request.key(self.model)
+        key = request.key(self._endpoint.model)
         reply = self._cache.get(key)
         if reply is not None:
             self.usage.from_cache += 1
@@ -336,34 +265,33 @@ class LLM:
         return await self._in_flight[key]
 
     async def _send(self, key: str, request: Request) -> Reply:
+        model = self._endpoint.model
         while True:
-            body = request.body(self.model, self._refused)
+            body = request.body(model, self._refused)
             try:
                 reply = await self._transport.send(key, request, body)
+                break
             except RequestFailed as failure:
-                if failure.refused in body:
-                    self._leave_out(str(failure.refused))
-                    continue
-                self.usage.failures[failure.reason] += 1
-                raise
-            self._cache.put(key, request.record(self.model), reply)
-            self.usage.answered += 1
-            self.usage.prompt_tokens += reply.prompt_tokens
-            self.usage.completion_tokens += reply.completion_tokens
-            return reply
-
-    def _leave_out(self, parameter: str) -> None:
-        if parameter not in self._refused:
-            self._refused.add(parameter)
-            self.usage.refused_parameters.append(parameter)
-            tqdm.write(f"warning: {self.model} refuses {parameter}; requests are sent without it", file=sys.stderr)
+                if failure.refused not in body:
+                    self.usage.failures[failure.reason] += 1
+                    raise
+                if failure.refused not in self._refused:  # by an earlier answer
+                    self._refused.add(failure.refused)
+                    self.usage.refused_parameters.append(failure.refused)
+                    line = f"warning: {model} refuses {failure.refused}; requests are sent without it"
+                    tqdm.write(line, file=sys.stderr)
+        self._cache.put(key, request.record(model), reply)
+        self.usage.answered += 1
+        self.usage.prompt_tokens += reply.prompt_tokens
+        self.usage.completion_tokens += reply.completion_tokens
+        return reply
 
 
 class ChatTransport:
     """Send each request as a chat completion; the SDK retries and honors Retry-After."""
 
-    def __init__(self, client: Any, concurrency: int, url: str) -> None:
-        self._client, self._url = client, url
+    def __init__(self, endpoint: Endpoint, concurrency: int) -> None:
+        self._endpoint, self._client = endpoint, endpoint.client(asynchronous=True)
         self._slots = asyncio.Semaphore(concurrency)
         self._reached = False
         self._failures = 0
@@ -387,26 +315,28 @@ class ChatTransport:
                 failure = RequestFailed("timeout")
             except openai.APIConnectionError as error:
                 if not self._reached:
-                    raise _unreachable(self._url, body["model"], error) from None
+                    raise self._endpoint.error(error) from None
                 failure = RequestFailed("connection error")
             except openai.APIStatusError as error:
-                self._reached = True
-                failure = await failure_of(error, body, self._client, self._url)
+                if error.status_code in (401, 403, 404) or error.code == "insufficient_quota":
+                    raise self._endpoint.error(error) from None  # no request can succeed
+                refused = refused_parameter(error.status_code, error.message, body)
+                failure = RequestFailed(f"HTTP {error.status_code}", refused)
             except ValueError:  # no JSON
                 failure = RequestFailed("malformed answer")
+            except RequestFailed as error:
+                failure = error
             else:
-                self._reached, self._failures = True, 0
+                self._failures = 0
                 return reply
+            finally:
+                self._reached = True
         self._failures += failure.refused is None
         raise failure
 
 
 def reply_of(completion: Any) -> Reply:
-    """Read a chat completion, as the SDK returns it.
-
-    Raises:
-        RequestFailed: if it is none.
-    """
+    """Read a chat completion, as the SDK returns it; RequestFailed if it is none."""
     try:
         choice = completion.choices[0]
         message, usage = choice.message, completion.usage
@@ -431,34 +361,3 @@ def refused_parameter(status: int, message: str, body: dict[str, Any]) -> str | 
     named = (name for name in OPTIONAL_PARAMETERS if name in body and re.search(rf"\b{name}\b", message))
     schemas = re.search(r"json.?schema|guided|grammar", message, re.IGNORECASE) and "response_format" in body
     return next(named, "response_format" if schemas else None)
-
-
-async def failure_of(error: Any, body: dict[str, Any], client: Any, url: str) -> RequestFailed:
-    """Classify an `openai.APIStatusError`.
-
-    Raises:
-        ModelError: if no request can succeed; the message never repeats the key.
-    """
-    status, where = error.status_code, f"{url} ({body['model']})"
-    if status in (401, 403):
-        raise ModelError(
-            f"{where}: HTTP {status}, the key is not accepted; put a valid one into --api-key-env"
-        ) from None
-    if status == 404:
-        raise ModelError(f"{where}: HTTP 404; {await _served(client)}") from None
-    if error.code == "insufficient_quota":
-        raise ModelError(f"{where}: the account has no credit left; afterwards the same command resumes") from None
-    return RequestFailed(f"HTTP {status}", refused_parameter(status, error.message, body))
-
-
-async def _served(client: Any) -> str:
-    try:
-        models = [model.id async for model in client.with_options(max_retries=0, timeout=10).models.list()]
-    except Exception:  # noqa: BLE001 (this only improves a message)
-        return "does the URL end in /v1?"
-    return f"it serves {', '.join(models[:5]) or 'no model'}: name one with --llm-model"
-
-
-def _unreachable(url: str, model: str, error: Exception) -> ModelError:
-    reason = " ".join(str(error.__cause__ or error).split())
-    return ModelError(f"{url}: {reason}; is the server running? With vLLM: vllm serve {model}")

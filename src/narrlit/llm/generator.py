@@ -11,9 +11,10 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 
+from narrlit.data.schema import normal_text
 from narrlit.errors import OptionError
 from narrlit.llm.cache import Reply
-from narrlit.llm.checks import NEGATIVE_CHECKS, VIEW_CHECKS, Check, Source, normalize
+from narrlit.llm.checks import NEGATIVE_CHECKS, VIEW_CHECKS, Check, Source
 from narrlit.llm.client import LLM, Request, RequestFailed, Sampling
 from narrlit.prompts import Prompt, load_prompt
 
@@ -24,6 +25,9 @@ ACCEPTED = "accepted"
 
 NEGATIVE_KEYS = {"theme": "neg_theme", "action": "neg_structure", "outcome": "neg_outcome"}
 """Aspect -> key of the reply, as HITS published it."""
+
+CANDIDATES = 3
+"""Negatives for each aspect, where the user gives no number."""
 
 NEGATIVE_SAMPLING = Sampling(max_tokens=1200, temperature=0.8, top_p=0.9)
 """Source: HITS (SemEval-2026 Task 4), section 3 and published code."""
@@ -55,11 +59,7 @@ class Rejected(Exception):  # noqa: N818 (a verdict on a reply)
 
 
 def parse_reply(text: str, schema: type[Schema]) -> Schema:
-    """Read the JSON object of a reply, whatever stands around it (thoughts, a code fence, a sentence).
-
-    Raises:
-        Rejected: if there is none, or it does not fit the schema.
-    """
+    """Read the JSON object of a reply, whatever stands around it; Rejected if there is none, or it doesn't fit."""
     objects = list(_objects(re.sub(r"\A\s*<think>.*?(?:</think>|\Z)", "", text, flags=re.DOTALL)))
     if len(objects) != 1:
         raise Rejected("several JSON objects" if objects else "no JSON object")
@@ -82,12 +82,7 @@ def _objects(text: str) -> Iterator[Any]:
 
 
 def _reason(error: ValidationError) -> str:
-    """Name the first misfit, such as `outcome missing`.
-
-    >>> try: StoryViews.model_validate({"theme": "x", "plot_events": [], "outcome": "y"})
-    ... except ValidationError as error: _reason(error)
-    'plot_events too short'
-    """
+    """Name the first misfit, such as `outcome missing`."""
     first = error.errors(include_url=False, include_input=False)[0]
     if first["type"] == "extra_forbidden":
         return "unexpected key"
@@ -95,35 +90,27 @@ def _reason(error: ValidationError) -> str:
     return f"{first['loc'][0]} {kind}" if first["loc"] else kind
 
 
+@dataclass(frozen=True)
 class Generator(Generic[Schema]):
-    """One kind of text: its prompt, the schema of its reply, the checks that a reply has to pass.
+    """One kind of text: its prompt, the schema of its reply, the checks of the reply by reason, its sampling."""
 
-    Attributes:
-        prompt: system message.
-        schema: pydantic model of the reply.
-        checks: reason of rejection -> check of the reply's texts, in order.
-        sampling: sampling parameters.
-    """
-
-    def __init__(self, prompt: Prompt, schema: type[Schema], checks: Mapping[str, Check], sampling: Sampling) -> None:
-        self.prompt, self.schema, self.checks, self.sampling = prompt, schema, checks, sampling
+    prompt: Prompt
+    schema: type[Schema]
+    checks: Mapping[str, Check]
+    sampling: Sampling
 
     def read(self, reply: Reply, source: Source) -> Schema:
-        """Return the validated reply.
-
-        Raises:
-            Rejected: with the reason.
-        """
+        """Return the validated reply; Rejected with the reason if it can't be used."""
         if reply.finish in ("content_filter", "refusal"):
             raise Rejected("refusal")
         if reply.finish == "length":
             raise Rejected("cut off")
-        found = parse_reply(reply.text, self.schema)
-        texts = texts_of(found)
+        parsed = parse_reply(reply.text, self.schema)
+        texts = texts_of(parsed)
         for reason, has_fault in self.checks.items():
             if has_fault(texts, source):
                 raise Rejected(reason)
-        return found
+        return parsed
 
 
 def texts_of(reply: BaseModel) -> list[str]:
@@ -134,12 +121,7 @@ def texts_of(reply: BaseModel) -> list[str]:
 
 @dataclass
 class Generated:
-    """Texts generated for one story.
-
-    Attributes:
-        accepted: validated replies by kind.
-        verdicts: number of replies by (kind, verdict); a request without an answer counts as `no answer: REASON`.
-    """
+    """Validated replies for one story by kind, and the number of replies by (kind, verdict)."""
 
     accepted: dict[str, list[Any]]
     verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -160,6 +142,9 @@ async def generate(
         field: name of the story in the user message.
         count: replies wanted of each kind.
         attempts: attempts at each reply at most.
+
+    Returns:
+        Replies and verdicts; a request without an answer counts as `no answer: REASON`.
     """
     generated = Generated({kind: [] for kind in generators})
     content = json.dumps({field: source.text}, ensure_ascii=False)
@@ -168,7 +153,7 @@ async def generate(
 
     async def ask(kind: str, number: int) -> Reply | RequestFailed:
         generator = generators[kind]
-        request = Request(generator.prompt, content, generator.schema, generator.sampling, llm.seed + number)
+        request = Request(generator.prompt, content, generator.schema, generator.sampling, llm.options.seed + number)
         try:
             return await llm.ask(request)
         except RequestFailed as failure:
@@ -205,6 +190,9 @@ class GenerationOptions:
             views.txt) in place of the package's.
         length_ratio: factor by which a negative and its anchor may differ in length, or views exceed their story.
         allow_names: accept negatives with proper names of their anchor (needed where names are not recognized well).
+
+    Raises:
+        OptionError: if a value is out of its range.
     """
 
     attempts: int = 4
@@ -214,11 +202,6 @@ class GenerationOptions:
     allow_names: bool = False
 
     def __post_init__(self) -> None:
-        """Check the values.
-
-        Raises:
-            OptionError: naming the option.
-        """
         for name in ("attempts", "candidates"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -248,33 +231,29 @@ def negative_generators(llm: LLM, options: GenerationOptions) -> dict[str, Gener
 
 
 def generate_negatives(llm: LLM, anchors: Mapping[str, Sequence[str]], options: GenerationOptions) -> list[Generated]:
-    """Generate hard negatives for N anchors.
-
-    Args:
-        llm: the language model.
-        anchors: anchor -> other stories of its rows, which a negative may not repeat.
-        options: how many, and which are accepted.
+    """Generate hard negatives for N anchors, each with the other stories of its rows, which no negative may repeat.
 
     Returns:
         N results in the order of the anchors; `accepted` holds stories by aspect.
     """
-    generators, count = negative_generators(llm, options), options.candidates or 3
+    generators, count = negative_generators(llm, options), options.candidates or CANDIDATES
 
     async def work(anchor: str) -> Generated:
         source = options.source(anchor, anchors[anchor])
         generated = await generate(llm, generators, source, "anchor", count, options.attempts)
-        generated.accepted = {k: [texts_of(reply)[0] for reply in found] for k, found in generated.accepted.items()}
+        generated.accepted = {kind: [texts_of(x)[0] for x in replies] for kind, replies in generated.accepted.items()}
         return generated
 
     return llm.run(list(anchors), work, "anchor")
 
 
-def generate_views(llm: LLM, stories: Sequence[str], options: GenerationOptions) -> list[Generated]:
-    """Generate theme, plot events and outcome of N stories (ttda704).
+def view_generator(llm: LLM, options: GenerationOptions) -> Generator[StoryViews]:
+    """Return the generator of views: theme, plot events and outcome (ttda704)."""
+    return Generator(options.prompt("views"), StoryViews, VIEW_CHECKS, VIEW_SAMPLING.with_options(llm.options))
 
-    Returns:
-        N results; `accepted["views"]` holds one StoryViews, or nothing.
-    """
+
+def generate_views(llm: LLM, stories: Sequence[str], options: GenerationOptions) -> list[Generated]:
+    """Generate views of N stories; `accepted["views"]` of each result holds one StoryViews, or nothing."""
     generators = {"views": view_generator(llm, options)}
 
     async def work(story: str) -> Generated:
@@ -283,16 +262,11 @@ def generate_views(llm: LLM, stories: Sequence[str], options: GenerationOptions)
     return llm.run(stories, work, "story")
 
 
-def view_generator(llm: LLM, options: GenerationOptions) -> Generator[StoryViews]:
-    """Return the generator of views."""
-    return Generator(options.prompt("views"), StoryViews, VIEW_CHECKS, VIEW_SAMPLING.with_options(llm.options))
-
-
 def distinct(stories: Sequence[str]) -> list[str]:
     """Return each story once, without regard to case and white space."""
     first: dict[str, str] = {}
     for text in stories:
-        first.setdefault(normalize(text), text)
+        first.setdefault(normal_text(text), text)
     return list(first.values())
 
 
@@ -318,42 +292,32 @@ class GenerationSummary:
                     lacking = {"missing": count - len(accepted), "reasons": reasons}
                     self.incomplete.setdefault(name, {})[kind] = lacking
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain data for a report."""
-        replies: dict[str, dict[str, int]] = {}
-        for (kind, verdict), count in sorted(self.verdicts.items()):
-            replies.setdefault(kind, {})[verdict] = count
-        return {"items": self.items, "complete": self.items - len(self.incomplete), "replies": replies} | {
-            "incomplete": self.incomplete
-        }
-
     def lines(self) -> list[str]:
         """Describe each incomplete item: `row 3 lacks 2 theme (5 cut off, 3 length)`."""
         return [
             f"{name} lacks "
             + ", ".join(
-                f"{entry['missing']} {kind} ({', '.join(f'{n} {reason}' for reason, n in entry['reasons'].items())})"
-                for kind, entry in kinds.items()
+                f"{lack['missing']} {kind} ({', '.join(f'{n} {reason}' for reason, n in lack['reasons'].items())})"
+                for kind, lack in kinds.items()
             )
             for name, kinds in self.incomplete.items()
         ]
 
     def table(self) -> str:
         """Format the number of replies by verdict and kind."""
+        import pandas as pd
+
         kinds = list(dict.fromkeys(kind for kind, _ in self.verdicts))
-        totals: Counter[str] = Counter()
-        for (_, verdict), count in self.verdicts.items():
-            totals[verdict] += count
-        order = sorted(totals, key=lambda verdict: (verdict != ACCEPTED, -totals[verdict], verdict))
-        rows: list[list[Any]] = [
-            ["replies", *kinds, "all"],
-            *([v, *(self.verdicts[k, v] for k in kinds), totals[v]] for v in order),
-        ]
-        width = max(len(str(row[0])) for row in rows)
-        return "\n".join(f"{row[0]!s:<{width}}" + "".join(f"  {cell!s:>8}" for cell in row[1:]) for row in rows)
+        frame = pd.Series(self.verdicts).unstack(0, fill_value=0)[kinds].astype(int)
+        frame["all"] = frame.sum(axis=1)
+        order = sorted(frame.index, key=lambda verdict: (verdict != ACCEPTED, -frame["all"][verdict], verdict))
+        return str(frame.loc[order].rename_axis("replies", axis=1).to_string())
 
-
-def report(summary: GenerationSummary, llm: LLM, options: GenerationOptions) -> dict[str, Any]:
-    """Return plain data of a job for its report: counts, usage, options."""
-    usage = {**asdict(llm.usage), "failures": dict(llm.usage.failures)}
-    return {**summary.as_dict(), "usage": usage, "llm": llm.options.record(), "generation": asdict(options)}
+    def report(self, llm: LLM, options: GenerationOptions) -> dict[str, Any]:
+        """Return plain data for a report: counts, usage, options."""
+        replies: dict[str, dict[str, int]] = {}
+        for (kind, verdict), count in sorted(self.verdicts.items()):
+            replies.setdefault(kind, {})[verdict] = count
+        counts = {"items": self.items, "complete": self.items - len(self.incomplete), "replies": replies}
+        settings = {"llm": llm.options.record(), "generation": asdict(options)}
+        return {**counts, "incomplete": self.incomplete, "usage": llm.usage.as_dict(), **settings}

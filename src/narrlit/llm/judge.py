@@ -45,12 +45,9 @@ class ScoredTriple:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Answer to one request.
+    """Answer to one request: the choice, in terms of the file's A and B, or the fault that left none.
 
-    Attributes:
-        a_is_closer: the choice, in terms of the file's A and B; None without one.
-        fault: reason why there is none.
-        failed: no reply came at all, so that the same command may get one.
+    `failed`: no reply came at all, so that the same command may get one.
     """
 
     a_is_closer: bool | None
@@ -60,12 +57,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A judged triple.
-
-    Attributes:
-        scores: cosines (anchor, A) and (anchor, B).
-        answers: to the request with A and B as in the file, and with --swap to the one with both swapped.
-    """
+    """A judged triple: its cosines, and the answers to the request as in the file and, with --swap, swapped."""
 
     scores: tuple[float, float]
     answers: tuple[Answer, ...]
@@ -100,20 +92,13 @@ class Judgement:
 
 
 def judge_triples(llm: LLM, triples: Sequence[ScoredTriple], prompt: Prompt, swap: bool = False) -> list[Judgement]:
-    """Judge N triples.
-
-    Args:
-        llm: the language model.
-        triples: texts and similarities.
-        prompt: the instruction.
-        swap: judge a second time with A and B swapped; a choice counts only if it is the same story both times.
-    """
+    """Judge N triples; with `swap` a second time, A and B swapped, and a choice counts only if it stays the same."""
     sampling = SAMPLING.with_options(llm.options)
 
     async def answer(triple: ScoredTriple, swapped: bool) -> Answer:
         shown = triple.swapped if swapped else triple
         try:
-            reply = await llm.ask(Request(prompt, content(shown), Choice, sampling, llm.seed))
+            reply = await llm.ask(Request(prompt, content(shown), Choice, sampling, llm.options.seed))
             if reply.finish == "length":
                 return Answer(None, "cut off")
             return Answer(read_choice(reply.text) != swapped)
@@ -143,10 +128,7 @@ def content(triple: ScoredTriple) -> str:
 
 
 def read_choice(text: str) -> bool:
-    """Return True if a reply, the letter alone or JSON, chooses A.
-
-    Raises:
-        Rejected: for any other reply.
+    """Return True if a reply, the letter alone or JSON, chooses A; Rejected for any other reply.
 
     >>> read_choice('{"closer": "A"}'), read_choice(" B ")
     (True, False)

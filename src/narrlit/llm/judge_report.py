@@ -45,19 +45,14 @@ def agreement(first: Choices, second: Choices) -> tuple[int, int]:
 
 
 def overrides(model: Choices, similarities: Choices, labels: Choices) -> dict[str, Any]:
-    """Count the choices against the similarities, and how many of these are right.
-
-    >>> found = overrides([True, True, None], [False, True, True], [True, False, False])
-    >>> found["n"], found["of"], found["right"]["correct"]
-    (1, 2, 1)
-    """
+    """Count the choices against the similarities, and how many of these are right."""
     agreed, chosen = agreement(model, similarities)
     against = [x if s is not None and x != s else None for x, s in zip(model, similarities, strict=True)]
     return {**share(chosen - agreed, chosen), "right": accuracy_of(against, labels).as_dict()}
 
 
 def share(count: int, of: int) -> dict[str, Any]:
-    """Return a count as a share with Wilson's 95 % interval; both None of nothing.
+    """Return a count as a share with Wilson's 95 % interval.
 
     >>> share(1, 4)["share"], share(0, 0)["share"]
     (0.25, None)
@@ -69,55 +64,42 @@ def share(count: int, of: int) -> dict[str, Any]:
 def by_margin(
     margins: Sequence[float], systems: Mapping[str, Choices], labels: Choices, parts: int = 5
 ) -> list[dict[str, Any]]:
-    """Compute accuracies by the difference of the similarities, largest first.
+    """Compute accuracies by the difference of the similarities, in `parts` of equal size, largest difference first.
 
     Args:
         margins: |cosine of A - cosine of B| of N triples, 0 to 2.
         systems: choices by name of the system.
         labels: triples without one are left out.
-        parts: number of parts of equal size.
+        parts: number of parts.
 
     Returns:
-        For each part its `margin` (lowest, highest), `within` (accuracy by system), `coverage` (share of the labelled
-        triples in this part and those before it) and `covered` (accuracy over these).
+        For each part its `margin` (lowest, highest) and `accuracy` by system.
     """
-    labelled = [index for index, label in enumerate(labels) if label is not None]
-    order = sorted(labelled, key=lambda index: -margins[index])
+    order = sorted((i for i, label in enumerate(labels) if label is not None), key=lambda i: -margins[i])
     ends = [len(order) * part // parts for part in range(parts + 1)]
-
-    def accuracies(indices: list[int]) -> dict[str, Any]:
-        known = [labels[index] for index in indices]
-        return {name: accuracy_of([x[index] for index in indices], known).as_dict() for name, x in systems.items()}
-
-    return [
-        {
-            "margin": [margins[order[end - 1]], margins[order[start]]],
-            "coverage": end / len(order),
-            "within": accuracies(order[start:end]),
-            "covered": accuracies(order[:end]),
-        }
-        for start, end in pairwise(ends)
-        if end > start
-    ]
+    rows = []
+    for part in (order[start:end] for start, end in pairwise(ends) if end > start):
+        known = [labels[i] for i in part]
+        accuracy = {name: accuracy_of([x[i] for i in part], known).as_dict() for name, x in systems.items()}
+        rows.append({"margin": [margins[part[-1]], margins[part[0]]], "accuracy": accuracy})
+    return rows
 
 
 def judge_report(judgements: Sequence[Judgement], labels: Choices) -> dict[str, Any]:
-    """Compute all figures, as plain data.
-
-    Args:
-        judgements: of N triples.
-        labels: of the same triples; accuracies are over those that have one.
-    """
+    """Compute all figures of N judgements, as plain data; accuracies are over the triples with a label."""
+    swapped = len(judgements[0].answers) > 1
     systems: dict[str, Choices] = {
         "hybrid": [judgement.a_is_closer for judgement in judgements],
         "similarities": [judgement.by_similarity for judgement in judgements],
         "model": [judgement.choice for judgement in judgements],
     }
-    swapped = len(judgements[0].answers) > 1
     for order, name in enumerate(("as_given", "swapped") if swapped else ()):
         systems[name] = [judgement.answers[order].a_is_closer for judgement in judgements]
-    labelled = sum(label is not None for label in labels)
+    accuracies = {name: accuracy_of(choices, labels) for name, choices in systems.items()}
+    accuracies["model_of_all"] = replace(accuracies["model"], n=accuracies["hybrid"].n)
     margins = [abs(judgement.scores[0] - judgement.scores[1]) for judgement in judgements]
+    ties = sum(margin == 0 and label is not None for margin, label in zip(margins, labels, strict=True))
+    accuracies["similarities"] = replace(accuracies["similarities"], ties=ties)
     reasons = Counter(judgement.fallback for judgement in judgements if judgement.fallback)
     first = [
         answer.a_is_closer == (order == 0)
@@ -125,15 +107,12 @@ def judge_report(judgements: Sequence[Judgement], labels: Choices) -> dict[str, 
         for order, answer in enumerate(judgement.answers)
         if answer.a_is_closer is not None
     ]
-    accuracies = {name: accuracy_of(choices, labels) for name, choices in systems.items()}
-    ties = sum(margin == 0 and label is not None for margin, label in zip(margins, labels, strict=True))
-    accuracies["similarities"] = replace(accuracies["similarities"], ties=ties)
-    accuracies["model_of_all"] = replace(accuracies["model"], n=labelled)
+    known = any(label is not None for label in labels)
     return {
         "triples": len(judgements),
-        "labelled": labelled,
-        "accuracy": {name: accuracies[name].as_dict() for name in NAMES if name in accuracies} if labelled else None,
-        "hybrid_against_similarities": _paired(systems, labels) if labelled else None,
+        "labeled": accuracies["hybrid"].n,
+        "accuracy": {name: accuracies[name].as_dict() for name in NAMES if name in accuracies} if known else None,
+        "hybrid_against_similarities": _paired(systems, labels) if known else None,
         "fallbacks": {**share(reasons.total(), len(judgements)), "by_reason": dict(reasons.most_common())},
         "overrides": overrides(systems["model"], systems["similarities"], labels),
         "swap_agreement": share(*agreement(systems["as_given"], systems["swapped"])) if swapped else None,
@@ -143,51 +122,45 @@ def judge_report(judgements: Sequence[Judgement], labels: Choices) -> dict[str, 
 
 
 def _paired(systems: Mapping[str, Choices], labels: Choices) -> dict[str, Any]:
-    known = [index for index, label in enumerate(labels) if label is not None]
+    known = [i for i, label in enumerate(labels) if label is not None]
     hybrid, similar = ([systems[name][i] == labels[i] for i in known] for name in ("hybrid", "similarities"))
-    won = sum(x and not y for x, y in zip(hybrid, similar, strict=True))
-    lost = sum(y and not x for x, y in zip(hybrid, similar, strict=True))
+    pairs = Counter(zip(hybrid, similar, strict=True))
+    won, lost = pairs[True, False], pairs[False, True]
     return {"difference": (won - lost) / len(known), "won": won, "lost": lost, "p": mcnemar(hybrid, similar)}
 
 
 def judge_table(report: Mapping[str, Any]) -> str:
     """Format the figures as Markdown."""
-    lines = []
-    if report["accuracy"]:
-        lines += ["| judge | n | accuracy (95 % interval) |", "|---|---:|---|"]
-        lines += [
-            f"| {NAMES[name]} | {entry['n']} | {_accuracy(entry)} |" for name, entry in report["accuracy"].items()
-        ]
-    else:
-        lines.append(f"{report['triples']} triples, none has a label.")
-    fallbacks, against, paired = report["fallbacks"], report["overrides"], report["hybrid_against_similarities"]
+    accuracy, fallbacks, against = report["accuracy"], report["fallbacks"], report["overrides"]
+    lines = [f"{report['triples']} triples, none has a label."]
+    if accuracy:
+        lines = ["| judge | n | accuracy (95 % interval) |", "|---|---:|---|"]
+        lines += [f"| {NAMES[name]} | {one['n']} | {_accuracy(one)} |" for name, one in accuracy.items()]
     reasons = "".join(f"; {count} {reason}" for reason, count in fallbacks["by_reason"].items())
     lines += ["", f"- Fallbacks to the similarities: {_share(fallbacks)}{reasons}."]
     lines.append(f"- Overrides of the similarities: {_share(against)}; right on {_accuracy(against['right'])}.")
-    if report["swap_agreement"] is not None:
+    if report["swap_agreement"]:
         lines.append(f"- Same story chosen with A and B swapped: {_share(report['swap_agreement'])}.")
     lines.append(f"- Candidate shown first chosen: {_share(report['shown_first'])}.")
-    if paired is not None:
+    if accuracy:
+        paired = report["hybrid_against_similarities"]
         p = "p < 0.001" if paired["p"] < 0.001 else f"p = {paired['p']:.3f}"
         counts = f"{paired['won']} won, {paired['lost']} lost, paired McNemar test {p}"
         lines.append(f"- Hybrid against similarities: {paired['difference']:+.3f}, {counts}.")
-    if report["by_margin"]:
-        lines += ["", "| difference of similarities | " + " | ".join(BY_MARGIN) + " | coverage | hybrid, covered |"]
-        lines.append("|---|" + "---|" * (len(BY_MARGIN) + 2))
+        lines += ["", f"| difference of similarities | {' | '.join(BY_MARGIN)} |", "|---|" + "---|" * len(BY_MARGIN)]
     for part in report["by_margin"]:
         low, high = part["margin"]
-        cells = [f"{low:.4f} to {high:.4f}", *(_accuracy(part["within"][name]) for name in BY_MARGIN)]
-        cells += [f"{part['coverage']:.0%}", _accuracy(part["covered"]["hybrid"])]
-        lines.append("| " + " | ".join(cells) + " |")
+        cells = [f"{low:.4f} to {high:.4f}", *(_accuracy(part["accuracy"][name]) for name in BY_MARGIN)]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
-def _share(entry: Mapping[str, Any]) -> str:
-    return f"{entry['n']} of {entry['of']}" + (f" ({entry['share']:.1%})" if entry["of"] else "")
+def _share(one: Mapping[str, Any]) -> str:
+    return f"{one['n']} of {one['of']}" + (f" ({one['share']:.1%})" if one["of"] else "")
 
 
-def _accuracy(entry: Mapping[str, Any]) -> str:
-    if not entry["n"]:
+def _accuracy(one: Mapping[str, Any]) -> str:
+    if not one["n"]:
         return "none with a label"
-    low, high = entry["interval"]
-    return f"{entry['accuracy']:.3f} [{low:.3f}, {high:.3f}] ({entry['correct']} of {entry['n']})"
+    low, high = one["interval"]
+    return f"{one['accuracy']:.3f} [{low:.3f}, {high:.3f}] ({one['correct']} of {one['n']})"
