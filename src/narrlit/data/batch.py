@@ -34,8 +34,27 @@ class Batch:
         return type(self)(**{name: function(v) if isinstance(v, Tensor | Batch) else v for name, v in values.items()})
 
 
+class _Concatenated(Batch):
+    """Base of U stories' pieces of one tensor, the first field."""
+
+    lengths: tuple[int, ...]
+    indices: Tensor
+
+    def __len__(self) -> int:
+        """U, the number of stories."""
+        return len(self.lengths)
+
+    def select(self, chosen: Sequence[int]) -> Self:
+        """Pack the stories at these positions of the batch."""
+        content: Tensor = getattr(self, fields(self)[0].name)  # type: ignore[arg-type]
+        pieces = content.split(list(self.lengths))
+        lengths = tuple(self.lengths[i] for i in chosen)
+        indices = self.indices[torch.as_tensor(chosen, device=self.indices.device)]
+        return type(self)(torch.cat([pieces[i] for i in chosen]), lengths, indices)  # type: ignore[call-arg]
+
+
 @dataclass
-class PackedStories(Batch):
+class PackedStories(_Concatenated):
     """Token ids of U stories, concatenated.
 
     Attributes:
@@ -48,18 +67,9 @@ class PackedStories(Batch):
     lengths: tuple[int, ...]
     indices: Tensor
 
-    def __len__(self) -> int:
-        """U, the number of stories."""
-        return len(self.lengths)
-
-    def select(self, chosen: Sequence[int]) -> "PackedStories":
-        """Pack the stories at these positions of the batch."""
-        values, lengths = _select(self.token_ids, self.lengths, chosen)
-        return PackedStories(values, lengths, self.indices[torch.as_tensor(chosen, device=self.indices.device)])
-
 
 @dataclass
-class PackedFeatures(Batch):
+class PackedFeatures(_Concatenated):
     """Frozen embeddings of U stories, concatenated: one for the whole story, or one for each of its sentences.
 
     Attributes:
@@ -71,15 +81,6 @@ class PackedFeatures(Batch):
     features: Tensor
     lengths: tuple[int, ...]
     indices: Tensor
-
-    def __len__(self) -> int:
-        """U, the number of stories."""
-        return len(self.lengths)
-
-    def select(self, chosen: Sequence[int]) -> "PackedFeatures":
-        """Pack the stories at these positions of the batch."""
-        values, lengths = _select(self.features, self.lengths, chosen)
-        return PackedFeatures(values, lengths, self.indices[torch.as_tensor(chosen, device=self.indices.device)])
 
 
 @dataclass
@@ -105,11 +106,6 @@ class PackedViews(Batch):
         positions = torch.as_tensor(chosen, device=self.indices.device)
         needed, parts = torch.unique(self.parts[positions], return_inverse=True)
         return PackedViews(self.pieces.select(needed.tolist()), parts, self.indices[positions])
-
-
-def _select(values: Tensor, lengths: tuple[int, ...], chosen: Sequence[int]) -> tuple[Tensor, tuple[int, ...]]:
-    pieces = torch.split(values, list(lengths))
-    return torch.cat([pieces[i] for i in chosen]), tuple(lengths[i] for i in chosen)
 
 
 Packed = PackedStories | PackedFeatures | PackedViews
@@ -226,12 +222,7 @@ class StoryInputs(ABC, Generic[P]):
     provenance: dict[str, Any]
 
     def __init__(self, num_stories: int, symmetric: bool) -> None:
-        """Set the size.
-
-        Args:
-            num_stories: stories of the table.
-            symmetric: both roles have the same prompt.
-        """
+        """Set the number of stories; `symmetric`: both roles have the same prompt."""
         self.num_stories = num_stories
         self.symmetric = symmetric
         self.provenance = {}
@@ -239,11 +230,6 @@ class StoryInputs(ABC, Generic[P]):
     @abstractmethod
     def select(self, positions: IntArray) -> P:
         """Pack the stories at these positions (U,), in their order, with `indices = positions % num_stories`."""
-
-    def positions(self, indices: IntArray, role: Role) -> IntArray:
-        """Positions of story indices in a role; PADDING stays."""
-        offset = self.num_stories if role == "candidate" and not self.symmetric else 0
-        return np.where(indices < 0, PADDING, indices + offset)
 
     def pack(self, columns: Sequence[tuple[IntArray, Role]]) -> tuple[P, list[Tensor]]:
         """Pack every story that occurs in the columns once.
@@ -254,7 +240,8 @@ class StoryInputs(ABC, Generic[P]):
         Returns:
             The U stories, and the columns as indices into them, PADDING kept.
         """
-        positions = [self.positions(indices, role) for indices, role in columns]
+        offset = 0 if self.symmetric else self.num_stories
+        positions = [np.where(i < 0, PADDING, i + offset * (role == "candidate")) for i, role in columns]
         unique, inverse = np.unique(np.concatenate([column.ravel() for column in positions]), return_inverse=True)
         padding = int(unique.size > 0 and unique[0] < 0)
         ends = np.cumsum([column.size for column in positions])[:-1]

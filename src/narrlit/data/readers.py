@@ -176,14 +176,6 @@ def _csv_rows(path: Path, text: str, delimiter: str) -> Iterator[Row]:
 # Models of rows ------------------------------------------------------------------------------------------------------
 
 
-def _label(value: object) -> object:
-    return value.strip() or None if isinstance(value, str) else value
-
-
-def _name(value: object) -> object:
-    return None if value == "" else value
-
-
 def _kind(value: object) -> object:
     kind = None if value == "" else "action" if value == "structure" else value
     if kind not in (None, *KINDS):
@@ -192,8 +184,10 @@ def _kind(value: object) -> object:
 
 
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
-Name = Annotated[Annotated[str, Field(coerce_numbers_to_str=True)] | None, BeforeValidator(_name)]
-Label = Annotated[bool | None, BeforeValidator(_label)]
+Name = Annotated[
+    Annotated[str, Field(coerce_numbers_to_str=True)] | None, BeforeValidator(lambda v: None if v == "" else v)
+]
+Label = Annotated[bool | None, BeforeValidator(lambda v: v.strip() or None if isinstance(v, str) else v)]
 Kind = Annotated[str | None, BeforeValidator(_kind)]
 
 
@@ -209,7 +203,7 @@ class StoryRow(BaseModel):
 
     @property
     def texts(self) -> list[str]:
-        """The texts of the row's stories."""
+        """The story's text."""
         return [self.text]
 
 
@@ -269,12 +263,8 @@ class ExampleRow(BaseModel):
 
     @property
     def texts(self) -> list[str]:
-        """The texts of the row's stories."""
+        """Anchor, positive and negatives."""
         return [self.anchor, self.positive, *(negative.text for negative in self.negatives)]
-
-    def example(self) -> "ExampleRow":
-        """Return the training example; a triple's other candidate is its first negative."""
-        return self
 
 
 class TripleRow(ExampleRow):
@@ -292,16 +282,8 @@ class TripleRow(ExampleRow):
 
     @property
     def texts(self) -> list[str]:
-        """The texts of the row's stories."""
+        """Anchor, A, B and negatives."""
         return [self.anchor, self.positive, self.other, *(negative.text for negative in self.negatives)]
-
-    def example(self) -> ExampleRow:
-        """Return the training example; a triple's other candidate is its first negative."""
-        if self.text_a_is_closer is None:
-            raise ValueError("no label")
-        near, far = (self.positive, self.other) if self.text_a_is_closer else (self.other, self.positive)
-        negatives = [NegativeItem.model_construct(text=far, kind="triple"), *self.negatives]
-        return ExampleRow.model_construct(anchor=self.anchor, positive=near, negatives=negatives, group=self.group)
 
 
 Model = type[BaseModel]
@@ -447,10 +429,10 @@ def collect(
 
     Args:
         file: the rows.
-        models: of a row; the first row that fits one decides for all.
+        models: the first row that fits one decides for all.
         known: columns, for the message.
         strict: refuse the first row that would be dropped.
-        convert: makes the result of a validated row; a ValueError drops the row.
+        convert: its ValueError drops the row.
 
     Raises:
         DataError: if the columns are unknown, no row can be used, or strict refuses one.
@@ -517,7 +499,7 @@ def read_stories(
         return _stories(path, [StoryRow], STORIES_KNOWN, strict, stories)
 
     class NamedRow(StoryRow):
-        text: Text = _named(text_column)
+        text: Text = _named(str(text_column))
 
     return _stories(path, [NamedRow], text_column, strict, stories)
 
@@ -576,17 +558,20 @@ def read_examples(path: str | Path, strict: bool = False, stories: StoryTable | 
     table = StoryTable() if stories is None else stories
 
     def example(row: ExampleRow) -> TrainingExample:
-        row = row.example()
         anchor, positive, *negatives = row.texts
-        for wrong, reason in (
-            (anchor == positive, "anchor is its positive"),
-            (anchor in negatives, "anchor among its negatives"),
-            (positive in negatives, "positive among its negatives"),
-        ):
-            if wrong:
-                raise ValueError(reason)
-        first, second, *others = map(table.add, row.texts)
-        return TrainingExample(first, second, tuple(others), tuple(n.kind for n in row.negatives), row.group)
+        kinds = [negative.kind for negative in row.negatives]
+        if isinstance(row, TripleRow):
+            kinds = ["triple", *kinds]
+            if row.text_a_is_closer is None:
+                raise ValueError("no label")
+            if not row.text_a_is_closer:
+                positive, negatives[0] = negatives[0], positive
+        if anchor == positive:
+            raise ValueError("anchor is its positive")
+        if anchor in negatives or positive in negatives:
+            raise ValueError(f"{'anchor' if anchor in negatives else 'positive'} among its negatives")
+        first, second, *others = map(table.add, (anchor, positive, *negatives))
+        return TrainingExample(first, second, tuple(others), tuple(kinds), row.group)
 
     results, report = collect(read_rows(path), [TripleRow, ExampleRow], EXAMPLES_KNOWN, strict, example)
     return TrainingExamples(table, [example for _, example in results], report)

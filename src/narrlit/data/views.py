@@ -99,8 +99,8 @@ class StoryViews:
         for path in options.paths:
             stories = read_views(path, strict)
             self._reports.append(stories.report)
-            for story in stories:
-                self.conflicts += self._views.setdefault(normal_text(story.text), story.views) != story.views
+            for text, views in ((story.text, story.views) for story in stories if story.views):
+                self.conflicts += self._views.setdefault(normal_text(text), views) != views
 
     def attach(self, stories: StoryTable, indices: Iterable[int], name: str, optional: Iterable[int] = ()) -> Coverage:
         """Give stories of a table their views; those that have some keep them.
