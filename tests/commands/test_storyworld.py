@@ -8,21 +8,24 @@ from narrlit.data.readers import read_examples, read_stories, read_triples
 
 
 @pytest.mark.parametrize(
-    ("option", "count", "least"),
-    [("train", 0, 1), ("validation", 0, 1), ("test", -1, 1), ("negatives-per-dimension", -1, 0)],
+    ("option", "count", "least"), [("train", 0, 1), ("test", -1, 1), ("negatives-per-aspect", -1, 0)]
 )
 def test_storyworld_checks_its_counts_before_it_writes(narrlit, tmp_path, option, count, least):
     found = narrlit("storyworld", "--out", "w", f"--{option}", count)
-    assert found.code == 2
-    assert f"--{option} {count}: at least {least} is needed" in found.err
+    assert (found.code, f"--{option} {count}: at least {least} is needed" in found.err) == (2, True)
     assert not (tmp_path / "w").exists()
 
 
 def test_storyworld_writes_files_that_the_readers_take(narrlit, tmp_path):
     assert narrlit("storyworld", "--out", "w", "--train", 3, "--validation", 2, "--test", 2).code == 0
-    assert len(read_examples(tmp_path / "w/train.jsonl", strict=True).records) == 3
-    assert len(read_triples(tmp_path / "w/test.jsonl", strict=True).records) == 2
-    stories = {story.text for story in read_stories(tmp_path / "w/test_stories.jsonl").records}
+    assert [len(example.negatives) for example in read_examples(tmp_path / "w/train.jsonl", strict=True)] == [10] * 3
+    assert len(read_triples(tmp_path / "w/test.jsonl", strict=True)) == 2
+    stories = {story.text for story in read_stories(tmp_path / "w/test_stories.jsonl")}
     views = [json.loads(line) for line in (tmp_path / "w/test_views.jsonl").open()]
     assert {view["text"] for view in views} == stories
-    assert all(view["theme"] and view["plot_events"] and view["outcome"] for view in views)
+    assert all(view["theme"] and view["plot_events"] and view["outcome"] and view["names"] for view in views)
+    for name in ("validation.jsonl", "validation_stories.jsonl"):
+        found = narrlit("views", "check", "w/validation_views.jsonl", f"w/{name}")
+        assert (found.code, "with views 6 (100.0 %)" in found.out) == (0, True)
+    found = narrlit("views", "check", "w/validation_views.jsonl", "w/train.jsonl")
+    assert (found.code, "with views 0 (0.0 %)" in found.out) == (1, True)

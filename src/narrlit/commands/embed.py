@@ -12,7 +12,7 @@ from narrlit.errors import DataError, OptionError, on_interrupt
 from narrlit.files import atomic_path, check_writable
 from narrlit.models.config import Role
 from narrlit.optional import require
-from narrlit.options import ModelOptions, StoryOptions, say_rows
+from narrlit.options import ModelOptions, StoryOptions
 
 SUFFIXES = (".npy", ".jsonl", ".csv", ".tsv", ".parquet")
 
@@ -49,7 +49,7 @@ def embed(
     if target.suffix == ".parquet":
         require("pyarrow", "parquet")
     source = read_stories(stories, strict=not drop_invalid, text_column=text_column)
-    say_rows(source)
+    say(source.report.summary())
     rows = [{"row": n, **(v if isinstance(v, Mapping) else {"text": v})} for n, v in enumerate(source.values)]
     if target.suffix != ".npy":
         for name in ("row", "embedding"):

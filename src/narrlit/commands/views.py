@@ -31,10 +31,10 @@ def views(action: Literal["check"], file: str, stories: str, *, json: bool = Fal
 def _checked(file: str, stories: str) -> dict[str, Any]:
     """Collect coverage, conflicts and suspicious views, as plain data."""
     files = ViewFiles.parse(file)
-    known, needed = StoryViews(files), read_any(stories)
-    viewed = [story for path in files.paths for story in read_views(path)]
+    known, needed = [read_views(path) for path in files.paths], read_any(stories)
+    viewed = [story for each in known for story in each]
     lines = dict(zip(reversed(needed.rows), reversed(needed.lines), strict=True))  # the first line of each story
-    coverage = known.coverage(needed.table)
+    coverage = StoryViews(files).coverage(needed.table)
     missing = [{"line": lines[i], "beginning": printable(needed.table[i].text[:60])} for i in coverage.missing[:SHOWN]]
     texts = [(story.text, *(story.views.texts if story.views else ())) for story in viewed]
     words = {
@@ -42,10 +42,7 @@ def _checked(file: str, stories: str) -> dict[str, Any]:
         for name, column in zip(("story", *ASPECTS), zip(*texts, strict=True), strict=True)
     }
     return {
-        "read": {
-            "views": "; ".join(report.summary() for report in known.reports),
-            "stories": needed.report.summary() if needed.report else "",
-        },
+        "read": {"views": "; ".join(each.report.summary() for each in known), "stories": needed.report.summary()},
         "different_stories": coverage.stories,
         "with_views": coverage.viewed,
         "without_views": len(coverage.missing),
