@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from embedding_server import embedding_server, hashed_vector, wrong_order
-from head_encoders import bilstm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_models import world_texts
@@ -137,21 +136,6 @@ def test_a_released_encoder_is_let_go_of(cached, monkeypatch):
     assert stored(embeddings, TEXTS[:5]).shape == (5, 32)
 
 
-def test_an_encoder_that_is_loaded_has_a_cache_of_its_weights(distinct, tmp_path):
-    where = EmbeddingSource(str(tmp_path / "embeddings"))
-    encoder = Encoder(EncoderConfig(distinct())).eval()
-    found = CachedEmbeddings.of_encoder(encoder, where)
-    assert np.abs(stored(found) - embeddings_of(distinct(), TEXTS)).max() < 1e-6
-    again = CachedEmbeddings.of_encoder(Encoder(EncoderConfig(distinct())).eval(), where)
-    assert np.array_equal(stored(again), stored(found))
-    assert again.made == 0
-    encoder.attach(bilstm())
-    head = CachedEmbeddings.of_encoder(encoder.eval(), where)
-    assert stored(head).shape == (20, 12)
-    other = CachedEmbeddings.of_encoder(Encoder(EncoderConfig(distinct(1))).eval(), where)
-    assert len({str(one.cache.folder) for one in (found, head, other)}) == 3
-
-
 @pytest.mark.parametrize("prompts", [Prompts(), ROLE_PROMPTS])
 def test_a_server_and_the_encoder_fill_one_cache(cached, serve, no_encoder, prompts):
     server = serve()
@@ -271,7 +255,7 @@ def test_vllm_gets_texts_cut_at_its_limit_and_its_faults_are_one_line(monkeypatc
             "runner": "pooling",
         }
     with pytest.raises(ModelError, match="org/model: no such model long tail"):
-        VLLM(EncoderConfig("org/model", revision="gone")).embed(TEXTS)
+        VLLM(EncoderConfig("org/model", revision="gone"))
     monkeypatch.setattr(FakeLLM, "embed", lambda self, prompts, use_tqdm: [])
     with pytest.raises(ModelError, match="0 embeddings for 20 texts"):
         source.embed(TEXTS)
@@ -289,8 +273,8 @@ def test_vllm_where_there_is_none_is_named_only_when_it_is_needed(cached, monkey
 def hashed(tmp_path, monkeypatch):
     """hashed(prompts): embeddings that follow from prompt and text, in place of an encoder's."""
 
-    def open_source(config, source, prompts, device, on_truncated):
-        return lambda texts, role: np.array([hashed_vector(prompts[role] + text) for text in texts], np.float32)
+    def open_source(config, source, prompts, device):
+        return lambda texts, role: (by_hand(texts, prompts[role]).numpy(), 0)
 
     monkeypatch.setattr("narrlit.cache.frozen.open_source", open_source)
     (tmp_path / "model").mkdir()

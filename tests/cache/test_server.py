@@ -79,10 +79,10 @@ def test_as_many_requests_as_wished_go_out_at_once(server):
 @pytest.mark.parametrize(
     ("alter", "words"),
     [
-        (drop_one, "an answer to 4 texts has 3 embeddings"),
-        (repeat_an_index, "an answer to 4 texts has 4 embeddings"),
-        (without_index, "an answer to 4 texts"),
-        (lambda entries, number: None, "has 0 embeddings"),
+        (drop_one, "one embedding with each index of 4 texts"),
+        (repeat_an_index, "one embedding with each index of 4 texts"),
+        (without_index, "one embedding with each index of 4 texts"),
+        (lambda entries, number: None, "one embedding with each index of 4 texts"),
         (one_shorter, "equally many numbers"),
         (shorter_later, "equally many numbers"),
         (with_number(float("nan")), "NaN or infinity"),

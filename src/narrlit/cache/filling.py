@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from random import SystemRandom
 from typing import TypeVar
 
-import torch
 import torch.distributed as dist
 from torch import Tensor
 from tqdm import tqdm
@@ -25,10 +24,10 @@ T = TypeVar("T")
 def fill(
     cache: EmbeddingCache, keys: Sequence[bytes], embed: Embed, *, in_step: bool = False, progress: bool = True
 ) -> int:
-    """Compute the embeddings that a cache lacks.
+    """Compute the embeddings that a cache lacks; an interrupted filling continues where it was.
 
     The processes of one fit divide them. Independent fits, on any node, begin at random positions and look for the
-    others' shards before each of theirs. An interrupted filling continues where it was.
+    others' shards before each of theirs.
 
     Args:
         cache: in a folder that every process sees; where one does not, it computes all embeddings itself.
@@ -46,10 +45,9 @@ def fill(
             process of the fit.
     """
     cache.refresh()
-    if in_step:
-        missing = from_first(cache.missing(keys))
-        return _compute(cache, keys, embed, missing, progress and rank() == 0, in_step=True)
     missing = cache.missing(keys)
+    if in_step:
+        return _compute(cache, keys, embed, _from_first(missing), progress and rank() == 0, in_step=True)
     bounds = [len(missing) * i // world_size() for i in range(world_size() + 1)]
     own = missing[bounds[rank()] : bounds[rank() + 1]]
     computed = _together(lambda: _compute(cache, keys, embed, own, progress and rank() == 0))
@@ -57,12 +55,11 @@ def fill(
     return computed + _compute(cache, keys, embed, cache.missing(keys), progress)
 
 
-def from_first(value: T) -> T:
+def _from_first(value: T) -> T:
     """Return the first process's value in every process."""
-    if world_size() == 1:
-        return value
     values = [value]
-    dist.broadcast_object_list(values, 0)
+    if world_size() > 1:
+        dist.broadcast_object_list(values, 0)
     return values[0]
 
 
@@ -98,20 +95,18 @@ def _compute(
     size = FEWEST
     with tqdm(total=len(order), desc="embedding", unit="text", disable=not progress, delay=0.5) as bar:
         while start < len(order):
-            span = order[start : start + size]
+            span = left = order[start : start + size]
             start += size
-            left = span
             if not in_step:
                 cache.refresh()
                 left = [span[i] for i in cache.missing([keys[position] for position in span])]
             if left:
                 began = time.monotonic()
-                embeddings = _checked(embed(left), len(left), cache)
-                if rank() == 0 or not in_step:
-                    cache.add([keys[position] for position in left], embeddings)
+                embeddings = embed(left)
+                cache.add([keys[position] for position in left], embeddings, write=rank() == 0 or not in_step)
                 computed += len(left)
                 size = _next_size(size, len(left), time.monotonic() - began)
-                size = from_first(size) if in_step else size
+                size = _from_first(size) if in_step else size
             bar.update(len(span))
     return computed
 
@@ -123,15 +118,3 @@ def _next_size(size: int, computed: int, seconds: float) -> int:
     (128, 64, 32)
     """
     return min(MOST, max(FEWEST, min(4 * size, round(computed * SECONDS_PER_SHARD / max(seconds, 1e-3)))))
-
-
-def _checked(embeddings: Tensor, count: int, cache: EmbeddingCache) -> Tensor:
-    if embeddings.ndim != 2 or len(embeddings) != count:
-        raise ModelError(f"{count} texts have embeddings of shape {tuple(embeddings.shape)}; is the model complete?")
-    broken = int((~torch.isfinite(embeddings)).any(1).sum())
-    if broken:
-        raise ModelError(
-            f"{broken} of {count} embeddings for {cache.folder} are not finite: the model is broken, or its dtype too "
-            "narrow"
-        )
-    return embeddings

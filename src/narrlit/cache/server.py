@@ -100,9 +100,10 @@ class Server:
         with self.endpoint.client() as client:
             futures = [pool.submit(self._request, client, batch) for batch in batches]
             try:
-                return stacked([vector for future in futures for vector in future.result()], str(self.endpoint))
+                vectors = [vector for future in futures for vector in future.result()]
             finally:  # after a failure, or Ctrl-C, no further request is sent or waited for
                 pool.shutdown(wait=False, cancel_futures=True)
+        return stacked(vectors, len(texts), str(self.endpoint))
 
     def _request(self, client: Any, texts: list[str]) -> list[Any]:
         import openai
@@ -113,32 +114,30 @@ class Server:
             answer = client.post("/embeddings", cast_to=object, body=own | (self._options.parameters or {}))
         except (openai.APIError, ValueError) as error:
             raise self.endpoint.error(error) from None  # without its cause, which may repeat the key
-        items = answer.get("data") if isinstance(answer, dict) else None
         try:  # servers may answer out of order
-            vectors = {item["index"]: item["embedding"] for item in items or []}
+            items = sorted((item["index"], position) for position, item in enumerate(answer["data"]))
+            if [index for index, _ in items] == list(range(len(texts))):
+                return [answer["data"][position]["embedding"] for _, position in items]
         except (KeyError, TypeError):
-            vectors = {}
-        if set(vectors) != set(range(len(texts))) or len(items or []) != len(texts):
-            raise ModelError(
-                f"{self.endpoint}: an answer to {len(texts)} texts has {len(items or [])} embeddings, and not one with "
-                "each index; does the URL end in /v1?"
-            )
-        return [vectors[index] for index in range(len(texts))]
+            pass
+        needed = f"one embedding with each index of {len(texts)} texts"
+        raise ModelError(f"{self.endpoint}: an answer does not have {needed}; does the URL end in /v1?")
 
 
-def stacked(vectors: Sequence[Any], name: str) -> FloatArray:
-    """Stack vectors of D finite numbers to (N, D).
+def stacked(vectors: Sequence[Any], count: int, name: str) -> FloatArray:
+    """Stack `count` vectors of D finite numbers to (N, D); `name` says whose they are.
 
     Raises:
-        ModelError: if their dimensions differ, or a number is not finite; `name` says whose they are.
+        ModelError: if it is another number of vectors, their dimensions differ, or a number is not finite.
     """
     try:
         with np.errstate(over="ignore"):
             embeddings: FloatArray = np.array(vectors, dtype=np.float32)
     except (TypeError, ValueError, OverflowError):
         embeddings = np.empty(0, dtype=np.float32)
-    if embeddings.ndim != 2 or not embeddings.shape[1]:
-        raise ModelError(f"{name}: embeddings are no lists of equally many numbers; do several models answer there?")
+    if len(vectors) != count or embeddings.ndim != 2 or not embeddings.shape[1]:
+        found = f"{len(vectors)} embeddings for {count} texts are no lists of equally many numbers"
+        raise ModelError(f"{name}: {found}; do several models answer there?")
     if not np.isfinite(embeddings).all():
         raise ModelError(f"{name}: embeddings hold NaN or infinity; does it run in float16? Use bfloat16 or float32")
     return embeddings

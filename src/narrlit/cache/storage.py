@@ -29,7 +29,6 @@ FORMAT = "narrlit vectors 1"
 SPACE = "space.json"
 SUFFIX = ".safetensors"
 KEY_BYTES = 32
-SHARD, REMEDY = "shard of embeddings", "remove it, and it is computed again"
 COPIED_BYTES = 2**28
 """Embeddings of several shards are copied together once up to this size: a batch out of many shards costs far more."""
 
@@ -50,13 +49,8 @@ def content_keys(space: Mapping[str, Any], texts: Sequence[str]) -> list[bytes]:
     """
     described = json.dumps(space, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
     # The space's length goes in first, so that no space runs on into a text.
-    base = hashlib.sha256(len(described).to_bytes(8, "big") + described)
-    keys = []
-    for text in texts:
-        digest = base.copy()
-        digest.update(text.encode("utf-8", "surrogatepass"))
-        keys.append(digest.digest())
-    return keys
+    start = len(described).to_bytes(8, "big") + described
+    return [hashlib.sha256(start + text.encode("utf-8", "surrogatepass")).digest() for text in texts]
 
 
 def embedding_space(config: EncoderConfig, dtype: CacheDtype) -> dict[str, Any]:
@@ -66,15 +60,11 @@ def embedding_space(config: EncoderConfig, dtype: CacheDtype) -> dict[str, Any]:
     revision: of a branch that moves, earlier embeddings would be taken for those of today.
     """
     folder = model_folder(config.model)
+    decisive = ("revision", "pooling", "normalize", "max_length", "dtype", "quantization")
     return {
         "model": config.model if folder is None or config.model == "minilm" else folder.name,
         "files": None if folder is None else folder_digest(folder),
-        "revision": config.revision,
-        "pooling": config.pooling,
-        "normalize": config.normalize,
-        "max_length": config.max_length,
-        "dtype": config.dtype,
-        "quantization": config.quantization,
+        **{name: getattr(config, name) for name in decisive},
         "stored": dtype,
     }
 
@@ -87,10 +77,8 @@ def folder_digest(folder: Path) -> str:
         hidden = any(part.startswith(".") or part == "__pycache__" for part in name.parts)
         if hidden or not path.is_file() or path.suffix == ".md":
             continue
-        whole.update(f"{name.as_posix()}\0{path.stat().st_size}\0".encode())
         with path.open("rb") as file:
-            while block := file.read(2**20):
-                whole.update(block)
+            whole.update(f"{name.as_posix()}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\0".encode())
     return whole.hexdigest()
 
 
@@ -121,7 +109,7 @@ class EmbeddingCache:
         self._source = source
         self.dtype: torch.dtype = getattr(torch, dtype)
         self._rows: dict[bytes, tuple[Path, int]] = {}
-        self._shards: set[Path] = set()
+        self._shards: dict[Path, Tensor] = {}
         self.refresh()
 
     def refresh(self) -> None:
@@ -137,17 +125,23 @@ class EmbeddingCache:
         """Return the positions of keys that have no embedding yet."""
         return [position for position, key in enumerate(keys) if key not in self._rows]
 
-    def add(self, keys: Sequence[bytes], embeddings: Tensor) -> None:
-        """Write N embeddings (N, D) as one shard.
+    def add(self, keys: Sequence[bytes], embeddings: Tensor, write: bool = True) -> None:
+        """Write the embeddings (N, D) of N keys as one shard, or check them alone.
 
         Raises:
-            ModelError: if D is not the cache's, or a number is not finite in its dtype.
+            ModelError: if their shape is not (N, D) with the cache's D, or a number is not finite in its dtype.
         """
+        if embeddings.ndim != 2 or len(embeddings) != len(keys):
+            shape = tuple(embeddings.shape)
+            raise ModelError(f"{len(keys)} texts have embeddings of shape {shape}; is the model complete?")
         stored = embeddings.detach().to("cpu", self.dtype).contiguous()
-        if not torch.isfinite(stored).all():
+        broken = int((~torch.isfinite(stored)).any(1).sum())
+        if broken:
             cause = "float16 is too narrow for them" if torch.isfinite(embeddings).all() else "the model is broken"
-            raise ModelError(f"embeddings for {self.folder} are not finite: {cause}")
+            raise ModelError(f"{broken} of {len(keys)} embeddings for {self.folder} are not finite: {cause}")
         self._check_dimension(stored.shape[1], self.folder)
+        if not write:
+            return
         joined = b"".join(keys)
         flat = torch.frombuffer(bytearray(joined), dtype=torch.uint8).view(len(keys), KEY_BYTES)
         path = self.folder / (hashlib.sha256(joined).hexdigest()[:24] + SUFFIX)
@@ -157,40 +151,38 @@ class EmbeddingCache:
         self._index(path)
 
     def read(self, keys: Sequence[bytes]) -> Tensor:
-        """Read the embeddings of N keys, (N, D), in the dtype in which they are added.
-
-        Raises:
-            ModelError: if one is missing, or a shard is broken or gone.
-        """
+        """Read the embeddings of N keys, (N, D), in the dtype in which they are added."""
         return self.mapped(keys)[np.arange(len(keys))].to(self.dtype)
 
     def mapped(self, keys: Sequence[bytes]) -> "MappedEmbeddings":
         """Map the embeddings of N keys into memory; they are read when they are indexed.
 
         Raises:
-            ModelError: if one is missing, or a shard is broken or gone.
+            ModelError: if one is missing.
         """
         absent = self.missing(keys)
         if absent or self.dimension is None:
             raise ModelError(f"{self.folder}: {len(absent)} of {len(keys)} embeddings are missing; were they deleted?")
         shards: dict[Path, int] = {}
         rows = [(shards.setdefault(path, len(shards)), row) for path, row in (self._rows[key] for key in keys)]
-        places = np.array(rows, dtype=np.int64).reshape(-1, 2)
-        tensors = [_read_vectors(path) for path in shards] or [torch.empty(0, self.dimension)]
-        return MappedEmbeddings(tensors, places[:, 0].copy(), places[:, 1].copy())
+        shard_of, row_of = np.array(rows, dtype=np.int64).reshape(-1, 2).T
+        tensors = [self._shards[path] for path in shards] or [torch.empty(0, self.dimension)]
+        return MappedEmbeddings(tensors, shard_of.copy(), row_of.copy())
 
     def _index(self, path: Path) -> None:
-        with reading(SHARD, path, REMEDY, ModelError), safe_open(path, framework="pt") as shard:
+        with (
+            reading("shard of embeddings", path, "remove it, and it is computed again", ModelError),
+            safe_open(path, framework="pt") as shard,
+        ):
             metadata = shard.metadata() or {}
-            keys, vectors = shard.get_slice("keys").get_shape(), shard.get_slice("vectors").get_shape()
-            if metadata.get("format") != FORMAT or keys[1:] != [KEY_BYTES] or vectors[:1] != keys[:1]:
+            if metadata.get("format") != FORMAT:
                 raise ModelError(f"{path}: it is no shard of embeddings; remove it")
-            self._check_dimension(vectors[1], path)
-            joined = shard.get_tensor("keys").numpy().tobytes()
+            keys, self._shards[path] = shard.get_tensor("keys"), shard.get_tensor("vectors")  # memory-mapped
+        self._check_dimension(self._shards[path].shape[1], path)
         self.sources |= set(metadata.get("makers", "encoder").split())
+        joined = keys.numpy().tobytes()
         for row, start in enumerate(range(0, len(joined), KEY_BYTES)):
             self._rows.setdefault(joined[start : start + KEY_BYTES], (path, row))
-        self._shards.add(path)
 
     def _check_dimension(self, dimension: int, path: Path) -> None:
         if self.dimension is None:
@@ -210,11 +202,11 @@ class MappedEmbeddings:
     """
 
     def __init__(self, shards: Sequence[Tensor], shard_of: IntArray, row_of: IntArray) -> None:
-        """Take memory-mapped shards (S_i, D), and for each of N positions the shard and the row in it."""
+        """Arrange shards (S_i, D) by the shard and the row in it of each of N positions."""
         self._shards, self._shard_of, self._row_of = list(shards), shard_of, row_of
         self.dimension = int(shards[0].shape[1])
         if len(shards) > 1 and len(row_of) * self.dimension * shards[0].element_size() <= COPIED_BYTES:
-            self._shards = [self._gather(np.arange(len(row_of)))]
+            self._shards = [self[np.arange(len(row_of))]]
             self._shard_of, self._row_of = np.zeros_like(row_of), np.arange(len(row_of))
 
     def __len__(self) -> int:
@@ -222,24 +214,15 @@ class MappedEmbeddings:
 
     def __getitem__(self, positions: IntArray) -> Tensor:
         """Read embeddings (n, D), float32, of n positions."""
-        if len(self._shards) == 1:
-            return self._shards[0][torch.from_numpy(self._row_of[positions])].float()
-        return self._gather(positions)
-
-    def _gather(self, positions: IntArray) -> Tensor:
         rows = torch.from_numpy(self._row_of[positions])
+        if len(self._shards) == 1:
+            return self._shards[0][rows].float()
         embeddings = torch.empty(len(positions), self.dimension, dtype=torch.float32)
         shard_of = self._shard_of[positions]
         for shard in np.unique(shard_of).tolist():
             chosen = torch.from_numpy(np.flatnonzero(shard_of == shard))
             embeddings[chosen] = self._shards[shard][rows[chosen]].float()
         return embeddings
-
-
-def _read_vectors(path: Path) -> Tensor:
-    with reading(SHARD, path, REMEDY, ModelError), safe_open(path, framework="pt") as shard:
-        tensor: Tensor = shard.get_tensor("vectors")
-    return tensor
 
 
 def open_cache(root: Path, space: Mapping[str, Any], source: str = "encoder") -> EmbeddingCache:
@@ -251,7 +234,7 @@ def open_cache(root: Path, space: Mapping[str, Any], source: str = "encoder") ->
         source: what will compute those that are added.
 
     Raises:
-        ModelError: if the folder holds embeddings of another space, or a shard is broken.
+        ModelError: if a shard is broken, or of another dimension.
     """
     described = json.dumps(space, sort_keys=True, ensure_ascii=False)
     name = re.sub(r"[^\w.-]+", "-", str(space["model"]).rpartition("/")[2]) or "model"
@@ -282,11 +265,8 @@ def list_caches(root: Path) -> list[CacheInfo]:
     """
     if not root.is_dir():
         raise OptionError(f"{root}: no such folder; embeddings are cached in runs/embeddings by default")
-    folders = sorted(
-        {path.parent for path in root.rglob(SPACE)} | {path.parent for path in root.rglob("embeddings/*" + SUFFIX)}
-    )
     infos = []
-    for folder in folders:
+    for folder in sorted({path.parent for name in (SPACE, f"embeddings/*{SUFFIX}") for path in root.rglob(name)}):
         space: dict[str, Any] = {}
         if (folder / SPACE).is_file():
             with reading("embedding cache", folder / SPACE, "remove the folder", ModelError):
@@ -299,16 +279,15 @@ def list_caches(root: Path) -> list[CacheInfo]:
 
 
 def remove_cache(folder: Path) -> None:
-    """Delete a cache.
+    """Delete a cache, and its folder unless other files lie in it.
 
     Raises:
-        OptionError: if the folder is none.
+        OptionError: if the folder is no cache.
     """
-    shards = list(folder.glob(f"[!.]*{SUFFIX}")) if folder.is_dir() else []
-    if not (folder / SPACE).is_file() and not shards:
+    files = [folder / SPACE] * (folder / SPACE).is_file() + list(folder.glob(f"[!.]*{SUFFIX}"))
+    if not files:
         raise OptionError(f"{folder} is no embedding cache; `narrlit cache ls` lists them")
-    # Only what a cache writes: whatever else lies in the folder stays.
-    for path in [*shards, *folder.glob(f".*{SUFFIX}"), folder / SPACE]:
+    for path in [*files, *folder.glob(f".*{SUFFIX}")]:
         path.unlink(missing_ok=True)
     if not any(folder.iterdir()):
         folder.rmdir()

@@ -48,8 +48,8 @@ def teacher_keys(space: Mapping[str, Any], prompts: Mapping[str, str], texts: Se
     """Return the content keys of every story, for each different prompt of the two roles.
 
     Args:
-        space: what the teacher is, without its prompts.
-        prompts: its prompts by role.
+        space: what decides the teacher's embeddings, prompts excepted.
+        prompts: by role.
         texts: of the stories, by index.
     """
     different = dict.fromkeys(prompts[role] for role in ROLES)
@@ -59,10 +59,10 @@ def teacher_keys(space: Mapping[str, Any], prompts: Mapping[str, str], texts: Se
 def fill_teacher(
     cache: EmbeddingCache, keys: Sequence[bytes], encoder: Encoder, tokens: TokenizedStories, progress: bool = True
 ) -> Tensor:
-    """Embed what the cache lacks, each process its share; the first one writes, shard by shard.
+    """Embed what the cache lacks, each process its share; an interrupted filling continues where it was.
 
-    An interrupted filling continues where it was. Only the first process reads and writes the folder, so that a file
-    system that shows others' files late, or not at all, does no harm.
+    Only the first process reads and writes the folder, so that a file system that shows others' files late, or not at
+    all, does no harm.
 
     Args:
         cache: in a folder that the first process sees.
@@ -74,8 +74,7 @@ def fill_teacher(
     Returns:
         The table (P, D), in every process.
     """
-    different = {key: position for position, key in reversed(list(enumerate(keys)))}
-    positions = sorted(different.values())
+    positions = sorted({key: position for position, key in reversed(list(enumerate(keys)))}.values())
 
     def embed(chosen: list[int]) -> Tensor:
         return embed_in_step(encoder, tokens, [positions[i] for i in chosen])

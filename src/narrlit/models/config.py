@@ -50,6 +50,9 @@ class LoRA:
         dropout: probability in front of each adapter while training; `encoder.dropout` does not change it.
         target_modules: `all-linear` (every linear layer inside the transformer's layers), or the endings of the names
             of the layers to adapt: one name or a list.
+
+    Raises:
+        OptionError: naming a field out of its range.
     """
 
     rank: int = 32
@@ -58,11 +61,6 @@ class LoRA:
     target_modules: str | list[str] = "all-linear"
 
     def __post_init__(self) -> None:
-        """Check ranges.
-
-        Raises:
-            OptionError: naming the field.
-        """
         _require(self.rank >= 1, "encoder.lora.rank", self.rank, "a positive number")
         _require(self.alpha > 0, "encoder.lora.alpha", self.alpha, "a number above 0")
         _require(0 <= self.dropout < 1, "encoder.lora.dropout", self.dropout, "a probability from 0 to below 1")
@@ -91,6 +89,9 @@ class EncoderConfig:
         quantization: store the weights of linear layers in 4 (`nf4`) or 8 bits (`int8`), where they can't train;
             None: in `dtype`.
         gradient_checkpointing: recompute each layer in the backward pass: less memory, about a third slower.
+
+    Raises:
+        OptionError: naming a field out of its range.
     """
 
     model: str = "minilm"
@@ -109,11 +110,6 @@ class EncoderConfig:
     gradient_checkpointing: bool = False
 
     def __post_init__(self) -> None:
-        """Check ranges.
-
-        Raises:
-            OptionError: naming the field.
-        """
         _require(0 <= self.frozen_layers <= 1, "encoder.frozen_layers", self.frozen_layers, "a share from 0 to 1")
         if self.dropout is not None:
             _require(0 <= self.dropout < 1, "encoder.dropout", self.dropout, "a probability from 0 to below 1")
@@ -121,10 +117,7 @@ class EncoderConfig:
             value = getattr(self, name)
             _require(value is None or value >= 1, f"encoder.{name}", value, "a positive number")
         if self.lora is not None and self.frozen_layers:
-            raise OptionError(
-                f"encoder.frozen_layers is {self.frozen_layers}, but encoder.lora freezes every layer and trains "
-                "adapters in all of them: set one of the two"
-            )
+            raise OptionError(f"encoder.frozen_layers is {self.frozen_layers}, but encoder.lora freezes all: set one")
 
     def as_dict(self) -> dict[str, Any]:
         """Return nested plain data, for hyperparameters and records."""
@@ -132,11 +125,7 @@ class EncoderConfig:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "EncoderConfig":
-        """Invert `as_dict`; fields that an older release lacked take their defaults.
-
-        Raises:
-            TypeError: for an unknown field.
-        """
+        """Invert `as_dict`; fields that an older release lacked take their defaults."""
         prompts, lora = values.get("prompts") or {}, values.get("lora")
         fields = {
             **values,
@@ -156,6 +145,9 @@ class BiLSTMConfig:
         layers: stacked bidirectional layers.
         dropout: probability between the layers and in front of the linear map, while training.
         output: dimension of a story's embedding.
+
+    Raises:
+        OptionError: naming a field out of its range.
     """
 
     hidden: int = 128
@@ -164,11 +156,6 @@ class BiLSTMConfig:
     output: int = 256
 
     def __post_init__(self) -> None:
-        """Check ranges.
-
-        Raises:
-            OptionError: naming the field.
-        """
         for name in ("hidden", "layers", "output"):
             _require(getattr(self, name) >= 1, f"bilstm.{name}", getattr(self, name), "a positive number")
         _require(0 <= self.dropout < 1, "bilstm.dropout", self.dropout, "a probability from 0 to below 1")
@@ -225,10 +212,7 @@ PRESETS = {
 
 
 def parse_fusion(text: str) -> Fusion:
-    """Return the fusion that a name of PRESETS or four comma-separated numbers stand for.
-
-    Raises:
-        OptionError: if the text is neither, or the numbers are no weights.
+    """Return the fusion that a name of PRESETS or four comma-separated numbers stand for; else raise OptionError.
 
     >>> parse_fusion("equal") == parse_fusion("0.25, 0.25,0.25,0.25")
     True

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from tqdm import tqdm
 
 from narrlit.data.batch import PackedStories
-from narrlit.data.schema import FloatArray, Story, Triples
+from narrlit.data.schema import FloatArray, IntArray, Story, Triples
 from narrlit.errors import DataError, ModelError
 from narrlit.models.config import PARTS, Role
 from narrlit.models.encoder import Encoder, token_chunks
@@ -68,7 +68,7 @@ def embed(
         parts, truncated = part_embeddings(encoder, stories, role, progress, needed)
         fused: FloatArray = encoder.views.fuse(torch.from_numpy(parts)).numpy()
         return Embeddings(_checked(fused, encoder), truncated)
-    return _embed(encoder, [_text(story) for story in stories], role, progress)
+    return _embed(encoder, [story if isinstance(story, str) else story.text for story in stories], role, progress)
 
 
 def part_embeddings(
@@ -127,8 +127,15 @@ def score_triples(encoder: Encoder, triples: Triples, progress: bool = True) -> 
     return Scores((anchors * pairs).sum(-1) / np.maximum(lengths, 1e-12), truncated)
 
 
-def _text(story: Story | str) -> str:
-    return story if isinstance(story, str) else story.text
+def unique(texts: Sequence[str]) -> tuple[list[str], IntArray]:
+    """Return each different text once, in order of appearance, and every text's position among them.
+
+    >>> unique(["b", "a", "b"])
+    (['b', 'a'], array([0, 1, 0]))
+    """
+    index_of: dict[str, int] = {}
+    positions = np.array([index_of.setdefault(text, len(index_of)) for text in texts], dtype=np.int64)
+    return list(index_of), positions
 
 
 def _parts(story: Story | str, number: int, count: int) -> tuple[str, str, str, str]:
@@ -140,10 +147,9 @@ def _parts(story: Story | str, number: int, count: int) -> tuple[str, str, str, 
 
 def _embed(encoder: Encoder, texts: Sequence[str], role: Role, progress: bool) -> Embeddings:
     """Embed texts, each different one once, before any fusion of views."""
-    index_of: dict[str, int] = {}
-    inverse = [index_of.setdefault(text, len(index_of)) for text in texts]
+    different, inverse = unique(texts)
     function = _embed_texts if encoder.sentences is None else _embed_sentences
-    embeddings, truncated = function(encoder, list(index_of), role, progress)
+    embeddings, truncated = function(encoder, different, role, progress)
     return Embeddings(_checked(embeddings, encoder)[inverse], truncated)
 
 
@@ -172,9 +178,8 @@ def _embed_sentences(encoder: Encoder, texts: list[str], role: Role, progress: b
         raise DataError(
             f"different story {lengths.index(0) + 1} of {len(texts)} is blank and has no sentence: remove it"
         )
-    index_of: dict[str, int] = {}
-    inverse = np.array([index_of.setdefault(piece, len(index_of)) for own in pieces for piece in own], dtype=np.int64)
-    flat, truncated = _embed_texts(encoder, list(index_of), role, progress)
+    different, inverse = unique([piece for own in pieces for piece in own])
+    flat, truncated = _embed_texts(encoder, different, role, progress)
     embeddings = np.empty((len(texts), encoder.dimension), dtype=np.float32)
     bounds = np.concatenate([[0], np.cumsum(lengths)])
     bar = tqdm(total=len(texts), desc="reading sentences", unit="story", disable=not progress, delay=0.5)

@@ -32,11 +32,7 @@ class Encoder(nn.Module):
     """
 
     def __init__(self, config: EncoderConfig, *, trust_remote_code: bool = False) -> None:
-        """Load the model.
-
-        Args:
-            config: its settings.
-            trust_remote_code: run Python files that come with the model.
+        """Load the model; `trust_remote_code` runs Python files that come with it.
 
         Raises:
             ModelError: if it can't be loaded.
@@ -157,11 +153,7 @@ class Encoder(nn.Module):
         return self.prompt("anchor") == self.prompt("candidate")
 
     def require_one_prompt(self, purpose: str) -> None:
-        """Refuse role prompts where one embedding serves both roles.
-
-        Raises:
-            ModelError: if the anchor's, the candidate's and the story's prompts differ.
-        """
+        """Raise ModelError for prompts that differ by role, where one embedding serves all roles."""
         if len({self.prompt(role) for role in ("anchor", "candidate", "story")}) > 1:
             raise ModelError(
                 f"{self.config.model} puts {self.prompt('anchor')!r} before anchors and {self.prompt('candidate')!r} "
@@ -189,12 +181,11 @@ class Encoder(nn.Module):
     def forward(self, stories: PackedStories) -> Tensor:
         """Embed U texts, (U, text_dimension), in their order; a BiLSTM or a fusion of views is not applied."""
         chunks = token_chunks(stories.lengths, self.token_budget(stories.token_ids.device), padded=not self.packs)
-        embed = self._embed_packed if self.packs else self._embed_padded
         if len(chunks) == 1 and self.packs:
-            return embed(stories)
-        vectors = torch.cat([embed(stories.select(chunk)) for chunk in chunks])
-        order = torch.tensor([position for chunk in chunks for position in chunk], device=vectors.device)
-        return vectors[order.argsort()]
+            return self._embed(stories)
+        vectors = torch.cat([self._embed(stories.select(chunk)) for chunk in chunks])
+        order = [position for chunk in chunks for position in chunk]
+        return vectors[torch.tensor(order, device=vectors.device).argsort()]
 
     def token_budget(self, device: torch.device) -> int:
         """Return the tokens per forward pass on this device, with or without gradients as they are now."""
@@ -205,17 +196,15 @@ class Encoder(nn.Module):
         # Without a graph to keep, small pieces stay in the cache: a seventh faster (benchmarks/embed.py).
         return 8192 if torch.is_grad_enabled() else 2048
 
-    def _embed_packed(self, stories: PackedStories) -> Tensor:
-        return self._embed(packing.features(stories.token_ids, stories.lengths, self._first_position))
-
-    def _embed_padded(self, stories: PackedStories) -> Tensor:
-        ids = [piece.tolist() for piece in torch.split(stories.token_ids, list(stories.lengths))]
-        padded = self.model[0].tokenizer.pad({"input_ids": ids}, return_tensors="pt")
-        device = stories.token_ids.device
-        features = {name: padded[name].to(device) for name in ("input_ids", "attention_mask")}
-        return self._embed({**features, "modality": "text"})
-
-    def _embed(self, features: dict[str, Any]) -> Tensor:
+    def _embed(self, stories: PackedStories) -> Tensor:
+        if self.packs:
+            features = packing.features(stories.token_ids, stories.lengths, self._first_position)
+        else:
+            ids = [piece.tolist() for piece in torch.split(stories.token_ids, list(stories.lengths))]
+            padded = self.model[0].tokenizer.pad({"input_ids": ids}, return_tensors="pt")
+            device = stories.token_ids.device
+            features = {name: padded[name].to(device) for name in ("input_ids", "attention_mask")}
+            features["modality"] = "text"
         vectors: Tensor = self.model(features)["sentence_embedding"]
         return vectors
 
@@ -257,17 +246,9 @@ class Encoder(nn.Module):
                 head.inner = None
         if head is not None:
             copy_code(folder, head)
-        for path in folder.rglob("*"):  # safetensors writes files that only their owner can read
-            if path.is_file():
-                path.chmod(0o666 & ~_umask())
-
-
-def _umask() -> int:
-    import os
-
-    current = os.umask(0)
-    os.umask(current)
-    return current
+        mode = (folder / "modules.json").stat().st_mode
+        for path in folder.rglob("*.safetensors"):  # written so that only their owner can read them
+            path.chmod(mode)
 
 
 def _in_own_dtype(module: nn.Module, arguments: tuple[dict[str, Any]]) -> None:

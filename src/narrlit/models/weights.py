@@ -44,15 +44,6 @@ def restore_weights(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
             parameter.copy_(_like(parameter, value))
 
 
-def lowest_trained_dtype(module: nn.Module) -> torch.dtype | None:
-    """Return the narrowest dtype among the parameters that train, None if none does.
-
-    In bfloat16 the small steps of a fine-tuning are rounded away: such weights need float32 masters.
-    """
-    dtypes = {parameter.dtype for parameter in module.parameters() if parameter.requires_grad}
-    return min(dtypes, key=lambda dtype: dtype.itemsize, default=None)
-
-
 def save_encoder(folder: Path, config: EncoderConfig, weights: Mapping[str, Tensor]) -> None:
     """Write an encoder's config and trained weights into an existing folder; frozen weights are its model's own."""
     (folder / CONFIG).write_text(json.dumps(config.as_dict(), indent=2) + "\n", encoding="utf-8")
@@ -79,11 +70,7 @@ def load_saved(folder: Path, *, trust_remote_code: bool = False, max_length: int
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Read the tensors of a safetensors file.
-
-    Raises:
-        ModelError: if it is missing or broken.
-    """
+    """Read the tensors of a safetensors file; raise ModelError if it is missing or broken."""
     with reading("weights", path, "copy or train the model again", ModelError):
         return load_file(path)
 
