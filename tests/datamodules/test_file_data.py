@@ -65,7 +65,7 @@ def test_names_are_replaced_with_one_mapping_a_scope(scope):
         assert story.views.outcome in story.text
     apart = 0
     for row, read in zip(data.examples, data._read_examples, strict=True):
-        names = [data.story_names(index) for index in read.indices]
+        names = [data.synthetic_story(index).names for index in read.indices]
         for index, known in zip(row.indices, names, strict=True):
             assert not any(name in data.stories[index].text for name in known)
             assert ("Character_A" in data.stories[index].text) or scope == "triple"

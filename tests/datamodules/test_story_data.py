@@ -1,6 +1,7 @@
 """One table of stories for all stages, inputs made once, loaders, refusals, exact resumption within an epoch."""
 
 import json
+from dataclasses import astuple
 
 import pytest
 import torch
@@ -130,15 +131,11 @@ def test_views_that_nothing_reads_are_refused():
         data.setup("fit")
 
 
-def test_every_process_needs_an_example(files, monkeypatch):
-    data = FileData(*files, loading=Loading(samples_per_epoch=1))
+def test_processes_share_the_batches_that_are_made_here(files, monkeypatch):
+    data = FileData(*files)
     attach(data)
     monkeypatch.setattr(type(data.trainer), "world_size", 2)
-    connector = data.trainer._accelerator_connector
-    monkeypatch.setattr(connector, "use_distributed_sampler", False)
-    with pytest.raises(OptionError, match="samples_per_epoch is 1: 2 processes need one each"):
-        data.setup("fit")
-    monkeypatch.setattr(connector, "use_distributed_sampler", True)
+    monkeypatch.setattr(data.trainer._accelerator_connector, "use_distributed_sampler", True)
     with pytest.raises(OptionError, match="use_distributed_sampler: false"):
         data.setup("fit")
 
@@ -185,11 +182,11 @@ def test_planted_false_negatives_reach_the_data_and_its_record():
         assert [row.kinds.count("theme") for row in data.examples] == [2, 2, 2]
     for data, same in ((plain, False), (planted, True)):
         for row in data.examples:
-            truths = [data.story_truth(index) for index in row.indices]
+            truths = [data.synthetic_story(index).structure for index in row.indices]
             assert truths[0] == truths[1] != truths[2]
             assert [truth == truths[0] for truth in truths[3:]] == [same] * 6
             if not same:
-                shared = [[a == b for a, b in zip(truth, truths[0], strict=True)] for truth in truths[3:]]
+                shared = [[a == b for a, b in zip(astuple(t), astuple(truths[0]), strict=True)] for t in truths[3:]]
                 assert [row.index(True) for row in shared] == [0, 0, 1, 1, 2, 2]
     noted = planted.provenance["train"]["storyworld"]
     assert noted == {"seed": 0, "triples": 3, "negatives_per_aspect": 2, "false_negatives": 1.0}

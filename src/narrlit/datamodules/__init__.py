@@ -1,9 +1,10 @@
 """LightningDataModules: rows in, loaders of batches out."""
 
-from narrlit.datamodules.file_data import FileData
+from narrlit.datamodules.file_data import Extra, FileData
 from narrlit.datamodules.fold_data import FoldData
-from narrlit.datamodules.settings import Clusters, Extra, HardExampleSampling, Loading, PseudoLabels
-from narrlit.datamodules.story_data import StoryData
+from narrlit.datamodules.hard_examples import HardExampleSampling
+from narrlit.datamodules.pseudo_labels import Clusters, PseudoLabels
+from narrlit.datamodules.story_data import Loading, StoryData
 from narrlit.datamodules.storyworld_data import StoryWorldData
 
 __all__ = [

@@ -1,14 +1,29 @@
 """FileData: examples and triples from files, with views from files where they are wanted."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from lightning_utilities.core.rank_zero import rank_zero_info
 
 from narrlit.data.readers import ReadReport, read_examples, read_stories, read_triples
 from narrlit.data.schema import StoryTable, TrainingExamples, Triples
 from narrlit.data.views import StoryViews, ViewFiles
-from narrlit.datamodules.settings import Extra, HardExampleSampling, Loading, PseudoLabels
-from narrlit.datamodules.story_data import Stage, StoryData
+from narrlit.datamodules.hard_examples import HardExampleSampling
+from narrlit.datamodules.pseudo_labels import PseudoLabels
+from narrlit.datamodules.story_data import Loading, Stage, StoryData
+
+
+@dataclass(frozen=True)
+class Extra:
+    """Further files, apart so that a system can be tried without them.
+
+    Attributes:
+        synthetic: training rows that a language model wrote; they train like the others.
+        unlabelled: stories without labels, for transductive pseudo-labels alone.
+    """
+
+    synthetic: str | list[str] | None = None
+    unlabelled: str | list[str] | None = None
 
 
 class FileData(StoryData):

@@ -1,7 +1,6 @@
 """FoldData: one fold of a cross-validation evaluates, the others train."""
 
 import json
-from collections.abc import Mapping
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
@@ -11,6 +10,7 @@ from lightning_utilities.core.rank_zero import rank_zero_info, rank_zero_warn
 
 from narrlit.data.schema import IntArray, StoryTable, TrainingExamples, Triples, triple_of
 from narrlit.data.splits import grouped_folds, story_groups
+from narrlit.data.storyworld import SyntheticStory
 from narrlit.datamodules.story_data import Stage, StoryData
 from narrlit.errors import OptionError
 
@@ -73,13 +73,9 @@ class FoldData(StoryData):
         self.provenance["unlabelled"] = self.divided.provenance.get("unlabelled", {})
         return indices
 
-    def story_names(self, index: int) -> Mapping[str, str] | None:
+    def synthetic_story(self, index: int) -> SyntheticStory | None:
         """Return the other data's."""
-        return self.divided.story_names(index)
-
-    def story_truth(self, index: int) -> tuple[str, str, str] | None:
-        """Return the other data's."""
-        return self.divided.story_truth(index)
+        return self.divided.synthetic_story(index)
 
     def rows(self, fold: int) -> tuple[TrainingExamples, Triples, dict[str, Any]]:
         """Return what a fold trains on and evaluates, and plain data for run.json with a digest of the texts.

@@ -1,17 +1,43 @@
 """Training examples that a frozen encoder finds hard.
 
-Letters of the shapes: N examples, H hard ones, S stories, D dimension.
+Letters of the shapes: N examples, H hard ones, D dimension.
 """
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from narrlit.data.batch import StoryReader
-from narrlit.data.schema import IntArray, TrainingExamples
+from narrlit.data.schema import IntArray, Role, TrainingExamples
+from narrlit.errors import OptionError
 
 Cosines = np.ndarray[Any, np.dtype[np.floating[Any]]]
+
+
+@dataclass(frozen=True)
+class HardExampleSampling:
+    """Sampling of training examples that the frozen encoder ranks wrongly.
+
+    Source: Comhis, section 4.3.
+
+    Attributes:
+        share: of all examples, how many are hard at most: of those ranked wrongly the closest calls.
+        weight: how much more often than another a hard example is drawn, with replacement; 1: nothing is drawn, and
+            every example comes once an epoch.
+        mine_validation: also train on hard triples of the validation data, with their labels, as the paper does:
+            validation accuracy is then no estimate for other triples. The run is flagged.
+    """
+
+    share: float = 0.2
+    weight: float = 1.0
+    mine_validation: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise OptionError(f"hard_examples.share is {self.share}: a share from 0 to 1 is needed")
+        if not self.weight > 0:
+            raise OptionError(f"hard_examples.weight is {self.weight}: a positive number is needed")
 
 
 def hard_examples(near: Cosines, far: Cosines, share: float) -> tuple[IntArray, int]:
@@ -37,30 +63,23 @@ def hard_examples(near: Cosines, far: Cosines, share: float) -> tuple[IntArray, 
 
 
 def example_cosines(examples: TrainingExamples, reader: StoryReader) -> tuple[Cosines, Cosines]:
-    """Compute cosines (N,) of each anchor with its positive, and with its closest negative.
+    """Compute cosines (N,) of each anchor with its positive, and with its closest negative: -inf without negatives."""
 
-    Examples without a negative have -inf, as nothing is closer than their positive.
-    """
-    anchors, positives, negatives = examples.anchors, examples.positives, examples.negatives
-    anchor_row, anchor_units = _units(examples, anchors, reader, "anchor")
-    others = np.concatenate([positives, negatives[negatives >= 0]])
-    row, units = _units(examples, others, reader, "candidate")
-    x = anchor_units[anchor_row[anchors]]
-    near = np.einsum("nd,nd->n", x, units[row[positives]])
+    def units(indices: IntArray, role: Role) -> tuple[IntArray, Cosines]:
+        """Return for each story index its row among the unit embeddings, and these."""
+        different = np.unique(indices)
+        row = np.zeros(len(examples.stories), dtype=np.int64)
+        row[different] = np.arange(len(different))
+        embeddings = reader.text_embeddings([examples.stories[index].text for index in different.tolist()], role)
+        return row, embeddings / np.maximum(np.linalg.norm(embeddings, axis=1, keepdims=True), 1e-12)
+
+    negatives = examples.negatives
+    anchor_row, anchors = units(examples.anchors, "anchor")
+    row, others = units(np.concatenate([examples.positives, negatives[negatives >= 0]]), "candidate")
+    x = anchors[anchor_row[examples.anchors]]
+    near = np.einsum("nd,nd->n", x, others[row[examples.positives]])
     far = np.full(len(examples), -np.inf, dtype=near.dtype)
     for column in negatives.T:  # one column at a time: N x K x D numbers would not fit
-        cosines = np.einsum("nd,nd->n", x, units[row[np.maximum(column, 0)]])
+        cosines = np.einsum("nd,nd->n", x, others[row[np.maximum(column, 0)]])
         far = np.maximum(far, np.where(column < 0, -np.inf, cosines))
     return near, far
-
-
-def _units(
-    examples: TrainingExamples, indices: IntArray, reader: StoryReader, role: Any
-) -> tuple[IntArray, np.ndarray[Any, Any]]:
-    """Return for each story index its row among the unit embeddings, and these."""
-    different = np.unique(indices)
-    row = np.zeros(len(examples.stories), dtype=np.int64)
-    row[different] = np.arange(len(different))
-    texts: Sequence[str] = [examples.stories[index].text for index in different.tolist()]
-    embeddings = reader.text_embeddings(texts, role)
-    return row, embeddings / np.maximum(np.linalg.norm(embeddings, axis=1, keepdims=True), 1e-12)

@@ -4,20 +4,62 @@ Letters of the shapes: N stories, D dimension, K clusters.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from narrlit.data.schema import ASPECTS, PADDING, FloatArray, IntArray
-from narrlit.datamodules.settings import Clusters
-from narrlit.errors import DataError, OptionError
+from narrlit.errors import DataError, OptionError, reading
 from narrlit.files import atomic_path
 from narrlit.preprocessing.segments import positional_segments
 from narrlit.preprocessing.sentences import split_sentences
 
 LABELS_FILE = "pseudo_labels.npz"
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Number of K-means clusters of each aspect.
+
+    Attributes:
+        theme: clusters of first segments.
+        action: clusters of middle segments.
+        outcome: clusters of last segments.
+        seed: of K-means.
+    """
+
+    theme: int = 8
+    action: int = 5
+    outcome: int = 4
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for aspect in ASPECTS:
+            if getattr(self, aspect) < 2:
+                raise OptionError(f"clusters.{aspect} is {getattr(self, aspect)}: a whole number from 2 is needed")
+
+
+@dataclass(frozen=True)
+class PseudoLabels:
+    """Labels of theme, action and outcome for the training stories.
+
+    Attributes:
+        source: `positional` clusters the embeddings of each story's first, middle and last segments; `truth` takes
+            StoryWorld's; `none`: no labels.
+        clusters: of the positional labels.
+        transductive: also cluster, and train on, stories of `extra.unlabelled`. The run is flagged.
+    """
+
+    source: Literal["positional", "truth", "none"] = "none"
+    clusters: Clusters = field(default_factory=Clusters)
+    transductive: bool = False
+
+    def __post_init__(self) -> None:
+        if self.transductive and self.source != "positional":
+            raise OptionError("pseudo_labels.transductive needs pseudo_labels.source: positional")
 
 
 def positional_labels(
@@ -36,27 +78,22 @@ def positional_labels(
         Labels (N, 3), 0 for the largest cluster of an aspect, and plain data for run.json.
 
     Raises:
-        OptionError: if there are fewer different stories than clusters.
+        OptionError: if there are fewer different segments than clusters.
     """
-    for aspect in ASPECTS:
-        _check_clusters(clusters, aspect, len(texts))  # before the first embedding, which may take hours
-    segments = zip(*(positional_segments(split_sentences(text)) for text in texts), strict=True)
     columns, details = [], {}
+    segments = zip(*(positional_segments(split_sentences(text)) for text in texts), strict=True)
     for aspect, segment in zip(ASPECTS, segments, strict=True):
-        embeddings = embed(segment).astype(np.float64)
-        _check_clusters(clusters, aspect, len(np.unique(embeddings, axis=0)))
-        labels, inertia = cluster(embeddings, getattr(clusters, aspect), clusters.seed)
+        count = getattr(clusters, aspect)
+        different = len(set(segment))
+        if count > different:
+            raise OptionError(
+                f"clusters.{aspect} is {count}, but there are only {different} different segments: give fewer clusters "
+                "or more stories"
+            )
+        labels, inertia = cluster(embed(segment).astype(np.float64), count, clusters.seed)
         columns.append(labels)
         details[aspect] = {"sizes": np.bincount(labels).tolist(), "inertia": inertia}
     return np.stack(columns, axis=1), {"source": "positional", "seed": clusters.seed, "clusters": details}
-
-
-def _check_clusters(clusters: Clusters, aspect: str, stories: int) -> None:
-    if getattr(clusters, aspect) > stories:
-        raise OptionError(
-            f"clusters.{aspect} is {getattr(clusters, aspect)}, but there are only {stories} different stories: "
-            "give fewer clusters or more stories"
-        )
 
 
 def cluster(embeddings: np.ndarray[Any, np.dtype[np.float64]], count: int, seed: int) -> tuple[IntArray, float]:
@@ -106,11 +143,8 @@ def read_labels(folder: Path, texts: Sequence[str]) -> IntArray:
         DataError: if the file can't be read, or a text has no label in it.
     """
     path = folder / LABELS_FILE
-    try:
-        with np.load(path, allow_pickle=False) as content:
-            known = dict(zip(content["digests"].tolist(), content["labels"], strict=True))
-    except (OSError, ValueError, KeyError) as error:
-        raise DataError(f"{path}: no pseudo-labels can be read ({type(error).__name__}); start a new run") from error
+    with reading("pseudo-labels", path, "start a new run"), np.load(path, allow_pickle=False) as content:
+        known = dict(zip(content["digests"].tolist(), content["labels"], strict=True))
     rows = [known.get(digest) for digest in _digests(texts).tolist()]
     missing = sum(row is None for row in rows)
     if missing:

@@ -1,8 +1,8 @@
 """StoryData: one table of stories for all stages, its inputs made once, loaders of packed batches."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -26,15 +26,50 @@ from narrlit.data.schema import (
     example_of,
 )
 from narrlit.data.splits import Overlap, overlap
-from narrlit.datamodules.hard_examples import example_cosines, hard_examples
-from narrlit.datamodules.pseudo_labels import LABELS_FILE, positional_labels, read_labels, truth_labels, write_labels
-from narrlit.datamodules.settings import HardExampleSampling, Loading, PseudoLabels
+from narrlit.data.storyworld import SyntheticStory
+from narrlit.datamodules.hard_examples import HardExampleSampling, example_cosines, hard_examples
+from narrlit.datamodules.pseudo_labels import (
+    LABELS_FILE,
+    PseudoLabels,
+    positional_labels,
+    read_labels,
+    truth_labels,
+    write_labels,
+)
 from narrlit.errors import OptionError
+from narrlit.preprocessing.pseudonyms import PseudonymOptions, pseudonymize_texts
 from narrlit.seeds import run_seed
 
 Stage = Literal["validation", "test", "predict"]
 STAGE_OF: dict[str, Stage] = {"fit": "validation", "validate": "validation", "test": "test", "predict": "predict"}
 """The triples that each of the trainer's stages evaluates."""
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How rows become batches.
+
+    Attributes:
+        batch_size: training examples per process.
+        evaluation_batch_size: triples per process in evaluation.
+        workers: processes that assemble batches; 0: the training process, which is fast enough for packed tokens.
+        strict: refuse the first row that can't be used, instead of dropping and counting it.
+        samples_per_epoch: training examples of an epoch over all processes, others in each epoch; None: all.
+        pseudonyms: placeholders in place of names, in all stories.
+    """
+
+    batch_size: int = 16
+    evaluation_batch_size: int = 32
+    workers: int = 0
+    strict: bool = False
+    samples_per_epoch: int | None = None
+    pseudonyms: PseudonymOptions = field(default_factory=PseudonymOptions)
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1 or self.evaluation_batch_size < 1 or self.workers < 0:
+            raise OptionError("loading: batch_size and evaluation_batch_size must be at least 1, workers at least 0")
+        if self.samples_per_epoch is not None and self.samples_per_epoch < 1:
+            raise OptionError(f"loading.samples_per_epoch is {self.samples_per_epoch}: a positive number is needed")
 
 
 class ResumableLoader(DataLoader[Any]):
@@ -101,7 +136,7 @@ class StoryData(L.LightningDataModule):
         self._read_triples: dict[Stage, Triples] = {}
         self._mined: list[int] = []
         self._unlabelled: IntArray = np.empty(0, dtype=np.int64)
-        self._pseudonymized: dict[int, int] = {}
+        self._pseudonymized: dict[tuple[int, ...], dict[int, int]] = {}
         self._source_of: dict[int, int] = {}
         self._inputs: StoryInputs[Any] | None = None
         self._labels: IntArray | None = None
@@ -122,12 +157,8 @@ class StoryData(L.LightningDataModule):
         """Read stories without labels into a table and return their indices; none here."""
         return []
 
-    def story_names(self, index: int) -> Mapping[str, str] | None:
-        """Return the names in a story as read, with their kinds; None if unknown."""
-        return None
-
-    def story_truth(self, index: int) -> tuple[str, str, str] | None:
-        """Return theme, action and outcome of a story as read; None if unknown."""
+    def synthetic_story(self, index: int) -> SyntheticStory | None:
+        """Return what StoryWorld made a story, as read, of; None where it did not."""
         return None
 
     @property
@@ -150,8 +181,8 @@ class StoryData(L.LightningDataModule):
                 raise OptionError("no training data: give --data.train FILE")
             self.examples = self._encoded_examples(self._read_examples)
             if self.pseudo_labels.transductive:
-                unlabelled = self._encoded([(index,) for index in self.read_unlabelled(self.source)])
-                indices = np.array([index for (index,) in unlabelled], dtype=np.int64)
+                unlabelled = self._encoded([(index,) for index in self.read_unlabelled(self.source)], "unlabelled")
+                indices = np.array(unlabelled, dtype=np.int64).ravel()
                 self._unlabelled = np.setdiff1d(indices, self.training_indices)
                 if not len(self._unlabelled):
                     raise OptionError(
@@ -160,19 +191,15 @@ class StoryData(L.LightningDataModule):
         name = STAGE_OF[stage]
         if name not in self.triples:
             read = self._read_triples[name] = self.read_triples(name, self.source)
-            rows = self._encoded([row.indices for row in read])
+            rows = self._encoded([row.indices for row in read], name)
             labeled = [Triple(x, a, b, old.a_is_closer) for (x, a, b), old in zip(rows, read, strict=True)]
             self.triples[name] = Triples(self.stories, labeled, read.report)
-            self._note_pseudonyms(name, len(read))
         self._check_triples(stage, self.triples[name])
 
     def _check(self, stage: str) -> None:
         trainer, objective = cast(L.Trainer, self.trainer), type(self.reader).__name__
         if trainer.world_size > 1 and trainer._accelerator_connector.use_distributed_sampler:
             raise OptionError("several processes need trainer.use_distributed_sampler: false (batches are shared here)")
-        samples = self.loading.samples_per_epoch
-        if samples is not None and samples < trainer.world_size:
-            raise OptionError(f"loading.samples_per_epoch is {samples}: {trainer.world_size} processes need one each")
         if stage == "fit" and self.has_unlabelled and not self.pseudo_labels.transductive:
             raise OptionError("data.extra.unlabelled is read with data.pseudo_labels.transductive: true only")
         if self.has_views and not self.reader.reads_views:
@@ -195,57 +222,44 @@ class StoryData(L.LightningDataModule):
     # Pseudonymization ------------------------------------------------------------------------------------------------
 
     def _encoded_examples(self, read: TrainingExamples) -> TrainingExamples:
-        rows = self._encoded([row.indices for row in read])
-        self._note_pseudonyms("train", len(read))
-        return TrainingExamples(
-            self.stories,
-            [
-                TrainingExample(anchor, positive, tuple(negatives), old.kinds, old.group)
-                for (anchor, positive, *negatives), old in zip(rows, read, strict=True)
-            ],
-            read.report,
-        )
+        rows = self._encoded([row.indices for row in read], "train")
+        examples = [
+            TrainingExample(anchor, positive, tuple(negatives), old.kinds, old.group)
+            for (anchor, positive, *negatives), old in zip(rows, read, strict=True)
+        ]
+        return TrainingExamples(self.stories, examples, read.report)
 
-    def _note_pseudonyms(self, name: str, rows: int) -> None:
-        if rows and self.loading.pseudonyms.backend != "none":
-            self.provenance.setdefault(name, {})["pseudonyms"] = asdict(self.loading.pseudonyms)
-
-    def _encoded(self, rows: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    def _encoded(self, rows: Sequence[tuple[int, ...]], name: str) -> list[tuple[int, ...]]:
         """Map rows of indices in `source` to indices in `stories`, whose names are replaced if that is wanted."""
-        if self.loading.pseudonyms.backend == "none":
+        options = self.loading.pseudonyms
+        if options.backend == "none" or not rows:
             return list(rows)
-        if self.loading.pseudonyms.scope == "story":
-            new = [index for index in dict.fromkeys(i for row in rows for i in row) if index not in self._pseudonymized]
-            self._pseudonymized.update(self._pseudonymize([(index,) for index in new]))
-            return [tuple(self._pseudonymized[index] for index in row) for row in rows]
-        scopes = list(dict.fromkeys(tuple(dict.fromkeys(row)) for row in rows))
-        pairs = iter(self._pseudonymize(scopes))
-        mapping = {scope: dict(next(pairs) for _ in scope) for scope in scopes}
-        return [tuple(mapping[tuple(dict.fromkeys(row))][index] for index in row) for row in rows]
+        self.provenance.setdefault(name, {})["pseudonyms"] = asdict(options)
 
-    def _pseudonymize(self, scopes: Sequence[tuple[int, ...]]) -> list[tuple[int, int]]:
-        """Add stories with placeholders to `stories`; pairs of old and new index, scope by scope."""
-        from narrlit.preprocessing.pseudonyms import pseudonymize_texts
+        def scopes(row: tuple[int, ...]) -> list[tuple[int, ...]]:
+            return [(index,) for index in row] if options.scope == "story" else [tuple(dict.fromkeys(row))] * len(row)
 
-        parts = [[self.source[i].text, *(v.texts if (v := self.source[i].views) else ())] for s in scopes for i in s]
-        sizes = iter([len(part) for part in parts])
-        each = iter(parts)
-        groups = [[text for _ in scope for text in next(each)] for scope in scopes]
-        known = [[self.story_names(index) for index in scope] for scope in scopes]
-        complete = all(names is not None for scope in known for names in scope)
-        given = [{k: v for names in scope for k, v in (names or {}).items()} for scope in known] if complete else None
-        lead = self.has_views and self.loading.pseudonyms.scope == "story"
-        results = pseudonymize_texts(groups, self.loading.pseudonyms, given, lead=lead)
-        pairs = []
-        for scope, result in zip(scopes, results, strict=True):
-            texts = iter([done.text for done in result])
-            for index in scope:
-                text, *views = [next(texts) for _ in range(next(sizes))]
-                old = self.source[index]
-                new = self.stories.add(text, id=old.id, views=Views(*views) if views else None, original=old.text)
+        new = dict.fromkeys(scope for row in rows for scope in scopes(row) if scope not in self._pseudonymized)
+        self._pseudonymize(list(new))
+        return [tuple(self._pseudonymized[s][i] for s, i in zip(scopes(row), row, strict=True)) for row in rows]
+
+    def _pseudonymize(self, scopes: Sequence[tuple[int, ...]]) -> None:
+        """Add the stories of each scope, with one mapping of names, to `stories`."""
+        options, names = self.loading.pseudonyms, None
+        if options.backend == "given":
+            known = [[self.synthetic_story(index) for index in scope] for scope in scopes]
+            if all(story is not None for group in known for story in group):
+                names = [{k: v for story in group if story for k, v in story.names.items()} for group in known]
+        groups = [[self.source[index] for index in scope] for scope in scopes]
+        texts = [[t for s in group for t in (s.text, *(s.views.texts if s.views else ()))] for group in groups]
+        results = pseudonymize_texts(texts, options, names, lead=self.has_views and options.scope == "story")
+        for scope, group, result in zip(scopes, groups, results, strict=True):
+            done = iter([each.text for each in result])
+            for index, old in zip(scope, group, strict=True):
+                text, views = next(done), Views(next(done), next(done), next(done)) if old.views else None
+                new = self.stories.add(text, id=old.id, views=views, original=old.text)
                 self._source_of.setdefault(new, index)
-                pairs.append((index, new))
-        return pairs
+                self._pseudonymized.setdefault(scope, {})[index] = new
 
     # Inputs, hard examples, pseudo-labels ----------------------------------------------------------------------------
 
@@ -303,10 +317,10 @@ class StoryData(L.LightningDataModule):
         indices = np.concatenate([self.training_indices, self._unlabelled])
         self._labels = np.full((len(self.stories), len(ASPECTS)), PADDING, dtype=np.int64)
         if settings.source == "truth":
-            truths = [self.story_truth(self._source_of.get(index, index)) for index in indices.tolist()]
-            if not any(truths):
+            known = [self.synthetic_story(self._source_of.get(index, index)) for index in indices.tolist()]
+            if not any(known):
                 raise OptionError("pseudo_labels.source is truth, which StoryWorldData alone knows: use positional")
-            self._labels[indices] = truth_labels(truths)
+            self._labels[indices] = truth_labels([None if s is None else astuple(s.structure) for s in known])
             return
         texts = [self.stories[index].text for index in indices.tolist()]
         labels, note = self._positional_labels(texts)

@@ -1,8 +1,5 @@
 """StoryWorldData: synthetic stories, nothing to download, and the truth about every story is known."""
 
-from collections.abc import Mapping
-from dataclasses import astuple
-
 from lightning_utilities.core.rank_zero import rank_zero_info
 
 from narrlit.data.schema import StoryTable, TrainingExamples, Triples
@@ -13,8 +10,9 @@ from narrlit.data.storyworld import (
     synthetic_examples,
     synthetic_triples,
 )
-from narrlit.datamodules.settings import HardExampleSampling, Loading, PseudoLabels
-from narrlit.datamodules.story_data import Stage, StoryData
+from narrlit.datamodules.hard_examples import HardExampleSampling
+from narrlit.datamodules.pseudo_labels import PseudoLabels
+from narrlit.datamodules.story_data import Loading, Stage, StoryData
 from narrlit.errors import OptionError
 
 
@@ -64,52 +62,31 @@ class StoryWorldData(StoryData):
 
     def read_examples(self, stories: StoryTable) -> TrainingExamples:
         """Make the training examples, each triple's own negative first."""
-        self._note("train")
-        self.provenance["train"]["storyworld"] |= {
-            "negatives_per_aspect": self.negatives_per_aspect,
-            "false_negatives": self.false_negatives,
-        }
-        triples = self.world.triples(self.sizes["train"], "train")
-        more = [
-            self.world.one_aspect_negatives(triple.anchor, self.negatives_per_aspect, self.false_negatives)
-            for triple in triples
-        ]
-        examples = synthetic_examples(triples, more, stories, self.has_views)
-        self._remember(stories, triples, [story for each in more for _, story in each])
-        return examples
+        per_aspect, false = self.negatives_per_aspect, self.false_negatives
+        triples = self._make("train", stories, negatives_per_aspect=per_aspect, false_negatives=false)
+        more = [self.world.one_aspect_negatives(triple.anchor, per_aspect, false) for triple in triples]
+        self._synthetic.update({stories.add(story.text): story for each in more for _, story in each})
+        return synthetic_examples(triples, more, stories, self.has_views)
 
     def read_triples(self, stage: Stage, stories: StoryTable) -> Triples:
         """Make a stage's triples."""
-        self._note(stage)
-        triples = self.world.triples(self.sizes[stage], "test" if stage == "predict" else stage)
-        rows = synthetic_triples(triples, stories, self.has_views)
-        self._remember(stories, triples)
-        return rows
+        return synthetic_triples(self._make(stage, stories), stories, self.has_views)
 
     def read_unlabelled(self, stories: StoryTable) -> list[int]:
         """Make the stories of the test triples."""
-        self._note("unlabelled")
-        triples = self.world.triples(self.sizes["test"], "test")
-        rows = synthetic_triples(triples, stories, self.has_views)
-        self._remember(stories, triples)
-        return list(dict.fromkeys(rows.indices.ravel().tolist()))
+        triples = synthetic_triples(self._make("unlabelled", stories), stories, self.has_views)
+        return list(dict.fromkeys(triples.indices.ravel().tolist()))
 
-    def story_names(self, index: int) -> Mapping[str, str] | None:
-        """Return the names in a story."""
-        return self._synthetic[index].names
+    def synthetic_story(self, index: int) -> SyntheticStory | None:
+        """Return what StoryWorld made a story of."""
+        return self._synthetic.get(index)
 
-    def story_truth(self, index: int) -> tuple[str, str, str] | None:
-        """Return what a story was made of."""
-        story = self._synthetic.get(index)
-        return None if story is None else astuple(story.structure)
-
-    def _remember(
-        self, stories: StoryTable, triples: list[SyntheticTriple], more: list[SyntheticStory] | None = None
-    ) -> None:
-        every = [story for t in triples for story in (t.anchor, t.positive, t.negative)] + (more or [])
-        self._synthetic.update({stories.add(story.text): story for story in every})
-
-    def _note(self, name: str) -> None:
-        description = {"seed": self.world_seed, "triples": self.sizes[name]}
-        self.provenance[name] = {"storyworld": {**description, "views": True} if self.has_views else description}
-        rank_zero_info(f"StoryWorld (seed {self.world_seed}): {self.sizes[name]} {name} triples")
+    def _make(self, name: str, stories: StoryTable, **settings: float) -> list[SyntheticTriple]:
+        """Make a set's triples, remember what their stories were made of, and note them."""
+        triples = self.world.triples(self.sizes[name], "test" if name in ("predict", "unlabelled") else name)
+        made = [story for t in triples for story in (t.anchor, t.positive, t.negative)]
+        self._synthetic.update({stories.add(story.text): story for story in made})
+        views = {"views": True} if self.has_views else {}
+        self.provenance[name] = {"storyworld": {"seed": self.world_seed, "triples": len(triples), **views, **settings}}
+        rank_zero_info(f"StoryWorld (seed {self.world_seed}): {len(triples)} {name} triples")
+        return triples
