@@ -108,9 +108,9 @@ def test_arguments_become_parameters(words, expected):
         (["ls", "--out", "o", "--count", "1.5"], 'unable to convert "1.5" into int'),
         (["ls", "--out", "o", "--share", "nan"], 'unable to convert "nan" into float'),
         (["ls", "--out", "o", "--share", "inf"], "--share"),
-        (["ls", "runs", "--out", "runs"], "--out runs: this file is read; name another"),
+        (["ls", "runs", "--out", "runs"], "--out runs: this file is read"),
         (["ls", "--out", "m", "--model", "./m"], "--out m: this file is read"),
-        (["ls", "--out", "m", "--map", "m"], "--map m: this file is written by --out"),
+        (["ls", "--out", "m", "--map", "m"], ": this file is read, or written by another option"),
         (["ls", "--out", "link", "--model", "file"], "--out link: this file is read"),
         (["ls", "--out", "file", "--model", "a,file"], "--out file: this file is read"),
         (["ls", "--out", "file", "--names", "x", "--names", "file"], "--out file: this file is read"),
@@ -147,17 +147,12 @@ COMMANDS = sorted(OTHERS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_option_of_every_command_has_help(name):
+def test_help_of_every_command_explains_each_option_without_python_types(narrlit, name):
     command = getattr(import_module(f"narrlit.commands.{name}"), name)
     arguments = parser(command, name).assemble_argument_collection(parse_docstring=True)
     shown = [argument for argument in arguments if argument.show]
     assert [argument.name for argument in shown if not argument.parameter.help] == []
     assert all("_" not in option for argument in shown for option in argument.names)
-    assert len(shown) >= 1
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_every_command_names_no_python_types(narrlit, name):
     found = narrlit(name, "--help")
     assert (found.code, found.err) == (0, "")
     assert found.out.startswith(f"Usage: narrlit {name} ")

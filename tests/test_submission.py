@@ -1,5 +1,7 @@
-"""Submission archives that unpack to more than they may are refused before the memory is full."""
+"""Submission archives: what is written can be read, and a check finds what the task would refuse."""
 
+import io
+import json
 import zipfile
 
 import numpy as np
@@ -10,37 +12,88 @@ from narrlit.errors import DataError
 from narrlit.submission import check_submission, write_submission
 
 
+def lines(*rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def saved(array, save=np.save):
+    content = io.BytesIO()
+    save(content, array)
+    return content.getvalue()
+
+
+def write_zip(path, **files):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name.replace("__", "."), content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"track_c__jsonl": "x"}, "track_c.jsonl"),
+        ({"track_a__jsonl": '{"text_a_is_closer": 1}\n'}, "track_a.jsonl:1"),
+        ({"track_a__jsonl": '{"text_a_is_closer": true}\n{"te\n'}, "track_a.jsonl:2"),
+        ({"track_b__jsonl": lines({"embeddings": [0.5] * 9})}, "10 to 8192"),
+        ({"track_b__jsonl": lines({"embeddings": [0.5] * 12}, {"embeddings": [0.5] * 11})}, "equally many"),
+        ({"track_b__jsonl": '{"embeddings": [NaN' + ", 1" * 11 + "]}\n"}, "row 1 holds NaN"),
+        ({"track_b__jsonl": lines({"embeddings": [0.0] * 12})}, "all zeros"),
+        ({"track_b__npy": "nothing"}, "track_b.npy"),
+        ({"track_b__npy": saved(np.array([{}], dtype=object))}, "track_b.npy"),
+        ({"track_b__npy": saved(np.ones((2, 12)), np.savez)}, "one array of numbers"),
+        ({"track_b__npy": saved(np.ones((2, 12))), "track_b__jsonl": "x"}, "remove one"),
+        ({"track_a__jsonl": lines(*[{"text_a_is_closer": True}] * 8)}, "track_a.jsonl has 8 rows, the test file has 9"),
+    ],
+)
+def test_a_check_finds_what_the_task_would_refuse(tmp_path, files, words):
+    path = write_zip(tmp_path / "s.zip", **files)
+    with pytest.raises(DataError) as found:
+        check_submission(path, rows_a=9 if "the test file" in words else None)
+    assert words in str(found.value)
+    assert "\n" not in str(found.value)
+
+
+@pytest.mark.parametrize("how", ["damaged", "encrypted", "strangely packed"])
+def test_a_zip_that_cannot_be_read_costs_one_line(tmp_path, how):
+    path = write_zip(tmp_path / "s.zip", track_a__jsonl=lines(*[{"text_a_is_closer": True}] * 50))
+    content = bytearray(path.read_bytes())
+    entry, data = content.index(b"PK\x01\x02"), 30 + len("track_a.jsonl")
+    if how == "damaged":
+        content[data : data + 8] = b"\xff" * 8
+    elif how == "encrypted":
+        content[6] |= 1
+        content[entry + 8] |= 1
+    else:
+        content[8] = content[entry + 10] = 99
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"submission .*s\.zip: .*is it a zip file, complete and not encrypted\?$"):
+        check_submission(path)
+
+
 @pytest.mark.parametrize("name", ["track_a.jsonl", "track_b.npy", "track_b.jsonl"])
 @pytest.mark.parametrize("honest", [True, False])
 def test_a_zip_bomb_is_refused(tmp_path, monkeypatch, name, honest):
     monkeypatch.setattr(submission, "LARGEST_FILE", 2**16)
-    path = tmp_path / "bomb.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(name, b"\n" * 2**20)
+    path = write_zip(tmp_path / "bomb.zip", **{name: b"\n" * 2**20})
     if not honest:  # the declared size is a lie in both places where it stands
         content = path.read_bytes()
         path.write_bytes(content.replace((2**20).to_bytes(4, "little"), (100).to_bytes(4, "little")))
     with pytest.raises(DataError, match=r"bomb\.zip") as caught:
         check_submission(path)
-    assert "\n" not in str(caught.value)
     assert ("unpacks to more than" in str(caught.value)) == honest
 
 
-def test_an_array_of_objects_is_not_unpickled(tmp_path):
-    path = tmp_path / "s.zip"
-    with zipfile.ZipFile(path, "w") as archive, archive.open("track_b.npy", "w") as file:
-        np.save(file, np.array([{}], dtype=object), allow_pickle=True)
-    with pytest.raises(DataError, match=r"track_b\.npy"):
-        check_submission(path)
-
-
-def test_a_submission_is_written_and_read(tmp_path):
-    embeddings = np.ones((3, 12), dtype=np.float32)
-    contents = write_submission(tmp_path / "s.zip", [True, False], embeddings, rows_a=2, rows_b=3)
+def test_an_invalid_submission_never_replaces_a_good_one(tmp_path):
+    path, embeddings = tmp_path / "s.zip", np.ones((3, 12), np.float32)
+    contents = write_submission(path, [True, False], embeddings, rows_a=2, rows_b=3)
     assert (contents.track_a_rows, contents.track_b_rows, contents.dimension) == (2, 3, 12)
-    assert check_submission(tmp_path / "s.zip") == contents
-    with pytest.raises(DataError, match=r"track_a\.jsonl has 2 rows, the test file has 5"):
-        check_submission(tmp_path / "s.zip", rows_a=5)
+    assert check_submission(path) == contents
+    with pytest.raises(DataError, match=r"/s\.zip/track_b\.npy: row 1 holds NaN"):
+        write_submission(path, None, np.full((3, 12), np.nan, np.float32))
     with pytest.raises(DataError, match="row 2 is all zeros"):
-        write_submission(tmp_path / "s.zip", None, embeddings * [[1], [0], [1]])
-    assert check_submission(tmp_path / "s.zip") == contents
+        write_submission(path, None, embeddings * [[1], [0], [1]])
+    with pytest.raises(DataError, match="1 rows, the test file has 2"):
+        write_submission(path, [True], None, rows_a=2)
+    assert check_submission(path) == contents
+    assert list(tmp_path.iterdir()) == [path]

@@ -38,11 +38,11 @@ def check_apart(written: Mapping[str, str | Path | None], read: Iterable[str | P
     Raises:
         OptionError: naming the option.
     """
-    taken = {Path(path).resolve() for path in read if path is not None}
+    taken = {os.path.realpath(path) for path in read if path is not None}
     for option, path in written.items():
         if path is None:
             continue
-        place = Path(path).resolve()
+        place = os.path.realpath(path)
         if place in taken:
             raise OptionError(f"{option} {path}: this file is read, or written by another option; name another")
         taken.add(place)

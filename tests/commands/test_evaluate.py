@@ -2,13 +2,13 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from narrlit.data.readers import read_triples
-from narrlit.data.records import Triple
-from narrlit.data.rows import file_digest
+from narrlit.data.readers import file_digest, read_triples
+from narrlit.data.schema import Triples
 from narrlit.data.writers import write_triples
 
 REAL = Path(__file__).parents[2].parent / "shared/data/nsnrl"
@@ -36,8 +36,9 @@ def test_baselines_print_accuracy_n_and_interval(narrlit, world_files, baseline)
 
 
 def test_flipped_labels_flip_the_accuracy(narrlit, world_files, tmp_path):
-    triples = read_triples(world_files / "validation.jsonl").records
-    write_triples(tmp_path / "bare.jsonl", [Triple(*t.texts) for t in triples])
+    triples = read_triples(world_files / "validation.jsonl")
+    bare = [replace(triple, a_is_closer=None) for triple in triples]
+    write_triples(tmp_path / "bare.jsonl", Triples(triples.stories, bare))
     answers = {}
     for flip in (False, True):
         labels = tmp_path / f"labels-{flip}.jsonl"
@@ -99,7 +100,7 @@ def test_bad_files_cost_one_line_that_names_them(narrlit, tmp_path, content, wor
     assert found.err.strip().splitlines()[-1].startswith("narrlit: error: ")
 
 
-def test_labels_that_are_missing_are_counted_and_laid_to_their_file(narrlit, tmp_path):
+def test_missing_labels_are_counted_by_file(narrlit, tmp_path):
     bare = {"anchor_text": "a", "text_a": "b", "text_b": "c"}
     (tmp_path / "bare.jsonl").write_text(f"{json.dumps(bare)}\n" * 3)
     (tmp_path / "labels.jsonl").write_text("null\ntrue\nnull\n")
@@ -118,7 +119,7 @@ def test_strict_refuses_the_row_that_is_dropped_otherwise(narrlit, tmp_path):
     assert json.loads(found.out)["dropped"] == {"empty text_a": 1}
     found = narrlit("evaluate", "t.jsonl", "--baseline", "jaccard", "--strict")
     assert (found.code, found.out) == (2, "")
-    assert "t.jsonl:2: empty text_a; mend the row" in found.err
+    assert "t.jsonl:2: empty text_a; correct the row" in found.err
 
 
 def test_texts_over_the_limit_are_counted(narrlit, world_files, tiny):
@@ -132,14 +133,8 @@ def test_meanmax_records_its_settings(narrlit, world_files, tiny):
     found = narrlit("evaluate", file, "--model", model, "--scorer", "meanmax", "--json")
     assert found.code == 0, found.err
     answer = json.loads(found.out)
-    told = {name: answer[name] for name in ("scorer", "reading", "gamma", "windows", "tau")}
-    assert told == {
-        "scorer": "meanmax",
-        "reading": "max_similarity",
-        "gamma": 0.0183,
-        "windows": 2,
-        "tau": 1.0168,
-    }
+    settings = {"scorer": "meanmax", "reading": "max_similarity", "gamma": 0.0183, "windows": 2, "tau": 1.0168}
+    assert settings.items() <= answer.items()
     assert answer["n"] == 9
     assert f"windows decided {answer['aligned']} of 9" in found.err
     given = ["--reading", "pooled", "--gamma", "2", "--windows", "3", "--tau", "0.5"]
@@ -149,7 +144,7 @@ def test_meanmax_records_its_settings(narrlit, world_files, tiny):
     assert "meanmax (pooled): accuracy 0." in found.out
 
 
-def test_meanmax_judges_stories_of_one_sentence_and_counts_long_sentences(narrlit, tmp_path, tiny):
+def test_meanmax_scores_stories_of_one_sentence_and_counts_long_sentences(narrlit, tmp_path, tiny):
     row = {"anchor_text": "a king", "text_a": "a king", "text_b": "a well\n", "text_a_is_closer": True}
     (tmp_path / "t.jsonl").write_text(json.dumps(row) + "\n")
     given = ["--scorer", "meanmax", "--windows", "2", "--gamma", "2", "--json"]
@@ -183,7 +178,7 @@ def test_a_model_trained_on_these_triples_is_flagged_on_screen(narrlit, world_fi
     shutil.copytree(tiny(), tmp_path / "run")
     trained = {"train": {"files": [{"sha256": file_digest(file), "path": str(file)}]}}
     (tmp_path / "run/run.json").write_text(json.dumps({"data": trained}))
-    monkeypatch.setattr("narrlit.models.source.find_checkpoint", lambda source: None)  # the folder is the model
+    monkeypatch.setattr("narrlit.models.registry.find_checkpoint", lambda source: None)  # the folder is the model
     found = narrlit("evaluate", file, "--model", "run")
     assert found.code == 0, found.err
     assert "warning: run was trained on these triples: no result" in found.err
@@ -191,10 +186,3 @@ def test_a_model_trained_on_these_triples_is_flagged_on_screen(narrlit, world_fi
     answer = json.loads(narrlit("evaluate", file, "--model", "run", "--json").out)
     assert answer["seen_in_training"].startswith("trained on these triples")
     assert "seen_in_training" not in json.loads(narrlit("evaluate", file, "--model", tiny(), "--json").out)
-
-
-def test_scores_that_are_no_numbers_are_refused(narrlit, world_files, tiny, monkeypatch):
-    scores = [(float("nan"), 0.5)] + [(0.5, 0.1)] * 8
-    monkeypatch.setattr("narrlit.models.embedding.cosine_scores", lambda *_: (scores, 0))
-    found = narrlit("evaluate", world_files / "validation.jsonl", "--model", tiny())
-    assert (found.code, "NaN" in found.err) == (2, True)
