@@ -16,7 +16,7 @@ from command_lines import last_of
 from tiny_translators import short_texts, tiny_marian, tiny_nllb
 
 from narrlit.data.readers import read_examples
-from narrlit.data.records import Example, Negative
+from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples
 from narrlit.data.writers import write_examples
 from narrlit.metrics.bertscore import load_bertscorer
 from narrlit.preprocessing.back_translation import EMPTY, IDENTICAL, UNFINISHED, TranslationModel
@@ -39,10 +39,12 @@ def models(tmp_path_factory):
 def rows(tmp_path):
     """Eight rows, the first of a group of its own."""
     texts = [f"{text}. {other}" for text, other in zip(short_texts(24), short_texts(25)[1:], strict=True)]
-    found = [Example(a, p, (Negative(n, "triple"),)) for a, p, n in zip(*[iter(texts)] * 3, strict=True)]
-    found[0] = Example(*found[0].texts[:2], found[0].negatives, "mine")
-    write_examples(tmp_path / "rows.jsonl", found)
-    return found
+    indices = zip(*[iter(range(24))] * 3, strict=True)
+    groups = ["mine", *[None] * 7]
+    found = [TrainingExample(a, p, (n,), ("triple",), g) for (a, p, n), g in zip(indices, groups, strict=True)]
+    examples = TrainingExamples(StoryTable.of(texts), found)
+    write_examples(tmp_path / "rows.jsonl", examples)
+    return examples
 
 
 @pytest.fixture
@@ -57,18 +59,24 @@ def arguments(models, rows):
     return build
 
 
+def rows_of(path):
+    """Group and texts of each row."""
+    examples = read_examples(path)
+    return [(row.group, texts) for row, texts in zip(examples, examples.texts(), strict=True)]
+
+
 def test_rows_and_versions_of_one_group(narrlit, arguments, rows, tmp_path):
     found = narrlit(*arguments())
     assert found.code == 0, found.err
-    written = read_examples(tmp_path / "b.jsonl", strict=True).records
-    groups = [[row for row in written if row.group == group] for group in dict.fromkeys(row.group for row in written)]
-    assert [group[0].texts for group in groups] == [row.texts for row in rows]
-    assert groups[0][0].group == "mine"
+    written = rows_of(tmp_path / "b.jsonl")
+    assert {row.kinds for row in read_examples(tmp_path / "b.jsonl", strict=True)} == {("triple",)}
+    names = list(dict.fromkeys(name for name, _ in written))
+    groups = [[texts for name, texts in written if name == group] for group in names]
+    assert [group[0] for group in groups] == rows.texts()
+    assert names[0] == "mine"
     assert [len(group) for group in groups] != [1] * len(rows)
     for group in groups:
-        for version in group[1:]:
-            assert not {*version.texts} & {*group[0].texts}
-            assert [negative.kind for negative in version.negatives] == ["triple"]
+        assert all(not {*texts} & {*group[0]} for texts in group[1:])
     assert f"b.jsonl: 8 examples and {len(written) - 8} versions of them" in found.err
 
 
@@ -77,10 +85,9 @@ def test_a_version_is_what_its_log_holds(narrlit, arguments, rows, tmp_path, mod
     lines = [json.loads(line) for line in (tmp_path / "b.translations.jsonl").read_text().splitlines()]
     ways = [{line["text"]: line for line in lines if line["model"] == f"{models}/{way}"} for way in ("en-fr", "fr-en")]
     there, back = ways
-    written = read_examples(tmp_path / "b.jsonl").records
-    version = next(row for row, before in zip(written[1:], written, strict=False) if row.group == before.group)
-    source = next(row for row in written if row.group == version.group)
-    for text, other in zip(source.texts, version.texts, strict=True):
+    pairs = pairwise(rows_of(tmp_path / "b.jsonl"))
+    source, version = next((texts, others) for (group, texts), (other, others) in pairs if group == other)
+    for text, other in zip(source, version, strict=True):
         assert other == " ".join(back[there[part]["translation"]]["translation"] for part in sentences(text))
 
 
@@ -96,7 +103,7 @@ def test_the_report_counts_every_row_and_its_scores_are_those_of_the_versions(na
         assert set(entry["left_out"]) <= REASONS
         assert entry["f1"]["n"] == entry["stories"] == 3 * entry["versions"]
     assert told["pivots"]["hi"]["left_out"], "the models shall fail now and then"
-    assert "| hi |" in found.out and "0.83 ± 0.05" in found.out
+    assert "| hi    |" in found.out and "0.83 ± 0.05" in found.out
     assert ET.parse(tmp_path / "told" / "bertscore.svg").getroot().tag.endswith("svg")
 
 
@@ -104,10 +111,10 @@ def test_scores_compare_each_version_with_its_own_source(narrlit, arguments, tmp
     found = narrlit(*arguments("--report", "told", "--bertscore-layer", 2, pivots="fr", score=tiny()))
     assert found.code == 0, found.err
     told = json.loads((tmp_path / "told" / "report.json").read_text())
-    written = read_examples(tmp_path / "b.jsonl").records
-    pairs = [(source, row) for source, row in pairwise(written) if source.group == row.group]
+    written = pairwise(rows_of(tmp_path / "b.jsonl"))
+    pairs = [(source, version) for (group, source), (other, version) in written if group == other]
     scorer = load_bertscorer(tiny(), 2, torch.device("cpu"))
-    scores = scorer([t for _, row in pairs for t in row.texts], [t for source, _ in pairs for t in source.texts])
+    scores = scorer([t for _, version in pairs for t in version], [t for source, _ in pairs for t in source])
     for name in ("precision", "recall", "f1"):
         assert told["pivots"]["fr"][name]["mean"] == pytest.approx(getattr(scores, name).mean(), abs=1e-5)
     assert told["settings"]["bertscore_layer"] == 2
@@ -133,7 +140,7 @@ def test_nllb_translates_all_ways_with_one_model(narrlit, rows, tmp_path, monkey
     assert list(dict.fromkeys((line["from"], line["to"]) for line in lines)) == [
         *(("eng_Latn", "fra_Latn"), ("fra_Latn", "eng_Latn"), ("eng_Latn", "hin_Deva"), ("hin_Deva", "eng_Latn"))
     ]
-    assert len(read_examples(tmp_path / "n.jsonl").records) > len(rows)
+    assert len(read_examples(tmp_path / "n.jsonl")) > len(rows)
 
 
 def test_the_same_command_again_translates_nothing_and_writes_the_same(narrlit, arguments, tmp_path, monkeypatch):
@@ -177,14 +184,12 @@ def test_a_killed_job_goes_on_and_makes_nothing_twice(arguments, narrlit, tmp_pa
     def lines():
         return log.read_bytes().count(b"\n") if log.exists() else 0
 
-    for more in (3, 11):
-        goal = lines() + more
-        job = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
-        while lines() < goal and job.poll() is None:
-            time.sleep(0.002)
-        job.send_signal(signal.SIGKILL)
-        assert job.wait() == -signal.SIGKILL
-        assert not (tmp_path / "b.jsonl").exists()
+    job = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
+    while lines() < 11 and job.poll() is None:
+        time.sleep(0.002)
+    job.send_signal(signal.SIGKILL)
+    assert job.wait() == -signal.SIGKILL
+    assert not (tmp_path / "b.jsonl").exists()
     log.write_bytes(log.read_bytes()[:-20])  # as a power cut may leave it
     found = narrlit(*arguments("--batch-tokens", 1))
     assert found.code == 0, found.err

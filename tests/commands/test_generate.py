@@ -7,7 +7,6 @@ from llm_server import llm_server
 from scripted_writer import ScriptedWriter, write_rows_of
 
 from narrlit.data.readers import read_examples
-from narrlit.data.records import DIMENSIONS
 from narrlit.data.views import read_views
 from narrlit.prompts import load_prompt
 
@@ -46,9 +45,9 @@ def report():
 def test_negatives_are_written_with_a_report_and_a_second_run_asks_nothing(generate, server, tmp_path):
     done = generate("negatives")
     assert done.code == 0, done.err
-    made = read_examples("out.jsonl").records
-    kinds = ["triple", *(kind for kind in DIMENSIONS for _ in range(3))]
-    assert [[n.kind for n in example.negatives] for example in made] == [kinds] * 3
+    made = read_examples("out.jsonl")
+    kinds = ["triple", *(kind for kind in ASPECTS for _ in range(3))]
+    assert [list(example.kinds) for example in made] == [kinds] * 3
     told = report()
     assert (told["items"], told["complete"], told["incomplete"]) == (3, 3, {})
     assert told["replies"] == {kind: {"accepted": 9} for kind in ASPECTS}
@@ -90,7 +89,7 @@ def test_views_are_written_as_files_of_views_are_read(generate, server):
     done = generate("views")
     assert done.code == 0, done.err
     found = read_views("out.jsonl")
-    assert (len(found.records), found.dropped) == (9, {})
+    assert (len(found), found.report.dropped) == (9, {})
     assert report()["replies"] == {"views": {"accepted": 9}}
     assert all(body["temperature"] == 0.3 and "top_p" not in body for body in server.bodies)
 
@@ -123,23 +122,23 @@ def test_a_job_ends_and_counts_every_failure(generate, server, kind, mode, reaso
     assert verdicts - {"no answer: not sent"} == {reason}
     assert len(found["replies"]) == (3 if kind == "negatives" else 1)
     if kind == "negatives":  # the rows stay, with their own negatives
-        assert [len(example.negatives) for example in read_examples("out.jsonl").records] == [1, 1, 1]
+        assert [len(example.negatives) for example in read_examples("out.jsonl")] == [1, 1, 1]
     else:
         assert "no views" in done.err
 
 
 def test_what_fails_in_some_rows_leaves_the_others_whole_and_is_made_later(generate, server, writer):
-    anchor = read_examples("rows.jsonl").records[1].anchor
+    anchor = read_examples("rows.jsonl").texts()[1][0]
     server.mode = lambda body: "500" if json.loads(body["messages"][1]["content"])["anchor"] == anchor else None
     done = generate("negatives", "--retries", "0")
     assert done.code == 1
-    assert [len(example.negatives) for example in read_examples("out.jsonl").records] == [10, 1, 10]
+    assert [len(example.negatives) for example in read_examples("out.jsonl")] == [10, 1, 10]
     assert "row 2 lacks 3 theme (3 no answer: HTTP 500), 3 action (3 no answer" in done.err
     server.mode = None
     asked = len(writer.asked)
     assert generate("negatives").code == 0
     assert len(writer.asked) == asked + 9
-    assert [len(example.negatives) for example in read_examples("out.jsonl").records] == [10, 10, 10]
+    assert [len(example.negatives) for example in read_examples("out.jsonl")] == [10, 10, 10]
 
 
 def test_the_key_stands_in_no_file_and_no_message(generate, server, tmp_path, monkeypatch):

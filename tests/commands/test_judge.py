@@ -10,8 +10,8 @@ from command_lines import last_of
 from llm_server import MODEL, llm_server, question
 
 from narrlit.data.readers import read_triples
-from narrlit.data.records import Triple
-from narrlit.data.storyworld import StoryWorld, judged_triples
+from narrlit.data.schema import StoryTable, Triples
+from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.data.writers import write_triples
 from narrlit.submission import check_submission
 
@@ -23,8 +23,9 @@ SAYS = ("truth", "lie", "truth", "nothing", "first")
 @pytest.fixture(scope="module")
 def triples():
     """StoryWorld's, whose decoys deceive a random model nearly always; with every third label turned, less often."""
-    judged = judged_triples(StoryWorld(8).triples(ROWS, "validation"))
-    return [replace(triple, a_is_closer=triple.a_is_closer == (place % 3 > 0)) for place, triple in enumerate(judged)]
+    table = StoryTable()
+    found = synthetic_triples(StoryWorld(8).triples(ROWS, "validation"), table)
+    return Triples(table, [replace(x, a_is_closer=x.a_is_closer == (place % 3 > 0)) for place, x in enumerate(found)])
 
 
 @pytest.fixture
@@ -48,11 +49,11 @@ def judge(narrlit, tmp_path, triples, tiny, server):
 def says(triples, request):
     """The scripted reply to a request's JSON."""
     shown = json.loads(question(request))
-    place = next(place for place, triple in enumerate(triples) if triple.anchor == shown["anchor"])
-    triple, kind = triples[place], SAYS[place % len(SAYS)]
+    place = next(place for place, texts in enumerate(triples.texts()) if texts[0] == shown["anchor"])
+    (_, a, b), is_a, kind = triples.texts()[place], triples[place].a_is_closer, SAYS[place % len(SAYS)]
     if kind == "nothing":
         return "Both have their merits."
-    closer = triple.a if triple.a_is_closer == (kind == "truth") else triple.b
+    closer = a if is_a == (kind == "truth") else b
     return json.dumps({"closer": "A" if kind == "first" or shown["A"] == closer else "B"})
 
 
@@ -134,7 +135,9 @@ def test_a_submission_is_what_the_task_takes(judge, narrlit, tmp_path):
 def test_labels_may_stand_apart_or_be_unknown(judge, triples, tmp_path):
     assert judge().code == 0
     whole = json.loads((tmp_path / "a.jsonl.report.json").read_text())
-    write_triples(tmp_path / "bare.jsonl", [Triple(*triple.texts) for triple in triples])
+    write_triples(
+        tmp_path / "bare.jsonl", Triples(triples.stories, [replace(triple, a_is_closer=None) for triple in triples])
+    )
     (tmp_path / "l.jsonl").write_text("".join(json.dumps(triple.a_is_closer) + "\n" for triple in triples))
     assert judge("--labels", "l.jsonl", file="bare.jsonl", out="b.jsonl").code == 0
     apart = json.loads((tmp_path / "b.jsonl.report.json").read_text())
@@ -197,9 +200,9 @@ def test_what_a_request_holds(judge, server, triples, tmp_path):
     assert (body["model"], body["temperature"], body["max_tokens"], body["seed"]) == (MODEL, 0, 64, 7)
     assert body["response_format"]["json_schema"]["schema"]["properties"]["closer"]["enum"] == ["A", "B"]
     shown = json.loads(question(body))
-    place = [triple.anchor for triple in triples].index(shown["anchor"])
+    place = [texts[0] for texts in triples.texts()].index(shown["anchor"])
     row = lines(tmp_path / "a.jsonl.rows.jsonl")[place]
-    assert (shown["A"], shown["B"]) == (triples[place].a, triples[place].b)
+    assert (shown["A"], shown["B"]) == triples.texts()[place][1:]
     assert shown["similarity_a"] == pytest.approx(row["similarity_a"], abs=5.1e-5)
     assert shown["similarity_b"] == pytest.approx(row["similarity_b"], abs=5.1e-5)
 
@@ -226,13 +229,13 @@ def test_mistakes_cost_one_line_and_no_request(judge, server, tmp_path, options,
 
 def test_a_model_is_needed_and_every_row(narrlit, judge, server, tmp_path):
     found = narrlit("judge", "t.jsonl", "--out", "a.jsonl", "--base-url", server.url, "--llm-model", MODEL)
-    assert (found.code, "give --model M" in found.err) == (2, True)
+    assert (found.code, "--model" in found.err) == (2, True)
     with (tmp_path / "t.jsonl").open("a") as file:
         file.write('{"anchor_text": "x", "text_a": "", "text_b": "z"}\n')
     found = judge()
     assert (found.code, len(server.bodies)) == (2, 0)
-    assert f"t.jsonl:{ROWS + 1}: empty text_a; mend the row" in found.err
-    assert len(read_triples(tmp_path / "t.jsonl").records) == ROWS
+    assert f"t.jsonl:{ROWS + 1}: empty text_a; correct the row" in found.err
+    assert len(read_triples(tmp_path / "t.jsonl")) == ROWS
 
 
 @pytest.mark.parametrize(
@@ -245,7 +248,7 @@ def test_a_model_is_needed_and_every_row(narrlit, judge, server, tmp_path):
     ],
 )
 def test_no_file_is_written_over_another(narrlit, triples, tmp_path, options, named):
-    write_triples(tmp_path / "t.jsonl", triples[:3])
+    write_triples(tmp_path / "t.jsonl", Triples(triples.stories, triples[:3]))
     before = (tmp_path / "t.jsonl").read_bytes()
     given = ("--model", "minilm", "--base-url", "http://127.0.0.1:9/v1", "--llm-model", "m")
     found = narrlit("judge", "t.jsonl", *given, *options)
@@ -259,7 +262,7 @@ def test_views_and_pseudonyms_apply_to_the_similarities_alone(judge, server, tri
     plain, fused = (lines(tmp_path / f"{name}.jsonl.rows.jsonl") for name in "ab")
     assert [row["similarity_a"] for row in plain] != [row["similarity_a"] for row in fused]
     assert json.loads((tmp_path / "b.jsonl.report.json").read_text())["fusion"] == "submitted"
-    anchors = {triple.anchor for triple in triples}
+    anchors = {texts[0] for texts in triples.texts()}
     assert all(json.loads(question(body))["anchor"] in anchors for body in server.bodies)
     refused = judge("--missing-views", "positional", out="c.jsonl")
     assert (refused.code, "give --fusion" in refused.err) == (2, True)

@@ -22,8 +22,8 @@ def made_up(n):
 def accuracy(name, file):
     from narrlit.data.readers import read_triples
 
-    triples = read_triples(DATA / file).records
-    scores = BASELINES[name]([triple.texts for triple in triples])
+    triples = read_triples(DATA / file)
+    scores = BASELINES[name](triples.texts())
     return sum((a > b) == t.a_is_closer for (a, b), t in zip(scores, triples, strict=True)) / len(triples)
 
 

@@ -248,7 +248,7 @@ def f_coref(tmp_path_factory):
     folder, tokenizer = tmp_path_factory.mktemp("f-coref"), trained_tokenizer("roberta")
     shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
     config = RobertaConfig(**shape, vocab_size=len(tokenizer), max_position_embeddings=64, coref_head=head)
-    torch.manual_seed(11)
+    torch.manual_seed(8)
     network = FCorefModel(config)
     for weights in network.parameters():
         if weights.ndim > 1:

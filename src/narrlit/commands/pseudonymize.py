@@ -105,7 +105,7 @@ def _restored(rows: RowFile, texts: Sequence[Texts], path: str) -> list[Any]:
             try:
                 originals[row][place] = restore(texts[row][place], replacements)
             except DataError as error:
-                raise DataError(f"{rows.at(rows.rows[row].line)}: {error}; give the map of this file") from error
+                raise DataError(f"{rows.path}:{rows.rows[row].line}: {error}; give the map of this file") from error
     if [list(each) for each in originals] != [list(each) for each in texts]:
         raise DataError(f"map {path} has other rows than {rows.path}; give the map of this file")
     return [with_texts(row.value, each) for row, each in zip(rows.rows, originals, strict=True)]
