@@ -6,7 +6,7 @@ import pytest
 from command_lines import last_of
 
 from narrlit.data.readers import read_examples
-from narrlit.data.records import Example, Negative
+from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples
 from narrlit.data.writers import write_examples
 
 
@@ -20,21 +20,28 @@ def mined(narrlit, world_files, tiny):
     return run
 
 
-def kinds(example):
-    return [negative.kind for negative in example.negatives]
+def rows_of(path):
+    """Texts (anchor, positive, negatives) and kinds of a file's examples."""
+    examples = read_examples(path, strict=True)
+    return [(texts, row.kinds) for texts, row in zip(examples.texts(), examples, strict=True)]
+
+
+def chain(*pairs):
+    stories = StoryTable()
+    return TrainingExamples(stories, [TrainingExample(stories.add(a), stories.add(b)) for a, b in pairs])
 
 
 def test_rows_get_mined_negatives_after_their_own(mined, world_files, tmp_path):
     found = mined("--per-example", 4, "--margin", 2)
     assert (found.code, found.out) == (0, "")
-    before = read_examples(world_files / "train.jsonl").records
-    after = read_examples(tmp_path / "m.jsonl", strict=True).records
-    texts = {text for example in before for text in example.texts}
-    for one, other in zip(before, after, strict=True):
-        assert (one.anchor, one.positive, one.negatives) == (other.anchor, other.positive, other.negatives[:4])
-        assert kinds(other) == ["triple", "theme", "structure", "outcome", *["mined"] * 4]
-        assert {negative.text for negative in other.negatives} <= texts
-        assert len(set(other.texts)) == 10
+    before, after = rows_of(world_files / "train.jsonl"), rows_of(tmp_path / "m.jsonl")
+    everything = {text for texts, _ in before for text in texts}
+    for (texts, kinds), (more, more_kinds) in zip(before, after, strict=True):
+        assert more[: len(texts)] == texts
+        assert kinds == ("triple", "theme", "action", "outcome")
+        assert more_kinds == (*kinds, *["mined"] * 4)
+        assert set(more) <= everything
+        assert len(set(more)) == 10
     assert "train.jsonl: 12 rows" in found.err
     assert "m.jsonl: 48 negatives mined for 12 examples; 0 got fewer than 4, 0 none" in found.err
     assert "the margin left out 0.0 % of dissimilar stories" in found.err
@@ -44,7 +51,7 @@ def test_the_margin_is_told_and_a_low_one_leaves_nothing(mined, tmp_path):
     found = mined("--margin", "-1.9")
     assert found.code == 0, found.err
     assert "0 negatives mined for 12 examples; 12 got fewer than 9, 12 none; the margin left out 100.0 %" in found.err
-    assert all("mined" not in kinds(example) for example in read_examples(tmp_path / "m.jsonl").records)
+    assert all("mined" not in kinds for _, kinds in rows_of(tmp_path / "m.jsonl"))
 
 
 def test_mining_twice_gives_the_same_file(mined, tmp_path):
@@ -59,8 +66,8 @@ def test_mining_twice_gives_the_same_file(mined, tmp_path):
 def test_mined_negatives_are_replaced_and_not_added_to(mined, tmp_path):
     assert mined("--per-example", 5, "--margin", 2).code == 0
     assert mined("--per-example", 2, "--margin", 2, source="m.jsonl", out="n.jsonl").code == 0
-    for more, fewer in zip(*(read_examples(tmp_path / name).records for name in ("m.jsonl", "n.jsonl")), strict=True):
-        assert fewer.negatives == more.negatives[:6]
+    for (more, _), (fewer, _) in zip(*(rows_of(tmp_path / name) for name in ("m.jsonl", "n.jsonl")), strict=True):
+        assert fewer == more[:8]
 
 
 def test_triples_of_any_layout_will_do_and_dropped_rows_are_told(mined, tmp_path):
@@ -73,28 +80,28 @@ def test_triples_of_any_layout_will_do_and_dropped_rows_are_told(mined, tmp_path
     found = mined("--margin", 2, source="t.csv")
     assert found.code == 0, found.err
     assert "t.csv: 2 of 3 rows, dropped 1 (1 empty text_a)" in found.err
-    first, second = read_examples(tmp_path / "m.jsonl").records
-    assert (first.anchor, first.positive, first.negatives[0]) == ("A ship.", "A boat.", Negative("A dog.", "triple"))
-    assert {negative.text for negative in first.negatives[1:]} == {"A king.", "A queen.", "A tree."}
-    assert kinds(second) == ["triple", "mined", "mined", "mined"]
+    (first, kinds), (_, others) = rows_of(tmp_path / "m.jsonl")
+    assert (first[:3], kinds[0]) == (("A ship.", "A boat.", "A dog."), "triple")
+    assert set(first[3:]) == {"A king.", "A queen.", "A tree."}
+    assert others == ("triple", "mined", "mined", "mined")
     found = mined("--strict", source="t.csv")
-    assert (found.code, "t.csv:4: empty text_a; mend the row" in found.err) == (2, True)
+    assert (found.code, "t.csv:4: empty text_a; correct the row" in found.err) == (2, True)
 
 
 def test_rows_that_are_all_alike_are_written_as_they_were(mined, tmp_path):
-    chain = [Example("A ship.", "A boat."), Example("A boat.", "A ferry."), Example("A raft.", "A ferry.")]
-    write_examples(tmp_path / "alike.jsonl", chain)
+    pairs = [("A ship.", "A boat."), ("A boat.", "A ferry."), ("A raft.", "A ferry.")]
+    write_examples(tmp_path / "alike.jsonl", chain(*pairs))
     found = mined(source="alike.jsonl")
     assert found.code == 0, found.err
     assert (
         "0 negatives mined for 3 examples; 3 got fewer than 9, 3 none; no story is dissimilar to any anchor"
         in found.err
     )
-    assert read_examples(tmp_path / "m.jsonl").records == chain
+    assert rows_of(tmp_path / "m.jsonl") == [(pair, ()) for pair in pairs]
 
 
 def test_texts_over_the_limit_are_counted(mined, tmp_path):
-    write_examples(tmp_path / "long.jsonl", [Example("A ship. " * 99, "A boat."), Example("A dog.", "A cat.")])
+    write_examples(tmp_path / "long.jsonl", chain(("A ship. " * 99, "A boat."), ("A dog.", "A cat.")))
     found = mined(source="long.jsonl")
     assert (found.code, "1 story was longer than 96 tokens and truncated" in found.err) == (0, True)
 
@@ -129,7 +136,7 @@ def test_options_without_use_cost_one_line(mined, tmp_path, options, words):
     [
         (None, "in.jsonl does not exist"),
         ("", "in.jsonl is empty"),
-        (json.dumps({"text": "a"}), "unknown layout"),
+        (json.dumps({"text": "a"}), "unknown columns: text"),
         (json.dumps({"anchor": "a", "positive": "a"}), "anchor is its positive"),
     ],
 )

@@ -6,16 +6,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from narrlit.commands.training import packaged_configs
-from narrlit.data.records import Triple
-from narrlit.data.storyworld import StoryWorld, judged_triples
+from narrlit.configuration import packaged_configs
+from narrlit.data.schema import StoryTable, Triple, Triples
+from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.data.writers import write_triples
 from narrlit.errors import OptionError
 from narrlit.experiments import ablation as module
 from narrlit.experiments.ablation import ablation_report, find_overlays
+from narrlit.experiments.fitting import parse_fit
 from narrlit.metrics.significance import mcnemar, wilson_interval
-from narrlit.models.embedding import cosine_scores
-from narrlit.models.source import load_encoder
+from narrlit.models.embedding import score_triples
+from narrlit.models.registry import load_encoder
 
 HITS = ["--config", "configs/hits.yaml", "--data.train", "t.jsonl"]
 SCALE = {"model": {"init_args": {"scale": 2.0}}, "trainer": {"logger": {"init_args": {"name": "never_seen"}}}}
@@ -38,14 +39,14 @@ def overlays(tmp_path):
 @pytest.fixture
 def triples():
     """Candidates that have nothing to do with the anchor, so that systems differ."""
-    stories = [triple.anchor for triple in judged_triples(StoryWorld(3).triples(EVALUATED + 2, "validation"))]
-    return [Triple(*stories[i : i + 3], a_is_closer=i % 2 == 0) for i in range(EVALUATED)]
+    stories = StoryTable.of(t.anchor.text for t in StoryWorld(3).triples(EVALUATED + 2, "validation"))
+    return Triples(stories, [Triple(i, i + 1, i + 2, a_is_closer=i % 2 == 0) for i in range(EVALUATED)])
 
 
 @pytest.fixture
 def ablate(narrlit, tiny, triples):
     """ablate(*options): a tiny model on t.jsonl and v.jsonl by the quickstart and abl/quickstart_*.yaml, into out."""
-    write_triples("t.jsonl", judged_triples(StoryWorld(3).triples(16, "train")))
+    write_triples("t.jsonl", synthetic_triples(StoryWorld(3).triples(16, "train"), StoryTable()))
     write_triples("v.jsonl", triples)
     files = {"train": "t.jsonl", "validation": "v.jsonl", "loading": {"batch_size": 4}}
     Path("data.yaml").write_text(yaml.safe_dump({"data": {"class_path": "FileData", "init_args": files}}))
@@ -110,9 +111,9 @@ def test_rows_are_compared_and_resume_after_a_kill(ablate, overlays, triples, mo
 
 def check_answers(name, triples):
     """The recorded answers of the best epoch are those of the best checkpoint when it is loaded."""
-    scores, _ = cosine_scores(load_encoder(f"out/{name}"), triples)
+    scores, _ = score_triples(load_encoder(f"out/{name}"), triples)
     wrong = [i for i, ((a, b), triple) in enumerate(zip(scores, triples, strict=True)) if (a > b) != triple.a_is_closer]
-    assert module.RunResult.read(Path(f"out/{name}")).wrong()["best_epoch"] == wrong
+    assert module.RunResult.read(Path(f"out/{name}")).summary()["wrong"]["best_epoch"] == wrong
 
 
 def check_report(found, text):
@@ -137,7 +138,7 @@ def check_report(found, text):
 
 
 def right(name):
-    wrong = module.RunResult.read(Path(f"out/{name}")).wrong()["last_epoch"]
+    wrong = module.RunResult.read(Path(f"out/{name}")).summary()["wrong"]["last_epoch"]
     return [index not in wrong for index in range(EVALUATED)]
 
 
@@ -173,7 +174,6 @@ def check_other_data(ablate):
         (["--trainer.limit_val_batches", "1"], SCALE, "--trainer.limit_val_batches cannot be used in an ablation"),
         (["--data.validation", "null"], SCALE, "an ablation needs validation triples: give --data.validation FILE"),
         ([], {"data": {"init_args": {"validation": "t.jsonl"}}}, "bad.yaml changes the validation triples"),
-        ([], {"model": {"init_args": {"scale": 20.0}}}, "bad.yaml changes nothing compared with full"),
         ([], {"model": {"init_args": {"scales": 20.0}}}, "scales"),
         ([], {"trainer": {"check_val_every_n_epoch": 2}}, "--trainer.check_val_every_n_epoch cannot be used"),
     ],
@@ -193,15 +193,24 @@ def test_a_system_without_ablations_names_the_packaged_ones(ablate):
     assert "packaged are ablations/comhis_identity.yaml, " in found.err
 
 
-@pytest.mark.slow
-def test_an_overlay_that_changes_nothing_is_left_out_unless_named(ablate, overlays, tmp_path):
-    overlays(same={"model": {"init_args": {"scale": 20.0}}})
-    (tmp_path / "configs/ablations").mkdir(parents=True)
-    (tmp_path / "abl/quickstart_same.yaml").rename("configs/ablations/quickstart_same.yaml")
-    found = ablate("--trainer.max_epochs", "1", own=())
-    assert found.code == 0, found.err
-    assert "same is left out: " in found.err
-    assert [entry["system"] for entry in read("out/ablations.json")["systems"]] == ["full"]
+def refuse(run, config):
+    raise OptionError("no fit")
+
+
+def test_an_overlay_that_changes_nothing_is_left_out(ablate, overlays, monkeypatch):
+    overlays(same={"model": {"init_args": {"scale": 20.0}}}, scale=SCALE)
+    monkeypatch.setattr(module, "run_fit", refuse)
+    found = ablate()
+    assert "same is left out: abl/quickstart_same.yaml changes nothing compared with full" in found.err
+    assert "full, row 1 of 2: the config as given" in found.err
+
+
+def test_the_baseline_of_hits_learns_from_the_triples_own_negatives(tiny):
+    hits = ["--config", "configs/hits.yaml", "--model.encoder.model", tiny(), "--model.encoder.dtype", "float32"]
+    hits += ["--model.encoder.gradient_checkpointing", "false", "--data.train", "t.jsonl"]
+    config, _ = parse_fit([*hits, "--config", "ablations/hits_baseline.yaml"], "a test")
+    assert config["model"]["class_path"] == "narrlit.objectives.Triplet"
+    assert (config["model"]["init_args"]["negatives"], config["trainer"]["callbacks"]) == ("triple", None)
 
 
 def write(path, text="model: {init_args: {mask: false}}"):

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from command_lines import last_of
 
-from narrlit.data.records import Example, Negative
-from narrlit.data.storyworld import StoryWorld, example
+from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples
+from narrlit.data.storyworld import StoryWorld, synthetic_examples
 from narrlit.data.writers import write_examples
 from narrlit.experiments import crossval as module
 from narrlit.experiments.crossval import crossval_report
@@ -22,10 +22,12 @@ ROWS = 10
 @pytest.fixture
 def crossval(narrlit, tiny):
     """crossval(*options): cross-validate a tiny model on d.jsonl, in which every triple stands twice, into cv."""
-    triples = [example(triple) for triple in StoryWorld(3).triples(ROWS)]
-    copies = [Example(row.positive, row.anchor, row.negatives) for row in triples]
-    alone = [Example("A ship sails.", "A boat sails."), Example(triples[0].anchor, "A saint is born.")]
-    write_examples("d.jsonl", [*triples, *copies, *alone])
+    stories, world = StoryTable(), StoryWorld(3).triples(ROWS)
+    triples = synthetic_examples(world, [[] for _ in world], stories).rows
+    copies = [TrainingExample(row.positive, row.anchor, row.negatives, row.kinds) for row in triples]
+    ship, boat, saint = map(stories.add, ("A ship sails.", "A boat sails.", "A saint is born."))
+    alone = [TrainingExample(ship, boat), TrainingExample(triples[0].anchor, saint)]
+    write_examples("d.jsonl", TrainingExamples(stories, [*triples, *copies, *alone]))
 
     def run(*options, folds=2):
         files = ["--data", "FileData", "--data.train", "d.jsonl", "--data.loading.batch_size", 4]
@@ -148,7 +150,8 @@ def test_folds_by_example_are_flagged_and_a_fold_is_a_model(crossval, narrlit):
     ],
 )
 def test_mistakes_cost_one_line_and_no_fit(crossval, tmp_path, options, words):
-    write_examples("alone.jsonl", [Example("a", "b", (Negative("c", "theme"),)), Example("d", "e")])
+    rows = [TrainingExample(0, 1, (2,), ("theme",)), TrainingExample(3, 4)]
+    write_examples("alone.jsonl", TrainingExamples(StoryTable.of("abcde"), rows))
     Path("full").mkdir()
     Path("full/thesis.tex").touch()
     found = crossval(*options)
@@ -174,7 +177,7 @@ DESCRIPTION = {
     "fold_seed": 0,
     "ungrouped": False,
     "all_rows": 20,
-    "never_judged": 0,
+    "never_evaluated": 0,
     "all_groups": 10,
     "largest_group": 2,
 }

@@ -26,7 +26,7 @@ def arguments(tiny, tmp_path, monkeypatch):
 
 @pytest.fixture
 def config(arguments):
-    return parse_fit(arguments(), "a test").config
+    return parse_fit(arguments(), "a test")[0]
 
 
 def test_a_fit_is_a_run_with_record_answers_and_checkpoint(config, tmp_path):
@@ -36,7 +36,8 @@ def test_a_fit_is_a_run_with_record_answers_and_checkpoint(config, tmp_path):
     assert result.finished
     assert not (tmp_path / "run/left").exists()
     assert [e["epoch"] for e in result.evaluations] == [0, 1]
-    accuracies, wrong = result.accuracies(), result.wrong()
+    accuracies = result.summary()
+    wrong = accuracies["wrong"]
     assert accuracies["num_evaluations"] == 2
     assert accuracies["best_epoch"]["accuracy"] == max(e["accuracy"] for e in result.evaluations)
     for name in ("last_epoch", "best_epoch"):
@@ -92,11 +93,11 @@ def test_ctrl_c_ends_the_experiment(config, tmp_path):
 
 
 def test_a_diverged_fit_has_no_accuracy(arguments, tmp_path):
-    config = parse_fit(arguments("--model.init_args.optimization.learning_rate", "1e30"), "a test").config
+    config = parse_fit(arguments("--model.init_args.optimization.learning_rate", "1e30"), "a test")[0]
     result = run_fit(tmp_path / "run", config, lambda epoch, accuracy: False)
     assert (result.record["status"], result.reason) == ("failed", "no accuracy after epoch 0: scores are NaN")
-    assert result.accuracies()["best_epoch"]["accuracy"] is None
-    assert result.wrong()["last_epoch"] is None
+    summary = result.summary()
+    assert (summary["best_epoch"]["accuracy"], summary["wrong"]["last_epoch"]) == (None, None)
 
 
 def test_fits_give_their_memory_back(config, tmp_path):
@@ -123,24 +124,27 @@ def test_several_processes_are_a_command_of_their_own(config, tmp_path, monkeypa
 def record(run, **changes):
     run.mkdir()
     evaluation = {"epoch": 0, "n": 4, "correct": 3, "accuracy": 0.75}
-    content = {"status": "finished", "validations": [evaluation], "best": evaluation, "marks": {}, **changes}
+    content = {"status": "finished", "validations": [evaluation], "best": evaluation, "flags": {}, **changes}
     (run / "run.json").write_text(json.dumps(content))
+    answers = {"triples": "", "evaluations": [{"epoch": 0, "step": 1, "wrong": [2]}]}
+    (run / "validation_answers.json").write_text(json.dumps(answers))
     return RunResult.read(run)
 
 
 def test_a_record_without_evaluations_or_answers_is_refused(tmp_path):
     with pytest.raises(OptionError, match="evaluated no validation triples; let it train at least one whole epoch"):
-        record(tmp_path / "a", validations=[]).accuracies()
+        record(tmp_path / "a", validations=[]).summary()
+    result = record(tmp_path / "b")
+    (tmp_path / "b/validation_answers.json").unlink()
     with pytest.raises(DataError, match=r"no such file or directory; remove .*b to repeat the fit"):
-        record(tmp_path / "b").wrong()
+        result.summary()
     (tmp_path / "b/run.json").write_text("{")
     assert not RunResult.read(tmp_path / "b").finished
 
 
-@pytest.mark.parametrize("name", ["marks", "flags"])
-def test_contamination_flags_are_read(tmp_path, name):
-    result = record(tmp_path / "a", **{name: {"transductive": True, "trained_on_validation": False, "other": 3}})
-    assert result.flags == ["transductive"]
+def test_contamination_flags_are_read(tmp_path):
+    result = record(tmp_path / "a", flags={"transductive": True, "trained_on_validation": False, "other": 3})
+    assert result.summary()["flags"] == ["transductive"]
 
 
 @pytest.mark.parametrize(
@@ -166,15 +170,15 @@ def test_whole_epochs_are_accepted(arguments):
 
 def test_a_plan_is_kept_and_another_one_refused(tmp_path):
     plan, content = tmp_path / "p/plan.yaml", {"a": {"b": 1}, "c": [1, 2]}
-    keep_plan(plan, content)
+    keep_plan(plan, content, tmp_path / "p")
     before = plan.stat().st_mtime_ns
-    keep_plan(plan, content)
+    keep_plan(plan, content, tmp_path / "p")
     assert plan.stat().st_mtime_ns == before
     assert yaml.safe_load(plan.read_text()) == content
     with pytest.raises(OptionError, match=r"plan.yaml has another configuration \(a.b: 1 -> 2\)"):
-        keep_plan(plan, {"a": {"b": 2}, "c": [1, 2]})
+        keep_plan(plan, {"a": {"b": 2}, "c": [1, 2]}, tmp_path / "p")
     with pytest.raises(OptionError, match="exists and is not empty"):
-        keep_plan(tmp_path / "p/other.yaml", content)
+        keep_plan(tmp_path / "p/other.yaml", content, tmp_path / "p")
 
 
 def test_changes_name_what_only_one_side_has():

@@ -69,15 +69,3 @@ def test_pooling_sums_counts_and_one_nan_leaves_no_accuracy():
     whole = report.pooled(entries)
     assert (whole["last_epoch"]["n"], whole["last_epoch"]["accuracy"]) == (400, 0.6)
     assert (whole["best_epoch"]["n"], whole["best_epoch"]["accuracy"]) == (400, None)
-
-
-@pytest.mark.parametrize("suffix", ["svg", "png"])
-def test_a_box_plot_names_its_groups(tmp_path, suffix):
-    path = tmp_path / f"b.{suffix}"
-    report.box_plot({"fr": [0.8, 0.9, 0.85], "<hi>": [0.7]}, "F1 & more", path)
-    if suffix == "png":
-        assert path.read_bytes().startswith(b"\x89PNG")
-        return
-    text = "".join(ElementTree.parse(path).getroot().itertext())
-    for words in ("fr (n = 3)", "0.850 ± 0.050", "<hi> (n = 1)", "F1 & more"):
-        assert words in text, words

@@ -1,5 +1,6 @@
 """Fused scores of many settings against fusion one by one; the grid; the choice among settings."""
 
+from dataclasses import asdict
 from itertools import product
 
 import numpy as np
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 from narrlit.errors import OptionError
 from narrlit.metrics.fusion import best_elsewhere, best_setting, fused_answers, fused_scores, simplex_grid
 from narrlit.metrics.triples import TripleAccuracy
-from narrlit.models.fusion import PRESETS, Fusion
-from narrlit.models.views import fuse
+from narrlit.models.config import PRESETS, Fusion
+from narrlit.models.heads import ViewFusion
 
 
 def stories(seed, count=9, dimension=5):
@@ -29,7 +30,8 @@ def test_scores_are_those_of_fused_vectors(seed, weights):
     found = fused_scores(vectors, ROWS, np.array(weights))
     assert found.shape == (len(weights), len(ROWS), 2)
     for setting, scores in zip(weights, found, strict=True):
-        fused = fuse(torch.from_numpy(vectors).double(), Fusion(*setting)).numpy()
+        fusion = ViewFusion(5, asdict(Fusion(*setting)))
+        fused = fusion.fuse(torch.from_numpy(vectors).double()).numpy()
         plain = [[fused[x] @ fused[a], fused[x] @ fused[b]] for x, a, b in ROWS]
         np.testing.assert_allclose(scores, plain, atol=1e-6)
 

@@ -61,8 +61,6 @@ def fuse(
     settings = fusion.read_settings(compare.settings)
     pick_device(use.device)  # fails before the long work
     labeled = given.read(triples)
-    if labeled.report:
-        say(labeled.report.summary())
     prepared, views = read.triples_and_views(labeled)
     contest = fusion.Contest.of(labeled, prepared, compare.grid, compare.folds, compare.fold_seed)
     digest = file_digest(triples)

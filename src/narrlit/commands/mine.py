@@ -8,7 +8,7 @@ from narrlit.data.readers import read_examples
 from narrlit.data.writers import write_examples
 from narrlit.errors import OptionError
 from narrlit.files import check_writable
-from narrlit.options import LoadOptions
+from narrlit.options import LoadOptions, say_rows
 
 if TYPE_CHECKING:
     from narrlit.models.mining import NearestNegatives
@@ -46,8 +46,7 @@ def mine(
         raise OptionError(f"--out {out}: name a file that ends in .jsonl")
     check_writable(out)
     examples = read_examples(triples, strict=strict)
-    if examples.report:
-        say(examples.report.summary())
+    say_rows(examples)
     from narrlit.models.mining import mine_negatives
 
     encoder = use.load_named(model)

@@ -185,8 +185,8 @@ def run_trial(study: "optuna.Study", trial: "optuna.Trial", folder: Path, config
     run = folder / f"trial_{trial.number:04d}"
     try:
         result = run_fit(run, config_of(trial.params), prune)
-        if result.reason is None:
-            result.summary()
+        if result.reason is None and not result.evaluations:
+            result.summary()  # which refuses it
     except NarrlitError as error:
         raise type(error)(f"trial {trial.number} ({settings_text(trial.params)}): {error}") from error
     status = "finished" if result.reason is None else result.record.get("status", "failed")
