@@ -35,7 +35,7 @@ def arguments(system, model, folder, *more, epochs=2, configs=()):
         *("--data", "StoryWorldData", "--data.init_args.train", "16", "--data.init_args.validation", "9"),
         *("--data.init_args.test", "5", "--data.init_args.loading.batch_size", "4"),
         *("--model.init_args.optimization.learning_rate", "0.003", *overlays, "--trainer.max_epochs", str(epochs)),
-        *("--trainer.enable_model_summary", "false", "--trainer.enable_progress_bar", "false"),
+        *("--trainer.enable_progress_bar", "false"),
         *(f"{logger}.save_dir", str(folder), f"{logger}.name", "tiny", f"{logger}.version", ""),
         *map(str, more),
     ]

@@ -21,7 +21,7 @@ def hits_arguments(model, files, folder, quantization):
         *("--data.init_args.train", files / "train.jsonl", "--data.init_args.validation", files / "validation.jsonl"),
         *("--model.init_args.mask_margin", "0", "--model.init_args.optimization.learning_rate", "0.002"),
         *("--trainer.max_epochs", "2", "--trainer.callbacks.init_args.rounds", "2"),
-        *("--trainer.enable_progress_bar", "false", "--trainer.enable_model_summary", "false"),
+        *("--trainer.enable_progress_bar", "false"),
         *(f"{logger}.save_dir", folder, f"{logger}.name", "tiny", f"{logger}.version", ""),
     ]
 

@@ -1,18 +1,40 @@
 """Config files: where they are, and a reader that refuses what YAML would silently accept."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.constructor import ConstructorError
 
 from narrlit.errors import OptionError
 
 SEARCH_SPACES = "search_spaces"
 """Folder of search spaces among the packaged configs; they are no configs of `narrlit fit`."""
-MAX_DEPTH = 50
-MAX_NODES = 20_000
-LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+MAX_ALIASES = 20
+
+
+class ConfigLoader(yaml.SafeLoader):
+    """SafeLoader that refuses repeated keys, and aliases enough to expand beyond any memory."""
+
+    aliases = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Count aliases."""
+        if self.check_event(yaml.AliasEvent):
+            self.aliases += 1
+            if self.aliases > MAX_ALIASES:
+                raise ConstructorError(None, None, f"more than {MAX_ALIASES} aliases", self.peek_event().start_mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """Check keys; YAML itself would take the last of them."""
+        keys: set[str] = set()
+        for key, _ in node.value:
+            if key.value in keys:
+                raise ConstructorError(None, None, f"key {key.value!r} is repeated; keep one", key.start_mark)
+            keys.add(str(key.value))
+        return super().construct_mapping(node, deep)
 
 
 def find_config(path: str, option: str = "--config") -> str:
@@ -57,32 +79,6 @@ def packaged_configs() -> Path:
     return installed if installed.is_dir() else package.parents[1] / "configs"
 
 
-def config_files(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Find and check every `--config` of a command line.
-
-    Returns:
-        The arguments with existing paths, and these paths.
-
-    Raises:
-        OptionError: for a file that is missing or can't be read.
-    """
-    arguments, paths = list(arguments), []
-    for position, argument in enumerate(arguments):
-        flag, equals, value = argument.partition("=")
-        if flag not in ("--config", "-c"):
-            continue
-        if equals:
-            paths.append(find_config(value))
-            arguments[position] = f"{flag}={paths[-1]}"
-        elif position + 1 < len(arguments):
-            paths.append(find_config(arguments[position + 1]))
-            arguments[position + 1] = paths[-1]
-    for path in paths:
-        if not isinstance(read_yaml(path), dict):
-            raise OptionError(f"{path}: not a config; a mapping of options is needed")
-    return arguments, paths
-
-
 def read_yaml(path: str | Path) -> Any:
     """Read a YAML file as plain data.
 
@@ -90,45 +86,14 @@ def read_yaml(path: str | Path) -> Any:
         OptionError: if it can't be read, is no YAML, repeats a key, or nests or expands beyond any config.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
-        _check_events(str(path), text)
-        return yaml.load(text, Loader=LOADER)  # noqa: S506 (a safe loader)
+        return yaml.load(Path(path).read_text(encoding="utf-8"), Loader=ConfigLoader)  # noqa: S506 (a safe loader)
     except OSError as error:
         raise OptionError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise OptionError(f"{path}: not UTF-8 text") from error
+    except RecursionError as error:
+        raise OptionError(f"{path}: nested too deeply") from error
     except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        problem = (
-            "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else getattr(error, "problem", None) or error
-        )
-        raise OptionError(f"{path}{line}: {problem}") from error
-
-
-def _check_events(path: str, text: str) -> None:
-    """Check keys, nesting and size before anything is built: loaders recurse, and aliases multiply."""
-    mappings: list[tuple[set[str], bool] | None] = []  # of each open node: its keys and whether a key comes next
-    opened: list[tuple[str | None, int]] = []  # of each open node: its anchor and the number of nodes before it
-    sizes: dict[str, int] = {}
-    nodes = 0
-    for event in yaml.parse(text, Loader=LOADER):
-        where = f"{path}:{event.start_mark.line + 1 if event.start_mark else 0}"
-        if isinstance(event, yaml.NodeEvent):
-            nodes += sizes.get(event.anchor or "", 1) if isinstance(event, yaml.AliasEvent) else 1
-            top = mappings[-1] if mappings else None
-            if top is not None:
-                keys, key_next = top
-                if key_next and isinstance(event, yaml.ScalarEvent):
-                    if event.value in keys:
-                        raise OptionError(f"{where}: key {event.value!r} is repeated; keep one")
-                    keys.add(event.value)
-                mappings[-1] = (keys, not key_next)
-        if isinstance(event, yaml.CollectionStartEvent):
-            mappings.append((set(), True) if isinstance(event, yaml.MappingStartEvent) else None)
-            opened.append((event.anchor, nodes))
-        elif isinstance(event, yaml.CollectionEndEvent):
-            mappings.pop()
-            anchor, before = opened.pop()
-            if anchor is not None:
-                sizes[anchor] = nodes - before + 1
-        if len(opened) > MAX_DEPTH or nodes > MAX_NODES:
-            raise OptionError(f"{where}: nested more than {MAX_DEPTH} levels deep, or more than {MAX_NODES} values")
+        raise OptionError(f"{path}{line}: {getattr(error, 'problem', None) or error}") from error

@@ -29,10 +29,9 @@ from narrlit.callbacks import (
     ProgressBar,
     Projector,
     RunRecord,
-    ValidationAnswers,
 )
 from narrlit.callbacks.checkpoints import AtomicCheckpointIO
-from narrlit.configuration import config_files
+from narrlit.configuration import find_config, read_yaml
 from narrlit.datamodules import StoryData
 from narrlit.errors import NarrlitError, OptionError, mistake_behind
 from narrlit.models.config import CONSENT, allow_remote_code
@@ -64,6 +63,8 @@ NOTICES = (
     ".*LightningCLI's args parameter.*",
 )
 """Warnings that say nothing about the user's work."""
+HINTS = ("litlogger", "💡", "TPU available", "Loading `train_dataloader` to estimate")
+"""Words of Lightning's messages of the same sort."""
 LOGGERS = ("lightning", "lightning.pytorch", "lightning.fabric")
 """Their messages are printed above the progress bar, not into it."""
 
@@ -84,7 +85,7 @@ class StageCLI(LightningCLI):
         """
         self.stage = stage
         self.with_trainer = with_trainer
-        arguments, self.configs = config_files(arguments)
+        arguments = _find_configs(arguments)
         try:
             super().__init__(
                 Objective,
@@ -95,16 +96,11 @@ class StageCLI(LightningCLI):
                 seed_everything_default=42,
                 trainer_defaults={
                     "use_distributed_sampler": False,
-                    "callbacks": [
-                        RunRecord(),
-                        ValidationAnswers(),
-                        Projector(),
-                        PredictionWriter(),
-                    ],
+                    "enable_model_summary": False,
+                    "callbacks": [RunRecord(), Projector(), PredictionWriter()],
                 },
                 auto_configure_optimizers=False,
-                # Hyperparameters are saved by the objectives, as plain data.
-                load_from_checkpoint_support=False,
+                load_from_checkpoint_support=False,  # the objectives save hyperparameters, as plain data
                 parser_kwargs={"prog": f"narrlit {stage}", "exit_on_error": False},
                 run=False,
                 args=arguments,
@@ -119,24 +115,17 @@ class StageCLI(LightningCLI):
         parser.add_lightning_class_args(LastCheckpoint, "last_checkpoint")
         parser.set_defaults(CHECKPOINTS)
         parser.add_argument("--ckpt_path", type=str | None, help="checkpoint to resume from (fit) or to use")
-        parser.add_argument(
-            "--trust-remote-code",
-            action="store_true",
-            help="run Python files that come with a model: trusted ones only",
-        )
+        consent = "run Python files that come with a model: trusted ones only"
+        parser.add_argument("--trust-remote-code", action="store_true", help=consent)
 
     def before_instantiate_classes(self) -> None:
-        """Check the checkpoint, and choose where the run goes.
-
-        Raises:
-            OptionError: for a checkpoint that is none.
-        """
+        """Check the checkpoint, and choose where the run goes."""
         settings: Any = self.config
         if settings.ckpt_path is not None:
             _check_checkpoint(settings.ckpt_path)
-        trainer = settings.trainer
-        if trainer.logger is None or trainer.logger is True:
-            trainer.logger = Namespace(class_path="narrlit.callbacks.RunLogger", init_args=Namespace())  # type: ignore[no-untyped-call]
+        if settings.trainer.logger is None or settings.trainer.logger is True:
+            logger = Namespace(class_path="narrlit.callbacks.RunLogger", init_args=Namespace())  # type: ignore[no-untyped-call]
+            settings.trainer.logger = logger
 
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """Build the trainer, with a progress bar unless that is switched off."""
@@ -157,8 +146,7 @@ class StageCLI(LightningCLI):
     def as_dict(self) -> dict[str, Any]:
         """Return the whole configuration as plain data, as a run's config.yaml has it."""
         text = self.parser.dump(self.config, skip_none=False, skip_link_targets=False, format="yaml")
-        settings: dict[str, Any] = yaml.safe_load(text)
-        return settings
+        return dict(yaml.safe_load(text))
 
 
 def parse_fit(arguments: Sequence[str]) -> StageCLI:
@@ -216,16 +204,12 @@ def parser_message(message: str) -> str:
     "Parser key 'model': Option 'scales' is not accepted"
     """
     noise = ("Does not validate against", "Subtypes:", "Errors:", "Given value", "- Expected a <class 'NoneType'>")
-    lines = [line.strip() for line in message.strip().splitlines() if line.strip()]
-    telling = [line.removeprefix("- ") for line in lines[1:] if not line.startswith(noise)]
+    first, *lines = [line.strip() for line in message.strip().splitlines() if line.strip()] or [""]
+    telling = [line.removeprefix("- ") for line in lines if not line.startswith(noise)]
     # The value of a class is its whole configuration, and the telling line names what is wrong in it.
-    values = [line.replace("Given value:", "not") for line in lines[1:] if line.startswith("Given value:")]
-    short = [line for line in values if "(" not in line]
-    return (
-        " ".join([*lines[:1], ", ".join([*telling, *short[:1]])])
-        .strip()
-        .replace("Expected a typing.Literal", "one of ")
-    )
+    values = [line for line in lines if line.startswith("Given value:") and "(" not in line]
+    telling += [line.replace("Given value:", "not") for line in values[:1]]
+    return f"{first} {', '.join(telling)}".strip().replace("Expected a typing.Literal", "one of ")
 
 
 def silence() -> None:
@@ -233,12 +217,25 @@ def silence() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     for message in NOTICES:
         warnings.filterwarnings("ignore", message)
-    # The advertisement that Lightning prints at every start.
-    logging.getLogger("lightning.pytorch.utilities.rank_zero").addFilter(_is_no_advertisement)
+    logging.getLogger("lightning.pytorch.utilities.rank_zero").addFilter(_is_no_hint)
 
 
-def _is_no_advertisement(record: logging.LogRecord) -> bool:
-    return "litlogger" not in record.getMessage() and "💡" not in record.getMessage()
+def _is_no_hint(record: logging.LogRecord) -> bool:
+    return not any(hint in record.getMessage() for hint in HINTS)
+
+
+def _find_configs(arguments: Sequence[str]) -> list[str]:
+    """Find and check every `--config` of a command line; return the arguments with existing paths."""
+    arguments = list(arguments)
+    for position, argument in enumerate(arguments):
+        flag, equals, value = argument.partition("=")
+        if flag not in ("--config", "-c") or not (equals or position + 1 < len(arguments)):
+            continue
+        path = find_config(value if equals else arguments[position + 1])
+        if not isinstance(read_yaml(path), dict):
+            raise OptionError(f"{path}: not a config; a mapping of options is needed")
+        arguments[position if equals else position + 1] = f"{flag}={path}" if equals else path
+    return arguments
 
 
 def _check_checkpoint(path: str) -> None:

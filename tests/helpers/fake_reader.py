@@ -33,9 +33,6 @@ class FakeReader(L.LightningModule):
     def text_embeddings(self, texts, role="anchor"):
         return np.array([[text.count(letter) + 0.01 for letter in "aeiostn "] for text in texts], dtype=np.float32)
 
-    def flags(self):
-        return {}
-
     def training_step(self, batch, batch_idx):
         self.seen.append(batch)
         return self.weight.sum()

@@ -79,7 +79,7 @@ def fit_arguments(model, folder, *more, epochs=3, config="configs/quickstart.yam
         *("--data.init_args.train", "16", "--data.init_args.validation", "9"),
         *("--data.init_args.test", "5", "--data.init_args.loading.batch_size", "4"),
         *("--trainer.max_epochs", str(epochs), "--model.init_args.optimization.learning_rate", "0.001"),
-        *("--trainer.enable_model_summary", "false", "--trainer.enable_progress_bar", "false"),
+        *("--trainer.enable_progress_bar", "false"),
         *(f"{logger}.save_dir", str(folder), f"{logger}.name", "tiny", f"{logger}.version", ""),
         *map(str, more),
     ]

@@ -135,16 +135,6 @@ def test_mixed_precision_changes_nothing_and_half_is_measured_in_float32():
     assert whole.norm(dim=1).tolist() == pytest.approx([1.0] * 8, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("rows", "labels", "stories"), [((0, 4), 0, None), ((3,), 3, None), ((3, 4), 2, None), ((3, 4), 3, 2)]
-)
-def test_shapes_that_do_not_fit_are_refused(rows, labels, stories):
-    with pytest.raises(ValueError, match=r"\(N, D\)"):
-        batch_hard(
-            torch.zeros(rows), torch.zeros(labels).long(), 0.5, None if stories is None else torch.zeros(stories)
-        )
-
-
 @pytest.mark.parametrize("part", range(3))
 def test_a_subspace_trains_its_own_dimensions_alone(part):
     rows = vectors(8, 10, sum(SIZES)).requires_grad_()
@@ -180,12 +170,6 @@ def test_subspaces_have_the_gradient_of_their_value_and_a_finite_one_at_0():
     assert rows.grad.isfinite().all()
 
 
-@pytest.mark.parametrize("sizes", [(5, 2), (5, 2, 4), (10, 0), (11, -1), ()])
-def test_subspaces_that_do_not_add_up_are_refused(sizes):
-    with pytest.raises(ValueError, match="do not add up to 10"):
-        subspaces(vectors(2, 0, 10), sizes)
-
-
 @pytest.mark.parametrize(
     ("dimension", "ratios", "sizes"),
     [
@@ -210,11 +194,3 @@ def test_sizes_make_up_the_vector_and_keep_to_the_ratios(ratios, dimension):
     assert min(sizes) >= 1
     if min(quotas) >= 1:
         assert all(abs(size - quota) < 1 + 1e-9 for size, quota in zip(sizes, quotas, strict=True))
-
-
-@pytest.mark.parametrize("ratios", [(), (0.5, 0.0), (0.5, -0.5), (0.5, math.nan), (math.inf, 1.0)])
-def test_ratios_that_are_not_above_0_are_refused(ratios):
-    with pytest.raises(ValueError, match="above 0"):
-        subspace_sizes(16, ratios)
-    with pytest.raises(ValueError, match="divided into"):
-        subspace_sizes(2, (1, 1, 1))

@@ -112,8 +112,3 @@ def test_the_live_margin_takes_back_half_of_the_gradient(detach, slope):
     loss.backward()
     assert d_positive.grad.item() == pytest.approx(slope)
     assert d_negative.grad.item() == pytest.approx(-slope)
-
-
-def test_a_base_above_the_maximum_is_refused():
-    with pytest.raises(ValueError, match="above its maximum"):
-        adaptive_margin(torch.zeros(1), torch.ones(1), base=1.0, maximum=0.5)

@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from narrlit.losses.alignment import alignment_loss
-from narrlit.losses.contrastive import info_nce, view_contrast
+from narrlit.losses.contrastive import alignment_loss, info_nce, view_contrast
 
 
 def vectors(seed, n=5, unit=True):

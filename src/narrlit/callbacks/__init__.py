@@ -1,11 +1,10 @@
-"""Lightning callbacks; `rounds` and `teachers` serve TeacherPromotion."""
+"""Lightning callbacks; `teachers` serves TeacherPromotion."""
 
 from narrlit.callbacks.checkpoints import BestCheckpoint, LastCheckpoint
-from narrlit.callbacks.display import LogInterval, ProgressBar, RunLogger
-from narrlit.callbacks.projector import Projector
+from narrlit.callbacks.display import LogInterval, ProgressBar, Projector, RunLogger
 from narrlit.callbacks.run_record import RunRecord
 from narrlit.callbacks.teacher_promotion import TeacherPromotion
-from narrlit.callbacks.triple_answers import PredictionWriter, ValidationAnswers
+from narrlit.callbacks.triple_answers import PredictionWriter
 
 __all__ = [
     "BestCheckpoint",
@@ -17,5 +16,4 @@ __all__ = [
     "RunLogger",
     "RunRecord",
     "TeacherPromotion",
-    "ValidationAnswers",
 ]

@@ -1,14 +1,18 @@
-"""TensorBoard logger and progress bar of a run."""
+"""What a run shows: progress bar, TensorBoard's curves, and its embedding projector."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import lightning as L
+import torch
 from lightning.pytorch.callbacks import Callback, TQDMProgressBar
 from lightning.pytorch.loggers import TensorBoardLogger
 from lightning_utilities.core.rank_zero import rank_zero_only
+from torch import Tensor
 
 STEPS_PER_CURVE = 20
+LABEL_CHARACTERS = 80
+POINT_COLUMNS = ["story", "role", "triple", "answer"]
 INTERVAL_CHARTS = {
     stage: {"accuracy": ["Margin", [f"{stage}/accuracy", f"{stage}/accuracy_low", f"{stage}/accuracy_high"]]}
     for stage in ("validation", "test")
@@ -18,24 +22,15 @@ INTERVAL_CHARTS = {
 class RunLogger(TensorBoardLogger):
     """TensorBoardLogger without the chart `epoch`; accuracy and its interval share a chart (tab Custom scalars)."""
 
-    def __init__(
-        self,
-        save_dir: str = "runs",
-        name: str | None = "run",
-        version: int | str | None = None,
-        sub_dir: str | None = None,
-        default_hp_metric: bool = False,
-    ) -> None:
+    def __init__(self, save_dir: str = "runs", name: str | None = "run", version: int | str | None = None) -> None:
         """Set where a run goes: `save_dir/name/version`.
 
         Args:
             save_dir: folder of all runs.
             name: of the config or experiment.
             version: of the run; None: version_N, the first that is free.
-            sub_dir: below it, for TensorBoard's files alone.
-            default_hp_metric: log hyperparameters before there is a metric.
         """
-        super().__init__(save_dir, name, version, sub_dir=sub_dir, default_hp_metric=default_hp_metric)
+        super().__init__(save_dir, name, version, default_hp_metric=False)
         self._has_layout = False
 
     @rank_zero_only
@@ -65,3 +60,45 @@ class LogInterval(Callback):
         """Set `log_every_n_steps` from the number of steps."""
         steps = int(trainer.estimated_stepping_batches)
         trainer.log_every_n_steps = max(1, min(50, steps // STEPS_PER_CURVE))  # type: ignore[attr-defined]
+
+
+class Projector(Callback):
+    """Write the last validation's embeddings at the end of a fit, to color by role, triple and answer."""
+
+    def __init__(self, stories: int = 2000) -> None:
+        """Set the limit: the most stories to write, since a browser draws them."""
+        self.stories = stories
+        self._embeddings: dict[int, Tensor] = {}
+        self._wrong: set[int] = set()
+
+    def on_validation_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Forget the previous validation."""
+        self._embeddings, self._wrong = {}, set()
+
+    def on_validation_batch_end(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, *_: Any, **__: Any
+    ) -> None:
+        """Collect the batch's embeddings by story index."""
+        self._wrong.update(outputs["wrong"].tolist())
+        if len(self._embeddings) < self.stories:
+            indices: list[int] = outputs["indices"].tolist()
+            self._embeddings.update(zip(indices, outputs["embeddings"].detach().float().cpu(), strict=True))
+
+    def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Write points and metadata."""
+        loggers = [logger for logger in trainer.loggers if isinstance(logger, TensorBoardLogger)]
+        if not self._embeddings or not trainer.is_global_zero or not loggers:
+            return
+        triples = trainer.datamodule.triples["validation"]  # type: ignore[attr-defined]
+        columns: dict[int, tuple[str, str, str]] = {}
+        for position, triple in enumerate(triples):
+            answer = "wrong" if position in self._wrong else "right"
+            closer, other = (triple.a, triple.b) if triple.a_is_closer else (triple.b, triple.a)
+            for index, role in ((triple.anchor, "anchor"), (closer, "closer candidate"), (other, "other candidate")):
+                columns.setdefault(index, (role, str(position), answer))
+        indices = sorted(self._embeddings)[: self.stories]
+        texts = (" ".join(triples.stories[index].text.split())[:LABEL_CHARACTERS] for index in indices)
+        metadata = [[text, *columns.get(index, ("", "", ""))] for text, index in zip(texts, indices, strict=True)]
+        points = torch.stack([self._embeddings[index] for index in indices])
+        for logger in loggers:
+            logger.experiment.add_embedding(points, metadata, None, trainer.global_step, "validation", POINT_COLUMNS)

@@ -1,4 +1,4 @@
-"""run.json: what ran, on which data, with which result; comparisons and reports read it, never logs."""
+"""run.json: what ran, on which data, with which result; validation_answers.json: which triples were wrong when."""
 
 import json
 import platform
@@ -6,17 +6,21 @@ import shlex
 import subprocess
 import sys
 from dataclasses import asdict
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import lightning as L
+import torch
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import TensorBoardLogger
 from lightning.pytorch.trainer.states import TrainerFn
 from lightning_utilities.core.rank_zero import rank_zero_info, rank_zero_warn
+from torch import Tensor
 
+from narrlit.callbacks.triple_answers import ANSWERS, triples_digest
+from narrlit.distributed import gather
 from narrlit.files import atomic_path
 from narrlit.models.registry import RECORD
 from narrlit.seeds import run_seed
@@ -26,16 +30,20 @@ TRAINER_SETTINGS = ("max_epochs", "max_steps", "accumulate_grad_batches", "gradi
 
 
 class RunRecord(Callback):
-    """Keep run.json in the run's directory, written atomically after every change."""
+    """Keep run.json and validation_answers.json in the run's directory, written atomically after every change."""
 
     def __init__(self) -> None:
         self.record: dict[str, Any] = {}
         self._earlier: list[dict[str, Any]] = []
+        self._answers: list[dict[str, Any]] = []
+        self._wrong: list[Tensor] = []
         self._folder: Path | None = None
 
-    def _begin(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
+    def _begin(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         log_dir = trainer.log_dir  # a collective call
         self._folder = Path(log_dir) if log_dir else None
+        stage = trainer.state.fn.value if trainer.state.fn else "fit"
+        checkpoint = str(trainer.ckpt_path) if trainer.ckpt_path else None
         data: Any = trainer.datamodule  # type: ignore[attr-defined]
         self.record = {
             "status": "running",
@@ -43,9 +51,7 @@ class RunRecord(Callback):
             "started": _now(),
             "command": {
                 "line": shlex.join(["narrlit", *sys.argv[1:]]),
-                "checkpoint" if stage != "fit" else "resumed_from": str(trainer.ckpt_path)
-                if trainer.ckpt_path
-                else None,
+                "resumed_from" if stage == "fit" else "checkpoint": checkpoint,
             },
             "seed": run_seed(),
             "git": _git_revision(),
@@ -63,40 +69,49 @@ class RunRecord(Callback):
 
     def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Begin the record of a fit."""
-        self._begin(trainer, pl_module, "fit")
-        flags = {**_overlap_flags(trainer, pl_module), **pl_module.flags()}  # type: ignore[operator]
+        self._begin(trainer, pl_module)
+        flags = _flags(trainer, pl_module)
         self.record |= {"flags": flags, "validations": self._earlier, "checkpoints": {}}
         if flags["trained_on_validation"]:
             rank_zero_warn(
                 "training data contain validation triples: validation accuracy measures memory (run.json: flags)"
             )
+        sizes = [(p.numel(), p.requires_grad) for p in pl_module.parameters()]
+        trained, total = sum(size for size, trains in sizes if trains), sum(size for size, _ in sizes)
+        rank_zero_info(f"{type(pl_module).__name__}: {trained:,} of {total:,} parameters train")
         self._write(trainer)
 
     def on_validation_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Begin the record of `narrlit validate`."""
+        """Begin the record of `narrlit validate`; forget the previous validation's answers."""
+        self._wrong = []
         if trainer.state.fn == TrainerFn.VALIDATING:
-            self._begin(trainer, pl_module, "validate")
+            self._begin(trainer, pl_module)
 
-    def on_test_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Begin the record of `narrlit test`."""
-        self._begin(trainer, pl_module, "test")
+    on_test_start = on_predict_start = _begin
 
-    def on_predict_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Begin the record of `narrlit predict`."""
-        self._begin(trainer, pl_module, "predict")
+    def on_validation_batch_end(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, *_: Any, **__: Any
+    ) -> None:
+        """Collect the batch's wrong answers."""
+        self._wrong.append(outputs["wrong"])
 
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Record the accuracy, and show it."""
-        summary = getattr(pl_module, "summaries", {}).get("validation")
-        if trainer.sanity_checking or summary is None:
+        """Record the accuracy and the wrong answers of all processes, and show the accuracy."""
+        if trainer.sanity_checking or not self._wrong:
             return
+        summary: Any = pl_module.summaries["validation"]  # type: ignore[index]
         if trainer.state.fn == TrainerFn.VALIDATING:
             self._finish_evaluation(trainer, "validation", summary)
             return
-        position = {"epoch": trainer.current_epoch, "step": trainer.global_step}
-        self.record["validations"].append({**position, **summary.as_dict()})
+        positions = gather(torch.cat(self._wrong))
+        wrong = sorted(positions[positions >= 0].tolist()) if summary.known else None
+        when = {"epoch": trainer.current_epoch, "step": trainer.global_step}
+        self.record["validations"].append({**when, **summary.as_dict()})
+        self._answers.append({**when, "wrong": wrong})
         rank_zero_info(f"epoch {trainer.current_epoch}: validation accuracy {summary}")
         self._write(trainer)
+        triples = trainer.datamodule.triples["validation"]  # type: ignore[attr-defined]
+        self._write_json(trainer, ANSWERS, {"triples": triples_digest(triples), "evaluations": self._answers})
 
     def on_test_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Record the accuracy, and show it."""
@@ -104,36 +119,36 @@ class RunRecord(Callback):
 
     def on_predict_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Close the record."""
-        self.record |= {"status": "finished", "ended": _now()}
-        self._write(trainer)
+        self._finish(trainer)
 
     def _finish_evaluation(self, trainer: L.Trainer, stage: str, summary: Any) -> None:
         rank_zero_info(f"{stage} accuracy {summary}")
-        self.record |= {"status": "finished", "ended": _now(), stage: summary.as_dict()}
-        self._write(trainer)
+        self._finish(trainer, **{stage: summary.as_dict()})
 
     def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Record what other callbacks decided at the epoch's end."""
         self._write(trainer)
 
     def on_save_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
-        """Save the validations so far for a resumed run."""
+        """Save the validations and answers so far for a resumed run."""
         checkpoint["narrlit_validations"] = self.record.get("validations", [])
+        checkpoint["narrlit_answers"] = self._answers
 
     def on_load_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
-        """Take over earlier validations."""
+        """Take over earlier validations and answers."""
+        self._answers = list(checkpoint.get("narrlit_answers", []))
         self._earlier = list(checkpoint.get("narrlit_validations", []))
         if self.record:  # sharded strategies load after the record has begun
             self.record["validations"] = self._earlier
 
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Close the record; also write hyperparameters with the metric for TensorBoard."""
-        self._finish(trainer, "finished")
-        best = self.record["best"]
-        for logger in trainer.loggers:
-            if best and isinstance(logger, TensorBoardLogger):
-                logger.log_hyperparams(_flat(dict(pl_module.hparams)), {"hp/validation_accuracy": best["accuracy"]})
+        best = _best(self.record["validations"], trainer)
+        self._finish(trainer, best=best)
         if best:
+            for logger in trainer.loggers:
+                if isinstance(logger, TensorBoardLogger):
+                    logger.log_hyperparams(dict(pl_module.hparams), {"hp/validation_accuracy": best["accuracy"]})
             low, high = best["interval"]
             rank_zero_info(
                 f"best validation accuracy {best['accuracy']:.3f} [{low:.3f}, {high:.3f}] "
@@ -143,27 +158,29 @@ class RunRecord(Callback):
         rank_zero_info(f"run: {trainer.log_dir}")
 
     def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
-        """Record how the run ended; an exception may say so itself (`run_status`)."""
+        """Record how a fit ended; an exception may name the status itself (`run_status`)."""
         if self.record.get("stage") == "fit":
-            status = getattr(exception, "run_status", "failed")
             interrupted = isinstance(exception, KeyboardInterrupt | SystemExit)
-            self._finish(trainer, "interrupted" if interrupted else status)
+            status = "interrupted" if interrupted else getattr(exception, "run_status", "failed")
+            self._finish(trainer, status, best=_best(self.record["validations"], trainer))
 
-    def _finish(self, trainer: L.Trainer, status: str) -> None:
-        self.record.update(status=status, ended=_now(), best=_best(self.record["validations"], trainer))
+    def _finish(self, trainer: L.Trainer, status: str = "finished", **result: Any) -> None:
+        self.record |= {"status": status, "ended": _now(), **result}
         self._write(trainer)
 
     def _write(self, trainer: L.Trainer) -> None:
-        if not trainer.is_global_zero or self._folder is None or trainer.fast_dev_run:  # type: ignore[attr-defined]
-            return
-        if self.record["stage"] == "fit":
+        if self.record["stage"] == "fit" and self._folder is not None:
             self.record["checkpoints"] = _checkpoints(trainer, self._folder)
             self.record["num_evaluations"] = len(self.record["validations"])
             for callback in trainer.callbacks:  # type: ignore[attr-defined]
                 if isinstance(callback, RecordedCallback):
-                    self.record.update(callback.recorded())
-        with atomic_path(self._folder / RECORD) as temporary:
-            temporary.write_text(json.dumps(self.record, indent=2, default=str) + "\n", encoding="utf-8")
+                    self.record |= callback.recorded()
+        self._write_json(trainer, RECORD, self.record, indent=2)
+
+    def _write_json(self, trainer: L.Trainer, name: str, content: Any, indent: int | None = None) -> None:
+        if trainer.is_global_zero and self._folder is not None and not trainer.fast_dev_run:  # type: ignore[attr-defined]
+            with atomic_path(self._folder / name) as temporary:
+                temporary.write_text(json.dumps(content, indent=indent, default=str) + "\n", encoding="utf-8")
 
 
 class RecordedCallback(Callback):
@@ -190,12 +207,12 @@ def _checkpoints(trainer: L.Trainer, folder: Path) -> dict[str, str]:
     for callback in trainer.checkpoint_callbacks:
         if isinstance(callback, ModelCheckpoint) and callback.best_model_path:
             path, home = Path(callback.best_model_path).resolve(), folder.resolve()
-            name = "best" if callback.monitor else "last"
-            paths[name] = str(path.relative_to(home) if path.is_relative_to(home) else path)
+            relative = path.relative_to(home) if path.is_relative_to(home) else path
+            paths["best" if callback.monitor else "last"] = str(relative)
     return paths
 
 
-def _overlap_flags(trainer: L.Trainer, objective: Any) -> dict[str, Any]:
+def _flags(trainer: L.Trainer, objective: Any) -> dict[str, Any]:
     data: Any = trainer.datamodule  # type: ignore[attr-defined]
     overlap = data.train_validation_overlap(anchors_only=objective.learns_anchors)
     # A shared (anchor, candidate) pair is enough: its label has been seen.
@@ -210,11 +227,8 @@ def _overlap_flags(trainer: L.Trainer, objective: Any) -> dict[str, Any]:
 
 def _machine(trainer: L.Trainer) -> dict[str, Any]:
     device = trainer.strategy.root_device
-    name = platform.processor() or platform.machine()
-    if device.type == "cuda":
-        import torch
-
-        name = torch.cuda.get_device_name(device)
+    processor = platform.processor() or platform.machine()
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor
     return {"system": platform.system(), "device": device.type, "name": name}
 
 
@@ -229,21 +243,10 @@ def _git_revision() -> str | None:
     # rev-parse alone: it runs no hook, filter or monitor of a folder that may be anybody's.
     command = ["git", "-c", "core.fsmonitor=false", "rev-parse", "HEAD"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)  # noqa: S603
-    except (OSError, subprocess.TimeoutExpired):
+        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()  # noqa: S603
+    except (OSError, subprocess.SubprocessError):
         return None
-    return answer.stdout.strip() if answer.returncode == 0 else None
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, dict):
-            flat.update(_flat(value, f"{prefix}{name}/"))
-        else:
-            flat[prefix + name] = value if isinstance(value, bool | int | float | str) else str(value)
-    return flat
 
 
 def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return datetime.now(UTC).isoformat(timespec="seconds")

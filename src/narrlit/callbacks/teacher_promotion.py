@@ -1,6 +1,7 @@
 """Distillation rounds in one fit (HITS): a round's best student, if it beats its teacher, teaches the next round."""
 
 import shutil
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +13,6 @@ from safetensors.torch import save_file
 
 from narrlit.cache.storage import CacheDtype
 from narrlit.callbacks import teachers
-from narrlit.callbacks.rounds import Rounds
 from narrlit.callbacks.run_record import RecordedCallback
 from narrlit.errors import ModelError, OptionError
 from narrlit.files import atomic_path
@@ -21,6 +21,76 @@ from narrlit.objectives.self_distillation import SelfDistillation
 
 FIRST = "first.safetensors"
 STUDENTS = "students"
+
+
+@dataclass
+class Rounds:
+    """State of a fit's rounds, as plain data for checkpoints and records.
+
+    Attributes:
+        current: number of the round in progress.
+        teacher: of this round: its folder's name, validation accuracy and identity; None in a first round without one.
+        student: the best of this round so far: its file, epoch and accuracy.
+        kept: for each kind of candidate, those that the teacher's mask kept in this round so far, and their total.
+        history: one entry for each finished round.
+        without: number of finished rounds since the last promotion.
+    """
+
+    current: int = 0
+    teacher: dict[str, Any] | None = None
+    student: dict[str, Any] | None = None
+    kept: dict[str, Any] = field(default_factory=dict)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    without: int = 0
+
+    def improves(self, accuracy: float | None) -> bool:
+        """Compare a validation's accuracy with the round's best; the first of equals stays, and NaN is none."""
+        return bool(accuracy is not None and accuracy > (self.student["accuracy"] if self.student else -1))
+
+    def close(self) -> dict[str, Any]:
+        """End the round, decide about its best student, and return the new entry of the history."""
+        accuracies = [side["accuracy"] if side else None for side in (self.student, self.teacher)]
+        promoted, reason = verdict(*accuracies)
+        self.without = 0 if promoted else self.without + 1
+        entry = {
+            "round": self.current,
+            "promoted": promoted,
+            "reason": reason,
+            "student": {k: v for k, v in self.student.items() if k != "file"} if self.student else None,
+            "teacher": self.teacher["name"] if self.teacher else None,
+            "kept": {name: {"share": kept / total, "total": total} for name, (kept, total) in self.kept.items()},
+        }
+        self.history.append(entry)
+        return entry
+
+    @property
+    def closed(self) -> bool:
+        """True after the current round has ended."""
+        return bool(self.history) and self.history[-1]["round"] == self.current
+
+    def enter(self, number: int) -> None:
+        """Begin a round, without a student."""
+        self.current, self.student, self.kept = number, None, {}
+
+
+def verdict(student: float | None, teacher: float | None) -> tuple[bool, str]:
+    """Decide whether a round's best student becomes the teacher, and give the reason.
+
+    Args:
+        student: its validation accuracy; None where no validation gave one.
+        teacher: its teacher's, None where there was no teacher.
+
+    >>> print(*verdict(0.71, 0.70))
+    True its accuracy 0.7100 beats the teacher's 0.7000
+    >>> verdict(0.70, 0.70)[0], verdict(None, 0.5)[0], verdict(0.4, None)[0]
+    (False, False, True)
+    """
+    if student is None:
+        return False, "no validation gave an accuracy"
+    if teacher is None:
+        return True, "it is the first, and so the teacher of the next round"
+    relation = "beats" if student > teacher else "only equals" if student == teacher else "does not beat"
+    return student > teacher, f"its accuracy {student:.4f} {relation} the teacher's {teacher:.4f}"
 
 
 class TeacherPromotion(RecordedCallback):
@@ -48,9 +118,6 @@ class TeacherPromotion(RecordedCallback):
             teacher: of the first round: a folder (such as an earlier fit's rounds/round_0), a run, a checkpoint or a
                 hub id. None: the first round has no teacher.
             embedding_dtype: of the teacher's cached embeddings.
-
-        Raises:
-            OptionError: for numbers out of range.
         """
         if rounds < 1 or patience < 1:
             raise OptionError(f"TeacherPromotion: rounds {rounds} and patience {patience} must be at least 1")
@@ -64,11 +131,7 @@ class TeacherPromotion(RecordedCallback):
         self._resumed: dict[str, Any] | None = None
 
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
-        """Check that the fit can be divided.
-
-        Raises:
-            OptionError: if not.
-        """
+        """Check that the fit can be divided."""
         if stage != "fit" or trainer.fast_dev_run:  # type: ignore[attr-defined]
             return
         if not isinstance(pl_module, SelfDistillation):
@@ -80,25 +143,19 @@ class TeacherPromotion(RecordedCallback):
             )
         # A fit that ends within a round would leave it undecided.
         stopping = [type(c).__name__ for c in trainer.callbacks if isinstance(c, EarlyStopping | Timer)]  # type: ignore[attr-defined]
-        if trainer.max_steps != -1 or stopping:
-            option = stopping[0] if stopping else "trainer.max_steps"
-            raise OptionError(f"TeacherPromotion: rounds end with their last epoch, so leave {option} out")
+        stopping += ["trainer.max_steps"] if trainer.max_steps != -1 else []
+        if stopping:
+            raise OptionError(f"TeacherPromotion: rounds end with their last epoch, so leave {stopping[0]} out")
         self._epochs = epochs // self.rounds
         pl_module.rounds = self.rounds
 
     def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Save the student's first weights.
-
-        Raises:
-            OptionError: without validation triples or a folder for the rounds.
-            ModelError: if a given teacher does not fit.
-        """
+        """Save the student's first weights."""
         if not self._active(trainer):
             return
-        log_dir = trainer.log_dir
-        if log_dir is None:
+        if trainer.log_dir is None:
             raise OptionError("TeacherPromotion writes to the run's directory: the trainer needs a logger")
-        self._folder = Path(log_dir) / "rounds"
+        self._folder = Path(trainer.log_dir) / "rounds"
         if not trainer.limit_val_batches or not len(trainer.datamodule.triples["validation"]):  # type: ignore[attr-defined]
             raise OptionError("TeacherPromotion compares accuracies on validation triples: give --data.validation FILE")
         if trainer.ckpt_path:
@@ -114,12 +171,7 @@ class TeacherPromotion(RecordedCallback):
             self.state.teacher = teachers.given_teacher(self.teacher, trainer, _student(pl_module))
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Give the student of the round its teacher; a fit that had run out of patience ends again.
-
-        Raises:
-            OptionError: if the checkpoint to resume from has no rounds, or others.
-            ModelError: if a folder that is needed is gone.
-        """
+        """Give the student of the round its teacher; a fit that had run out of patience ends again."""
         if not self._active(trainer):
             return
         if trainer.ckpt_path:
@@ -132,7 +184,12 @@ class TeacherPromotion(RecordedCallback):
             self._teach(trainer, student)
 
     def _resume(self, trainer: L.Trainer) -> None:
-        """Copy the earlier fit's folder, and check that everything needed is there."""
+        """Copy the earlier fit's folder, and check that everything needed is there.
+
+        Raises:
+            OptionError: if the checkpoint has no rounds, or others.
+            ModelError: if a folder that is needed is gone.
+        """
         if self._resumed is None:
             raise OptionError(f"{trainer.ckpt_path}: this checkpoint is of a fit without TeacherPromotion; start anew")
         if self._resumed["epochs"] != self._epochs:
@@ -148,7 +205,7 @@ class TeacherPromotion(RecordedCallback):
             shutil.copytree(home, self._folder, dirs_exist_ok=True)
         trainer.strategy.barrier()
         student = self.state.student
-        for name in [FIRST] + ([student["file"]] if student and not self.state.closed else []):
+        for name in [FIRST, *([student["file"]] if student and not self.state.closed else [])]:
             if not (self._folder / name).is_file():
                 raise ModelError(f"{self._folder / name} is gone; restore it, or start a new fit")
         self._check_teachers()
@@ -199,10 +256,9 @@ class TeacherPromotion(RecordedCallback):
                 teachers.promote(self._folder / entry["folder"], _student(pl_module), weights, entry)
             trainer.strategy.barrier()
         decision = "promoted" if entry["promoted"] else "not promoted"
-        rank_zero_info(f"round {entry['round']}: best student {decision}: {entry['reason']}")
-        if entry["kept"]:
-            shares = ", ".join(f"{name} {kept['share']:.3f}" for name, kept in entry["kept"].items())
-            rank_zero_info(f"round {entry['round']}: share of candidates that the teacher's mask kept: {shares}")
+        shares = ", ".join(f"{name} {kept['share']:.3f}" for name, kept in entry["kept"].items())
+        mask = f"; share of candidates that the teacher's mask kept: {shares}" if shares else ""
+        rank_zero_info(f"round {entry['round']}: best student {decision}: {entry['reason']}{mask}")
         self._check_patience(trainer)
 
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
@@ -212,7 +268,7 @@ class TeacherPromotion(RecordedCallback):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the rounds' state and folder."""
-        return {"rounds": self.state.as_dict(), "folder": str(self._folder.resolve()), "epochs": self._epochs}
+        return {"rounds": asdict(self.state), "folder": str(self._folder.resolve()), "epochs": self._epochs}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over the state of an earlier fit."""
@@ -224,8 +280,7 @@ class TeacherPromotion(RecordedCallback):
         return {"rounds": self.state.history}
 
     def _active(self, trainer: L.Trainer) -> bool:
-        fast: bool = trainer.fast_dev_run  # type: ignore[attr-defined]
-        return trainer.state.fn == TrainerFn.FITTING and not fast
+        return trainer.state.fn == TrainerFn.FITTING and not trainer.fast_dev_run  # type: ignore[attr-defined]
 
     def _remove_students(self, trainer: L.Trainer) -> None:
         if trainer.is_global_zero:

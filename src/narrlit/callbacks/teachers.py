@@ -42,11 +42,7 @@ def promoted_teacher(folder: Path, encoder: Encoder, accuracy: float) -> dict[st
 
 
 def given_teacher(source: str, trainer: L.Trainer, objective: SelfDistillation) -> dict[str, Any]:
-    """Describe a teacher that was trained elsewhere, and evaluate it on the validation triples.
-
-    Raises:
-        ModelError: if its embeddings have another dimension than the student's.
-    """
+    """Describe a teacher that was trained elsewhere, and evaluate it on the validation triples."""
     encoder = _load(source, objective)
     if encoder.dimension != objective.encoder.dimension:
         raise ModelError(
@@ -67,33 +63,23 @@ def teacher_embeddings(
 
     Args:
         teacher: its description.
-        folder: its folder.
+        folder: where its cache is.
         trainer: of the fit.
-        objective: the student, whose encoder lends its frozen weights.
+        objective: the student, whose encoder computes with a promoted teacher's weights.
         dtype: of cached embeddings.
-
-    Raises:
-        ModelError: if the folder is gone.
     """
-    if teacher["name"] != GIVEN:
-        check_teacher(folder)
     data: Any = trainer.datamodule  # type: ignore[attr-defined]
     prompts = teacher["prompts"]
     keys = teacher_keys(teacher["space"], prompts, data.stories.texts)
     cache = EmbeddingCache(folder / EMBEDDINGS, dtype)
-    borrowed = _encoder_of(teacher, folder, trainer, objective)
-    with borrowed as (encoder, tokens), trainer.precision_plugin.forward_context():
+    with _encoder_of(teacher, folder, trainer, objective) as (encoder, tokens):
         table = fill_teacher(cache, keys, encoder, tokens)
     asymmetric = prompts["anchor"] != prompts["candidate"]
     return TeacherEmbeddings(table, len(data.stories) if asymmetric else 0).to(objective.device)
 
 
 def check_teacher(folder: Path) -> None:
-    """Check that a promoted teacher is on disk.
-
-    Raises:
-        ModelError: naming the folder, if it is gone.
-    """
+    """Check that a promoted teacher is on disk."""
     if not all((folder / name).is_file() for name in (TEACHER_RECORD, CONFIG, WEIGHTS)):
         raise ModelError(f"{folder}: this round's teacher is gone; restore the folder, or start a new fit")
 
@@ -106,13 +92,16 @@ def _encoder_of(
     data: Any = trainer.datamodule  # type: ignore[attr-defined]
     if teacher["name"] == GIVEN:
         encoder = _load(teacher["source"], objective)
-        yield encoder, TokenizedStories(data.stories, encoder.tokenize, symmetric=encoder.symmetric)
+        with trainer.precision_plugin.forward_context():
+            yield encoder, TokenizedStories(data.stories, encoder.tokenize, symmetric=encoder.symmetric)
         return
+    check_teacher(folder)
     student = trained_weights(objective.encoder)
     restore_weights(objective.encoder, read_weights(folder / WEIGHTS))
     objective.encoder.eval()
     try:
-        yield objective.encoder, data.prepare_inputs("fit")
+        with trainer.precision_plugin.forward_context():
+            yield objective.encoder, data.prepare_inputs("fit")
     finally:
         restore_weights(objective.encoder, student)
         objective.encoder.train()

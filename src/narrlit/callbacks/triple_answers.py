@@ -1,24 +1,24 @@
 """Answers to single triples: predictions.jsonl of `predict`, validation_answers.json of a fit, for paired tests."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
 import lightning as L
 import torch
-from lightning.pytorch.callbacks import BasePredictionWriter, Callback
+from lightning.pytorch.callbacks import BasePredictionWriter
 from lightning_utilities.core.rank_zero import rank_zero_info
-from torch import Tensor
 
 from narrlit.data.schema import Triples
 from narrlit.data.writers import write_rows
 from narrlit.distributed import gather
-from narrlit.files import atomic_path
 
 PREDICTIONS = "predictions.jsonl"
 ANSWERS = "validation_answers.json"
+"""The digest of the triples and, for every validation, its epoch, its step and the ascending positions of the triples
+that were answered wrongly; null where a score was NaN. `RunRecord` writes it."""
 
 
 class PredictionWriter(BasePredictionWriter):
@@ -43,60 +43,7 @@ class PredictionWriter(BasePredictionWriter):
         rank_zero_info(f"predictions: {target}")
 
 
-class ValidationAnswers(Callback):
-    """Write validation_answers.json in the run's directory.
-
-    It holds the digest of the triples and, for every validation, its epoch, its step and the positions of the triples
-    that were answered wrongly, in ascending order; null where a score was NaN.
-    """
-
-    def __init__(self) -> None:
-        self._evaluations: list[dict[str, Any]] = []
-        self._wrong: list[Tensor] = []
-        self._triples = ""
-        self._folder: Path | None = None
-
-    def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Find the run's directory, in every process at once, and identify the triples."""
-        log_dir = trainer.log_dir
-        self._folder = Path(log_dir) if log_dir and not trainer.fast_dev_run else None  # type: ignore[attr-defined]
-        self._triples = triples_digest(trainer.datamodule.triples["validation"])  # type: ignore[attr-defined]
-
-    def on_validation_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Forget the previous validation."""
-        self._wrong = []
-
-    def on_validation_batch_end(
-        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, *_: Any, **__: Any
-    ) -> None:
-        """Collect the batch's wrong answers."""
-        self._wrong.append(outputs["wrong"])
-
-    def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Write the wrong answers of all processes."""
-        if self._folder is None or trainer.sanity_checking or not self._wrong:
-            return
-        positions = gather(torch.cat(self._wrong)).tolist()
-        summary: Any = pl_module.summaries["validation"]  # type: ignore[index]
-        wrong = sorted(position for position in positions if position >= 0) if summary.known else None
-        self._evaluations.append({"epoch": trainer.current_epoch, "step": trainer.global_step, "wrong": wrong})
-        if trainer.is_global_zero:
-            with atomic_path(self._folder / ANSWERS) as temporary:
-                text = json.dumps({"triples": self._triples, "evaluations": self._evaluations})
-                temporary.write_text(text + "\n", encoding="utf-8")
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the evaluations so far, for a fit resumed in another directory."""
-        return {"evaluations": self._evaluations}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over earlier evaluations."""
-        self._evaluations = list(state_dict["evaluations"])
-
-
 def triples_digest(triples: Triples) -> str:
     """Compute the SHA-256, in hex, of triples' texts and labels in order, whatever their views and pseudonyms."""
-    rows: Iterable[Any] = (
-        (*(triples.stories[index].source_text for index in triple.indices), triple.a_is_closer) for triple in triples
-    )
-    return sha256(json.dumps(list(rows)).encode()).hexdigest()
+    rows = [(*(triples.stories[index].source_text for index in row.indices), row.a_is_closer) for row in triples]
+    return sha256(json.dumps(rows).encode()).hexdigest()

@@ -21,15 +21,7 @@ narrlit {name} --help all              every option
 
 
 def train(name: str, arguments: Sequence[str]) -> int:
-    """Run one of Lightning's stages.
-
-    Args:
-        name: fit, validate, test or predict.
-        arguments: the command line after it.
-
-    Returns:
-        The exit code.
-    """
+    """Run one of Lightning's stages (fit, validate, test or predict), and return the exit code."""
     if list(arguments) in (["--help"], ["-h"], []):
         print(SHORT_HELP.format(name=name), end="")
         return 0

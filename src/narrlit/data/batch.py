@@ -267,6 +267,3 @@ class StoryReader(Protocol):
 
     def text_embeddings(self, texts: Sequence[str], role: Role = "anchor") -> FloatArray:
         """Embed texts (N, D) by a frozen encoder; others raise OptionError."""
-
-    def flags(self) -> dict[str, bool]:
-        """Return contamination and provenance notes of the run."""

@@ -4,9 +4,8 @@ Letters of the shapes: B anchors (or triples), C positives, K negatives of an an
 anchor, D dimension of an embedding.
 """
 
-from narrlit.losses.alignment import alignment_loss
 from narrlit.losses.batch_hard import BatchHard, batch_hard, subspace_sizes, subspaces
-from narrlit.losses.contrastive import candidate_cosines, info_nce, ranking_loss, view_contrast
+from narrlit.losses.contrastive import alignment_loss, candidate_cosines, info_nce, ranking_loss, view_contrast
 from narrlit.losses.distillation import distillation_loss, linear_weight
 from narrlit.losses.masks import duplicates_mask, teacher_mask
 from narrlit.losses.triplet import adaptive_margin, distances, triplet_loss

@@ -43,20 +43,12 @@ def batch_hard(vectors: Tensor, labels: Tensor, margin: float, stories: Tensor |
         The loss, in float32 or the vectors' precision if that is higher. Its gradient is finite everywhere; that of the
         distance of two rows that coincide is 0.
 
-    Raises:
-        ValueError: if the shapes do not fit.
-
     >>> row = torch.tensor([[0.0], [3.0], [1.0]])
     >>> loss, rows = batch_hard(row, torch.tensor([0, 0, 1]), margin=0.5)  # (3 - 1 + 0.5 + 3 - 2 + 0.5) / 2
     >>> loss.item(), rows.item()
     (2.0, 2)
     """
-    if vectors.ndim != 2 or len(vectors) == 0:
-        raise ValueError(f"vectors must be (N, D) with N >= 1, not {tuple(vectors.shape)}")
     stories = torch.arange(len(vectors), device=vectors.device) if stories is None else stories
-    if labels.shape != vectors.shape[:1] or stories.shape != vectors.shape[:1]:
-        shapes = tuple(vectors.shape), tuple(labels.shape), tuple(stories.shape)
-        raise ValueError("vectors must be (N, D), labels and stories (N,), not {}, {} and {}".format(*shapes))
     vectors = _precise(vectors)
     far, near, paired = _hardest(vectors.detach(), labels, stories)
     # Measured once more, with a graph: of all N x N distances two a row need one, and `distances` is right at 0.
@@ -80,14 +72,9 @@ def subspaces(vectors: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:
         A tensor (N, size) for each, in float32 or the vectors' precision if that is higher. A subspace of zeros stays
         so, and its gradient is finite.
 
-    Raises:
-        ValueError: if the sizes' sum is not D, or one is below 1.
-
     >>> subspaces(torch.tensor([[3.0, 4.0, 0.5]]), (2, 1))
     (tensor([[0.6000, 0.8000]]), tensor([[1.]]))
     """
-    if sum(sizes) != vectors.shape[-1] or min(sizes) < 1:
-        raise ValueError(f"subspaces of {tuple(sizes)} dimensions do not add up to {vectors.shape[-1]}")
     return tuple(F.normalize(part, dim=-1) for part in torch.split(_precise(vectors), list(sizes), dim=-1))
 
 
@@ -96,22 +83,14 @@ def subspace_sizes(dimension: int, ratios: Sequence[float]) -> tuple[int, ...]:
 
     Args:
         dimension: D.
-        ratios: one for each subspace, above 0; their sum need not be 1. Mendel292 (appendix B)
-            has .5, .25, .25.
+        ratios: one for each subspace, above 0; their sum need not be 1. Mendel292 (appendix B) has .5, .25, .25.
 
     Returns:
         Dimensions of the subspaces, whose sum is D.
 
-    Raises:
-        ValueError: if a ratio is not a number above 0, there is none, or D is less than their number.
-
     >>> subspace_sizes(256, (0.5, 0.25, 0.25)), subspace_sizes(10, (1, 1, 1))
     ((128, 64, 64), (4, 3, 3))
     """
-    if not ratios or not all(math.isfinite(ratio) and ratio > 0 for ratio in ratios):
-        raise ValueError(f"ratios of subspaces must be numbers above 0, not {tuple(ratios)}")
-    if dimension < len(ratios):
-        raise ValueError(f"{dimension} dimensions can't be divided into {len(ratios)} subspaces")
     quotas = [dimension * ratio / sum(ratios) for ratio in ratios]
     sizes = [max(1, math.floor(quota)) for quota in quotas]
     places = range(len(sizes))

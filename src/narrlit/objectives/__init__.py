@@ -1,13 +1,12 @@
-"""LightningModules, one file for each objective."""
+"""LightningModules: the objectives."""
 
 from narrlit.objectives.aspect_bilstm import AspectBiLSTM, Aspects
 from narrlit.objectives.base import Objective, Optimization
-from narrlit.objectives.mlp_head import MLPHead
+from narrlit.objectives.frozen_heads import MLPHead, Projection
 from narrlit.objectives.multi_view import MultiView
 from narrlit.objectives.multiple_negatives_ranking import MultipleNegativesRanking
-from narrlit.objectives.projection import Projection
 from narrlit.objectives.self_distillation import Distillation, SelfDistillation
-from narrlit.objectives.triplet import Triplet
+from narrlit.objectives.triplet_margin import Triplet
 
 __all__ = [
     "AspectBiLSTM",

@@ -14,8 +14,8 @@ from narrlit.errors import OptionError
 from narrlit.losses.batch_hard import batch_hard, subspace_sizes, subspaces
 from narrlit.models.config import BiLSTMConfig, EncoderConfig
 from narrlit.objectives.base import Optimization, check_numbers
-from narrlit.objectives.frozen import FrozenObjective
-from narrlit.objectives.triplet import triplet_terms
+from narrlit.objectives.frozen_heads import FrozenObjective
+from narrlit.objectives.triplet_margin import triplet_terms
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,7 @@ class Aspects:
     margin: float = 0.537
 
     def __post_init__(self) -> None:
-        """Check ranges.
-
-        Raises:
-            OptionError: naming the field.
-        """
+        """Check ranges."""
         ratios = {f"ratios[{i}]": value for i, value in enumerate(self.ratios)}
         weights = {f"weights[{i}]": value for i, value in enumerate(self.weights)}
         numbers = {"weight": self.weight, "unlabelled_weight": self.unlabelled_weight, "margin": self.margin}
@@ -81,9 +77,6 @@ class AspectBiLSTM(FrozenObjective):
             aspects: the subspaces and their losses.
             margin: of the triplet loss, in cosine distance.
             triplet_weight: of the triplet loss.
-
-        Raises:
-            OptionError: for a margin or weight below 0.
         """
         super().__init__(encoder, optimization, embeddings)
         if bilstm.output < len(ASPECTS):
@@ -106,7 +99,9 @@ class AspectBiLSTM(FrozenObjective):
         terms["triplet"] = terms["loss"].detach()
         terms["loss"] = self.triplet_weight * terms["loss"]
         if batch.pseudo_labels is not None:
-            chosen = self._labelled(batch)
+            chosen = batch.anchors
+            if self.aspects.labelled == "all":
+                chosen = torch.cat([batch.anchors, batch.positives, batch.negatives.flatten()])
             padding, position = chosen < 0, chosen.clamp(min=0)
             indices = batch.stories.indices[position].masked_fill(padding, PADDING)
             labels = batch.pseudo_labels[position].masked_fill(padding[:, None], PADDING)
@@ -140,9 +135,3 @@ class AspectBiLSTM(FrozenObjective):
             terms[ASPECTS[k]] = hard.loss.detach()
             terms[f"{ASPECTS[k]}_without_pair"] = ((known[:, k] >= 0).sum() - hard.rows).float()
         return {"loss": total, **terms}
-
-    def _labelled(self, batch: ExampleBatch) -> Tensor:
-        """Positions of the stories whose labels count, PADDING where there is none; equally many in each process."""
-        if self.aspects.labelled == "anchors":
-            return batch.anchors
-        return torch.cat([batch.anchors, batch.positives, batch.negatives.flatten()])

@@ -4,6 +4,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal
 
 import lightning as L
@@ -29,6 +30,9 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "sgd": torch.optim.SGD,
 }
+
+
+OWN_CONFIG = "give the run's own config (config.yaml beside its checkpoints)"
 
 
 def check_numbers(owner: str, *, positive: Mapping[str, float] = {}, minimum_0: Mapping[str, float] = {}) -> None:
@@ -62,11 +66,7 @@ class Optimization:
     decay: Literal["linear", "none"] = "linear"
 
     def __post_init__(self) -> None:
-        """Check ranges.
-
-        Raises:
-            OptionError: naming the field.
-        """
+        """Check ranges."""
         if not 0 <= self.warmup <= 1:
             raise OptionError(f"optimization.warmup is {self.warmup}: a share of the steps from 0 to 1 is needed")
         numbers = {"learning_rate": self.learning_rate, "weight_decay": self.weight_decay}
@@ -133,12 +133,7 @@ class Objective(L.LightningModule):
     # What a datamodule calls (data.batch.StoryReader)
 
     def story_inputs(self, stories: Sequence[Story], name: str) -> StoryInputs[Any]:
-        """Tokenize stories.
-
-        Args:
-            stories: by story index.
-            name: of the set, for notices.
-        """
+        """Tokenize stories; `name` is of the set, for notices."""
         encoder = self.encoder
         inputs = TokenizedStories(stories, encoder.tokenize, symmetric=encoder.symmetric)
         if inputs.truncated:
@@ -150,32 +145,21 @@ class Objective(L.LightningModule):
         return ExampleCollator(examples, inputs)
 
     def text_embeddings(self, texts: Sequence[str], role: Role = "anchor") -> FloatArray:
-        """Embed texts by a frozen encoder.
-
-        Raises:
-            OptionError: if the encoder trains.
-        """
+        """Embed texts by a frozen encoder; an encoder that trains is refused."""
         raise OptionError(
             f"{type(self).__name__} trains its encoder: data.hard_examples and data.pseudo_labels need a frozen one "
             "(Projection, MLPHead, AspectBiLSTM)"
         )
 
-    def flags(self) -> dict[str, bool]:
-        """Return contamination and provenance notes of the run."""
-        return {}
-
     # Training
 
     @abstractmethod
     def loss(self, embeddings: Tensor, batch: Any) -> dict[str, Tensor]:
-        """Compute the loss and its terms.
+        """Return the `loss`, and any further scalars to log.
 
         Args:
             embeddings: (U, D), of the batch's stories.
             batch: indices into them of anchors, positives and negatives.
-
-        Returns:
-            `loss`, and any further scalars to log.
         """
 
     def negatives_used(self, batch: ExampleBatch) -> Tensor | None:
@@ -194,8 +178,7 @@ class Objective(L.LightningModule):
 
     def training_embeddings(self, stories: Packed) -> Tensor:
         """Compute what the loss reads of a batch's stories: their embeddings (U, D)."""
-        embeddings: Tensor = self(stories)
-        return embeddings
+        return self.forward(stories)
 
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
         """Seed each step by its number, so that a resumed run draws the dropout of the unbroken run."""
@@ -220,13 +203,13 @@ class Objective(L.LightningModule):
         """Evaluate triples.
 
         Returns:
-            For callbacks: `embeddings` (U, D), `indices` (U,) of the stories, and `wrong` (B,), the positions of
-            triples answered wrongly, -1 elsewhere.
+            `embeddings` (U, D), `indices` (U,) of the stories, and `wrong` (B,), the positions of triples answered
+            wrongly, -1 elsewhere.
         """
         return self._evaluate(batch, self.validation_accuracy)
 
     def test_step(self, batch: TripleBatch, batch_idx: int) -> dict[str, Tensor]:
-        """Evaluate triples."""
+        """Evaluate triples, as in validation."""
         return self._evaluate(batch, self.test_accuracy)
 
     def predict_step(self, batch: TripleBatch, batch_idx: int) -> dict[str, Tensor]:
@@ -270,17 +253,8 @@ class Objective(L.LightningModule):
             checkpoint["state_dict"] = {k: v for k, v in checkpoint["state_dict"].items() if k in trained}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Check that the checkpoint is of this objective, and that its weights fit.
-
-        Raises:
-            ModelError: naming what differs.
-        """
-        objective = checkpoint.get("hyper_parameters", {}).get("objective")
-        if objective != type(self).__name__:
-            raise ModelError(
-                f"the checkpoint is of {objective or 'another program'}, this run of {type(self).__name__}: give the "
-                "run's own config (config.yaml beside its checkpoints)"
-            )
+        """Check that the checkpoint is of this objective, and that its weights fit."""
+        self.check_objective(checkpoint)
         # Sharded strategies have loaded the weights by now, and taken them out.
         state: dict[str, Tensor] | None = checkpoint.get("state_dict")
         if state is None:
@@ -291,8 +265,18 @@ class Objective(L.LightningModule):
         if unlike:
             raise ModelError(
                 f"the checkpoint and this run do not have {min(unlike)} in common: it is of another model or of other "
-                "adapters; give the run's own config (config.yaml beside its checkpoints)"
+                f"adapters; {OWN_CONFIG}"
             )
+
+    def check_objective(self, checkpoint: dict[str, Any]) -> None:
+        """Check that a checkpoint is of this objective.
+
+        Raises:
+            ModelError: if it is of another.
+        """
+        saved, own = checkpoint.get("hyper_parameters", {}).get("objective"), type(self).__name__
+        if saved != own:
+            raise ModelError(f"the checkpoint is of {saved or 'another program'}, this run of {own}: {OWN_CONFIG}")
 
     # Optimizer
 
@@ -302,11 +286,7 @@ class Objective(L.LightningModule):
         return max(1, int(self.trainer.estimated_stepping_batches) // self.rounds)
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
-        """Build the optimizer of what trains, with linear warm-up and decay by step.
-
-        Raises:
-            OptionError: if trained weights are in half precision, where small steps are rounded away.
-        """
+        """Build the optimizer of what trains, with linear warm-up and decay by step; half precision is refused."""
         settings = self.optimization
         trained = [parameter for parameter in self.parameters() if parameter.requires_grad]
         half = next((p.dtype for p in trained if p.dtype in (torch.bfloat16, torch.float16)), None)
@@ -323,10 +303,8 @@ class Objective(L.LightningModule):
         # One kernel for all weights. With mixed precision Lightning refuses to clip the gradients of such an optimizer.
         mixed = "mixed" in str(getattr(self.trainer, "precision", ""))
         fuse = settings.optimizer != "sgd" and self.device.type in {"cpu", "cuda"} and not mixed
-        fused = {"fused": True} if fuse else {}
-        optimizer = OPTIMIZERS[settings.optimizer](
-            [g for g in groups if g["params"]], lr=settings.learning_rate, **fused
-        )
+        make = partial(OPTIMIZERS[settings.optimizer], fused=True) if fuse else OPTIMIZERS[settings.optimizer]
+        optimizer = make([g for g in groups if g["params"]], lr=settings.learning_rate)
         steps = self.round_steps
         scheduler = torch.optim.lr_scheduler.LambdaLR(
             optimizer, lambda step: schedule_factor(step, steps, settings.warmup, settings.decay)

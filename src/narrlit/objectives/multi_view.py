@@ -12,8 +12,7 @@ from narrlit.data.sampling import ViewCollator
 from narrlit.data.schema import ASPECTS, Story, TrainingExamples
 from narrlit.data.tokens import TokenizedViews
 from narrlit.errors import OptionError
-from narrlit.losses.alignment import alignment_loss
-from narrlit.losses.contrastive import view_contrast
+from narrlit.losses.contrastive import alignment_loss, view_contrast
 from narrlit.models.config import EncoderConfig, Fusion
 from narrlit.models.heads import ViewFusion
 from narrlit.models.weights import shard_head
@@ -61,9 +60,6 @@ class MultiView(Objective):
             hidden: hidden units of a head.
             temperature: divides cosines.
             alignment: weight of the alignment.
-
-        Raises:
-            OptionError: for a number out of range.
         """
         if hidden < 1:
             raise OptionError(f"hidden is {hidden}: at least 1 is needed")

@@ -38,9 +38,6 @@ class MultipleNegativesRanking(Objective):
             optimization: its optimizer.
             scale: factor of the cosine, the inverse temperature.
             candidates: `pairs` or `triplets`.
-
-        Raises:
-            OptionError: for a scale that is not positive.
         """
         check_numbers("", positive={"scale": scale})
         super().__init__(encoder, optimization)

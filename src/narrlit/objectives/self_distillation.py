@@ -16,7 +16,7 @@ from narrlit.losses.distillation import distillation_loss, linear_weight
 from narrlit.losses.masks import duplicates_mask, teacher_mask
 from narrlit.models.config import EncoderConfig
 from narrlit.objectives.base import Objective, Optimization, check_numbers
-from narrlit.objectives.triplet import TRIPLE
+from narrlit.objectives.triplet_margin import TRIPLE
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,7 @@ class Distillation:
     last_weight: float = 0.05
 
     def __post_init__(self) -> None:
-        """Check ranges.
-
-        Raises:
-            OptionError: naming the field.
-        """
+        """Check ranges."""
         weights = {"first_weight": self.first_weight, "last_weight": self.last_weight}
         check_numbers("distillation.", positive={"temperature": self.temperature}, minimum_0=weights)
 
@@ -87,9 +83,6 @@ class SelfDistillation(Objective):
             distill: add the KL term.
             distillation: its settings.
             use_triple_negative: the dissimilar story of a triple is a negative too; it is none as published.
-
-        Raises:
-            OptionError: for a temperature or margin out of range.
         """
         check_numbers("", positive={"temperature": temperature})
         if not -2 <= mask_margin <= 2:
@@ -102,21 +95,11 @@ class SelfDistillation(Objective):
         self.distill = distill
         self.distillation = distillation
         self.use_triple_negative = use_triple_negative
-        self.save_settings(
-            temperature=temperature,
-            mask=mask,
-            mask_margin=mask_margin,
-            distill=distill,
-            distillation=asdict(distillation),
-            use_triple_negative=use_triple_negative,
-        )
+        names = ("temperature", "mask", "mask_margin", "distill", "use_triple_negative")
+        self.save_settings(**{name: getattr(self, name) for name in names}, distillation=asdict(distillation))
 
     def on_fit_start(self) -> None:
-        """Refuse data without negatives.
-
-        Raises:
-            OptionError: if no example has one that is used.
-        """
+        """Refuse data of which no example has a negative that is used."""
         examples = self.trainer.datamodule.examples  # type: ignore[attr-defined]
         used = examples.negatives >= 0
         if not self.use_triple_negative:

@@ -1,12 +1,13 @@
-"""Triples that each validation answered wrongly: gathered, sorted, taken over by a resumed fit."""
+"""Validations and wrong answers of a run: gathered, sorted, taken over by a resumed fit."""
 
 import json
 from types import SimpleNamespace
 
 import pytest
 import torch
+from lightning.pytorch.trainer.states import TrainerFn
 
-from narrlit.callbacks import ValidationAnswers, triple_answers
+from narrlit.callbacks import RunRecord, run_record
 from narrlit.callbacks.triple_answers import triples_digest
 from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.metrics.triples import AccuracySummary
@@ -21,11 +22,18 @@ ONE = ("x", "y", "z", True)
 
 
 @pytest.fixture
-def trainer(tmp_path):
+def trainer():
     return SimpleNamespace(
-        log_dir=str(tmp_path), fast_dev_run=False, sanity_checking=False, is_global_zero=True,
+        fast_dev_run=False, sanity_checking=False, is_global_zero=True, state=SimpleNamespace(fn=TrainerFn.FITTING),
         datamodule=SimpleNamespace(triples={"validation": triples_of(ONE)}), current_epoch=0, global_step=4,
+        checkpoint_callbacks=[], callbacks=[],
     )  # fmt: skip
+
+
+def begun(folder):
+    callback = RunRecord()
+    callback._folder, callback.record = folder, {"stage": "fit", "validations": []}
+    return callback
 
 
 def validate(callback, trainer, *batches, undefined=0):
@@ -40,40 +48,33 @@ def written(tmp_path):
     return json.loads((tmp_path / "validation_answers.json").read_text())
 
 
-def test_every_process_answers_once_are_in_the_file(trainer, tmp_path, monkeypatch):
+@pytest.mark.parametrize("first", [True, False])
+def test_answers_of_every_process_are_in_the_file_of_the_first(trainer, tmp_path, monkeypatch, first):
     others = torch.tensor([-1, 1, 7, -1, -1])  # the other process's share, whose last position only fills it up
+    calls = []
 
     def gather(x):
-        assert x.shape == others.shape  # all processes gather alike
+        calls.append(x.shape == others.shape)  # all processes gather alike
         return torch.cat([x, others])
 
-    monkeypatch.setattr(triple_answers, "gather", gather)
-    callback = ValidationAnswers()
-    callback.on_fit_start(trainer, None)
-    validate(callback, trainer, [8, -1, 4], [-1, 0])
-    assert written(tmp_path)["evaluations"] == [{"epoch": 0, "step": 4, "wrong": [0, 1, 4, 7, 8]}]
-
-
-def test_only_the_first_process_writes_but_all_gather(trainer, tmp_path, monkeypatch):
-    calls = []
-    monkeypatch.setattr(triple_answers, "gather", lambda x: calls.append(x) or x)
-    trainer.is_global_zero = False
-    callback = ValidationAnswers()
-    callback.on_fit_start(trainer, None)
-    validate(callback, trainer, [2])
-    assert len(calls) == 1
-    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(run_record, "gather", gather)
+    trainer.is_global_zero = first
+    validate(begun(tmp_path), trainer, [8, -1, 4], [-1, 0])
+    assert calls == [True]
+    if first:
+        assert written(tmp_path)["evaluations"] == [{"epoch": 0, "step": 4, "wrong": [0, 1, 4, 7, 8]}]
+    else:
+        assert not list(tmp_path.iterdir())
 
 
 def test_evaluations_follow_each_other_and_continue_after_a_resumption(trainer, tmp_path):
-    callback = ValidationAnswers()
-    callback.on_fit_start(trainer, None)
+    callback, checkpoint = begun(tmp_path), {}
     validate(callback, trainer, [2, 1])
     trainer.current_epoch, trainer.global_step = 1, 8
     validate(callback, trainer, [-1, -1])
-    resumed = ValidationAnswers()
-    resumed.load_state_dict(json.loads(json.dumps(callback.state_dict())))
-    resumed.on_fit_start(trainer, None)
+    callback.on_save_checkpoint(trainer, None, checkpoint)
+    resumed = begun(tmp_path)
+    resumed.on_load_checkpoint(trainer, None, json.loads(json.dumps(checkpoint)))
     trainer.current_epoch, trainer.global_step = 2, 12
     validate(resumed, trainer, [5], undefined=2)
     content = written(tmp_path)
@@ -81,19 +82,15 @@ def test_evaluations_follow_each_other_and_continue_after_a_resumption(trainer, 
         *((0, 4, [1, 2]), (1, 8, []), (2, 12, None))
     ]
     assert content["triples"] == triples_digest(triples_of(ONE))
+    assert json.loads((tmp_path / "run.json").read_text())["num_evaluations"] == 3
 
 
-def test_nothing_is_written_outside_a_fit(trainer, tmp_path):
-    callback = ValidationAnswers()
-    validate(callback, trainer, [1])  # narrlit validate: no fit has begun
-    callback.on_fit_start(trainer, None)
+def test_nothing_is_written_of_a_trial(trainer, tmp_path):
     trainer.sanity_checking = True
-    validate(callback, trainer, [1])
+    validate(begun(tmp_path), trainer, [1])
     trainer.sanity_checking, trainer.fast_dev_run = False, True
-    callback.on_fit_start(trainer, None)
-    validate(callback, trainer, [1])
+    validate(begun(tmp_path), trainer, [1])
     assert not list(tmp_path.iterdir())
-    assert callback.state_dict() == {"evaluations": []}
 
 
 def test_the_digest_is_of_source_texts_labels_and_order():

@@ -42,9 +42,6 @@ class Triplet(Objective):
             margin: in the unit of the distance.
             maximum_margin: upper limit of an adaptive margin; None: the margin is fixed.
             negatives: `all` of an example, or the dissimilar story of its `triple` alone.
-
-        Raises:
-            OptionError: for margins out of order.
         """
         check_numbers("", minimum_0={"margin": margin} | ({"maximum_margin": maximum_margin} if maximum_margin else {}))
         if maximum_margin is not None and maximum_margin < margin:

@@ -1,4 +1,4 @@
-"""Base of the objectives over a frozen encoder: its embeddings are computed once, and a head alone trains."""
+"""Objectives over a frozen encoder: its embeddings are computed once, and a head alone trains."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -12,12 +12,13 @@ from torch import Tensor, nn
 
 from narrlit.cache.frozen import CachedEmbeddings, FrozenFeatures, frozen_features
 from narrlit.cache.sources import EmbeddingSource
-from narrlit.data.batch import Packed, PackedFeatures
+from narrlit.data.batch import ExampleBatch, Packed, PackedFeatures
 from narrlit.data.schema import FloatArray, Role, Story
 from narrlit.errors import ModelError, OptionError
 from narrlit.models.config import EncoderConfig
 from narrlit.models.heads import apply_head, build_head
-from narrlit.objectives.base import Objective, Optimization
+from narrlit.objectives.base import OWN_CONFIG, Objective, Optimization, check_numbers
+from narrlit.objectives.triplet_margin import triplet_terms
 
 SPACE = "narrlit_embedding_space"
 INDIFFERENT = ("stored", "dropout")
@@ -42,10 +43,8 @@ class FrozenObjective(Objective):
         self.embeddings = embeddings
         self._cached: CachedEmbeddings | None = None
         self.dimension = 0
-        config = self.encoder_config
-        trains = {"lora": config.lora, "frozen_layers": config.frozen_layers, "dropout": config.dropout}
-        for name, value in trains.items():
-            if value:
+        for name in ("lora", "frozen_layers", "dropout"):
+            if getattr(encoder, name):
                 raise OptionError(
                     f"encoder.{name} is set, but {type(self).__name__} never trains its encoder: remove it"
                 )
@@ -93,11 +92,7 @@ class FrozenObjective(Objective):
         return self._cached
 
     def configure_model(self) -> None:
-        """Build the head, once.
-
-        Raises:
-            OptionError: under a sharded strategy.
-        """
+        """Build the head, once; sharded strategies are refused."""
         if hasattr(self, "head"):
             return
         if self.device_mesh is not None:
@@ -111,23 +106,16 @@ class FrozenObjective(Objective):
         checkpoint[SPACE] = self.cached.space
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Check that the head and the embeddings under it are those of the checkpoint.
-
-        Raises:
-            ModelError: naming the setting that differs.
-        """
-        settings = checkpoint.get("hyper_parameters", {})
-        sides = [
-            ("head", settings.get("head"), self.hparams["head"]),
-            ("encoder", checkpoint.get(SPACE), self.cached.space),
-        ]
+        """Check that the head and the embeddings under it are those of the checkpoint."""
+        self.check_objective(checkpoint)
+        saved_head = checkpoint["hyper_parameters"].get("head", {})
+        sides = (("head", saved_head, self.hparams["head"]), ("encoder", checkpoint.get(SPACE, {}), self.cached.space))
         for part, saved, own in sides:
-            for name in {**(saved or {}), **own}:
-                there, here = (saved or {}).get(name), own.get(name)
-                if settings.get("objective") == type(self).__name__ and name not in INDIFFERENT and there != here:
+            for name in saved | own:
+                there, here = saved.get(name), own.get(name)
+                if name not in INDIFFERENT and there != here:
                     raise ModelError(
-                        f"the checkpoint is of another {part}: {name} is {there!r} there, {here!r} here; give the "
-                        "run's own config (config.yaml beside its checkpoints)"
+                        f"the checkpoint is of another {part}: {name} is {there!r} there, {here!r} here; {OWN_CONFIG}"
                     )
         super().on_load_checkpoint(checkpoint)
 
@@ -138,3 +126,91 @@ class FrozenObjective(Objective):
         # In half precision a projection near the identity would move embeddings by less than they are rounded.
         with torch.autocast(self.device.type, enabled=False):
             return apply_head(self.head, stories.features, stories.lengths if self.unit == "sentence" else None)
+
+
+class Projection(FrozenObjective):
+    """Mean of max(0, margin - (cos(x, p) - cos(x, n))) over projected embeddings e' = W e / |W e|.
+
+    W is square, without bias, and starts as the identity plus noise; with `learning_rate: 0` and no noise it stays the
+    identity, a control. Comhis samples hard examples more often: `data.hard_examples`.
+
+    Source: Comhis, Eq. 1 and 2, section 4.3 and appendix A.
+    """
+
+    def __init__(
+        self,
+        encoder: EncoderConfig = EncoderConfig(),
+        optimization: Optimization = Optimization(),
+        embeddings: EmbeddingSource = EmbeddingSource(),
+        margin: float = 0.2,
+        noise: float = 0.01,
+    ) -> None:
+        """Set the loss and the first weights.
+
+        Args:
+            encoder: whose embeddings are projected.
+            optimization: optimizer of the projection.
+            embeddings: source of frozen embeddings.
+            margin: of the triplet loss, in cosine distance.
+            noise: standard deviation of W's noise, before division by the root of the dimension.
+        """
+        check_numbers("", minimum_0={"margin": margin, "noise": noise})
+        super().__init__(encoder, optimization, embeddings)
+        self.margin = margin
+        self.noise = noise
+        self.save_settings(margin=margin, noise=noise)
+
+    def head_settings(self) -> dict[str, Any]:
+        """Return the head's kind."""
+        return {"kind": "projection"}
+
+    def initial_head(self) -> nn.Module:
+        """Build the identity plus noise."""
+        return build_head("projection", self.dimension, noise=self.noise)
+
+    def loss(self, embeddings: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
+        """Compute the loss; `active` is the share of triplets within the margin."""
+        return triplet_terms(embeddings, batch, self.margin)
+
+
+class MLPHead(FrozenObjective):
+    """Triplet margin loss on cosine distance, over linear layers with ReLU between them; none hidden: a linear map.
+
+    Source: Mendel292, appendix B, item 2.
+    """
+
+    def __init__(
+        self,
+        encoder: EncoderConfig = EncoderConfig(),
+        optimization: Optimization = Optimization(),
+        embeddings: EmbeddingSource = EmbeddingSource(),
+        hidden: list[int] | None = None,
+        output: int = 256,
+        margin: float = 1.0,
+    ) -> None:
+        """Set the head and its loss.
+
+        Args:
+            encoder: whose embeddings the head maps.
+            optimization: optimizer of the head.
+            embeddings: source of frozen embeddings.
+            hidden: sizes of hidden layers.
+            output: dimension of an embedding.
+            margin: of the triplet loss, in cosine distance.
+        """
+        if min([output, *(hidden or [])]) < 1:
+            raise OptionError(f"hidden {hidden} and output {output}: sizes of at least 1 are needed")
+        check_numbers("", minimum_0={"margin": margin})
+        super().__init__(encoder, optimization, embeddings)
+        self.hidden = list(hidden or [])
+        self.output = output
+        self.margin = margin
+        self.save_settings(margin=margin)
+
+    def head_settings(self) -> dict[str, Any]:
+        """Return the head's kind and sizes."""
+        return {"kind": "mlp", "hidden": self.hidden, "output": self.output}
+
+    def loss(self, embeddings: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
+        """Compute the loss; `active` is the share of triplets within the margin."""
+        return triplet_terms(embeddings, batch, self.margin)
