@@ -191,7 +191,8 @@ def _box_plot(path: Path, values: dict[str, Any]) -> None:
         return
     from matplotlib.figure import Figure
 
-    axes = Figure(figsize=(1.5 + 1.2 * len(values), 4), layout="tight").add_subplot(ylabel="BERTScore F1")
+    figure = Figure(figsize=(1.5 + 1.2 * len(values), 4), layout="tight")
+    axes = figure.add_subplot(ylabel="BERTScore F1")
     axes.boxplot(list(values.values()), tick_labels=[f"{name} (n = {len(each)})" for name, each in values.items()])
     with atomic_path(path) as temporary:
-        axes.figure.savefig(temporary)
+        figure.savefig(temporary)

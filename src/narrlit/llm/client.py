@@ -94,8 +94,8 @@ class LLMOptions:
             )
         if not model:
             raise OptionError("no language model: give --llm-model NAME, as on the server, or set NARRLIT_LLM_MODEL")
-        limits = {"max_retries": self.retries, "timeout": self.timeout}
-        return Endpoint(url, model, NAMES, key_variable=self.api_key_env, **limits)
+        key = self.api_key_env
+        return Endpoint(url, model, NAMES, key_variable=key, max_retries=self.retries, timeout=self.timeout)
 
     def record(self) -> dict[str, Any]:
         """Return the options as plain data for a report, with URL and model as they are used; the key is no part."""

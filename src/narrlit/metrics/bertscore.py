@@ -31,15 +31,10 @@ class BERTScores(NamedTuple):
 
 
 def greedy_matching(candidate: Tensor, reference: Tensor) -> tuple[float, float]:
-    """Compute precision and recall of one pair (equations of section 3, without idf weights).
+    """Compute precision and recall of one pair from unit vectors of tokens, (C, D) and (R, D) (section 3, without idf).
 
-    Args:
-        candidate: (C, D) unit vectors of tokens.
-        reference: (R, D) unit vectors of tokens.
-
-    Returns:
-        Mean over the candidate's tokens of the best cosine to a reference token, and the other way round; 0 where one
-        side has no token.
+    Precision is the mean over the candidate's tokens of the best cosine to a reference token, recall the other way
+    round; 0 where one side has no token.
 
     >>> greedy_matching(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.5, 0.0], [1.0, 0.0]]))
     (1.0, 0.75)
@@ -56,16 +51,7 @@ class BERTScorer:
     def __init__(
         self, transformer: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", layer: int | None = None
     ) -> None:
-        """Store the model.
-
-        Args:
-            transformer: encoder on its device.
-            tokenizer: its tokenizer.
-            layer: layer of the token vectors, 0 the embeddings; None: the last.
-
-        Raises:
-            OptionError: if there is no such layer.
-        """
+        """Take an encoder on its device; `layer` 0 is the embeddings, None the last."""
         layers = transformer.config.num_hidden_layers
         if layer is not None and not 0 <= layer <= layers:
             raise OptionError(f"--bertscore-layer {layer}: the model has layers 0 (the embeddings) to {layers}")
@@ -77,13 +63,7 @@ class BERTScorer:
         self.max_length = int(min(tokenizer.model_max_length, positions))
 
     def __call__(self, candidates: Sequence[str], references: Sequence[str], progress: bool = True) -> BERTScores:
-        """Score N candidates against the references at the same positions; longer texts are truncated.
-
-        Args:
-            candidates: N texts.
-            references: N texts.
-            progress: show a bar on stderr.
-        """
+        """Score N candidates against the references at the same positions; longer texts are truncated."""
         from tqdm import tqdm
 
         pairs = list(zip(candidates, references, strict=True))
@@ -120,12 +100,7 @@ class BERTScorer:
 
 
 def load_bertscorer(model: str, layer: int | None, device: torch.device) -> BERTScorer:
-    """Load an encoder: a folder, a hub id, or `minilm`; `layer` as in BERTScorer.
-
-    Raises:
-        ModelError: if it can't be loaded, or is no encoder.
-        OptionError: if it has no such layer.
-    """
+    """Load an encoder: a folder, a hub id, or `minilm`; ModelError if it can't be loaded, or is no encoder."""
     from transformers import AutoModel, AutoTokenizer
 
     from narrlit.models.loading import packaged_minilm

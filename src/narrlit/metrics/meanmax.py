@@ -60,13 +60,7 @@ class MeanMax:
 
 @dataclass(frozen=True, eq=False)
 class MeanMaxScores:
-    """Scores of N triples.
-
-    Attributes:
-        scores: (N, 2) of A and B, comparable within a triple only.
-        aligned: number of triples decided by windows.
-        truncated: number of different sentences that were longer than the encoder reads.
-    """
+    """Scores (N, 2) of A and B, comparable within a triple only; triples decided by windows; truncated sentences."""
 
     scores: FloatArray
     aligned: int
@@ -74,41 +68,24 @@ class MeanMaxScores:
 
 
 def max_similarity(anchor: FloatArray, other: FloatArray) -> float:
-    """Compute the mean over the anchor's sentences of the best cosine with a sentence of the other story.
+    """Compute the mean over the anchor's sentences (S, D) of the best cosine with one of the other story's (T, D).
 
     Not symmetric: a short anchor within a long story scores high, the long story against it does not.
-
-    Args:
-        anchor: (S, D) unit vectors of sentences.
-        other: (T, D) unit vectors of sentences.
-
-    Returns:
-        Similarity from -1 to 1.
     """
     return float((anchor @ other.T).max(axis=1).mean())
 
 
 def pooled(anchor: FloatArray, other: FloatArray) -> float:
-    """Compute the cosine of stories' sentence vectors, pooled by mean and by maximum and concatenated.
-
-    Args and result as for `max_similarity`.
-    """
+    """Compute the cosine of stories' sentence vectors, pooled by mean and by maximum and concatenated."""
     first, second = (np.concatenate([story.mean(axis=0), story.max(axis=0)]) for story in (anchor, other))
     return _cosine(first, second)
 
 
 def window_vectors(story: FloatArray, windows: int) -> FloatArray:
-    """Average the sentences of each of W windows.
+    """Average a story's sentences (S, D) within each of W windows, (W, D).
 
     Window w of n sentences spans sentences floor(w n / W) to floor((w + 1) n / W), the latter excluded, but holds at
     least the one it begins at: a story with fewer sentences than windows gives some of them to several.
-
-    Args:
-        story: (S, D) vectors of sentences.
-        windows: W.
-
-    Returns:
-        (W, D) means.
     """
     edges = [w * len(story) // windows for w in range(windows + 1)]
     return np.stack([story[a : max(b, a + 1)].mean(axis=0) for a, b in pairwise(edges)])
@@ -124,27 +101,18 @@ def alignment(anchor: FloatArray, other: FloatArray, windows: int, tau: float) -
 def meanmax_scores(
     encoder: "Encoder", triples: Sequence[tuple[str, str, str]], settings: MeanMax, progress: bool = True
 ) -> MeanMaxScores:
-    """Score triples by Mean-Max with structural alignment; each sentence is embedded once per prompt.
-
-    Args:
-        encoder: encoder of texts.
-        triples: N texts of anchor, A and B.
-        settings: definition and parameters.
-        progress: show a bar on stderr.
+    """Score N triples of texts by Mean-Max with structural alignment; each sentence is embedded once per prompt.
 
     Raises:
         ValueError: if a text has no sentence.
         ModelError: for an encoder of sentences or views, whose embeddings are of whole stories.
     """
-    from narrlit.models.encoder import Encoder
-
-    if not isinstance(encoder, Encoder) or getattr(encoder, "reads", "text") != "text":
+    if encoder.reads != "text":
         raise ModelError("Mean-Max compares sentences, but this model embeds whole stories: give the encoder inside it")
     candidates = [text for _, a, b in triples for text in (a, b)]
-    same_prompt = encoder.prompt("anchor") == encoder.prompt("candidate")
-    texts = [anchor for anchor, _, _ in triples] + (candidates if same_prompt else [])
+    texts = [anchor for anchor, _, _ in triples] + (candidates if encoder.symmetric else [])
     anchors, truncated = _sentence_vectors(encoder, texts, "anchor", progress)
-    others, more = (anchors, 0) if same_prompt else _sentence_vectors(encoder, candidates, "candidate", progress)
+    others, more = (anchors, 0) if encoder.symmetric else _sentence_vectors(encoder, candidates, "candidate", progress)
     similarity = {"max_similarity": max_similarity, "pooled": pooled}[settings.reading]
     scores = np.zeros((len(triples), 2))
     aligned = 0
@@ -167,11 +135,10 @@ def _sentence_vectors(
     empty = next((text for text, sentences in pieces.items() if not sentences), None)
     if empty is not None:
         raise ValueError(f"no sentence in {empty!r}")
-    different = {
-        piece: row for row, piece in enumerate(dict.fromkeys(piece for each in pieces.values() for piece in each))
-    }
-    if not different:
+    if not pieces:
         return {}, 0
+    sentences = dict.fromkeys(piece for each in pieces.values() for piece in each)
+    different = {piece: row for row, piece in enumerate(sentences)}
     embeddings, truncated = embed(encoder, list(different), role, progress)
     vectors = np.asarray(embeddings, dtype=np.float64)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
@@ -179,4 +146,5 @@ def _sentence_vectors(
 
 
 def _cosine(first: FloatArray, second: FloatArray) -> float:
-    return float(first @ second / max(np.linalg.norm(first) * np.linalg.norm(second), 1e-12))
+    lengths = float(np.linalg.norm(first) * np.linalg.norm(second))
+    return float(first @ second / max(lengths, 1e-12))

@@ -4,15 +4,7 @@ from collections.abc import Sequence
 
 
 def wilson_interval(correct: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Compute Wilson's score interval of a proportion (Wilson 1927).
-
-    Args:
-        correct: number of right answers.
-        n: number of answers; without any the interval is (0, 1).
-        confidence: confidence level, between 0 and 1.
-
-    Returns:
-        Lower and upper end, as proportions.
+    """Compute Wilson's score interval of a proportion (Wilson 1927); without answers it is (0, 1).
 
     Raises:
         ValueError: if not 0 <= correct <= n, or not 0 < confidence < 1.
@@ -31,11 +23,7 @@ def wilson_interval(correct: int, n: int, confidence: float = 0.95) -> tuple[flo
 
 
 def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> float:
-    """Compute the exact two-sided McNemar test of two systems on the same items (McNemar 1947).
-
-    Args:
-        first: for each item, True if the first system is right.
-        second: the same for the second system.
+    """Compute the exact two-sided McNemar test of two systems that are right or wrong on the same items (McNemar 1947).
 
     Returns:
         p value: the probability of a split at least this uneven between two equal systems; 1 if they never differ.

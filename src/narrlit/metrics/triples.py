@@ -79,7 +79,6 @@ class TripleAccuracy(Metric):
 
     full_state_update = False
     higher_is_better = True
-    is_differentiable = False
 
     correct: Tensor
     ties: Tensor
@@ -102,11 +101,15 @@ class TripleAccuracy(Metric):
             counted: (N,) bool, False for rows to ignore (no label, or padding of a distributed sampler).
 
         Raises:
-            ValueError: if shapes differ, labels or `counted` are not bool, or a score is NaN without
-                `allow_nan`.
+            ValueError: if shapes or types don't fit, or a score is NaN without `allow_nan`.
         """
         counted = torch.ones_like(a_is_closer) if counted is None else counted
-        _check(score_a, score_b, a_is_closer, counted)
+        shapes = [tuple(x.shape) for x in (score_a, score_b, a_is_closer, counted)]
+        if len(set(shapes)) > 1 or len(shapes[0]) != 1:
+            raise ValueError(f"scores of A, of B, labels and counted must all be (N,), not {shapes}")
+        if a_is_closer.dtype != torch.bool or counted.dtype != torch.bool:
+            # A label of -1 for "unknown" would otherwise count as a wrong answer.
+            raise ValueError(f"labels and counted must be bool, not {a_is_closer.dtype} and {counted.dtype}")
         undefined = torch.isnan(score_a) | torch.isnan(score_b)
         if not self.allow_nan and bool(undefined.any()):
             # NaN compares as False and would pass for an answer.
@@ -131,20 +134,5 @@ class TripleAccuracy(Metric):
 
 
 def answered_rightly(score_a: Tensor, score_b: Tensor, a_is_closer: Tensor) -> Tensor:
-    """Mark right answers, (N,) bool: A is the answer if it scores strictly higher; a tie is an answer for B.
-
-    Args:
-        score_a: (N,) similarity of A to the anchor; higher is closer.
-        score_b: (N,) similarity of B.
-        a_is_closer: (N,) bool labels.
-    """
+    """Mark right answers, (N,) bool: A is the answer if it scores strictly higher; a tie is an answer for B."""
     return (score_a > score_b) == a_is_closer
-
-
-def _check(score_a: Tensor, score_b: Tensor, a_is_closer: Tensor, counted: Tensor) -> None:
-    shapes = [tuple(x.shape) for x in (score_a, score_b, a_is_closer, counted)]
-    if len(set(shapes)) > 1 or len(shapes[0]) != 1:
-        raise ValueError(f"scores of A, of B, labels and counted must all be (N,), not {shapes}")
-    if a_is_closer.dtype != torch.bool or counted.dtype != torch.bool:
-        # A label of -1 for "unknown" would otherwise count as a wrong answer.
-        raise ValueError(f"labels and counted must be bool, not {a_is_closer.dtype} and {counted.dtype}")

@@ -38,8 +38,7 @@ class Pivots:
     """Pivot languages, translation models and their search.
 
     Attributes:
-        pivots: comma-separated ISO 639-1 codes of the languages to translate into and back from; for NLLB also its own
-            codes, such as fra_Latn.
+        pivots: comma-separated ISO 639-1 codes of the languages to translate into and back; for NLLB also its own.
         there: Marian model from English, folder or hub id; {pivot} stands for each language.
         back: Marian model into English, likewise.
         nllb: NLLB model for all directions, folder or hub id; replaces the Marian models.
@@ -128,12 +127,7 @@ class TranslationModel:
     """A Marian or NLLB model with its tokenizer; finished translations are appended to a log and never made twice."""
 
     def __init__(self, name: str, device: "torch.device", log: Path) -> None:
-        """Load a model, folder or hub id, and the log, a JSON Lines file that may be missing.
-
-        Raises:
-            ModelError: if it can't be loaded, or is another kind of model.
-            MissingExtraError: if the packages of Marian's tokenizer are missing.
-        """
+        """Load a model, folder or hub id, and the log, a JSON Lines file that may be missing."""
         from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
         local = {"local_files_only": Path(name).is_dir()}
@@ -163,10 +157,11 @@ class TranslationModel:
         """Translate texts in batches of similar length; longer texts than the model reads are divided at spaces."""
         from tqdm import tqdm
 
-        self._language(route.source)
-        target = self._language(route.target)
-        if route.source is not None:
+        for code in filter(None, route[1:]):
+            if self.tokenizer.convert_tokens_to_ids(code) == self.tokenizer.unk_token_id:
+                raise ModelError(f"translation model {self.name}: unknown language {code}; give another model or pivot")
             self.tokenizer.src_lang = route.source
+        target = None if route.target is None else int(self.tokenizer.convert_tokens_to_ids(route.target))
         ids: dict[str, list[int]] = {}
         pieces = {text: list(self._pieces(text, ids)) for text in dict.fromkeys(texts)}
         decides = [self.digest, route.source, route.target, beams, self.longest]
@@ -199,23 +194,21 @@ class TranslationModel:
             return
         middle = len(text) // 2
         gaps = [gap.start() for gap in re.finditer(r"(?<=\S)\s+(?=\S)", text)]
-        place = min(gaps, key=lambda gap: abs(gap - middle), default=middle)
-        for half in (text[:place], text[place:]):
+        cut = min(gaps, key=lambda gap: abs(gap - middle), default=middle)
+        for half in (text[:cut], text[cut:]):
             yield from self._pieces(half.strip(), ids)
-
-    def _language(self, code: str | None) -> int | None:
-        token = None if code is None else int(self.tokenizer.convert_tokens_to_ids(code))
-        if code is not None and token == self.tokenizer.unk_token_id:
-            raise ModelError(f"translation model {self.name}: unknown language {code}; give another model or pivot")
-        return token
 
     def _generate(self, ids: list[list[int]], beams: int, target: int | None) -> list[Translation]:
         import torch
 
         batch = self.tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(self.model.device)
         limit = min(self.longest, TIMES * max(map(len, ids)) + MORE)
-        forced = {} if target is None else {"forced_bos_token_id": target}
-        options = {"num_beams": beams, "do_sample": False, "max_length": limit, **forced}
+        options: dict[str, Any] = {
+            "num_beams": beams,
+            "do_sample": False,
+            "max_length": limit,
+            "forced_bos_token_id": target,
+        }
         with torch.inference_mode():
             rows = self.model.generate(**batch, **options).tolist()
         texts = self.tokenizer.batch_decode(rows, skip_special_tokens=True)
@@ -225,15 +218,11 @@ class TranslationModel:
 
 
 def _read_log(path: Path) -> Iterator[tuple[str, str, bool]]:
-    """Entries of a log; the last line may be cut by a kill, and is made again."""
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return
-    lines = path.read_bytes().split(b"\n")
-    if lines[-1]:
-        with path.open("ab") as file:
-            file.truncate(path.stat().st_size - len(lines[-1]))
-    with reading("log of translations", path, "move it away, or give another --out"):
-        for line in lines[:-1]:
-            row = json.loads(line)
+    """Keys, translations and their ends of a log; its last line may be cut by a kill, and is removed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with reading("log of translations", path, "move it away, or give another --out"), path.open("a+b") as file:
+        file.seek(0)
+        *lines, cut = file.read().split(b"\n")
+        file.truncate(file.tell() - len(cut))
+        for row in map(json.loads, lines):
             yield row["key"], row["translation"], row["ended"]

@@ -30,12 +30,7 @@ Clusters = Callable[[Sequence[str]], list[list[list[Span]]]]
 
 
 def open_spacy(pipeline: str, coref_model: str | None, progress: bool) -> MentionFinder:
-    """Load a spaCy pipeline, and the coreference model if one is named.
-
-    Args:
-        pipeline: name of an installed pipeline, or a folder.
-        coref_model: hub id or folder of an F-coref model; None: no coreference.
-        progress: show a bar on stderr.
+    """Load a spaCy pipeline (a name or folder), and an F-coref model (hub id or folder) if one is named.
 
     Raises:
         MissingExtraError: if spaCy or fastcoref is not installed.
@@ -114,17 +109,14 @@ def _load_coreference(model: str) -> Clusters:
     def clusters(texts: Sequence[str]) -> list[list[list[Span]]]:
         read = [text[:MAX_COREF_CHARACTERS] for text in texts]
         predictions = network.predict(read, max_tokens_in_batch=1) if read else []
-        found = [prediction.get_clusters(as_strings=False) for prediction in predictions]
-        return [[[span for span in cluster if span is not None] for cluster in each] for each in found]
+        spans = [prediction.get_clusters(as_strings=False) for prediction in predictions]
+        return [[[span for span in cluster if span is not None] for cluster in each] for each in spans]
 
     return clusters
 
 
 def _linked(text: str, names: Sequence[Mention], clusters: Sequence[Sequence[Span]]) -> list[Mention]:
-    """Number names by the cluster whose mention they head: Anna in "his wife Anna, who left", not in "Anna and Bob".
-
-    A cluster without a name leaves nothing. Where mentions of two clusters have one head, the shorter mention decides.
-    """
+    """Number names by the cluster whose shortest mention they head: Anna in "his wife Anna", not in "Anna and Bob"."""
     numbers: dict[tuple[int, int], int] = {}
     spans = sorted((end - start, start, end, number) for number, each in zip(count(), clusters) for start, end in each)
     for _, start, end, number in spans:

@@ -1,16 +1,14 @@
 """Pseudonymization: placeholders such as Character_A and Location_1 in place of names, and back again.
 
-Source: ttda704 (SemEval-2026 Task 4), section on pseudonymization. Two decisions differ from the paper: of a
-coreference cluster only its names are replaced (pronouns and descriptions give no name away, and a story of
-placeholders alone is hard to read for an encoder as well), and a name is replaced wherever it occurs in its scope,
-also where the entity recognizer missed it.
+Source: ttda704 (SemEval-2026 Task 4), section on pseudonymization. Unlike there, only a coreference cluster's names are
+replaced (pronouns and descriptions give none away), and a name is replaced wherever it occurs in its scope.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Literal
 
 from narrlit.errors import DataError, OptionError
 
@@ -90,11 +88,8 @@ class Mention:
     cluster: int | None = None
 
 
-class MentionFinder(Protocol):
-    """Finds names in texts."""
-
-    def __call__(self, texts: Sequence[str], groups: Sequence[int]) -> list[list[Mention]]:
-        """Mentions of each text in order; `groups`: the index of each text's group."""
+MentionFinder = Callable[[Sequence[str], Sequence[int]], list[list[Mention]]]
+"""Finds the names in texts, in order, given the index of each text's group."""
 
 
 def pseudonymize_texts(
@@ -111,15 +106,12 @@ def pseudonymize_texts(
     Placeholders in the input stay as they are, and are not assigned again.
 
     Args:
-        groups: the texts that share a mapping.
-        options: settings; `scope` is up to the caller, who forms the groups.
+        groups: the texts that share a mapping; the caller forms them by `options.scope`.
+        options: settings.
         names: for backend `given`, of each group the names with PERSON, PLACE or ORGANIZATION.
-        lead: replace the first text of each group as if it stood alone; the others take over its mapping. For a story
-            with its views.
+        lead: replace the first text of each group as if it stood alone; the others (a story's views) take over its
+            mapping.
         progress: show a bar on stderr.
-
-    Returns:
-        The groups with placeholders, in order.
 
     Raises:
         OptionError: if names are missing for backend `given`.
@@ -136,21 +128,18 @@ def pseudonymize_texts(
     finder = _open_finder(options, names, len(groups), progress)
     scopes = [_Scope(group) for group in groups]
     for part in (slice(1), slice(1, None)) if lead else (slice(None),):
-        waiting = [(scope, index) for scope, each in enumerate(scopes) for index in each.activate(part)]
+        waiting = [(scope, index) for scope in range(len(scopes)) for index in range(len(groups[scope]))[part]]
         while waiting:
             texts = [scopes[scope].texts[index].text for scope, index in waiting]
             mentions: dict[int, dict[int, list[Mention]]] = {}
-            for (scope, index), found in zip(waiting, finder(texts, [s for s, _ in waiting]), strict=True):
-                mentions.setdefault(scope, {})[index] = found
-            waiting = [(scope, index) for scope, found in mentions.items() for index in scopes[scope].replace(found)]
+            for (scope, index), names_of in zip(waiting, finder(texts, [s for s, _ in waiting]), strict=True):
+                mentions.setdefault(scope, {})[index] = names_of
+            waiting = [(scope, i) for scope, each in mentions.items() for i in scopes[scope].replace(each, part)]
     return [scope.texts for scope in scopes]
 
 
 def restore(text: str, replacements: Sequence[Replacement]) -> str:
-    """Put the original words back, to the letter.
-
-    Raises:
-        DataError: if a placeholder is not where the replacements have it.
+    """Put the original words back, to the letter; DataError if a placeholder is not where the replacements have it.
 
     >>> restore("Character_A ran.", [Replacement("Character_A", "Anna", 0, 11)])
     'Anna ran.'
@@ -182,18 +171,12 @@ class _Scope:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = [PseudonymizedText(text) for text in texts]
-        self._active = range(len(texts))
         self._entities: list[_Entity] = []
         self._forms: dict[str, _Entity] = {}
         self._taken = {placeholder for text in texts for placeholder in PLACEHOLDER.findall(text)}
 
-    def activate(self, part: slice) -> range:
-        """Restrict replacements to these texts; return their indices."""
-        self._active = range(len(self.texts))[part]
-        return self._active
-
-    def replace(self, mentions: Mapping[int, Sequence[Mention]]) -> list[int]:
-        """Replace the names that were found; return the indices of the changed texts."""
+    def replace(self, mentions: Mapping[int, Sequence[Mention]], part: slice) -> list[int]:
+        """Replace the names that were found, in these texts; return the indices of the changed ones."""
         self._link(mentions)
         if not self._forms:
             return []
@@ -201,7 +184,7 @@ class _Scope:
         # Between characters of no word alone, so that nothing is glued to a placeholder or replaced within one.
         pattern = re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)")
         changed = []
-        for index in self._active:
+        for index in range(len(self.texts))[part]:
             places = [(found.span(), self._forms[found.group()]) for found in pattern.finditer(self.texts[index].text)]
             spans = [(span, entity.placeholder or self._assign(entity)) for span, entity in places]
             if spans:
@@ -234,18 +217,13 @@ class _Scope:
         self._forms |= {form: entities[key] for form, key in forms.items()}
 
     def _entity(self, key: frozenset[str], votes: Counter[Kind], linked: Iterable[_Entity | None]) -> _Entity:
-        for entity in self._entities:
-            if key in entity.keys:
-                return entity
-        for candidate in linked:
-            if candidate is not None:
-                return candidate
+        known = [entity for entity in self._entities if key in entity.keys]
+        known += [entity for entity in linked if entity is not None]
+        if known:
+            return known[0]
         kind = _Entity(votes=votes).kind
-        longer = [
-            entity
-            for entity in self._entities
-            if entity.kind == kind and any(key < other or other < key for other in entity.keys)
-        ]
+        same_kind = [entity for entity in self._entities if entity.kind == kind]
+        longer = [entity for entity in same_kind if any(key < other or other < key for other in entity.keys)]
         if len(longer) == 1:
             return longer[0]
         self._entities.append(_Entity())
@@ -297,7 +275,7 @@ def name_spans(text: str, span: Span) -> list[Span]:
     """Cut what a model marked down to names.
 
     Lines and placeholders divide a span; punctuation, white space, articles, titles and possessives at its ends are cut
-    off. What has no letter, or letters of small case alone, is no name.
+    off. What has no letter, or small letters alone, is no name.
 
     >>> text = "Jesus. However, the Ahab's"
     >>> [text[start:end] for start, end in name_spans(text, (16, 26)) + name_spans(text, (5, 14))]
@@ -332,17 +310,15 @@ def _open_finder(
         return open_spacy(options.pipeline, options.coref_model if options.coref else None, progress)
     if names is None or len(names) != groups:
         raise OptionError("pseudonyms: backend given needs the names of every story; use backend spacy for other data")
-    given = names
 
     def find(texts: Sequence[str], of: Sequence[int]) -> list[list[Mention]]:
-        return [list(_given(text, given[group])) for text, group in zip(texts, of, strict=True)]
+        return [list(_given(text, names[group])) for text, group in zip(texts, of, strict=True)]
 
     return find
 
 
 def _given(text: str, names: Mapping[str, str]) -> Iterable[Mention]:
     for name, label in names.items():
-        found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
-        kind = kind_of_label(label)
-        if found and kind is not None:
-            yield Mention(*found.span(), kind)
+        match, kind = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text), kind_of_label(label)
+        if match and kind is not None:
+            yield Mention(*match.span(), kind)

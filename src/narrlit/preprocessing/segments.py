@@ -15,10 +15,6 @@ def positional_segments(
 
     Source: Mendel292, section 2.6, which does not say how it rounds.
 
-    Args:
-        sentences: sentences of one story, in order, none of them empty.
-        ratios: shares of theme, action and outcome, above 0; their sum need not be 1.
-
     Returns:
         The three segments, sentences joined by a space.
 
