@@ -9,7 +9,7 @@ import pytest
 
 from narrlit.data.schema import ASPECTS, StoryTable
 from narrlit.data.storyworld import SPLITS, StoryWorld, synthetic_examples, synthetic_triples
-from narrlit.data.storyworld.inventory import SLOT, load_inventory
+from narrlit.data.storyworld.world import SLOT, load_inventory
 from narrlit.errors import OptionError
 
 FIRST_STORIES = "e8a422069585606c"
@@ -155,8 +155,7 @@ def test_texts_are_tidy(stories):
         assert all(sentence[0].isupper() for sentence in re.split(r"(?<=\.) ", story.text))
 
 
-def test_there_are_enough_stories(world, stories):
-    assert world.distinct_stories >= 10**6
+def test_there_are_enough_structures(stories):
     assert len({story.structure for story in stories}) > 200
 
 
@@ -214,8 +213,6 @@ def test_wrong_arguments_are_refused(world, triples):
     anchor = triples["train"][0].anchor
     with pytest.raises(OptionError, match="validation"):
         world.triples(1, "dev")
-    with pytest.raises(OptionError, match="negative"):
-        world.triples(-1)
     with pytest.raises(OptionError, match="between"):
         world.one_aspect_negatives(anchor, false_negatives=1.5)
 

@@ -1,10 +1,13 @@
 """Pseudo-labels against plain loops; a resumed run has the same."""
 
+import multiprocessing
+
 import numpy as np
 import pytest
 from fake_reader import FakeReader, attach, fit
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger
+from two_labelers import fit_over_two
 
 from narrlit.datamodules import Clusters, PseudoLabels, StoryWorldData
 from narrlit.datamodules.pseudo_labels import LABELS_FILE, cluster, positional_labels, read_labels, write_labels
@@ -101,3 +104,12 @@ def test_a_resumed_run_has_the_labels_of_the_first(tmp_path, monkeypatch):
     monkeypatch.setattr(FakeReader, "text_embeddings", None)  # nothing is clustered again
     assert run("two", tmp_path / "run/one/checkpoints/last.ckpt", epochs=2)
     assert np.load(tmp_path / "run/two" / LABELS_FILE)["labels"].tolist() == stored.tolist()
+
+
+def test_two_processes_have_equal_labels(tmp_path):
+    process = multiprocessing.get_context("spawn").Process(target=fit_over_two, args=(str(tmp_path),))
+    process.start()
+    process.join()
+    one, other = (np.load(tmp_path / f"{rank}.npy") for rank in (0, 1))
+    assert one.max() == 3
+    assert one.tolist() == other.tolist()

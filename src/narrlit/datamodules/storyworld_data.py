@@ -13,7 +13,6 @@ from narrlit.data.storyworld import (
 from narrlit.datamodules.hard_examples import HardExampleSampling
 from narrlit.datamodules.pseudo_labels import PseudoLabels
 from narrlit.datamodules.story_data import Loading, Stage, StoryData
-from narrlit.errors import OptionError
 
 
 class StoryWorldData(StoryData):
@@ -45,12 +44,7 @@ class StoryWorldData(StoryData):
             hard_examples: sampling of hard examples.
             pseudo_labels: labels of the training stories' aspects.
             loading: batches.
-
-        Raises:
-            OptionError: for a share out of range.
         """
-        if not 0 <= false_negatives <= 1:
-            raise OptionError(f"data.false_negatives is {false_negatives}: a share from 0 to 1 is needed")
         super().__init__(loading, hard_examples, pseudo_labels)
         self.sizes = {"train": train, "validation": validation, "test": test, "predict": test, "unlabelled": test}
         self.world = StoryWorld(world_seed)

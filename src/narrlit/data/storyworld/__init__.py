@@ -3,7 +3,6 @@
 from narrlit.data.storyworld.world import (
     SPLITS,
     StoryWorld,
-    Structure,
     SyntheticStory,
     SyntheticTriple,
     synthetic_examples,
@@ -13,7 +12,6 @@ from narrlit.data.storyworld.world import (
 __all__ = [
     "SPLITS",
     "StoryWorld",
-    "Structure",
     "SyntheticStory",
     "SyntheticTriple",
     "synthetic_examples",

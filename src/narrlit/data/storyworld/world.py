@@ -4,12 +4,14 @@ The surface of a negative is a graded trap: some negatives share names and setti
 some nothing, so that similarity of words is a weak guide and never a perfect one.
 """
 
+import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from functools import lru_cache
+from importlib.resources import files
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from narrlit.data.schema import (
     ASPECTS,
@@ -21,7 +23,6 @@ from narrlit.data.schema import (
     Views,
     a_comes_first,
 )
-from narrlit.data.storyworld.inventory import SLOT, load_inventory
 from narrlit.errors import OptionError
 
 SPLITS = ("train", "validation", "test")
@@ -37,8 +38,51 @@ SHARED_SURFACE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
 )
 """Parts of the anchor's surface that a triple's positive and negative share; all cases equally likely."""
 
+SLOT = re.compile(r"\{(a:)?(\w+)\}")
+"""A gap in a sentence: `{hero}`, or `{a:job}` where "a" or "an" has to precede the filling."""
+
 _NAME_KINDS = {"place": "PLACE", "org": "ORGANIZATION"}
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where a story takes place."""
+
+    places: Sequence[str]
+    organisations: Sequence[str]
+    jobs: Sequence[str]
+    sites: Sequence[str]
+    things: Sequence[str]
+    openings: Sequence[str]
+    companions: Sequence[str]
+    subplots: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """All texts; every theme, event and outcome has several wordings."""
+
+    themes: Mapping[str, Sequence[str]]
+    courses: Mapping[str, Sequence[Sequence[str]]]
+    outcomes: Mapping[str, Sequence[str]]
+    settings: Mapping[str, Setting]
+    first_names: Sequence[str]
+    surnames: Sequence[str]
+    organisation_stems: Sequence[str]
+
+
+@lru_cache(maxsize=1)
+def load_inventory() -> Inventory:
+    """Load the inventory of the package."""
+    themes, courses, outcomes = _read("themes"), _read("courses"), _read("outcomes")
+    settings = {key: Setting(**parts) for key, parts in _read("settings").items()}
+    return Inventory(themes, courses, outcomes, settings, **_read("names"))
+
+
+def _read(name: str) -> dict[str, Any]:
+    resource = files("narrlit.data.storyworld") / "inventory" / f"{name}.json"
+    return dict(json.loads(resource.read_text(encoding="utf-8")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +122,8 @@ class Surface:
     """Everything but theme, course of action, outcome and their wording.
 
     Attributes:
-        split: one of SPLITS.
-        setting: key of the inventory.
         persons: by role.
         fillings: of the other slots.
-        opening: sentence of the setting.
-        companion: sentence of the setting.
-        subplot: sentence of the setting.
         theme_at: sentences before the theme's, 0 to 2; 3: just before the outcome.
         subplot_at: position of the subplot among the events, 0 to 1.
     """
@@ -137,19 +176,6 @@ class StoryWorld:
         self._seed = seed
         self._inventory = load_inventory()
 
-    @property
-    def distinct_stories(self) -> int:
-        """A lower bound of the number of different stories: wordings, sentences of settings, names of the hero."""
-        inventory = self._inventory
-        themes = sum(map(len, inventory.themes.values()))
-        courses = sum(prod(map(len, events)) for events in inventory.courses.values())
-        outcomes = sum(map(len, inventory.outcomes.values()))
-        surfaces = sum(
-            len(setting.places) * len(setting.openings) * len(setting.companions) * len(setting.subplots)
-            for setting in inventory.settings.values()
-        )
-        return themes * courses * outcomes * surfaces * len(inventory.first_names) * len(inventory.surnames)
-
     def triples(self, count: int, split: str = "train") -> list[SyntheticTriple]:
         """Return the first `count` triples of a split; a larger count only adds to them.
 
@@ -158,12 +184,10 @@ class StoryWorld:
             split: "train", "validation" or "test"; no story is in two, as the persons' names differ.
 
         Raises:
-            OptionError: if the count is negative or the split unknown.
+            OptionError: if the split is unknown.
         """
         if split not in SPLITS:
             raise OptionError(f"split is {split!r}; choose one of {', '.join(SPLITS)}")
-        if count < 0:
-            raise OptionError(f"count is {count}; it can't be negative")
         return [self._triple(split, number) for number in range(count)]
 
     def one_aspect_negatives(
