@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
 
 from narrlit import __version__
 from narrlit.errors import NarrlitError, OptionError, did_you_mean, mistake_behind, printable, reason
@@ -112,22 +111,18 @@ def _terminable(command: list[str]) -> Iterator[None]:
     if set(command) & set(TRAINING) or threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _terminate)
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(TERMINATED)
-
-
 def _exit_code(stop: SystemExit) -> int:
     if type(stop).__name__ == "SIGTERMException":  # Lightning's, after a graceful stop
         return TERMINATED
     if isinstance(stop.__context__, KeyboardInterrupt):  # Lightning exits with 1
-        remedy = "finished epochs of a fit are kept; --ckpt_path RUN/checkpoints/last.ckpt goes on from there"
+        remedy = "finished epochs of a fit are kept; --ckpt_path RUN/checkpoints/last.ckpt continues from there"
         return _interrupted(stop.__context__ if stop.__context__.args else KeyboardInterrupt(remedy))
     return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
 

@@ -12,33 +12,15 @@ def say(message: str) -> None:
 
 
 def say_truncated(count: int, limit: int, one: str = "story", several: str = "stories") -> None:
-    """Print how many texts were truncated, if any were.
-
-    Args:
-        count: different texts that were truncated.
-        limit: tokens that are read of each.
-        one: name of one such text.
-        several: name of several.
-    """
+    """Print how many different texts were truncated to `limit` tokens, if any were."""
     if count:
         say(f"{count} {f'{one} was' if count == 1 else f'{several} were'} longer than {limit} tokens and truncated")
 
 
 def counted(number: int, thing: str) -> str:
-    """A number with its noun.
+    """Write a number with its noun.
 
     >>> counted(1, "file"), counted(2345, "file")
     ('1 file', '2,345 files')
     """
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
-
-
-def size(count: int) -> str:
-    """Bytes as a person reads them.
-
-    >>> size(999), size(1234), size(56_789_000_000)
-    ('999 B', '1.2 kB', '56.8 GB')
-    """
-    units = ("B", "kB", "MB", "GB", "TB")
-    power = min(len(units) - 1, max(0, (len(str(count)) - 1) // 3))
-    return f"{count / 1000**power:.{min(power, 1)}f} {units[power]}"

@@ -4,11 +4,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-LONGEST_MESSAGE = 300
-"""Characters of a library's message that are repeated."""
-
-LONGEST_WORD = 150
-"""Characters of a file name, or of another word, that are repeated."""
+LONGEST_MESSAGE, LONGEST_WORD = 300, 150
+"""Characters of a library's message, and of a file name or another word in it, that are repeated."""
 
 
 class NarrlitError(Exception):
@@ -34,12 +31,6 @@ class MissingExtraError(NarrlitError):
 @contextmanager
 def reading(what: str, path: str | Path, remedy: str = "", error: type[NarrlitError] = DataError) -> Iterator[None]:
     """Turn any exception of the block, which reads `path`, into one line: what was read, what is wrong, what to do.
-
-    Args:
-        what: kind of the file, as "checkpoint", "config" or "run record".
-        path: file or folder being read.
-        remedy: advice, as "train it again"; none where empty.
-        error: class of the error raised.
 
     Raises:
         NarrlitError: of class `error`; one that is raised inside passes unchanged.
@@ -74,19 +65,19 @@ def reason(error: BaseException) -> str:
         return f"not UTF-8 text (byte {error.start})"
     if isinstance(error, KeyError) and error.args:
         return f"{printable(repr(error.args[0]))} is missing"
-    kinds: dict[type[BaseException], str] = {
-        RecursionError: "nested too deeply",
-        MemoryError: "too large for the memory",
-        EOFError: "ends too early",
-    }
-    if type(error) in kinds:
-        return kinds[type(error)]
+    for kind, words in (
+        (RecursionError, "nested too deeply"),
+        (MemoryError, "too large for the memory"),
+        (EOFError, "ends too early"),
+    ):
+        if isinstance(error, kind):
+            return words
     unexpected = isinstance(error, TypeError | AttributeError | IndexError | AssertionError)
     return f"unexpected content ({text or type(error).__name__})" if unexpected else text or type(error).__name__
 
 
 def printable(text: object, limit: int = LONGEST_MESSAGE) -> str:
-    r"""Text on one line, without control characters or terminal escapes, cut to `limit` characters.
+    r"""Put a text on one line, without control characters or terminal escapes, cut to `limit` characters.
 
     >>> printable("a\n b\x1b[31mc"), printable("abcdef", limit=4)
     ('a b [31mc', 'abc…')
@@ -107,7 +98,7 @@ def mistake_behind(error: BaseException | None) -> NarrlitError | None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Text to put after a mistyped name: the known name that is nearest; empty where none is near.
+    """Suggest the known name that is nearest to a mistyped one; empty where none is near.
 
     >>> did_you_mean("trian", ["train", "test"]), did_you_mean("x", ["train"])
     (' (did you mean train?)', '')
@@ -120,11 +111,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 @contextmanager
 def on_interrupt(kept: str) -> Iterator[None]:
-    """Add to Ctrl-C inside the block what is kept of the work, for the command line to print.
-
-    Raises:
-        KeyboardInterrupt: with `kept` as its message, in place of one without.
-    """
+    """Give a KeyboardInterrupt inside the block a message, for the command line to print: what is kept of the work."""
     try:
         yield
     except KeyboardInterrupt as error:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Device = Literal["auto", "cpu", "cuda", "mps"]
 
 
-def say_rows(rows: Stories | Triples | TrainingExamples) -> None:
+def say_rows(rows: Triples | TrainingExamples) -> None:
     """Print how many rows of a file were read, dropped or look suspicious."""
     if rows.report is not None:
         say(rows.report.summary())
@@ -294,7 +294,6 @@ def seen_in_training(model: str, sha256: str) -> str | None:
     path = find_record(model)
     if path is None:
         return None
-    run = path.parent.name
     with reading("run record", path, "name a checkpoint in another folder", ModelError):
         record = read_record(path)
         data = record.get("data") or {}
@@ -303,10 +302,9 @@ def seen_in_training(model: str, sha256: str) -> str | None:
             for stage in ("train", "validation")
         )
         flagged = (record.get("flags") or {}).get("trained_on_validation", False)
-    if sha256 in trained:
-        return f"trained on these triples: no result ({run} trained on {trained[sha256]})"
-    if flagged and sha256 in validated:
-        return f"trained on these triples: no result ({run} is flagged trained_on_validation)"
+    file = trained.get(sha256) or (validated.get(sha256) if flagged else None)
+    if file is not None:
+        return f"trained on these triples: no result ({path.parent.name} trained on {file})"
     if flagged:
         names = ", ".join(validated.values()) or "unnamed"
         return f"trained on triples that it was validated by ({names}): no result where these are among them"

@@ -73,7 +73,8 @@ def evaluate(
     from narrlit.metrics.triples import TripleAccuracy
 
     metric = TripleAccuracy()
-    metric.update(*torch.from_numpy(scores).unbind(1), torch.from_numpy(rows.labels == 1))
+    a, b = torch.from_numpy(scores).unbind(1)
+    metric.update(a, b, torch.from_numpy(rows.labels == 1))
     summary = metric.summary()
     if json:
         print(json_format.dumps({**summary.as_dict(), "truncated": 0, **record, **read.record()}))
