@@ -48,6 +48,20 @@ def tiny(tmp_path_factory):
     return build
 
 
+@pytest.fixture
+def make(tmp_path):
+    """make(name, content): write a file of text, of bytes, or of rows as JSON Lines."""
+
+    def write(name, content):
+        path = tmp_path / name
+        if isinstance(content, list):
+            content = "".join(json.dumps(row) + "\n" for row in content)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
 @dataclass
 class Outcome:
     code: int

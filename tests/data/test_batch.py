@@ -1,6 +1,5 @@
 """Batches without some of their negatives, against a plain loop; batches that move."""
 
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -74,25 +73,6 @@ def test_a_story_that_serves_twice_stays_while_one_use_is_left():
     assert reduced.kinds.tolist() == [[-1, 1], [-1, -1]]
     assert batch.negatives.tolist() == [[3, 4], [0, 4]]
     assert batch.kinds.tolist() == [[0, 1], [3, 4]]
-
-
-def test_all_dropped_leaves_anchors_and_positives():
-    batch = batch_of([1, 5], [4, 3], [[0, 2], [2, 4]])
-    reduced = batch.with_negatives(torch.zeros(2, 2, dtype=torch.bool))
-    assert reduced.stories.indices.tolist() == [99, 97, 96, 95]
-    assert reduced.stories.lengths == (2, 4, 5, 6)
-    assert reduced.stories.token_ids.tolist() == [1] * 2 + [3] * 4 + [4] * 5 + [5] * 6
-    assert (reduced.anchors.tolist(), reduced.positives.tolist()) == ([0, 3], [2, 1])
-    assert reduced.negatives.tolist() == [[-1, -1], [-1, -1]]
-    assert (len(batch.stories), batch.anchors.tolist()) == (6, [1, 5])
-
-
-@pytest.mark.parametrize("width", [0, 1])
-def test_nothing_to_drop_keeps_the_same_stories(width):
-    batch = batch_of([0], [1], [[2] * width])
-    reduced = batch.with_negatives(torch.ones(1, width, dtype=torch.bool))
-    assert reduced.stories is batch.stories
-    assert described(reduced) == described(batch)
 
 
 def test_pseudo_labels_follow_their_stories_and_everything_moves():

@@ -126,31 +126,6 @@ def test_provenance_names_the_fold_and_its_files():
     assert len(digests) == 2
 
 
-def memorized(data):
-    """Share of right answers over all folds of a scorer that knows the pairs it has trained on and guesses others."""
-    answers = []
-    for fold in range(data.folds):
-        trained, triples, _ = data.rows(fold)
-        near = {frozenset(texts[:2]) for texts in trained.texts()}
-        far = {frozenset((texts[0], other)) for texts in trained.texts() for other in texts[2:]}
-        for (anchor, *candidates), triple in zip(triples.texts(), triples, strict=True):
-            a, b = ((frozenset((anchor, text)) in near) - (frozenset((anchor, text)) in far) for text in candidates)
-            answers.append((a > b) == triple.a_is_closer)
-    return sum(answers) / len(answers)
-
-
-def test_copies_of_a_row_inflate_the_accuracy_of_folds_by_row_and_not_of_those_by_story():
-    triples = world_rows(2, 60)
-    rows = triples + [(positive, anchor, negatives) for anchor, positive, negatives in triples]
-    grouped, ungrouped = (FoldData(Given(rows), folds=5, ungrouped=by_row) for by_row in (False, True))
-    assert 0.35 < memorized(grouped) < 0.65  # without the pairs, nothing can be known
-    assert memorized(ungrouped) > 0.75
-    assert [grouped.rows(fold)[2]["groups"] for fold in range(5)] == [12] * 5
-    with pytest.warns(UserWarning, match="not grouped by story"):
-        ungrouped.setup("fit")
-    assert ungrouped.train_validation_overlap().shared_pairs > 0
-
-
 def test_copies_in_other_words_stay_with_their_source_by_its_name():
     """Back-translations share no text with their source: their rows name it."""
     named = [(*row, str(i)) for i, row in enumerate(world_rows(4, 20))]
@@ -161,3 +136,11 @@ def test_copies_in_other_words_stay_with_their_source_by_its_name():
         evaluated = {anchor.removeprefix("So: ") for anchor, _, _ in triples.texts()}
         assert len(evaluated) * 2 == len(triples)
         assert not {row.group for row in trained} & {row[3] for row in named if row[0] in evaluated}
+
+
+def test_ungrouped_folds_divide_by_row_and_warn():
+    rows = world_rows(2, 10)
+    data = FoldData(Given([*rows, *((positive, anchor, far) for anchor, positive, far in rows)]), ungrouped=True)
+    with pytest.warns(UserWarning, match="not grouped by story"):
+        data.setup("fit")
+    assert data.train_validation_overlap().shared_pairs > 0

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from narrlit.data.schema import ASPECTS, PADDING, FloatArray, IntArray
+from narrlit.data.schema import ASPECTS, FloatArray, IntArray
 from narrlit.errors import DataError, OptionError, reading
 from narrlit.files import atomic_path
 from narrlit.preprocessing.segments import positional_segments
@@ -112,22 +112,14 @@ def cluster(embeddings: np.ndarray[Any, np.dtype[np.float64]], count: int, seed:
     return rank[labels], float(model.inertia_)
 
 
-def truth_labels(truths: Sequence[tuple[str, str, str] | None]) -> IntArray:
-    """Number known names of theme, action and outcome, those of each aspect alphabetically.
+def truth_labels(truths: Sequence[tuple[str, str, str]]) -> IntArray:
+    """Number known names of theme, action and outcome (N, 3), those of each aspect alphabetically.
 
-    Returns:
-        (N, 3), PADDING where a story has none.
-
-    >>> truth_labels([("loss", "chase", "death"), None, ("envy", "chase", "rescue")]).tolist()
-    [[1, 0, 0], [-1, -1, -1], [0, 0, 1]]
+    >>> truth_labels([("loss", "chase", "death"), ("envy", "chase", "rescue")]).tolist()
+    [[1, 0, 0], [0, 0, 1]]
     """
-    known = [truth for truth in truths if truth is not None]
-    numbers = [{name: i for i, name in enumerate(sorted(set(names)))} for names in zip(*known, strict=True)]
-    labels = np.full((len(truths), len(ASPECTS)), PADDING, dtype=np.int64)
-    for row, truth in enumerate(truths):
-        if truth is not None:
-            labels[row] = [number[name] for number, name in zip(numbers, truth, strict=True)]
-    return labels
+    columns = [np.unique(names, return_inverse=True)[1] for names in zip(*truths, strict=True)]
+    return np.stack(columns, axis=1).astype(np.int64)
 
 
 def write_labels(folder: Path, texts: Sequence[str], labels: IntArray) -> None:

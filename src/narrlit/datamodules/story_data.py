@@ -179,7 +179,10 @@ class StoryData(L.LightningDataModule):
             self._read_examples = self.read_examples(self.source)
             if not self._read_examples:
                 raise OptionError("no training data: give --data.train FILE")
-            self.examples = self._encoded_examples(self._read_examples)
+            rows = self._encoded([row.indices for row in self._read_examples], "train")
+            pairs = zip(rows, self._read_examples, strict=True)
+            examples = [TrainingExample(x, p, tuple(n), old.kinds, old.group) for (x, p, *n), old in pairs]
+            self.examples = TrainingExamples(self.stories, examples)
             if self.pseudo_labels.transductive:
                 unlabelled = self._encoded([(index,) for index in self.read_unlabelled(self.source)], "unlabelled")
                 indices = np.array(unlabelled, dtype=np.int64).ravel()
@@ -221,14 +224,6 @@ class StoryData(L.LightningDataModule):
 
     # Pseudonymization ------------------------------------------------------------------------------------------------
 
-    def _encoded_examples(self, read: TrainingExamples) -> TrainingExamples:
-        rows = self._encoded([row.indices for row in read], "train")
-        examples = [
-            TrainingExample(anchor, positive, tuple(negatives), old.kinds, old.group)
-            for (anchor, positive, *negatives), old in zip(rows, read, strict=True)
-        ]
-        return TrainingExamples(self.stories, examples, read.report)
-
     def _encoded(self, rows: Sequence[tuple[int, ...]], name: str) -> list[tuple[int, ...]]:
         """Map rows of indices in `source` to indices in `stories`, whose names are replaced if that is wanted."""
         options = self.loading.pseudonyms
@@ -269,11 +264,7 @@ class StoryData(L.LightningDataModule):
         return np.unique(np.array([index for row in self.examples for index in row.indices], dtype=np.int64))
 
     def prepare_inputs(self, stage: str = "fit") -> StoryInputs[Any]:
-        """Make the inputs of all stories, and for a fit the weights and labels of its examples, once.
-
-        Args:
-            stage: the trainer's.
-        """
+        """Make the inputs of all stories, and for a fit the weights and labels of its examples, once."""
         if self._inputs is None or self._inputs.num_stories != len(self.stories):
             self._inputs = self.reader.story_inputs(list(self.stories), stage)
             self.provenance["inputs"] = {"stories": len(self.stories), **self._inputs.provenance}
@@ -299,9 +290,7 @@ class StoryData(L.LightningDataModule):
             candidates = TrainingExamples(self.stories, [example_of(triple) for triple in triples])
             rows, _ = hard_examples(*example_cosines(candidates, self.reader), settings.share)
             self._mined = rows.tolist()
-            self.examples = TrainingExamples(
-                self.stories, [*self.examples, *(candidates[row] for row in self._mined)], self.examples.report
-            )
+            self.examples = TrainingExamples(self.stories, [*self.examples, *(candidates[row] for row in self._mined)])
             weights = np.concatenate([weights, np.full(len(rows), settings.weight)])
             note["mined_validation"] = len(rows)
             rank_zero_warn(
@@ -318,9 +307,10 @@ class StoryData(L.LightningDataModule):
         self._labels = np.full((len(self.stories), len(ASPECTS)), PADDING, dtype=np.int64)
         if settings.source == "truth":
             known = [self.synthetic_story(self._source_of.get(index, index)) for index in indices.tolist()]
-            if not any(known):
+            truths = [astuple(story.structure) for story in known if story is not None]
+            if len(truths) < len(known):
                 raise OptionError("pseudo_labels.source is truth, which StoryWorldData alone knows: use positional")
-            self._labels[indices] = truth_labels([None if s is None else astuple(s.structure) for s in known])
+            self._labels[indices] = truth_labels(truths)
             return
         texts = [self.stories[index].text for index in indices.tolist()]
         labels, note = self._positional_labels(texts)
@@ -435,7 +425,5 @@ class StoryData(L.LightningDataModule):
         self._inputs = self._labels = self._weights = None
         self._prepared = False
         if self._mined:
-            self.examples = TrainingExamples(
-                self.stories, self.examples.rows[: -len(self._mined)], self.examples.report
-            )
+            self.examples = TrainingExamples(self.stories, self.examples.rows[: -len(self._mined)])
             self._mined = []
