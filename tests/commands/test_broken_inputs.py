@@ -20,9 +20,7 @@ def broken(content: bytes) -> dict[str, bytes]:
     middle = len(content) // 2
     return {
         "empty": b"",
-        "blank": b" \n\n",
         "cut": content[:middle],
-        "last byte": content[:-1],
         "NUL": content[:middle] + b"\0" * 20 + content[middle:],
         "NULs": b"\0" * 300,
         "Latin-1": content[:middle] + b"\xe9\xff" + content[middle:],
@@ -30,21 +28,16 @@ def broken(content: bytes) -> dict[str, bytes]:
         "random": bytes(np.random.default_rng(7).integers(0, 256, 2000, dtype=np.uint8)),
         "deep list": b"[" * 100_000,
         "deep object": b'{"a":' * 100_000,
-        "closed list": b"[" * 50_000 + b"]" * 50_000,
-        "number": b"7",
         "long number": b"1" * 10_000,
         "null": b"null",
         "string": b'"text"',
         "list": b"[1, [2], {}]",
         "object": b'{"text": {"text": []}, "anchor_text": 3}',
         "NaN": b"NaN",
-        "infinite": b'{"text": 1e999}',
         "surrogate": b'{"text": "\\ud800", "anchor_text": "\\udfff", "text_a": "b", "text_b": "c"}',
         "escapes": b'{"\x1b[2J": "\x1b]0;x\x07"}',
-        "page": b"<html><body>not found</body></html>",
         "pointer": b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n",
         "long line": b'{"' + b"x" * 1_000_000 + b'": 1}',
-        "doubled key": b'{"text": "a", "text": "b"}',
         "carriage returns": content.replace(b"\n", b"\r"),
     }
 
@@ -69,7 +62,6 @@ def lines(*rows):
 FILES = {
     "s.jsonl": lines(STORY, STORY),
     "s.csv": b'id,text\n1,"A king, ill."\n2,A queen.\n',
-    "s.tsv": b"id\ttext\n1\tA king.\n",
     "s.txt": b"A king.\nA queen.\n",
     "t.jsonl": lines(TRIPLE, TRIPLE),
     "t.csv": b"anchor_text,text_a,text_b,text_a_is_closer\na,b,c,True\n",
@@ -88,7 +80,6 @@ def files(tmp_path):
 COMMANDS = {
     "s.jsonl": ["views", "check", "v.jsonl", "s.jsonl"],
     "s.csv": ["views", "check", "v.jsonl", "s.csv"],
-    "s.tsv": ["views", "check", "v.jsonl", "s.tsv"],
     "s.txt": ["views", "check", "v.jsonl", "s.txt"],
     "t.jsonl": ["evaluate", "t.jsonl", "--baseline", "jaccard"],
     "t.csv": ["evaluate", "t.csv", "--baseline", "longer"],
@@ -109,20 +100,13 @@ def test_broken_data_costs_one_line(narrlit, files, name):
         check(found, may_pass=True)
 
 
-PLACES = {
-    "folder": lambda path: path.mkdir(),
-    "dangling link": lambda path: path.symlink_to("nowhere"),
-    "link to itself": lambda path: path.symlink_to(path.name),
-    "missing": lambda path: None,
-}
-
-
-@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", COMMANDS)
-def test_what_is_no_file_costs_one_line(narrlit, files, name, place):
-    (files / name).unlink()
-    PLACES[place](files / name)
-    check(narrlit(*COMMANDS[name]))
+def test_what_is_no_file_costs_one_line(narrlit, files, name):
+    path = files / name
+    for make in (lambda: None, lambda: path.symlink_to("nowhere"), lambda: path.symlink_to(path.name), path.mkdir):
+        path.unlink(missing_ok=True)
+        make()
+        check(narrlit(*COMMANDS[name]))
 
 
 @pytest.mark.parametrize("name", [LONG, f"{LONG}.jsonl", "x/" * 3000, "", "\x1b[31m.jsonl", "a\nb.jsonl", "~"])

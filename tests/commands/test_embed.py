@@ -163,11 +163,3 @@ def test_a_missing_model_is_answered_with_its_neighbors_or_the_offline_variable(
     found = narrlit(*embed, "org/name")
     assert "loaded org/name; HF_HUB_OFFLINE is set, so that nothing is downloaded: unset it" in found.err
     assert "HF_HUB" not in narrlit(*embed, "minilm").err
-
-
-def test_a_folder_of_texts_is_embedded(narrlit, tiny, tmp_path):
-    (tmp_path / "tales").mkdir()
-    for name in ("b", "a"):
-        (tmp_path / f"tales/{name}.txt").write_text(f"The tale of {name}.\nIt ends.\n")
-    assert narrlit("embed", "tales", "--model", tiny(), "--out", "v.jsonl").code == 0
-    assert [json.loads(line)["id"] for line in (tmp_path / "v.jsonl").open()] == ["a", "b"]

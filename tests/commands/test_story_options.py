@@ -82,13 +82,6 @@ def test_what_does_not_fit_is_refused(narrlit, tiny, files, options, words):
     assert not (files / "v.npy").exists()
 
 
-def test_baselines_read_no_views_and_checks_no_model(narrlit, files):
-    done = narrlit("evaluate", "triples.jsonl", "--baseline", "jaccard", "--views", "views.jsonl")
-    assert (done.code, "need --model" in done.err) == (2, True)
-    done = narrlit("submit", "--check", "s.zip", "--fusion", "equal")
-    assert (done.code, "--check reads a zip" in done.err) == (2, True)
-
-
 def test_pseudonyms_are_of_a_story_or_of_a_triple_and_reach_the_views(tmp_path):
     rows = [
         {

@@ -27,6 +27,7 @@ def test_a_submission_is_valid_and_gives_the_answers_of_evaluate(narrlit, world_
         ([], "give --model M, or --check ZIP"),
         (["--model", "minilm"], "give --track-a FILE, --track-b FILE or both"),
         (["--check", "s.zip", "--model", "minilm"], "--check reads a zip alone"),
+        (["--check", "s.zip", "--fusion", "equal"], "--check reads a zip alone"),
         (["--check", "none.zip"], "submission none.zip: no such file"),
     ],
 )
