@@ -1,6 +1,6 @@
-"""An epoch over stored vectors against one that encodes its stories again: Comhis' projection, Mendel292's BiLSTM.
+"""An epoch over cached embeddings against one that encodes its stories again: Comhis' projection, Mendel292's BiLSTM.
 
-Both sides draw the same batches and train the same head by the same objective; the frozen encoder is MiniLM. The store
+Both sides draw the same batches and train the same head by the same objective; the frozen encoder is MiniLM. The cache
 is filled before the time measured: over a whole run of E epochs the gain is E times at most. Each epoch is measured as
 a plain loop over batches, as Lightning's, which logs and calls back at every step, and once more as a loop where
 sentence-transformers encodes in place of narrlit.
@@ -9,6 +9,7 @@ sentence-transformers encodes in place of narrlit.
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
@@ -19,7 +20,6 @@ import torch
 from measure import (
     MAX_TOKENS,
     Ratio,
-    Texts,
     begin,
     interleave,
     machine,
@@ -29,58 +29,67 @@ from measure import (
     table,
     text_sets,
 )
-from numpy.typing import NDArray
+from train import triples
 
-from narrlit.data.batch import PackedVectors
-from narrlit.data.places import PlaceTable, Rows
-from narrlit.data.records import Example, Negative, Triple
-from narrlit.datamodules import Loading, StoryData
+from narrlit.cache.sources import EmbeddingSource
+from narrlit.data.batch import PackedFeatures, StoryInputs
+from narrlit.data.schema import FloatArray, IntArray, StoryTable, TrainingExamples, Triples
+from narrlit.datamodules import Loading, PseudoLabels, StoryData
 from narrlit.models.config import EncoderConfig
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
-from narrlit.objectives import Aspects, Hard, Optimization, Projection, Subspaces
-from narrlit.objectives.frozen import FrozenObjective
-from narrlit.stores.features import Units
-from narrlit.stores.sources import VectorOptions
+from narrlit.objectives import AspectBiLSTM, Optimization, Projection
+from narrlit.preprocessing.sentences import split_sentences
 
 AIMS = {"projection": 3000.0, "BiLSTM": 150.0}
 EPOCHS = 5
-"""Over the store, at a time: one alone is too short to be measured."""
+"""Over the cache, at a time: one alone is too short to be measured."""
 SEED = 1
 System = Literal["projection", "BiLSTM"]
-Encode = Callable[[list[str]], NDArray[np.float32]]
+Encode = Callable[[list[str]], FloatArray]
 
 
-class EncodedAgain(PlaceTable[PackedVectors]):
-    """Stories whose vectors are made anew for every batch, as in a script without a store."""
+class EncodedAgain(StoryInputs[PackedFeatures]):
+    """Stories that are embedded again for every batch, as in a script without a cache."""
 
-    def __init__(self, texts: Sequence[str], units: Units, encode: Encode) -> None:
-        super().__init__(len(texts), symmetric=True)
-        self._pieces = [units(text) for text in texts]
+    def __init__(self, pieces: list[list[str]], encode: Encode) -> None:
+        super().__init__(len(pieces), symmetric=True)
+        self._pieces = pieces
         self._encode = encode
 
-    def stories(self, places: Rows) -> PackedVectors:
-        """Encode the stories at these places."""
-        pieces = [self._pieces[place] for place in places]
-        vectors = self._encode([part for piece in pieces for part in piece])
-        return PackedVectors(torch.from_numpy(vectors), tuple(map(len, pieces)), torch.from_numpy(places))
+    def select(self, positions: IntArray) -> PackedFeatures:
+        """Encode the stories at these positions."""
+        pieces = [self._pieces[position] for position in positions]
+        features = self._encode([text for own in pieces for text in own])
+        return PackedFeatures(torch.from_numpy(features), tuple(map(len, pieces)), torch.from_numpy(positions))
 
 
-class Given(StoryData):
-    """Training triples from a list of texts, three a triple."""
+class Consecutive(StoryData):
+    """Consecutive texts as training triples; their embeddings are cached, or computed again by `encode`."""
 
-    def __init__(self, texts: Sequence[str], batch_size: int) -> None:
-        super().__init__(Loading(batch_size=batch_size))
-        rows = zip(texts[::3], texts[1::3], texts[2::3], strict=False)
-        self.rows = [Example(anchor, positive, (Negative(other, "triple"),)) for anchor, positive, other in rows]
+    def __init__(self, texts: Sequence[str], system: System) -> None:
+        labels = PseudoLabels("positional" if system == "BiLSTM" else "none")
+        super().__init__(Loading(batch_size=64 if system == "BiLSTM" else 32), pseudo_labels=labels)
+        self.texts = texts
+        self.sentences = system == "BiLSTM"
+        self.encode: Encode | None = None
 
-    def read_examples(self) -> list[Example]:
-        """All of them."""
-        return self.rows
+    def read_examples(self, stories: StoryTable) -> TrainingExamples:
+        """Three consecutive texts each."""
+        self.provenance["train"] = {}
+        return triples(self.texts, stories)
 
-    def read_triples(self, stage: str) -> list[Triple]:
+    def read_triples(self, stage: str, stories: StoryTable) -> Triples:
         """None."""
-        return []
+        return Triples(stories, [])
+
+    def prepare_inputs(self, stage: str = "fit") -> StoryInputs[Any]:
+        """Fill the cache; return inputs that read it, or do not."""
+        cached = super().prepare_inputs(stage)
+        if self.encode is None:
+            return cached
+        pieces = [split_sentences(text) if self.sentences else [text] for text in self.stories.texts]
+        return EncodedAgain(pieces, self.encode)
 
 
 class Clock(lightning.Callback):
@@ -90,39 +99,28 @@ class Clock(lightning.Callback):
         self.marks: list[float] = []
 
     def on_train_epoch_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
-        """One epoch more."""
+        """Note an epoch's start."""
         self.marks.append(time.process_time())
 
     def on_train_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
-        """The last one's end."""
+        """Note the last epoch's end."""
         self.marks.append(time.process_time())
 
     @property
     def seconds(self) -> float:
-        """Of an epoch on average; the first of several only warms up."""
+        """Mean of the epochs; the first of several only warms up."""
         times = [end - begin for begin, end in pairwise(self.marks)]
         return float(np.mean(times[1:] or times))
 
 
-def built(system: System, folder: str) -> FrozenObjective:
-    """An objective as its paper's config has it, but for the encoder."""
-    encoder = EncoderConfig(model="minilm", max_length=MAX_TOKENS)
-    options = Optimization(learning_rate=1e-4, warmup=0.0, decay="none")
-    vectors = VectorOptions(folder=folder)
-    if system == "projection":
-        return Projection(encoder, options, vectors, hard=Hard(weight=1.0))
-    return Subspaces(encoder, options, vectors, aspects=Aspects(labels="positional"))
-
-
+@dataclass
 class Course:
-    """One system's epochs, from the store and without it, over the same triples."""
+    """One system's epochs over the same triples, with the cache and without."""
 
-    def __init__(self, system: System, texts: Texts, encode: Encode, folder: str) -> None:
-        self.system = system
-        self.texts = texts
-        self.encode = encode
-        self.folder = folder
-        self.batch_size = 32 if system == "projection" else 64
+    system: System
+    texts: Sequence[str]
+    encode: Encode
+    folder: str
 
     def lightning_epoch(self, again: bool) -> float:
         """CPU seconds of an epoch as the trainer runs it."""
@@ -131,8 +129,7 @@ class Course:
     def loop_epoch(self, again: bool) -> float:
         """CPU seconds of an epoch as a plain loop: batches, loss, gradients, optimizer, nothing else."""
         _, objective, data = self._fit(again=False)
-        if again:
-            self._encode_again(objective, data)
+        data.encode = self.encode if again else None
         loader = data.train_dataloader()
         optimizer: Any = torch.optim.AdamW(objective.parameters(), lr=1e-4, fused=True)
         epochs = 1 if again else EPOCHS
@@ -147,27 +144,21 @@ class Course:
         return (time.process_time() - start) / epochs
 
     def check(self) -> float:
-        """The largest difference between stored vectors and those made again, over one batch."""
-        _, objective, data = self._fit(again=False)
-        stored = data.training_table().stories(np.arange(6))
-        self._encode_again(objective, data)
-        return float((stored.vectors - data.training_table().stories(np.arange(6)).vectors).abs().max())
+        """Largest difference between cached embeddings and those computed again, over one batch."""
+        data = self._fit(again=False)[2]
+        cached = data.prepare_inputs().select(np.arange(6))
+        data.encode = self.encode
+        return float((cached.features - data.prepare_inputs().select(np.arange(6)).features).abs().max())
 
-    def _encode_again(self, objective: FrozenObjective, data: StoryData) -> None:
-        units = type(objective).units
-        data._tables["train"] = EncodedAgain(data.training_texts(), units, self.encode)
-
-    def _fit(self, again: bool) -> tuple[Clock, FrozenObjective, StoryData]:
+    def _fit(self, again: bool) -> tuple[Clock, Any, Consecutive]:
+        """Fit as the system's config has it, but for the encoder."""
         lightning.seed_everything(SEED, verbose=False)
-        objective, data, clock = built(self.system, self.folder), Given(self.texts.texts, self.batch_size), Clock()
-        if again:
-            prepare = objective.prepare
-
-            def swapped(stage: str, data: Any) -> None:
-                prepare(stage, data)
-                self._encode_again(objective, data)
-
-            object.__setattr__(objective, "prepare", swapped)
+        encoder = EncoderConfig(model="minilm", max_length=MAX_TOKENS)
+        options = Optimization(learning_rate=1e-4, warmup=0.0, decay="none")
+        kind: Any = Projection if self.system == "projection" else AspectBiLSTM
+        objective = kind(encoder, options, EmbeddingSource(folder=self.folder))
+        data, clock = Consecutive(self.texts, self.system), Clock()
+        data.encode = self.encode if again else None
         quiet_trainer(clock, epochs=1 if again else EPOCHS).fit(objective, data)
         return clock, objective, data
 
@@ -179,11 +170,11 @@ def measure(course: Course, peer: Course, rounds: int) -> list[list[str]]:
         "Lightning": course.lightning_epoch,
         "loop, peer encodes": peer.loop_epoch,
     }
-    course.lightning_epoch(again=False)  # fills the store
+    course.lightning_epoch(again=False)  # fills the cache
     rows = []
     for name, run in ways.items():
-        times = interleave({"again": partial(run, True), "stored": partial(run, False)}, rounds)
-        ratio = Ratio.of(times["again"], times["stored"])
+        times = interleave({"again": partial(run, True), "cached": partial(run, False)}, rounds)
+        ratio = Ratio.of(times["again"], times["cached"])
         seconds = [f"{ratio.peer:.1f}", f"{1000 * ratio.ours:.1f}"]
         span = f"{ratio.least:,.0f}-{ratio.largest:,.0f}"
         rows.append([course.system, name, *seconds, f"{ratio.middle:,.0f}", span, f"{AIMS[course.system]:,.0f}"])
@@ -192,30 +183,24 @@ def measure(course: Course, peer: Course, rounds: int) -> list[list[str]]:
 
 def main() -> None:
     """Measure and print."""
-    options = parser("an epoch over stored vectors against one that encodes its stories again")
+    options = parser("an epoch over cached embeddings against one that encodes its stories again")
     options.add_argument("--triples", type=int, default=256, help="of an epoch (default 256)")
-    given = begin(options, triples=6, lengths="even")
+    chosen = begin(options, triples=6, lengths="even")
     encoder, peer = Encoder(EncoderConfig(model="minilm", max_length=MAX_TOKENS)).eval(), peer_model()
-
-    def mine(texts: list[str]) -> NDArray[np.float32]:
-        return embed(encoder, texts, "anchor", progress=False)[0]
-
-    def peers(texts: list[str]) -> NDArray[np.float32]:
-        found: NDArray[np.float32] = peer.encode(texts, show_progress_bar=False)
-        return found
-
-    print(machine(given.threads, given.rounds))
-    for texts in text_sets(given.stories, given.lengths, 3 * given.triples):
-        print(f"\n{texts.name}: {texts.describe()}; {given.triples} triples")
+    mine: Encode = lambda texts: embed(encoder, texts, "anchor", progress=False).embeddings  # noqa: E731
+    peers: Encode = partial(peer.encode, show_progress_bar=False)
+    print(machine(chosen.threads, chosen.rounds))
+    for texts in text_sets(chosen.stories, chosen.lengths, 3 * chosen.triples):
+        print(f"\n{texts.name}: {texts.describe()}; {chosen.triples} triples")
         rows, worst = [], 0.0
         with tempfile.TemporaryDirectory() as folder:
             for system in AIMS:
-                ours, theirs = (Course(system, texts, encode, folder) for encode in (mine, peers))  # type: ignore[arg-type]
-                rows += measure(ours, theirs, given.rounds)
+                ours, theirs = (Course(system, texts.texts, encode, folder) for encode in (mine, peers))  # type: ignore[arg-type]
+                rows += measure(ours, theirs, chosen.rounds)
                 worst = max(worst, ours.check(), theirs.check())
-        header = ["system", "epoch by", "encoded again, s", "stored, ms", "ratio", "range", "aim"]
+        header = ["system", "epoch by", "encoded again, s", "cached, ms", "ratio", "range", "aim"]
         print(table(header, rows))
-        print(f"largest difference of a vector: {worst:.1e}")
+        print(f"largest difference of an embedding: {worst:.1e}")
 
 
 if __name__ == "__main__":

@@ -137,20 +137,14 @@ def text_sets(stories: Path | None, lengths: str, count: int) -> list[Texts]:
 def _of_file(path: Path) -> list[str]:
     """Every text once: narrlit embeds repeated texts once, which is another gain than the one measured here."""
     try:
-        rows = [
-            (example.anchor, example.positive, example.negatives[0].text)
-            for example in read_examples(path).records
-            if example.negatives
-        ]
+        rows = [row[:3] for row in read_examples(path).texts() if len(row) >= 3]
     except DataError:
-        return list(dict.fromkeys(story.text for story in read_stories(path).records))
-    seen: set[str] = set()
-    texts: list[str] = []
+        return list(dict.fromkeys(story.text for story in read_stories(path)))
+    texts: dict[str, None] = {}
     for row in rows:
-        if len(set(row)) == 3 and seen.isdisjoint(row):
-            seen.update(row)
-            texts.extend(row)
-    return texts
+        if len(set(row)) == 3 and texts.keys().isdisjoint(row):
+            texts.update(dict.fromkeys(row))
+    return list(texts)
 
 
 def _even(count: int) -> list[str]:
@@ -189,15 +183,7 @@ def peer_model() -> "SentenceTransformer":
 
 
 def interleave(variants: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Run every variant once a round, in their order, so that a busy machine slows them alike.
-
-    Args:
-        variants: name and what returns its CPU seconds.
-        rounds: how often.
-
-    Returns:
-        The seconds of each variant, round by round.
-    """
+    """Return CPU seconds of every variant, run once a round in this order: a busy machine slows all alike."""
     times: dict[str, list[float]] = {name: [] for name in variants}
     for _ in range(rounds):
         for name, run in variants.items():

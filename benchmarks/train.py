@@ -1,4 +1,4 @@
-"""Fine-tuning on a CPU: narrlit's `Ranking` against sentence-transformers' trainer, on the same batches.
+"""Fine-tuning on a CPU: narrlit's MultipleNegativesRanking against sentence-transformers' trainer, on the same batches.
 
 Both sides train on the same triples in the same order, with multiple negatives ranking, AdamW, the same learning rate
 and schedule, and gradients clipped to norm 1 (the peer's default). What is timed runs from the end of the first step,
@@ -31,15 +31,12 @@ from measure import (
 )
 from torch.utils.data import DataLoader, SequentialSampler
 
-from narrlit.data.records import Example, Negative, Triple
 from narrlit.data.sampling import DistinctBatchSampler
-from narrlit.data.table import index_examples
-from narrlit.datamodules.story_data import Stage, StoryData
-from narrlit.datamodules.loading import Loading
+from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples, Triples
+from narrlit.datamodules import Loading, StoryData
 from narrlit.models.config import EncoderConfig
 from narrlit.models.loading import set_dropout
-from narrlit.objectives.base import Optimization
-from narrlit.objectives.ranking import Ranking
+from narrlit.objectives import MultipleNegativesRanking, Optimization
 
 if TYPE_CHECKING:
     from sentence_transformers.base.sampler import DefaultBatchSampler
@@ -73,23 +70,23 @@ class Clock:
 
 
 class Examples(StoryData):
-    """Training examples at hand, with the CPU time that tokenising them took."""
+    """Consecutive texts as triples, with the CPU time that tokenizing them took; speed is the same if none is alike."""
 
-    def __init__(self, examples: list[Example], batch_size: int) -> None:
+    def __init__(self, texts: Sequence[str], batch_size: int) -> None:
         super().__init__(Loading(batch_size=batch_size))
-        self._given = examples
+        self._texts = texts
         self.preparation = 0.0
 
-    def read_examples(self) -> list[Example]:
-        """The examples."""
-        return self._given
+    def read_examples(self, stories: StoryTable) -> TrainingExamples:
+        """Three consecutive texts each."""
+        return triples(self._texts, stories)
 
-    def read_triples(self, stage: Stage) -> list[Triple]:
-        """None: nothing is judged here."""
-        return []
+    def read_triples(self, stage: str, stories: StoryTable) -> Triples:
+        """None: nothing is evaluated here."""
+        return Triples(stories, [])
 
     def train_dataloader(self) -> DataLoader[Any]:
-        """The loader; its texts are tokenised here."""
+        """The loader; its texts are tokenized here."""
         start = time.process_time()
         loader = super().train_dataloader()
         self.preparation = time.process_time() - start
@@ -97,7 +94,7 @@ class Examples(StoryData):
 
 
 class Ticks(lightning.Callback):
-    """Tells the clock when a step of narrlit's ends."""
+    """Stop the clock when a step of narrlit's ends."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -116,11 +113,11 @@ class Ticks(lightning.Callback):
         self._clock.losses.append(float(outputs["loss"]))
 
 
-def ours(examples: list[Example], batch_size: int, dropout: float) -> Clock:
+def ours(texts: Sequence[str], batch_size: int, dropout: float) -> Clock:
     """Train narrlit one epoch."""
     clock = Clock()
-    data = Examples(examples, batch_size)
-    objective = Ranking(
+    data = Examples(texts, batch_size)
+    objective = MultipleNegativesRanking(
         EncoderConfig(model="minilm", max_length=MAX_TOKENS, dropout=dropout), Optimization(learning_rate=LEARNING_RATE)
     )
     lightning.seed_everything(SEED, verbose=False)
@@ -131,8 +128,8 @@ def ours(examples: list[Example], batch_size: int, dropout: float) -> Clock:
     return clock
 
 
-def theirs(examples: list[Example], batch_size: int, dropout: float, padding: Padding) -> Clock:
-    """Train the peer one epoch, on the examples in the order in which they stand."""
+def theirs(examples: list[tuple[str, ...]], batch_size: int, dropout: float, padding: Padding) -> Clock:
+    """Train the peer one epoch, on texts of examples in this order."""
     from datasets import Dataset
     from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
     from sentence_transformers.losses import MultipleNegativesRankingLoss
@@ -146,7 +143,7 @@ def theirs(examples: list[Example], batch_size: int, dropout: float, padding: Pa
     loss = MultipleNegativesRankingLoss(model)
     loss.register_forward_hook(lambda module, args, value: clock.losses.append(float(value)))
     model[0].register_forward_pre_hook(padding)
-    columns = zip(*(example.texts for example in examples), strict=True)
+    columns = zip(*examples, strict=True)
     rows = Dataset.from_dict(dict(zip(("anchor", "positive", "negative"), map(list, columns), strict=True)))
     with tempfile.TemporaryDirectory() as folder:
         arguments = SentenceTransformerTrainingArguments(
@@ -188,16 +185,18 @@ def _peer_ticks(clock: Clock) -> "TrainerCallback":
     return PeerTicks()
 
 
-def triples(texts: Sequence[str]) -> list[Example]:
-    """Three consecutive texts each; speed doesn't depend on whether they are alike."""
-    return [Example(texts[i], texts[i + 1], (Negative(texts[i + 2]),)) for i in range(0, len(texts), 3)]
+def triples(texts: Sequence[str], stories: StoryTable) -> TrainingExamples:
+    """Examples of three consecutive texts each."""
+    rows = [[stories.add(text) for text in texts[i : i + 3]] for i in range(0, len(texts), 3)]
+    return TrainingExamples(stories, [TrainingExample(x, p, (n,), ("triple",)) for x, p, n in rows])
 
 
-def in_our_order(examples: list[Example], batch_size: int) -> list[Example]:
-    """The examples as narrlit's sampler orders them in its first epoch, for the peer to follow."""
-    rows = index_examples(examples)
-    sampler = DistinctBatchSampler(rows.anchors, rows.positives, batch_size, SEED)
-    return [examples[place] for batch in sampler for place in batch]
+def in_our_order(texts: Sequence[str], batch_size: int) -> list[tuple[str, ...]]:
+    """Texts of the examples as narrlit's sampler orders them in its first epoch, for the peer to follow."""
+    examples = triples(texts, StoryTable())
+    sampler = DistinctBatchSampler(examples.anchors, examples.positives, batch_size, SEED)
+    rows = examples.texts()
+    return [rows[position] for batch in sampler for position in batch]
 
 
 def compare(texts: Texts, batch_size: int, rounds: int) -> tuple[list[list[str]], str, float]:
@@ -211,9 +210,8 @@ def compare(texts: Texts, batch_size: int, rounds: int) -> tuple[list[list[str]]
     Returns:
         Rows of the table, a line on the texts, and by how much the first step's losses differ without dropout.
     """
-    examples = triples(texts.texts)
-    ordered = in_our_order(examples, batch_size)
-    steps = len(examples) // batch_size
+    ordered = in_our_order(texts.texts, batch_size)
+    steps = len(ordered) // batch_size
     losses: dict[str, list[float]] = {}
     padding = Padding()
 
@@ -228,7 +226,7 @@ def compare(texts: Texts, batch_size: int, rounds: int) -> tuple[list[list[str]]
     variants: dict[str, Callable[[], float]] = {}
     for name, dropout in (("0.1", SHIPPED_DROPOUT), ("0", 0.0)):
         variants[f"peer {name}"] = timed(f"peer {name}", partial(theirs, ordered, batch_size, dropout, padding))
-        variants[f"ours {name}"] = timed(f"ours {name}", partial(ours, examples, batch_size, dropout))
+        variants[f"ours {name}"] = timed(f"ours {name}", partial(ours, texts.texts, batch_size, dropout))
     times = interleave(variants, rounds)
     # The first step alone has the same weights on both sides.
     difference = abs(losses["peer 0"][0] - losses["ours 0"][0])
