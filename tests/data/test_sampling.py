@@ -136,7 +136,7 @@ def test_triple_collator_marks_repeats():
 
 def test_view_collator_pairs_each_anchor_with_another():
     stories = [Story(str(i), letter, Views(f"t{i}", f"a{i}", "end")) for i, letter in enumerate("abc")]
-    table = StoryTable.of("abc").replace(stories)
+    table = StoryTable(stories)
     examples = TrainingExamples(table, [TrainingExample(i, (i + 1) % 3) for i in range(3)])
     collator = ViewCollator(examples, TokenizedViews(table, tokenize))
     batch = collator([2, 0])

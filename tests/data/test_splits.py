@@ -38,7 +38,7 @@ def test_rows_share_a_group_if_a_chain_of_stories_joins_them(rows):
 def test_case_white_space_names_and_group_join_rows():
     found = examples([("a b", "c"), ("d", "A  B"), ("e", "f"), ("g", "h"), ("x", "y")], [None, None, "x", "x", None])
     assert story_groups(found).tolist() == [0, 0, 1, 1, 2]
-    renamed = found.stories.replace([Story(s.id, f"Character_{s.id}", original=s.text) for s in found.stories])
+    renamed = StoryTable(Story(s.id, f"Character_{s.id}", original=s.text) for s in found.stories)
     assert story_groups(TrainingExamples(renamed, found.rows)).tolist() == [0, 0, 1, 1, 2]
 
 
@@ -70,17 +70,15 @@ def test_folds_of_equal_groups_are_even_and_the_seed_divides_them_otherwise():
 @pytest.mark.parametrize(
     ("other", "expected"),
     [
-        ([("x", "p", "q")], (3, 2, 1)),
-        ([("X", "q", " P ")], (3, 2, 1)),
-        ([("p", "x")], (2, 1, 0)),
-        ([("x", "r", "q")], (2, 1, 0)),
-        ([("p",)], (1, 0, 0)),
-        ([("x.", "p.", "q.")], (0, 0, 0)),
-        ([("x", "p", "q"), ("x", "p", "q")], (3, 2, 1)),
-        ([], (0, 0, 0)),
+        ([("x", "p", "q")], (3, 2)),
+        ([("X", "q", " P ")], (3, 2)),
+        ([("p", "x")], (2, 1)),
+        ([("x", "r", "q")], (2, 1)),
+        ([("p",)], (1, 0)),
+        ([("x.", "p.", "q.")], (0, 0)),
+        ([("x", "p", "q"), ("x", "p", "q")], (3, 2)),
+        ([], (0, 0)),
     ],
 )
 def test_overlap(other, expected):
-    found = overlap([("x", "p", "q")], other)
-    assert (found.shared_stories, found.shared_pairs, found.shared_triples) == expected
-    assert (found.stories[0], found.pairs[0], found.triples[0]) == (3, 2, 1)
+    assert overlap([("x", "p", "q")], other) == expected

@@ -351,20 +351,15 @@ class ReadReport:
     suspicious: dict[str, int] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
 
-    @property
-    def used(self) -> int:
-        """How many rows were read."""
-        return self.rows - sum(self.dropped.values())
-
     def summary(self) -> str:
         """Describe the report in one line.
 
         >>> ReadReport(Path("a/x.jsonl"), 2, {"empty text_a": 1}).summary()
         'x.jsonl: 1 of 2 rows, dropped 1 (1 empty text_a)'
         """
-        line = f"{self.rows} row{'s' * (self.rows != 1)}"
-        if self.dropped:
-            line = f"{self.used} of {line}, dropped {self.rows - self.used} ({counts(self.dropped)})"
+        line, dropped = f"{self.rows} row{'s' * (self.rows != 1)}", sum(self.dropped.values())
+        if dropped:
+            line = f"{self.rows - dropped} of {line}, dropped {dropped} ({counts(self.dropped)})"
         line = f"{self.path.name}: {line}"
         return f"{line}; suspicious: {counts(self.suspicious)}" if self.suspicious else line
 
@@ -413,15 +408,6 @@ def counts(reasons: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {reason}" for reason, count in ordered)
 
 
-def has_mojibake(text: str) -> bool:
-    """Return whether a text holds character sequences that a wrong decoding leaves behind.
-
-    >>> has_mojibake("the captainâ€™s daughter"), has_mojibake("the captain’s daughter")
-    (True, False)
-    """
-    return _MOJIBAKE.search(text) is not None
-
-
 def collect(
     file: RowFile, models: Sequence[Model], known: str, strict: bool, convert: Callable[[Any], Any] = lambda row: row
 ) -> tuple[list[tuple[Row, Any]], ReadReport]:
@@ -456,7 +442,7 @@ def collect(
             continue
         for name, content in parsed:
             texts = [item.text for item in content] if isinstance(content, list) else [content]
-            if any(isinstance(text, str) and has_mojibake(text) for text in texts):
+            if any(isinstance(text, str) and _MOJIBAKE.search(text) for text in texts):
                 suspicious[f"mojibake in {next((c for c in columns[name] if c in value), name)}"] += 1
     if not results:
         raise DataError(f"{file.path}: none of its {len(file.rows)} rows can be used ({counts(dropped)})")

@@ -94,36 +94,24 @@ class DistinctBatchSampler(Sampler[list[int]]):
 
     def _batches(self) -> list[list[int]]:
         if self._plan is None:
-            joint = equalized(self._joint_batches(self._epoch), self._count(), self._share.world)
-            self._plan = [self._slice(batch) for batch in joint]
+            if self._length is None:
+                # Trainers count once, and would skip validation in an epoch of fewer batches.
+                self._length = max(len(self._joint_batches(epoch)) for epoch in range(EPOCHS_TRIED))
+            joint = equalized(self._joint_batches(self._epoch), self._length, self._share.world)
+            sizes = [len(batch) // self._share.world for batch in joint]
+            first = self._share.rank
+            self._plan = [batch[first * n : (first + 1) * n] for batch, n in zip(joint, sizes, strict=True)]
         return self._plan
 
-    def _count(self) -> int:
-        """Count the batches of every epoch: trainers do so once, and would skip validation in an epoch of fewer."""
-        if self._length is None:
-            self._length = max(len(self._joint_batches(epoch)) for epoch in range(EPOCHS_TRIED))
-        return self._length
-
     def _joint_batches(self, epoch: int) -> list[list[int]]:
-        order = self._order(np.random.default_rng([self._seed, epoch]))
-        world = self._share.world
-        size = self._batch_size * world
+        rng, count, world = np.random.default_rng([self._seed, epoch]), len(self._pairs), self._share.world
+        drawn = rng.permutation(count) if self._chances is None else rng.choice(count, count, p=self._chances)
+        order, size = drawn.tolist()[: self._limit], self._batch_size * world
         if self._chances is None:
             batches = distinct_batches(order, self._pairs, size)
         else:
             batches = [order[start : start + size] for start in range(0, len(order), size)]
         return [whole for batch in batches if (whole := batch[: len(batch) // world * world])]
-
-    def _order(self, rng: np.random.Generator) -> list[int]:
-        count = len(self._pairs)
-        drawn: list[int] = (
-            rng.permutation(count) if self._chances is None else rng.choice(count, count, p=self._chances)
-        ).tolist()
-        return drawn[: self._limit]
-
-    def _slice(self, batch: list[int]) -> list[int]:
-        size = len(batch) // self._share.world
-        return batch[self._share.rank * size : (self._share.rank + 1) * size]
 
 
 def equalized(batches: list[list[int]], count: int, world: int = 1) -> list[list[int]]:
@@ -232,7 +220,7 @@ class TripleCollator:
     inputs: StoryInputs[Any]
 
     def __call__(self, positions: Sequence[int]) -> TripleBatch:
-        """Make the batch of the triples at these positions; -1 repeats the first triple and stays marked as -1."""
+        """Make the batch of the triples at these positions; -1 repeats the first triple, marked as -1."""
         chosen = [max(position, 0) for position in positions]
         rows = self.triples.indices[chosen]
         stories, (anchors, a, b) = self.inputs.pack(

@@ -88,7 +88,7 @@ class Rows(Sequence[R]):
 
 
 class StoryTable(Rows[Story]):
-    """Stories by index; a text occurs once, with the first of its ids and originals.
+    """Stories by index; an added text occurs once, with the first of its ids and originals.
 
     >>> table = StoryTable.of(["a", "b", "a"])
     >>> table.add("b"), len(table), table[1].text
@@ -121,12 +121,6 @@ class StoryTable(Rows[Story]):
     def set_views(self, index: int, views: Views) -> None:
         """Give a story its views."""
         self.rows[index] = replace(self.rows[index], views=views)
-
-    def replace(self, stories: Sequence[Story]) -> "StoryTable":
-        """Build a table of other stories with the same indices, for example with views or pseudonymized texts."""
-        if len(stories) != len(self):
-            raise ValueError(f"{len(stories)} stories for a table of {len(self)}")
-        return StoryTable(stories)
 
     @property
     def texts(self) -> list[str]:

@@ -4,7 +4,8 @@ Letters of the shapes: N rows.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,53 +66,27 @@ def grouped_folds(groups: IntArray, folds: int, seed: int = 0) -> list[IntArray]
     return [np.sort(rows).astype(np.int64) for _, rows in splitter.split(groups, groups=groups)]
 
 
-@dataclass(frozen=True, slots=True)
-class Overlap:
-    """How much two sets share; sizes are those of (one, other), each different story, pair or triple counted once."""
+class Overlap(NamedTuple):
+    """How many different stories, and pairs of an anchor and one of its candidates, two sets share."""
 
     shared_stories: int
     shared_pairs: int
-    shared_triples: int
-    stories: tuple[int, int]
-    pairs: tuple[int, int]
-    triples: tuple[int, int]
-
-    def describe(self) -> str:
-        """Describe the overlap in one line.
-
-        >>> overlap([("x", "y", "z")], [("X", "w")]).describe()
-        'shared: 1 story (of 3 and 2), 0 pairs (of 2 and 1), 0 triples (of 1 and 0)'
-        """
-        parts = (
-            (self.shared_stories, "story", "stories", self.stories),
-            (self.shared_pairs, "pair", "pairs", self.pairs),
-            (self.shared_triples, "triple", "triples", self.triples),
-        )
-        lines = (f"{n} {one if n == 1 else many} (of {sizes[0]} and {sizes[1]})" for n, one, many, sizes in parts)
-        return f"shared: {', '.join(lines)}"
 
 
 def overlap(one: Iterable[Sequence[str]], other: Iterable[Sequence[str]]) -> Overlap:
     """Compare two sets of items, each the texts of an example or a triple, anchor first; a single story is a 1-tuple.
 
-    Texts are compared without regard to case and white space. A pair is an anchor and one of its candidates, in either
-    order; a triple is an anchor and its first two candidates, in either order.
+    Texts are compared without regard to case and white space, pairs without regard to order.
+
+    >>> overlap([("x", "y", "z")], [("X", "w"), ("y", "x")])
+    Overlap(shared_stories=2, shared_pairs=1)
     """
-    first, second = _sets(one), _sets(other)
-    shared = [len(a & b) for a, b in zip(first, second, strict=True)]
-    stories, pairs, triples = [(len(a), len(b)) for a, b in zip(first, second, strict=True)]
-    return Overlap(shared[0], shared[1], shared[2], stories, pairs, triples)
+    (stories, pairs), (other_stories, other_pairs) = _sets(one), _sets(other)
+    return Overlap(len(stories & other_stories), len(pairs & other_pairs))
 
 
-def _sets(items: Iterable[Sequence[str]]) -> tuple[set[object], set[object], set[object]]:
-    normal: dict[str, str] = {}  # a story occurs in many items: each is normalized once
-    stories: set[object] = set()
-    pairs: set[object] = set()
-    triples: set[object] = set()
-    for item in items:
-        anchor, *candidates = [normal[t] if t in normal else normal.setdefault(t, normal_text(t)) for t in item]
-        stories.update((anchor, *candidates))
-        pairs.update(frozenset((anchor, candidate)) for candidate in candidates)
-        if len(candidates) >= 2:
-            triples.add((anchor, frozenset(candidates[:2])))
-    return stories, pairs, triples
+def _sets(items: Iterable[Sequence[str]]) -> tuple[set[str], set[frozenset[str]]]:
+    normal = cache(normal_text)  # a story occurs in many items
+    rows = [[normal(text) for text in item] for item in items]
+    pairs = {frozenset((anchor, candidate)) for anchor, *candidates in rows for candidate in candidates}
+    return {text for row in rows for text in row}, pairs
