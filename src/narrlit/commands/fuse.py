@@ -1,6 +1,6 @@
 """narrlit fuse: weights of stories' texts and views compared on labeled triples."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from narrlit.console import say, say_truncated
@@ -9,31 +9,17 @@ from narrlit.files import check_writable
 from narrlit.options import LabelOptions, LoadOptions, TextOptions, pick_device, seen_in_training
 
 
-@dataclass(frozen=True)
-class FusionOptions:
-    """Settings to compare, and the grid search.
-
-    Attributes:
-        settings: YAML file of lines NAME: [full, theme, action, outcome]; default: the settings of ttda704.
-        grid: step of the weights in the grid search.
-        folds: number of folds of the grid search; triples that share a story are in the same fold.
-        fold_seed: seed of the folds.
-    """
-
-    settings: str | None = None
-    grid: float = 0.1
-    folds: int = 5
-    fold_seed: int = 0
-
-
-def fuse(
+def fuse(  # noqa: PLR0913 (options)
     triples: str,
     *,
     models: str,
     use: LoadOptions,
     read: TextOptions,
     given: LabelOptions,
-    compare: FusionOptions,
+    settings: str | None = None,
+    grid: float = 0.1,
+    folds: int = 5,
+    fold_seed: int = 0,
     out: str | None = None,
 ) -> None:
     """Compare weights of a story's text and views on labeled triples; each model embeds every text and view once.
@@ -44,7 +30,10 @@ def fuse(
         use: how models are loaded.
         read: how stories are read.
         given: labels of the triples.
-        compare: settings and grid.
+        settings: YAML file of lines NAME: [full, theme, action, outcome]; default: the settings of ttda704.
+        grid: step of the weights in the grid search.
+        folds: number of folds of the grid search; triples that share a story are in the same fold.
+        fold_seed: seed of the folds.
         out: folder for the report, fuse.json, .md, .csv and .tex, which replaces an earlier one.
     """
     names = [name.strip() for name in models.split(",")]
@@ -58,11 +47,11 @@ def fuse(
     from narrlit.experiments import fusion
     from narrlit.experiments.report import table_text
 
-    settings = fusion.read_settings(compare.settings)
+    fusions = fusion.read_settings(settings)
     pick_device(use.device)  # fails before the long work
     labeled = given.read(triples)
     prepared, views = read.triples_and_views(labeled)
-    contest = fusion.Contest.of(labeled, prepared, compare.grid, compare.folds, compare.fold_seed)
+    contest = fusion.Contest.of(labeled, prepared, grid, folds, fold_seed)
     digest = file_digest(triples)
     about = {
         "triples": {"path": triples, "sha256": digest, "n": len(labeled)},
@@ -72,7 +61,7 @@ def fuse(
     entries = []
     for name in names:
         say(f"{name} embeds texts and views")
-        entry = contest.evaluate(name, use.load_named(name), settings)
+        entry = contest.evaluate(name, use.load_named(name), fusions)
         say_truncated(entry["truncated"], entry["max_length"], "text or view", "texts and views")
         entries.append({**entry, "seen_in_training": seen_in_training(name, digest)})
         report = fusion.fuse_report(entries, contest, about)

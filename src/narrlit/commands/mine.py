@@ -57,13 +57,7 @@ def mine(
 
 
 def _summary(nearest: "NearestNegatives") -> str:
-    """Describe what was mined in one line.
-
-    >>> import torch
-    >>> from narrlit.models.mining import NearestNegatives
-    >>> _summary(NearestNegatives(torch.tensor([[4, 2], [3, -1], [-1, -1]]), pairs=8, excluded=5))
-    '3 negatives mined for 3 examples; 2 got fewer than 2, 1 none; the margin left out 62.5 % of dissimilar stories'
-    """
+    """Describe what was mined in one line."""
     counts, wanted = (nearest.rows >= 0).sum(1), nearest.rows.shape[1]
     line = f"{int(counts.sum())} negatives mined for {len(counts)} examples; "
     line += f"{int((counts < wanted).sum())} got fewer than {wanted}, {int((counts == 0).sum())} none; "

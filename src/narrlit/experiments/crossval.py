@@ -20,7 +20,7 @@ def cross_validate(fit: Sequence[str], folder: Path, division: dict[str, Any]) -
         OptionError: for options that a fold cannot have, or a folder of another experiment.
     """
     config, data = fold_config(fit, division, "a cross-validation")
-    descriptions = describe_folds(data)
+    descriptions = [data.rows(fold)[2] for fold in range(data.folds)]
     first = descriptions[0]
     say(
         f"{sum(each['evaluated'] for each in descriptions)} of {first['all_rows']} examples are evaluated, "
@@ -54,11 +54,6 @@ def fold_config(fit: Sequence[str], division: dict[str, Any], purpose: str) -> t
     arguments = {"source": config["data"], "fold": 0, **division}
     folds = {"class_path": "narrlit.datamodules.FoldData", "init_args": arguments}
     return {**config, "data": folds}, FoldData(data, fold=0, **division)
-
-
-def describe_folds(data: FoldData) -> list[Entry]:
-    """Describe what each fold trains on and evaluates."""
-    return [data.rows(fold)[-1] for fold in range(data.folds)]
 
 
 def fit_folds(folder: Path, prefix: str, config: Config, descriptions: Sequence[Entry]) -> list[Entry]:

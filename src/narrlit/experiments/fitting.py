@@ -128,12 +128,9 @@ def parse_fit(arguments: Sequence[str], purpose: str) -> tuple[Config, StoryData
 
 
 def run_fit(run: Path, config: Config, prune: Prune | None = None) -> RunResult:
-    """Run one fit; on one device in this process, else in processes of its own.
+    """Run one fit in an emptied directory; on one device in this process, else in processes of its own.
 
-    Args:
-        run: the run's directory; what it holds is removed.
-        config: whole configuration of the fit, as `parse_fit` returns it.
-        prune: decides after each epoch whether to end the fit; such a fit writes no checkpoints.
+    A fit that `prune` may end after an epoch writes no checkpoints.
 
     Raises:
         NarrlitError: if the fit fails.

@@ -60,12 +60,7 @@ class Contest:
     def of(cls, triples: Triples, prepared: Triples, step: float, folds: int, seed: int) -> "Contest":
         """Divide labeled triples into folds that share no story.
 
-        Args:
-            triples: as read; they decide the folds, since placeholders hide which stories are the same.
-            prepared: the same triples with views and placeholders.
-            step: of the grid.
-            folds: number of folds.
-            seed: of the folds.
+        Folds are those of the triples as read, since placeholders, in `prepared`, hide which stories are the same.
         """
         grid = simplex_grid(step)
         groups = story_groups(TrainingExamples(triples.stories, [example_of(triple) for triple in triples]))
@@ -74,11 +69,7 @@ class Contest:
         return cls(prepared, rows, grid, {**about, "groups": len(np.unique(groups))})
 
     def evaluate(self, model: str, encoder: "Encoder", settings: Mapping[str, Fusion]) -> Entry:
-        """Embed every text and view once and evaluate all settings.
-
-        Raises:
-            ModelError: if the model has prompts for roles, or its embeddings are not finite.
-        """
+        """Embed every text and view once and evaluate all settings."""
         from narrlit.models.embedding import part_embeddings
 
         encoder.require_one_prompt("fuse")

@@ -21,21 +21,17 @@ INDEPENDENCE = "Intervals are 95 % (Wilson); p is of the exact paired McNemar te
 
 @dataclass(frozen=True)
 class Report:
-    """An experiment's result.
-
-    Attributes:
-        content: plain data, for JSON.
-        tables: rows of formatted cells by title; an empty title has no heading.
-        notes: explanations of the tables.
-        records: raw entries, one a line of the CSV file.
-        intervals: accuracies by label, for the plot.
-    """
+    """An experiment's result."""
 
     content: Entry
+    """Plain data, for JSON."""
     tables: Mapping[str, Sequence[Row]]
+    """Rows of formatted cells by title; an empty title has no heading."""
     notes: Sequence[str]
     records: Sequence[Entry]
+    """Raw entries, one a line of the CSV file."""
     intervals: Mapping[str, Entry]
+    """Accuracies by label, for the plot."""
 
     def markdown(self) -> str:
         """Format tables and notes for the terminal and a Markdown file."""
@@ -76,16 +72,10 @@ def pooled(entries: Sequence[Row]) -> Entry:
 
 
 def paired(wrong: Set[Any] | None, other: Set[Any] | None, n: int) -> Entry:
-    """Compare two systems on the same triples; every value is None where one has no answers (NaN).
+    """Compare two systems on n triples by those that each answers wrongly; None where one has no answers (NaN).
 
-    Args:
-        wrong: triples that the first system answers wrongly.
-        other: triples that the second system answers wrongly.
-        n: number of triples.
-
-    Returns:
-        `difference` of the accuracies (first minus second); `lost`: triples only the second has right; `won`: triples
-        only the first has right; `p` of the exact paired McNemar test.
+    Returns `difference` of the accuracies (first minus second); `lost`: triples only the second has right; `won`: only
+    the first; `p` of the exact paired McNemar test.
 
     >>> paired({1, 2}, {2, 3, 4}, n=10)
     {'difference': 0.1, 'lost': 1, 'won': 2, 'p': 1.0}

@@ -16,7 +16,7 @@ from narrlit.configuration import read_yaml
 from narrlit.console import say
 from narrlit.errors import NarrlitError, OptionError, mistake_behind, reading
 from narrlit.experiments import report
-from narrlit.experiments.crossval import describe_folds, fit_folds, fold_config
+from narrlit.experiments.crossval import fit_folds, fold_config
 from narrlit.experiments.fitting import Config, deciding_callbacks, keep_plan, run_fit
 from narrlit.experiments.report import Entry, Report
 from narrlit.optional import require
@@ -49,7 +49,7 @@ def tune_config(
 
     config, data = fold_config(fit, division, "a search")
     given = _on_one_device(config)
-    first, *held_out = descriptions = describe_folds(data)
+    first, *held_out = descriptions = [data.rows(fold)[2] for fold in range(data.folds)]
     _check_space(config_of, given, space, space_file)
     examples = {f"fold_{each['fold']}": each["sha256"] for each in descriptions}
     plan = {"fit": given, "space": written, "pruner": dict(pruner), "examples": examples}
@@ -61,7 +61,7 @@ def tune_config(
         run_trial(study, trial, folder, config_of)
         entries = trial_entries(study)
         last, finished = entries[-1], [one["best"]["accuracy"] for one in entries if one["status"] == "finished"]
-        line = f"trial {last['trial']}: {_best_cell(last)}, {_ending(last)}; {settings_text(last['settings'])}"
+        line = f"trial {last['trial']}: {', '.join(_outcome(last))}; {settings_text(last['settings'])}"
         say(f"{line}; best so far: {report.number(max(finished, default=None))}")
     entries = trial_entries(study)
     winner = winner_of(entries)
@@ -117,10 +117,11 @@ def as_options(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _on_one_device(config: Config) -> Config:
-    trainer = config["trainer"]
-    if trainer["num_nodes"] != 1 or trainer["devices"] not in ("auto", 1, "1", [0]):
+    trainer, devices = config["trainer"], config["trainer"]["devices"]
+    several = len(devices) != 1 if isinstance(devices, list) else devices not in ("auto", 1, "1")
+    if trainer["num_nodes"] != 1 or several:
         raise OptionError("fits of a search run on one device: give --trainer.devices 1 --trainer.num_nodes 1")
-    return {**config, "trainer": {**trainer, "devices": 1}} if trainer["devices"] == "auto" else config
+    return {**config, "trainer": {**trainer, "devices": 1}} if devices == "auto" else config
 
 
 def _check_space(config_of: MakeConfig, given: Config, space: Space, path: str) -> None:
@@ -247,9 +248,9 @@ def tune_report(
         {
             "trial": trial["trial"],
             **{short: report.number(trial["settings"].get(name, "")) for name, short in names.items()},
-            "accuracy on fold 0, best epoch": _best_cell(trial),
+            "accuracy on fold 0, best epoch": _outcome(trial)[0],
             "epochs": len(trial["evaluations"]),
-            "ended": _ending(trial) + (", winner" if trial is winner else ""),
+            "ended": _outcome(trial)[1] + (", winner" if trial is winner else ""),
         }
         for trial in trials
     ]
@@ -299,9 +300,7 @@ def settings_text(settings: Mapping[str, Any]) -> str:
     return ", ".join(f"{short}={report.number(settings[name])}" for name, short in _short(settings).items())
 
 
-def _best_cell(trial: Entry) -> str:
-    return report.accuracy_cell(trial["best"]) if trial["best"] else "no accuracy"
-
-
-def _ending(trial: Entry) -> str:
-    return f"{trial['status']} ({trial['reason']})" if trial["reason"] else str(trial["status"])
+def _outcome(trial: Entry) -> tuple[str, str]:
+    """Format a trial's accuracy, and how it ended."""
+    accuracy = report.accuracy_cell(trial["best"]) if trial["best"] else "no accuracy"
+    return accuracy, trial["status"] + (f" ({trial['reason']})" if trial["reason"] else "")
