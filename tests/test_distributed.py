@@ -62,8 +62,8 @@ def fit_on_two(arguments, strategy, cwd):
         assert done.returncode == 0, done.stderr[-3000:]
 
 
-def assert_close_weights(folder):
-    ours, theirs = weights_of(folder / "one"), weights_of(folder / "two")
+def assert_close_weights(folder, other="two"):
+    ours, theirs = weights_of(folder / "one"), weights_of(folder / other)
     assert ours.keys() == theirs.keys()
     for name, value in ours.items():
         assert torch.allclose(value, theirs[name], atol=1e-5), name
@@ -73,27 +73,32 @@ def assert_close_weights(folder):
 SGD = ["--model.init_args.encoder.dropout", "0", "--model.init_args.optimization.optimizer", "sgd"]
 
 
-@pytest.mark.parametrize("strategy", ["ddp", "fsdp2"])
-def test_a_fit_over_two_processes_equals_one_with_the_double_batch(tiny, tmp_path, strategy):
+@pytest.fixture(scope="module")
+def one(tiny, tmp_path_factory):
+    """A folder in which a fit of one process has run, without dropout, in `one`."""
+    folder = tmp_path_factory.mktemp("processes")
+    fit_here(fit_arguments(tiny(), folder / "one", *SGD, epochs=2), folder)
+    return folder
+
+
+def test_a_fit_over_two_processes_equals_one_with_the_double_batch(tiny, one):
     """Same global batches, no dropout: the same weights, but for rounding; each validation triple counts once."""
-    fit_here(fit_arguments(tiny(), tmp_path / "one", *SGD, epochs=2), tmp_path)
-    fit_on_two(fit_arguments(tiny(), tmp_path / "two", *SGD, epochs=2), strategy, tmp_path)
-    records = [record_of(tmp_path / name) for name in ("one", "two")]
+    fit_on_two(fit_arguments(tiny(), one / "two", *SGD, epochs=2), "ddp", one)
+    records = [record_of(one / name) for name in ("one", "two")]
     assert [record["trainer"]["world_size"] for record in records] == [1, 2]
     for ours, theirs in zip(*(record["validations"] for record in records), strict=True):
         assert ours["n"] == theirs["n"] == 9
         assert ours["accuracy"] == theirs["accuracy"]
-    answers = [json.loads((tmp_path / n / "tiny/validation_answers.json").read_text()) for n in ("one", "two")]
+    answers = [json.loads((one / name / "tiny/validation_answers.json").read_text()) for name in ("one", "two")]
     assert answers[0] == answers[1]
     correct = [validation["correct"] for validation in records[1]["validations"]]
     assert [9 - len(evaluation["wrong"]) for evaluation in answers[1]["evaluations"]] == correct
-    assert_close_weights(tmp_path)
+    assert_close_weights(one)
 
 
-def test_two_nodes_equal_one_process_with_the_double_batch(tiny, tmp_path, unused_port):
+def test_two_nodes_equal_one_process_with_the_double_batch(tiny, one, unused_port):
     """Launched by torchrun on each node, as configs/hardware/ddp.yaml says."""
-    fit_here(fit_arguments(tiny(), tmp_path / "one", *SGD, epochs=1), tmp_path)
-    two = [*fit_arguments(tiny(), tmp_path / "two", *SGD, epochs=1), "--data.init_args.loading.batch_size", "2"]
+    two = [*fit_arguments(tiny(), one / "nodes", *SGD, epochs=2), "--data.init_args.loading.batch_size", "2"]
     two += ["--trainer.strategy", "ddp", "--trainer.devices", "1", "--trainer.num_nodes", "2"]
     address = ["--master-addr", "127.0.0.1", "--master-port", str(unused_port)]
     nodes = [
@@ -102,7 +107,7 @@ def test_two_nodes_equal_one_process_with_the_double_batch(tiny, tmp_path, unuse
                 *(sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--node-rank", str(rank)),
                 *(*address, "--nproc-per-node", "1", "-m", "narrlit", *two),
             ],
-            cwd=tmp_path,
+            cwd=one,
             env=apart_environment(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -113,8 +118,8 @@ def test_two_nodes_equal_one_process_with_the_double_batch(tiny, tmp_path, unuse
     for node in nodes:
         _, errors = node.communicate(timeout=300)
         assert node.returncode == 0, errors[-3000:]
-    assert record_of(tmp_path / "two")["trainer"]["world_size"] == 2
-    assert_close_weights(tmp_path)
+    assert record_of(one / "nodes")["trainer"]["world_size"] == 2
+    assert_close_weights(one, "nodes")
 
 
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp2"])

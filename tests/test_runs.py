@@ -144,12 +144,6 @@ def test_a_terminated_fit_says_so(tiny, tmp_path):
     assert record_of(tmp_path)["status"] == "interrupted"
 
 
-def test_another_seed_trains_other_weights(straight, tiny, tmp_path):
-    fit_here(fit_arguments(tiny(), tmp_path, "--seed_everything", 7), tmp_path)
-    theirs = weights_of(straight)
-    assert any(not torch.equal(value, theirs[name]) for name, value in weights_of(tmp_path).items())
-
-
 MISTAKES = [
     (["--config", "configs/quickstrat.yaml"], "did you mean quickstart.yaml"),
     (["--model.init_args.scale", "0"], "scale"),

@@ -24,7 +24,8 @@ class ConfigLoader(yaml.SafeLoader):
         if self.check_event(yaml.AliasEvent):
             self.aliases += 1
             if self.aliases > MAX_ALIASES:
-                raise ConstructorError(None, None, f"more than {MAX_ALIASES} aliases", self.peek_event().start_mark)
+                mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+                raise ConstructorError(None, None, f"more than {MAX_ALIASES} aliases", mark)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -43,9 +44,6 @@ def find_config(path: str, option: str = "--config") -> str:
     Args:
         path: a file, or the name of a packaged config, with or without `configs/` before it.
         option: named in errors; `--space` looks for search spaces.
-
-    Raises:
-        OptionError: if there is no such file.
     """
     if Path(path).is_file():
         return path

@@ -79,9 +79,6 @@ class StageCLI(LightningCLI):
             stage: fit, validate, test or predict.
             arguments: the command line after it.
             with_trainer: also build the trainer, which needs the hardware.
-
-        Raises:
-            OptionError: for a config, option or value that can't be used.
         """
         self.stage = stage
         self.with_trainer = with_trainer
@@ -156,13 +153,9 @@ def parse_fit(arguments: Sequence[str]) -> StageCLI:
 
 
 def run_stage(stage: str, arguments: Sequence[str]) -> int:
-    """Run one of Lightning's stages.
+    """Run one of Lightning's stages; return the exit code, 143 after SIGTERM.
 
-    Returns:
-        The exit code: 143 after SIGTERM.
-
-    Raises:
-        NarrlitError: for a mistake of the user; the run's directory is removed if the fit has not begun.
+    After a mistake of the user the run's directory is removed if the fit has not begun.
     """
     silence()
     typed = sys.argv
@@ -239,11 +232,7 @@ def _find_configs(arguments: Sequence[str]) -> list[str]:
 
 
 def _check_checkpoint(path: str) -> None:
-    if path in LIGHTNING_CHECKPOINTS:
-        return
     if (Path(path) / "checkpoints").is_dir():
         raise OptionError(f"--ckpt_path {path}: a run's folder; give {Path(path) / 'checkpoints' / 'last.ckpt'}")
-    if not Path(path).exists():
-        raise OptionError(f"--ckpt_path {path}: no such file")
-    if Path(path).is_file():
+    if path not in LIGHTNING_CHECKPOINTS and not Path(path).is_dir():  # a sharded checkpoint is a folder
         read_checkpoint(Path(path))

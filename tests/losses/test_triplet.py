@@ -79,11 +79,6 @@ def test_triplet_loss_has_sign_margin_and_gradient():
     assert (far.grad.item(), near.grad.item()) == (1.0, -1.0)
 
 
-def test_a_tie_costs_the_margin():
-    d = torch.tensor([0.4, 0.7])
-    assert triplet_loss(d, d, 0.25).item() == pytest.approx(0.25)
-
-
 def test_the_whole_way_has_the_gradient_of_its_value():
     inputs = tuple(vectors(4, seed).requires_grad_() for seed in range(3))
 

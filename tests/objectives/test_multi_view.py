@@ -9,7 +9,7 @@ from narrlit.data.batch import PackedStories
 from narrlit.data.sampling import ExampleCollator
 from narrlit.data.schema import ASPECTS, Story, StoryTable, TrainingExample, TrainingExamples, Views
 from narrlit.data.tokens import TokenizedStories
-from narrlit.errors import DataError, ModelError, OptionError
+from narrlit.errors import DataError, ModelError
 from narrlit.models.config import EncoderConfig, Fusion, Prompts
 from narrlit.objectives import MultipleNegativesRanking, MultiView
 
@@ -110,11 +110,6 @@ def test_as_written_every_head_and_the_encoder_get_a_gradient(build):
     assert not {name for name in untrained if "key.bias" not in name}  # a softmax takes no notice of its keys' bias
 
 
-def test_the_contrasts_alone_move_every_head(build):
-    objective = build(alignment=0.0)
-    assert len([name for name in gradients(objective, batch_of(objective)) if name.startswith("views.heads.")]) == 12
-
-
 def test_as_published_there_are_no_heads_and_alignment_is_0(build):
     objective = build(variant="as_published")
     assert objective.views.heads is None
@@ -125,15 +120,6 @@ def test_as_published_there_are_no_heads_and_alignment_is_0(build):
     # Its weight changes nothing, since what is aligned is one vector with itself.
     objective.alignment = 100.0
     assert objective.loss(objective.training_embeddings(batch.stories), batch)["loss"].item() == terms["loss"].item()
-
-
-def test_alignment_weighs_in_the_loss_and_on_the_encoder(build):
-    light, heavy = build(alignment=0.0), build(alignment=2.0)
-    batch = batch_of(light)
-    one, other = (o.loss(o.training_embeddings(batch.stories), batch) for o in (light, heavy))
-    assert other["loss"].item() == pytest.approx(one["loss"].item() + 2 * one["alignment"].item(), rel=1e-5)
-    name = "encoder.model.0.model.encoder.layer.0.output.dense.weight"
-    assert not torch.allclose(gradients(light, batch)[name], gradients(heavy, batch)[name], rtol=1e-3)
 
 
 def test_a_batch_is_one_pass_over_its_different_texts_and_views(build, monkeypatch):
@@ -194,12 +180,6 @@ def test_role_prompts_are_refused(build):
         build(prompts=Prompts(anchor="a: ", candidate="b: "))
 
 
-@pytest.mark.parametrize("name", ["temperature", "hidden", "alignment"])
-def test_options_out_of_range_are_refused(name):
-    with pytest.raises(OptionError, match=name):
-        MultiView(**{name: -1})
-
-
 def test_other_objectives_have_their_own_batches_and_refuse_these(build, tiny):
     ranking = MultipleNegativesRanking(EncoderConfig(tiny()))
     ranking.configure_model()
@@ -210,14 +190,6 @@ def test_other_objectives_have_their_own_batches_and_refuse_these(build, tiny):
     assert isinstance(collator, ExampleCollator)
     with pytest.raises(TypeError, match="stories with views"):
         build().training_embeddings(PackedStories(torch.tensor([1]), (1,), torch.tensor([0])))
-
-
-def test_settings_are_plain_data(tiny):
-    objective = MultiView(EncoderConfig(tiny()), fusion=Fusion(1, 0, 0, 0))
-    assert objective.hparams["views"] == {
-        "fusion": {"full": 1, "theme": 0, "action": 0, "outcome": 0},
-        "hidden": 512,
-    }
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])

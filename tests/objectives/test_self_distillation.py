@@ -185,16 +185,6 @@ def test_data_without_negatives_are_refused(build):
             objective.on_fit_start()
 
 
-def test_options_out_of_range_are_refused():
-    for make in (
-        lambda: SelfDistillation(temperature=0),
-        lambda: Distillation(temperature=0),
-        lambda: Distillation(first_weight=-1),
-    ):
-        with pytest.raises(OptionError):
-            make()
-
-
 def test_a_teacher_that_knows_the_truth_masks_exactly_the_false_negatives(build):
     """Stories of one structure have one vector: the planted negatives are as near as the positive, no other is."""
     world = StoryWorld(2)

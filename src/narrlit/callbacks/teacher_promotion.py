@@ -149,39 +149,37 @@ class TeacherPromotion(RecordedCallback):
         self._epochs = epochs // self.rounds
         pl_module.rounds = self.rounds
 
-    def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Save the student's first weights."""
+    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Begin the first round, or go on in the round of a checkpoint; one that had run out of patience ends again."""
         if not self._active(trainer):
             return
-        if trainer.log_dir is None:
+        log_dir, student = trainer.log_dir, _student(pl_module)
+        if log_dir is None:
             raise OptionError("TeacherPromotion writes to the run's directory: the trainer needs a logger")
-        self._folder = Path(trainer.log_dir) / "rounds"
         if not trainer.limit_val_batches or not len(trainer.datamodule.triples["validation"]):  # type: ignore[attr-defined]
             raise OptionError("TeacherPromotion compares accuracies on validation triples: give --data.validation FILE")
+        self._folder = Path(log_dir) / "rounds"
         if trainer.ckpt_path:
-            return  # its state may not be loaded yet: on_train_start goes on
+            self._resume(trainer)
+        else:
+            self._start(trainer, student)
+        student.round, student.kept = self.state.current, self.state.kept
+        if self.state.closed:
+            self._check_patience(trainer)
+        else:
+            self._teach(trainer, student)
+
+    def _start(self, trainer: L.Trainer, student: SelfDistillation) -> None:
+        """Save the student's first weights, and evaluate a given teacher."""
         if self._folder.is_dir() and any(self._folder.iterdir()):
             raise OptionError(
                 f"{self._folder} holds the rounds of another fit: give the run another directory, remove that one, or "
                 "resume from its checkpoint with --ckpt_path"
             )
         trainer.strategy.barrier()  # every process has looked before one writes
-        self._save(trainer, pl_module, FIRST)
+        self._save(trainer, student, FIRST)
         if self.teacher is not None:
-            self.state.teacher = teachers.given_teacher(self.teacher, trainer, _student(pl_module))
-
-    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Give the student of the round its teacher; a fit that had run out of patience ends again."""
-        if not self._active(trainer):
-            return
-        if trainer.ckpt_path:
-            self._resume(trainer)
-        student = _student(pl_module)
-        student.round, student.kept = self.state.current, self.state.kept
-        if self.state.closed:
-            self._check_patience(trainer)
-        else:
-            self._teach(trainer, student)
+            self.state.teacher = teachers.given_teacher(self.teacher, trainer, student)
 
     def _resume(self, trainer: L.Trainer) -> None:
         """Copy the earlier fit's folder, and check that everything needed is there.
@@ -208,7 +206,9 @@ class TeacherPromotion(RecordedCallback):
         for name in [FIRST, *([student["file"]] if student and not self.state.closed else [])]:
             if not (self._folder / name).is_file():
                 raise ModelError(f"{self._folder / name} is gone; restore it, or start a new fit")
-        self._check_teachers()
+        for entry in self.state.history:
+            if entry["promoted"]:
+                teachers.check_teacher(self._folder / entry["folder"])
 
     def on_train_epoch_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Begin a round: the teacher first, then the student with its first weights."""
@@ -216,7 +216,6 @@ class TeacherPromotion(RecordedCallback):
         if not self._active(trainer) or number == self.state.current:
             return
         student = _student(pl_module)
-        self._check_teachers()
         previous = self.state.history[-1]
         if previous["promoted"]:
             folder = self._folder / previous["folder"]
@@ -239,7 +238,7 @@ class TeacherPromotion(RecordedCallback):
         if not self.state.improves(summary["accuracy"]):
             return
         name = f"{STUDENTS}/round_{self.state.current}_step_{trainer.global_step}.safetensors"
-        self._save(trainer, pl_module, name)
+        self._save(trainer, _student(pl_module), name)
         # Earlier students stay until the round has ended: a killed fit goes back to the one its checkpoint names.
         self.state.student = {"file": name, "epoch": trainer.current_epoch, "step": trainer.global_step, **summary}
 
@@ -286,17 +285,12 @@ class TeacherPromotion(RecordedCallback):
         if trainer.is_global_zero:
             shutil.rmtree(self._folder / STUDENTS, ignore_errors=True)
 
-    def _save(self, trainer: L.Trainer, pl_module: L.LightningModule, name: str) -> None:
-        weights = trained_weights(_student(pl_module).encoder)  # collective where weights are sharded
+    def _save(self, trainer: L.Trainer, student: SelfDistillation, name: str) -> None:
+        weights = trained_weights(student.encoder)  # collective where weights are sharded
         if trainer.is_global_zero:
             with atomic_path(self._folder / name) as temporary:
                 save_file(weights, temporary)
         trainer.strategy.barrier()
-
-    def _check_teachers(self) -> None:
-        for entry in self.state.history:
-            if entry["promoted"]:
-                teachers.check_teacher(self._folder / entry["folder"])
 
     def _teach(self, trainer: L.Trainer, student: SelfDistillation) -> None:
         teacher = self.state.teacher

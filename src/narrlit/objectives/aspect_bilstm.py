@@ -116,15 +116,12 @@ class AspectBiLSTM(FrozenObjective):
         return terms
 
     def subspace_losses(self, embeddings: Tensor, labels: Tensor, indices: Tensor) -> dict[str, Tensor]:
-        """Compute batch-hard losses over the stories of all processes.
+        """Compute batch-hard losses over the stories of all processes, and count labelled stories `without_pair`.
 
         Args:
             embeddings: (N, output) of this process's stories; N is the same in each process.
             labels: (N, 3) pseudo-labels, PADDING where there is none.
             indices: (N,) story indices; a story is no pair of itself.
-
-        Returns:
-            `loss`, the weighted sum; each subspace's loss, and its labelled stories `without_pair`.
         """
         gathered, known, stories = gather(embeddings), gather(labels), gather(indices)
         terms: dict[str, Tensor] = {}

@@ -36,11 +36,7 @@ OWN_CONFIG = "give the run's own config (config.yaml beside its checkpoints)"
 
 
 def check_numbers(owner: str, *, positive: Mapping[str, float] = {}, minimum_0: Mapping[str, float] = {}) -> None:
-    """Check that settings are finite numbers, above 0 or at least 0.
-
-    Raises:
-        OptionError: naming the setting.
-    """
+    """Check that settings are finite numbers, above 0 or at least 0."""
     for name, value in {**positive, **minimum_0}.items():
         if not math.isfinite(value) or value < 0 or (name in positive and value == 0):
             needed = "above 0" if name in positive else "of at least 0"

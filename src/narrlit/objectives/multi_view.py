@@ -108,9 +108,7 @@ class MultiView(Objective):
     def loss(self, embeddings: Tensor, batch: ViewBatch) -> dict[str, Tensor]:
         """Compute the loss, the contrastive loss of each view, and the alignment without its weight.
 
-        Args:
-            embeddings: (U, 4, D), the encoder's, of the batch's texts and views, in the order of PARTS.
-            batch: which of the stories are anchors, and the stories beside them.
+        Embeddings (U, 4, D) are the encoder's, of the batch's texts and views.
         """
         heads = self.views.heads
         parts = self.views.parts(embeddings)

@@ -156,13 +156,7 @@ class SelfDistillation(Objective):
 
 
 def kept_counts(passed: Tensor, valid: Tensor, kinds: Tensor) -> dict[str, tuple[int, int]]:
-    """Count the candidates that the teacher's mask keeps, and all, by kind; kinds that the batch lacks are left out.
-
-    Args:
-        passed: (B, C + K) bool, the mask.
-        valid: (B, C + K) bool, no padding and no story against itself.
-        kinds: (B, K) int64, index into KINDS, PADDING for unknown.
-    """
+    """Count the valid candidates (B, C + K) that the teacher's mask passes, and all, by kind (B, K) if it occurs."""
     names = ("unknown", *KINDS, "in_batch")
     in_batch = kinds.new_full((len(kinds), valid.shape[1] - kinds.shape[1]), len(KINDS) + 1)
     category = torch.cat([in_batch, kinds + 1], dim=1)

@@ -72,15 +72,7 @@ def triplet_terms(
 ) -> dict[str, Tensor]:
     """Compute a batch's triplet loss, each negative of an example a triplet, and the share `active` within the margin.
 
-    Args:
-        embeddings: (U, D), of the batch's stories; unit vectors where the distance is cosine.
-        batch: indices into them.
-        margin: in the unit of the distance.
-        maximum_margin: upper limit of an adaptive margin.
-        distance: what is compared.
-
-    Raises:
-        OptionError: if no example has a negative.
+    Embeddings (U, D) are of the batch's stories; unit vectors where the distance is cosine.
     """
     if not batch.negatives.shape[1]:
         raise OptionError(
