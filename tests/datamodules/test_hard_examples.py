@@ -50,7 +50,7 @@ def test_hard_examples_are_weighted_and_validation_triples_mined():
     assert data._weights.tolist() == [4.0 if i in hard else 1.0 for i in range(20)] + [4.0] * len(mined)
     noted = {"wrong": wrong, "hard": len(hard), "mined_validation": len(mined)}
     assert data.provenance["train"]["hard_examples"] == noted
-    assert data.train_validation_overlap().shared_pairs == len(mined) > 0
+    assert data.train_validation_overlap().shared_pairs == 2 * len(mined) > 0
     assert data.flags()["mined_validation"]
     alone = StoryWorldData(6, 0, hard_examples=HardExampleSampling(mine_validation=True))
     attach(alone)

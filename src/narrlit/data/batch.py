@@ -47,7 +47,7 @@ class _Concatenated(Batch):
     def select(self, chosen: Sequence[int]) -> Self:
         """Pack the stories at these positions of the batch."""
         content: Tensor = getattr(self, fields(self)[0].name)  # type: ignore[arg-type]
-        pieces = content.split(list(self.lengths))
+        pieces = torch.split(content, list(self.lengths))
         lengths = tuple(self.lengths[i] for i in chosen)
         indices = self.indices[torch.as_tensor(chosen, device=self.indices.device)]
         return type(self)(torch.cat([pieces[i] for i in chosen]), lengths, indices)  # type: ignore[call-arg]
