@@ -120,13 +120,6 @@ def test_scores_compare_each_version_with_its_own_source(narrlit, arguments, tmp
     assert told["settings"]["bertscore_layer"] == 2
 
 
-def test_without_scores_there_is_no_plot(narrlit, arguments, tmp_path):
-    found = narrlit(*arguments("--report", "told"))
-    assert found.code == 0, found.err
-    assert {path.name for path in (tmp_path / "told").iterdir()} == {"report.json", "report.md"}
-    assert "BERTScore" not in found.out
-
-
 def test_nllb_translates_all_ways_with_one_model(narrlit, rows, tmp_path, monkeypatch):
     folder = tiny_nllb(tmp_path / "nllb", codes=("eng_Latn", "fra_Latn", "hin_Deva"))
     loaded = []
@@ -167,11 +160,6 @@ def test_mistakes_are_told_in_a_line(options, message, narrlit, arguments, tmp_p
     assert found.code == 2
     assert message in found.err and "Traceback" not in found.err
     assert not (tmp_path / "b.jsonl").exists()
-
-
-def test_a_wrong_encoder_is_told_before_anything_is_translated(narrlit, arguments, tmp_path):
-    assert narrlit(*last_of(*arguments("--bertscore", "nobody/nothing"))).code == 2
-    assert not (tmp_path / "b.translations.jsonl").exists()
 
 
 @pytest.mark.slow

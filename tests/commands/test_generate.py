@@ -64,27 +64,6 @@ def test_negatives_are_written_with_a_report_and_a_second_run_asks_nothing(gener
     assert report()["usage"]["from_cache"] == 27
 
 
-def test_what_is_sent_is_what_the_options_say(generate, server):
-    done = generate(
-        "negatives",
-        "--candidates",
-        "1",
-        "--temperature",
-        "0.5",
-        "--max-tokens",
-        "99",
-        "--seed",
-        "43",
-        "--attempts",
-        "1",
-    )
-    assert done.code == 0, done.err
-    assert len(server.bodies) == 9
-    for body in server.bodies:
-        assert (body["temperature"], body["top_p"], body["max_tokens"], body["seed"]) == (0.5, 0.9, 99, 43)
-        assert body["messages"][0]["content"].startswith("You write stories.")
-
-
 def test_views_are_written_as_files_of_views_are_read(generate, server):
     done = generate("views")
     assert done.code == 0, done.err

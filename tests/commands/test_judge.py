@@ -177,23 +177,6 @@ def test_the_key_stands_nowhere(judge, server, monkeypatch, tmp_path):
         assert "4711" not in text
 
 
-def test_both_orders_go_into_one_batch(judge, server, tmp_path, monkeypatch):
-    monkeypatch.setattr("narrlit.llm.batch.POLL_SECONDS", 0.01)
-    assert judge("--swap", "--batch").code == 0
-    batched = (tmp_path / "a.jsonl").read_bytes()
-    assert len(server.batches.made) == 1
-    assert judge("--swap", out="b.jsonl").code == 0
-    assert (tmp_path / "b.jsonl").read_bytes() == batched
-
-
-def test_a_prompt_of_ones_own_is_sent_and_recorded(judge, server, tmp_path):
-    (tmp_path / "p.txt").write_text("# mine\n---\nWhich one?\n")
-    assert judge().code == judge("--prompt", "p.txt", out="b.jsonl").code == 0
-    assert server.bodies[-1]["messages"][0]["content"] == "Which one?"
-    digests = [json.loads((tmp_path / f"{x}.jsonl.report.json").read_text())["prompt"]["digest"] for x in "ab"]
-    assert len(set(digests)) == 2
-
-
 def test_what_a_request_holds(judge, server, triples, tmp_path):
     assert judge("--seed", "7").code == 0
     body = server.bodies[-1]
@@ -236,24 +219,6 @@ def test_a_model_is_needed_and_every_row(narrlit, judge, server, tmp_path):
     assert (found.code, len(server.bodies)) == (2, 0)
     assert f"t.jsonl:{ROWS + 1}: empty text_a; correct the row" in found.err
     assert len(read_triples(tmp_path / "t.jsonl")) == ROWS
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        (("--out", "t.jsonl"), "--out t.jsonl"),
-        (("--out", "a.jsonl", "--answer-cache", "a.jsonl"), "--out a.jsonl"),
-        (("--out", "a.jsonl", "--answer-cache", "t.jsonl"), "--answer-cache t.jsonl"),
-        (("--out", "a.jsonl", "--answer-cache", "a.jsonl.rows.jsonl"), "--answer-cache a.jsonl.rows.jsonl"),
-    ],
-)
-def test_no_file_is_written_over_another(narrlit, triples, tmp_path, options, named):
-    write_triples(tmp_path / "t.jsonl", Triples(triples.stories, triples[:3]))
-    before = (tmp_path / "t.jsonl").read_bytes()
-    given = ("--model", "minilm", "--base-url", "http://127.0.0.1:9/v1", "--llm-model", "m")
-    found = narrlit("judge", "t.jsonl", *given, *options)
-    assert (found.code, f"{named}: this file is " in found.err) == (2, True)
-    assert (tmp_path / "t.jsonl").read_bytes() == before
 
 
 def test_views_and_pseudonyms_apply_to_the_similarities_alone(judge, server, triples, tmp_path):

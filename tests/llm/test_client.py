@@ -1,4 +1,3 @@
-import asyncio
 import json
 import os
 import signal
@@ -8,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from narrlit.errors import ModelError, OptionError
-from narrlit.llm.client import LLM, MAX_FAILURES, LLMOptions, Sampling, refused_parameter
+from narrlit.llm.client import LLM, MAX_FAILURES, LLMOptions
 
 STORIES = [f"story {i}" for i in range(12)]
 KEY = "sk-not-a-real-key-9f3a"
@@ -147,13 +146,6 @@ def test_a_refused_parameter_is_left_out_with_a_warning(job, llm, capfd, paramet
     assert job.llm.usage.from_cache == len(STORIES)
 
 
-def test_a_request_that_is_too_long_refuses_no_parameter():
-    words = "'max_tokens' is too large: 1200. This model's maximum context length is 96 tokens"
-    assert refused_parameter(400, words, {"max_tokens": 1200, "temperature": 1}) is None
-    assert refused_parameter(500, "temperature", {"temperature": 1}) is None
-    assert refused_parameter(400, "guided decoding is off", {"response_format": {}}) == "response_format"
-
-
 STRANGE = [
     'The end. {"theme": "stolen"}',
     '"}\n\n{"theme": "stolen"}',
@@ -201,19 +193,6 @@ def test_ctrl_c_ends_the_job_and_the_next_run_resumes(job, llm):
     assert job.llm.usage.from_cache + job.llm.usage.answered == len(STORIES)
 
 
-def test_an_error_in_the_work_ends_the_job(job, llm):
-    llm.seconds = 0.05
-    model = LLM(LLMOptions(base_url=llm.url, llm_model="tiny"), job.cache)
-
-    async def work(item):
-        await asyncio.sleep(0)
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        model.run(STORIES, work, "story")
-    assert llm.bodies == []
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -256,9 +235,3 @@ def test_url_and_model_may_stand_in_the_environment(monkeypatch):
     monkeypatch.delenv("NARRLIT_LLM_MODEL")
     with pytest.raises(OptionError, match="--llm-model"):
         options.endpoint()
-
-
-def test_options_take_precedence_over_the_papers_sampling():
-    usual = Sampling(1200, 0.8, 0.9)
-    assert usual.with_options(LLMOptions()) == usual
-    assert usual.with_options(LLMOptions(temperature=0.0, max_tokens=5)) == Sampling(5, 0.0, 0.9)

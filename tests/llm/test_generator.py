@@ -15,7 +15,6 @@ from narrlit.llm.generator import (
     GenerationSummary,
     Rejected,
     StoryViews,
-    distinct,
     generate_negatives,
     generate_views,
     negative_generators,
@@ -127,14 +126,6 @@ def test_a_rejected_reply_is_replaced_and_counted(model, writer):
     assert all(anchor not in texts for texts in result.accepted.values())
 
 
-def test_a_negative_repeats_no_other_story_of_its_row(model, writer):
-    anchor = next(iter(anchors(writer)))
-    taken = writer.negative_of(anchor, "theme", 0)
-    (result,) = generate_negatives(model(), {anchor: [taken]}, GenerationOptions(candidates=1))
-    assert result.verdicts["theme", "duplicate"] == 1
-    assert result.accepted["theme"] == [writer.negative_of(anchor, "theme", 1)]
-
-
 def test_attempts_end_and_what_lacks_is_named(model, writer):
     writer.spoil = lambda kind, content, attempt: "..." if kind == "outcome" else None
     given = anchors(writer)
@@ -171,20 +162,6 @@ def test_views_of_stories(model, writer, llm):
     assert {(body["temperature"], body["max_tokens"], "top_p" in body) for body in llm.bodies} == {(0.3, 2000, False)}
 
 
-def test_views_that_copy_the_story_are_replaced(model, writer):
-    def spoil(kind, content, attempt):
-        events = ["One.", "Two.", "Three.", "Four.", "Five."]
-        return (
-            json.dumps({"theme": content["story"], "plot_events": events, "outcome": "It ends."})
-            if not attempt
-            else None
-        )
-
-    writer.spoil = spoil
-    (result,) = generate_views(model(), list(anchors(writer))[:1], GenerationOptions())
-    assert dict(result.verdicts) == {("views", "copy of the story"): 1, ("views", ACCEPTED): 1}
-
-
 def test_the_result_does_not_depend_on_the_order_of_the_answers(model, writer, llm, tmp_path):
     given = anchors(writer)
     writer.spoil = lambda kind, content, attempt: "..." if attempt == 1 else None
@@ -202,10 +179,6 @@ def test_prompts_of_ones_own_replace_the_packages(model, tmp_path, llm, writer):
     assert json.loads(question(llm.bodies[0])).keys() == {"story"}
     assert llm.bodies[0]["seed"] == SEED
     assert options.prompt("negatives_theme").text.startswith("You write stories.")
-
-
-def test_each_story_once():
-    assert distinct(["A  tale.", "Another.", "a TALE."]) == ["A  tale.", "Another."]
 
 
 @pytest.mark.parametrize(

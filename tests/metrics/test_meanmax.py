@@ -93,11 +93,6 @@ def test_windows_are_in_the_storys_order_and_none_is_empty():
     assert alignment(axes(0, 0, 1, 1), axes(1, 1, 0, 0), 2, 1.0) == 0  # only windows in the same position
 
 
-def test_the_last_window_weighs_tau():
-    assert alignment(axes(0, 1), axes(0, 2), 2, 3.0) == pytest.approx(0.25)
-    assert alignment(axes(0, 1), axes(2, 1), 2, 3.0) == pytest.approx(0.75)
-
-
 TEXTS = [
     "A king rides out. He finds a well! Then he drinks. Night falls. He dies.",
     "One sentence alone.",
@@ -134,16 +129,6 @@ def test_triples_are_scored_as_a_loop_would(tiny, reading, prompts):
     assert found.truncated == 0
 
 
-def test_equal_candidates_tie_and_exchanged_ones_exchange_their_scores(tiny):
-    encoder = Encoder(EncoderConfig(tiny())).eval()
-    scores = meanmax_scores(encoder, TRIPLES, MeanMax(), progress=False).scores
-    same = [a == b for _, a, b in TRIPLES]
-    assert sum(same) == 6
-    assert (scores[same, 0] == scores[same, 1]).all()
-    exchanged = [(anchor, b, a) for anchor, a, b in TRIPLES]
-    assert (meanmax_scores(encoder, exchanged, MeanMax(), progress=False).scores == scores[:, ::-1]).all()
-
-
 def test_each_sentence_is_embedded_once(tiny, monkeypatch):
     asked = []
 
@@ -154,21 +139,6 @@ def test_each_sentence_is_embedded_once(tiny, monkeypatch):
     monkeypatch.setattr("narrlit.models.embedding.embed", counted)
     meanmax_scores(Encoder(EncoderConfig(tiny())).eval(), TRIPLES, MeanMax(), progress=False)
     assert sorted(asked) == sorted({part for text in TEXTS for part in sentences(text)})
-
-
-@pytest.mark.parametrize("reading", ["max_similarity", "pooled"])
-def test_the_lengths_of_sentence_vectors_say_nothing(tiny, monkeypatch, reading):
-    encoder = Encoder(EncoderConfig(tiny())).eval()
-    settings = MeanMax(reading)
-    wanted = meanmax_scores(encoder, TRIPLES, settings, progress=False).scores
-
-    def stretched(*arguments):
-        vectors, cut = embed(*arguments)
-        return vectors * (1 + np.arange(len(vectors), dtype=np.float32)[:, None]), cut
-
-    monkeypatch.setattr("narrlit.models.embedding.embed", stretched)
-    found = meanmax_scores(encoder, TRIPLES, settings, progress=False).scores
-    assert found == pytest.approx(wanted, abs=1e-6)
 
 
 def test_a_story_without_a_sentence_is_refused(tiny):

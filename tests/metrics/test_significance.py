@@ -60,19 +60,6 @@ def test_mcnemar_counts_the_splits_at_least_as_uneven(b, c):
     assert mcnemar(*judgements(b, c)) == pytest.approx(uneven / 2**n)
 
 
-def test_mcnemar_known_values():
-    assert mcnemar(*judgements(10, 2)) == pytest.approx(0.03857421875)
-    assert mcnemar(*judgements(0, 6)) == 0.03125
-    assert mcnemar(*judgements(4, 4)) == 1
-    assert mcnemar([], []) == 1
-
-
-def test_mcnemar_takes_both_sides_and_many_items():
-    assert mcnemar(*judgements(3, 9)) == mcnemar(*judgements(9, 3))
-    assert mcnemar(*judgements(2000, 2000)) == 1
-    assert 0 < mcnemar(*judgements(1000, 1100)) < 0.05
-
-
 def test_mcnemar_refuses_what_is_not_paired():
     with pytest.raises(ValueError, match="paired"):
         mcnemar([True], [True, False])

@@ -1,6 +1,5 @@
 import json
 import math
-import pickle
 import subprocess
 import sys
 
@@ -54,25 +53,12 @@ def test_batches_add_up_to_the_whole():
     assert whole.compute() == batched.compute() == stepped.compute()
 
 
-def test_forward_gives_the_accuracy_of_its_batch():
-    metric = TripleAccuracy()
-    assert metric(torch.tensor([1.0]), torch.tensor([0.0]), torch.tensor([True])).item() == 1
-    assert metric(torch.tensor([1.0]), torch.tensor([0.0]), torch.tensor([False])).item() == 0
-    assert metric.compute().item() == 0.5
-
-
 @pytest.mark.parametrize(("label", "accuracy"), [(True, 0.0), (False, 1.0)])
 def test_a_tie_is_an_answer_for_b(label, accuracy):
     metric = TripleAccuracy()
     metric.update(torch.tensor([0.5]), torch.tensor([0.5]), torch.tensor([label]))
     assert metric.compute().item() == accuracy
     assert metric.summary().ties == 1
-
-
-def test_the_higher_score_is_the_answer():
-    metric = TripleAccuracy()
-    metric.update(torch.tensor([0.9, 0.1]), torch.tensor([0.1, 0.9]), torch.tensor([True, False]))
-    assert metric.compute().item() == 1
 
 
 def test_rows_that_do_not_count_leave_no_trace():
@@ -105,18 +91,6 @@ def test_summary_speaks():
     assert values["interval"] == pytest.approx([0.481, 0.617], abs=5e-4)
 
 
-def test_pickled_and_reset():
-    metric = TripleAccuracy()
-    metric.update(*triples())
-    again = pickle.loads(pickle.dumps(metric))
-    assert counts(again) == counts(metric)
-    again.update(*triples(seed=1))
-    assert again.summary().n == 60
-    again.reset()
-    assert counts(again) == (0, 0, 0)
-    assert metric.summary().n == 30
-
-
 @pytest.mark.parametrize("place", [0, 1])
 def test_nan_is_never_counted(place):
     scores = [torch.tensor([0.1, 0.2]), torch.tensor([0.3, 0.4])]
@@ -139,27 +113,6 @@ def test_what_does_not_fit_is_refused():
             metric.update(*wrong)
     with pytest.raises(ValueError, match=r"must all be \(N,\)"):
         metric.update(two[:, None], two[:, None], flags[:, None])
-
-
-def test_the_states_of_two_metrics_add_up():
-    a, b, labels = triples()
-    whole = TripleAccuracy()
-    whole.update(a, b, labels)
-    parts = []
-    for part in (slice(0, 7), slice(7, None)):
-        metric = TripleAccuracy(
-            # Called once for each state, in their order: what a gather over two processes would bring.
-            dist_sync_fn=lambda state, group: [state, other.pop(0)],
-            distributed_available_fn=lambda: True,
-        )
-        metric.update(a[part], b[part], labels[part])
-        parts.append(metric)
-    for mine, others in (parts, parts[::-1]):
-        for ask in (lambda m: m.summary(), lambda m: m.compute()):
-            other = [others.correct, others.ties, others.total, others.undefined]
-            assert ask(mine) == ask(whole)
-            assert other == []
-        assert mine.total < 30  # its own counts are back
 
 
 @pytest.mark.slow

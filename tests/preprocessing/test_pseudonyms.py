@@ -111,12 +111,6 @@ def test_the_lead_text_becomes_what_it_is_alone():
     assert given(["Zoe", "Character_A"], names, lead=True)[1] == "Character_A"
 
 
-def test_thirty_characters_get_letters_beyond_z():
-    names = [f"N{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(30)]
-    [text] = given([" ".join(names)], people(*names))
-    assert text.split()[25:28] == ["Character_Z", "Character_AA", "Character_AB"]
-
-
 def test_storyworld_has_no_name_left():
     stories = [s for triple in StoryWorld(3).triples(20, "train") for s in (triple.anchor, triple.positive)]
     groups, names = [[story.text] for story in stories], [story.names for story in stories]

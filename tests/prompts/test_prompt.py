@@ -22,12 +22,6 @@ def test_a_header_is_neither_sent_nor_part_of_the_digest(tmp_path):
         assert (prompt.name, prompt.text, prompt.digest) == ("mine", text, sha256(text.encode()).hexdigest())
 
 
-def test_lines_with_a_hash_are_no_header_without_its_end(tmp_path):
-    path = tmp_path / "p.txt"
-    path.write_text("# Rules\nJudge.")
-    assert load_prompt("mine", str(path)).text == "# Rules\nJudge."
-
-
 @pytest.mark.parametrize(
     ("content", "said"), [(b"# all header\n---\n \n", "is empty"), (b"\xff\xfe", "not UTF-8"), (None, "cannot read")]
 )

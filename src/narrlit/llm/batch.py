@@ -3,29 +3,24 @@
 import asyncio
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable
 from typing import Any
 from uuid import uuid4
 
 from tqdm import tqdm
 
-from narrlit.errors import ModelError
+from narrlit.errors import ModelError, printable
 from narrlit.llm.cache import AnswerCache, Reply
-from narrlit.llm.client import Request, RequestFailed, refused_parameter, reply_of
+from narrlit.llm.client import Request, RequestFailed, result_of_line
 from narrlit.servers import Endpoint
 
 ENDPOINT = "/v1/chat/completions"
 UNFINISHED = ("validating", "in_progress", "finalizing", "cancelling")
 MAX_REQUESTS, MAX_BYTES = 50_000, 190_000_000
-"""Limits of one batch."""
+QUIET_SECONDS, POLL_SECONDS = 0.2, 20.0
+"""A batch is sent when no request was added for the first, and asked for every so many of the second."""
 
-QUIET_SECONDS = 0.2
-"""A batch is sent when no request was added for this long."""
-
-POLL_SECONDS = 20.0
-
-Part = dict[str, tuple[Request, dict[str, Any]]]
-"""Requests and their bodies, by key."""
+Part = dict[str, tuple[Request, dict[str, Any]]]  # requests and their bodies, by key
 
 
 class BatchTransport:
@@ -43,7 +38,7 @@ class BatchTransport:
     async def __aenter__(self) -> "BatchTransport":
         """Collect the batches of an interrupted job first."""
         await asyncio.gather(*(self._resume(name, batch_id) for name, batch_id in self._cache.batches()))
-        self._tasks.append(asyncio.ensure_future(self._guarded(self._send_when_quiet())))
+        self._start(self._send_when_quiet())
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -53,15 +48,17 @@ class BatchTransport:
         await self._client.close()
 
     async def send(self, key: str, request: Request, body: dict[str, Any]) -> Reply:
-        """Wait for the answer to a request in the next batch."""
-        known = self._cache.get(key)  # of a resumed batch
-        if known is not None:
+        """Wait for the answer to a request in the next batch, or take it from a resumed one."""
+        if (known := self._cache.get(key)) is not None:
             return known
         self._queue[key] = request, body
         self._waiting[key] = asyncio.get_running_loop().create_future()
         return await self._waiting[key]
 
-    async def _guarded(self, work: Any) -> None:
+    def _start(self, work: Awaitable[None]) -> None:
+        self._tasks.append(asyncio.ensure_future(self._guarded(work)))
+
+    async def _guarded(self, work: Awaitable[None]) -> None:
         import openai
 
         try:
@@ -80,38 +77,33 @@ class BatchTransport:
             while size != len(self._queue) or not size:
                 size = len(self._queue)
                 await asyncio.sleep(QUIET_SECONDS)
-            for part in list(self._parts()):
-                await self._submit(part)
+            while self._queue:
+                await self._submit(self._next_part())
 
-    def _parts(self) -> Iterator[Part]:
-        """Empty the queue, in parts within the limits of a batch."""
+    def _next_part(self) -> Part:
+        """Take requests from the queue within the limits of a batch, at least one."""
         part: Part = {}
         size = 0
-        for key in list(self._queue):
-            length = len(json.dumps(self._queue[key][1])) + 200
-            if part and (len(part) == MAX_REQUESTS or size + length > MAX_BYTES):
-                yield part
-                part, size = {}, 0
+        for key in list(self._queue)[:MAX_REQUESTS]:
+            size += len(json.dumps(self._queue[key][1])) + 200
+            if part and size > MAX_BYTES:
+                break
             part[key] = self._queue.pop(key)
-            size += length
-        yield part
+        return part
 
     async def _submit(self, part: Part) -> None:
         name = f"narrlit-{uuid4().hex}"
         self._cache.add_batch(name, {key: request.record(body["model"]) for key, (request, body) in part.items()})
+        bodies = {key: body for key, (_, body) in part.items()}
         line = {"method": "POST", "url": ENDPOINT}
-        lines = [json.dumps({"custom_id": key, **line, "body": body}) for key, (_, body) in part.items()]
-        file = await self._client.files.create(file=(f"{name}.jsonl", "\n".join(lines).encode()), purpose="batch")
+        content = "\n".join(json.dumps({"custom_id": key, **line, "body": body}) for key, body in bodies.items())
+        file = await self._client.files.create(file=(f"{name}.jsonl", content.encode()), purpose="batch")
         batch = await self._client.batches.create(
             input_file_id=file.id, endpoint=ENDPOINT, completion_window="24h", metadata={"narrlit": name}
         )
         self._cache.set_batch_id(name, batch.id)
-        self._print(batch.id, f"{len(part):,} requests sent; after an interruption the same command waits for it")
-        self._tasks.append(
-            asyncio.ensure_future(
-                self._guarded(self._collect(name, batch.id, {key: body for key, (_, body) in part.items()}))
-            )
-        )
+        _say(batch.id, f"{len(part):,} requests sent; after an interruption the same command waits for it")
+        self._start(self._collect(name, batch.id, bodies))
 
     async def _resume(self, name: str, batch_id: str | None) -> None:
         import openai
@@ -123,7 +115,7 @@ class BatchTransport:
             if batch_id is not None:
                 return await self._collect(name, batch_id, {})
         except openai.NotFoundError:
-            self._print(batch_id or name, "no longer on the server; its requests are sent again")
+            _say(batch_id or name, "no longer on the server; its requests are sent again")
         except openai.APIError as error:
             raise ModelError(f"{self._url}: cannot ask for batch {batch_id or name}: {type(error).__name__}") from None
         return self._cache.finish_batch(name, {})
@@ -134,40 +126,25 @@ class BatchTransport:
             await asyncio.sleep(POLL_SECONDS)
         if batch.status == "failed":
             self._cache.finish_batch(name, {})
-            errors = batch.errors.data if batch.errors and batch.errors.data else []
-            reason = " ".join(str(errors[0].message).split())[:200] if errors else "no reason given"
-            raise ModelError(f"{self._url}: batch {batch_id} failed: {reason}")
-        replies: dict[str, Reply] = {}
-        failures: dict[str, RequestFailed] = {}
+            reasons = [error.message for error in (batch.errors.data if batch.errors else None) or []]
+            raise ModelError(
+                f"{self._url}: batch {batch_id} failed: {printable(reasons[0] if reasons else 'no reason')}"
+            )
+        results: dict[str, Reply | RequestFailed] = {}
         for file_id in filter(None, (batch.error_file_id, batch.output_file_id)):
             content = (await self._client.files.content(file_id)).text
             for line in map(json.loads, filter(str.strip, content.split("\n"))):
-                key = line["custom_id"]
-                try:
-                    replies[key] = _reply_of_line(line, bodies.get(key, {}))
-                except RequestFailed as failure:
-                    failures[key] = failure
+                results[line["custom_id"]] = result_of_line(line, bodies.get(line["custom_id"], {}))
+        replies = {key: result for key, result in results.items() if isinstance(result, Reply)}
         self._cache.finish_batch(name, replies)
-        self._print(batch_id, f"{batch.status}, {len(replies):,} answers")
+        _say(batch_id, f"{batch.status}, {len(replies):,} answers")
         for key in bodies:
-            future = self._waiting.pop(key)
-            if key in replies:
-                future.set_result(replies[key])
+            future, result = self._waiting.pop(key), results.get(key, RequestFailed(f"batch {batch.status}"))
+            if isinstance(result, Reply):
+                future.set_result(result)
             else:
-                future.set_exception(failures.get(key, RequestFailed(f"batch {batch.status}")))
-
-    def _print(self, batch: str, message: str) -> None:
-        tqdm.write(f"batch {batch}: {message}", file=sys.stderr)
+                future.set_exception(result)
 
 
-def _reply_of_line(line: dict[str, Any], body: dict[str, Any]) -> Reply:
-    """Read one line of a batch's output or error file."""
-    from openai.types.chat import ChatCompletion
-
-    response = line.get("response") or {}
-    status, content = response.get("status_code"), response.get("body") or {}
-    if status == 200:
-        return reply_of(ChatCompletion.model_construct(None, **content))
-    if status is None:
-        raise RequestFailed(str((line.get("error") or {}).get("code", "no answer")))
-    raise RequestFailed(f"HTTP {status}", refused_parameter(status, json.dumps(content), body))
+def _say(batch: str, message: str) -> None:
+    tqdm.write(f"batch {batch}: {message}", file=sys.stderr)

@@ -10,6 +10,7 @@ from typing import Any
 
 from narrlit.data.schema import normal_text
 from narrlit.optional import require
+from narrlit.preprocessing.sentences import STARTERS
 
 GRAM = 5
 MAX_OVERLAP = 0.2
@@ -43,17 +44,12 @@ _REFUSAL = re.compile(
     rf"|i (?:can['’]t|cannot|can not|won['’]t|will not|must decline to) {_DEED}|(?:i['’]m|i am) an ai\b)",
     re.IGNORECASE,
 )
-_NO_NAMES = frozenset(
-    re.findall(
-        r"\w+",
-        "i mr mrs ms dr sir lord lady god king queen prince princess father mother captain doctor professor uncle aunt "
-        "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august "
-        "september october november december christmas easter english a after all although an and another as at "
-        "because before both but by during each even finally for from he her his how if in instead it its later my "
-        "meanwhile no not now of on once one or our she since so some soon that the their then there these they this "
-        "those though through to two under until upon we what when where which while who why with without yet you your",
-    )
+_CALENDAR = (
+    "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august "
+    "september october november december christmas easter english"
 )
+_TITLES = "mr mrs ms dr sir lord lady god king queen prince princess father mother captain doctor professor uncle aunt"
+_NO_NAMES = frozenset([*map(str.lower, STARTERS), *_CALENDAR.split(), *_TITLES.split()])
 """Words, in lower case, that are capitalized without being names of anybody."""
 
 

@@ -145,12 +145,8 @@ class Request:
         schema = {"name": "reply", "strict": True, "schema": self.schema.model_json_schema()}
         limit = "max_completion_tokens" if "max_tokens" in refused else "max_tokens"
         messages = [{"role": "system", "content": self.prompt.text}, {"role": "user", "content": self.content}]
-        optional = {
-            "temperature": self.sampling.temperature,
-            "top_p": self.sampling.top_p,
-            "seed": self.seed,
-            "response_format": {"type": "json_schema", "json_schema": schema},
-        }
+        optional = asdict(self.sampling) | {"seed": self.seed, "max_tokens": None}
+        optional["response_format"] = {"type": "json_schema", "json_schema": schema}
         optional = {name: value for name, value in optional.items() if value is not None and name not in refused}
         return {"model": model, "messages": messages, limit: self.sampling.max_tokens, **optional}
 
@@ -254,8 +250,7 @@ class LLM:
             RequestFailed: if there is none after all retries.
         """
         key = request.key(self._endpoint.model)
-        reply = self._cache.get(key)
-        if reply is not None:
+        if (reply := self._cache.get(key)) is not None:
             self.usage.from_cache += 1
             await asyncio.sleep(0)
             return reply
@@ -361,3 +356,19 @@ def refused_parameter(status: int, message: str, body: dict[str, Any]) -> str | 
     named = (name for name in OPTIONAL_PARAMETERS if name in body and re.search(rf"\b{name}\b", message))
     schemas = re.search(r"json.?schema|guided|grammar", message, re.IGNORECASE) and "response_format" in body
     return next(named, "response_format" if schemas else None)
+
+
+def result_of_line(line: dict[str, Any], body: dict[str, Any]) -> Reply | RequestFailed:
+    """Read one line of a batch's output or error file; `body` is that of the request."""
+    from openai.types.chat import ChatCompletion
+
+    response = line.get("response") or {}
+    status, content = response.get("status_code"), response.get("body") or {}
+    if status is None:
+        return RequestFailed(str((line.get("error") or {}).get("code", "no answer")))
+    if status != 200:
+        return RequestFailed(f"HTTP {status}", refused_parameter(status, json.dumps(content), body))
+    try:
+        return reply_of(ChatCompletion.model_construct(None, **content))
+    except RequestFailed as failure:
+        return failure
