@@ -63,13 +63,6 @@ def test_mining_twice_gives_the_same_file(mined, tmp_path):
     assert b'"mined"' in first
 
 
-def test_mined_negatives_are_replaced_and_not_added_to(mined, tmp_path):
-    assert mined("--per-example", 5, "--margin", 2).code == 0
-    assert mined("--per-example", 2, "--margin", 2, source="m.jsonl", out="n.jsonl").code == 0
-    for (more, _), (fewer, _) in zip(*(rows_of(tmp_path / name) for name in ("m.jsonl", "n.jsonl")), strict=True):
-        assert fewer == more[:8]
-
-
 def test_triples_of_any_layout_will_do_and_dropped_rows_are_told(mined, tmp_path):
     rows = [
         "anchor_text,text_a,text_b,text_a_is_closer",

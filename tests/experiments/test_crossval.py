@@ -190,11 +190,3 @@ def test_a_fold_without_an_accuracy_leaves_the_whole_without_one():
     assert made.content["pooled"]["best_epoch"]["accuracy"] == 0.75
     assert "none: scores are NaN" in made.markdown()
     assert "none ± none" in made.markdown()
-
-
-def test_flags_and_deciding_callbacks_are_reported():
-    text = crossval_report([entry(0, 6, 8), entry(1, 5, 7, flags=["transductive"])], DESCRIPTION, []).markdown()
-    assert "Flags of the folds' runs: transductive." in text
-    text = crossval_report([entry(0, 6, 8), entry(1, 5, 7)], DESCRIPTION, ["EarlyStopping"]).markdown()
-    assert "Flags" not in text
-    assert "but EarlyStopping decided by the evaluated examples" in text

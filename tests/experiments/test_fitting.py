@@ -2,10 +2,8 @@
 
 import gc
 import json
-import os
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 import torch
@@ -14,7 +12,7 @@ from run_helpers import fit_arguments
 
 from narrlit.errors import DataError, NarrlitError, OptionError
 from narrlit.experiments import fitting
-from narrlit.experiments.fitting import RunResult, config_changes, keep_plan, parse_fit, run_fit
+from narrlit.experiments.fitting import RunResult, keep_plan, parse_fit, run_fit
 
 
 @pytest.fixture
@@ -164,10 +162,6 @@ def test_options_of_partial_fits_are_refused(arguments, option):
         parse_fit(arguments(*option), "a test")
 
 
-def test_whole_epochs_are_accepted(arguments):
-    parse_fit(arguments("--trainer.limit_val_batches", "1.0", "--trainer.val_check_interval", "1.0"), "a test")
-
-
 def test_a_plan_is_kept_and_another_one_refused(tmp_path):
     plan, content = tmp_path / "p/plan.yaml", {"a": {"b": 1}, "c": [1, 2]}
     keep_plan(plan, content, tmp_path / "p")
@@ -181,25 +175,8 @@ def test_a_plan_is_kept_and_another_one_refused(tmp_path):
         keep_plan(tmp_path / "p/other.yaml", content, tmp_path / "p")
 
 
-def test_changes_name_what_only_one_side_has():
-    assert config_changes({"a": {"x": 1}, "b": 2}, {"a": None, "c": 3}) == [
-        "a: {'x': 1} -> None",
-        "b: 2 -> None",
-        "c: None -> 3",
-    ]
-
-
 def test_deciding_callbacks_are_named():
     names = ("lightning.pytorch.callbacks.EarlyStopping", "narrlit.callbacks.RunRecord")
     config = {"trainer": {"callbacks": [{"class_path": name} for name in names]}}
     assert fitting.deciding_callbacks(config) == ["EarlyStopping"]
     assert fitting.deciding_callbacks({"trainer": {"callbacks": None}}) == []
-
-
-def test_working_directory_and_arguments_stay(arguments, tmp_path):
-    import sys
-
-    before = list(sys.argv)
-    parse_fit(arguments(), "a test")
-    assert (sys.argv, Path.cwd()) == (before, tmp_path)
-    assert "PL_GLOBAL_SEED" in os.environ

@@ -37,13 +37,6 @@ def test_a_report_is_written_in_every_format(made, tmp_path):
     assert "broken" not in text  # without an accuracy there is nothing to plot
 
 
-def test_the_same_report_gives_the_same_bytes(made, tmp_path):
-    made.write(tmp_path, "a")
-    made.write(tmp_path, "b")
-    for suffix in ("json", "md", "csv", "tex", "svg"):
-        assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes(), suffix
-
-
 def test_without_matplotlib_there_is_no_plot(made, tmp_path, monkeypatch):
     monkeypatch.setattr(report, "find_spec", lambda name: None)
     made.write(tmp_path, "r")
