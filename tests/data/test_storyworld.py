@@ -58,11 +58,6 @@ def test_same_stories_everywhere():
     assert hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16] == FIRST_STORIES
 
 
-def test_a_larger_count_only_adds(world):
-    assert world.triples(5)[:3] == world.triples(3)
-    assert world.triples(0) == []
-
-
 def test_seeds_and_splits_differ(triples):
     assert StoryWorld(seed=4).triples(5) != StoryWorld(seed=3).triples(5)
     texts = {split: {story.text for row in rows for story in members(row)} for split, rows in triples.items()}
@@ -80,14 +75,6 @@ def test_one_aspect_negatives_share_one_aspect(world, triples):
             used = "events" if aspect == "action" else aspect
             assert getattr(story.wording, used) != getattr(row.anchor.wording, used)
             assert not set(story.names) & set(row.anchor.names)
-
-
-def test_one_aspect_negatives_are_the_same_each_time(world, triples):
-    anchor = triples["train"][0].anchor
-    once = world.one_aspect_negatives(anchor, 2)
-    assert once == StoryWorld(seed=3).one_aspect_negatives(anchor, 2)
-    assert once[:2] == world.one_aspect_negatives(anchor, 3)[:2]
-    assert once != StoryWorld(seed=4).one_aspect_negatives(anchor, 2)
 
 
 def test_one_aspect_negatives_stay_in_the_split(world, triples):
