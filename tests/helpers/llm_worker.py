@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from narrlit.llm import batch
 from narrlit.llm.client import LLM, LLMOptions, Sampling
 from narrlit.llm.generator import Generator, generate
-from narrlit.prompts.prompt import Prompt
+from narrlit.prompts import Prompt
 
 PROMPT = Prompt("themes", "Tell the theme.", "digest")
 

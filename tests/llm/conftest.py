@@ -8,7 +8,7 @@ from llm_server import MODEL
 from pydantic import BaseModel, ConfigDict
 
 from narrlit.llm.client import LLM, LLMOptions, Request, RequestFailed, Sampling
-from narrlit.prompts.prompt import Prompt
+from narrlit.prompts import Prompt
 
 SYSTEM = 'Tell the theme of the story, as {"theme": "..."}.'
 PROMPT = Prompt("themes", SYSTEM, sha256(SYSTEM.encode()).hexdigest())

@@ -107,7 +107,8 @@ def _views(file: str, model: "LLM", options: GenerationOptions, target: Path) ->
     from narrlit.llm.generator import GenerationSummary, distinct, generate_views, view_generator
 
     read = read_any(file)
-    say_rows(read)
+    if read.report is not None:
+        say(read.report.summary())
     stories = distinct([story.text for story in read])
     results = generate_views(model, stories, options)
     rows = [

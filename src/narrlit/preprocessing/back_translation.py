@@ -174,7 +174,12 @@ class TranslationModel:
                 batch, missing = missing[:size], missing[size:]
                 for piece, one in zip(batch, self._generate([ids[x] for x in batch], beams, target), strict=True):
                     self.done[keys[piece]] = one
-                    row = {"key": keys[piece], "model": self.name, "from": route.source, "to": route.target}
+                    row: dict[str, Any] = {
+                        "key": keys[piece],
+                        "model": self.name,
+                        "from": route.source,
+                        "to": route.target,
+                    }
                     row |= {"text": piece, "translation": one.text, "ended": one.ended}
                     file.write(json.dumps(row, ensure_ascii=False) + "\n")
                 file.flush()

@@ -5,8 +5,7 @@ import pytest
 import yaml
 
 from narrlit.errors import OptionError
-from narrlit.prompts import load_prompt
-from narrlit.prompts.prompt import packaged_prompts
+from narrlit.prompts import load_prompt, packaged_prompts
 
 REPOSITORY = Path(__file__).parents[2]
 NEGATIVES = ("negatives_theme", "negatives_action", "negatives_outcome")
@@ -23,7 +22,7 @@ def test_a_header_is_neither_sent_nor_part_of_the_digest(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(b"# all header\n---\n \n", "is empty"), (b"\xff\xfe", "not UTF-8"), (None, "cannot read")]
+    ("content", "said"), [(b"# all header\n---\n \n", "is empty"), (b"\xff\xfe", "not UTF-8"), (None, "no such file")]
 )
 def test_prompts_that_say_nothing_are_refused(tmp_path, content, said):
     path = tmp_path / "p.txt"
