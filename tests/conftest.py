@@ -32,7 +32,7 @@ def tiny(tmp_path_factory):
     """tiny(kind, pooling): the folder of a small random sentence-transformers model of that architecture."""
 
     @functools.cache
-    def build(kind="bert", pooling="mean"):
+    def build(kind, pooling):
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.models import Normalize, Pooling, Transformer
 
@@ -45,7 +45,7 @@ def tiny(tmp_path_factory):
         SentenceTransformer(modules=modules, device="cpu").save(str(folder / "model"))
         return str(folder / "model")
 
-    return build
+    return lambda kind="bert", pooling="mean": build(kind, pooling)
 
 
 @pytest.fixture

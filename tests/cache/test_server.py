@@ -45,7 +45,7 @@ def server(monkeypatch):
 
 def client(server, **options):
     settings = {"batch_size": 4, "concurrency": 3, "max_retries": 2, "timeout": 20, "model": "served", **options}
-    return Server(server.url, "model", ServerOptions(**settings))
+    return Server(server.url + "/", "model", ServerOptions(**settings))
 
 
 def refusal_of(server, **options):
@@ -95,13 +95,6 @@ def test_answers_that_do_not_fit_are_refused(server, alter, words):
     assert words in refusal_of(server)
 
 
-def test_a_busy_server_is_asked_again(server):
-    busy = Refusal(503, {"message": "busy"})
-    server.refusals = iter([busy, busy])
-    assert np.array_equal(client(server).embed(TEXTS[:4]), expected(TEXTS[:4]))
-    assert len(server.requests) == 3
-
-
 @pytest.mark.parametrize(
     ("refusal", "words", "requests"),
     [
@@ -120,11 +113,6 @@ def test_a_refusal_says_what_was_said_and_what_to_do(server, refusal, words, req
     message = refusal_of(server, concurrency=1, batch_size=64)
     assert all(word in message for word in words), message
     assert len(server.requests) == requests
-
-
-def test_long_words_of_a_server_are_shortened(server):
-    server.refusals = itertools.repeat(Refusal(400, {"error": {"message": "too long " * 1000}}))
-    assert 200 < len(refusal_of(server)) < 600
 
 
 def test_an_unknown_model_and_a_wrong_path_are_named(server):
@@ -215,8 +203,3 @@ def test_options_out_of_range_are_refused_by_name(field, value):
     with pytest.raises(OptionError, match=rf"embeddings\.server\.{field}") as caught:
         ServerOptions(**{field: value})
     assert KEY not in str(caught.value)
-
-
-def test_a_slash_at_the_end_of_the_url_changes_nothing(server):
-    server.url += "/"
-    assert np.array_equal(client(server).embed(TEXTS[:2]), expected(TEXTS[:2]))

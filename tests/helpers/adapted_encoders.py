@@ -1,4 +1,4 @@
-"""Tiny encoders with adapters, and their stories as packed batches."""
+"""Tiny encoders with adapters; packed batches, embeddings and gradients of any encoder."""
 
 import torch
 
@@ -7,9 +7,22 @@ from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.models.encoder import Encoder
 
 
-def packed(encoder, texts):
-    ids, _ = encoder.tokenize(texts)
+def packed(encoder, texts, role="story"):
+    ids, _ = encoder.tokenize(texts, role)
     return PackedStories(torch.tensor([t for text in ids for t in text]), tuple(map(len, ids)), torch.arange(len(ids)))
+
+
+def vectors(encoder, texts):
+    with torch.no_grad():
+        return encoder.eval()(packed(encoder, texts))
+
+
+def gradients(encoder, texts):
+    """Gradients of all parameters that get one, in training mode, for a fixed random loss."""
+    encoder.train().zero_grad()
+    target = torch.randn(len(texts), encoder.dimension, generator=torch.Generator().manual_seed(1))
+    (encoder(packed(encoder, texts)) * target).sum().backward()
+    return {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None}
 
 
 def adapted(tiny, kind="qwen3", pooling="lasttoken", **fields):

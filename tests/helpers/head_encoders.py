@@ -9,7 +9,7 @@ from tiny_models import world_texts
 from narrlit.data.schema import Story, Views
 from narrlit.models.config import EncoderConfig, Fusion, Prompts
 from narrlit.models.encoder import Encoder
-from narrlit.models.heads import VIEWS, ViewFusion, apply_head, build_head, join_views
+from narrlit.models.heads import VIEWS, ViewFusion, apply_head, build_head
 from narrlit.preprocessing.sentences import split_sentences
 
 ROLES = ("anchor", "candidate", "story")
@@ -61,6 +61,11 @@ def viewed(count):
     views = [texts[count + 3 * i : count + 3 * i + 3] for i in range(count)]
     views[1][0] = views[0][0]
     return [Story(str(i), texts[i], Views(*views[i])) for i in range(count)]
+
+
+def join_views(text, *views):
+    """The one text that an exported view model reads."""
+    return text + "".join(f"\n[{name}]\n{view}" for name, view in zip(VIEWS, views, strict=True))
 
 
 def joined(stories):

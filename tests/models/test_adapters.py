@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from adapted_encoders import adapted, move, packed
+from adapted_encoders import adapted, gradients, move, vectors
 from tiny_models import world_texts
 from torch import nn
 
@@ -17,21 +17,7 @@ from narrlit.models.weights import trained_weights
 
 QWEN3 = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 BERT = ["query", "key", "value", "attention.output.dense", "intermediate.dense", "output.dense"]
-CHECKPOINTED = [("qwen3", "lasttoken", 4), ("bert", "mean", 4), ("bert", "cls", 0)]
 KINDS = [("qwen3", "lasttoken"), ("bert", "mean"), ("mpnet", "mean")]
-
-
-def gradients(encoder, texts):
-    encoder.zero_grad()
-    batch = packed(encoder, texts)
-    target = torch.randn(len(texts), encoder.dimension, generator=torch.Generator().manual_seed(1))
-    (encoder(batch) * target).sum().backward()
-    return {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None}
-
-
-def vectors(encoder, texts):
-    with torch.no_grad():
-        return encoder.eval()(packed(encoder, texts))
 
 
 @pytest.fixture(autouse=True)
@@ -83,14 +69,6 @@ def test_fresh_adapters_change_no_vector_and_are_all_that_trains(tiny, kind, poo
     assert changed == {name for name in trained if ".lora_B." in name}  # A moves once B is off zero
 
 
-@pytest.mark.parametrize("names", [QWEN3])
-def test_every_projection_of_every_layer_gets_gradients_in_a_and_b(tiny, names):
-    encoder = move(adapted(tiny)).train()
-    found = gradients(encoder, world_texts()[:4])
-    assert len(found) == 2 * 3 * len(names)
-    assert all(gradient.abs().sum() > 0 for gradient in found.values())
-
-
 def test_gradients_are_those_of_the_formula(tiny):
     """Against W + (alpha / r) BA written into the plain model: dL/dB = factor dL/dW A^T, dL/dA = factor B^T dL/dW."""
     texts = world_texts()[:4]
@@ -105,6 +83,8 @@ def test_gradients_are_those_of_the_formula(tiny):
         with torch.no_grad():
             plain.get_parameter(f"{name}.weight").add_(8 / 4 * b @ a)
     theirs = gradients(plain, texts)
+    assert len(ours) == 2 * 3 * len(QWEN3)
+    assert all(gradient.abs().sum() > 0 for gradient in ours.values())
     for name, (a, b) in products.items():
         gradient = theirs[f"{name}.weight"] * 8 / 4
         assert torch.allclose(ours[f"{name}.lora_B.default.weight"], gradient @ a.T, atol=1e-5), name
@@ -190,8 +170,6 @@ def test_adapters_have_a_dropout_of_their_own(tiny):
     encoder = adapted(tiny, "bert", "mean", dropout=0.25, lora=LoRA(rank=2, dropout=0.5))
     found = {".lora_dropout." in f".{n}": m.p for n, m in encoder.transformer.named_modules() if type(m) is nn.Dropout}
     assert found == {True: 0.5, False: 0.25}
-    counts = [m.p for m in encoder.transformer.modules() if type(m) is nn.Dropout]
-    assert sorted(set(counts)) == [0.25, 0.5]
     off = adapted(tiny, "bert", "mean", dropout=0.25, lora=LoRA(rank=2, dropout=0.0))
     assert {m.p for m in off.transformer.modules() if type(m) is nn.Dropout} == {0.25}
 

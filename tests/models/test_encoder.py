@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from adapted_encoders import gradients, packed
 from tiny_models import world_texts
 
-from narrlit.data.batch import PackedStories
 from narrlit.errors import ModelError, OptionError
 from narrlit.models import packing
 from narrlit.models.config import EncoderConfig, Prompts
@@ -21,19 +21,9 @@ KINDS = [
 ]
 
 
-def packed(encoder, texts, role="story"):
-    ids, _ = encoder.tokenize(texts, role)
-    return PackedStories(torch.tensor([t for text in ids for t in text]), tuple(map(len, ids)), torch.arange(len(ids)))
-
-
 def texts_of_many_lengths():
     texts = world_texts()
     return [texts[0][:20], *texts[1:4], "One.", texts[5][:150], *texts[6:8]]
-
-
-@pytest.fixture
-def no_dropout():
-    return {"dropout": 0.0}
 
 
 @pytest.mark.parametrize(("kind", "pooling"), KINDS)
@@ -52,14 +42,10 @@ def test_the_three_paths_give_the_same_vectors(tiny, kind, pooling):
 
 @pytest.mark.parametrize(("kind", "pooling"), KINDS)
 def test_packed_and_padded_give_the_same_gradients(tiny, kind, pooling):
-    texts = texts_of_many_lengths()
-    target = torch.randn(len(texts), 32, generator=torch.Generator().manual_seed(1))
-    gradients = []
-    for is_packed in (True, False):
-        encoder = Encoder(EncoderConfig(tiny(kind, pooling), packed=is_packed, dropout=0.0)).train()
-        (encoder(packed(encoder, texts)) * target).sum().backward()
-        gradients.append({n: p.grad for n, p in encoder.named_parameters() if p.grad is not None})
-    ours, theirs = gradients
+    ours, theirs = (
+        gradients(Encoder(EncoderConfig(tiny(kind, pooling), packed=packs, dropout=0.0)), texts_of_many_lengths())
+        for packs in (True, False)
+    )
     assert ours.keys() == theirs.keys()
     assert len(ours) > 20
     for name in ours:
@@ -98,14 +84,6 @@ def test_attention_padded_for_gpus_equals_attention_a_story(tiny, monkeypatch):
                 assert torch.allclose(encoder(packed(encoder, texts)), each, atol=1e-5)
 
 
-def test_a_packed_story_does_not_see_its_neighbours(tiny):
-    encoder = Encoder(EncoderConfig(tiny("bert"))).eval()
-    texts = texts_of_many_lengths()
-    with torch.no_grad():
-        together, alone = encoder(packed(encoder, texts)), encoder(packed(encoder, texts[:1]))
-    assert torch.allclose(together[0], alone[0], atol=1e-5)
-
-
 @pytest.mark.parametrize("pooling", ["mean", "cls", "last"])
 def test_pooling_may_be_overridden(tiny, pooling):
     encoder = Encoder(EncoderConfig(tiny("bert"), pooling=pooling)).eval()
@@ -114,16 +92,6 @@ def test_pooling_may_be_overridden(tiny, pooling):
     texts = texts_of_many_lengths()
     with torch.no_grad():
         assert not torch.allclose(encoder(packed(encoder, texts)), other(packed(other, texts)), atol=1e-3)
-
-
-def test_last_token_is_the_last_on_either_padding_side(tiny):
-    vectors = []
-    for side in ("left", "right"):
-        encoder = Encoder(EncoderConfig(tiny("qwen3", "lasttoken"), packed=False)).eval()
-        encoder.model[0].tokenizer.padding_side = side
-        with torch.no_grad():
-            vectors.append(encoder(packed(encoder, texts_of_many_lengths())))
-    assert torch.allclose(*vectors, atol=1e-5)
 
 
 def test_normalisation_stands_once_at_the_end_or_not_at_all(tiny):

@@ -68,7 +68,7 @@ assert model[0].heads.heads["action"][0].weight.grad.abs().sum() > 0
 try:
     model.encode(["A story alone."])
 except ValueError as error:
-    assert "has no views" in str(error)
+    assert "needs views" in str(error)
 else:
     raise AssertionError("a story without views was embedded")
 """

@@ -63,16 +63,6 @@ def circle(*degrees):
     return torch.stack([angles.cos(), angles.sin()], dim=1)
 
 
-def test_the_margin_leaves_out_what_is_nearer_than_the_positive():
-    # Cosines with the anchor at 0: positive 0.5 (row 0), then 0.985, 0.574, 0.469, 0.423, -0.5.
-    stories, groups = circle(60, 10, 55, 62, 65, 120), torch.tensor([0, 1, 2, 3, 4, 5])
-    given = (circle(0), stories, torch.tensor([0]), torch.empty(1, 0, dtype=torch.int64), groups, 9)
-    for margin, rows in ((-0.05, [4, 5]), (0.0, [3, 4, 5]), (0.1, [2, 3, 4, 5]), (1.0, [1, 2, 3, 4, 5]), (-1.5, [])):
-        found = nearest_negatives(*given, margin)
-        assert found.rows.tolist() == [rows + [-1] * (9 - len(rows))]
-        assert (found.pairs, found.excluded) == (5, 5 - len(rows))
-
-
 def test_stories_that_are_equally_near_come_by_row():
     stories = circle(0, *[90, -90] * 40, 90.5)
     groups = torch.arange(len(stories))

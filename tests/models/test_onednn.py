@@ -1,6 +1,7 @@
 """oneDNN's linear layers give the same vectors, only where they were tested, and leave no trace."""
 
 import platform
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -60,18 +61,11 @@ def test_embedding_gives_the_same_vectors_and_leaves_the_model_as_it_was(tiny, m
     encoder = Encoder(EncoderConfig(tiny(kind), packed=packed)).eval()
     counts = []
 
+    @contextmanager
     def counting(transformer):
-        return noted(fused_linears(transformer))
-
-    class noted:
-        def __init__(self, inner):
-            self.inner = inner
-
-        def __enter__(self):
-            counts.append(self.inner.__enter__())
-
-        def __exit__(self, *error):
-            return self.inner.__exit__(*error)
+        with fused_linears(transformer) as count:
+            counts.append(count)
+            yield
 
     monkeypatch.setattr(embedding, "fused_linears", counting)
     ours, _ = embed(encoder, world_texts(), progress=False)

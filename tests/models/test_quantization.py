@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from adapted_encoders import gradients, packed, vectors
 from tiny_models import trained_tokenizer, world_texts
 from torch import nn
 
-from narrlit.data.batch import PackedStories
 from narrlit.errors import MissingExtraError, OptionError
 from narrlit.export import export
 from narrlit.models import weights
@@ -52,11 +52,6 @@ def qwen3(tmp_path_factory):
     return str(folder / "model")
 
 
-def packed(encoder, texts):
-    ids, _ = encoder.tokenize(texts)
-    return PackedStories(torch.tensor([t for text in ids for t in text]), tuple(map(len, ids)), torch.arange(len(ids)))
-
-
 def built(model, quantization, lora=True, **fields):
     """An encoder whose adapters are off zero."""
     adapters = LoRA(rank=4, alpha=8, dropout=0.0) if lora else None
@@ -77,18 +72,6 @@ def reference(model, encoder):
             if quantization_of(module):
                 plain.transformer.get_submodule(name).weight.copy_(dequantized(module))
     return plain
-
-
-def gradients(encoder, texts):
-    encoder.train().zero_grad()
-    target = torch.randn(len(texts), encoder.dimension, generator=torch.Generator().manual_seed(1))
-    (encoder(packed(encoder, texts)) * target).sum().backward()
-    return {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None}
-
-
-def vectors(encoder, texts):
-    with torch.no_grad():
-        return encoder.eval()(packed(encoder, texts))
 
 
 def cosines(a, b):
@@ -133,40 +116,11 @@ def test_gradients_are_a_float_model_s_also_after_a_validation(qwen3, kind, cont
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_with_b_at_zero_b_gets_gradients(qwen3, kind):
-    encoder = Encoder(EncoderConfig(qwen3, lora=LoRA(rank=4), quantization=kind))
-    found = gradients(encoder, world_texts()[:3])
-    assert all(gradient.abs().sum() > 0 for name, gradient in found.items() if ".lora_B." in name)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_training_moves_adapters_alone(qwen3, kind):
-    encoder = built(qwen3, kind)
-    before = {name: p.detach().clone() for name, p in encoder.named_parameters()}
-    gradients(encoder, world_texts()[:3])
-    torch.optim.AdamW([p for p in encoder.parameters() if p.requires_grad], lr=0.01).step()
-    changed = {name for name, p in encoder.named_parameters() if not torch.equal(p, before[name])}
-    assert changed == {name for name in before if ".lora_" in name}
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_gradient_checkpointing_gives_the_same_gradients(qwen3, kind):
     texts = world_texts()[:3]
     plain, again = (gradients(built(qwen3, kind, gradient_checkpointing=on), texts) for on in (False, True))
     assert plain.keys() == again.keys()
     assert all(torch.allclose(plain[name], again[name], atol=1e-6) for name in plain)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_left_right_and_packed_give_the_same_vectors(qwen3, kind):
-    texts = [world_texts()[0][:20], *world_texts()[1:3], "One."]
-    found = [vectors(built(qwen3, kind), texts)]
-    for side in ("left", "right"):
-        encoder = built(qwen3, kind, packed=False)
-        encoder.model[0].tokenizer.padding_side = side
-        found.append(vectors(encoder, texts))
-    for other in found[1:]:
-        assert torch.allclose(found[0], other, atol=1e-5) if kind == "nf4" else cosines(found[0], other) > 0.99
 
 
 @pytest.mark.parametrize("lora", [True, False])

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from adapted_encoders import adapted, move, packed
+from adapted_encoders import adapted, move, vectors
 from tiny_models import world_texts
 
 from narrlit.errors import ModelError
@@ -13,11 +13,6 @@ from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
 from narrlit.models.registry import load_encoder
 from narrlit.models.weights import read_weights, restore_weights, save_encoder, trained_weights
-
-
-def vectors(encoder, texts):
-    with torch.no_grad():
-        return encoder.eval()(packed(encoder, texts))
 
 
 @pytest.fixture(autouse=True)

@@ -38,16 +38,7 @@ class CachedEmbeddings:
     def __init__(
         self, config: EncoderConfig, source: EmbeddingSource | None = None, device: torch.device | str = "cpu"
     ) -> None:
-        """Open the cache of an encoder.
-
-        Args:
-            config: the encoder.
-            source: where its embeddings come from and are cached; None: defaults.
-            device: where an encoder here computes.
-
-        Raises:
-            ModelError: if the cache is broken.
-        """
+        """Open the cache of an encoder, which would compute on `device`; raise ModelError if the cache is broken."""
         options = EmbeddingSource() if source is None else source
         prompts = role_prompts(config)
         self._config, self._options, self._prompts, self._device = config, options, prompts, torch.device(device)

@@ -67,17 +67,7 @@ class Server:
     """
 
     def __init__(self, url: str, model: str, options: ServerOptions) -> None:
-        """Prepare requests; none is sent yet.
-
-        Args:
-            url: base of the interface, such as http://localhost:8000/v1.
-            model: the model's name; `options.model` goes before it.
-            options: how to send requests.
-
-        Raises:
-            OptionError: if the URL is malformed.
-            MissingExtraError: if the package openai is missing.
-        """
+        """Prepare requests to the model, unless `options.model` names another; none is sent yet."""
         self._options = options
         self.endpoint = Endpoint(
             url,

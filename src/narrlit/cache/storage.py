@@ -93,10 +93,10 @@ class EmbeddingCache:
     """
 
     def __init__(self, folder: Path, dtype: CacheDtype = "float32", source: str = "encoder") -> None:
-        """Read the keys that are there.
+        """Read the keys that are there; the folder need not exist yet.
 
         Args:
-            folder: need not exist yet.
+            folder: where the shards are.
             dtype: of embeddings that are added.
             source: what computes those.
 
@@ -226,16 +226,7 @@ class MappedEmbeddings:
 
 
 def open_cache(root: Path, space: Mapping[str, Any], source: str = "encoder") -> EmbeddingCache:
-    """Open the cache of a space: its own folder under `root`, with the space described in `space.json`.
-
-    Args:
-        root: of all caches.
-        space: what decides its embeddings.
-        source: what will compute those that are added.
-
-    Raises:
-        ModelError: if a shard is broken, or of another dimension.
-    """
+    """Open the cache of a space: its own folder under `root`, with the space described in `space.json`."""
     described = json.dumps(space, sort_keys=True, ensure_ascii=False)
     name = re.sub(r"[^\w.-]+", "-", str(space["model"]).rpartition("/")[2]) or "model"
     folder = root / f"{name}-{hashlib.sha256(described.encode()).hexdigest()[:12]}"
@@ -258,11 +249,7 @@ class CacheInfo:
 
 
 def list_caches(root: Path) -> list[CacheInfo]:
-    """Describe the caches under a folder, teachers' included.
-
-    Raises:
-        OptionError: if there is no such folder.
-    """
+    """Describe the caches under a folder, teachers' included; raise OptionError if there is no such folder."""
     if not root.is_dir():
         raise OptionError(f"{root}: no such folder; embeddings are cached in runs/embeddings by default")
     infos = []
@@ -279,11 +266,7 @@ def list_caches(root: Path) -> list[CacheInfo]:
 
 
 def remove_cache(folder: Path) -> None:
-    """Delete a cache, and its folder unless other files lie in it.
-
-    Raises:
-        OptionError: if the folder is no cache.
-    """
+    """Delete a cache, and its folder unless other files lie in it; raise OptionError if it is none."""
     files = [folder / SPACE] * (folder / SPACE).is_file() + list(folder.glob(f"[!.]*{SUFFIX}"))
     if not files:
         raise OptionError(f"{folder} is no embedding cache; `narrlit cache ls` lists them")

@@ -96,16 +96,15 @@ def embed_in_step(encoder: Encoder, tokens: TokenizedStories, positions: list[in
     # Not more than the encoder itself takes at once: it would cut a pass further, and not alike in every process.
     budget = encoder.token_budget(device)
     passes = token_chunks([int(tokens.lengths[position]) for position in positions], budget, padded=True)
-    own = passes[rank() :: world_size()]
-    repeated = -(-len(passes) // world_size()) - len(own)
     # Half precision may be the default dtype here.
     embeddings = torch.zeros(len(positions), encoder.dimension, device=device, dtype=torch.float32)
     with fused_linears(encoder.transformer):
-        for number, chunk in enumerate(own + passes[:1] * repeated):
-            stories = tokens.select(np.array([positions[i] for i in chunk], dtype=np.int64)).to(device)
-            vectors = encoder(stories).float()
-            if number < len(own):
-                embeddings[chunk] = vectors
+        for start in range(0, len(passes), world_size()):
+            own = start + rank()
+            chunk = passes[own if own < len(passes) else 0]  # as many passes in every process
+            vectors = encoder(tokens.select(np.array([positions[i] for i in chunk], dtype=np.int64)).to(device))
+            if own < len(passes):
+                embeddings[chunk] = vectors.float()
     if world_size() > 1:
         dist.all_reduce(embeddings)
     return embeddings

@@ -12,35 +12,27 @@ from narrlit.seeds import run_seed
 
 ADAPTER = "default"
 """peft's name of the one adapter that a layer has."""
-EXTRA = "quant"
 _KINDS = {"Params4bit": "nf4", "Int8Params": "int8"}
 
 
 def transformer_layers(transformer: Any) -> Any:
-    """Find the list of a transformer's layers, lowest first.
-
-    Raises:
-        OptionError: if the architecture keeps them in an unknown place.
-    """
+    """Find the list of a transformer's layers, lowest first; raise OptionError if the architecture has none known."""
     for holder in (getattr(transformer, "encoder", None), transformer, getattr(transformer, "transformer", None)):
         for name in ("layer", "layers"):
             if hasattr(holder, name):
                 return getattr(holder, name)
-    wanting = "encoder.frozen_layers, encoder.lora and sharding"
-    raise OptionError(f"{transformer.config.model_type} has no list of layers, which {wanting} need")
+    needed = "encoder.frozen_layers, encoder.lora and sharding"
+    raise OptionError(f"{transformer.config.model_type} has no list of layers, which {needed} need")
 
 
 def add_adapters(transformer: Any, lora: LoRA) -> None:
     """Add adapters to a transformer's linear layers and freeze all else, in place.
 
     Their weights are float32, and the same in every process with the run's seed; B is 0, so embeddings don't change.
-
-    Args:
-        transformer: a transformers model; its dropout must be set by now, the adapters have one of their own.
-        lora: settings of the adapters.
+    The transformer's own dropout must be set before.
 
     Raises:
-        OptionError: if a name in `lora.target_modules` fits no linear layer, naming those there are.
+        OptionError: if a name in `lora.target_modules` fits no linear layer.
     """
     from peft import LoraConfig
 
@@ -69,30 +61,24 @@ def _targets(transformer: Any, names: str | list[str]) -> list[str]:
     if names == "all-linear":
         return inside
     endings = [names] if isinstance(names, str) else names
-    targets = {ending: [name for name in inside if f".{name}".endswith(f".{ending}")] for ending in endings}
-    unknown = [ending for ending, fitting in targets.items() if not fitting]
-    if unknown:
-        # A layer's names without its number, each once.
-        known = dict.fromkeys(name.removeprefix(f"{prefix}.").partition(".")[2] for name in inside)
-        raise OptionError(
-            f"encoder.lora.target_modules: no linear layer of this {transformer.config.model_type} has a name that "
-            f"ends in {unknown[0]!r}; there are {', '.join(known)}"
-        )
-    return list(dict.fromkeys(name for fitting in targets.values() for name in fitting))
+    targets: list[str] = []
+    for ending in endings:
+        fitting = [name for name in inside if f".{name}".endswith(f".{ending}")]
+        if not fitting:
+            # A layer's names without its number, each once.
+            known = dict.fromkeys(name.removeprefix(f"{prefix}.").partition(".")[2] for name in inside)
+            raise OptionError(
+                f"encoder.lora.target_modules: no linear layer of this {transformer.config.model_type} has a name that "
+                f"ends in {ending!r}; there are {', '.join(known)}"
+            )
+        targets += fitting
+    return list(dict.fromkeys(targets))
 
 
-def _adapted(transformer: nn.Module) -> dict[str, Any]:
-    # By its parts and not by its class: models without adapters need not wait for peft's import.
-    return {
-        name: module
-        for name, module in transformer.named_modules()
-        if hasattr(module, "lora_A") and hasattr(module, "base_layer")
-    }
-
-
-def has_adapters(transformer: nn.Module) -> bool:
-    """Return whether a transformer has adapters that are not merged."""
-    return bool(_adapted(transformer))
+def adapted_layers(transformer: nn.Module) -> dict[str, Any]:
+    """Return the layers with adapters that are not merged, by name."""
+    # By a part and not by the class: models without adapters need not wait for peft's import.
+    return {name: module for name, module in transformer.named_modules() if hasattr(module, "lora_A")}
 
 
 def merge_adapters(transformer: Any) -> None:
@@ -103,7 +89,7 @@ def merge_adapters(transformer: Any) -> None:
     """
     dtype = transformer.get_input_embeddings().weight.dtype
     deltas: dict[str, Tensor] = {}
-    for name, module in _adapted(transformer).items():
+    for name, module in adapted_layers(transformer).items():
         deltas[name] = module.get_delta_weight(ADAPTER).detach().float()
         transformer.set_submodule(name, module.get_base_layer().train(module.training))
     changed = set(deltas)
@@ -126,11 +112,7 @@ def merge_adapters(transformer: Any) -> None:
 
 
 def checkpoint_gradients(transformer: Any) -> None:
-    """Recompute each layer in the backward pass, in training mode, and keep only its input.
-
-    Raises:
-        OptionError: if the architecture can't.
-    """
+    """Recompute each layer in the backward pass; raise OptionError if the architecture can't."""
     if not transformer.supports_gradient_checkpointing:
         raise OptionError(f"encoder.gradient_checkpointing: {transformer.config.model_type} can't; set it to false")
     # transformers renamed it, and warns of the old name.
@@ -141,30 +123,24 @@ def checkpoint_gradients(transformer: Any) -> None:
 
 
 def quantization_options(config: EncoderConfig) -> dict[str, Any]:
-    """Options with which transformers quantizes a model as its weights are read; empty without quantization.
-
-    Raises:
-        MissingExtraError: if a package for it is absent.
-    """
+    """Options with which transformers quantizes a model as its weights are read; empty without quantization."""
     if config.quantization is None:
         return {}
-    require("accelerate", EXTRA)
-    require("bitsandbytes", EXTRA)
+    require("accelerate", "quant")
+    require("bitsandbytes", "quant")
     from transformers import BitsAndBytesConfig
 
     # Without a list of its own, transformers leaves out a model's last part, which may be all of its layers.
-    options: dict[str, Any] = {"llm_int8_skip_modules": ["pooler"]}
-    if config.quantization == "int8":
-        options |= {"load_in_8bit": True}
-    else:
-        options |= {
-            "load_in_4bit": True,
-            "bnb_4bit_quant_type": "nf4",
-            "bnb_4bit_use_double_quant": True,
-            "bnb_4bit_compute_dtype": getattr(torch, config.dtype),
-        }
+    settings = BitsAndBytesConfig(
+        load_in_8bit=config.quantization == "int8",
+        load_in_4bit=config.quantization == "nf4",
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=getattr(torch, config.dtype),
+        llm_int8_skip_modules=["pooler"],
+    )
     # By default it would load onto the first GPU, whichever this process works on.
-    return {"quantization_config": BitsAndBytesConfig(**options), "device_map": {"": "cpu"}}
+    return {"quantization_config": settings, "device_map": {"": "cpu"}}
 
 
 def prepare_quantized(transformer: Any) -> None:

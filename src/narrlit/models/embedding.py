@@ -25,11 +25,9 @@ VIEWS_REMEDY = "give --views FILE, or --missing-views positional to take them by
 
 
 class Embeddings(NamedTuple):
-    """Embeddings of N stories.
+    """Embeddings (N, D) of N stories, of parts (N, 4, D), and the number of different texts that were cut.
 
-    Attributes:
-        embeddings: (N, D); of parts (N, 4, D).
-        truncated: different texts (sentences, or texts and views, where the encoder reads those) that were cut.
+    These are sentences, or texts and views, where the encoder reads those.
     """
 
     embeddings: FloatArray
@@ -37,12 +35,7 @@ class Embeddings(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """Cosines of N triples.
-
-    Attributes:
-        scores: (N, 2), of the anchor with A and with B.
-        truncated: as in `Embeddings`.
-    """
+    """Cosines (N, 2) of N triples' anchors with A and with B; `truncated` as in `Embeddings`."""
 
     scores: NDArray[np.float64]
     truncated: int
@@ -66,8 +59,7 @@ def embed(
     if encoder.views is not None:
         needed = [position for position, weight in enumerate(encoder.views.weights) if weight]
         parts, truncated = part_embeddings(encoder, stories, role, progress, needed)
-        fused: FloatArray = encoder.views.fuse(torch.from_numpy(parts)).numpy()
-        return Embeddings(_checked(fused, encoder), truncated)
+        return Embeddings(_checked(encoder.views.fuse(torch.from_numpy(parts)).numpy(), encoder), truncated)
     return _embed(encoder, [story if isinstance(story, str) else story.text for story in stories], role, progress)
 
 
@@ -94,9 +86,8 @@ def part_embeddings(
         DataError: for a story without views.
         ModelError: if an embedding is not finite or all zeros.
     """
-    texts = [_parts(stories[i], i + 1, len(stories)) for i in range(len(stories))]
-    flat, truncated = _embed(encoder, [own[part] for own in texts for part in needed], role, progress)
-    chosen = list(needed)
+    texts, chosen = _parts(stories), list(needed)
+    flat, truncated = _embed(encoder, [own[part] for own in texts for part in chosen], role, progress)
     embeddings = np.zeros((len(stories), len(PARTS), encoder.dimension), dtype=np.float32)
     with torch.inference_mode():
         for start in range(0, len(stories), STORIES_PER_PASS):
@@ -138,11 +129,14 @@ def unique(texts: Sequence[str]) -> tuple[list[str], IntArray]:
     return list(index_of), positions
 
 
-def _parts(story: Story | str, number: int, count: int) -> tuple[str, str, str, str]:
-    if isinstance(story, str) or story.views is None:
-        raise DataError(f"story {number} of {count} has no views, which this model reads: {VIEWS_REMEDY}")
-    theme, action, outcome = story.views.texts
-    return story.text, theme, action, outcome
+def _parts(stories: Sequence[Story] | Sequence[str]) -> list[tuple[str, ...]]:
+    parts = []
+    story: Story | str
+    for number, story in enumerate(stories, 1):
+        if isinstance(story, str) or story.views is None:
+            raise DataError(f"story {number} of {len(stories)} has no views, which this model reads: {VIEWS_REMEDY}")
+        parts.append((story.text, *story.views.texts))
+    return parts
 
 
 def _embed(encoder: Encoder, texts: Sequence[str], role: Role, progress: bool) -> Embeddings:
@@ -199,13 +193,9 @@ def _pack(ids: list[list[int]]) -> PackedStories:
 
 
 def _checked(embeddings: FloatArray, encoder: Encoder) -> FloatArray:
-    if not np.isfinite(embeddings).all():
+    if not np.isfinite(embeddings).all() or not embeddings.any(axis=1).all():
         raise ModelError(
-            f"{encoder.config.model} gives embeddings with NaN or infinity: its weights are broken, or "
-            f"{encoder.config.dtype} is too narrow for it"
-        )
-    if not embeddings.any(axis=1).all():
-        raise ModelError(
-            f"{encoder.config.model} gives embeddings of zeros alone, which have no cosine: name another model"
+            f"{encoder.config.model} gives embeddings with NaN or infinity, or of zeros alone: its weights are broken, "
+            f"or {encoder.config.dtype} is too narrow for it"
         )
     return embeddings

@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 
 class Encoder(nn.Module):
-    """A sentence-transformers model behind packed batches.
-
-    The packed and the padded path run the same modules (transformer, pooling, further modules, normalization) and give
-    the same embeddings.
+    """A sentence-transformers model behind packed batches; packed and padded embeddings are the same.
 
     Attributes:
         config: its settings.
@@ -103,7 +100,7 @@ class Encoder(nn.Module):
     @property
     def has_adapters(self) -> bool:
         """Adapters stand beside the model's own weights, not merged into them."""
-        return adapters.has_adapters(self.transformer)
+        return bool(adapters.adapted_layers(self.transformer))
 
     @property
     def quantized(self) -> bool:
@@ -118,25 +115,24 @@ class Encoder(nn.Module):
         """
         from narrlit.models.heads import SentenceBiLSTM, ViewFusion
 
-        if isinstance(head, ViewFusion):
-            self._check_dimension(head.dimension, self.dimension)
-            self.views = head
-        elif isinstance(head, SentenceBiLSTM):
-            self._check_dimension(head.dimension, self.text_dimension)
-            self.sentences = head
-        else:
-            modules = list(head.children())
-            self._check_dimension(int(modules[0].in_features), self.text_dimension)  # type: ignore[arg-type]
-            for module in modules:
-                module.register_forward_pre_hook(_in_own_dtype)
-                self.model.append(module)
-
-    def _check_dimension(self, needed: int, own: int) -> None:
-        if needed != own:
+        fuses = isinstance(head, ViewFusion)
+        reads: Any = (
+            head.dimension if isinstance(head, SentenceBiLSTM | ViewFusion) else next(head.children()).in_features
+        )
+        own = self.dimension if fuses else self.text_dimension
+        if reads != own:
             raise ModelError(
-                f"{self.config.model} has embeddings of dimension {own}, but the head reads dimension {needed}: it was "
+                f"{self.config.model} has embeddings of dimension {own}, but the head reads dimension {reads}: it was "
                 "trained on another model"
             )
+        if isinstance(head, ViewFusion):
+            self.views = head
+        elif isinstance(head, SentenceBiLSTM):
+            self.sentences = head
+        else:
+            for module in head.children():
+                module.register_forward_pre_hook(_in_own_dtype)
+                self.model.append(module)
 
     def merge(self) -> None:
         """Merge adapters into the weights and dequantize these, in place; merged weights no longer train."""
@@ -217,35 +213,28 @@ class Encoder(nn.Module):
         """Write a sentence-transformers folder that loads without this package and gives the same embeddings.
 
         Merge first: an encoder with adapters or quantized weights would need their packages to load. A projection or
-        MLP head behind an encoder in half precision is rounded to it, in place, since sentence-transformers computes
-        all in one dtype. With a BiLSTM or a fusion of views the folder holds the code that it needs, and loading it
-        takes `trust_remote_code=True`.
-
-        Raises:
-            OptionError: for views of an encoder that reads sentences.
+        MLP head is rounded to the encoder's dtype, in place. With a BiLSTM or a fusion of views the folder holds the
+        code that it needs, and loading it takes `trust_remote_code=True`.
         """
         from sentence_transformers import SentenceTransformer
 
         from narrlit.models.heads import copy_code
 
+        if self.views is not None and self.sentences is not None:
+            raise OptionError("views of a model that reads sentences can't be exported: export that model alone")
         for module in list(self.model)[2:]:
             module.to(next(self.transformer.parameters()).dtype)
         head = self.views or self.sentences
-        if self.views is not None and self.sentences is not None:
-            raise OptionError("views of a model that reads sentences can't be exported: export that model alone")
-        model = self.model
-        if head is not None:
-            head.inner = self.model
-            model = SentenceTransformer(modules=[head], device=str(self.device))
-            model.prompts, model.default_prompt_name = self.model.prompts, self.model.default_prompt_name
-        try:
-            with quiet():
+        with quiet():
+            if head is None:
+                self.model.save(str(folder), create_model_card=False)
+            else:
+                model = SentenceTransformer(modules=[head], device=str(self.device))
+                model.prompts, model.default_prompt_name = self.model.prompts, self.model.default_prompt_name
+                head.inner = self.model
                 model.save(str(folder), create_model_card=False)
-        finally:
-            if head is not None:
                 head.inner = None
-        if head is not None:
-            copy_code(folder, head)
+                copy_code(folder, head)
         mode = (folder / "modules.json").stat().st_mode
         for path in folder.rglob("*.safetensors"):  # written so that only their owner can read them
             path.chmod(mode)

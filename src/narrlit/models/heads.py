@@ -36,25 +36,15 @@ def build_head(kind: Kind, dimension: int, **settings: Any) -> nn.Module:
     - `mlp` (hidden, output): linear layers with ReLU between them; without hidden layers a linear head.
       Source: Mendel292, appendix B, item 2: 384 -> 256, and 384 -> 512 -> 512 -> 256.
     - `bilstm` (fields of `BiLSTMConfig`): see `SentenceBiLSTM`.
-
-    Args:
-        kind: one of these.
-        dimension: D.
-        settings: the kind's own.
     """
     if kind == "bilstm":
         return SentenceBiLSTM(dimension, **settings)
-    return _projection(dimension, **settings) if kind == "projection" else _mlp(dimension, **settings)
-
-
-def _projection(dimension: int, noise: float = 0.0) -> nn.Module:
-    # Divided by the root, so that the same noise turns vectors alike in any dimension.
-    weight = torch.eye(dimension) + noise * torch.randn(dimension, dimension) / dimension**0.5
-    return nn.Sequential(Dense(dimension, dimension, False, nn.Identity(), init_weight=weight), Normalize())
-
-
-def _mlp(dimension: int, hidden: Sequence[int] = (), output: int = 256) -> nn.Module:
-    sizes = [dimension, *hidden, output]
+    if kind == "projection":
+        # Divided by the root, so that the same noise turns vectors alike in any dimension.
+        noise = settings.get("noise", 0.0) * torch.randn(dimension, dimension) / dimension**0.5
+        dense = Dense(dimension, dimension, False, nn.Identity(), init_weight=torch.eye(dimension) + noise)
+        return nn.Sequential(dense, Normalize())
+    sizes = [dimension, *settings.get("hidden", ()), settings.get("output", 256)]
     layers = [Dense(i, o, activation_function=nn.ReLU()) for i, o in pairwise(sizes)]
     layers[-1].activation_function = nn.Identity()
     return nn.Sequential(*layers, Normalize())
@@ -94,21 +84,18 @@ class InnerModel(InputModule):
             ValueError: for a story that can't be split.
         """
         texts = [self.texts_of(story, number) for number, story in enumerate(inputs, 1)]
-        return {
-            "texts": [(prompt or "") + text for own in texts for text in own],
-            "lengths": [len(own) for own in texts],
-        }
+        flat = [(prompt or "") + text for own in texts for text in own]
+        return {"texts": flat, "lengths": [len(own) for own in texts]}
 
     def embed_texts(self, features: dict[str, Any]) -> Tensor:
         """Return precomputed embeddings, or embed the features' texts by the frozen inner model."""
-        if "texts" not in features:
-            precomputed: Tensor = features["sentence_embedding"]
-            return precomputed
+        vectors: Tensor
         if self.inner is None:
-            raise ValueError("a head without its inner model reads embeddings, not texts")
+            vectors = features["sentence_embedding"]
+            return vectors
         encoded = self.inner.encode(features["texts"], prompt="", convert_to_tensor=True, show_progress_bar=False)
         # A copy, because no gradient can be computed through what encode's inference mode returns.
-        vectors: Tensor = encoded.clone()
+        vectors = encoded.clone()
         weight = next((p for name, p in self.named_parameters() if not name.startswith("inner.")), None)
         return vectors if weight is None else vectors.to(weight)
 
@@ -136,19 +123,13 @@ class InnerModel(InputModule):
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> "InnerModel":
-        """Read what `save` wrote, from a folder or a model hub.
-
-        Args:
-            model_name_or_path: as sentence-transformers has it.
-            subfolder: where in it.
-            options: of loading; those that concern transformers go to the inner model.
-        """
+        """Read what `save` wrote, from a folder or a model hub; transformers' options go to the inner model."""
         hub = {key: options[key] for key in ("token", "cache_folder", "revision", "local_files_only") if key in options}
         folder = Path(cls.load_dir_path(model_name_or_path, subfolder, **hub))
         head = cls.load_head(folder)
         names = ("trust_remote_code", "model_kwargs", "processor_kwargs", "config_kwargs", "backend")
-        given = {name: options[name] for name in names if name in options}
-        head.inner = SentenceTransformer(str(folder / INNER), device="cpu", local_files_only=True, **given)
+        own = {name: options[name] for name in names if name in options}
+        head.inner = SentenceTransformer(str(folder / INNER), device="cpu", local_files_only=True, **own)
         return head
 
     @classmethod
@@ -174,7 +155,7 @@ class SentenceBiLSTM(InnerModel):
     def __init__(
         self, dimension: int, hidden: int = 128, layers: int = 2, dropout: float = 0.1, output: int = 256
     ) -> None:
-        """Args: dimension of a sentence's embedding; the others as in `BiLSTMConfig`."""
+        """Build it for sentence embeddings of a dimension; the other settings are those of `BiLSTMConfig`."""
         super().__init__()
         self.dimension, self.hidden, self.layers, self.dropout, self.output = dimension, hidden, layers, dropout, output
         # torch warns of dropout between layers where there is one layer alone.
@@ -200,15 +181,10 @@ class SentenceBiLSTM(InnerModel):
         Args:
             features: `sentence_embedding` (T, D), a story's sentences in order, one story after the other, or `texts`;
                 and `lengths`, sentences of each of the U stories, 1 or more.
-
-        Raises:
-            ValueError: for a story without a sentence, or lengths of another sum.
         """
         vectors, lengths = self.embed_texts(features), features["lengths"]
-        if min(lengths, default=0) < 1:
-            raise ValueError("a story without a sentence")
-        if sum(lengths) != len(vectors):
-            raise ValueError(f"{len(vectors)} embeddings for stories of {sum(lengths)} sentences")
+        if min(lengths, default=0) < 1 or sum(lengths) != len(vectors):
+            raise ValueError(f"{len(vectors)} embeddings do not fit stories of {list(lengths)} sentences")
         _, (states, _) = self.lstm(_packed_sequence(vectors, lengths))
         last = torch.cat([states[-2], states[-1]], dim=1)
         return {**features, "sentence_embedding": F.normalize(self.linear(self.drop(last)), dim=1)}
@@ -242,13 +218,7 @@ class ViewFusion(InnerModel):
     config_keys: ClassVar[list[str]] = ["dimension", "fusion", "hidden"]
 
     def __init__(self, dimension: int, fusion: Mapping[str, float], hidden: int | None = None) -> None:
-        """Build the heads.
-
-        Args:
-            dimension: D.
-            fusion: weights of `full`, `theme`, `action`, `outcome` (`dataclasses.asdict` of a `Fusion`).
-            hidden: size of a head's inner layer; None: no heads.
-        """
+        """Build heads of `hidden` units (None: no heads); `fusion` is `dataclasses.asdict` of a `Fusion`."""
         super().__init__()
         self.dimension, self.fusion, self.hidden = dimension, dict(fusion), hidden
         self.heads = None if hidden is None else ViewHeads(dimension, hidden)
@@ -298,51 +268,24 @@ class ViewHeads(nn.Module):
 
     def __init__(self, dimension: int, hidden: int) -> None:
         super().__init__()
-        self.heads = nn.ModuleDict(
-            {
-                view: nn.Sequential(nn.Linear(dimension, hidden), nn.ReLU(), nn.Linear(hidden, dimension))
-                for view in VIEWS
-            }
-        )
+        self.heads = nn.ModuleDict()
+        for view in VIEWS:
+            self.heads[view] = nn.Sequential(nn.Linear(dimension, hidden), nn.ReLU(), nn.Linear(hidden, dimension))
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """Apply each view's head.
-
-        Args:
-            vectors: (U, 3, D), theme, action and outcome of each story; or (U, 1, D), one vector for all three heads.
-
-        Returns:
-            (U, 3, D) unit vectors.
-        """
+        """Return unit vectors (U, 3, D) of each story's views (U, 3, D), or of one vector (U, 1, D) for all heads."""
         # Float32 whatever the encoder computes in: half precision would round unit vectors' cosines to steps of 1/256.
         with torch.autocast(vectors.device.type, enabled=False):
             columns = vectors.to(next(self.parameters()).dtype).expand(-1, len(self.heads), -1).unbind(1)
-            return F.normalize(
-                torch.stack([head(x) for head, x in zip(self.heads.values(), columns, strict=True)], 1), dim=-1
-            )
+            outputs = [head(x) for head, x in zip(self.heads.values(), columns, strict=True)]
+            return F.normalize(torch.stack(outputs, 1), dim=-1)
 
 
 _MARKERS = tuple(f"\n[{view}]\n" for view in VIEWS)
 
 
-def join_views(text: str, theme: str, action: str, outcome: str) -> str:
-    r"""Join a story and its views to the one text that an exported view model reads.
-
-    Raises:
-        ValueError: if a part already holds a line that marks a view.
-
-    >>> join_views("A knight rode out.", "A quest.", "He rides.", "He rests.")
-    'A knight rode out.\n[theme]\nA quest.\n[action]\nHe rides.\n[outcome]\nHe rests.'
-    """
-    for part in (text, theme, action, outcome):
-        marker = next((marker for marker in _MARKERS if marker in f"\n{part}\n"), None)
-        if marker is not None:
-            raise ValueError(f"it has a line {marker.strip()}, which separates a story from its views")
-    return text + "".join(marker + view for marker, view in zip(_MARKERS, (theme, action, outcome), strict=True))
-
-
 def split_views(joined: str) -> tuple[str, str, str, str]:
-    r"""Split what `join_views` joined: text, theme, action, outcome.
+    r"""Split a story and its views, given as one text: text, theme, action, outcome.
 
     Raises:
         ValueError: if the lines that mark views are missing, repeated or in another order.
@@ -350,12 +293,10 @@ def split_views(joined: str) -> tuple[str, str, str, str]:
     >>> split_views("A knight rode out.\n[theme]\nA quest.\n[action]\nHe rides.\n[outcome]\nHe rests.")[2]
     'He rides.'
     """
-    text, *views = re.split("|".join(map(re.escape, _MARKERS)), joined)
-    if not views:
-        raise ValueError("it has no views: write them behind it, after lines [theme], [action] and [outcome]")
-    if tuple(re.findall("|".join(map(re.escape, _MARKERS)), joined)) != _MARKERS:
-        raise ValueError("the lines [theme], [action] and [outcome] must stand in it once, in this order")
-    theme, action, outcome = views
+    marker = re.compile("|".join(map(re.escape, _MARKERS)))
+    if tuple(marker.findall(joined)) != _MARKERS:
+        raise ValueError("it needs views, once each and in order, after lines [theme], [action] and [outcome]")
+    text, theme, action, outcome = marker.split(joined)
     return text, theme, action, outcome
 
 

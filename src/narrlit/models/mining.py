@@ -37,13 +37,7 @@ class NearestNegatives(NamedTuple):
 
 
 class Mining(NamedTuple):
-    """Examples with mined negatives.
-
-    Attributes:
-        examples: of the same story table.
-        nearest: the search's result.
-        truncated: stories longer than the encoder reads, counted once for each prompt.
-    """
+    """Examples with mined negatives, the search's result, and the number of stories (once a prompt) that were cut."""
 
     examples: TrainingExamples
     nearest: NearestNegatives
@@ -63,11 +57,8 @@ def mine_negatives(
         count: negatives that an example gets at most.
         margin: stories whose cosine with the anchor is above the positive's plus this are excluded.
         progress: show a bar on stderr.
-
-    Raises:
-        ModelError: if the model gives embeddings that are not finite.
     """
-    bare = TrainingExamples(examples.stories, [_without_mined(example) for example in examples.rows])
+    bare = TrainingExamples(examples.stories, [_with_mined(example, []) for example in examples.rows])
     # Replaced negatives last, so that mining a mined file again breaks ties as before.
     used = dict.fromkeys(index for rows in (bare.rows, examples.rows) for row in rows for index in row.indices)
     stories = np.array(list(used), dtype=np.int64)
@@ -120,7 +111,7 @@ def nearest_negatives(
 
     Args:
         anchors: (N, D), of any length.
-        stories: (M, D), of any length; may differ from `anchors` in their prompt.
+        stories: (M, D), of any length.
         positives: (N,) int64, rows of `stories`.
         banned: (N, K) int64, rows of `stories` to leave out, -1 for padding.
         groups: (M,) int64, as `similar_groups` gives them; an anchor belongs to its positive's.
@@ -130,7 +121,7 @@ def nearest_negatives(
     """
     stories = F.normalize(stories, dim=-1)
     step = max(1, pairs_per_block // max(1, len(stories)))
-    rows, pairs, excluded = [anchors.new_empty(0, count, dtype=torch.int64)], 0, 0
+    rows, pairs, excluded = [], 0, 0
     for start in range(0, len(anchors), step):
         own, positive = banned[start : start + step], positives[start : start + step, None]
         cosines = F.normalize(anchors[start : start + step], dim=-1) @ stories.T
@@ -145,29 +136,14 @@ def nearest_negatives(
 
 
 def _highest(values: Tensor, count: int) -> Tensor:
-    """Return columns (N, count) of each row's highest finite values, highest first, -1 where there are no more.
-
-    Ties go by column; topk alone would leave to chance which of them it takes, and in which order.
-    """
-    least = values.topk(min(count, values.shape[1])).values[:, -1:]
-    chosen = (values >= least) & values.isfinite()
-    row, column = chosen.nonzero(as_tuple=True)
-    order = values[row, column].argsort(descending=True, stable=True)
-    order = order[row[order].argsort(stable=True)]
-    row, column = row[order], column[order]
-    counts = chosen.sum(1)
-    rank = torch.arange(len(row), device=row.device) - (counts.cumsum(0) - counts)[row]
-    inside = rank < count
-    highest = row.new_full((len(values), count), -1)
-    highest[row[inside], rank[inside]] = column[inside]
-    return highest
-
-
-def _without_mined(example: TrainingExample) -> TrainingExample:
-    kept = [pair for pair in zip(example.negatives, example.kinds, strict=True) if pair[1] != MINED]
-    return replace(example, negatives=tuple(index for index, _ in kept), kinds=tuple(kind for _, kind in kept))
+    """Return columns (N, count) of each row's highest finite values, ties by column, -1 where there are no more."""
+    columns = values.argsort(dim=1, descending=True, stable=True)[:, :count]  # topk leaves the order of ties to chance
+    columns = columns.where(values.gather(1, columns).isfinite(), -1)
+    return F.pad(columns, (0, count - columns.shape[1]), value=-1)
 
 
 def _with_mined(example: TrainingExample, mined: list[int]) -> TrainingExample:
-    kinds = (*example.kinds, *[MINED] * len(mined))
-    return replace(example, negatives=(*example.negatives, *mined), kinds=kinds)
+    """Replace an example's mined negatives."""
+    others = [pair for pair in zip(example.negatives, example.kinds, strict=True) if pair[1] != MINED]
+    pairs = [*others, *((index, MINED) for index in mined)]
+    return replace(example, negatives=tuple(index for index, _ in pairs), kinds=tuple(kind for _, kind in pairs))

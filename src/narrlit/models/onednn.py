@@ -82,7 +82,7 @@ def _targets(transformer: Any) -> Iterator[tuple[nn.Module, nn.Linear, str]]:
 def _plain(linear: nn.Module) -> bool:
     # Exactly nn.Linear: LoRA's and quantized layers derive from it and compute something else.
     ordinary = type(linear) is nn.Linear and not _altered(linear)
-    return ordinary and linear.weight.dtype == torch.float32 and linear.weight.device.type == "cpu"  # type: ignore[union-attr]
+    return ordinary and linear.weight.dtype == torch.float32 and linear.weight.device.type == "cpu"
 
 
 def _known(module: nn.Module) -> bool:

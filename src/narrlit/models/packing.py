@@ -49,14 +49,11 @@ def features(token_ids: Tensor, lengths: tuple[int, ...], first_position: int) -
     """
     counts = torch.tensor(lengths)
     ends = counts.cumsum(0)
-    starts = torch.repeat_interleave(ends - counts, counts)
-    positions = torch.arange(len(token_ids)) - starts + first_position
-    bounds = F.pad(ends, (1, 0))
-    device = token_ids.device
+    positions = torch.arange(len(token_ids)) - torch.repeat_interleave(ends - counts, counts) + first_position
     return {
         "input_ids": token_ids[None],
-        "position_ids": positions[None].to(device, non_blocking=True),
-        "cu_seq_lens_q": bounds.to(device, non_blocking=True),
+        "position_ids": positions[None].to(token_ids.device, non_blocking=True),
+        "cu_seq_lens_q": F.pad(ends, (1, 0)).to(token_ids.device, non_blocking=True),
         "lengths": lengths,
         "modality": "text",
     }
@@ -70,12 +67,7 @@ def _mask(*args: Any, attention_mask: Tensor | None = None, **kwargs: Any) -> Te
 
 
 def _attention(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    **kwargs: Any,
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
 ) -> tuple[Tensor, None]:
     """Attend within each story: (1, H, T, E) in, (1, T, H, E) out."""
     from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward

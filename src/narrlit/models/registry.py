@@ -35,22 +35,17 @@ def load_encoder(source: str, *, trust_remote_code: bool = False, max_length: in
     from narrlit.models.weights import CONFIG, load_saved
 
     folder = Path(source)
-    checkpoint = find_checkpoint(source)
-    if checkpoint is not None:
+    if (checkpoint := find_checkpoint(source)) is not None:
         encoder = _from_checkpoint(checkpoint, trust_remote_code, max_length)
     elif (folder / CONFIG).is_file():
         encoder = load_saved(folder, trust_remote_code=trust_remote_code, max_length=max_length)
-    elif (head := _exported_head(folder)) is not None:
-        # The package's own classes: no code that lies in the folder runs.
-        with reading("model", source, "export it again", ModelError):
-            attached = head.load_head(folder)
-        inner = EncoderConfig(str(folder / "inner"), normalize=None, max_length=max_length)
-        encoder = Encoder(inner, trust_remote_code=trust_remote_code)
-        encoder.attach(attached)
     else:
+        head = _exported_head(folder)
         # The folder's own files say whether embeddings are normalized, as elsewhere.
-        config = EncoderConfig(source, normalize=None, max_length=max_length)
+        config = EncoderConfig(source if head is None else str(folder / "inner"), normalize=None, max_length=max_length)
         encoder = Encoder(config, trust_remote_code=trust_remote_code)
+        if head is not None:
+            encoder.attach(head)
     if not encoder.quantized:
         encoder.merge()
     return encoder.eval()
@@ -70,20 +65,18 @@ def with_fusion(encoder: "Encoder", fusion: Fusion | None) -> "Encoder":
 
 
 def _exported_head(folder: Path) -> Any:
-    """Return the class of the head that an exported folder holds, None for other folders."""
+    """Load the head that an exported folder holds, by this package's code and none of the folder's; else None."""
     if not (folder / "heads.py").is_file():
         return None
     from narrlit.models.heads import SentenceBiLSTM, ViewFusion
 
-    return next((head for head in (SentenceBiLSTM, ViewFusion) if (folder / head.config_file_name).is_file()), None)
+    with reading("model", folder, "export it again", ModelError):
+        kind = SentenceBiLSTM if (folder / SentenceBiLSTM.config_file_name).is_file() else ViewFusion
+        return kind.load_head(folder)
 
 
 def find_checkpoint(source: str) -> Path | None:
-    """Find the checkpoint that `source` is or, if it is a run directory, recommends; None where it is neither.
-
-    Raises:
-        ModelError: for a run directory without a checkpoint.
-    """
+    """Find the checkpoint that `source` is or, if it is a run directory, recommends; None where it is neither."""
     path = Path(source)
     if path.suffix == ".ckpt":
         if not path.exists():
@@ -102,11 +95,7 @@ def find_checkpoint(source: str) -> Path | None:
 
 
 def _run_directory(path: Path) -> Path:
-    """Return a run's directory; of a folder with versions the newest that has a record.
-
-    Raises:
-        ModelError: for a folder of versions, none of which has a record, or a folder of runs.
-    """
+    """Return a run's directory; of a folder with versions the newest that has a record."""
     if (path / RECORD).is_file() or not path.is_dir() or (path / "modules.json").exists():
         return path
     versions = [(int(match[1]), child) for child in path.iterdir() if (match := VERSION.fullmatch(child.name))]
@@ -129,27 +118,13 @@ def find_record(source: str) -> Path | None:
 
 
 def read_record(record: Path) -> dict[str, Any]:
-    """Read a run's record.
-
-    Raises:
-        ModelError: if the file is broken.
-    """
+    """Read a run's record; raise ModelError if it is broken."""
     with reading("run record", record, "name a checkpoint in another folder", ModelError):
-        content = json.loads(record.read_text(encoding="utf-8"))
-        if not isinstance(content, dict):
-            raise ModelError(f"run record {record}: an object is needed, not a {type(content).__name__}")
-    return content
+        return dict(json.loads(record.read_text(encoding="utf-8")))
 
 
 def pseudonyms_of(source: str) -> dict[str, Any] | None:
-    """Read how names were replaced in the stories that a run was trained on; None if they were not, or it is unknown.
-
-    Args:
-        source: what `load_encoder` takes; of a run's directory, or a checkpoint in it, the record is read.
-
-    Raises:
-        ModelError: if the record is broken.
-    """
+    """Read how names were replaced in the stories that a run was trained on; None if they were not."""
     record = find_record(source)
     train = {} if record is None else (read_record(record).get("data") or {}).get("train") or {}
     options: dict[str, Any] | None = train.get("pseudonyms")
@@ -157,23 +132,16 @@ def pseudonyms_of(source: str) -> dict[str, Any] | None:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a checkpoint: tensors and plain data only, nothing in it is run.
-
-    Raises:
-        ModelError: if the file is broken or holds anything else.
-    """
+    """Read a checkpoint, tensors and plain data only; raise ModelError if it is broken or holds anything else."""
     import torch
 
     if path.is_dir():
         raise ModelError(f"checkpoint {path}: it is sharded; set strategy.save_distributed_checkpoint to false")
     with reading("checkpoint", path, "name another one", ModelError):
         try:
-            content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+            return dict(torch.load(path, map_location="cpu", weights_only=True, mmap=True))
         except (pickle.UnpicklingError, RuntimeError) as error:  # torch's own message advises to run whatever is in it
             raise ModelError(f"checkpoint {path}: it is broken, or holds more than tensors and plain data") from error
-        if not isinstance(content, dict):
-            raise ModelError(f"checkpoint {path}: it holds a {type(content).__name__}, not a training state")
-    return content
 
 
 def _from_checkpoint(path: Path, trust_remote_code: bool, max_length: int | None) -> "Encoder":
@@ -194,7 +162,7 @@ def _from_checkpoint(path: Path, trust_remote_code: bool, max_length: int | None
             head.load_state_dict(_part(weights, "head."))
             encoder.attach(head)
         else:
-            load_trained(encoder, _part(weights, "encoder."))
+            _load_trained(encoder, _part(weights, "encoder."))
         if settings.get("views") is not None:
             views = ViewFusion(encoder.dimension, **settings["views"])
             views.load_state_dict(_part(weights, "views.") if views.heads is not None else {})
@@ -206,12 +174,8 @@ def _part(weights: dict[str, Any], prefix: str) -> dict[str, Any]:
     return {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
 
 
-def load_trained(encoder: "Encoder", weights: dict[str, Any]) -> None:
-    """Load a checkpoint's weights: all of them, or where most are frozen as the model's files have them, the others.
-
-    Raises:
-        ValueError: if one is missing, unknown or of another shape.
-    """
+def _load_trained(encoder: "Encoder", weights: dict[str, Any]) -> None:
+    """Load a checkpoint's weights: all of them, or where most are frozen as the model's files have them, the others."""
     trained = {name for name, parameter in encoder.named_parameters() if parameter.requires_grad}
     if encoder.config.quantization is not None:
         # Quantized weights can't be loaded over others, and are frozen.

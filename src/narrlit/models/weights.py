@@ -1,7 +1,7 @@
 """Trained weights: copied out of a module, restored, saved beside an encoder's config, and sharded over processes."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,21 +17,19 @@ from narrlit.models.encoder import Encoder
 
 CONFIG = "encoder.json"
 WEIGHTS = "weights.safetensors"
-Head = TypeVar("Head", bound=nn.Module)
+Module = TypeVar("Module", bound=nn.Module)
 
 
 def trained_weights(module: nn.Module) -> dict[str, Tensor]:
     """Copy the parameters that train, whole and to the CPU; every process takes part where they are sharded."""
     _reshard(module)
-    return {name: _whole(p).cpu().clone().contiguous() for name, p in module.named_parameters() if p.requires_grad}
+    trained = {name: parameter.detach() for name, parameter in module.named_parameters() if parameter.requires_grad}
+    whole = {name: getattr(value, "full_tensor", lambda value=value: value)() for name, value in trained.items()}
+    return {name: value.cpu().clone().contiguous() for name, value in whole.items()}
 
 
 def restore_weights(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Copy values into the parameters that train, in place.
-
-    Raises:
-        ModelError: if one is missing or has another shape.
-    """
+    """Copy values into the parameters that train; raise ModelError if one is missing or has another shape."""
     _reshard(module)
     with torch.no_grad():
         for name, parameter in module.named_parameters():
@@ -51,16 +49,11 @@ def save_encoder(folder: Path, config: EncoderConfig, weights: Mapping[str, Tens
 
 
 def load_saved(folder: Path, *, trust_remote_code: bool = False, max_length: int | None = None) -> Encoder:
-    """Load what `save_encoder` wrote.
-
-    Raises:
-        ModelError: if a file is broken or of another release, or the weights do not fit.
-    """
+    """Load what `save_encoder` wrote; raise ModelError if a file is broken, or the weights do not fit."""
     with reading("encoder's config", folder / CONFIG, "train the model again", ModelError):
         fields = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        if max_length is not None:
-            fields["max_length"] = max_length
-        config = EncoderConfig.from_dict(fields)
+        changes = {} if max_length is None else {"max_length": max_length}
+        config = EncoderConfig.from_dict({**fields, **changes})
     encoder = Encoder(config, trust_remote_code=trust_remote_code)
     try:
         restore_weights(encoder, read_weights(folder / WEIGHTS))
@@ -93,27 +86,20 @@ def shard(encoder: Encoder, mesh: Any | None) -> Encoder:
             f"encoder.quantization is {encoder.config.quantization}: quantized weights can't be sharded; "
             "use --trainer.strategy ddp, where each process holds all of them"
         )
-    from torch.distributed.fsdp import fully_shard
-
-    every_process = _every_process(mesh)
-    for layer in transformer_layers(encoder.transformer):
-        fully_shard(layer, mesh=every_process)
-    return fully_shard(encoder, mesh=every_process)  # type: ignore[return-value]
+    return shard_head(encoder, mesh, [*transformer_layers(encoder.transformer)])
 
 
-def shard_head(head: Head, mesh: Any | None) -> Head:
-    """Shard a small module beside the encoder: what is not sharded has no common gradient there."""
+def shard_head(module: Module, mesh: Any | None, layers: Sequence[nn.Module] = ()) -> Module:
+    """Shard a module, its layers first: beside a sharded encoder, what is not sharded has no common gradient."""
     if mesh is None:
-        return head
+        return module
+    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
-    return fully_shard(head, mesh=_every_process(mesh))  # type: ignore[return-value]
-
-
-def _every_process(mesh: Any) -> Any:
-    from torch.distributed.device_mesh import init_device_mesh
-
-    return init_device_mesh(mesh.device_type, (world_size(),))
+    every_process = init_device_mesh(mesh.device_type, (world_size(),))
+    for layer in layers:
+        fully_shard(layer, mesh=every_process)
+    return fully_shard(module, mesh=every_process)  # type: ignore[return-value]
 
 
 def _reshard(module: nn.Module) -> None:
@@ -123,11 +109,6 @@ def _reshard(module: nn.Module) -> None:
         reshard = getattr(part, "reshard", None)
         if callable(reshard):
             reshard()
-
-
-def _whole(parameter: Tensor) -> Tensor:
-    value = parameter.detach()
-    return value.full_tensor() if hasattr(value, "full_tensor") else value
 
 
 def _like(parameter: Tensor, value: Tensor) -> Tensor:
