@@ -88,7 +88,8 @@ class Contest:
             for (name, setting), own, tied in zip(settings.items(), right[1:], ties[1:], strict=True)
         ]
         right, ties = fused_answers(*arrays, self.grid)
-        own, tied, by_fold = np.empty_like(full), np.empty_like(full), []
+        own, tied = np.empty_like(full), np.empty_like(full)
+        by_fold: list[Entry] = []
         for rows, setting in zip(self.folds, best_elsewhere(right, self.grid, self.folds), strict=True):
             own[rows], tied[rows] = right[setting, rows], ties[setting, rows]
             others = np.setdiff1d(np.arange(len(full)), rows)

@@ -236,7 +236,7 @@ def tune_report(
         "evaluation" + (f", but {', '.join(deciding)} decided by the evaluated examples" if deciding else ""),
         "best_epoch": "accuracy there in the epoch that the evaluated examples themselves selected: too high",
     }
-    again = [f"These folds also evaluated {', '.join(about['earlier_winners'])}, of another number of trials."]
+    earlier = ", ".join(about["earlier_winners"])
     titles = report.accuracy_cells(pooled["given"])
     rows: list[Entry] = [
         {others: name, "n": one["last_epoch"]["n"], **report.accuracy_cells(one)} for name, one in pooled.items()
@@ -270,7 +270,7 @@ def tune_report(
         notes=[
             *report.note_lines(notes),
             report.INDEPENDENCE,
-            *(again if about["earlier_winners"] else []),
+            *([f"These folds also evaluated {earlier}, of another number of trials."] if earlier else []),
             f"The winner's settings: `{about['command']}`",
         ],
         records=[{name: value for name, value in trial.items() if name != "evaluations"} for trial in trials],
