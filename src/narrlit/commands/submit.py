@@ -16,7 +16,7 @@ def submit(
     read: StoryOptions,
     track_a: str | None = None,
     track_b: str | None = None,
-    out: str = "submission.zip",
+    out: str | None = None,
     check: str | None = None,
 ) -> None:
     """Write a submission zip from the test files, or check one.
@@ -26,11 +26,12 @@ def submit(
         read: what it reads of a story.
         track_a: Track A's triples.
         track_b: Track B's stories.
-        out: zip to write.
+        out: zip to write; default: submission.zip.
         check: zip to check instead; with --track-a or --track-b also its numbers of rows.
     """
     if check is not None and (use != ModelOptions() or read != StoryOptions()):
         raise OptionError("--check reads a zip alone: leave --model and its options out")
+    out = out or "submission.zip"
     if check is None:
         if use.model is None:
             raise OptionError("give --model M, or --check ZIP")
