@@ -9,7 +9,6 @@ from run_helpers import (
     exit_code_of_fork,
     fit_here,
     record_of,
-    run_apart,
     weights_of,
 )
 
@@ -20,7 +19,6 @@ from narrlit.models.registry import load_encoder
 
 pytestmark = pytest.mark.slow
 NO_SERVER = ["--model.embeddings.source", "http://127.0.0.1:9/v1", "--model.embeddings.server.max_retries", "0"]
-SHARDED = ["--trainer.strategy", "ModelParallelStrategy", "--trainer.strategy.process_group_backend", "gloo"]
 SYSTEMS = ("comhis", "mendel292_mlp", "mendel292_inductive")
 
 
@@ -141,13 +139,6 @@ def test_hard_examples_need_a_frozen_encoder(tiny, narrlit, tmp_path):
     more += ["--data", "StoryWorldData"]
     done = narrlit("fit", *more, "--model.encoder.model", tiny(), "--data.train", 4, "--data.hard_examples.weight", 2)
     assert (done.code, "need a frozen one" in done.err) == (2, True)
-
-
-def test_a_sharded_strategy_is_refused(tiny, tmp_path):
-    # In a process of its own: the strategy would leave its address and port to whatever this one starts later.
-    done = run_apart(arguments("comhis", tiny(), tmp_path, *SHARDED), tmp_path)
-    assert done.returncode == 2
-    assert "trains a small head" in done.stderr.strip().splitlines()[-1]
 
 
 def test_true_labels_come_from_storyworld_alone(tiny, narrlit, world_files, tmp_path):

@@ -86,6 +86,13 @@ def test_a_head_computes_in_full_precision_under_autocast():
         assert torch.equal(objective(batch.stories), plain)
 
 
+def test_a_sharded_strategy_is_refused():
+    objective = Projection()
+    objective._device_mesh = object()
+    with pytest.raises(OptionError, match="trains a small head"):
+        objective.configure_model()
+
+
 def test_options_out_of_range_are_refused():
     for make, word in (
         (lambda: Projection(margin=-1), "margin"),

@@ -173,22 +173,13 @@ class RunRecord(Callback):
             self.record["checkpoints"] = _checkpoints(trainer, self._folder)
             self.record["num_evaluations"] = len(self.record["validations"])
             for callback in trainer.callbacks:  # type: ignore[attr-defined]
-                if isinstance(callback, RecordedCallback):
-                    self.record |= callback.recorded()
+                self.record |= getattr(callback, "recorded", dict)()  # its own entry
         self._write_json(trainer, RECORD, self.record, indent=2)
 
     def _write_json(self, trainer: L.Trainer, name: str, content: Any, indent: int | None = None) -> None:
         if trainer.is_global_zero and self._folder is not None and not trainer.fast_dev_run:  # type: ignore[attr-defined]
             with atomic_path(self._folder / name) as temporary:
                 temporary.write_text(json.dumps(content, indent=indent, default=str) + "\n", encoding="utf-8")
-
-
-class RecordedCallback(Callback):
-    """Callback with an entry of its own in run.json."""
-
-    def recorded(self) -> dict[str, Any]:
-        """Return the entry."""
-        raise NotImplementedError
 
 
 def _best(validations: list[dict[str, Any]], trainer: L.Trainer) -> dict[str, Any] | None:

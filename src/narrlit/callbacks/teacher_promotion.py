@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any, cast
 
 import lightning as L
-from lightning.pytorch.callbacks import EarlyStopping, Timer
+from lightning.pytorch.callbacks import Callback, EarlyStopping, Timer
 from lightning.pytorch.trainer.states import TrainerFn
 from lightning_utilities.core.rank_zero import rank_zero_info
 from safetensors.torch import save_file
 
 from narrlit.cache.storage import CacheDtype
 from narrlit.callbacks import teachers
-from narrlit.callbacks.run_record import RecordedCallback
 from narrlit.errors import ModelError, OptionError
 from narrlit.files import atomic_path
 from narrlit.models.weights import read_weights, restore_weights, trained_weights
@@ -31,7 +30,7 @@ class Rounds:
         current: number of the round in progress.
         teacher: of this round: its folder's name, validation accuracy and identity; None in a first round without one.
         student: the best of this round so far: its file, epoch and accuracy.
-        kept: for each kind of candidate, those that the teacher's mask kept in this round so far, and their total.
+        kept: for each kind of candidate, those that the teacher's mask kept so far, and their total.
         history: one entry for each finished round.
         without: number of finished rounds since the last promotion.
     """
@@ -74,11 +73,7 @@ class Rounds:
 
 
 def verdict(student: float | None, teacher: float | None) -> tuple[bool, str]:
-    """Decide whether a round's best student becomes the teacher, and give the reason.
-
-    Args:
-        student: its validation accuracy; None where no validation gave one.
-        teacher: its teacher's, None where there was no teacher.
+    """Decide by validation accuracies (None: there is none) whether a student becomes the teacher; give the reason.
 
     >>> print(*verdict(0.71, 0.70))
     True its accuracy 0.7100 beats the teacher's 0.7000
@@ -93,7 +88,7 @@ def verdict(student: float | None, teacher: float | None) -> tuple[bool, str]:
     return student > teacher, f"its accuracy {student:.4f} {relation} the teacher's {teacher:.4f}"
 
 
-class TeacherPromotion(RecordedCallback):
+class TeacherPromotion(Callback):
     """Divide a fit of R x E epochs into R rounds of E.
 
     Every round begins with the student's first weights, a new optimizer and a new schedule. At its end the student with
@@ -153,12 +148,12 @@ class TeacherPromotion(RecordedCallback):
         """Begin the first round, or go on in the round of a checkpoint; one that had run out of patience ends again."""
         if not self._active(trainer):
             return
-        log_dir, student = trainer.log_dir, _student(pl_module)
-        if log_dir is None:
+        student = _student(pl_module)
+        if not trainer.loggers:
             raise OptionError("TeacherPromotion writes to the run's directory: the trainer needs a logger")
         if not trainer.limit_val_batches or not len(trainer.datamodule.triples["validation"]):  # type: ignore[attr-defined]
             raise OptionError("TeacherPromotion compares accuracies on validation triples: give --data.validation FILE")
-        self._folder = Path(log_dir) / "rounds"
+        self._folder = Path(str(trainer.log_dir)) / "rounds"
         if trainer.ckpt_path:
             self._resume(trainer)
         else:
