@@ -23,17 +23,7 @@ Vectors = NDArray[np.float32]
 
 
 def compare(peer: "SentenceTransformer", encoder: Encoder, texts: Texts, rounds: int) -> tuple[list[str], str, float]:
-    """Embed one set of texts on both sides.
-
-    Args:
-        peer: the SentenceTransformer.
-        encoder: ours.
-        texts: the texts.
-        rounds: how often.
-
-    Returns:
-        A row of the table, a line on the texts, and the largest difference of a pair's cosine.
-    """
+    """Embed one set of texts on both sides: a table row, a line on the texts, the largest difference of a cosine."""
     vectors: dict[str, Vectors] = {}
 
     def theirs() -> float:

@@ -202,11 +202,6 @@ def in_our_order(texts: Sequence[str], batch_size: int) -> list[tuple[str, ...]]
 def compare(texts: Texts, batch_size: int, rounds: int) -> tuple[list[list[str]], str, float]:
     """Train on one set of texts on both sides, with and without dropout.
 
-    Args:
-        texts: three for each triple.
-        batch_size: triples of a step.
-        rounds: how often each side trains.
-
     Returns:
         Rows of the table, a line on the texts, and by how much the first step's losses differ without dropout.
     """
