@@ -86,26 +86,6 @@ def test_what_another_process_made_meanwhile_is_not_made_again(tmp_path, embed, 
     assert torch.equal(store.read(KEYS[:60]), (expected()[:60]))
 
 
-def test_what_others_made_does_not_pass_for_speed(tmp_path, embed, monkeypatch):
-    monkeypatch.setattr(filling, "FEWEST", 4)
-    monkeypatch.setattr(filling, "SystemRandom", lambda: random.Random(1))  # begins where Random(1) says
-    begin = random.Random(1).randrange(400)
-    order = [*range(begin, 400), *range(begin)]
-    theirs = order[4:100] + order[100:300:2]
-    now = [0.0]
-    monkeypatch.setattr(filling.time, "monotonic", lambda: now[0])
-
-    def beside(positions):
-        now[0] += len(positions)  # a second a text, and no time at all for what is there
-        if not embed.calls:
-            EmbeddingCache(tmp_path).add([KEYS[i] for i in theirs], (expected()[theirs]))
-        return embed(positions)
-
-    filled(tmp_path, beside, 400)
-    assert max(len(call) for call in embed.calls) == 5  # seconds that a shard should take
-    assert sorted(embed.texts) == sorted(TEXTS[i] for i in set(order) - set(theirs))
-
-
 def test_an_error_loses_no_finished_shard(tmp_path, embed, spans_of_eight):
     def failing(positions):
         if len(embed.calls) == 3:

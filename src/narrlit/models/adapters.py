@@ -84,8 +84,8 @@ def adapted_layers(transformer: nn.Module) -> dict[str, Any]:
 def merge_adapters(transformer: Any) -> None:
     """Make every adapted or quantized linear layer a plain one that computes the same, in place.
 
-    Merged and dequantized weights do not train, and take the token embeddings' dtype; other layers don't change. What
-    8 bits round while computing is not carried over: there embeddings come out slightly different.
+    Merged and dequantized weights do not train, and take the token embeddings' dtype. What 8 bits round while computing
+    is not carried over: there embeddings come out slightly different.
     """
     dtype = transformer.get_input_embeddings().weight.dtype
     deltas: dict[str, Tensor] = {}

@@ -70,7 +70,7 @@ def part_embeddings(
     progress: bool = True,
     needed: Sequence[int] = range(len(PARTS)),
 ) -> Embeddings:
-    """Embed the text and the views of each story.
+    """Embed the text and the views of each story, as `embed` does.
 
     Args:
         encoder: of texts; or of views, whose heads are applied.
@@ -81,10 +81,6 @@ def part_embeddings(
 
     Returns:
         Unit vectors (N, 4, D) in the order of PARTS, zeros for parts that are not needed.
-
-    Raises:
-        DataError: for a story without views.
-        ModelError: if an embedding is not finite or all zeros.
     """
     texts, chosen = _parts(stories), list(needed)
     flat, truncated = _embed(encoder, [own[part] for own in texts for part in chosen], role, progress)
@@ -130,11 +126,11 @@ def unique(texts: Sequence[str]) -> tuple[list[str], IntArray]:
 
 
 def _parts(stories: Sequence[Story] | Sequence[str]) -> list[tuple[str, ...]]:
-    parts = []
-    story: Story | str
-    for number, story in enumerate(stories, 1):
+    parts: list[tuple[str, ...]] = []
+    for i in range(len(stories)):
+        story = stories[i]
         if isinstance(story, str) or story.views is None:
-            raise DataError(f"story {number} of {len(stories)} has no views, which this model reads: {VIEWS_REMEDY}")
+            raise DataError(f"story {i + 1} of {len(stories)} has no views, which this model reads: {VIEWS_REMEDY}")
         parts.append((story.text, *story.views.texts))
     return parts
 

@@ -71,10 +71,8 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 def shard(encoder: Encoder, mesh: Any | None) -> Encoder:
     """Shard an encoder layer by layer over every process (FSDP2); without a mesh, nothing is done.
 
-    Args:
-        encoder: built, on every process alike.
-        mesh: the trainer's device mesh, None outside sharded strategies. Its own dimensions are ignored: a node's
-            processes would be its tensor-parallel dimension, while here each has a batch of its own.
+    The mesh's own dimensions are ignored: a node's processes would be its tensor-parallel dimension, while here each
+    has a batch of its own.
 
     Raises:
         OptionError: if the encoder is quantized, whose weights can't be sharded.
