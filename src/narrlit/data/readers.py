@@ -33,7 +33,7 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LABEL = "text_a_is_closer"
 ACTION_COLUMNS = ("plot_events", "course_of_action", "plot", "action")
 
-STORIES_KNOWN = "text[,id] or story[,id] or, in JSON Lines, bare strings"
+STORIES_KNOWN = "text[,id] or story[,id] (embed --text-column names another) or, in JSON Lines, bare strings"
 TRIPLES_KNOWN = "anchor_text,text_a,text_b[,text_a_is_closer] or anchor_story,similar_story,dissimilar_story"
 EXAMPLES_KNOWN = f"{TRIPLES_KNOWN} or anchor,positive[,negatives] or anchor,positive,neg_theme_1,neg_action_1,..."
 
