@@ -26,7 +26,7 @@ pytestmark = [
 
 
 def test_gathered_gradients_equal_those_of_one_process(tmp_path, unused_port):
-    mp.spawn(work, args=(unused_port, tmp_path / "out.pt"), nprocs=2)
+    mp.start_processes(work, args=(unused_port, tmp_path / "out.pt"), nprocs=2, start_method="fork")
     loss, together = torch.load(tmp_path / "out.pt", weights_only=True)
     whole_loss, whole = gradient([0, 1, 2, 3])
     assert torch.allclose(loss, whole_loss, atol=1e-12)
