@@ -10,7 +10,7 @@ from lightning.pytorch.trainer.states import TrainerFn
 from lightning_utilities.core.rank_zero import rank_zero_info
 from torch import Tensor, nn
 
-from narrlit.cache.frozen import CachedEmbeddings, FrozenFeatures, frozen_features
+from narrlit.cache.embeddings import CachedEmbeddings, FrozenFeatures, frozen_features
 from narrlit.cache.sources import EmbeddingSource
 from narrlit.data.batch import ExampleBatch, Packed, PackedFeatures
 from narrlit.data.schema import FloatArray, Role, Story

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from narrlit.errors import OptionError
-from narrlit.metrics.fusion import best_elsewhere, best_setting, fused_answers, fused_scores, simplex_grid
+from narrlit.experiments.fusion import best_elsewhere, best_setting, fused_answers, fused_scores, simplex_grid
 from narrlit.metrics.triples import TripleAccuracy
 from narrlit.models.config import Fusion
 from narrlit.models.heads import ViewFusion
@@ -34,23 +34,6 @@ def test_scores_are_those_of_fused_vectors(seed, weights):
         fused = fusion.fuse(torch.from_numpy(vectors).double()).numpy()
         plain = [[fused[x] @ fused[a], fused[x] @ fused[b]] for x, a, b in ROWS]
         np.testing.assert_allclose(scores, plain, atol=1e-6)
-
-
-def test_parts_are_not_taken_for_each_other():
-    """Each story has its own direction for each part, so that weights in another order give other scores."""
-    vectors = stories(1)
-    right = fused_scores(vectors, ROWS, np.array([[0.5, 0.1, 0.3, 0.1]]))
-    for other in ([0.1, 0.5, 0.3, 0.1], [0.5, 0.3, 0.1, 0.1], [0.5, 0.1, 0.1, 0.3]):
-        assert np.abs(fused_scores(vectors, ROWS, np.array([other])) - right).max() > 1e-3
-
-
-def test_one_part_alone_is_its_cosine():
-    vectors = stories(2)
-    found = fused_scores(vectors, ROWS, np.eye(4) * 3)
-    for part in range(4):
-        unit = vectors[:, part].astype(np.float64)
-        expected = (unit[ROWS[:, 0]] * unit[ROWS[:, 1]]).sum(1)
-        np.testing.assert_allclose(found[part, :, 0], expected, atol=1e-6)
 
 
 def test_the_same_story_twice_is_a_tie_whatever_the_weights():
@@ -104,22 +87,6 @@ def test_the_most_right_answers_win_then_equal_weights_then_the_first():
     assert best_setting(right[:, 2:], weights) == 3
     assert best_setting(right[1:3, 1:], weights[1:3]) == 0  # as far from equal weights: the first
     assert best_setting(right[[2, 1], 1:], weights[[2, 1]]) == 0
-
-
-def test_a_fold_is_judged_by_what_the_others_chose():
-    """Setting 0 is right on fold 0 alone, by noise: it wins where all triples choose, and there it does not count."""
-    weights = np.array([[0.4, 0.2, 0.2, 0.2], [0.25, 0.25, 0.25, 0.25], [1, 0, 0, 0]])
-    right = np.zeros((3, 9), dtype=bool)
-    folds = [np.array([0, 4, 8]), np.array([1, 2]), np.array([3, 5, 6, 7])]
-    right[0, folds[0]] = True
-    right[1, [1, 3]] = True
-    right[2, [5]] = True
-    assert best_setting(right, weights) == 0
-    assert best_elsewhere(right, weights, folds) == [1, 0, 0]
-    judged = [
-        right[place, fold].sum() for place, fold in zip(best_elsewhere(right, weights, folds), folds, strict=True)
-    ]
-    assert judged == [0, 0, 0]
 
 
 @given(st.integers(0, 500))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tiny_models import world_texts
 
 from narrlit.cache import sources
-from narrlit.cache.frozen import CachedEmbeddings, FrozenFeatures, frozen_features
+from narrlit.cache.embeddings import CachedEmbeddings, FrozenFeatures, frozen_features
 from narrlit.cache.server import ServerOptions
 from narrlit.cache.sources import VLLM, EmbeddingSource
 from narrlit.cache.storage import MappedEmbeddings
@@ -276,7 +276,7 @@ def hashed(tmp_path, monkeypatch):
     def open_source(config, source, prompts, device):
         return lambda texts, role: (by_hand(texts, prompts[role]).numpy(), 0)
 
-    monkeypatch.setattr("narrlit.cache.frozen.open_source", open_source)
+    monkeypatch.setattr("narrlit.cache.embeddings.open_source", open_source)
     (tmp_path / "model").mkdir()
 
     def build(prompts=None):
