@@ -7,7 +7,7 @@ from tiny_models import world_texts
 from narrlit.cache import filling, teacher
 from narrlit.cache.storage import EmbeddingCache
 from narrlit.cache.teacher import TeacherEmbeddings, fill_teacher, teacher_keys
-from narrlit.data.tokens import TokenizedStories
+from narrlit.data.batch import TokenizedStories
 from narrlit.errors import ModelError
 from narrlit.models.config import EncoderConfig, Prompts
 from narrlit.models.embedding import embed

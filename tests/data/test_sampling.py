@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from narrlit.data.batch import TokenizedStories, TokenizedViews
 from narrlit.data.sampling import (
     DistinctBatchSampler,
     ExampleCollator,
@@ -17,7 +18,6 @@ from narrlit.data.sampling import (
     padded_share,
 )
 from narrlit.data.schema import KINDS, Story, StoryTable, TrainingExample, TrainingExamples, Triple, Triples, Views
-from narrlit.data.tokens import TokenizedStories, TokenizedViews
 
 
 @settings(max_examples=60, deadline=None)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from narrlit.data.batch import TokenizedStories, TokenizedViews
 from narrlit.data.schema import Story, StoryTable, TrainingExample, TrainingExamples, Views
-from narrlit.data.tokens import TokenizedStories, TokenizedViews
 from narrlit.errors import DataError
 
 EXAMPLES = TrainingExamples(

@@ -12,8 +12,7 @@ from two_labelers import fit_over_two
 from narrlit.datamodules import Clusters, PseudoLabels, StoryWorldData
 from narrlit.datamodules.pseudo_labels import LABELS_FILE, cluster, positional_labels, read_labels, write_labels
 from narrlit.errors import DataError, OptionError
-from narrlit.preprocessing.segments import positional_segments
-from narrlit.preprocessing.sentences import split_sentences
+from narrlit.preprocessing.sentences import positional_segments, split_sentences
 
 CLUSTERS = Clusters(4, 3, 2)
 

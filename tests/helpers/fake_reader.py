@@ -4,8 +4,8 @@ import lightning as L
 import numpy as np
 import torch
 
+from narrlit.data.batch import TokenizedStories, TokenizedViews
 from narrlit.data.sampling import ExampleCollator, ViewCollator
-from narrlit.data.tokens import TokenizedStories, TokenizedViews
 
 
 class FakeReader(L.LightningModule):

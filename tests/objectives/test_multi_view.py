@@ -5,10 +5,9 @@ import torch
 from tiny_models import world_texts
 from torch.nn.functional import normalize
 
-from narrlit.data.batch import PackedStories
+from narrlit.data.batch import PackedStories, TokenizedStories
 from narrlit.data.sampling import ExampleCollator
 from narrlit.data.schema import ASPECTS, Story, StoryTable, TrainingExample, TrainingExamples, Views
-from narrlit.data.tokens import TokenizedStories
 from narrlit.errors import DataError, ModelError
 from narrlit.models.config import EncoderConfig, Fusion, Prompts
 from narrlit.objectives import MultipleNegativesRanking, MultiView

@@ -9,11 +9,10 @@ import torch
 from tiny_models import world_texts
 
 from narrlit.cache.teacher import TeacherEmbeddings
-from narrlit.data.batch import ExampleBatch, PackedStories
+from narrlit.data.batch import ExampleBatch, PackedStories, TokenizedStories
 from narrlit.data.sampling import ExampleCollator
 from narrlit.data.schema import ASPECTS, KINDS, StoryTable
 from narrlit.data.storyworld import StoryWorld, synthetic_examples
-from narrlit.data.tokens import TokenizedStories
 from narrlit.errors import OptionError
 from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.objectives import Distillation, SelfDistillation

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from narrlit.preprocessing.segments import positional_segments
+from narrlit.preprocessing.sentences import positional_segments
 
 
 def story(n):

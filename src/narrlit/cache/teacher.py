@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from narrlit.cache.filling import fill
 from narrlit.cache.storage import EmbeddingCache, content_keys
-from narrlit.data.tokens import TokenizedStories
+from narrlit.data.batch import TokenizedStories
 from narrlit.distributed import rank, world_size
 from narrlit.models.config import Role
 from narrlit.models.encoder import Encoder, token_chunks

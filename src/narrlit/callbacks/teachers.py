@@ -12,8 +12,8 @@ from torch import Tensor
 
 from narrlit.cache.storage import CacheDtype, EmbeddingCache
 from narrlit.cache.teacher import TeacherEmbeddings, fill_teacher, teacher_keys
+from narrlit.data.batch import TokenizedStories
 from narrlit.data.readers import file_digest
-from narrlit.data.tokens import TokenizedStories
 from narrlit.errors import ModelError
 from narrlit.files import atomic_folder
 from narrlit.models.config import remote_code_allowed

@@ -9,8 +9,7 @@ from typing import Any, Literal
 from narrlit.data.readers import ReadReport, Stories, ViewsRow, collect, read_rows
 from narrlit.data.schema import ASPECTS, Story, StoryTable, Views, normal_text
 from narrlit.errors import DataError, OptionError, printable
-from narrlit.preprocessing.segments import positional_segments
-from narrlit.preprocessing.sentences import split_sentences
+from narrlit.preprocessing.sentences import positional_segments, split_sentences
 
 VIEWS_KNOWN = "text (or story), theme, plot_events (or course_of_action, plot, action), outcome"
 _POSITIONAL = "--missing-views positional (in a config data.views.missing: positional)"

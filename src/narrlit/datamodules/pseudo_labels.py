@@ -14,8 +14,7 @@ import numpy as np
 from narrlit.data.schema import ASPECTS, FloatArray, IntArray
 from narrlit.errors import DataError, OptionError, reading
 from narrlit.files import atomic_path
-from narrlit.preprocessing.segments import positional_segments
-from narrlit.preprocessing.sentences import split_sentences
+from narrlit.preprocessing.sentences import positional_segments, split_sentences
 
 LABELS_FILE = "pseudo_labels.npz"
 

@@ -14,10 +14,9 @@ from lightning_utilities.core.rank_zero import rank_zero_info
 from torch import Tensor
 from torch.nn import functional as F
 
-from narrlit.data.batch import Collator, ExampleBatch, Packed, StoryInputs, TripleBatch
+from narrlit.data.batch import Collator, ExampleBatch, Packed, StoryInputs, TokenizedStories, TripleBatch
 from narrlit.data.sampling import ExampleCollator
 from narrlit.data.schema import FloatArray, Role, Story, TrainingExamples
-from narrlit.data.tokens import TokenizedStories
 from narrlit.errors import ModelError, OptionError
 from narrlit.metrics.triples import TripleAccuracy, answered_rightly
 from narrlit.models.config import EncoderConfig

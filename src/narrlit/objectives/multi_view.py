@@ -7,10 +7,9 @@ from typing import Any, Literal
 from lightning_utilities.core.rank_zero import rank_zero_info
 from torch import Tensor
 
-from narrlit.data.batch import Collator, Packed, PackedViews, StoryInputs, ViewBatch
+from narrlit.data.batch import Collator, Packed, PackedViews, StoryInputs, TokenizedViews, ViewBatch
 from narrlit.data.sampling import ViewCollator
 from narrlit.data.schema import ASPECTS, Story, TrainingExamples
-from narrlit.data.tokens import TokenizedViews
 from narrlit.errors import OptionError
 from narrlit.losses.contrastive import alignment_loss, view_contrast
 from narrlit.models.config import EncoderConfig, Fusion
