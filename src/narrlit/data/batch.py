@@ -56,47 +56,29 @@ class _Concatenated(Batch):
 
 @dataclass
 class PackedStories(_Concatenated):
-    """Token ids of U stories, concatenated.
+    """Token ids of U stories, concatenated."""
 
-    Attributes:
-        token_ids: (T,) int64.
-        lengths: tokens of each story; plain numbers, since attention cuts by them in every layer.
-        indices: (U,) int64 story indices, whatever the prompt.
-    """
-
-    token_ids: Tensor
-    lengths: tuple[int, ...]
-    indices: Tensor
+    token_ids: Tensor  # (T,) int64
+    lengths: tuple[int, ...]  # tokens of each story; plain numbers, since attention cuts by them in every layer
+    indices: Tensor  # (U,) int64 story indices, whatever the prompt
 
 
 @dataclass
 class PackedFeatures(_Concatenated):
-    """Frozen embeddings of U stories, concatenated: one for the whole story, or one for each of its sentences.
+    """Frozen embeddings of U stories, concatenated: one for the whole story, or one for each of its sentences."""
 
-    Attributes:
-        features: (T, D) float32.
-        lengths: embeddings of each story, 1 or more; their sum is T.
-        indices: (U,) int64 story indices.
-    """
-
-    features: Tensor
-    lengths: tuple[int, ...]
-    indices: Tensor
+    features: Tensor  # (T, D) float32
+    lengths: tuple[int, ...]  # embeddings of each story, 1 or more; their sum is T
+    indices: Tensor  # (U,) int64 story indices
 
 
 @dataclass
 class PackedViews(Batch):
-    """Texts and views of U stories, each different one of them once.
+    """Texts and views of U stories, each different one of them once."""
 
-    Attributes:
-        pieces: the P different texts and views.
-        parts: (U, 4) int64, each story's text, theme, action and outcome as positions in the pieces.
-        indices: (U,) int64 story indices.
-    """
-
-    pieces: PackedStories
-    parts: Tensor
-    indices: Tensor
+    pieces: PackedStories  # the P different texts and views
+    parts: Tensor  # (U, 4) int64, each story's text, theme, action and outcome as positions in the pieces
+    indices: Tensor  # (U,) int64 story indices
 
     def __len__(self) -> int:
         """U, the number of stories."""
@@ -114,48 +96,27 @@ Packed = PackedStories | PackedFeatures | PackedViews
 
 @dataclass
 class UnlabelledBatch(Batch):
-    """M stories without triples, of a transductive run.
-
-    Attributes:
-        stories: the stories.
-        pseudo_labels: (M, 3) int64, PADDING where there is none.
-    """
+    """M stories without triples, of a transductive run."""
 
     stories: Packed
-    pseudo_labels: Tensor
+    pseudo_labels: Tensor  # (M, 3) int64, PADDING where there is none
 
 
 @dataclass
 class ExampleBatch(Batch):
-    """Training examples; every index points into the batch's U stories.
+    """Training examples; every index points into the batch's U stories."""
 
-    Attributes:
-        stories: the batch's different stories.
-        anchors: (B,) int64.
-        positives: (B,) int64.
-        negatives: (B, K) int64, PADDING where there is none.
-        kinds: (B, K) int64, each negative's index into KINDS, PADDING for unknown and for no negative.
-        pseudo_labels: (U, 3) int64, each story's pseudo-label of every aspect, PADDING where there is none.
-        unlabelled: further stories of a transductive run.
-    """
-
-    stories: Packed
-    anchors: Tensor
-    positives: Tensor
-    negatives: Tensor
-    kinds: Tensor
+    stories: Packed  # the batch's different stories
+    anchors: Tensor  # (B,) int64
+    positives: Tensor  # (B,) int64
+    negatives: Tensor  # (B, K) int64, PADDING where there is none
+    kinds: Tensor  # (B, K) int64, each negative's index into KINDS, PADDING for unknown and for no negative
+    # (U, 3) int64, each story's pseudo-label of every aspect, PADDING where there is none
     pseudo_labels: Tensor | None = None
-    unlabelled: UnlabelledBatch | None = None
+    unlabelled: UnlabelledBatch | None = None  # further stories of a transductive run
 
     def with_negatives(self, used: Tensor) -> "ExampleBatch":
-        """Copy the batch with some of its negatives only, and without the stories that served the others alone.
-
-        Args:
-            used: (B, K) bool, the negatives to keep; ignored where there is padding.
-
-        Returns:
-            A new batch; it shares its stories with this one where none of them falls out.
-        """
+        """Copy the batch with the negatives `used` (B, K bool) alone, without stories that served only others."""
         negatives = self.negatives.masked_fill(~used, PADDING)
         batch = replace(self, negatives=negatives, kinds=self.kinds.masked_fill(~used, PADDING))
         needed = torch.zeros(len(self.stories), dtype=torch.bool, device=negatives.device)
@@ -173,38 +134,24 @@ class ExampleBatch(Batch):
 
 @dataclass
 class TripleBatch(Batch):
-    """Triples to evaluate; every index points into the batch's U stories.
+    """Triples to evaluate; every index points into the batch's U stories."""
 
-    Attributes:
-        stories: the batch's different stories.
-        anchors: (B,) int64.
-        a: (B,) int64.
-        b: (B,) int64.
-        labels: (B,) int64, 1 where A is closer, 0 where B is, PADDING where there is no label.
-        positions: (B,) int64, each triple's position in its file; -1 for a repeat that only fills up a process's share.
-    """
-
-    stories: Packed
-    anchors: Tensor
-    a: Tensor
-    b: Tensor
-    labels: Tensor
+    stories: Packed  # the batch's different stories
+    anchors: Tensor  # (B,) int64
+    a: Tensor  # (B,) int64
+    b: Tensor  # (B,) int64
+    labels: Tensor  # (B,) int64, 1 where A is closer, 0 where B is, PADDING where there is no label
+    # (B,) int64, each triple's position in its file; -1 for a repeat that only fills up a process's share
     positions: Tensor
 
 
 @dataclass
 class ViewBatch(Batch):
-    """Anchors with views, each beside another story; every index points into the batch's U stories.
+    """Anchors with views, each beside another story; every index points into the batch's U stories."""
 
-    Attributes:
-        stories: the batch's different stories.
-        anchors: (B,) int64.
-        others: (B,) int64, for each anchor the story whose views are its negatives.
-    """
-
-    stories: PackedViews
-    anchors: Tensor
-    others: Tensor
+    stories: PackedViews  # the batch's different stories
+    anchors: Tensor  # (B,) int64
+    others: Tensor  # (B,) int64, for each anchor the story whose views are its negatives
 
 
 P = TypeVar("P", PackedStories, PackedFeatures, PackedViews)
@@ -215,12 +162,10 @@ class StoryInputs(ABC, Generic[P]):
 
     A position is a story index, plus the number of stories where the story is a candidate and candidates have a prompt
     of their own.
-
-    Attributes:
-        provenance: plain data for run.json.
     """
 
     provenance: dict[str, Any]
+    """Plain data for run.json."""
 
     def __init__(self, num_stories: int, symmetric: bool) -> None:
         """Set the number of stories; `symmetric`: both roles have the same prompt."""
@@ -233,14 +178,7 @@ class StoryInputs(ABC, Generic[P]):
         """Pack the stories at these positions (U,), in their order, with `indices = positions % num_stories`."""
 
     def pack(self, columns: Sequence[tuple[IntArray, Role]]) -> tuple[P, list[Tensor]]:
-        """Pack every story that occurs in the columns once.
-
-        Args:
-            columns: story indices, arrays of any shape, PADDING where there is none; each with the stories' role.
-
-        Returns:
-            The U stories, and the columns as indices into them, PADDING kept.
-        """
+        """Pack each story of the columns (story indices of any shape, or PADDING) once; return indices into them."""
         offset = 0 if self.symmetric else self.num_stories
         positions = [np.where(i < 0, PADDING, i + offset * (role == "candidate")) for i, role in columns]
         unique, inverse = np.unique(np.concatenate([column.ravel() for column in positions]), return_inverse=True)
@@ -258,12 +196,7 @@ TEXTS_PER_CALL = 4096
 
 
 class TokenizedStories(StoryInputs[PackedStories]):
-    """Token ids of stories, for each prompt.
-
-    Attributes:
-        lengths: (P,) tokens at each position.
-        truncated: texts longer than the encoder's limit, counted for each prompt.
-    """
+    """Token ids of stories, for each prompt; `truncated` counts texts longer than the encoder's limit."""
 
     def __init__(self, stories: Sequence[Story] | Sequence[str], tokenize: Tokenize, symmetric: bool) -> None:
         """Tokenize stories by `tokenize(texts, role)`; `symmetric`: both roles have the same prompt."""
@@ -290,11 +223,7 @@ class TokenizedStories(StoryInputs[PackedStories]):
 
 
 class TokenizedViews(StoryInputs[PackedViews]):
-    """Token ids of stories and their views, each different text once; one prompt serves all.
-
-    Attributes:
-        truncated: different texts longer than the encoder's limit.
-    """
+    """Token ids of stories and their views, each different text once; one prompt serves all."""
 
     def __init__(self, stories: Sequence[Story], tokenize: Tokenize) -> None:
         """Tokenize stories by `tokenize(texts, role)`; a story without views is skipped and must not be asked for."""
@@ -309,11 +238,7 @@ class TokenizedViews(StoryInputs[PackedViews]):
         self.provenance = {"truncated": self.truncated, "pieces": len(pieces)}
 
     def select(self, positions: IntArray) -> PackedViews:
-        """Pack the stories at these positions (U,), in their order.
-
-        Raises:
-            DataError: if one of them has no views.
-        """
+        """Pack the stories at these positions (U,), in their order."""
         needed, parts = np.unique(self._parts[positions], return_inverse=True)
         if needed.size and needed[0] < 0:
             raise DataError("a story of this batch has no views: give --views FILE (in a config data.views.files)")

@@ -63,11 +63,7 @@ class RowFile:
 
 
 def file_digest(path: str | Path) -> str:
-    """Compute the SHA-256 of a file's bytes, in hex.
-
-    Raises:
-        DataError: if the file is missing or can't be read.
-    """
+    """Compute the SHA-256 of a file's bytes, in hex."""
     return hashlib.sha256(_bytes(Path(path))).hexdigest()
 
 
@@ -75,9 +71,6 @@ def read_rows(path: str | Path) -> RowFile:
     """Read every row of a file, by its suffix: .jsonl, .csv (with `,` or `;`), .tsv, .txt; or a folder of .txt files.
 
     A .txt file has one story a line, or stories with blank lines between where most lines end within a sentence.
-
-    Raises:
-        DataError: if the file is missing, empty, not UTF-8, of unknown type or broken.
     """
     path = Path(path)
     if path.is_dir():
@@ -304,11 +297,7 @@ def _fits(model: Model, value: object) -> bool:
 
 
 def _model(file: RowFile, models: Sequence[Model], known: str) -> Model:
-    """Return the model of the first row that has the columns of one; `known` names columns for the message.
-
-    Raises:
-        DataError: if no row has them.
-    """
+    """Return the model of the first row that has the columns of one; `known` names columns for the message."""
     found = next((model for row in file.rows for model in models if _fits(model, row.value)), None)
     if found is not None:
         return found
@@ -371,23 +360,14 @@ class ReadReport:
 
 @dataclass
 class Stories(Sequence[Story]):
-    """Stories of a file in its order, each with the id of its row.
+    """Stories of a file in its order, each with the id of its row."""
 
-    Attributes:
-        table: holds each different text once.
-        rows: (N) story indices.
-        report: of the reader.
-        ids: (N) ids of the rows; None for the table's own.
-        lines: (N) line numbers of the rows.
-        values: (N) raw values of the rows, with all columns.
-    """
-
-    table: StoryTable
-    rows: list[int]
-    report: ReadReport
-    ids: list[str | None]
-    lines: list[int]
-    values: list[Any]
+    table: StoryTable  # holds each different text once
+    rows: list[int]  # (N) story indices
+    report: ReadReport  # of the reader
+    ids: list[str | None]  # (N) ids of the rows; None for the table's own
+    lines: list[int]  # (N) line numbers of the rows
+    values: list[Any]  # (N) raw values of the rows, with all columns
 
     def __getitem__(self, index: Any) -> Any:
         """Return a story with the id of its row."""
@@ -411,17 +391,9 @@ def counts(reasons: Mapping[str, int]) -> str:
 def collect(
     file: RowFile, models: Sequence[Model], known: str, strict: bool, convert: Callable[[Any], Any] = lambda row: row
 ) -> tuple[list[tuple[Row, Any]], ReadReport]:
-    """Validate and convert each row; others are dropped and counted. Suspicious rows are counted, strict or not.
+    """Validate and convert each row by the first model that a row fits; suspicious rows are counted, strict or not.
 
-    Args:
-        file: the rows.
-        models: the first row that fits one decides for all.
-        known: columns, for the message.
-        strict: refuse the first row that would be dropped.
-        convert: its ValueError drops the row.
-
-    Raises:
-        DataError: if the columns are unknown, no row can be used, or strict refuses one.
+    Others, and rows of which `convert` raises a ValueError, are dropped and counted; `strict` refuses the first.
     """
     model = _model(file, models, known)
     columns = _columns(model)
@@ -493,11 +465,7 @@ def read_stories(
 def read_any(path: str | Path, strict: bool = False, stories: StoryTable | None = None) -> Stories:
     """Read every story of a file of triples, training examples or stories; labels don't matter.
 
-    Returns:
-        The stories of all rows in order; a row of several stories gives several with the same line and value.
-
-    Raises:
-        DataError: as the other readers.
+    A row of several stories gives several with the same line and value.
     """
     return _stories(path, ANY_MODEL, f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}", strict, stories)
 
@@ -599,14 +567,7 @@ Texts = dict[str, str]
 
 
 def row_texts(file: RowFile) -> tuple[Literal["stories", "triples", "examples"], list[Texts]]:
-    """Find the texts of every row of any file; a story's views belong to it.
-
-    Returns:
-        What a row is, and for each row its texts that are not empty.
-
-    Raises:
-        DataError: if the file's columns are unknown.
-    """
+    """Find what a file's rows are, and the texts of each that are not empty; a story's views belong to it."""
     model = _model(file, ANY_MODEL, f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}")
     kinds: dict[Model, Literal["stories", "triples", "examples"]] = {StoryRow: "stories", TripleRow: "triples"}
     known = _columns(ViewsRow if model is StoryRow else model)

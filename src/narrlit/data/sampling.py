@@ -1,5 +1,6 @@
 """Which examples make a batch (in random order, no story twice among its anchors and positives), and the batch."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,15 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import Sampler
 
-from narrlit.data.batch import (
-    Collator,
-    ExampleBatch,
-    PackedViews,
-    StoryInputs,
-    TripleBatch,
-    UnlabelledBatch,
-    ViewBatch,
-)
+from narrlit.data.batch import Collator, ExampleBatch, PackedViews, StoryInputs, TripleBatch, UnlabelledBatch, ViewBatch
 from narrlit.data.schema import IntArray, TrainingExamples, Triples
 
 EPOCHS_TRIED = 8
@@ -50,17 +43,10 @@ class DistinctBatchSampler(Sampler[list[int]]):
         weights: NDArray[np.float64] | None = None,
         limit: int | None = None,
     ) -> None:
-        """Set what is drawn.
+        """Draw from N examples of these anchors and positives (N,), as many a process as `batch_size`.
 
-        Args:
-            anchors: (N,) story indices.
-            positives: (N,) story indices.
-            batch_size: examples of a process's batch.
-            seed: of all epochs.
-            share: of this process.
-            weights: (N,) each of an epoch's N draws is with replacement, in proportion to these; a batch may then hold
-                an example twice. None: each example comes once.
-            limit: examples of an epoch at most, others in each epoch; None: all.
+        With `weights` (N,) an epoch's N draws are with replacement, in proportion to these, and a batch may hold an
+        example twice; else each example comes once. An epoch has `limit` examples at most, others in each epoch.
         """
         self._chances = None if weights is None else weights / weights.sum()
         self._pairs = list(zip(anchors.tolist(), positives.tolist(), strict=True))
@@ -140,27 +126,20 @@ def distinct_batches(order: list[int], pairs: list[tuple[int, int]], size: int) 
     [[0, 2], [1]]
     """
     batches: list[list[int]] = []
-    waiting: list[int] = []
-    rest = iter(order)
-    exhausted = False
-    while waiting or not exhausted:
+    rest = deque(order)
+    while rest:
         batch: list[int] = []
         taken: set[int] = set()
-        still_waiting: list[int] = []
-        pool = iter(waiting)
-        while len(batch) < size:
-            position = next(pool, None)
-            if position is None and (position := next(rest, None)) is None:
-                exhausted = True
-                break
+        passed: list[int] = []
+        while rest and len(batch) < size:
+            position = rest.popleft()
             if taken.isdisjoint(pairs[position]):
                 batch.append(position)
                 taken.update(pairs[position])
             else:
-                still_waiting.append(position)
-        waiting = still_waiting + list(pool)
-        if batch:
-            batches.append(batch)
+                passed.append(position)
+        rest.extendleft(reversed(passed))
+        batches.append(batch)
     return batches
 
 
@@ -232,21 +211,13 @@ class TripleCollator:
 
 @dataclass(frozen=True, eq=False)
 class PseudoLabelCollator:
-    """Adds pseudo-labels to another collator's batches and, in a transductive run, unlabelled stories.
+    """Adds pseudo-labels to another collator's batches and, in a transductive run, unlabelled stories."""
 
-    Attributes:
-        collator: makes the batch.
-        inputs: of all stories.
-        labels: (S, 3) pseudo-labels by story index, PADDING where there is none.
-        unlabelled: (M,) story indices, of which each batch gets as many as it has examples.
-        seed: of the draw; the same examples get the same unlabelled stories.
-    """
-
-    collator: Collator
-    inputs: StoryInputs[Any]
-    labels: IntArray
-    unlabelled: IntArray
-    seed: int
+    collator: Collator  # makes the batch
+    inputs: StoryInputs[Any]  # of all stories
+    labels: IntArray  # (S, 3) pseudo-labels by story index, PADDING where there is none
+    unlabelled: IntArray  # (M,) story indices, of which each batch gets as many as it has examples
+    seed: int  # of the draw; the same examples get the same unlabelled stories
 
     def __call__(self, chosen: list[int]) -> ExampleBatch:
         """Make the batch of the examples at these positions."""

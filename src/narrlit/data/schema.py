@@ -233,9 +233,6 @@ def _padded(rows: Sequence[Sequence[int]]) -> IntArray:
 def example_of(triple: Triple) -> TrainingExample:
     """Convert a labeled triple: the closer candidate is the positive, the other the negative.
 
-    Raises:
-        ValueError: if the triple has no label.
-
     >>> example_of(Triple(0, 1, 2, a_is_closer=False))
     TrainingExample(anchor=0, positive=2, negatives=(1,), kinds=('triple',), group=None)
     """

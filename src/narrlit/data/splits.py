@@ -14,12 +14,9 @@ from narrlit.errors import OptionError
 
 
 def story_groups(examples: TrainingExamples) -> IntArray:
-    """Group rows that share a story, directly or through other rows, or have the same `group`.
+    """Number the groups (N,) of rows that share a story, directly or through other rows, or have the same `group`.
 
     A story is shared whatever its role, and without regard to case and white space.
-
-    Returns:
-        (N,) each row's group, numbered in order of first appearance.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -38,18 +35,9 @@ def story_groups(examples: TrainingExamples) -> IntArray:
 
 
 def grouped_folds(groups: IntArray, folds: int, seed: int = 0) -> list[IntArray]:
-    """Divide rows into folds of similar size without splitting a group.
+    """Divide rows, of which `groups` (N,) names the groups, into folds of similar size without splitting a group.
 
-    Args:
-        groups: (N,) each row's group.
-        folds: how many folds.
-        seed: the same gives the same folds.
-
-    Returns:
-        For each fold the rows that it evaluates, ascending; every row is in one fold.
-
-    Raises:
-        OptionError: if there are fewer than two folds, or fewer groups than folds.
+    Returns the rows that each fold evaluates, ascending; every row is in one fold.
     """
     from sklearn.model_selection import GroupKFold
 

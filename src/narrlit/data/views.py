@@ -48,21 +48,13 @@ class ViewFiles:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many stories have views.
+    """How many stories have views."""
 
-    Attributes:
-        stories: number of different stories, without regard to case and white space.
-        missing: story indices of those without views in the files.
-        positional: how many of these got positional views.
-        spare: stories of the views files that are not among them.
-        conflicts: rows with other views of a story than an earlier row; they are not used.
-    """
-
-    stories: int
-    missing: tuple[int, ...]
-    positional: int
-    spare: int
-    conflicts: int
+    stories: int  # number of different stories, without regard to case and white space
+    missing: tuple[int, ...]  # story indices of those without views in the files
+    positional: int  # how many of these got positional views
+    spare: int  # stories of the views files that are not among them
+    conflicts: int  # rows with other views of a story than an earlier row; they are not used
 
     @property
     def viewed(self) -> int:
@@ -76,19 +68,9 @@ class Coverage:
 
 
 class StoryViews:
-    """Views of stories, looked up by the stories' normalized text.
-
-    Attributes:
-        conflicts: rows with other views of a story than an earlier row; the first counts.
-    """
+    """Views of stories, looked up by the stories' normalized text; where rows conflict, the first counts."""
 
     def __init__(self, options: ViewFiles, strict: bool = False) -> None:
-        """Read the files.
-
-        Raises:
-            OptionError: if there are no files, and positional views are not allowed.
-            DataError: if a file can't be read, none of its rows used, or strict refuses one.
-        """
         if not options.paths and options.missing == "refuse":
             raise OptionError(f"views are needed: give --views FILE (in a config data.views.files) or {_POSITIONAL}")
         self.options = options
@@ -102,16 +84,9 @@ class StoryViews:
                 self.conflicts += self._views.setdefault(normal_text(text), views) != views
 
     def attach(self, stories: StoryTable, indices: Iterable[int], name: str, optional: Iterable[int] = ()) -> Coverage:
-        """Give stories of a table their views; those that have some keep them.
+        """Give stories of a table their views, `optional` ones where there are any; those that have some keep them.
 
-        Args:
-            stories: the table.
-            indices: story indices that need views.
-            name: of the set, for messages.
-            optional: story indices that get views where the files (or positions) give them.
-
-        Raises:
-            DataError: naming the first story without views, unless positional views are allowed.
+        Refuses a set (`name`) of which a story has no views, unless positional views are allowed.
         """
         needed, positional = list(dict.fromkeys(indices)), self.options.missing == "positional"
         coverage = self.coverage(stories, needed)
@@ -144,22 +119,14 @@ class StoryViews:
 
     def provenance(self) -> dict[str, Any]:
         """Return plain data for run.json."""
-        files = [report.provenance() for report in self._reports]
-        return {
-            "files": files,
-            "stories": len(self._views),
-            "conflicts": self.conflicts,
-            "missing": self.options.missing,
-        }
+        files, missing = [report.provenance() for report in self._reports], self.options.missing
+        return {"files": files, "stories": len(self._views), "conflicts": self.conflicts, "missing": missing}
 
 
 def read_views(path: str | Path, strict: bool = False) -> Stories:
     r"""Read stories with their views from JSON Lines, CSV or TSV; a list of events is joined by "\n".
 
     Each row is a story of its own, so that rows with different views of a story stay apart.
-
-    Raises:
-        DataError: if the file can't be read, has no views, no row can be used, or strict refuses one.
     """
     results, report = collect(read_rows(path), [ViewsRow], VIEWS_KNOWN, strict)
     stories = [

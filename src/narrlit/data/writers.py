@@ -14,22 +14,12 @@ from narrlit.optional import require
 
 
 def write_stories(path: str | Path, stories: Iterable[Story]) -> None:
-    """Write stories to a table, by the path's suffix.
-
-    Raises:
-        OptionError: if the suffix is unknown.
-        DataError: if there is no story.
-    """
+    """Write stories to a table, by the path's suffix."""
     write_table(path, [{"id": story.id, "text": story.text} for story in stories])
 
 
 def write_triples(path: str | Path, triples: Triples) -> None:
-    """Write triples to a table, by the path's suffix; the column of labels is left out where there are none.
-
-    Raises:
-        OptionError: if the suffix is unknown.
-        DataError: if there is no triple.
-    """
+    """Write triples to a table, by the path's suffix; the column of labels is left out where there are none."""
     rows: list[dict[str, Any]] = [
         dict(zip(("anchor_text", "text_a", "text_b"), texts, strict=True)) for texts in triples.texts()
     ]
@@ -39,12 +29,7 @@ def write_triples(path: str | Path, triples: Triples) -> None:
 
 
 def write_examples(path: str | Path, examples: TrainingExamples) -> None:
-    """Write training examples to JSON Lines.
-
-    Raises:
-        OptionError: if the suffix is another: a table has no column for negatives.
-        DataError: if there is no example.
-    """
+    """Write training examples to JSON Lines; a table has no column for negatives."""
     if Path(path).suffix.lower() not in JSON_SUFFIXES:
         raise OptionError(f"{path}: examples have any number of negatives; name a .jsonl file")
     rows = []
@@ -68,10 +53,6 @@ def write_table(path: str | Path, rows: Sequence[Any], embeddings: FloatArray | 
         path: the file.
         rows: N mappings; bare values for JSON Lines and .txt. Columns are those of all rows, in order of appearance.
         embeddings: (N, D), written as the column `embedding` (in CSV and TSV: as a JSON list).
-
-    Raises:
-        OptionError: if the suffix is unknown or does not fit the rows.
-        DataError: if there is no row.
     """
     path = Path(path)
     suffix = path.suffix.lower()

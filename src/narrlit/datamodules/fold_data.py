@@ -33,9 +33,6 @@ class FoldData(StoryData):
             folds: number of folds.
             fold_seed: of the division; apart from the run's seed, so that seeds can be compared on the same folds.
             ungrouped: divide by row, though the same story may then train and be evaluated; to see what that hides.
-
-        Raises:
-            OptionError: for a fold that does not exist.
         """
         if not 0 <= fold < folds:
             raise OptionError(f"data.fold is {fold}: with {folds} folds, a number from 0 to {folds - 1} is needed")
@@ -78,11 +75,7 @@ class FoldData(StoryData):
         return self.divided.synthetic_story(index)
 
     def rows(self, fold: int) -> tuple[TrainingExamples, Triples, dict[str, Any]]:
-        """Return what a fold trains on and evaluates, and plain data for run.json with a digest of the texts.
-
-        Raises:
-            OptionError: if no row can be evaluated, or there are not enough groups of rows.
-        """
+        """Return what a fold trains on and evaluates, and plain data for run.json with a digest of the texts."""
         rows, groups = self._rows, self._groups
         evaluated = self._evaluated[fold]
         trains = ~np.isin(groups, groups[evaluated])
@@ -91,26 +84,23 @@ class FoldData(StoryData):
         triples = Triples(rows.stories, [triple for triple in found if triple is not None])
         parts = [[*texts, *map(str, row.kinds)] for texts, row in zip(examples.texts(), examples, strict=True)]
         parts += [[*texts, str(row.a_is_closer)] for texts, row in zip(triples.texts(), triples, strict=True)]
-        return (
-            examples,
-            triples,
-            {
-                "fold": fold,
-                "folds": self.folds,
-                "fold_seed": self.fold_seed,
-                "ungrouped": self.ungrouped,
-                "groups": len(np.unique(groups[evaluated])),
-                "trained": len(examples),
-                "evaluated": len(triples),
-                # They share a story with a row of the fold, but have no dissimilar story of their own.
-                "left_out": len(rows) - len(examples) - len(triples),
-                "all_rows": len(rows),
-                "all_groups": len(np.unique(groups)),
-                "largest_group": int(np.unique(groups, return_counts=True)[1].max()),
-                "never_evaluated": len(rows) - sum(map(len, self._evaluated)),
-                "sha256": sha256(json.dumps(parts).encode()).hexdigest(),
-            },
-        )
+        description = {
+            "fold": fold,
+            "folds": self.folds,
+            "fold_seed": self.fold_seed,
+            "ungrouped": self.ungrouped,
+            "groups": len(np.unique(groups[evaluated])),
+            "trained": len(examples),
+            "evaluated": len(triples),
+            # They share a story with a row of the fold, but have no dissimilar story of their own.
+            "left_out": len(rows) - len(examples) - len(triples),
+            "all_rows": len(rows),
+            "all_groups": len(np.unique(groups)),
+            "largest_group": int(np.unique(groups, return_counts=True)[1].max()),
+            "never_evaluated": len(rows) - sum(map(len, self._evaluated)),
+            "sha256": sha256(json.dumps(parts).encode()).hexdigest(),
+        }
+        return examples, triples, description
 
     @cached_property
     def _rows(self) -> TrainingExamples:

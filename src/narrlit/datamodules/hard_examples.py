@@ -45,13 +45,8 @@ def hard_examples(near: Cosines, far: Cosines, share: float) -> tuple[IntArray, 
 
     Source: Comhis, section 4.3: incorrectly ranked by the base embeddings, among these small margins.
 
-    Args:
-        near: (N,) cosine of each anchor with its positive.
-        far: (N,) highest cosine of each anchor with a negative. A tie is wrong.
-        share: of all N, 0 to 1, rounded down.
-
-    Returns:
-        (H,) the hard examples, closest calls first, and how many examples are ranked wrongly.
+    `near` (N,) are cosines of anchors with positives, `far` (N,) the highest with a negative; a tie is wrong. Returns
+    the hard examples (H,), closest calls first, and how many examples are ranked wrongly.
 
     >>> hard_examples(np.array([0.9, 0.5, 0.2, 0.4]), np.array([0.1, 0.6, 0.8, 0.4]), share=0.5)
     (array([3, 1]), 3)

@@ -64,20 +64,10 @@ class PseudoLabels:
 def positional_labels(
     texts: Sequence[str], embed: Callable[[Sequence[str]], FloatArray], clusters: Clusters
 ) -> tuple[IntArray, dict[str, Any]]:
-    """Cluster stories by the embeddings of their first, middle and last segments, aspect by aspect.
+    """Cluster N stories by the embeddings of their first, middle and last segments, aspect by aspect.
 
+    Returns labels (N, 3), 0 for an aspect's largest cluster, and plain data for run.json.
     Source: Mendel292, section 2.6.
-
-    Args:
-        texts: N stories.
-        embed: returns embeddings (N, D) of texts.
-        clusters: how many of each aspect, and the seed.
-
-    Returns:
-        Labels (N, 3), 0 for the largest cluster of an aspect, and plain data for run.json.
-
-    Raises:
-        OptionError: if there are fewer different segments than clusters.
     """
     columns, details = [], {}
     segments = zip(*(positional_segments(split_sentences(text)) for text in texts), strict=True)
@@ -128,11 +118,7 @@ def write_labels(folder: Path, texts: Sequence[str], labels: IntArray) -> None:
 
 
 def read_labels(folder: Path, texts: Sequence[str]) -> IntArray:
-    """Read the labels (N, 3) of texts.
-
-    Raises:
-        DataError: if the file can't be read, or holds the labels of other texts.
-    """
+    """Read the labels (N, 3) of texts; a file of other texts' labels is refused."""
     path = folder / LABELS_FILE
     with reading("pseudo-labels", path, "start a new run"), np.load(path, allow_pickle=False) as content:
         digest, labels = str(content["texts"]), content["labels"]

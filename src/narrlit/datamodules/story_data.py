@@ -73,15 +73,10 @@ class Loading:
 
 
 class ResumableLoader(DataLoader[Any]):
-    """Training batches of an epoch, of which a resumed fit skips those that it has seen.
+    """Training batches of an epoch, of which a resumed fit skips those that it has seen."""
 
-    Attributes:
-        taken: batches of this epoch that were handed out.
-        skip: batches to skip in the next epoch.
-    """
-
-    taken = 0
-    skip = 0
+    taken = 0  # batches of this epoch that were handed out
+    skip = 0  # batches to skip in the next epoch
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         sampler = cast(DistinctBatchSampler, self.batch_sampler)
@@ -111,9 +106,7 @@ class StoryData(L.LightningDataModule):
     """
 
     has_views = False
-    """Stories have views."""
-    has_unlabelled = False
-    """The user named unlabelled stories."""
+    has_unlabelled = False  # the user named unlabelled stories
 
     def __init__(
         self,
@@ -167,12 +160,7 @@ class StoryData(L.LightningDataModule):
         return cast(StoryReader, self.trainer.lightning_module)  # type: ignore[union-attr]
 
     def setup(self, stage: str) -> None:
-        """Read what the stage needs, once.
-
-        Raises:
-            OptionError: if the stage has no data, nothing would read a part of them, or the trainer would replace the
-                sampler.
-        """
+        """Read what the stage needs, once."""
         if self.trainer is not None:
             self._check(stage)
         if stage == "fit" and not self.examples:
@@ -334,17 +322,11 @@ class StoryData(L.LightningDataModule):
 
     def flags(self) -> dict[str, bool]:
         """Return contamination notes of the run."""
-        return {
-            "mined_validation": self.hard_examples.mine_validation,
-            "transductive": self.pseudo_labels.transductive,
-        }
+        mined, transductive = self.hard_examples.mine_validation, self.pseudo_labels.transductive
+        return {"mined_validation": mined, "transductive": transductive}
 
     def train_validation_overlap(self, anchors_only: bool = False) -> Overlap:
-        """Compare the training and validation data, as read.
-
-        Args:
-            anchors_only: training anchors only, where nothing else trains.
-        """
+        """Compare the training data (or its anchors, where nothing else trains) with the validation data, as read."""
         read = self._read_triples.get("validation", Triples(self.source, []))
         validation = read.texts()
         rows = [*self._read_examples.texts(), *(validation[row] for row in self._mined)]

@@ -3,13 +3,7 @@
 from lightning_utilities.core.rank_zero import rank_zero_info
 
 from narrlit.data.schema import StoryTable, TrainingExamples, Triples
-from narrlit.data.storyworld import (
-    StoryWorld,
-    SyntheticStory,
-    SyntheticTriple,
-    synthetic_examples,
-    synthetic_triples,
-)
+from narrlit.data.storyworld import StoryWorld, SyntheticStory, SyntheticTriple, synthetic_examples, synthetic_triples
 from narrlit.datamodules.hard_examples import HardExampleSampling
 from narrlit.datamodules.pseudo_labels import PseudoLabels
 from narrlit.datamodules.story_data import Loading, Stage, StoryData
