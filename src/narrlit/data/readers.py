@@ -428,15 +428,10 @@ def _stories(
     path: str | Path, models: Sequence[Model], known: str, strict: bool, stories: StoryTable | None
 ) -> Stories:
     results, report = collect(read_rows(path), models, known, strict)
-    found = Stories(StoryTable() if stories is None else stories, [], report, [], [], [])
-    for row, parsed in results:
-        for text in parsed.texts:
-            id = getattr(parsed, "id", None)
-            found.rows.append(found.table.add(text, id=id))
-            found.ids.append(id)
-            found.lines.append(row.line)
-            found.values.append(row.value)
-    return found
+    table = StoryTable() if stories is None else stories
+    found = [(row, text, getattr(parsed, "id", None)) for row, parsed in results for text in parsed.texts]
+    indices, ids = [table.add(text, id=id) for _, text, id in found], [id for *_, id in found]
+    return Stories(table, indices, report, ids, [row.line for row, *_ in found], [row.value for row, *_ in found])
 
 
 def read_stories(

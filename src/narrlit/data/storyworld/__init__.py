@@ -104,14 +104,8 @@ class Wording:
 class Person:
     """A person's name, and the part of it that is used after the first mention."""
 
-    first: str
-    last: str
+    full: str
     alias: str
-
-    @property
-    def full(self) -> str:
-        """First name and surname."""
-        return f"{self.first} {self.last}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +249,7 @@ class StoryWorld:
             last = _pick(rng, inventory.surnames, taken)
             own = (SPLITS.index(split) - inventory.surnames.index(last)) % len(SPLITS)
             first = _pick(rng, inventory.first_names[own :: len(SPLITS)], taken)
-            persons[role] = Person(first, last, alias=_pick(rng, (first, last)))
+            persons[role] = Person(f"{first} {last}", alias=_pick(rng, (first, last)))
             taken |= {first, last}
         job = _pick(rng, setting.jobs)
         return Surface(
