@@ -458,10 +458,7 @@ def read_stories(
 
 
 def read_any(path: str | Path, strict: bool = False, stories: StoryTable | None = None) -> Stories:
-    """Read every story of a file of triples, training examples or stories; labels don't matter.
-
-    A row of several stories gives several with the same line and value.
-    """
+    """Read all stories of a file of triples, examples or stories, each with its row's line and value."""
     return _stories(path, ANY_MODEL, f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}", strict, stories)
 
 

@@ -57,8 +57,8 @@ class DistinctBatchSampler(Sampler[list[int]]):
         self._epoch = 0
         self._plan: list[list[int]] | None = None
         self._length: int | None = None
+        # Batches to skip at the beginning of the next iteration: a fit resumed within an epoch has seen them.
         self.skip = 0
-        """Batches to skip at the beginning of the next iteration: a fit resumed within an epoch has seen them."""
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch, which decides the order; trainers call this by name."""
@@ -163,14 +163,11 @@ class ExampleCollator:
     def __call__(self, chosen: list[int]) -> ExampleBatch:
         """Make the batch of the examples at these positions."""
         examples = self.examples
-        stories, (anchors, positives, negatives) = self.inputs.pack(
-            [
-                (examples.anchors[chosen], "anchor"),
-                (examples.positives[chosen], "candidate"),
-                (examples.negatives[chosen], "candidate"),
-            ]
+        positives, negatives = examples.positives[chosen], examples.negatives[chosen]
+        stories, (anchors, near, far) = self.inputs.pack(
+            [(examples.anchors[chosen], "anchor"), (positives, "candidate"), (negatives, "candidate")]
         )
-        return ExampleBatch(stories, anchors, positives, negatives, torch.from_numpy(examples.kinds[chosen]))
+        return ExampleBatch(stories, anchors, near, far, torch.from_numpy(examples.kinds[chosen]))
 
 
 @dataclass(frozen=True)

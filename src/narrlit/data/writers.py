@@ -47,12 +47,10 @@ def write_rows(path: str | Path, rows: Iterable[Any]) -> None:
 
 
 def write_table(path: str | Path, rows: Sequence[Any], embeddings: FloatArray | None = None) -> None:
-    """Write rows to JSON Lines, CSV, TSV, Parquet or text, by the path's suffix.
+    """Write N rows (mappings; bare values for JSON Lines and .txt) to JSON Lines, CSV, TSV, Parquet or text, by suffix.
 
-    Args:
-        path: the file.
-        rows: N mappings; bare values for JSON Lines and .txt. Columns are those of all rows, in order of appearance.
-        embeddings: (N, D), written as the column `embedding` (in CSV and TSV: as a JSON list).
+    Columns are those of all rows, in order of appearance; embeddings (N, D) become the column `embedding` (in CSV and
+    TSV a JSON list).
     """
     path = Path(path)
     suffix = path.suffix.lower()
