@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from narrlit.console import say
 from narrlit.data.readers import file_digest, read_any, read_examples
-from narrlit.data.schema import ASPECTS, StoryTable, TrainingExamples
+from narrlit.data.schema import ASPECTS, StoryTable, TrainingExamples, normal_text
 from narrlit.data.writers import write_examples, write_rows
 from narrlit.errors import OptionError
 from narrlit.files import atomic_path, check_apart, check_writable
@@ -26,12 +26,7 @@ SHOWN = 5
 
 
 def generate(
-    kind: Literal["negatives", "views"],
-    file: str,
-    *,
-    out: str,
-    generation: GenerationOptions,
-    llm: LLMOptions,
+    kind: Literal["negatives", "views"], file: str, *, out: str, generation: GenerationOptions, llm: LLMOptions
 ) -> int:
     """Generate hard negatives of training examples, or views of stories, with a language model.
 
@@ -75,11 +70,10 @@ def generate(
     return int(bool(incomplete))
 
 
-Done = tuple["GenerationSummary", dict[str, str]]
-"""Counts, and the prompts' digests by name."""
-
-
-def _negatives(file: str, model: "LLM", options: GenerationOptions, target: Path) -> Done:
+def _negatives(
+    file: str, model: "LLM", options: GenerationOptions, target: Path
+) -> "tuple[GenerationSummary, dict[str, str]]":
+    """Write examples with new negatives; return counts, and the prompts' digests by name."""
     from narrlit.llm.generator import CANDIDATES, GenerationSummary, generate_negatives, negative_generators
 
     examples = read_examples(file)
@@ -103,13 +97,18 @@ def _negatives(file: str, model: "LLM", options: GenerationOptions, target: Path
     return GenerationSummary(by_row, options.candidates or CANDIDATES), prompts
 
 
-def _views(file: str, model: "LLM", options: GenerationOptions, target: Path) -> Done:
-    from narrlit.llm.generator import GenerationSummary, distinct, generate_views, view_generator
+def _views(
+    file: str, model: "LLM", options: GenerationOptions, target: Path
+) -> "tuple[GenerationSummary, dict[str, str]]":
+    from narrlit.llm.generator import GenerationSummary, generate_views, view_generator
 
     read = read_any(file)
     if read.report is not None:
         say(read.report.summary())
-    stories = distinct([story.text for story in read])
+    first: dict[str, str] = {}  # one of each story, without regard to case and white space
+    for story in read:
+        first.setdefault(normal_text(story.text), story.text)
+    stories = list(first.values())
     results = generate_views(model, stories, options)
     rows = [
         {"text": text, **views.model_dump()}

@@ -16,8 +16,7 @@ from narrlit.options import ModelOptions, StoryOptions, say_rows
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, Scope
 
 if TYPE_CHECKING:
-    from narrlit.data.schema import Triples
-    from narrlit.llm.judge import Judgement, ScoredTriple
+    from narrlit.llm.judge import Judgement
 
 JSON, MARKDOWN, ROWS, CACHE = ".report.json", ".report.md", ".rows.jsonl", ".answers.sqlite"
 """Endings of the files beside the output."""
@@ -66,7 +65,8 @@ def judge(  # noqa: PLR0913 - its parameters are the command's options
         trust_remote_code: run Python files that come with the model; only for models whose author you trust.
     """
     from narrlit.llm.client import LLM
-    from narrlit.llm.judge import judge_triples
+    from narrlit.llm.judge import ScoredTriple, judge_triples
+    from narrlit.models.embedding import score_triples
     from narrlit.prompts import load_prompt
 
     target = Path(out)
@@ -85,7 +85,10 @@ def judge(  # noqa: PLR0913 - its parameters are the command's options
     # The answers stand for the file's rows: none may be left out.
     rows = read_triples(triples, labels=labels, strict=True)
     say_rows(rows)
-    scored = _scored(use, read, rows)
+    encoder = read.encoder(use)
+    scores, truncated = score_triples(encoder, read.triples(rows))
+    say_truncated(truncated, encoder.max_length, *encoder.unit)
+    scored = [ScoredTriple(each, (a, b)) for each, (a, b) in zip(rows.texts(), scores.tolist(), strict=True)]
     if swap:
         say(f"--swap: {2 * len(scored)} requests for {len(scored)} triples")
     judgements = judge_triples(language_model, scored, instruction, swap)
@@ -101,17 +104,13 @@ def judge(  # noqa: PLR0913 - its parameters are the command's options
     record |= {"usage": language_model.usage.as_dict()}
     _write_report(judgements, [triple.a_is_closer for triple in rows], record, beside)
     say(language_model.usage.summary())
-    return _say_failures(judgements)
-
-
-def _scored(use: ModelOptions, read: StoryOptions, triples: "Triples") -> "list[ScoredTriple]":
-    from narrlit.llm.judge import ScoredTriple
-    from narrlit.models.embedding import score_triples
-
-    encoder, texts = read.encoder(use), triples.texts()
-    scores, truncated = score_triples(encoder, read.triples(triples))
-    say_truncated(truncated, encoder.max_length, *encoder.unit)
-    return [ScoredTriple(each, (a, b)) for each, (a, b) in zip(texts, scores.tolist(), strict=True)]
+    failed = {number: judgement for number, judgement in enumerate(judgements, 1) if judgement.failed}
+    if failed:
+        numbers = ", ".join(map(str, list(failed)[:SHOWN])) + (", ..." if len(failed) > SHOWN else "")
+        reasons = Counter(str(judgement.fallback) for judgement in failed.values())
+        counts = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+        say(f"{len(failed)} of {len(judgements)} triples fell back ({numbers}): {counts}; the same command asks again")
+    return int(bool(failed))
 
 
 def _write_report(
@@ -136,15 +135,3 @@ def _write_report(
         with atomic_path(files[ending]) as temporary:
             temporary.write_text(text, encoding="utf-8")
     print(table, end="")
-
-
-def _say_failures(judgements: "Sequence[Judgement]") -> int:
-    """Print the triples whose requests failed; return the exit code."""
-    failed = {number: judgement for number, judgement in enumerate(judgements, 1) if judgement.failed}
-    if not failed:
-        return 0
-    numbers = ", ".join(map(str, list(failed)[:SHOWN])) + (", ..." if len(failed) > SHOWN else "")
-    reasons = Counter(str(judgement.fallback) for judgement in failed.values())
-    counts = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
-    say(f"{len(failed)} of {len(judgements)} triples fell back ({numbers}): {counts}; the same command asks again")
-    return 1

@@ -78,10 +78,10 @@ class BatchTransport:
                 size = len(self._queue)
                 await asyncio.sleep(QUIET_SECONDS)
             while self._queue:
-                await self._submit(self._next_part())
+                await self._submit()
 
-    def _next_part(self) -> Part:
-        """Take requests from the queue within the limits of a batch, at least one."""
+    async def _submit(self) -> None:
+        """Send as many requests of the queue as fit into a batch, at least one."""
         part: Part = {}
         size = 0
         for key in list(self._queue)[:MAX_REQUESTS]:
@@ -89,9 +89,6 @@ class BatchTransport:
             if part and size > MAX_BYTES:
                 break
             part[key] = self._queue.pop(key)
-        return part
-
-    async def _submit(self, part: Part) -> None:
         name = f"narrlit-{uuid4().hex}"
         self._cache.add_batch(name, {key: request.record(body["model"]) for key, (request, body) in part.items()})
         bodies = {key: body for key, (_, body) in part.items()}
@@ -127,9 +124,8 @@ class BatchTransport:
         if batch.status == "failed":
             self._cache.finish_batch(name, {})
             reasons = [error.message for error in (batch.errors.data if batch.errors else None) or []]
-            raise ModelError(
-                f"{self._url}: batch {batch_id} failed: {printable(reasons[0] if reasons else 'no reason')}"
-            )
+            reason = printable(reasons[0] if reasons else "no reason")
+            raise ModelError(f"{self._url}: batch {batch_id} failed: {reason}")
         results: dict[str, Reply | RequestFailed] = {}
         for file_id in filter(None, (batch.error_file_id, batch.output_file_id)):
             content = (await self._client.files.content(file_id)).text

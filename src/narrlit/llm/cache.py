@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from narrlit.errors import OptionError, reading
@@ -58,9 +57,7 @@ class AnswerCache:
     def __enter__(self) -> "AnswerCache":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._database.close()
 
     def _errors(self) -> AbstractContextManager[None]:

@@ -1,4 +1,4 @@
-"""Checks of generated texts against the story they were generated from: one short function a reason."""
+"""Checks of generated texts against the story they were generated from, by reason."""
 
 import re
 import unicodedata
@@ -78,11 +78,7 @@ def ngrams(text: str) -> frozenset[tuple[str, ...]]:
 
 
 def overlap(one: str, other: str) -> float:
-    """Compute the share of word 5-grams in common, of the text that has fewer.
-
-    >>> overlap("a b c d e f", "x a b c d e")
-    0.5
-    """
+    """Compute the share of word 5-grams in common, of the text that has fewer."""
     return len(ngrams(one) & ngrams(other)) / min(len(ngrams(one)), len(ngrams(other)))
 
 
@@ -128,23 +124,6 @@ def detect_language(text: str) -> str | None:
     return str(language) if probability > 0.95 else None
 
 
-def _scripts(text: str) -> Counter[str]:
-    return Counter(unicodedata.name(letter, "?").partition(" ")[0] for letter in text if letter.isalpha())
-
-
-# Checks, in the order in which they run
-
-
-def is_empty(texts: Sequence[str], source: Source) -> bool:
-    """Test for a text without content."""
-    return not all(text.strip() for text in texts)
-
-
-def has_broken_characters(texts: Sequence[str], source: Source) -> bool:
-    """Test for control and replacement characters."""
-    return any(_CONTROL.search(text) for text in texts)
-
-
 def is_refusal(texts: Sequence[str], source: Source) -> bool:
     """Test for a text that declines the task: "I'm sorry, but I can't ..."."""
     return any(_REFUSAL.match(text) for text in texts)
@@ -184,14 +163,12 @@ def has_other_language(texts: Sequence[str], source: Source) -> bool:
     """Test for another language, or letters of a script that the story does not use (more than 2 %)."""
     text = " ".join(texts)
     languages = {detect_language(text), detect_language(source.text)} - {None}
-    scripts, known = _scripts(text), _scripts(source.text)
+    scripts, known = (
+        Counter(unicodedata.name(letter, "?").partition(" ")[0] for letter in each if letter.isalpha())
+        for each in (text, source.text)
+    )
     foreign = sum(count for script, count in scripts.items() if script not in known)
     return len(languages) > 1 or foreign > 0.02 * scripts.total()
-
-
-def is_duplicate(texts: Sequence[str], source: Source) -> bool:
-    """Test for a text that repeats another story of the row or an accepted candidate."""
-    return any(repeats(text, other) for text in texts for other in source.others)
 
 
 def copies_story(texts: Sequence[str], source: Source) -> bool:
@@ -205,14 +182,10 @@ def is_longer_than_story(texts: Sequence[str], source: Source) -> bool:
     return len(normal_text(" ".join(texts))) > source.length_ratio * max(SHORT_STORY, len(normal_text(source.text)))
 
 
-def repeats_itself(texts: Sequence[str], source: Source) -> bool:
-    """Test for views or events that occur twice."""
-    return len(set(map(normal_text, texts))) < len(texts)
-
-
+# Checks in the order in which they run
 _COMMON: dict[str, Check] = {
-    "empty": is_empty,
-    "broken characters": has_broken_characters,
+    "empty": lambda texts, _: not all(text.strip() for text in texts),
+    "broken characters": lambda texts, _: any(_CONTROL.search(text) for text in texts),
     "refusal": is_refusal,
     "placeholder": is_placeholder,
 }
@@ -222,12 +195,12 @@ NEGATIVE_CHECKS: dict[str, Check] = {
     "names of the anchor": shares_names,
     "length": has_other_length,
     "language": has_other_language,
-    "duplicate": is_duplicate,
+    "duplicate": lambda texts, source: any(repeats(text, other) for text in texts for other in source.others),
 }
 VIEW_CHECKS: dict[str, Check] = {
     **_COMMON,
     "copy of the story": copies_story,
     "length": is_longer_than_story,
-    "repetition": repeats_itself,
+    "repetition": lambda texts, _: len(set(map(normal_text, texts))) < len(texts),
     "language": has_other_language,
 }

@@ -55,9 +55,6 @@ class LLMOptions:
         batch: send requests as files through OpenAI's Batch API (cheaper, takes up to a day).
         answer_cache: SQLite file of all requests and answers, from which an interrupted job resumes; default: beside
             the output.
-
-    Raises:
-        OptionError: if a value is out of its range.
     """
 
     base_url: str | None = None
@@ -80,18 +77,11 @@ class LLMOptions:
             raise OptionError(f"--temperature {self.temperature}: must be between 0 and 2")
 
     def endpoint(self) -> Endpoint:
-        """Return the server and model, from the options or the environment.
-
-        Raises:
-            OptionError: if URL or model is missing, or URL or key is malformed.
-            MissingExtraError: if the package openai is missing.
-        """
+        """Return the server and model, from the options or the environment."""
         url = (self.base_url or os.environ.get("OPENAI_BASE_URL", "")).strip()
         model = (self.llm_model or os.environ.get("NARRLIT_LLM_MODEL", "")).strip()
         if not url:
-            raise OptionError(
-                "no language model: give --base-url URL (http://localhost:8000/v1) or set OPENAI_BASE_URL"
-            )
+            raise OptionError("no language model: give --base-url URL (http://host:8000/v1) or set OPENAI_BASE_URL")
         if not model:
             raise OptionError("no language model: give --llm-model NAME, as on the server, or set NARRLIT_LLM_MODEL")
         key = self.api_key_env
@@ -188,12 +178,7 @@ class LLM:
     """A language model that works through the items of a job; `usage` counts its requests."""
 
     def __init__(self, options: LLMOptions, cache: Path) -> None:
-        """Check the options, as `LLMOptions.endpoint` does; nothing is sent yet.
-
-        Args:
-            options: server, model and limits.
-            cache: file of answers; `options.answer_cache` takes precedence.
-        """
+        """Check the options; `cache` is the file of answers unless they name another."""
         self.options, self.usage = options, Usage()
         self._endpoint = options.endpoint()
         self._path = Path(options.answer_cache or cache)
@@ -203,15 +188,7 @@ class LLM:
         self._transport: ChatTransport | BatchTransport
 
     def run(self, items: Sequence[Item], work: Callable[[Item], Awaitable[Result]], unit: str) -> list[Result]:
-        """Apply `work`, which awaits `ask`, to N items; the same call after an interruption resumes.
-
-        Returns:
-            N results in the order of the items; `concurrency` of them are under way at a time, in a batch all.
-
-        Raises:
-            ModelError: if no request can succeed (no server, invalid key, unknown model).
-            OptionError: if the answer cache cannot be written.
-        """
+        """Apply `work`, which awaits `ask`, to N items; the same call after an interruption resumes."""
         with AnswerCache(self._path) as self._cache:
             return asyncio.run(self._run(items, work, unit))
 
@@ -226,7 +203,13 @@ class LLM:
                     results[index] = await work(items[index])
                     bar.update()
 
-            async with self._open_transport() as self._transport:
+            if self.options.batch:
+                from narrlit.llm.batch import BatchTransport
+
+                transport: ChatTransport | BatchTransport = BatchTransport(self._endpoint, self._cache)
+            else:
+                transport = ChatTransport(self._endpoint, self.options.concurrency)
+            async with transport as self._transport:
                 tasks = [asyncio.ensure_future(worker()) for _ in range(workers)]
                 try:
                     await asyncio.gather(*tasks)
@@ -236,19 +219,8 @@ class LLM:
                     await asyncio.gather(*tasks, *self._in_flight.values(), return_exceptions=True)
         return [results[index] for index in range(len(items))]
 
-    def _open_transport(self) -> "ChatTransport | BatchTransport":
-        if self.options.batch:
-            from narrlit.llm.batch import BatchTransport
-
-            return BatchTransport(self._endpoint, self._cache)
-        return ChatTransport(self._endpoint, self.options.concurrency)
-
     async def ask(self, request: Request) -> Reply:
-        """Return the answer to a request, from the cache or the server.
-
-        Raises:
-            RequestFailed: if there is none after all retries.
-        """
+        """Return the answer to a request, from the cache or the server; RequestFailed if there is none."""
         key = request.key(self._endpoint.model)
         if (reply := self._cache.get(key)) is not None:
             self.usage.from_cache += 1

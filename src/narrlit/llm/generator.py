@@ -11,7 +11,6 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 
-from narrlit.data.schema import normal_text
 from narrlit.errors import OptionError
 from narrlit.llm.cache import Reply
 from narrlit.llm.checks import NEGATIVE_CHECKS, VIEW_CHECKS, Check, Source
@@ -66,7 +65,11 @@ def parse_reply(text: str, schema: type[Schema]) -> Schema:
     try:
         return schema.model_validate(objects[0])
     except ValidationError as error:
-        raise Rejected(_reason(error)) from None
+        first = error.errors(include_url=False, include_input=False)[0]
+    if first["type"] == "extra_forbidden":
+        raise Rejected("unexpected key")
+    kind = "empty" if first["type"] == "string_too_short" else first["type"].replace("_", " ")
+    raise Rejected(f"{first['loc'][0]} {kind}" if first["loc"] else kind)
 
 
 def _objects(text: str) -> Iterator[Any]:
@@ -81,15 +84,6 @@ def _objects(text: str) -> Iterator[Any]:
         start = text.find("{", end)
 
 
-def _reason(error: ValidationError) -> str:
-    """Name the first misfit, such as `outcome missing`."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    if first["type"] == "extra_forbidden":
-        return "unexpected key"
-    kind = {"string_too_short": "empty"}.get(first["type"], first["type"].replace("_", " "))
-    return f"{first['loc'][0]} {kind}" if first["loc"] else kind
-
-
 @dataclass(frozen=True)
 class Generator(Generic[Schema]):
     """One kind of text: its prompt, the schema of its reply, the checks of the reply by reason, its sampling."""
@@ -101,10 +95,9 @@ class Generator(Generic[Schema]):
 
     def read(self, reply: Reply, source: Source) -> Schema:
         """Return the validated reply; Rejected with the reason if it can't be used."""
-        if reply.finish in ("content_filter", "refusal"):
-            raise Rejected("refusal")
-        if reply.finish == "length":
-            raise Rejected("cut off")
+        verdict = {"content_filter": "refusal", "refusal": "refusal", "length": "cut off"}.get(reply.finish or "")
+        if verdict:
+            raise Rejected(verdict)
         parsed = parse_reply(reply.text, self.schema)
         texts = texts_of(parsed)
         for reason, has_fault in self.checks.items():
@@ -130,21 +123,10 @@ class Generated:
 async def generate(
     llm: LLM, generators: Mapping[str, Generator[Any]], source: Source, field: str, count: int, attempts: int
 ) -> Generated:
-    """Request `count` replies of every kind, and replace rejected ones.
+    """Request `count` replies of every kind on a story, the `field` of the user message, and replace rejected ones.
 
     Replies are read in a fixed order once all of an attempt are there: the result does not depend on which came first,
-    and a resumed job ends like an uninterrupted one.
-
-    Args:
-        llm: the language model.
-        generators: by kind.
-        source: the story; accepted texts are added to its `others`.
-        field: name of the story in the user message.
-        count: replies wanted of each kind.
-        attempts: attempts at each reply at most.
-
-    Returns:
-        Replies and verdicts; a request without an answer counts as `no answer: REASON`.
+    and a resumed job ends like an uninterrupted one. Accepted texts join `source.others`.
     """
     generated = Generated({kind: [] for kind in generators})
     content = json.dumps({field: source.text}, ensure_ascii=False)
@@ -190,9 +172,6 @@ class GenerationOptions:
             views.txt) in place of the package's.
         length_ratio: factor by which a negative and its anchor may differ in length, or views exceed their story.
         allow_names: accept negatives with proper names of their anchor (needed where names are not recognized well).
-
-    Raises:
-        OptionError: if a value is out of its range.
     """
 
     attempts: int = 4
@@ -202,8 +181,7 @@ class GenerationOptions:
     allow_names: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("attempts", "candidates"):
-            value = getattr(self, name)
+        for name, value in (("attempts", self.attempts), ("candidates", self.candidates)):
             if value is not None and value < 1:
                 raise OptionError(f"--{name} {value}: must be at least 1")
         if not self.length_ratio > 1:
@@ -216,10 +194,6 @@ class GenerationOptions:
         own = None if self.prompts is None else Path(self.prompts) / f"{name}.txt"
         return load_prompt(name, str(own) if own is not None and own.exists() else None)
 
-    def source(self, text: str, others: Sequence[str] = ()) -> Source:
-        """Return a story with these limits."""
-        return Source(text, list(others), self.length_ratio, self.allow_names)
-
 
 def negative_generators(llm: LLM, options: GenerationOptions) -> dict[str, Generator[Any]]:
     """Return the generators of hard negatives by aspect: stories like the anchor in that aspect alone (HITS)."""
@@ -231,15 +205,11 @@ def negative_generators(llm: LLM, options: GenerationOptions) -> dict[str, Gener
 
 
 def generate_negatives(llm: LLM, anchors: Mapping[str, Sequence[str]], options: GenerationOptions) -> list[Generated]:
-    """Generate hard negatives for N anchors, each with the other stories of its rows, which no negative may repeat.
-
-    Returns:
-        N results in the order of the anchors; `accepted` holds stories by aspect.
-    """
+    """Generate stories by aspect for N anchors, each with the other stories of its rows, which none may repeat."""
     generators, count = negative_generators(llm, options), options.candidates or CANDIDATES
 
     async def work(anchor: str) -> Generated:
-        source = options.source(anchor, anchors[anchor])
+        source = Source(anchor, list(anchors[anchor]), options.length_ratio, options.allow_names)
         generated = await generate(llm, generators, source, "anchor", count, options.attempts)
         generated.accepted = {kind: [texts_of(x)[0] for x in replies] for kind, replies in generated.accepted.items()}
         return generated
@@ -257,27 +227,14 @@ def generate_views(llm: LLM, stories: Sequence[str], options: GenerationOptions)
     generators = {"views": view_generator(llm, options)}
 
     async def work(story: str) -> Generated:
-        return await generate(llm, generators, options.source(story), "story", 1, options.attempts)
+        source = Source(story, length_ratio=options.length_ratio)
+        return await generate(llm, generators, source, "story", 1, options.attempts)
 
     return llm.run(stories, work, "story")
 
 
-def distinct(stories: Sequence[str]) -> list[str]:
-    """Return each story once, without regard to case and white space."""
-    first: dict[str, str] = {}
-    for text in stories:
-        first.setdefault(normal_text(text), text)
-    return list(first.values())
-
-
 class GenerationSummary:
-    """Counts of a job.
-
-    Attributes:
-        items: number of rows or stories.
-        incomplete: name of an item -> what it lacks, by kind: count and reasons.
-        verdicts: number of replies by (kind, verdict).
-    """
+    """Counts of a job: replies by (kind, verdict), and what incomplete items lack, by name and kind."""
 
     def __init__(self, results: Mapping[str, Generated], count: int) -> None:
         self.items = len(results)
@@ -294,14 +251,12 @@ class GenerationSummary:
 
     def lines(self) -> list[str]:
         """Describe each incomplete item: `row 3 lacks 2 theme (5 cut off, 3 length)`."""
-        return [
-            f"{name} lacks "
-            + ", ".join(
-                f"{lack['missing']} {kind} ({', '.join(f'{n} {reason}' for reason, n in lack['reasons'].items())})"
-                for kind, lack in kinds.items()
-            )
-            for name, kinds in self.incomplete.items()
-        ]
+        lines = []
+        for name, kinds in self.incomplete.items():
+            reasons = {kind: ", ".join(f"{n} {x}" for x, n in lack["reasons"].items()) for kind, lack in kinds.items()}
+            lacks = ", ".join(f"{lack['missing']} {kind} ({reasons[kind]})" for kind, lack in kinds.items())
+            lines.append(f"{name} lacks {lacks}")
+        return lines
 
     def table(self) -> str:
         """Format the number of replies by verdict and kind."""

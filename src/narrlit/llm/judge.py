@@ -36,19 +36,10 @@ class ScoredTriple:
     texts: tuple[str, str, str]
     scores: tuple[float, float]
 
-    @property
-    def swapped(self) -> "ScoredTriple":
-        """The same with A and B swapped."""
-        anchor, a, b = self.texts
-        return ScoredTriple((anchor, b, a), self.scores[::-1])
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Answer to one request: the choice, in terms of the file's A and B, or the fault that left none.
-
-    `failed`: no reply came at all, so that the same command may get one.
-    """
+    """The choice in terms of the file's A and B, or the fault that left none; `failed`: no reply came at all."""
 
     a_is_closer: bool | None
     fault: str | None = None
@@ -96,7 +87,8 @@ def judge_triples(llm: LLM, triples: Sequence[ScoredTriple], prompt: Prompt, swa
     sampling = SAMPLING.with_options(llm.options)
 
     async def answer(triple: ScoredTriple, swapped: bool) -> Answer:
-        shown = triple.swapped if swapped else triple
+        anchor, a, b = triple.texts
+        shown = ScoredTriple((anchor, b, a), triple.scores[::-1]) if swapped else triple
         try:
             reply = await llm.ask(Request(prompt, content(shown), Choice, sampling, llm.options.seed))
             if reply.finish == "length":

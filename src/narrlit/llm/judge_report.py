@@ -25,7 +25,7 @@ BY_MARGIN = ("similarities", "model", "hybrid")
 
 
 def accuracy_of(choices: Choices, labels: Choices) -> AccuracySummary:
-    """Compute the accuracy over the triples that have a choice and a label.
+    """Compute the accuracy over the triples that have a choice and a label (or another system's choice).
 
     >>> print(accuracy_of([True, False, None, True], [True, True, True, None]))
     0.500 [0.095, 0.905] (1 of 2)
@@ -34,21 +34,11 @@ def accuracy_of(choices: Choices, labels: Choices) -> AccuracySummary:
     return AccuracySummary(n=len(known), correct=sum(known))
 
 
-def agreement(first: Choices, second: Choices) -> tuple[int, int]:
-    """Count the triples on which two systems agree, and those on which both have a choice.
-
-    >>> agreement([True, False, None, True], [True, True, True, None])
-    (1, 2)
-    """
-    both = [x == y for x, y in zip(first, second, strict=True) if x is not None and y is not None]
-    return sum(both), len(both)
-
-
 def overrides(model: Choices, similarities: Choices, labels: Choices) -> dict[str, Any]:
     """Count the choices against the similarities, and how many of these are right."""
-    agreed, chosen = agreement(model, similarities)
+    agreed = accuracy_of(model, similarities)
     against = [x if s is not None and x != s else None for x, s in zip(model, similarities, strict=True)]
-    return {**share(chosen - agreed, chosen), "right": accuracy_of(against, labels).as_dict()}
+    return {**share(agreed.n - agreed.correct, agreed.n), "right": accuracy_of(against, labels).as_dict()}
 
 
 def share(count: int, of: int) -> dict[str, Any]:
@@ -64,17 +54,7 @@ def share(count: int, of: int) -> dict[str, Any]:
 def by_margin(
     margins: Sequence[float], systems: Mapping[str, Choices], labels: Choices, parts: int = 5
 ) -> list[dict[str, Any]]:
-    """Compute accuracies by the difference of the similarities, in `parts` of equal size, largest difference first.
-
-    Args:
-        margins: |cosine of A - cosine of B| of N triples, 0 to 2.
-        systems: choices by name of the system.
-        labels: triples without one are left out.
-        parts: number of parts.
-
-    Returns:
-        For each part its `margin` (lowest, highest) and `accuracy` by system.
-    """
+    """Compute accuracies by the difference of the similarities, in `parts` of equal size, largest difference first."""
     order = sorted((i for i, label in enumerate(labels) if label is not None), key=lambda i: -margins[i])
     ends = [len(order) * part // parts for part in range(parts + 1)]
     rows = []
@@ -107,26 +87,25 @@ def judge_report(judgements: Sequence[Judgement], labels: Choices) -> dict[str, 
         for order, answer in enumerate(judgement.answers)
         if answer.a_is_closer is not None
     ]
-    known = any(label is not None for label in labels)
+    same = accuracy_of(systems.get("as_given", []), systems.get("swapped", []))
+    known = [i for i, label in enumerate(labels) if label is not None]
+    paired = None
+    if known:
+        hybrid, similar = ([systems[name][i] == labels[i] for i in known] for name in ("hybrid", "similarities"))
+        pairs = Counter(zip(hybrid, similar, strict=True))
+        won, lost = pairs[True, False], pairs[False, True]
+        paired = {"difference": (won - lost) / len(known), "won": won, "lost": lost, "p": mcnemar(hybrid, similar)}
     return {
         "triples": len(judgements),
         "labeled": accuracies["hybrid"].n,
         "accuracy": {name: accuracies[name].as_dict() for name in NAMES if name in accuracies} if known else None,
-        "hybrid_against_similarities": _paired(systems, labels) if known else None,
+        "hybrid_against_similarities": paired,
         "fallbacks": {**share(reasons.total(), len(judgements)), "by_reason": dict(reasons.most_common())},
         "overrides": overrides(systems["model"], systems["similarities"], labels),
-        "swap_agreement": share(*agreement(systems["as_given"], systems["swapped"])) if swapped else None,
+        "swap_agreement": share(same.correct, same.n) if swapped else None,
         "shown_first": share(sum(first), len(first)),
         "by_margin": by_margin(margins, {name: systems[name] for name in BY_MARGIN}, labels),
     }
-
-
-def _paired(systems: Mapping[str, Choices], labels: Choices) -> dict[str, Any]:
-    known = [i for i, label in enumerate(labels) if label is not None]
-    hybrid, similar = ([systems[name][i] == labels[i] for i in known] for name in ("hybrid", "similarities"))
-    pairs = Counter(zip(hybrid, similar, strict=True))
-    won, lost = pairs[True, False], pairs[False, True]
-    return {"difference": (won - lost) / len(known), "won": won, "lost": lost, "p": mcnemar(hybrid, similar)}
 
 
 def judge_table(report: Mapping[str, Any]) -> str:
@@ -160,7 +139,4 @@ def _share(one: Mapping[str, Any]) -> str:
 
 
 def _accuracy(one: Mapping[str, Any]) -> str:
-    if not one["n"]:
-        return "none with a label"
-    low, high = one["interval"]
-    return f"{one['accuracy']:.3f} [{low:.3f}, {high:.3f}] ({one['correct']} of {one['n']})"
+    return str(AccuracySummary(one["n"], one["correct"])) if one["n"] else "none with a label"
