@@ -40,13 +40,9 @@ def jaccard_scores(triples: Sequence[Texts]) -> Scores:
     >>> jaccard_scores([("a cat sat", "the cat sat", "a dog")])
     array([[0.5 , 0.25]])
     """
-
-    def overlap(first: set[str], second: set[str]) -> float:
-        union = len(first | second)
-        return len(first & second) / union if union else 0.0
-
     sets = [[set(text.lower().split()) for text in texts] for texts in triples]
-    return _scores([(overlap(anchor, a), overlap(anchor, b)) for anchor, a, b in sets])
+    scores = [[len(x & y) / max(1, len(x | y)) for y in (a, b)] for x, a, b in sets]
+    return np.array(scores, dtype=np.float64).reshape(-1, 2)
 
 
 def tfidf_scores(triples: Sequence[Texts]) -> Scores:
@@ -59,9 +55,9 @@ def tfidf_scores(triples: Sequence[Texts]) -> Scores:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     texts = [text for triple in triples for text in triple]
-    if not any(map(_words, texts)):
+    if not any(map(_WORD.search, texts)):
         return np.zeros((len(triples), 2))  # scikit-learn rejects an empty vocabulary
-    vectors = TfidfVectorizer(analyzer=_words).fit_transform(texts)
+    vectors = TfidfVectorizer(analyzer=lambda text: _WORD.findall(text.lower())).fit_transform(texts)
     anchors, a, b = (vectors[role::3] for role in range(3))
     scores = [np.asarray(anchors.multiply(candidates).sum(axis=1)).ravel() for candidates in (a, b)]
     return np.stack(scores, axis=1)
@@ -73,7 +69,7 @@ def length_scores(triples: Sequence[Texts]) -> Scores:
     >>> length_scores([("x", "long", "short")])
     array([[4., 5.]])
     """
-    return _scores([(len(a), len(b)) for _, a, b in triples])
+    return np.array([(len(a), len(b)) for _, a, b in triples], dtype=np.float64).reshape(-1, 2)
 
 
 BASELINES: dict[str, Callable[[Sequence[Texts]], Scores]] = {
@@ -83,11 +79,3 @@ BASELINES: dict[str, Callable[[Sequence[Texts]], Scores]] = {
     "longer": length_scores,
 }
 """Baselines by the name that reports use."""
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
-
-
-def _scores(pairs: Sequence[tuple[float, float]]) -> Scores:
-    return np.array(pairs, dtype=np.float64).reshape(-1, 2)

@@ -33,8 +33,7 @@ class BERTScores(NamedTuple):
 def greedy_matching(candidate: Tensor, reference: Tensor) -> tuple[float, float]:
     """Compute precision and recall of one pair from unit vectors of tokens, (C, D) and (R, D) (section 3, without idf).
 
-    Precision is the mean over the candidate's tokens of the best cosine to a reference token, recall the other way
-    round; 0 where one side has no token.
+    Precision is the mean over the candidate's tokens of the best cosine to a reference token, recall the reverse.
 
     >>> greedy_matching(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.5, 0.0], [1.0, 0.0]]))
     (1.0, 0.75)
@@ -88,10 +87,8 @@ class BERTScorer:
     def _token_vectors(self, texts: list[str]) -> tuple[dict[str, Tensor], set[str]]:
         """Unit vectors of each text's tokens without special ones, and the texts that were truncated."""
         whole = self.tokenizer(texts, verbose=False)["input_ids"]
-        batch = self.tokenizer(
-            texts, truncation=True, max_length=self.max_length, padding=True, return_special_tokens_mask=True,
-            return_tensors="pt",
-        ).to(self.transformer.device)  # fmt: skip
+        options = {"truncation": True, "max_length": self.max_length, "padding": True, "return_tensors": "pt"}
+        batch = self.tokenizer(texts, return_special_tokens_mask=True, **options).to(self.transformer.device)
         own = (batch.pop("special_tokens_mask") == 0) & (batch["attention_mask"] == 1)
         states = self.transformer(**batch, output_hidden_states=True).hidden_states[self.layer]
         unit = F.normalize(states.float(), dim=-1)

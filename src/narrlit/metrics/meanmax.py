@@ -38,9 +38,6 @@ class MeanMax:
         gamma: largest difference of the candidates' scores at which windows decide, 0 to 2.
         windows: number of windows of a story, 1 to 1000.
         tau: weight of the last window, above 0; the others weigh 1.
-
-    Raises:
-        OptionError: if a value is out of its range.
     """
 
     reading: Literal["max_similarity", "pooled"] = "max_similarity"
@@ -68,10 +65,7 @@ class MeanMaxScores:
 
 
 def max_similarity(anchor: FloatArray, other: FloatArray) -> float:
-    """Compute the mean over the anchor's sentences (S, D) of the best cosine with one of the other story's (T, D).
-
-    Not symmetric: a short anchor within a long story scores high, the long story against it does not.
-    """
+    """Compute the mean over the anchor's sentences (S, D) of the best cosine with the other's (T, D); not symmetric."""
     return float((anchor @ other.T).max(axis=1).mean())
 
 
@@ -101,12 +95,7 @@ def alignment(anchor: FloatArray, other: FloatArray, windows: int, tau: float) -
 def meanmax_scores(
     encoder: "Encoder", triples: Sequence[tuple[str, str, str]], settings: MeanMax, progress: bool = True
 ) -> MeanMaxScores:
-    """Score N triples of texts by Mean-Max with structural alignment; each sentence is embedded once per prompt.
-
-    Raises:
-        ValueError: if a text has no sentence.
-        ModelError: for an encoder of sentences or views, whose embeddings are of whole stories.
-    """
+    """Score N triples of texts by Mean-Max with structural alignment; each sentence is embedded once per prompt."""
     if encoder.reads != "text":
         raise ModelError("Mean-Max compares sentences, but this model embeds whole stories: give the encoder inside it")
     candidates = [text for _, a, b in triples for text in (a, b)]

@@ -6,9 +6,6 @@ from collections.abc import Sequence
 def wilson_interval(correct: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
     """Compute Wilson's score interval of a proportion (Wilson 1927); without answers it is (0, 1).
 
-    Raises:
-        ValueError: if not 0 <= correct <= n, or not 0 < confidence < 1.
-
     >>> [round(end, 3) for end in wilson_interval(110, 200)]
     [0.481, 0.617]
     """
@@ -23,13 +20,9 @@ def wilson_interval(correct: int, n: int, confidence: float = 0.95) -> tuple[flo
 
 
 def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> float:
-    """Compute the exact two-sided McNemar test of two systems that are right or wrong on the same items (McNemar 1947).
+    """Compute p of the exact two-sided McNemar test of two systems that are right or wrong on the same items.
 
-    Returns:
-        p value: the probability of a split at least this uneven between two equal systems; 1 if they never differ.
-
-    Raises:
-        ValueError: if the lengths differ.
+    It is the probability of a split at least this uneven between equal systems; 1 if they never differ (McNemar 1947).
 
     >>> mcnemar([True] * 5 + [False], [False] * 5 + [True])  # 5 against 1: 2 (1 + 6) / 64
     0.21875
@@ -38,7 +31,5 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> float:
 
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} answers can't be paired")
-    pairs = [(bool(x), bool(y)) for x, y in zip(first, second, strict=True)]
-    only_first, only_second = pairs.count((True, False)), pairs.count((False, True))
-    differing = only_first + only_second
-    return float(binomtest(only_first, differing, 0.5).pvalue) if differing else 1.0
+    differing = [bool(x) for x, y in zip(first, second, strict=True) if bool(x) != bool(y)]
+    return float(binomtest(sum(differing), len(differing), 0.5).pvalue) if differing else 1.0

@@ -12,13 +12,9 @@ from narrlit.metrics.significance import wilson_interval
 
 @dataclass(frozen=True, slots=True)
 class AccuracySummary:
-    """Accuracy with its sample size and 95 % confidence interval.
+    """Accuracy of n triples with its 95 % confidence interval.
 
-    Attributes:
-        n: number of triples.
-        correct: number of right answers.
-        ties: number of equal scores, which count as answers for B.
-        undefined: number of triples with a NaN score; if there is any, the accuracy is undefined.
+    Ties are equal scores, which count as answers for B; with `undefined` (NaN) scores there is no accuracy.
 
     >>> print(AccuracySummary(n=200, correct=110))
     0.550 [0.481, 0.617] (110 of 200)
@@ -92,17 +88,7 @@ class TripleAccuracy(Metric):
             self.add_state(name, default=torch.zeros((), dtype=torch.long), dist_reduce_fx="sum")
 
     def update(self, score_a: Tensor, score_b: Tensor, a_is_closer: Tensor, counted: Tensor | None = None) -> None:
-        """Add a batch.
-
-        Args:
-            score_a: (N,) similarity of A to the anchor; higher is closer.
-            score_b: (N,) similarity of B.
-            a_is_closer: (N,) bool labels.
-            counted: (N,) bool, False for rows to ignore (no label, or padding of a distributed sampler).
-
-        Raises:
-            ValueError: if shapes or types don't fit, or a score is NaN without `allow_nan`.
-        """
+        """Add a batch of scores (N,), higher is closer, and labels (N,); rows that are not `counted` are ignored."""
         counted = torch.ones_like(a_is_closer) if counted is None else counted
         shapes = [tuple(x.shape) for x in (score_a, score_b, a_is_closer, counted)]
         if len(set(shapes)) > 1 or len(shapes[0]) != 1:
@@ -115,8 +101,7 @@ class TripleAccuracy(Metric):
             # NaN compares as False and would pass for an answer.
             raise ValueError("a score is NaN: the model's weights are broken")
         self.undefined += (undefined & counted).sum()
-        right = answered_rightly(score_a, score_b, a_is_closer)
-        self.correct += (right & counted).sum()
+        self.correct += (answered_rightly(score_a, score_b, a_is_closer) & counted).sum()
         self.ties += ((score_a == score_b) & counted).sum()
         self.total += counted.sum()
 
