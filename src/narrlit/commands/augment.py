@@ -37,9 +37,6 @@ class Quality:
         bertscore: encoder of the token vectors, a transformers folder, hub id or minilm; or none. Scores of different
             encoders can't be compared.
         bertscore_layer: layer of the token vectors, 0 the embeddings; default: the last.
-
-    Raises:
-        OptionError: if the layer is negative or has no encoder.
     """
 
     bertscore: str = "minilm"
@@ -116,7 +113,8 @@ def augment(
     markdown = _markdown(content)
     if report is not None:
         keep_report(Path(report), "report", content, markdown)
-        _box_plot(Path(report) / "bertscore.svg", {name: each.f1 for name, each in scores.items()})
+        if scores:
+            _box_plot(Path(report) / "bertscore.svg", {name: each.f1 for name, each in scores.items()})
     print(markdown, end="")
 
 
@@ -144,12 +142,13 @@ def _versions(
     left_out: Counter[str] = Counter()
     for example, texts in zip(examples, examples.texts(), strict=True):
         anchor, positive, *negatives = [stories[text].text for text in texts]
-        faults = [stories[text].fault for text in texts]
-        faults += ["anchor is its positive"] if anchor == positive else []
-        faults += ["anchor among its negatives"] if anchor in negatives else []
-        faults += ["positive among its negatives"] if positive in negatives else []
-        fault = next(filter(None, faults), None)
-        if fault:
+        equal = {
+            "anchor is its positive": anchor == positive,
+            "anchor among its negatives": anchor in negatives,
+            "positive among its negatives": positive in negatives,
+        }
+        faults = [stories[text].fault for text in texts] + [fault for fault, found in equal.items() if found]
+        if fault := next(filter(None, faults), None):
             left_out[fault] += 1
             versions.append(None)
         else:
@@ -187,8 +186,6 @@ def _markdown(content: dict[str, Any]) -> str:
 
 
 def _box_plot(path: Path, values: dict[str, Any]) -> None:
-    if not values:
-        return
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(1.5 + 1.2 * len(values), 4), layout="tight")

@@ -37,8 +37,7 @@ def pseudonymize(  # noqa: PLR0913 - its parameters are the command's options
         pipeline: name or folder of the spaCy pipeline.
         coref: link names by coreference clusters (fastcoref).
         coref_model: hub id or folder of the F-coref model.
-        names: JSON Lines of stories' texts and names, as narrlit storyworld writes *_views.jsonl; takes the place of
-            spaCy.
+        names: JSON Lines of stories' texts and names, as narrlit storyworld writes *_views.jsonl, instead of spaCy.
         map: JSON Lines file to write, with every replacement, readable by its owner only; restores the texts.
         restore: map of this file; put the original names back and do nothing else.
     """
@@ -89,9 +88,7 @@ def pseudonymize(  # noqa: PLR0913 - its parameters are the command's options
 def _given(groups: Sequence[tuple[str, ...]], path: str) -> list[dict[str, str]]:
     """Names of each group, from a file of stories with their names."""
     with reading("names", path, "give JSON Lines with text and names, as narrlit storyworld writes *_views.jsonl"):
-        of_text: dict[str, dict[str, str]] = {
-            row.value["text"]: dict(row.value["names"]) for row in read_rows(path).rows
-        }
+        of_text: dict[str, Texts] = {row.value["text"]: dict(row.value["names"]) for row in read_rows(path).rows}
     return [{name: label for text in group for name, label in of_text.get(text, {}).items()} for group in groups]
 
 

@@ -44,9 +44,6 @@ class Pivots:
         nllb: NLLB model for all directions, folder or hub id; replaces the Marian models.
         beams: beams of the search; 1 is greedy.
         batch_tokens: tokens of a batch of sentences, padding included.
-
-    Raises:
-        OptionError: naming the option that is wrong.
     """
 
     pivots: str = "fr,ru,hi"
@@ -151,7 +148,13 @@ class TranslationModel:
             weights.update(key.encode() + tensor.cpu().contiguous().numpy().tobytes())
         weights.update(json.dumps(self.model.generation_config.to_dict(), sort_keys=True, default=str).encode())
         self.digest = weights.hexdigest()
-        self.done = {key: Translation(text, ended) for key, text, ended in _read_log(log)}
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with reading("log of translations", log, "move it away, or give another --out"), log.open("a+b") as file:
+            file.seek(0)
+            *lines, cut = file.read().split(b"\n")
+            file.truncate(file.tell() - len(cut))  # a kill may have cut the last line
+            rows = map(json.loads, lines)
+            self.done = {row["key"]: Translation(row["translation"], row["ended"]) for row in rows}
 
     def translate(self, texts: Sequence[str], route: Route, beams: int, batch_tokens: int) -> list[Translation]:
         """Translate texts in batches of similar length; longer texts than the model reads are divided at spaces."""
@@ -174,14 +177,9 @@ class TranslationModel:
                 batch, missing = missing[:size], missing[size:]
                 for piece, one in zip(batch, self._generate([ids[x] for x in batch], beams, target), strict=True):
                     self.done[keys[piece]] = one
-                    row: dict[str, Any] = {
-                        "key": keys[piece],
-                        "model": self.name,
-                        "from": route.source,
-                        "to": route.target,
-                    }
-                    row |= {"text": piece, "translation": one.text, "ended": one.ended}
-                    file.write(json.dumps(row, ensure_ascii=False) + "\n")
+                    row = {"key": keys[piece], "model": self.name, "from": route.source, "to": route.target}
+                    new = {"text": piece, "translation": one.text, "ended": one.ended}
+                    file.write(json.dumps({**row, **new}, ensure_ascii=False) + "\n")
                 file.flush()
                 bar.update(len(batch))
         parts = [[self.done[keys[piece]] for piece in pieces[text]] for text in texts]
@@ -208,26 +206,10 @@ class TranslationModel:
 
         batch = self.tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(self.model.device)
         limit = min(self.longest, TIMES * max(map(len, ids)) + MORE)
-        options: dict[str, Any] = {
-            "num_beams": beams,
-            "do_sample": False,
-            "max_length": limit,
-            "forced_bos_token_id": target,
-        }
+        options = {"num_beams": beams, "do_sample": False, "max_length": limit, "forced_bos_token_id": target}
         with torch.inference_mode():
             rows = self.model.generate(**batch, **options).tolist()
         texts = self.tokenizer.batch_decode(rows, skip_special_tokens=True)
         # The first token is the decoder's start, in NLLB an end token, too; at the last position Marian forces an end.
         ended = [self.tokenizer.eos_token_id in row[1 : limit - 1] for row in rows]
         return [Translation(text.strip(), whole) for text, whole in zip(texts, ended, strict=True)]
-
-
-def _read_log(path: Path) -> Iterator[tuple[str, str, bool]]:
-    """Keys, translations and their ends of a log; its last line may be cut by a kill, and is removed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with reading("log of translations", path, "move it away, or give another --out"), path.open("a+b") as file:
-        file.seek(0)
-        *lines, cut = file.read().split(b"\n")
-        file.truncate(file.tell() - len(cut))
-        for row in map(json.loads, lines):
-            yield row["key"], row["translation"], row["ended"]

@@ -30,12 +30,7 @@ Clusters = Callable[[Sequence[str]], list[list[list[Span]]]]
 
 
 def open_spacy(pipeline: str, coref_model: str | None, progress: bool) -> MentionFinder:
-    """Load a spaCy pipeline (a name or folder), and an F-coref model (hub id or folder) if one is named.
-
-    Raises:
-        MissingExtraError: if spaCy or fastcoref is not installed.
-        ModelError: if a model can't be loaded, or the pipeline recognizes no entities.
-    """
+    """Load a spaCy pipeline (a name or folder), and an F-coref model (hub id or folder) if one is named."""
     language = _load_pipeline(pipeline)
     clusters = None if coref_model is None else _load_coreference(coref_model)
 

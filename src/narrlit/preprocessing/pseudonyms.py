@@ -6,8 +6,9 @@ replaced (pronouns and descriptions give none away), and a name is replaced wher
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Literal
 
 from narrlit.errors import DataError, OptionError
@@ -44,9 +45,6 @@ class PseudonymOptions:
         pipeline: name or folder of the spaCy pipeline.
         coref: link names by coreference clusters (fastcoref).
         coref_model: hub id or folder of the F-coref model.
-
-    Raises:
-        OptionError: if coreference is requested without spaCy.
     """
 
     backend: Backend = "none"
@@ -109,14 +107,8 @@ def pseudonymize_texts(
         groups: the texts that share a mapping; the caller forms them by `options.scope`.
         options: settings.
         names: for backend `given`, of each group the names with PERSON, PLACE or ORGANIZATION.
-        lead: replace the first text of each group as if it stood alone; the others (a story's views) take over its
-            mapping.
+        lead: replace the first text of each group as if it stood alone; the others (views) take over its mapping.
         progress: show a bar on stderr.
-
-    Raises:
-        OptionError: if names are missing for backend `given`.
-        ModelError, MissingExtraError: if spaCy's pipeline or the coreference model can't be loaded.
-        DataError: if a text is longer than the pipeline accepts.
 
     >>> [[done]] = pseudonymize_texts([["Anna Lee met Bert. Anna left."]], PseudonymOptions("given"),
     ...     [{"Anna Lee": "PERSON", "Anna": "PERSON", "Bert": "PERSON"}])
@@ -208,7 +200,8 @@ class _Scope:
         entities: dict[frozenset[str], _Entity] = {}
         of_cluster: dict[tuple[int, int], _Entity] = {}
         for key in sorted(votes, key=lambda key: -len(key)):
-            entity = self._entity(key, votes[key], [of_cluster.get(cluster) for cluster in clusters.get(key, ())])
+            linked = [of_cluster[cluster] for cluster in clusters.get(key, ()) if cluster in of_cluster]
+            entity = self._entity(key, votes[key], linked)
             entity.keys.add(key)
             entity.votes += votes[key]
             entities[key] = entity
@@ -216,11 +209,9 @@ class _Scope:
                 of_cluster.setdefault(cluster, entity)
         self._forms |= {form: entities[key] for form, key in forms.items()}
 
-    def _entity(self, key: frozenset[str], votes: Counter[Kind], linked: Iterable[_Entity | None]) -> _Entity:
-        known = [entity for entity in self._entities if key in entity.keys]
-        known += [entity for entity in linked if entity is not None]
-        if known:
-            return known[0]
+    def _entity(self, key: frozenset[str], votes: Counter[Kind], linked: Sequence[_Entity]) -> _Entity:
+        for known in (*(entity for entity in self._entities if key in entity.keys), *linked):
+            return known
         kind = _Entity(votes=votes).kind
         same_kind = [entity for entity in self._entities if entity.kind == kind]
         longer = [entity for entity in same_kind if any(key < other or other < key for other in entity.keys)]
@@ -231,12 +222,10 @@ class _Scope:
 
     def _assign(self, entity: _Entity) -> str:
         """Assign the next free placeholder of the entity's kind."""
-        number = 1
-        while (found := f"{entity.kind}_{_letters(number) if entity.kind == 'Character' else number}") in self._taken:
-            number += 1
-        self._taken.add(found)
-        entity.placeholder = found
-        return found
+        names = (f"{entity.kind}_{_letters(n) if entity.kind == 'Character' else n}" for n in count(1))
+        entity.placeholder = next(name for name in names if name not in self._taken)
+        self._taken.add(entity.placeholder)
+        return entity.placeholder
 
 
 def _replaced(done: PseudonymizedText, spans: Sequence[tuple[Span, str]]) -> PseudonymizedText:
@@ -244,10 +233,9 @@ def _replaced(done: PseudonymizedText, spans: Sequence[tuple[Span, str]]) -> Pse
     text, replacements = done.text, list(done.replacements)
     for (start, end), placeholder in reversed(spans):
         shift = len(placeholder) - (end - start)
-        replacements = [
-            replace(one, start=one.start + shift, end=one.end + shift) if one.start >= end else one
-            for one in replacements
-        ]
+        for i, one in enumerate(replacements):
+            if one.start >= end:
+                replacements[i] = replace(one, start=one.start + shift, end=one.end + shift)
         replacements.append(Replacement(placeholder, text[start:end], start, start + len(placeholder)))
         text = text[:start] + placeholder + text[end:]
     return PseudonymizedText(text, tuple(sorted(replacements, key=lambda one: one.start)))
@@ -272,33 +260,25 @@ def kind_of_label(label: str) -> Kind | None:
 
 
 def name_spans(text: str, span: Span) -> list[Span]:
-    """Cut what a model marked down to names.
+    """Cut what a model marked down to names: divided by lines and placeholders, without articles, titles, possessives.
 
-    Lines and placeholders divide a span; punctuation, white space, articles, titles and possessives at its ends are cut
-    off. What has no letter, or small letters alone, is no name.
+    What has no letter, or small letters alone, is no name.
 
     >>> text = "Jesus. However, the Ahab's"
     >>> [text[start:end] for start, end in name_spans(text, (16, 26)) + name_spans(text, (5, 14))]
     ['Ahab', 'However']
     """
-    start, end = span
-    blocked = [found.span() for found in re.finditer(rf"\n|{PLACEHOLDER.pattern}", text) if found.start() < end]
-    pieces = []
-    for first, last in (*((a, b) for a, b in blocked if b > start), (end, end)):
-        pieces.append((start, max(start, first)))
-        start = last
-    return [(begin, stop) for begin, stop in (_trimmed(text, piece) for piece in pieces) if begin < stop]
-
-
-def _trimmed(text: str, span: Span) -> Span:
-    start, end = span
-    while leading := _LEADING.match(text, start, end):
-        start = leading.end()
-    trailing = _TRAILING.search(text[start:end])
-    end = start + trailing.start() if trailing else end
-    name = text[start:end]
-    # Letters of a script without cases are neither.
-    return (start, end) if any(letter.isalpha() and not letter.islower() for letter in name) else (start, start)
+    start, stop = span
+    blocked = [found.span() for found in re.finditer(rf"\n|{PLACEHOLDER.pattern}", text) if found.start() < stop]
+    names = []
+    for end, after in (*((a, b) for a, b in blocked if b > start), (stop, stop)):
+        while leading := _LEADING.match(text, start, max(start, end)):
+            start = leading.end()
+        name = _TRAILING.sub("", text[start:end])
+        if any(letter.isalpha() and not letter.islower() for letter in name):  # a script without cases has neither
+            names.append((start, start + len(name)))
+        start = after
+    return names
 
 
 def _open_finder(
@@ -312,13 +292,12 @@ def _open_finder(
         raise OptionError("pseudonyms: backend given needs the names of every story; use backend spacy for other data")
 
     def find(texts: Sequence[str], of: Sequence[int]) -> list[list[Mention]]:
-        return [list(_given(text, names[group])) for text, group in zip(texts, of, strict=True)]
+        mentions: list[list[Mention]] = [[] for _ in texts]
+        for text, group, found in zip(texts, of, mentions, strict=True):
+            for name, label in names[group].items():
+                match, kind = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text), kind_of_label(label)
+                if match and kind is not None:
+                    found.append(Mention(*match.span(), kind))
+        return mentions
 
     return find
-
-
-def _given(text: str, names: Mapping[str, str]) -> Iterable[Mention]:
-    for name, label in names.items():
-        match, kind = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text), kind_of_label(label)
-        if match and kind is not None:
-            yield Mention(*match.span(), kind)
