@@ -109,23 +109,18 @@ def test_what_is_no_file_costs_one_line(narrlit, files, name):
         check(narrlit(*COMMANDS[name]))
 
 
-@pytest.mark.parametrize("name", [LONG, f"{LONG}.jsonl", "x/" * 3000, "", "\x1b[31m.jsonl", "a\nb.jsonl", "~"])
+@pytest.mark.parametrize("name", [LONG, "", "\x1b[31m.jsonl", "a\nb.jsonl"])
 @pytest.mark.parametrize(
     "words",
     [
         ["embed", "NAME", "--model", "minilm", "--out", "v.npy"],
         ["embed", "s.jsonl", "--model", "NAME", "--out", "v.npy"],
-        ["embed", "s.jsonl", "--model", "minilm", "--views", "NAME", "--fusion", "equal", "--out", "v.npy"],
         ["embed", "s.jsonl", "--model", "nothing/there", "--out", "NAME"],
-        ["evaluate", "NAME", "--baseline", "jaccard"],
         ["evaluate", "t.jsonl", "--labels", "NAME", "--baseline", "jaccard"],
-        ["evaluate", "t.jsonl", "--model", "NAME"],
         ["export", "NAME", "--out", "new"],
-        ["export", "nothing/there", "--out", "NAME"],
         ["submit", "--check", "NAME"],
         ["submit", "--track-a", "NAME", "--model", "minilm", "--out", "s.zip"],
         ["views", "check", "NAME", "s.jsonl"],
-        ["views", "check", "v.jsonl", "NAME"],
         ["cache", "ls", "NAME"],
         ["NAME"],
     ],

@@ -42,18 +42,3 @@ def test_rm_removes_what_is_selected_and_nothing_without_yes(narrlit, caches):
     assert "no cached embeddings of org/half" in narrlit("cache", "rm", "--model", "org/half", "--yes").err
     assert narrlit("cache", "rm", "--yes").code == 0
     assert not any(folder.exists() for folder in caches.values())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["ls", "nowhere"], "nowhere: no such folder"),
-        (["prune"], '"prune" for ACTION'),
-        (["ls", "--yes"], "--yes to rm"),
-        (["rm", "--json"], "--json belongs to ls"),
-    ],
-)
-def test_mistakes_cost_one_line(narrlit, caches, arguments, words):
-    found = narrlit("cache", *arguments)
-    assert (found.code, found.out, found.err.count("\n")) == (2, "", 1)
-    assert words in found.err

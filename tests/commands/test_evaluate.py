@@ -45,63 +45,25 @@ def test_flipped_labels_flip_the_accuracy(narrlit, world_files, tmp_path):
         answers[flip] = json.loads(found.out)["correct"]
     assert answers[False] + answers[True] == 9
     assert answers[False] != answers[True]
+    found = narrlit("evaluate", "bare.jsonl", "--baseline", "jaccard")
+    assert (found.code, "bare.jsonl has 9 rows without a label: give --labels FILE" in found.err) == (2, True)
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--baseline", "jaccard", "--model", "minilm"], "one of --model and --baseline"),
-        ([], "one of --model and --baseline"),
-        (["--model", "no/such-model"], "no/such-model"),
-        (["--model", "nowhere.ckpt"], "nowhere.ckpt"),
         (["--baseline", "guess"], "guess"),
         (["--baseline", "jaccard", "--views", "v.jsonl"], "need --model"),
-        (["--labels", "none.jsonl", "--baseline", "jaccard"], "none.jsonl"),
         (["--baseline", "jaccard", "--scorer", "meanmax"], "--scorer meanmax needs a model"),
         (["--model", "minilm", "--gamma", "0.1"], "need --scorer meanmax"),
         (["--model", "minilm", "--scorer", "meanmax", "--gamma", "-1"], "--gamma -1.0: must be"),
-        (["--model", "minilm", "--scorer", "meanmax", "--windows", "two"], "windows"),
-        (["--model", "minilm", "--scorer", "median"], "median"),
     ],
 )
 def test_mistakes_cost_one_line_and_exit_code_2(narrlit, world_files, arguments, words):
     found = narrlit("evaluate", world_files / "validation.jsonl", *arguments)
     assert (found.code, found.out, "Traceback" in found.err) == (2, "", False)
     assert words in found.err
-
-
-BARE = '{"anchor_text": "a", "text_a": "b", "text_b": "c"}\n'
-
-
-@pytest.mark.parametrize(
-    ("content", "labels", "words"),
-    [
-        (None, None, "t.jsonl does not exist"),
-        ("", None, "empty"),
-        ('{"anchor_text": "a"', None, "t.jsonl:1"),
-        ('{"one": "a", "two": "b"}\n', None, "one"),
-        (BARE.replace('"a"', '""', 1), None, "empty anchor_text"),
-        (BARE * 3, None, "t.jsonl has 3 rows without a label: give --labels FILE"),
-        (BARE * 3, "null\ntrue\nnull\n", "error: labels.jsonl has 2 rows without a label: write"),
-    ],
-)
-def test_bad_files_cost_one_line_that_names_them(narrlit, tmp_path, content, labels, words):
-    if content is not None:
-        (tmp_path / "t.jsonl").write_text(content)
-    (tmp_path / "labels.jsonl").write_text(labels or "")
-    found = narrlit("evaluate", "t.jsonl", "--baseline", "jaccard", *(["--labels", "labels.jsonl"] if labels else []))
-    assert (found.code, "Traceback" in found.err) == (2, False)
-    assert words in found.err
-    assert found.err.strip().splitlines()[-1].startswith("narrlit: error: ")
-
-
-def test_strict_refuses_the_row_that_is_dropped_otherwise(narrlit, tmp_path):
-    row = {"anchor_text": "a", "text_a": "b", "text_b": "itâ€™s", "text_a_is_closer": True}
-    (tmp_path / "t.jsonl").write_text("".join(json.dumps(r) + "\n" for r in [row, row | {"text_a": ""}]))
-    found = narrlit("evaluate", "t.jsonl", "--baseline", "jaccard", "--json")
-    assert json.loads(found.out)["dropped"] == {"empty text_a": 1}
-    found = narrlit("evaluate", "t.jsonl", "--baseline", "jaccard", "--strict")
-    assert (found.code, found.out, "t.jsonl:2: empty text_a" in found.err) == (2, "", True)
 
 
 def test_meanmax_records_its_settings(narrlit, world_files, tiny):
@@ -124,7 +86,7 @@ def test_meanmax_records_its_settings(narrlit, world_files, tiny):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "correct", "margin"),
-    [([], 110, 0), (["--scorer", "meanmax"], 122, 3), (["--scorer", "meanmax", "--reading", "pooled"], 116, 3)],
+    [([], 110, 0), (["--scorer", "meanmax"], 122, 3)],
 )
 def test_minilm_on_the_development_set_stays_near_the_published_figures(narrlit, options, correct, margin):
     """Mean-Max: the paper's is .615, 123 of 200, with a splitter of its own; a better one may move a triple or two."""

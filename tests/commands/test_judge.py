@@ -177,39 +177,6 @@ def test_the_key_stands_nowhere(judge, server, monkeypatch, tmp_path):
         assert "4711" not in text
 
 
-def test_what_a_request_holds(judge, server, triples, tmp_path):
-    assert judge("--seed", "7").code == 0
-    body = server.bodies[-1]
-    assert (body["model"], body["temperature"], body["max_tokens"], body["seed"]) == (MODEL, 0, 64, 7)
-    assert body["response_format"]["json_schema"]["schema"]["properties"]["closer"]["enum"] == ["A", "B"]
-    shown = json.loads(question(body))
-    place = [texts[0] for texts in triples.texts()].index(shown["anchor"])
-    row = lines(tmp_path / "a.jsonl.rows.jsonl")[place]
-    assert (shown["A"], shown["B"]) == triples.texts()[place][1:]
-    assert shown["similarity_a"] == pytest.approx(row["similarity_a"], abs=5.1e-5)
-    assert shown["similarity_b"] == pytest.approx(row["similarity_b"], abs=5.1e-5)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--out", "a.csv"], "--out a.csv: must end in .jsonl"),
-        (["--out", "folder.jsonl"], "folder.jsonl is a folder"),
-        (["--prompt", "none.txt"], "none.txt"),
-        (["--labels", "none.jsonl"], "none.jsonl"),
-        (["--model", "nowhere.ckpt"], "nowhere.ckpt"),
-    ],
-)
-def test_mistakes_cost_one_line_and_no_request(judge, server, tmp_path, options, words):
-    (tmp_path / "folder.jsonl").mkdir()
-    found = judge(*options)
-    assert (found.code, len(server.bodies), found.out) == (2, 0, "")
-    (line,) = [line for line in found.err.splitlines() if not line.startswith("t.jsonl: ")]
-    assert line.startswith("narrlit: error: ")
-    assert words in line
-    assert not (tmp_path / "a.jsonl").exists()
-
-
 def test_a_model_is_needed_and_every_row(narrlit, judge, server, tmp_path):
     found = narrlit("judge", "t.jsonl", "--out", "a.jsonl", "--base-url", server.url, "--llm-model", MODEL)
     assert (found.code, "--model" in found.err) == (2, True)

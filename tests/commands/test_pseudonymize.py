@@ -86,17 +86,11 @@ def test_names_of_storyworld_need_no_pipeline(narrlit, tmp_path):
     ("options", "message"),
     [
         (["s.jsonl", "--out", "s.jsonl"], "s.jsonl"),
-        (["s.jsonl", "--out", "p.jsonl", "--map", "p.jsonl"], "--map p.jsonl"),
-        (["s.jsonl", "--out", "p.jsonl", "--map", "s.jsonl"], "s.jsonl"),
-        (["s.jsonl", "--out", "p.csv"], "--out p.csv: give a file of the same kind"),
         (["s.jsonl", "--out", "p.jsonl", "--scope", "triple"], "--scope triple: s.jsonl has stories"),
         (
             ["s.jsonl", "--out", "p.jsonl", "--restore", "s.jsonl"],
             "give the map that was written together with s.jsonl",
         ),
-        (["s.jsonl", "--out", "p.jsonl", "--restore", "m.jsonl", "--coref"], "--restore takes no other options"),
-        (["s.jsonl", "--out", "p.jsonl", "--pipeline", "xx_none"], "python -m spacy download xx_none"),
-        (["s.jsonl", "--out", "p.jsonl", "--names", "s.jsonl"], "give JSON Lines with text and names"),
     ],
 )
 def test_mistakes_are_one_line(narrlit, tmp_path, options, message):

@@ -9,9 +9,7 @@ import pytest
 from head_encoders import WEIGHTS, view_encoder, viewed, views_by_hand
 
 from narrlit.data.schema import Story, StoryTable, Triple, Triples
-from narrlit.data.views import positional_views
 from narrlit.data.writers import write_stories, write_triples
-from narrlit.models.config import PRESETS
 from narrlit.options import TextOptions
 
 FUSION = ",".join(map(str, WEIGHTS.weights))
@@ -51,28 +49,12 @@ def test_embeddings_are_fused_by_the_weights_and_the_stories_stay(narrlit, tiny,
         assert abs(np.load(BytesIO(archive.read("track_b.npy"))) - expected).max() < 1e-6
 
 
-def test_views_may_come_by_position(narrlit, tiny, files):
-    options = ("--missing-views", "positional", "--fusion", "equal", "--out", "v.npy")
-    done = narrlit("embed", "stories.jsonl", "--model", tiny(), *options)
-    assert done.code == 0, done.err
-    assert "6 with positional views" in done.err
-    stories = [Story(story.id, story.text, positional_views(story.text)) for story in STORIES]
-    expected = views_by_hand(view_encoder(tiny(), fusion=PRESETS["equal"]), stories)
-    assert abs(np.load(files / "v.npy") - expected).max() < 1e-6
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (("--views", "views.jsonl"), "reads no views: give --fusion"),
-        (("--fusion", "equal"), "has no views, which this model reads: give --views FILE"),
-        (("--fusion", "0,0,0,0"), "the weights sum to 0"),
-        (("--fusion", "best"), "--fusion best: give one of submitted"),
-        (("--views", "none.jsonl", "--fusion", "equal"), "none.jsonl does not exist"),
         (("--views", "few.jsonl", "--fusion", "equal"), "4 of 6 different stories have no views"),
-        (("--scope", "triple"), "need --pseudonymize"),
         (("--pseudonymize", "--scope", "triple"), "--scope triple needs triples"),
-        (("--pseudonymise", "--pipeline", "p"), "spaCy pipeline p is not installed"),
     ],
 )
 def test_what_does_not_fit_is_refused(narrlit, tiny, files, options, words):

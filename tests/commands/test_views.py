@@ -53,35 +53,3 @@ def test_stories_without_views_are_shown_by_row_and_make_exit_code_1(narrlit, wr
     assert "  and 2 more\n" in found.out
     assert "views without a story: 1\nconflicts: 1 rows" in found.out
     assert "words on average: story 15.3, theme 1, action 5, outcome 3" in found.out
-
-
-def test_suspicious_views_are_counted(narrlit, write):
-    odd = KING | {"theme": KING["text"], "course_of_action": "", "outcome": KING["text"] * 2, "plot_events": "He dies."}
-    files = write("v.jsonl", odd, {**QUEEN, "outcome": "x"}), write("s.jsonl", KING)
-    found = narrlit("views", "check", *files)
-    assert found.code == 0, found.err
-    line = next(line for line in found.out.splitlines() if line.startswith("suspicious: "))
-    for reason in ("theme equal to the story", "outcome longer than the story", "action of fewer than 2 events"):
-        assert f"1 {reason}" in line
-    assert "shared" not in line
-    assert "suspicious: nothing\n" in narrlit("views", "check", write("w.jsonl", KING), files[1]).out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["check", "none.jsonl", "s.jsonl"], "none.jsonl does not exist"),
-        (["check", "v.jsonl", "none.jsonl"], "none.jsonl does not exist"),
-        (["check", "s.jsonl", "v.jsonl"], "s.jsonl:1: unknown columns: text; known: text (or story), theme"),
-        (["check", "v.jsonl", "x.jsonl"], "x.jsonl:1: unknown columns: one; known"),
-        (["check", ",", "s.jsonl"], "',' names no file of views"),
-        (["repair", "v.jsonl", "s.jsonl"], "repair"),
-    ],
-)
-def test_mistakes_cost_one_line(narrlit, write, arguments, words):
-    write("v.jsonl", KING)
-    write("s.jsonl", {"text": "a"})
-    write("x.jsonl", {"one": "a"})
-    found = narrlit("views", *arguments)
-    assert (found.code, found.out) == (2, "")
-    assert words in found.err

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from narrlit.data.readers import (
-    file_digest,
     read_any,
     read_examples,
     read_rows,
@@ -41,12 +40,10 @@ def negatives(examples, row=0):
         ("s.jsonl", '{"text": "one"}\n{"text": "two"}\n'),
         ("s.ndjson", '{"text": "one"}\r\n\r\n  \n{"text": "two"}\r\n'),
         ("s.jsonl", '"one"\n"two"'),
-        ("s.csv", "text\none\n\ntwo\n"),
         ("s.CSV", 'n,story\r\n1,one\r\n2,"two"\r\n'),
         ("s.csv", 'id;text\r\n1;one\r\n2;"two"\r\n'),
         ("s.tsv", "n\ttext\n1\tone\n2\ttwo\n"),
         ("s.txt", "one\n\n   \ntwo\r\n"),
-        ("s.jsonl", b'\xef\xbb\xbf{"text": "one"}\n{"text": "two"}'),
         ("s.csv", b"\xef\xbb\xbftext\none\ntwo\n"),
     ],
 )
@@ -100,10 +97,8 @@ def test_unicode_line_separators_do_not_split_rows(make):
     [
         ("t.jsonl", json.dumps(AB)),
         ("t.csv", "anchor_text,text_a,text_b,text_a_is_closer\nx,p,q,True\n"),
-        ("t.csv", "text_b,extra,text_a,anchor_text,text_a_is_closer\nq,!,p,x,1\n"),
         ("t.tsv", "anchor_text\ttext_a\ttext_b\ttext_a_is_closer\nx\tp\tq\tTRUE\n"),
         ("t.csv", "anchor_story,similar_story,dissimilar_story\nx,p,q\n"),
-        ("t.jsonl", '{"anchor_story": "x", "similar_story": "p", "dissimilar_story": "q"}'),
         ("t.csv", b"\xef\xbb\xbfanchor_text,text_a,text_b,text_a_is_closer\r\nx,p,q,true\r\n"),
     ],
 )
@@ -116,8 +111,7 @@ def test_triples_of_every_type(make, name, content):
 
 
 @pytest.mark.parametrize(
-    ("label", "value"),
-    [(False, False), (0, False), (1, True), ("false", False), (" TRUE ", True), (None, None), ("", None)],
+    ("label", "value"), [(False, False), (1, True), ("false", False), (" TRUE ", True), (None, None)]
 )
 def test_labels_in_json(make, label, value):
     assert read_triples(make("t.jsonl", [AB | {"text_a_is_closer": label}])).rows == [Triple(0, 1, 2, value)]
@@ -137,9 +131,7 @@ def test_an_example_takes_the_closer_candidate_and_needs_a_label(make):
         ({"text": "n"}, ("n", None)),
         ("n", ("n", None)),
         ({"text": "n", "dimension": "structure"}, ("n", "action")),
-        ({"text": "n", "kind": "theme", "dimension": "theme"}, ("n", "theme")),
         ({"text": "n", "kind": "mined", "dimension": ""}, ("n", "mined")),
-        ({"text": "n", "kind": ""}, ("n", None)),
     ],
 )
 def test_listed_negatives(make, item, expected):
@@ -170,19 +162,12 @@ def test_a_triple_may_bring_more_negatives_and_a_group(make):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"negatives": ["x"]}, "anchor among its negatives"),
         ({"negatives": ["p"]}, "positive among its negatives"),
         ({"positive": "x"}, "anchor is its positive"),
         ({"negatives": "n"}, "negatives is not a list"),
         ({"negatives": [3]}, "negative is not text"),
-        ({"negatives": [" "]}, "empty negative"),
-        ({"negatives": [{"kind": "theme"}]}, "missing negative"),
         ({"negatives": [{"text": "n", "kind": "mood"}]}, "unknown kind"),
         ({"negatives": [{"text": "n", "kind": ["theme"]}]}, "unknown kind"),
-        ({"neg_mood_1": "n"}, "unknown kind"),
-        ({"group": [1]}, "group is not text"),
-        ({"positive": None}, "missing positive"),
-        ({"anchor": "\n"}, "empty anchor"),
     ],
 )
 def test_examples_that_are_dropped(make, change, reason):
@@ -197,13 +182,10 @@ def test_examples_that_are_dropped(make, change, reason):
     ("change", "reason"),
     [
         ({"text_a": ""}, "empty text_a"),
-        ({"text_a": " \t\n"}, "empty text_a"),
         ({"text_a": None}, "missing text_a"),
         ({"text_b": 5}, "text_b is not text"),
-        ({"anchor_text": ["x"]}, "anchor_text is not text"),
         ({"anchor_text": "broken \ud83d escape"}, "anchor_text is not text"),
         ({"text_a_is_closer": "maybe"}, "text_a_is_closer is not true or false"),
-        ({"text_a_is_closer": 2}, "text_a_is_closer is not true or false"),
     ],
 )
 @pytest.mark.parametrize("read", [read_triples, read_examples])
@@ -219,23 +201,15 @@ def test_rows_that_are_dropped(make, read, change, reason):
     ("read", "sound", "first", "reason"),
     [
         (read_stories, {"text": "a story"}, {"id": 1}, "missing text"),
-        (read_stories, {"story": "a story"}, {"id": 1}, "missing text"),
         (read_stories, "a story", {"id": 1}, "missing text"),
         (read_stories, {"text": "a story"}, 3, "row is not an object"),
         (read_triples, AB, {"anchor_text": "x", "text_b": "q"}, "missing text_a"),
-        (read_triples, AB, [1], "row is not an object"),
-        (read_triples, AB, "text", "row is not an object"),
         (read_examples, {"anchor": "x", "positive": "p"}, {"anchor": "x"}, "missing positive"),
     ],
 )
 def test_the_layout_is_that_of_the_first_row_that_has_one(make, read, sound, first, reason):
     rows = read(make("f.jsonl", [first, sound]))
     assert (len(rows), rows.report.dropped) == (1, {reason: 1})
-
-
-def test_a_short_csv_row_has_missing_fields(make):
-    triples = read_triples(make("t.csv", "anchor_text,text_a,text_b\nx,p\nx,p,q\n"))
-    assert (len(triples), triples.report.dropped) == (1, {"missing text_b": 1})
 
 
 @pytest.mark.parametrize(
@@ -252,11 +226,6 @@ def test_mojibake_is_read_and_counted_strict_or_not(make, text, strict):
 @pytest.mark.parametrize("text", ["Weiß’s", "São Paulo", "âge", "MAÇÃ", "à la", "这个", "ℛ\u200d", "a\x85b", "“Â”"])
 def test_sound_text_is_not_suspicious(make, text):
     assert read_stories(make("s.jsonl", [text])).report.suspicious == {}
-
-
-def test_mojibake_in_negatives_counts_once_a_row(make):
-    examples = read_examples(make("e.jsonl", [SOUND | {"negatives": ["itâ€™s", "Ã©t"]}]))
-    assert examples.report.suspicious == {"mojibake in negatives": 1}
 
 
 @pytest.mark.parametrize(
@@ -280,7 +249,6 @@ def test_labels_replace_those_of_the_triples_and_count_dropped_rows(make, name, 
         ("true\n", r"l.jsonl has 1 labels but .*t.jsonl has 2 rows; give"),
         ('true\n"perhaps"', r"l.jsonl:2: text_a_is_closer is not true or false; write true, false or null"),
         ('true\n{"label": true}', r'l.jsonl:2: column "text_a_is_closer" is missing; found: label; rename'),
-        ("true\n{", r"l.jsonl:2: broken JSON"),
         (
             'true\n{"text_a_is_closer": true, "anchor_text": "another"}',
             r"l.jsonl:2: anchor_text differs from .*t.jsonl:2; put the labels in the order",
@@ -300,24 +268,14 @@ def test_labels_that_are_refused(make, content, message):
     ("name", "content", "message"),
     [
         ("f.jsonl", "", r"f.jsonl is empty; name a file"),
-        ("f.csv", b"\xef\xbb\xbf", r"f.csv is empty"),
-        ("f.csv", "text,anchor_text,text_a,text_b\n", r"f.csv has no rows"),
         ("f.jsonl", b'{"text": "a"}\n{"text": "caf\xe9"}\n', r"f.jsonl:2: not UTF-8; save the file"),
-        (
-            "f.jsonl",
-            '{"text": "a"}\n\n{"text": "b"\n',
-            r"f.jsonl:3: broken JSON, .*; write one whole JSON value",
-        ),
+        ("f.jsonl", '{"text": "a"}\n\n{"text": "b"\n', r"f.jsonl:3: broken JSON, .*; write one whole JSON value"),
         ("f.jsonl", "[" * 100_000, r"f.jsonl:1: "),
-        ("f.jsonl", "9" * 5_000, r"f.jsonl:1: "),
         ("f.parquet", "PAR1", r"f.parquet: unknown file type '.parquet'; name a .jsonl"),
         ("f.jsonl", [{"tekst": "a", "n": 1}], r"f.jsonl:1: unknown columns: tekst, n; known: "),
         ("f.jsonl", [{}], r"f.jsonl:1: unknown columns: none; known: "),
-        ("f.csv", "tekst,n\na,1\n", r"f.csv:2: unknown columns: tekst, n; known: "),
-        ("f.json", "\n[1, 2]", r"f.json:2: a JSON list instead of a row with columns; known: "),
         ("f.csv", 'text\n"a"\n"never closed\nb\n', r"f.csv:3: broken CSV, "),
         ("f.csv", "text,n\na,1\nb, and c,2\n", r"f.csv:3: 3 fields where the header has 2; put texts"),
-        ("f.csv", "text;n\na;1\nb; and c;2\n", r"f.csv:3: 3 fields .* contain ';' in double quotes"),
         ("f.csv", "text,n,text\na,1,b\n", r"f.csv:1: two columns are named text; rename"),
         (
             "f.csv",
@@ -333,12 +291,6 @@ def test_files_that_are_refused(make, read, name, content, message):
     assert "his three sons" not in str(error.value)
 
 
-@pytest.mark.parametrize("read", [*READERS, file_digest])
-def test_missing_files_are_refused(tmp_path, read):
-    with pytest.raises(DataError, match=r"none.jsonl does not exist; check the path"):
-        read(tmp_path / "none.jsonl")
-
-
 def test_files_without_a_row_to_use_are_refused(make):
     with pytest.raises(DataError, match=r"none of its 2 rows can be used \(2 empty text_a\)"):
         read_triples(make("f.jsonl", [AB | {"text_a": ""}] * 2))
@@ -351,11 +303,6 @@ def test_lines_in_csv_count_those_within_texts(make):
     assert read_triples(path).texts()[0][0] == "x\ny\r\nz"
     with pytest.raises(DataError, match=r"t.csv:6: empty text_a"):
         read_triples(path, strict=True)
-
-
-def test_large_fields_are_read(make):
-    story = "word " * 100_000
-    assert texts(read_stories(make("s.csv", f'text\n"{story}"\n'))) == [story]
 
 
 def test_read_any_gives_every_story_with_its_line(make):

@@ -7,7 +7,6 @@ import pytest
 
 from narrlit.data.schema import ASPECTS, StoryTable
 from narrlit.data.storyworld import SPLITS, StoryWorld, synthetic_examples, synthetic_triples
-from narrlit.errors import OptionError
 
 FIRST_STORIES = "e8a422069585606c"
 CAPITALIZED = {"I"}
@@ -173,11 +172,3 @@ def test_rows(world, triples):
     for triple, (_, a, b), label in zip(triples["test"], found.texts(), found.labels, strict=True):
         assert (a if label else b) == triple.positive.text
     assert table[found[0].anchor].views is None
-
-
-def test_wrong_arguments_are_refused(world, triples):
-    anchor = triples["train"][0].anchor
-    with pytest.raises(OptionError, match="validation"):
-        world.triples(1, "dev")
-    with pytest.raises(OptionError, match="between"):
-        world.one_aspect_negatives(anchor, false_negatives=1.5)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from narrlit.data.readers import read_examples, read_stories, read_triples
 from narrlit.data.schema import KINDS, Story, StoryTable, TrainingExample, TrainingExamples, Triple, Triples
 from narrlit.data.writers import write_examples, write_stories, write_table, write_triples
-from narrlit.errors import DataError, OptionError
 
 TABLES = ["f.jsonl", "f.csv", "f.tsv"]
 
@@ -102,13 +101,3 @@ def test_a_file_stays_as_it_was_where_writing_fails(tmp_path):
     with pytest.raises(UnicodeEncodeError):
         write_stories(path, [Story("0", "half a pair \ud800")])
     assert (path.read_text(), list(tmp_path.iterdir())) == ("before", [path])
-
-
-def test_files_that_are_not_written(tmp_path):
-    with pytest.raises(DataError, match="give at least one row"):
-        write_stories(tmp_path / "f.jsonl", [])
-    with pytest.raises(OptionError, match=r"f.csv: examples have any number of negatives; name a .jsonl file"):
-        write_examples(tmp_path / "f.csv", TrainingExamples(StoryTable(), []))
-    with pytest.raises(OptionError, match=r"f.txt: file type '.txt' is unknown, or does not fit"):
-        write_stories(tmp_path / "f.txt", [Story("0", "a")])
-    assert list(tmp_path.iterdir()) == []

@@ -5,7 +5,7 @@ from fake_reader import attach, fit
 
 from narrlit.data.schema import Views
 from narrlit.data.views import ViewFiles
-from narrlit.datamodules import Extra, FileData, FoldData, Loading, PseudoLabels, StoryWorldData
+from narrlit.datamodules import Extra, FileData, Loading, PseudoLabels, StoryWorldData
 from narrlit.errors import DataError
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
 
@@ -89,10 +89,3 @@ def test_truth_is_found_behind_pseudonyms():
         data.prepare_inputs("fit")
         labels.append([data._labels[list(row.indices)].tolist() for row in data.examples])
     assert labels[0] == labels[1]
-
-
-def test_folds_keep_views_and_names():
-    data = FoldData(StoryWorldData(8, 2, views=True, loading=Loading(pseudonyms=PseudonymOptions("given"))), folds=2)
-    fit(data, reads_views=True)
-    assert all(story.views is not None and "Character_A" in story.text for story in data.stories)
-    assert data.has_views

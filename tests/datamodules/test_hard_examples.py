@@ -57,9 +57,3 @@ def test_hard_examples_are_weighted_and_validation_triples_mined():
     alone.setup("fit")
     with pytest.raises(OptionError, match="mine_validation needs validation triples"):
         alone.prepare_inputs("fit")
-
-
-@pytest.mark.parametrize("wrong", [{"share": 1.1}, {"weight": 0.0}])
-def test_settings_out_of_range(wrong):
-    with pytest.raises(OptionError, match="hard_examples"):
-        HardExampleSampling(**wrong)

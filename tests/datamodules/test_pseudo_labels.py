@@ -1,13 +1,11 @@
 """Pseudo-labels against plain loops; a resumed run has the same."""
 
-import multiprocessing
-
 import numpy as np
 import pytest
-from fake_reader import FakeReader, attach, fit
+from fake_reader import FakeReader, attach, fit, trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger
-from two_labelers import fit_over_two
+from threadpoolctl import threadpool_limits
 
 from narrlit.datamodules import Clusters, PseudoLabels, StoryWorldData
 from narrlit.datamodules.pseudo_labels import LABELS_FILE, cluster, positional_labels, read_labels, write_labels
@@ -105,10 +103,28 @@ def test_a_resumed_run_has_the_labels_of_the_first(tmp_path, monkeypatch):
     assert np.load(tmp_path / "run/two" / LABELS_FILE)["labels"].tolist() == stored.tolist()
 
 
+class NoisyReader(FakeReader):
+    """Embeds otherwise in each process, as other processors do."""
+
+    def text_embeddings(self, texts, role="anchor"):
+        return np.random.default_rng(self.global_rank).normal(size=(len(texts), 4)).astype(np.float32)
+
+
+class RecordedData(StoryWorldData):
+    """Writes its pseudo-labels to a file a process."""
+
+    folder = None
+
+    def teardown(self, stage):
+        np.save(self.folder / f"{self.trainer.global_rank}.npy", self._labels)
+
+
 def test_two_processes_have_equal_labels(tmp_path):
-    process = multiprocessing.get_context("spawn").Process(target=fit_over_two, args=(str(tmp_path),))
-    process.start()
-    process.join()
+    data = RecordedData(10, 2, pseudo_labels=PseudoLabels("positional", CLUSTERS))
+    data.folder = tmp_path
+    with threadpool_limits(1):  # a team of threads does not survive a fork
+        two = trainer(devices=2, strategy="ddp_fork", use_distributed_sampler=False)
+        two.fit(NoisyReader(), datamodule=data)
     one, other = (np.load(tmp_path / f"{rank}.npy") for rank in (0, 1))
     assert one.max() == 3
     assert one.tolist() == other.tolist()

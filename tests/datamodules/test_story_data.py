@@ -1,15 +1,10 @@
 """One table of stories for all stages, inputs made once, loaders, refusals, exact resumption within an epoch."""
 
-import json
-from dataclasses import astuple
-
 import pytest
 import torch
 from fake_reader import FakeReader, attach, fit, trainer
-from lightning.fabric.utilities.data import _set_sampler_epoch
 from lightning.pytorch.callbacks import ModelCheckpoint
 
-from narrlit.data.schema import a_comes_first
 from narrlit.datamodules import Extra, FileData, HardExampleSampling, Loading, PseudoLabels, StoryWorldData
 from narrlit.errors import OptionError
 
@@ -61,20 +56,6 @@ def test_loaders_tokenize_once_and_give_every_example(files):
     indices = torch.cat([batch.stories.indices[batch.anchors] for batch in triples])
     assert [data.stories[i].text for i in indices.tolist()] == [f"x {i}" for i in range(9)]
     assert data.provenance["inputs"] == {"stories": 63, "truncated": 0}
-
-
-def test_lightning_sets_the_epoch_of_the_sampler(files):
-    data = FileData(*files, loading=Loading(5, 4))
-    attach(data)
-    data.setup("fit")
-    loader = data.train_dataloader()
-    first = [batch.stories.indices.tolist() for batch in loader]
-    assert first == [batch.stories.indices.tolist() for batch in loader]
-    iterator = iter(loader)  # a resumed trainer makes it before it sets the epoch
-    _set_sampler_epoch(loader, 1)
-    second = [batch.stories.indices.tolist() for batch in loader]
-    assert second == [batch.stories.indices.tolist() for batch in iterator]
-    assert first != second
 
 
 def test_a_fit_resumed_within_an_epoch_sees_the_rest_of_its_batches(files, tmp_path):
@@ -155,35 +136,6 @@ def test_a_fit_leaves_the_data_as_they_were():
     data.hard_examples, data.pseudo_labels = HardExampleSampling(), PseudoLabels()
     assert fit(data).seen[0].pseudo_labels is None
     assert data._weights is None
-
-
-def test_storyworld_is_the_same_for_the_same_world_and_shares_no_story():
-    one, same, other = StoryWorldData(8, 4), StoryWorldData(8, 4), StoryWorldData(8, 4, world_seed=1)
-    for data in (one, same, other):
-        data.setup("fit")
-    assert one.examples.texts() == same.examples.texts() != other.examples.texts()
-    assert one.train_validation_overlap().shared_stories == 0
-    for triple in one.triples["validation"]:
-        assert triple.a_is_closer == a_comes_first(one.stories[triple.anchor].text)
-
-
-def test_planted_false_negatives_reach_the_data_and_its_record():
-    plain = StoryWorldData(3, negatives_per_aspect=2)
-    planted = StoryWorldData(3, negatives_per_aspect=2, false_negatives=1.0)
-    for data in (plain, planted):
-        data.setup("fit")
-        assert [row.kinds.count("theme") for row in data.examples] == [2, 2, 2]
-    for data, same in ((plain, False), (planted, True)):
-        for row in data.examples:
-            truths = [data.synthetic_story(index).structure for index in row.indices]
-            assert truths[0] == truths[1] != truths[2]
-            assert [truth == truths[0] for truth in truths[3:]] == [same] * 6
-            if not same:
-                shared = [[a == b for a, b in zip(astuple(t), astuple(truths[0]), strict=True)] for t in truths[3:]]
-                assert [row.index(True) for row in shared] == [0, 0, 1, 1, 2, 2]
-    noted = planted.provenance["train"]["storyworld"]
-    assert noted == {"seed": 0, "triples": 3, "negatives_per_aspect": 2, "false_negatives": 1.0}
-    assert json.loads(json.dumps(planted.provenance)) == planted.provenance
 
 
 def test_evaluation_after_a_fit_reads_into_the_same_table(files):

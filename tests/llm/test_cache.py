@@ -10,14 +10,6 @@ REQUEST = {"model": "m", "prompt": "p", "content": "A story."}
 REPLY = Reply("An answer.", "stop", 7, 3)
 
 
-def test_an_answer_survives_reopening_and_others_are_not_there(tmp_path):
-    with AnswerCache(tmp_path / "folder/c.sqlite") as cache:
-        cache.put("one", REQUEST, REPLY)
-    with AnswerCache(tmp_path / "folder/c.sqlite") as cache:
-        assert cache.get("one") == REPLY
-        assert cache.get("two") is None
-
-
 def test_two_jobs_may_share_a_file(tmp_path):
     with AnswerCache(tmp_path / "c") as one, AnswerCache(tmp_path / "c") as two:
         one.put("one", REQUEST, REPLY)

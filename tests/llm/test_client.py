@@ -18,12 +18,8 @@ def test_replies_come_in_the_order_of_the_items_and_are_sent_once(job, llm):
     assert [json.loads(json.loads(text)["theme"].rpartition(" ")[0])["story"] for text in themes] == STORIES
     assert len(llm.bodies) == len(STORIES)
     usage = job.llm.usage
-    assert (usage.answered, usage.from_cache, usage.prompt_tokens > 0, usage.completion_tokens > 0) == (
-        12,
-        0,
-        True,
-        True,
-    )
+    assert (usage.answered, usage.from_cache) == (12, 0)
+    assert usage.prompt_tokens > 0 < usage.completion_tokens
     assert job(STORIES) == themes
     assert len(llm.bodies) == len(STORIES)
     assert (job.llm.usage.answered, job.llm.usage.from_cache, job.llm.usage.prompt_tokens) == (0, 12, 0)
@@ -74,18 +70,7 @@ def test_retry_after_is_honored(job, llm):
 
 @pytest.mark.parametrize(
     ("mode", "reason"),
-    [
-        ("429", "HTTP 429"),
-        ("500", "HTTP 500"),
-        ("400", "HTTP 400"),
-        ("dropped", "connection error"),
-        ("time-out", "timeout"),
-        ("broken answer", "malformed answer"),
-        ("no choices", "malformed answer"),
-        ("cut off", "length"),
-        ("refused", "refusal"),
-        ("empty", ""),
-    ],
+    [("500", "HTTP 500"), ("time-out", "timeout"), ("no choices", "malformed answer"), ("cut off", "length")],
 )
 def test_a_failure_that_stays_is_counted_and_sent_again_by_the_next_run(job, llm, mode, reason):
     job(["warm up"])
@@ -191,23 +176,6 @@ def test_ctrl_c_ends_the_job_and_the_next_run_resumes(job, llm):
     assert 4 <= done < len(STORIES)
     assert job.llm.usage.from_cache >= min(done, 4)
     assert job.llm.usage.from_cache + job.llm.usage.answered == len(STORIES)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"concurrency": 0}, "--concurrency 0: must be at least 1"),
-        ({"retries": -1}, "--retries -1: must be at least 0"),
-        ({"max_tokens": 0}, "--max-tokens 0: must be at least 1"),
-        ({"temperature": 3.0}, "--temperature 3.0: must be between 0 and 2"),
-        ({"temperature": float("nan")}, "--temperature nan"),
-        ({"timeout": 0}, "--timeout 0"),
-        ({"timeout": float("inf")}, "--timeout inf"),
-    ],
-)
-def test_values_out_of_range_name_the_option(options, words):
-    with pytest.raises(OptionError, match=words):
-        LLMOptions(**options)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,6 @@ import pytest
 from llm_server import MODEL, question
 from scripted_writer import SEED, ScriptedWriter
 
-from narrlit.errors import OptionError
-from narrlit.llm.cache import Reply
-from narrlit.llm.checks import Source
 from narrlit.llm.client import LLM, LLMOptions
 from narrlit.llm.generator import (
     ACCEPTED,
@@ -19,7 +16,6 @@ from narrlit.llm.generator import (
     generate_views,
     negative_generators,
     parse_reply,
-    view_generator,
 )
 
 VIEWS = {"theme": "t", "plot_events": list("abcde"), "outcome": "o"}
@@ -62,17 +58,13 @@ def test_the_object_of_a_reply_is_read_whatever_stands_around_it(text):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "no JSON object"),
         ("No.", "no JSON object"),
-        (json.dumps(VIEWS)[:30], "no JSON object"),
         (f"{json.dumps(VIEWS)} or {json.dumps(VIEWS)}", "several JSON objects"),
         ("<think>endless " + json.dumps(VIEWS), "no JSON object"),
         ("[" * 100_000 + "{}", "theme missing"),
         (json.dumps({**VIEWS, "outcome": " "}), "outcome empty"),
         (json.dumps({**VIEWS, "plot_events": ["a", "b"]}), "plot_events too short"),
-        (json.dumps({**VIEWS, "plot_events": list("abcdefghijk")}), "plot_events too long"),
         (json.dumps({**VIEWS, "plot_events": "a"}), "plot_events list type"),
-        (json.dumps({**VIEWS, "plot_events": [1, *"bcde"]}), "plot_events string type"),
         (json.dumps({**VIEWS, "note": "x"}), "unexpected key"),
         ('{"theme": "t"}', "plot_events missing"),
     ],
@@ -80,15 +72,6 @@ def test_the_object_of_a_reply_is_read_whatever_stands_around_it(text):
 def test_replies_that_do_not_fit_have_a_short_reason(text, reason):
     with pytest.raises(Rejected, match=reason):
         parse_reply(text, StoryViews)
-
-
-@pytest.mark.parametrize(
-    ("finish", "reason"), [("length", "cut off"), ("content_filter", "refusal"), ("refusal", "refusal")]
-)
-def test_a_reply_without_a_proper_end_is_rejected(model, llm, finish, reason):
-    generator = view_generator(model(), GenerationOptions())
-    with pytest.raises(Rejected, match=reason):
-        generator.read(Reply(json.dumps(VIEWS), finish), Source("A story."))
 
 
 def test_negatives_of_each_aspect_under_the_published_keys(model, writer, llm):
@@ -144,24 +127,6 @@ def test_attempts_end_and_what_lacks_is_named(model, writer):
     ]
 
 
-def test_a_request_that_failed_is_sent_by_the_next_job_alone(model, writer, llm):
-    llm.modes = iter([None, "500"])
-    (result,) = generate_negatives(model(concurrency=1), dict(list(anchors(writer).items())[:1]), GenerationOptions())
-    assert sum(count for (_, verdict), count in result.verdicts.items() if verdict == "no answer: HTTP 500") == 1
-    assert len(llm.bodies) == 9
-    (result,) = generate_negatives(model(), dict(list(anchors(writer).items())[:1]), GenerationOptions())
-    assert sum(map(len, result.accepted.values())) == 9
-    assert len(llm.bodies) == 10
-
-
-def test_views_of_stories(model, writer, llm):
-    stories = list(anchors(writer))
-    results = generate_views(model(), stories, GenerationOptions())
-    for story, result in zip(stories, results, strict=True):
-        assert result.accepted["views"] == [StoryViews(**writer.views_of(story))]
-    assert {(body["temperature"], body["max_tokens"], "top_p" in body) for body in llm.bodies} == {(0.3, 2000, False)}
-
-
 def test_the_result_does_not_depend_on_the_order_of_the_answers(model, writer, llm, tmp_path):
     given = anchors(writer)
     writer.spoil = lambda kind, content, attempt: "..." if attempt == 1 else None
@@ -179,12 +144,3 @@ def test_prompts_of_ones_own_replace_the_packages(model, tmp_path, llm, writer):
     assert json.loads(question(llm.bodies[0])).keys() == {"story"}
     assert llm.bodies[0]["seed"] == SEED
     assert options.prompt("negatives_theme").text.startswith("You write stories.")
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"attempts": 0}, {"candidates": 0}, {"length_ratio": 1.0}, {"length_ratio": float("nan")}, {"prompts": "no"}],
-)
-def test_options_without_sense_are_refused(options):
-    with pytest.raises(OptionError, match=f"--{next(iter(options)).replace('_', '-')}"):
-        GenerationOptions(**options)

@@ -49,10 +49,8 @@ def test_a_choice_is_read_from_a_letter_or_json(text, is_a):
     [
         ("", "empty"),
         ("Both have their merits.", "no JSON object"),
-        ("A is closer than B", "no JSON object"),
         ('{"closer": "C"}', "closer literal error"),
         ('{"closer": "A", "why": "x"}', "unexpected key"),
-        ('{"closer": "A"} or {"closer": "B"}', "several JSON objects"),
         ('{"answer": "A"}', "closer missing"),
     ],
 )
@@ -92,10 +90,7 @@ def test_a_judge_that_prefers_a_place_is_caught_by_swapping(judge, llm):
     ("mode", "reason", "failed"),
     [
         ("500", "request failed: HTTP 500", True),
-        ("no choices", "request failed: malformed answer", True),
         ("cut off", "cut off", False),
-        ("empty", "empty", False),
-        ("broken JSON", "no JSON object", False),
         ("wrong schema", "closer missing", False),
         ("text around", None, False),
     ],

@@ -5,8 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from narrlit.llm.judge import DISAGREEMENT, Answer, Judgement
-from narrlit.llm.judge_report import accuracy_of, by_margin, judge_report, judge_table, overrides
+from narrlit.llm.judge_report import accuracy_of, by_margin, overrides
 
 CHOICE = st.sampled_from([True, False, None])
 ROWS = st.lists(st.tuples(CHOICE, st.booleans(), CHOICE, st.sampled_from([0.0, 0.1, 0.2, 0.5])), max_size=30)
@@ -49,48 +48,3 @@ def test_each_labeled_triple_is_in_one_part(rows, parts):
     assert all(part["margin"][0] >= after["margin"][1] for part, after in pairwise(found))
     model_correct = sum(part["accuracy"]["model"]["correct"] for part in found)
     assert model_correct == accuracy_of(model, labels).correct
-
-
-def judged(*rows):
-    """Judgements and labels of (closer by similarity, answers, label); a dot is no choice or no label."""
-    judgements, labels = [], []
-    for number, (nearer, answers, label) in enumerate(rows, 1):
-        scores = (0.5 + 0.01 * number, 0.5) if nearer == "A" else (0.5, 0.5 + 0.01 * number)
-        given = tuple(Answer(None, "empty") if letter == "." else Answer(letter == "A") for letter in answers)
-        judgements.append(Judgement(scores, given))
-        labels.append(None if label == "." else label == "A")
-    return judgements, labels
-
-
-def test_a_report_by_hand():
-    rows = judged(
-        ("A", "AA", "A"), ("A", "BB", "B"), ("B", "AB", "A"), ("A", "..", "B"), ("B", "AA", "B"), ("A", "BB", ".")
-    )
-    report = judge_report(*rows)
-    counts = {name: (entry["correct"], entry["n"]) for name, entry in report["accuracy"].items()}
-    assert counts == {
-        "hybrid": (2, 5),
-        "similarities": (2, 5),
-        "model": (2, 3),
-        "model_of_all": (2, 5),
-        "as_given": (3, 4),
-        "swapped": (2, 4),
-    }
-    assert report["fallbacks"]["by_reason"] == {DISAGREEMENT: 1, "empty": 1}
-    assert (report["overrides"]["n"], report["overrides"]["of"], report["overrides"]["right"]["correct"]) == (3, 4, 1)
-    assert (report["swap_agreement"]["n"], report["swap_agreement"]["of"]) == (4, 5)
-    assert (report["shown_first"]["n"], report["shown_first"]["of"]) == (3 + 3, 10)
-    assert report["hybrid_against_similarities"] == {"difference": 0.0, "won": 1, "lost": 1, "p": 1.0}
-    table = judge_table(report)
-    assert "| language model, else similarities | 5 | 0.400 [0.118, 0.769] (2 of 5) |" in table
-    assert "- Fallbacks to the similarities: 2 of 6 (33.3%)" in table
-    assert "- Overrides of the similarities: 3 of 4 (75.0%); right on 0.500" in table
-    assert "- Same story chosen with A and B swapped: 4 of 5 (80.0%)." in table
-    assert "- Candidate shown first chosen: 6 of 10 (60.0%)." in table
-
-
-def test_a_report_without_labels_has_no_accuracy():
-    report = judge_report(*judged(("A", "B", "."), ("A", ".", ".")))
-    assert (report["accuracy"], report["by_margin"], report["swap_agreement"]) == (None, [], None)
-    assert judge_table(report).startswith("2 triples, none has a label.")
-    assert report["overrides"]["n"] == 1

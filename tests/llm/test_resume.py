@@ -1,27 +1,53 @@
 """Jobs killed with SIGKILL at random: nothing that has an answer is sent again."""
 
 import json
-import os
+import multiprocessing
 import random
 import sqlite3
-import subprocess
-import sys
 import time
 from contextlib import closing
-from pathlib import Path
 
 import pytest
-from llm_worker import content, stories
+from pydantic import BaseModel
 
-COUNT = 30
-HELPERS = Path(__file__).parents[1] / "helpers"
+from narrlit.llm.checks import Source
+from narrlit.llm.client import LLM, LLMOptions, Sampling
+from narrlit.llm.generator import Generator, generate
+from narrlit.prompts import Prompt
+
+STORIES = [f"The tale of number {number} of many." for number in range(30)]
+FORK = multiprocessing.get_context("fork")
+
+
+class Theme(BaseModel):
+    theme: str
+
+
+def content(story):
+    return json.dumps({"story": story})
+
+
+def write_themes(url, folder, transport, ready):
+    """The job: one request a story, one short reply each; out.json when it has all."""
+    options = LLMOptions(base_url=url, llm_model="tiny", concurrency=4, batch=transport == "batch")
+    llm = LLM(options, folder / "answers.sqlite")
+    generators = {"theme": Generator(Prompt("themes", "Tell the theme.", "digest"), Theme, {}, Sampling(64))}
+
+    async def work(story):
+        generated = await generate(llm, generators, Source(story), "story", 1, 3)
+        return generated.accepted["theme"][0].theme
+
+    ready.set()
+    themes = llm.run(STORIES, work, "story")
+    usage = {"answered": llm.usage.answered, "from_cache": llm.usage.from_cache}
+    (folder / "out.json").write_text(json.dumps({"themes": themes, **usage}))
 
 
 def start(llm, folder, transport):
-    command = [sys.executable, str(HELPERS / "llm_worker.py"), llm.url, str(folder), transport, str(COUNT)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HELPERS), *sys.path])}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True)
-    assert process.stdout.readline() == "ready\n", process.stderr.read()
+    ready = FORK.Event()
+    process = FORK.Process(target=write_themes, args=(llm.url, folder, transport, ready))
+    process.start()
+    assert ready.wait(30)
     return process
 
 
@@ -34,12 +60,12 @@ def answered(folder):
     return {(row["content"], row["seed"]) for row in rows}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["chat", "batch"])
-def test_a_killed_job_sends_nothing_that_has_an_answer(llm, tmp_path, transport):
+def test_a_killed_job_sends_nothing_that_has_an_answer(llm, tmp_path, monkeypatch, transport):
+    monkeypatch.setattr("narrlit.llm.batch.POLL_SECONDS", 0.05)
     llm.seconds = 0.05 if transport == "chat" else 0.0
     llm.batches.polls = 8
-    again = {content(story) for story in stories(COUNT)[::5]}  # these need a second attempt
+    again = {content(story) for story in STORIES[::5]}  # these need a second attempt
 
     def mode(body):
         return "wrong schema" if body["seed"] == 42 and body["messages"][1]["content"] in again else None
@@ -48,16 +74,17 @@ def test_a_killed_job_sends_nothing_that_has_an_answer(llm, tmp_path, transport)
     process = start(llm, tmp_path, transport)
     time.sleep(random.uniform(0.1, 0.35))
     process.kill()
-    assert process.wait() == -9, "killed after its end"
+    process.join()
+    assert process.exitcode == -9, "killed after its end"
     time.sleep(0.1)  # the server notices
     known, first = answered(tmp_path), len(llm.bodies)
     process = start(llm, tmp_path, transport)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 0, errors
+    process.join(60)
+    assert process.exitcode == 0
     assert not known & {(body["messages"][1]["content"], body["seed"]) for body in llm.bodies[first:]}
     # In a chat the four requests under way at the kill may be sent again, in batches none.
     assert sum(times - 1 for times in llm.asked.values()) <= (4 if transport == "chat" else 0)
     found = json.loads((tmp_path / "out.json").read_text())
-    assert found["themes"] == [f"{content(s)} {43 if content(s) in again else 42}" for s in stories(COUNT)]
-    assert found["answered"] + found["from_cache"] >= COUNT + len(again)
-    assert len(answered(tmp_path)) == COUNT + len(again)
+    assert found["themes"] == [f"{content(s)} {43 if content(s) in again else 42}" for s in STORIES]
+    assert found["answered"] + found["from_cache"] >= len(STORIES) + len(again)
+    assert len(answered(tmp_path)) == len(STORIES) + len(again)

@@ -105,11 +105,3 @@ def test_a_mask_of_another_shape_is_refused(shape):
         ranking_loss(vectors(2, seed=0), vectors(2, seed=1), torch.arange(2), keep=keep)
     with pytest.raises(ValueError, match=r"keep has shape .* \(2, 2\)"):
         info_nce(torch.zeros(2, 2), torch.arange(2), keep)
-
-
-@pytest.mark.parametrize(("similarities", "target"), [((2, 3), (3,)), ((2, 3), (1,)), ((2, 3), (2, 1)), ((3,), (3,))])
-@pytest.mark.parametrize("masked", [False, True])
-def test_similarities_and_targets_must_fit(similarities, target, masked):
-    keep = torch.ones(similarities, dtype=torch.bool) if masked else None
-    with pytest.raises(ValueError, match="similarities must be"):
-        info_nce(torch.zeros(similarities), torch.zeros(target, dtype=torch.int64), keep)

@@ -29,12 +29,6 @@ def test_a_contrast_is_its_formula(temperature):
     )
 
 
-def test_a_contrast_falls_as_the_own_view_comes_near():
-    a, n = vectors(0), vectors(1)
-    assert view_contrast(a, a, n) < view_contrast(a, n, n) < view_contrast(a, n, a)
-    assert view_contrast(a, n, n).item() == pytest.approx(math.log(2))
-
-
 def test_shapes_must_agree():
     with pytest.raises(ValueError, match="row by row"):
         view_contrast(vectors(0), vectors(1), vectors(2, n=1))

@@ -7,15 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from narrlit.errors import OptionError
-from narrlit.metrics.meanmax import (
-    MeanMax,
-    alignment,
-    max_similarity,
-    meanmax_scores,
-    pooled,
-    window_vectors,
-)
+from narrlit.metrics.meanmax import MeanMax, alignment, max_similarity, meanmax_scores, pooled
 from narrlit.models.config import EncoderConfig, Prompts
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
@@ -76,23 +68,6 @@ def test_alignment_is_the_loop(first, second, windows, tau):
     assert alignment(anchor, other, windows, tau) == pytest.approx(wanted, abs=1e-12)
 
 
-def axes(*numbers):
-    """Story whose sentences lie along axes."""
-    return np.eye(4)[list(numbers)]
-
-
-def test_max_similarity_starts_from_the_anchors_sentences():
-    short, long = axes(0), axes(0, 1, 2, 3)
-    assert (max_similarity(short, long), max_similarity(long, short)) == (1, 0.25)
-
-
-def test_windows_are_in_the_storys_order_and_none_is_empty():
-    assert window_vectors(axes(0, 0, 1, 1, 1), 2).tolist() == axes(0, 1).tolist()
-    assert window_vectors(axes(0, 1, 2), 2).tolist() == [[1, 0, 0, 0], [0, 0.5, 0.5, 0]]
-    assert window_vectors(axes(3), 2).tolist() == axes(3, 3).tolist()
-    assert alignment(axes(0, 0, 1, 1), axes(1, 1, 0, 0), 2, 1.0) == 0  # only windows in the same position
-
-
 TEXTS = [
     "A king rides out. He finds a well! Then he drinks. Night falls. He dies.",
     "One sentence alone.",
@@ -129,28 +104,6 @@ def test_triples_are_scored_as_a_loop_would(tiny, reading, prompts):
     assert found.truncated == 0
 
 
-def test_each_sentence_is_embedded_once(tiny, monkeypatch):
-    asked = []
-
-    def counted(encoder, texts, role, progress):
-        asked.extend(texts)
-        return embed(encoder, texts, role, progress)
-
-    monkeypatch.setattr("narrlit.models.embedding.embed", counted)
-    meanmax_scores(Encoder(EncoderConfig(tiny())).eval(), TRIPLES, MeanMax(), progress=False)
-    assert sorted(asked) == sorted({part for text in TEXTS for part in sentences(text)})
-
-
 def test_a_story_without_a_sentence_is_refused(tiny):
     with pytest.raises(ValueError, match="no sentence"):
         meanmax_scores(Encoder(EncoderConfig(tiny())).eval(), [("a", "b", " \n")], MeanMax())
-
-
-def test_settings_are_the_papers_unless_given_and_stay_in_their_ranges():
-    assert MeanMax() == MeanMax("max_similarity", 0.0183, 2, 1.0168)
-    for wrong in ({"gamma": -0.1}, {"gamma": math.nan}, {"gamma": 2.1}, {"windows": 0}, {"windows": 1001}):
-        with pytest.raises(OptionError, match=f"--{next(iter(wrong))}"):
-            MeanMax(**wrong)
-    for tau in (0.0, -1.0, math.nan, math.inf):
-        with pytest.raises(OptionError, match="--tau"):
-            MeanMax(tau=tau)

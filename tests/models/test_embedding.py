@@ -2,14 +2,11 @@
 
 import numpy as np
 import pytest
-import torch
-from adapted_encoders import adapted, move
 from head_encoders import (
     PROMPTS,
     ROLES,
     TEXTS,
     WEIGHTS,
-    bilstm,
     sentence_encoder,
     sentences_by_hand,
     view_encoder,
@@ -18,7 +15,7 @@ from head_encoders import (
 )
 
 from narrlit.data.schema import Story, StoryTable, Triple, Triples
-from narrlit.errors import DataError, ModelError
+from narrlit.errors import DataError
 from narrlit.models import embedding
 from narrlit.models.config import PRESETS, EncoderConfig, Fusion, Prompts
 from narrlit.models.embedding import embed, part_embeddings, score_triples
@@ -57,12 +54,6 @@ def test_a_sentence_is_embedded_once_and_counted_once_if_it_is_cut(tiny, monkeyp
 def test_a_text_without_a_sentence_is_named(tiny, blank):
     with pytest.raises(DataError, match="story 3 of 4"):
         embed(sentence_encoder(tiny()), ["A b.", "C d.", "A b.", blank, "E."], progress=False)
-
-
-@pytest.mark.parametrize("build", [lambda model: Encoder(EncoderConfig(model)), sentence_encoder, view_encoder])
-def test_no_stories_have_no_embeddings(tiny, build):
-    encoder = build(tiny())
-    assert embed(encoder, [], progress=False).embeddings.shape == (0, encoder.dimension)
 
 
 @pytest.mark.parametrize("hidden", [None, 16])
@@ -140,26 +131,3 @@ def test_scores_are_cosines_of_each_role(tiny, prompts):
     assert np.allclose(scores, expected, atol=1e-6)
     assert scores.dtype == np.float64
     assert truncated == 0
-
-
-def test_what_an_encoder_with_a_head_is(tiny):
-    encoder = sentence_encoder(tiny(), max_length=20, prompts=PROMPTS)
-    assert (encoder.dimension, encoder.text_dimension, encoder.max_length, encoder.normalized) == (12, 32, 20, True)
-    assert (encoder.reads, encoder.unit, encoder.symmetric) == ("sentences", ("sentence", "sentences"), False)
-    assert [encoder.prompt(role) for role in ROLES] == ["query: ", "passage: ", "text: "]
-    with pytest.raises(ModelError, match="Track B makes one embedding"):
-        encoder.require_one_prompt("Track B")
-    sentence_encoder(tiny()).require_one_prompt("Track B")
-    assert view_encoder(tiny()).unit == ("text or view", "texts and views")
-
-
-def test_adapters_are_merged_in_place_and_give_the_same_embeddings(tiny):
-    encoder = move(adapted(tiny))
-    encoder.attach(bilstm())
-    before = embed(encoder.eval(), TEXTS, progress=False).embeddings
-    assert encoder.has_adapters
-    encoder.merge()
-    assert not encoder.has_adapters
-    assert abs(embed(encoder, TEXTS, progress=False).embeddings - before).max() < 1e-5
-    assert not any("lora" in name for name, _ in encoder.named_parameters())
-    assert isinstance(encoder.device, torch.device)

@@ -5,7 +5,7 @@ import torch
 from adapted_encoders import gradients, packed
 from tiny_models import world_texts
 
-from narrlit.errors import ModelError, OptionError
+from narrlit.errors import ModelError
 from narrlit.models import packing
 from narrlit.models.config import EncoderConfig, Prompts
 from narrlit.models.embedding import embed
@@ -84,16 +84,6 @@ def test_attention_padded_for_gpus_equals_attention_a_story(tiny, monkeypatch):
                 assert torch.allclose(encoder(packed(encoder, texts)), each, atol=1e-5)
 
 
-@pytest.mark.parametrize("pooling", ["mean", "cls", "last"])
-def test_pooling_may_be_overridden(tiny, pooling):
-    encoder = Encoder(EncoderConfig(tiny("bert"), pooling=pooling)).eval()
-    assert encoder.model[1].pooling_mode == {"last": "lasttoken"}.get(pooling, pooling)
-    other = Encoder(EncoderConfig(tiny("bert"), pooling="cls" if pooling != "cls" else "mean")).eval()
-    texts = texts_of_many_lengths()
-    with torch.no_grad():
-        assert not torch.allclose(encoder(packed(encoder, texts)), other(packed(other, texts)), atol=1e-3)
-
-
 def test_normalisation_stands_once_at_the_end_or_not_at_all(tiny):
     from sentence_transformers.models import Normalize
 
@@ -166,38 +156,6 @@ def test_a_share_of_the_lower_layers_is_frozen(tiny, kind, pooling):
     assert not moved & layer[0]  # 0.4 of 3 layers, rounded down
     assert layer[1] | layer[2] <= moved | {n for n in names if "relative_attention" in n}
     assert not any("word_embeddings" in n or "embed_tokens" in n for n in moved)
-
-
-def test_embedding_embeds_each_text_once_and_keeps_the_order(tiny, monkeypatch):
-    encoder = Encoder(EncoderConfig(tiny("bert"))).eval()
-    seen = []
-    forward = Encoder.forward
-    monkeypatch.setattr(Encoder, "forward", lambda self, stories: seen.append(len(stories)) or forward(self, stories))
-    a, b = world_texts()[:2]
-    vectors, _ = embed(encoder, [a, b, a, a], progress=False)
-    assert sum(seen) == 2
-    assert (vectors[0] == vectors[2]).all()
-    assert abs(vectors[0] - vectors[1]).max() > 1e-3
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"model": "no/such-model"}, "no/such-model"),
-        ({"model": "/no/such/folder"}, "/no/such/folder"),
-        ({"max_length": 1000}, "at most"),
-    ],
-)
-def test_what_cannot_be_loaded_is_said_in_one_line(tiny, change, words):
-    with pytest.raises((ModelError, OptionError), match=words) as caught:
-        Encoder(EncoderConfig(**{"model": tiny("bert"), **change}))
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("change", [{"frozen_layers": 1.5}, {"dropout": 1.0}, {"max_length": 0}, {"token_budget": 0}])
-def test_a_config_out_of_range_names_its_field(change):
-    with pytest.raises(OptionError, match=next(iter(change))):
-        EncoderConfig(**change)
 
 
 def test_token_chunks_hold_every_place_once_within_the_budget():

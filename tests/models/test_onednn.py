@@ -2,6 +2,7 @@
 
 import platform
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -91,13 +92,11 @@ def test_modules_are_restored_after_an_exception(no_grad):
     "transformer",
     [
         lambda: tiny_encoder("bert", hidden_act="gelu_new"),
-        lambda: tiny_encoder("bert", hidden_act="relu"),
         lambda: tiny_encoder("bert").bfloat16(),
-        lambda: tiny_encoder("bert").double(),
         lambda: tiny_encoder("mpnet"),
         lambda: tiny_encoder("bert").to("meta"),
     ],
-    ids=["tanh", "relu", "bfloat16", "float64", "untested", "elsewhere"],
+    ids=["tanh", "bfloat16", "untested", "elsewhere"],
 )
 def test_nothing_changes_where_it_does_not_fit(transformer, no_grad):
     model = transformer()
@@ -149,33 +148,12 @@ def test_a_layer_of_foreign_code_is_left_alone(no_grad):
         assert count == 0
 
 
-@pytest.mark.parametrize("failure", ["missing", "another signature", "another result"])
-def test_a_torch_without_the_operators_falls_back(failure, no_grad, monkeypatch):
-    class Operators:
-        def __getattr__(self, name):
-            if failure == "missing":
-                raise AttributeError(name)
-            return self.other if failure == "another signature" else lambda *args: args[0]
-
-        def other(self):
-            return None
-
-    class Ops:
-        mkldnn = Operators()
-
-    monkeypatch.setattr(onednn.torch, "ops", Ops())
+@pytest.mark.parametrize("operators", [{}, {"_linear_pointwise": lambda *args: args[0]}], ids=["missing", "other"])
+def test_a_torch_without_the_operators_falls_back(operators, no_grad, monkeypatch):
+    monkeypatch.setattr(onednn.torch, "ops", SimpleNamespace(mkldnn=SimpleNamespace(**operators)))
     onednn._available.cache_clear()
     try:
         with fused_linears(tiny_encoder("bert")) as count:
             assert count == 0
     finally:
         onednn._available.cache_clear()
-
-
-def test_asking_for_the_operators_draws_no_random_numbers():
-    onednn._available.cache_clear()
-    torch.manual_seed(4)
-    expected = torch.rand(1)
-    torch.manual_seed(4)
-    onednn._available()
-    assert torch.equal(torch.rand(1), expected)

@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import stat
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -44,14 +42,6 @@ def test_a_folder_without_normalization_gives_its_own_embeddings(tiny, tmp_path)
     assert abs(np.linalg.norm(ours, axis=1) - 1).min() > 0.1
 
 
-def test_written_weights_can_be_read_by_others(tiny, tmp_path):
-    Encoder(EncoderConfig(tiny())).save(tmp_path / "plain")
-    plain = tmp_path / "file"
-    plain.touch()
-    modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "plain").rglob("*.safetensors")}
-    assert modes == {stat.S_IMODE(plain.stat().st_mode)}
-
-
 @pytest.mark.parametrize("gone", ["layer.2.", "word_embeddings"])
 def test_missing_weights_are_refused(folder, gone):
     weights = load_file(folder / "model.safetensors")
@@ -82,9 +72,7 @@ def _pointer(path):
     [
         ("model.safetensors", _cut, "is the folder complete"),
         ("model.safetensors", _pointer, "git lfs pull"),
-        ("model.safetensors", Path.unlink, "is the folder complete"),
         ("1_Pooling/config.json", Path.unlink, "is the folder complete"),
-        ("modules.json", lambda path: path.write_text("[{]"), "is the folder complete"),
         ("config.json", lambda path: path.write_text("nonsense"), "is the folder complete"),
     ],
 )
@@ -131,21 +119,9 @@ def test_no_file_gives_the_consent_to_run_code(tiny, tmp_path, monkeypatch):
     assert asked == [False, False, True, True]
 
 
-@pytest.mark.parametrize("source", ["no/such-model", "/no/such/folder", "./nothing", "runs/a/b"])
-def test_what_is_no_model_is_refused(source):
-    assert source in refusal(source)
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
-    [
-        (b"nonsense", "it is broken, or holds more than tensors"),
-        ([1, 2], "unexpected content"),
-        ({"state_dict": {}}, "no encoder"),
-        ({"hyper_parameters": {"encoder": {"model": "minilm", "color": "red"}}, "state_dict": {}}, "this release"),
-        ({"hyper_parameters": []}, "this release"),
-        ({"hyper_parameters": {"encoder": 3}, "state_dict": {}}, "this release"),
-    ],
+    [(b"nonsense", "it is broken, or holds more than tensors"), ({"state_dict": {}}, "no encoder")],
 )
 def test_checkpoints_that_are_none_are_refused(tmp_path, content, words):
     path = tmp_path / "x.ckpt"
@@ -198,12 +174,3 @@ def test_a_run_whose_checkpoint_moved_uses_the_newest_and_without_any_is_refused
     (tmp_path / "checkpoints").mkdir()
     torch.save({"state_dict": {}}, tmp_path / "checkpoints/last.ckpt")
     assert "last.ckpt" in refusal(tmp_path)
-
-
-def test_a_length_that_leaves_no_room_for_text_is_refused(tiny):
-    from narrlit.errors import OptionError
-
-    config = EncoderConfig(tiny(), max_length=3)
-    assert Encoder(config).max_length == 3
-    with pytest.raises(OptionError, match="at least 3 tokens"):
-        Encoder(replace(config, max_length=2))

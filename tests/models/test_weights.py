@@ -54,16 +54,6 @@ def test_a_checkpoint_that_lacks_or_has_too_much_is_refused(tiny, tmp_path):
             load_encoder(path)
 
 
-def test_a_checkpoint_of_a_release_without_adapters_loads(tiny, tmp_path):
-    encoder = Encoder(EncoderConfig(tiny("bert")))
-    path = checkpoint(tmp_path / "old.ckpt", encoder)
-    content = torch.load(path)
-    for name in ("lora", "quantization", "gradient_checkpointing"):
-        del content["hyper_parameters"]["encoder"][name]
-    torch.save(content, path)
-    assert load_encoder(path).config == encoder.config
-
-
 @pytest.mark.parametrize("lora", [LoRA(rank=4), None])
 def test_a_teacher_s_folder_gives_its_vectors(tiny, tmp_path, lora):
     encoder = adapted(tiny, "bert", "mean", lora=lora)

@@ -131,9 +131,7 @@ def test_a_log_resumes_after_a_kill_and_another_file_is_refused(model, tmp_path,
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"pivots": "fr,fr"}, "different languages"),
         ({"pivots": "fr,en"}, "other than English"),
-        ({"beams": 0}, "--beams 0"),
         ({"nllb": "n", "there": "m"}, "leave --there and --back out"),
         ({"nllb": "n", "pivots": "xx"}, "--pivots xx: give its NLLB code"),
         ({"there": "m"}, r"need \{pivot\}"),
@@ -142,11 +140,3 @@ def test_a_log_resumes_after_a_kill_and_another_file_is_refused(model, tmp_path,
 def test_pivots_that_can_not_be_are_refused(options, message):
     with pytest.raises(OptionError, match=message):
         Pivots(**options)
-
-
-def test_routes():
-    assert [route.model for route in Pivots().routes("hi")] == [
-        "Helsinki-NLP/opus-mt-en-hi",
-        "Helsinki-NLP/opus-mt-hi-en",
-    ]
-    assert Pivots(nllb="n").routes("hi") == (Route("n", "eng_Latn", "hin_Deva"), Route("n", "hin_Deva", "eng_Latn"))

@@ -170,17 +170,6 @@ def test_the_real_pipeline_is_sound_on_short_texts(text):
 
 
 @needs_pipeline
-def test_the_real_pipeline_finds_names_and_shares_them_in_a_triple():
-    texts = ["Anna Lee met Robert in Paris.", "Robert left for London in May.", "The king ruled France."]
-    [group] = pseudonymize_texts([texts], SPACY, progress=False)
-    assert [one.text for one in group] == [
-        "Character_A met Character_B in Location_1.",
-        "Character_B left for Location_2 in May.",
-        "The king ruled Location_3.",
-    ]
-
-
-@needs_pipeline
 @pytest.mark.skipif(not DEV.is_dir(), reason="the task's data is not here")
 def test_the_real_pipeline_is_sound_on_stories_of_the_task():
     stories = [[json.loads(line)["text"]] for line in (DEV / "dev_track_b.jsonl").open(encoding="utf-8")][:30]

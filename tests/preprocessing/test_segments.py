@@ -31,15 +31,6 @@ def test_quarter_half_quarter(n, expected):
     assert sizes(n) == expected
 
 
-def test_the_beginning_is_the_theme_and_the_end_the_outcome():
-    assert positional_segments(story(8)) == ("s0. s1.", "s2. s3. s4. s5.", "s6. s7.")
-
-
-def test_short_stories_give_a_sentence_to_several_slices():
-    assert positional_segments(["One."]) == ("One.", "One.", "One.")
-    assert positional_segments(["One.", "Two."]) == ("One.", "One. Two.", "Two.")
-
-
 @given(st.integers(3, 200), st.tuples(*[st.floats(0.01, 5)] * 3))
 def test_any_ratios_are_kept_to(n, ratios):
     found = sizes(n, ratios)
