@@ -29,11 +29,6 @@ def test_a_contrast_is_its_formula(temperature):
     )
 
 
-def test_shapes_must_agree():
-    with pytest.raises(ValueError, match="row by row"):
-        view_contrast(vectors(0), vectors(1), vectors(2, n=1))
-
-
 def test_alignment_is_its_formula_whatever_the_lengths():
     x, y = vectors(0, unit=False), vectors(1, unit=False)
     expected = 0.0
