@@ -62,11 +62,7 @@ class CachedEmbeddings:
         return embeddings
 
     def fill(self, texts: Sequence[str], role: Role, progress: bool = True) -> list[bytes]:
-        """Compute what the cache lacks of these texts, each given once; return their keys.
-
-        Raises:
-            ModelError: if the source fails, or does not agree with the embeddings that are cached.
-        """
+        """Compute what the cache lacks of these texts, each given once; return their keys."""
         keys = content_keys({**self._space, "prompt": self._prompts[role]}, texts)
         self.cache.refresh()
         missing = set(self.cache.missing(keys))
@@ -108,13 +104,9 @@ class FrozenFeatures(StoryInputs[PackedFeatures]):
     """
 
     def __init__(self, embeddings: MappedEmbeddings, rows: IntArray, lengths: IntArray, num_stories: int) -> None:
-        """Arrange embeddings by position.
+        """Arrange embeddings, by their `rows` (S,), at P positions with `lengths` (P,) of them.
 
-        Args:
-            embeddings: each different one.
-            rows: (S,) those of the P positions, one position after the other.
-            lengths: (P,) number of them at each position.
-            num_stories: P, or half of it if candidates have a prompt of their own.
+        P is `num_stories`, or twice that if candidates have a prompt of their own.
         """
         super().__init__(num_stories, symmetric=len(lengths) == num_stories)
         self._embeddings, self._rows, self.lengths = embeddings, rows, lengths
@@ -136,12 +128,7 @@ def frozen_features(
     stories: Sequence[Story] | Sequence[str],
     unit: Literal["story", "sentence"] = "story",
 ) -> FrozenFeatures:
-    """Return the frozen embeddings of stories, by story index, computing those that the cache lacks.
-
-    Raises:
-        DataError: if a story has no sentence.
-        ModelError: if embeddings can't be computed or read.
-    """
+    """Return the frozen embeddings of stories, by story index, computing those that the cache lacks."""
     texts = [story if isinstance(story, str) else story.text for story in stories]
     pieces = [split_sentences(text) if unit == "sentence" else [text] for text in texts]
     empty = next((index for index, own in enumerate(pieces) if not own), None)

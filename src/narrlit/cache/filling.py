@@ -39,10 +39,6 @@ def fill(
 
     Returns:
         Number of embeddings that this process computed.
-
-    Raises:
-        ModelError: if `embed` gives another number of embeddings, or numbers that are not finite, here or in another
-            process of the fit.
     """
     cache.refresh()
     missing = cache.missing(keys)

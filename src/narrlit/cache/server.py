@@ -37,9 +37,6 @@ class ServerOptions:
         api_key_variable: NAME of the environment variable that holds the API key, never the key itself.
         model: the model's name on the server; None: the same as in the encoder's config.
         parameters: further fields of each request, for example `truncate_prompt_tokens: 1024` for vLLM.
-
-    Raises:
-        OptionError: if a value is out of its range.
     """
 
     batch_size: int = 64
@@ -60,11 +57,7 @@ class ServerOptions:
 
 
 class Server:
-    """A frozen encoder on a server.
-
-    Attributes:
-        endpoint: the model and its server.
-    """
+    """A frozen encoder on a server."""
 
     def __init__(self, url: str, model: str, options: ServerOptions) -> None:
         """Prepare requests to the model, unless `options.model` names another; none is sent yet."""
@@ -115,11 +108,7 @@ class Server:
 
 
 def stacked(vectors: Sequence[Any], count: int, name: str) -> FloatArray:
-    """Stack `count` vectors of D finite numbers to (N, D); `name` says whose they are.
-
-    Raises:
-        ModelError: if it is another number of vectors, their dimensions differ, or a number is not finite.
-    """
+    """Stack `count` vectors of D finite numbers to (N, D); `name` says whose they are."""
     try:
         with np.errstate(over="ignore"):
             embeddings: FloatArray = np.array(vectors, dtype=np.float32)

@@ -37,9 +37,6 @@ class EmbeddingSource:
         dtype: of cached embeddings.
         known: file of embeddings that the source must agree with, as `narrlit embed --out FILE.jsonl` writes it.
         server: requests to a server.
-
-    Raises:
-        OptionError: if the source is none of the three.
     """
 
     folder: str = "runs/embeddings"
@@ -61,12 +58,7 @@ class EmbeddingSource:
 def open_source(
     config: EncoderConfig, source: EmbeddingSource, prompts: Mapping[Role, str], device: torch.device
 ) -> Source:
-    """Open a source; models are loaded, an encoder here on `device`.
-
-    Raises:
-        ModelError: if the model can't be loaded, or disagrees with the known embeddings.
-        MissingExtraError: if its package is missing.
-    """
+    """Open a source; models are loaded, an encoder here on `device`."""
     opened: Source
     if source.kind == "encoder":
         encoder = Encoder(config).to(device).eval()
@@ -101,12 +93,7 @@ class VLLM:
     """A frozen encoder that vLLM runs in this process; it needs a GPU and the extra vllm."""
 
     def __init__(self, config: EncoderConfig) -> None:
-        """Load the model.
-
-        Raises:
-            ModelError: if vLLM can't.
-            MissingExtraError: if the package vllm is missing.
-        """
+        """Load the model."""
         vllm = require("vllm", "vllm")
         self._name = config.model
         with reading("vLLM with model", self._name, "see vLLM's log above", ModelError):
@@ -136,11 +123,7 @@ class VLLM:
 
 
 def check_agreement(embeddings: FloatArray, known: FloatArray, origin: str) -> None:
-    """Compare a source's embeddings (N, D) with known ones (N, D) of the same texts.
-
-    Raises:
-        ModelError: if a cosine is below LEAST_COSINE, or dimensions differ; `origin` says where the known ones are.
-    """
+    """Compare a source's embeddings (N, D) with known ones (N, D) of the same texts."""
     if embeddings.shape != known.shape:
         raise ModelError(
             f"{origin}: dimension {known.shape[-1]} is expected, the source gives {embeddings.shape[-1]}: is it "

@@ -34,14 +34,7 @@ COPIED_BYTES = 2**28
 
 
 def content_keys(space: Mapping[str, Any], texts: Sequence[str]) -> list[bytes]:
-    """Hash all that decides an embedding: the space (model, prompt, pooling, length, ...) and the text.
-
-    Args:
-        space: plain data that JSON can hold; two spaces that differ in anything share no key.
-        texts: N texts.
-
-    Returns:
-        N keys of 32 bytes, SHA-256.
+    """Hash all that decides an embedding, the space (model, prompt, pooling, length, ...) and the text, to 32 bytes.
 
     >>> one, other = content_keys({"model": "m"}, ["a"]), content_keys({"model": "n"}, ["a"])
     >>> len(one[0]), one == other
@@ -93,16 +86,7 @@ class EmbeddingCache:
     """
 
     def __init__(self, folder: Path, dtype: CacheDtype = "float32", source: str = "encoder") -> None:
-        """Read the keys that are there; the folder need not exist yet.
-
-        Args:
-            folder: where the shards are.
-            dtype: of embeddings that are added.
-            source: what computes those.
-
-        Raises:
-            ModelError: for a broken shard.
-        """
+        """Read the keys that are there; the folder need not exist yet. Embeddings by `source` are added in `dtype`."""
         self.folder = folder
         self.dimension: int | None = None
         self.sources: set[str] = set()
@@ -126,11 +110,7 @@ class EmbeddingCache:
         return [position for position, key in enumerate(keys) if key not in self._rows]
 
     def add(self, keys: Sequence[bytes], embeddings: Tensor, write: bool = True) -> None:
-        """Write the embeddings (N, D) of N keys as one shard, or check them alone.
-
-        Raises:
-            ModelError: if their shape is not (N, D) with the cache's D, or a number is not finite in its dtype.
-        """
+        """Write the embeddings (N, D) of N keys as one shard, or check them alone."""
         if embeddings.ndim != 2 or len(embeddings) != len(keys):
             shape = tuple(embeddings.shape)
             raise ModelError(f"{len(keys)} texts have embeddings of shape {shape}; is the model complete?")
@@ -155,11 +135,7 @@ class EmbeddingCache:
         return self.mapped(keys)[np.arange(len(keys))].to(self.dtype)
 
     def mapped(self, keys: Sequence[bytes]) -> "MappedEmbeddings":
-        """Map the embeddings of N keys into memory; they are read when they are indexed.
-
-        Raises:
-            ModelError: if one is missing.
-        """
+        """Map the embeddings of N keys into memory; they are read when they are indexed."""
         absent = self.missing(keys)
         if absent or self.dimension is None:
             raise ModelError(f"{self.folder}: {len(absent)} of {len(keys)} embeddings are missing; were they deleted?")
@@ -195,11 +171,7 @@ class EmbeddingCache:
 
 
 class MappedEmbeddings:
-    """N embeddings by position, read from memory-mapped shards when they are indexed.
-
-    Attributes:
-        dimension: D.
-    """
+    """N embeddings by position, read from memory-mapped shards when they are indexed."""
 
     def __init__(self, shards: Sequence[Tensor], shard_of: IntArray, row_of: IntArray) -> None:
         """Arrange shards (S_i, D) by the shard and the row in it of each of N positions."""

@@ -35,11 +35,7 @@ class System:
 
 
 def ablate_system(fit: Sequence[str], folder: Path, ablations: str | None) -> Report:
-    """Fit and evaluate a system and its ablations; finished rows are kept, an interrupted one is repeated.
-
-    Raises:
-        OptionError: if rows cannot be compared, or the folder holds another experiment.
-    """
+    """Fit and evaluate a system and its ablations; finished rows are kept, an interrupted one is repeated."""
     systems = read_systems(fit, find_overlays(fit, ablations))
     for system in systems:
         fitting.keep_plan(
@@ -64,9 +60,6 @@ def find_overlays(fit: Sequence[str], patterns: str | None) -> dict[str, str]:
     """Find the overlays of an ablation, by the name of their row.
 
     Without `patterns` these are ablations/SYSTEM_*.yaml, except those of a packaged system with a longer name.
-
-    Raises:
-        OptionError: if there is none, or two have the same name.
     """
     words = [word for argument in fit for word in argument.split("=", 1)]
     configs = [value for option, value in pairwise(words) if option in ("--config", "-c")]
@@ -104,11 +97,7 @@ def _matching(part: str) -> list[str]:
 
 
 def read_systems(fit: Sequence[str], overlays: dict[str, str]) -> list[System]:
-    """Parse every row and read its data before the first fit; overlays come last and so win over all other options.
-
-    Raises:
-        OptionError: if rows cannot be compared.
-    """
+    """Parse every row and read its data before the first fit; overlays come last and so win over all other options."""
     systems: list[System] = []
     sources: dict[str, tuple[Entry, str]] = {}
     for name, overlay in {FULL: None, **overlays}.items():

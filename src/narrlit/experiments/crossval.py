@@ -14,11 +14,7 @@ from narrlit.experiments.report import Entry, Report
 
 
 def cross_validate(fit: Sequence[str], folder: Path, division: dict[str, Any]) -> Report:
-    """Fit and evaluate a config once a fold; finished folds are kept, an interrupted one is repeated.
-
-    Raises:
-        OptionError: for options that a fold cannot have, or a folder of another experiment.
-    """
+    """Fit and evaluate a config once a fold; finished folds are kept, an interrupted one is repeated."""
     config, data = fold_config(fit, division, "a cross-validation")
     descriptions = [data.rows(fold)[2] for fold in range(data.folds)]
     first = descriptions[0]
@@ -38,11 +34,7 @@ def cross_validate(fit: Sequence[str], folder: Path, division: dict[str, Any]) -
 
 
 def fold_config(fit: Sequence[str], division: dict[str, Any], purpose: str) -> tuple[Config, FoldData]:
-    """Return the configuration of a fit on fold 0 of a config's training data, and all folds' data.
-
-    Raises:
-        OptionError: for an option that would not evaluate every example of a fold.
-    """
+    """Return the configuration of a fit on fold 0 of a config's training data, and all folds' data."""
     if division["folds"] < 2:
         raise OptionError(f"--folds {division['folds']}: at least 2 are needed, one to evaluate and one to train")
     config, data = parse_fit(fit, purpose)
@@ -57,11 +49,7 @@ def fold_config(fit: Sequence[str], division: dict[str, Any], purpose: str) -> t
 
 
 def fit_folds(folder: Path, prefix: str, config: Config, descriptions: Sequence[Entry]) -> list[Entry]:
-    """Fit a config on FoldData once for each described fold, as PREFIXfold_0 and so on; finished folds are kept.
-
-    Raises:
-        NarrlitError: if a fit fails, or a finished run used other examples.
-    """
+    """Fit a config on FoldData once for each described fold, as PREFIXfold_0 and so on; finished folds are kept."""
     entries = []
     for about in descriptions:
         run = folder / f"{prefix}fold_{about['fold']}"

@@ -65,16 +65,10 @@ class RunResult:
         return evaluations
 
     def summary(self) -> Entry:
-        """Return accuracy and epoch of last_epoch and best_epoch, num_evaluations, wrong answers (None: NaN), flags.
-
-        Raises:
-            OptionError: if the fit evaluated nothing.
-        """
+        """Return accuracy and epoch of last_epoch and best_epoch, num_evaluations, wrong answers (None: NaN), flags."""
         if not self.evaluations:
-            raise OptionError(
-                f"{self.run}: the fit evaluated no validation triples; let it train at least one whole epoch "
-                "(trainer.max_epochs, max_steps) and choose another --out"
-            )
+            remedy = "let it train at least one whole epoch (trainer.max_epochs, max_steps) and choose another --out"
+            raise OptionError(f"{self.run}: the fit evaluated no validation triples; {remedy}")
         last = self.evaluations[-1]
         chosen = dict(zip(EVALUATIONS, (last, self.record.get("best") or last), strict=True))  # no best if all are NaN
         wrong = {answer["epoch"]: answer["wrong"] for answer in self.answers()["evaluations"]}
@@ -131,9 +125,6 @@ def run_fit(run: Path, config: Config, prune: Prune | None = None) -> RunResult:
     """Run one fit in an emptied directory; on one device in this process, else in processes of its own.
 
     A fit that `prune` may end after an epoch writes no checkpoints.
-
-    Raises:
-        NarrlitError: if the fit fails.
     """
     shutil.rmtree(run, ignore_errors=True)
     place = {"save_dir": str(run.parent), "name": run.name, "version": ""}
@@ -225,11 +216,7 @@ def deciding_callbacks(config: Config) -> list[str]:
 
 
 def keep_plan(plan: Path, content: Config, folder: Path) -> None:
-    """Write an experiment's configuration to a YAML file, or check that it already holds the same.
-
-    Raises:
-        OptionError: if it holds another configuration, or there is no plan yet and the folder is not empty.
-    """
+    """Write an experiment's configuration to a YAML file, or check that it already holds the same."""
     text = yaml.safe_dump(content, sort_keys=False)
     if not plan.is_file():
         check_writable(folder, folder=True)

@@ -33,11 +33,7 @@ _SHORTEST = 1e-12  # length of a fused vector, as in torch's `normalize`
 
 
 def read_settings(path: str | None) -> Mapping[str, Fusion]:
-    """Read fusion settings: NAME: [full, theme, action, outcome] in a YAML file; None: the built-in presets.
-
-    Raises:
-        OptionError: naming the file and the setting.
-    """
+    """Read fusion settings: NAME: [full, theme, action, outcome] in a YAML file; None: the built-in presets."""
     if path is None:
         return PRESETS
     content = read_yaml(path)
@@ -195,9 +191,6 @@ def _weights(entry: Entry) -> str:
 
 def simplex_grid(step: float) -> Weights:
     """List all weights (W, 4) of the parts that are multiples of a step, at least 0, and sum to 1.
-
-    Raises:
-        OptionError: if 1 is no multiple of the step, or the step is too small.
 
     >>> simplex_grid(1)
     array([[0., 0., 0., 1.],

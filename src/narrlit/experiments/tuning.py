@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 Space = dict[str, "BaseDistribution"]
 MakeConfig = Callable[[Mapping[str, Any]], Config]
-
 SECTIONS = ("model", "data", "trainer", "seed_everything")
 
 
@@ -37,9 +36,6 @@ def tune_config(
     """Search the best settings on fold 0 and evaluate the winner and the config as given on the other folds.
 
     Trials and runs that the folder holds are kept; `trials` counts those that end by themselves.
-
-    Raises:
-        OptionError: for a space or options that no fit accepts, or if no trial finishes.
     """
     written, space = read_space(space_file)
 
@@ -77,11 +73,7 @@ def tune_config(
 
 
 def read_space(path: str) -> tuple[Entry, Space]:
-    """Read a search space, as written and as Optuna's distributions, both sorted by name; int ends: whole numbers.
-
-    Raises:
-        OptionError: naming file and option.
-    """
+    """Read a search space, as written and as Optuna's distributions, both sorted by name; int ends: whole numbers."""
     content = read_yaml(path)
     if not isinstance(content, dict) or not content:
         raise OptionError(f"--space {path}: write options with ranges, such as NAME: {{low: 1, high: 9}}")
@@ -173,11 +165,7 @@ def ask(study: "optuna.Study", space: Space, seed: int) -> "optuna.Trial":
 
 
 def run_trial(study: "optuna.Study", trial: "optuna.Trial", folder: Path, config_of: MakeConfig) -> None:
-    """Fit one trial's settings and store how it ended.
-
-    Raises:
-        NarrlitError: if no such fit is possible; a fit that is pruned, diverges or runs out of memory is a result.
-    """
+    """Fit one trial's settings and store how it ended."""
 
     def prune(epoch: int, accuracy: float) -> bool:
         trial.report(accuracy, epoch)
@@ -209,11 +197,7 @@ def trial_entries(study: "optuna.Study") -> list[Entry]:
 
 
 def winner_of(trials: Sequence[Entry]) -> Entry:
-    """Select the finished trial with the highest accuracy in its best epoch; of equal ones the first.
-
-    Raises:
-        OptionError: if none has finished.
-    """
+    """Select the finished trial with the highest accuracy in its best epoch; of equal ones the first."""
     finished = [trial for trial in trials if trial["status"] == "finished"]
     if not finished:
         reasons = "; ".join(sorted({trial["reason"] for trial in trials}))

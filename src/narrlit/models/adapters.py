@@ -30,9 +30,6 @@ def add_adapters(transformer: Any, lora: LoRA) -> None:
 
     Their weights are float32, and the same in every process with the run's seed; B is 0, so embeddings don't change.
     The transformer's own dropout must be set before.
-
-    Raises:
-        OptionError: if a name in `lora.target_modules` fits no linear layer.
     """
     from peft import LoraConfig
 

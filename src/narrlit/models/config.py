@@ -50,9 +50,6 @@ class LoRA:
         dropout: probability in front of each adapter while training; `encoder.dropout` does not change it.
         target_modules: `all-linear` (every linear layer inside the transformer's layers), or the endings of the names
             of the layers to adapt: one name or a list.
-
-    Raises:
-        OptionError: naming a field out of its range.
     """
 
     rank: int = 32
@@ -89,9 +86,6 @@ class EncoderConfig:
         quantization: store the weights of linear layers in 4 (`nf4`) or 8 bits (`int8`), where they can't train;
             None: in `dtype`.
         gradient_checkpointing: recompute each layer in the backward pass: less memory, about a third slower.
-
-    Raises:
-        OptionError: naming a field out of its range.
     """
 
     model: str = "minilm"
@@ -145,9 +139,6 @@ class BiLSTMConfig:
         layers: stacked bidirectional layers.
         dropout: probability between the layers and in front of the linear map, while training.
         output: dimension of a story's embedding.
-
-    Raises:
-        OptionError: naming a field out of its range.
     """
 
     hidden: int = 128
@@ -176,9 +167,6 @@ class Fusion:
         theme: of its theme.
         action: of its course of action.
         outcome: of its outcome.
-
-    Raises:
-        OptionError: for a weight below 0, or weights that are all 0.
     """
 
     full: float = 0.5

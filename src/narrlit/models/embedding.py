@@ -44,13 +44,7 @@ class Scores(NamedTuple):
 def embed(
     encoder: Encoder, stories: Sequence[Story] | Sequence[str], role: Role = "story", progress: bool = True
 ) -> Embeddings:
-    """Embed stories.
-
-    Args:
-        encoder: on its device.
-        stories: N stories or texts; repeated ones are embedded once.
-        role: whose prompt stands before them.
-        progress: show a bar on stderr.
+    """Embed N stories or texts, repeated ones once, with the role's prompt, on the encoder's device.
 
     Raises:
         DataError: for a story without a sentence or without views, if the encoder reads those.
@@ -70,17 +64,9 @@ def part_embeddings(
     progress: bool = True,
     needed: Sequence[int] = range(len(PARTS)),
 ) -> Embeddings:
-    """Embed the text and the views of each story, as `embed` does.
+    """Embed the text and the views of each of N stories, as `embed` does; heads of views are applied.
 
-    Args:
-        encoder: of texts; or of views, whose heads are applied.
-        stories: N stories with views; a text or view that occurs twice is embedded once.
-        role: whose prompt stands before each text and view.
-        progress: show a bar on stderr.
-        needed: positions in PARTS of those to embed.
-
-    Returns:
-        Unit vectors (N, 4, D) in the order of PARTS, zeros for parts that are not needed.
+    Returns unit vectors (N, 4, D) in the order of PARTS, zeros for parts whose positions are not `needed`.
     """
     texts, chosen = _parts(stories), list(needed)
     flat, truncated = _embed(encoder, [own[part] for own in texts for part in chosen], role, progress)
@@ -153,7 +139,9 @@ def _embed_texts(encoder: Encoder, texts: list[str], role: Role, progress: bool)
             ids, cut = encoder.tokenize(texts[start : start + TEXTS_PER_SPAN], role)
             truncated += cut
             for chunk in token_chunks([len(x) for x in ids], TOKENS_PER_PASS.get(device.type, 8192), padded=True):
-                vectors = encoder(_pack([ids[i] for i in chunk]).to(device))
+                flat = torch.tensor([token for i in chunk for token in ids[i]])
+                lengths = tuple(len(ids[i]) for i in chunk)
+                vectors = encoder(PackedStories(flat, lengths, torch.arange(len(chunk))).to(device))
                 embeddings[[start + i for i in chunk]] = vectors.float().cpu().numpy()
                 bar.update(len(chunk))
     return embeddings, truncated
@@ -181,11 +169,6 @@ def _embed_sentences(encoder: Encoder, texts: list[str], role: Role, progress: b
             embeddings[start:end] = vectors.float().cpu().numpy()
             bar.update(end - start)
     return embeddings, truncated
-
-
-def _pack(ids: list[list[int]]) -> PackedStories:
-    flat = torch.tensor([token for text in ids for token in text])
-    return PackedStories(flat, tuple(len(text) for text in ids), torch.arange(len(ids)))
 
 
 def _checked(embeddings: FloatArray, encoder: Encoder) -> FloatArray:

@@ -29,12 +29,7 @@ class Encoder(nn.Module):
     """
 
     def __init__(self, config: EncoderConfig, *, trust_remote_code: bool = False) -> None:
-        """Load the model; `trust_remote_code` runs Python files that come with it.
-
-        Raises:
-            ModelError: if it can't be loaded.
-            OptionError: if a setting doesn't fit it.
-        """
+        """Load the model; `trust_remote_code` runs Python files that come with it."""
         super().__init__()
         self.config = config
         self.model = load_model(config, trust_remote_code)
@@ -108,18 +103,11 @@ class Encoder(nn.Module):
         return adapters.is_quantized(self.transformer)
 
     def attach(self, head: nn.Module) -> None:
-        """Put a head behind the model: what `build_head` built, or a `ViewFusion`.
-
-        Raises:
-            ModelError: if the head reads embeddings of another dimension.
-        """
+        """Put a head behind the model: what `build_head` built, or a `ViewFusion`."""
         from narrlit.models.heads import SentenceBiLSTM, ViewFusion
 
-        fuses = isinstance(head, ViewFusion)
-        reads: Any = (
-            head.dimension if isinstance(head, SentenceBiLSTM | ViewFusion) else next(head.children()).in_features
-        )
-        own = self.dimension if fuses else self.text_dimension
+        own = self.dimension if isinstance(head, ViewFusion) else self.text_dimension
+        reads: Any = getattr(head, "dimension", None) or next(head.children()).in_features
         if reads != own:
             raise ModelError(
                 f"{self.config.model} has embeddings of dimension {own}, but the head reads dimension {reads}: it was "
@@ -158,11 +146,7 @@ class Encoder(nn.Module):
             )
 
     def tokenize(self, texts: Sequence[str], role: Role = "story") -> tuple[list[list[int]], int]:
-        """Tokenize texts with the role's prompt before them, cut at `max_length`.
-
-        Returns:
-            The ids of each text, special tokens included, and how many texts were cut.
-        """
+        """Tokenize texts, with the role's prompt before them, cut at `max_length`; also count those that were cut."""
         prompt = self.prompt(role)
         tokenizer = self.model[0].tokenizer
         options = {"return_attention_mask": False, "return_token_type_ids": False}
@@ -250,10 +234,7 @@ def _in_own_dtype(module: nn.Module, arguments: tuple[dict[str, Any]]) -> None:
 def token_chunks(lengths: Sequence[int], budget: int, padded: bool) -> list[list[int]]:
     """Divide positions 0 to U - 1 into forward passes of at most `budget` tokens, or of one longer text.
 
-    Args:
-        lengths: tokens of each text.
-        budget: tokens of a pass, padding included.
-        padded: sort by length first, so that there is little padding; otherwise the order stays.
+    Where texts are `padded`, they are sorted by length first, so that there is little padding, which counts.
 
     >>> token_chunks([5, 9, 4], 10, padded=False)
     [[0], [1], [2]]

@@ -51,13 +51,7 @@ def build_head(kind: Kind, dimension: int, **settings: Any) -> nn.Module:
 
 
 def apply_head(head: nn.Module, features: Tensor, lengths: Sequence[int] | None = None) -> Tensor:
-    """Compute story embeddings (U, output) from precomputed embeddings.
-
-    Args:
-        head: of `build_head`, or a `ViewFusion`.
-        features: (U, D); (T, D), one per sentence, for a BiLSTM; (U, 4, D) for a fusion of views.
-        lengths: sentences of each story, for a BiLSTM.
-    """
+    """Compute story embeddings (U, output) from those of stories (U, D), or of sentences (T, D) with their lengths."""
     embeddings: Tensor = head({"sentence_embedding": features, "lengths": lengths})["sentence_embedding"]
     return embeddings
 
@@ -78,11 +72,7 @@ class InnerModel(InputModule):
         raise NotImplementedError
 
     def preprocess(self, inputs: Sequence[str], prompt: str | None = None, **_: Any) -> dict[str, Any]:
-        """Split U stories into texts with the prompt before each: all of them in order, and the number of each story's.
-
-        Raises:
-            ValueError: for a story that can't be split.
-        """
+        """Split U stories into texts, the prompt before each; count each story's."""
         texts = [self.texts_of(story, number) for number, story in enumerate(inputs, 1)]
         flat = [(prompt or "") + text for own in texts for text in own]
         return {"texts": flat, "lengths": [len(own) for own in texts]}
@@ -176,12 +166,7 @@ class SentenceBiLSTM(InnerModel):
         return texts
 
     def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Replace the sentences' embeddings (T, D) by the stories' (U, output), each of length 1.
-
-        Args:
-            features: `sentence_embedding` (T, D), a story's sentences in order, one story after the other, or `texts`;
-                and `lengths`, sentences of each of the U stories, 1 or more.
-        """
+        """Replace the embeddings (T, D) of all stories' sentences, in order, by unit vectors (U, output) of stories."""
         vectors, lengths = self.embed_texts(features), features["lengths"]
         if min(lengths, default=0) < 1 or sum(lengths) != len(vectors):
             raise ValueError(f"{len(vectors)} embeddings do not fit stories of {list(lengths)} sentences")
@@ -286,9 +271,6 @@ _MARKERS = tuple(f"\n[{view}]\n" for view in VIEWS)
 
 def split_views(joined: str) -> tuple[str, str, str, str]:
     r"""Split a story and its views, given as one text: text, theme, action, outcome.
-
-    Raises:
-        ValueError: if the lines that mark views are missing, repeated or in another order.
 
     >>> split_views("A knight rode out.\n[theme]\nA quest.\n[action]\nHe rides.\n[outcome]\nHe rests.")[2]
     'He rides.'

@@ -48,14 +48,7 @@ def model_folder(model: str) -> Path | None:
 def load_model(config: EncoderConfig, trust_remote_code: bool = False) -> "SentenceTransformer":
     """Load the model that a config names, on the CPU, quantized and with the config's overrides, without adapters.
 
-    Args:
-        config: the encoder's settings.
-        trust_remote_code: run Python files that come with the model; also after `allow_remote_code`.
-
-    Raises:
-        ModelError: if there is no such model, weights are missing, or it isn't a transformer with pooling.
-        OptionError: if an override doesn't fit the model.
-        MissingExtraError: if a package for quantization is missing.
+    Python files that come with the model run with `trust_remote_code`, or after `allow_remote_code`.
     """
     model = _read(config, trust_remote_code or remote_code_allowed())
     transformer = model[0].model

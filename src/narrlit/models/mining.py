@@ -23,12 +23,10 @@ PAIRS_PER_BLOCK = 2**22
 
 
 class NearestNegatives(NamedTuple):
-    """Nearest negatives of N anchors.
+    """Rows (N, count) of the nearest negatives of N anchors, nearest first, -1 where there are no more.
 
-    Attributes:
-        rows: (N, count) int64 rows of the stories, nearest first, -1 where there are no more.
-        pairs: number of pairs of an anchor and a story that is a negative by the data.
-        excluded: number of those that the margin excluded.
+    `pairs` counts those of an anchor and a story that is a negative by the data, `excluded` those that the margin left
+    out.
     """
 
     rows: Tensor
@@ -49,14 +47,8 @@ def mine_negatives(
 ) -> Mining:
     """Give each example the nearest negatives among the stories of all examples, with kind "mined".
 
-    Negatives mined before are replaced, and can be mined again; the others stay, before the new ones.
-
-    Args:
-        encoder: on its device.
-        examples: one at least.
-        count: negatives that an example gets at most.
-        margin: stories whose cosine with the anchor is above the positive's plus this are excluded.
-        progress: show a bar on stderr.
+    Negatives mined before are replaced, and can be mined again; the others stay, before the new ones. An example gets
+    `count` at most, and none whose cosine with the anchor is above the positive's plus `margin`.
     """
     bare = TrainingExamples(examples.stories, [_with_mined(example, []) for example in examples.rows])
     # Replaced negatives last, so that mining a mined file again breaks ties as before.
@@ -112,9 +104,9 @@ def nearest_negatives(
     Args:
         anchors: (N, D), of any length.
         stories: (M, D), of any length.
-        positives: (N,) int64, rows of `stories`.
-        banned: (N, K) int64, rows of `stories` to leave out, -1 for padding.
-        groups: (M,) int64, as `similar_groups` gives them; an anchor belongs to its positive's.
+        positives: (N,) rows of `stories`.
+        banned: (N, K) rows of `stories` to leave out, -1 for padding.
+        groups: (M,) as `similar_groups` gives them; an anchor belongs to its positive's.
         count: how many to find at most.
         margin: added to the positive's cosine.
         pairs_per_block: cosines held at a time.

@@ -37,15 +37,9 @@ def packable(config: Any) -> bool:
 
 
 def features(token_ids: Tensor, lengths: tuple[int, ...], first_position: int) -> dict[str, Any]:
-    """Build the input of the transformer and of sentence-transformers' pooling from a packed batch.
+    """Build the input of the transformer and of sentence-transformers' pooling from a batch of U packed stories.
 
-    Args:
-        token_ids: (T,).
-        lengths: tokens of each of the U stories.
-        first_position: position id of a story's first token (RoBERTa's models count from after the padding index).
-
-    Returns:
-        `input_ids` and `position_ids` (1, T), `cu_seq_lens_q` (U + 1,) and `lengths`.
+    Returns `input_ids` and `position_ids` (1, T), `cu_seq_lens_q` (U + 1,) and `lengths`.
     """
     counts = torch.tensor(lengths)
     ends = counts.cumsum(0)

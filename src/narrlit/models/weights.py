@@ -73,9 +73,6 @@ def shard(encoder: Encoder, mesh: Any | None) -> Encoder:
 
     The mesh's own dimensions are ignored: a node's processes would be its tensor-parallel dimension, while here each
     has a batch of its own.
-
-    Raises:
-        OptionError: if the encoder is quantized, whose weights can't be sharded.
     """
     if mesh is None:
         return encoder
