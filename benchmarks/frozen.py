@@ -139,7 +139,7 @@ class Course:
             for batch in loader:
                 loss = objective.loss(objective(batch.stories), batch)["loss"]
                 optimizer.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
+                loss.backward()
                 optimizer.step()
         return (time.process_time() - start) / epochs
 

@@ -112,7 +112,7 @@ def llm(monkeypatch):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.001)
-    monkeypatch.setattr("narrlit.llm.batch.QUIET_SECONDS", 0.02)
-    monkeypatch.setattr("narrlit.llm.batch.POLL_SECONDS", 0.001)
+    monkeypatch.setattr("narrlit.llm.batch_api.QUIET_SECONDS", 0.02)
+    monkeypatch.setattr("narrlit.llm.batch_api.POLL_SECONDS", 0.001)
     with llm_server() as running:
         yield running

@@ -46,7 +46,7 @@ def pick_device(name: Device) -> "torch.device":
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """How models are loaded.
+    """Options of loading models.
 
     Attributes:
         max_length: tokens read of a text; by default as the model was trained.
@@ -102,7 +102,7 @@ class ModelOptions(LoadOptions):
 
 @dataclass(frozen=True)
 class TextOptions:
-    """What is read of stories.
+    """Options of reading stories.
 
     Attributes:
         views: file of stories' views (text, theme, plot_events or course_of_action, outcome), or several with commas
@@ -209,7 +209,7 @@ class TextOptions:
 
 @dataclass(frozen=True)
 class StoryOptions(TextOptions):
-    """What a model reads of stories.
+    """Options of the stories that a model reads.
 
     Attributes:
         fusion: weights of text, theme, action and outcome with commas between, or a preset: submitted, equal,
@@ -251,7 +251,7 @@ class StoryOptions(TextOptions):
 
 @dataclass(frozen=True)
 class LabelOptions:
-    """How labeled triples are read.
+    """Options of reading labeled triples.
 
     Attributes:
         labels: file of text_a_is_closer, where labels are in a file of their own.

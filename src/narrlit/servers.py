@@ -14,7 +14,7 @@ NO_KEY = "none"
 
 
 class SettingNames(NamedTuple):
-    """What a user calls the settings of a server, for messages; `shorten`: what to do about long texts."""
+    """Names of a server's settings in messages; `shorten`: advice about long texts."""
 
     url: str
     model: str

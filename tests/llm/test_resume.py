@@ -62,7 +62,7 @@ def answered(folder):
 
 @pytest.mark.parametrize("transport", ["chat", "batch"])
 def test_a_killed_job_sends_nothing_that_has_an_answer(llm, tmp_path, monkeypatch, transport):
-    monkeypatch.setattr("narrlit.llm.batch.POLL_SECONDS", 0.05)
+    monkeypatch.setattr("narrlit.llm.batch_api.POLL_SECONDS", 0.05)
     llm.seconds = 0.05 if transport == "chat" else 0.0
     llm.batches.polls = 8
     again = {content(story) for story in STORIES[::5]}  # these need a second attempt

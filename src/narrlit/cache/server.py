@@ -99,12 +99,13 @@ class Server:
             raise self.endpoint.error(error) from None  # without its cause, which may repeat the key
         try:  # servers may answer out of order
             items = sorted((item["index"], position) for position, item in enumerate(answer["data"]))
-            if [index for index, _ in items] == list(range(len(texts))):
-                return [answer["data"][position]["embedding"] for _, position in items]
+            vectors = [answer["data"][position]["embedding"] for _, position in items]
         except (KeyError, TypeError):
-            pass
-        needed = f"one embedding with each index of {len(texts)} texts"
-        raise ModelError(f"{self.endpoint}: an answer does not have {needed}; does the URL end in /v1?")
+            items, vectors = [], []
+        if [index for index, _ in items] != list(range(len(texts))):
+            needed = f"one embedding with each index of {len(texts)} texts"
+            raise ModelError(f"{self.endpoint}: an answer does not have {needed}; does the URL end in /v1?")
+        return vectors
 
 
 def stacked(vectors: Sequence[Any], count: int, name: str) -> FloatArray:

@@ -28,7 +28,7 @@ LEAST_COSINE = 0.999
 
 @dataclass(frozen=True)
 class EmbeddingSource:
-    """Where frozen embeddings come from, and where they are cached.
+    """Source and cache of frozen embeddings.
 
     Attributes:
         folder: of the caches, one a model and its settings; every process must see it.

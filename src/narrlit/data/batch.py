@@ -158,7 +158,7 @@ P = TypeVar("P", PackedStories, PackedFeatures, PackedViews)
 
 
 class StoryInputs(ABC, Generic[P]):
-    """What an encoder reads of each story of a table: token ids, views, or frozen embeddings.
+    """Inputs of an encoder for each story of a table: token ids, views, or frozen embeddings.
 
     A position is a story index, plus the number of stories where the story is a candidate and candidates have a prompt
     of their own.

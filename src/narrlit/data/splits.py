@@ -55,7 +55,7 @@ def grouped_folds(groups: IntArray, folds: int, seed: int = 0) -> list[IntArray]
 
 
 class Overlap(NamedTuple):
-    """How many different stories, and pairs of an anchor and one of its candidates, two sets share."""
+    """Counts of different stories, and of pairs of an anchor and a candidate, that two sets share."""
 
     shared_stories: int
     shared_pairs: int

@@ -48,7 +48,7 @@ class ViewFiles:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many stories have views."""
+    """Counts of stories with and without views."""
 
     stories: int  # number of different stories, without regard to case and white space
     missing: tuple[int, ...]  # story indices of those without views in the files
@@ -58,7 +58,7 @@ class Coverage:
 
     @property
     def viewed(self) -> int:
-        """How many stories have views in the files."""
+        """Number of stories that have views in the files."""
         return self.stories - len(self.missing)
 
     def summary(self, name: str) -> str:

@@ -47,7 +47,7 @@ STAGE_OF: dict[str, Stage] = {"fit": "validation", "validate": "validation", "te
 
 @dataclass(frozen=True)
 class Loading:
-    """How rows become batches.
+    """Settings that turn rows into batches.
 
     Attributes:
         batch_size: training examples per process.

@@ -37,7 +37,7 @@ EVERY_TRIPLE = "every fit starts from the beginning, has its own checkpoints and
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run recorded."""
+    """Record of a finished run."""
 
     run: Path
     record: Entry

@@ -21,7 +21,7 @@ from narrlit.prompts import Prompt
 from narrlit.servers import Endpoint, SettingNames
 
 if TYPE_CHECKING:
-    from narrlit.llm.batch import BatchTransport
+    from narrlit.llm.batch_api import BatchTransport
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -204,7 +204,7 @@ class LLM:
                     bar.update()
 
             if self.options.batch:
-                from narrlit.llm.batch import BatchTransport
+                from narrlit.llm.batch_api import BatchTransport
 
                 transport: ChatTransport | BatchTransport = BatchTransport(self._endpoint, self._cache)
             else:

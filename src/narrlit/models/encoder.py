@@ -58,14 +58,14 @@ class Encoder(nn.Module):
 
     @property
     def reads(self) -> Literal["text", "sentences", "views"]:
-        """What of a story is embedded: its text, each sentence, or its text and views."""
+        """Part of a story that is embedded: its text, each sentence, or its text and views."""
         if self.views is not None:
             return "views"
         return "text" if self.sentences is None else "sentences"
 
     @property
     def unit(self) -> tuple[str, str]:
-        """What `max_length` cuts, singular and plural."""
+        """Name of the unit that `max_length` cuts, singular and plural."""
         if self.sentences is not None:
             return "sentence", "sentences"
         return ("story", "stories") if self.views is None else ("text or view", "texts and views")

@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where a story takes place."""
+    """Place and time of a story."""
 
     places: Sequence[str]
     organisations: Sequence[str]
@@ -93,7 +93,7 @@ class Structure:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """Which wording of the theme, of each event and of the outcome is used."""
+    """Index of the wording of the theme, of each event and of the outcome."""
 
     theme: int
     events: tuple[int, ...]

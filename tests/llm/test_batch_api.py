@@ -23,10 +23,10 @@ def test_all_requests_go_into_one_batch_with_the_answers_of_chat(batched, job, l
 
 
 def test_a_batch_has_a_limit_of_requests_and_bytes(batched, llm, monkeypatch):
-    monkeypatch.setattr("narrlit.llm.batch.MAX_REQUESTS", 5)
+    monkeypatch.setattr("narrlit.llm.batch_api.MAX_REQUESTS", 5)
     batched()
     assert len(llm.batches.made) == 3
-    monkeypatch.setattr("narrlit.llm.batch.MAX_BYTES", 1500)
+    monkeypatch.setattr("narrlit.llm.batch_api.MAX_BYTES", 1500)
     batched([f"other {i}" for i in range(4)])
     assert len(llm.batches.made) > 4
 
