@@ -72,8 +72,8 @@ class LoadOptions:
         from narrlit.models.registry import load_encoder
 
         device, path = pick_device(self.device), Path(model)
-        if not path.exists() and path.parent != Path() and path.parent.is_dir():
-            siblings = sorted(sibling.name for sibling in path.parent.iterdir() if not sibling.name.startswith("."))
+        if not path.exists() and path.parent != Path() and (path.parent.is_dir() or path.parts[0] == "runs"):
+            siblings = sorted(child.name for child in path.parent.glob("[!.]*"))
             raise ModelError(
                 f"--model {model}: does not exist{did_you_mean(path.name, siblings)}; {path.parent} holds "
                 f"{', '.join(siblings[:8]) or 'nothing'}"
