@@ -52,6 +52,7 @@ def test_negatives_are_written_with_a_report_and_a_second_run_asks_nothing(gener
     assert told["replies"] == {kind: {"accepted": 9} for kind in ASPECTS}
     assert told["prompts"] == {f"negatives_{kind}": load_prompt(f"negatives_{kind}").digest for kind in ASPECTS}
     assert told["usage"]["answered"] == len(server.bodies) == 27
+    assert told["sampling"] == {"max_tokens": 1200, "temperature": 0.8, "top_p": 0.9}
     assert [line.split() for line in done.out.splitlines()] == [
         ["replies", "theme", "action", "outcome", "all"],
         ["accepted", "9", "9", "9", "27"],

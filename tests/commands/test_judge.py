@@ -4,6 +4,7 @@ import json
 import zipfile
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 
 import pytest
 from command_lines import last_of
@@ -102,6 +103,47 @@ def test_the_report_says_exactly_what_the_script_says(judge, triples, tmp_path, 
     assert found.out == (tmp_path / "a.jsonl.report.md").read_text()
 
 
+def test_errors_by_label_add_up_and_stand_in_the_table(judge, triples, tmp_path):
+    assert judge().code == 0
+    answers = [row["text_a_is_closer"] for row in lines(tmp_path / "a.jsonl")]
+    report = json.loads((tmp_path / "a.jsonl.report.json").read_text())
+    table = (tmp_path / "a.jsonl.report.md").read_text()
+    assert [part["label"] for part in report["by_label"]] == ["A", "B"]
+    for part, label in zip(report["by_label"], (True, False), strict=True):
+        right = [answer == label for answer, x in zip(answers, triples, strict=True) if x.a_is_closer == label]
+        hybrid = part["accuracy"]["hybrid"]
+        assert (hybrid["correct"], hybrid["n"]) == (sum(right), len(right))
+        (row,) = [line for line in table.splitlines() if line.startswith(f"| {part['label']} ")]
+        assert f"({sum(right)} of {len(right)})" in row.split("|")[-2]
+
+
+def test_a_prompt_with_fields_is_the_user_message(judge, server, triples, tmp_path):
+    text = 'Like {{"closer": "A"}}. {anchor_text}\n1: {text_a} ({similarity_a})\n2: {text_b}'
+    (tmp_path / "p.txt").write_text(f"# Source: me {{nothing}}\n---\n{text}\n")
+    server.reply_of = lambda body: "A"
+    assert judge("--prompt", "p.txt").code == 0
+    contents = []
+    for texts, row in zip(triples.texts(), lines(tmp_path / "a.jsonl.rows.jsonl"), strict=True):
+        first = f'Like {{{{"closer": "A"}}}}. {texts[0]}\n1: {texts[1]} ({round(row["similarity_a"], 4)})\n'
+        contents.append(f"{first}2: {texts[2]}")
+    assert sorted(question(body) for body in server.bodies) == sorted(contents)
+    assert {len(body["messages"]) for body in server.bodies} == {1}
+    record = json.loads((tmp_path / "a.jsonl.report.json").read_text())
+    assert record["prompt"] == {"file": "p.txt", "name": "judge", "digest": sha256(text.encode()).hexdigest()}
+    # Another temperature makes other requests; the record holds what was sent.
+    assert record["sampling"]["temperature"] == 0
+    assert judge("--prompt", "p.txt", "--temperature", "0.1").code == 0
+    assert {body["temperature"] for body in server.bodies[ROWS:]} == {0.1}
+    assert len(server.bodies) == 2 * ROWS
+    assert json.loads((tmp_path / "a.jsonl.report.json").read_text())["sampling"]["temperature"] == 0.1
+
+
+def test_options_of_other_commands_serve_the_encoder(judge):
+    assert judge("--max-length", "16", "--device", "cpu").code == 0
+    refused = judge("--coref")
+    assert (refused.code, "--coref-model need --pseudonymize" in refused.err) == (2, True)
+
+
 def test_the_similarities_are_those_of_the_model(judge, narrlit, tmp_path, tiny):
     judge()
     evaluated = json.loads(narrlit("evaluate", "t.jsonl", "--model", tiny(), "--json").out)
@@ -143,7 +185,8 @@ def test_labels_may_stand_apart_or_be_unknown(judge, triples, tmp_path):
     apart = json.loads((tmp_path / "b.jsonl.report.json").read_text())
     assert apart["accuracy"] == whole["accuracy"]
     found = judge(file="bare.jsonl", out="c.jsonl")
-    assert (found.code, found.out.startswith(f"{ROWS} triples, none has a label.")) == (0, True)
+    assert found.code == 0, found.err
+    assert found.out.startswith(f"{ROWS} triples, none has a label.")
     assert json.loads((tmp_path / "c.jsonl.report.json").read_text())["overrides"]["n"] == whole["overrides"]["n"]
 
 

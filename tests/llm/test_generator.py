@@ -144,3 +144,14 @@ def test_prompts_of_ones_own_replace_the_packages(model, tmp_path, llm, writer):
     assert json.loads(question(llm.bodies[0])).keys() == {"story"}
     assert llm.bodies[0]["seed"] == SEED
     assert options.prompt("negatives_theme").text.startswith("You write stories.")
+
+
+def test_a_prompt_with_a_field_is_the_user_message(model, tmp_path, llm):
+    (tmp_path / "views.txt").write_text('Views of "{text}", as {"theme": ...}.')
+    generate_views(
+        model(temperature=0.1), ["A {text} {anchor_text} \\1."], GenerationOptions(prompts=str(tmp_path), attempts=1)
+    )
+    assert llm.bodies[0]["messages"] == [
+        {"role": "user", "content": 'Views of "A {text} {anchor_text} \\1.", as {"theme": ...}.'}
+    ]
+    assert llm.bodies[0]["temperature"] == 0.1

@@ -7,7 +7,7 @@ from llm_server import MODEL, question
 
 from narrlit.llm.client import LLM, LLMOptions
 from narrlit.llm.generator import Rejected
-from narrlit.llm.judge import DISAGREEMENT, Answer, Judgement, ScoredTriple, content, judge_triples, read_choice
+from narrlit.llm.judge import DISAGREEMENT, Answer, Judgement, ScoredTriple, judge_triples, read_choice, values
 from narrlit.prompts import load_prompt
 
 PROMPT = load_prompt("judge")
@@ -61,11 +61,11 @@ def test_anything_else_is_no_choice(text, reason):
 
 @given(st.tuples(st.text(), st.text(), st.text()), st.tuples(st.floats(-1, 1), st.floats(-1, 1)))
 def test_the_request_shows_stories_and_numbers_that_agree(texts, scores):
-    shown = json.loads(content(ScoredTriple(texts, scores)))
+    shown = json.loads(PROMPT.content(values(ScoredTriple(texts, scores))))
     assert (shown["anchor"], shown["A"], shown["B"]) == texts
     assert shown["similarity_a"] == pytest.approx(scores[0], abs=5.1e-5)
     assert shown["difference"] == pytest.approx(shown["similarity_a"] - shown["similarity_b"], abs=1e-9)
-    assert "-0.0" not in content(ScoredTriple(texts, (0.0, -0.0)))
+    assert "-0.0" not in PROMPT.content(values(ScoredTriple(texts, (0.0, -0.0))))
 
 
 def test_a_judge_that_knows_agrees_with_itself_when_swapped(judge, llm):

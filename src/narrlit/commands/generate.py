@@ -1,9 +1,9 @@
 """narrlit generate: hard negatives or views of stories, written by a language model."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from narrlit.console import say
 from narrlit.data.readers import file_digest, read_any, read_examples
@@ -17,7 +17,7 @@ from narrlit.options import say_rows
 
 if TYPE_CHECKING:
     from narrlit.llm.client import LLM
-    from narrlit.llm.generator import GenerationSummary
+    from narrlit.llm.generator import GenerationSummary, Generator
 
 REPORT, CACHE = ".report.json", ".answers.sqlite"
 """Endings of the files beside the output."""
@@ -55,8 +55,10 @@ def generate(
         check_writable(path)
     model = LLM(llm, cache)
     work = _negatives if kind == "negatives" else _views
-    summary, prompts = work(file, model, generation, target)
+    summary, generators = work(file, model, generation, target)
+    prompts = {generator.prompt.name: generator.prompt.digest for generator in generators}
     content = {"kind": kind, "file": file, "sha256": file_digest(file), "prompts": prompts}
+    content |= {"sampling": asdict(generators[0].sampling)}
     content |= summary.report(model, generation)
     with atomic_path(report_file) as temporary:
         temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -72,8 +74,8 @@ def generate(
 
 def _negatives(
     file: str, model: "LLM", options: GenerationOptions, target: Path
-) -> "tuple[GenerationSummary, dict[str, str]]":
-    """Write examples with new negatives; return counts, and the prompts' digests by name."""
+) -> "tuple[GenerationSummary, list[Generator[Any]]]":
+    """Write examples with new negatives; return counts, and the generators."""
     from narrlit.llm.generator import CANDIDATES, GenerationSummary, generate_negatives, negative_generators
 
     examples = read_examples(file)
@@ -93,13 +95,13 @@ def _negatives(
         negatives = (*example.negatives, *(index for index, _ in new))
         rows[number] = replace(example, negatives=negatives, kinds=(*example.kinds, *(aspect for _, aspect in new)))
     write_examples(target, TrainingExamples(table, rows))
-    prompts = {g.prompt.name: g.prompt.digest for g in negative_generators(model, options).values()}
-    return GenerationSummary(by_row, options.candidates or CANDIDATES), prompts
+    generators = list(negative_generators(model, options).values())
+    return GenerationSummary(by_row, options.candidates or CANDIDATES), generators
 
 
 def _views(
     file: str, model: "LLM", options: GenerationOptions, target: Path
-) -> "tuple[GenerationSummary, dict[str, str]]":
+) -> "tuple[GenerationSummary, list[Generator[Any]]]":
     from narrlit.llm.generator import GenerationSummary, generate_views, view_generator
 
     read = read_any(file)
@@ -119,6 +121,5 @@ def _views(
         write_rows(target, rows)
     else:
         say(f"no views were accepted: {target} is not written")
-    prompt = view_generator(model, options).prompt
     by_story = {f"story {number}": result for number, result in enumerate(results, 1)}
-    return GenerationSummary(by_story, 1), {prompt.name: prompt.digest}
+    return GenerationSummary(by_story, 1), [view_generator(model, options)]

@@ -46,8 +46,8 @@ class LLMOptions:
         base_url: URL of the server, such as http://localhost:8000/v1; default: environment variable OPENAI_BASE_URL.
         llm_model: name of the model on the server; default: environment variable NARRLIT_LLM_MODEL.
         api_key_env: name of the environment variable that holds the API key.
-        temperature: sampling temperature, 0 to 2; default: as in the paper of the prompt.
-        max_tokens: tokens of a reply at most; default: as in the paper of the prompt.
+        temperature: sampling temperature, 0 to 2; default: 0.8 for negatives, 0.3 for views, 0 for judge.
+        max_tokens: tokens of a reply at most; default: 1200 for negatives, 2000 for views, 64 for judge.
         seed: seed of the first attempt; each retry adds 1.
         concurrency: requests at a time.
         retries: times a request is sent again when the server is busy, fails or cannot be reached.
@@ -109,10 +109,7 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: the prompt is its system message, `content` its user message.
-
-    Stories stand in `content` as JSON, so that none can leave its place; `schema` is the pydantic model of the answer.
-    """
+    """One request: `content` is its user message, `schema` the pydantic model of the answer."""
 
     prompt: Prompt
     content: str
@@ -134,10 +131,10 @@ class Request:
         """Build the body of a chat completion, without the parameters in `refused`."""
         schema = {"name": "reply", "strict": True, "schema": self.schema.model_json_schema()}
         limit = "max_completion_tokens" if "max_tokens" in refused else "max_tokens"
-        messages = [{"role": "system", "content": self.prompt.text}, {"role": "user", "content": self.content}]
         optional = asdict(self.sampling) | {"seed": self.seed, "max_tokens": None}
         optional["response_format"] = {"type": "json_schema", "json_schema": schema}
         optional = {name: value for name, value in optional.items() if value is not None and name not in refused}
+        messages = self.prompt.messages(self.content)
         return {"model": model, "messages": messages, limit: self.sampling.max_tokens, **optional}
 
 

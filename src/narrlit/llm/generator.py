@@ -123,18 +123,18 @@ class Generated:
 async def generate(
     llm: LLM, generators: Mapping[str, Generator[Any]], source: Source, field: str, count: int, attempts: int
 ) -> Generated:
-    """Request `count` replies of every kind on a story, the `field` of the user message, and replace rejected ones.
+    """Request `count` replies of every kind on a story, by its name in the user message, and replace rejected ones.
 
     Replies are read in a fixed order once all of an attempt are there: the result does not depend on which came first,
     and a resumed job ends like an uninterrupted one. Accepted texts join `source.others`.
     """
     generated = Generated({kind: [] for kind in generators})
-    content = json.dumps({field: source.text}, ensure_ascii=False)
     sent = dict.fromkeys(generators, 0)
     missing = dict.fromkeys(generators, count)
 
     async def ask(kind: str, number: int) -> Reply | RequestFailed:
         generator = generators[kind]
+        content = generator.prompt.content({field: source.text})
         request = Request(generator.prompt, content, generator.schema, generator.sampling, llm.options.seed + number)
         try:
             return await llm.ask(request)

@@ -4,13 +4,13 @@ Source: Comhis (SemEval-2026 Task 4), section on Track A. A reply without a choi
 """
 
 import asyncio
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from narrlit.data.readers import LABEL
 from narrlit.llm.client import LLM, Request, RequestFailed, Sampling
 from narrlit.llm.generator import Rejected, parse_reply
 from narrlit.prompts import Prompt
@@ -81,6 +81,12 @@ class Judgement:
         """Decision of both together."""
         return self.by_similarity if self.choice is None else self.choice
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data for a file of rows."""
+        similarities = dict(zip(("similarity_a", "similarity_b"), self.scores, strict=True))
+        answers = [answer.a_is_closer for answer in self.answers]
+        return {**similarities, "answers": answers, "fallback": self.fallback, LABEL: self.a_is_closer}
+
 
 def judge_triples(llm: LLM, triples: Sequence[ScoredTriple], prompt: Prompt, swap: bool = False) -> list[Judgement]:
     """Judge N triples; with `swap` a second time, A and B swapped, and a choice counts only if it stays the same."""
@@ -90,7 +96,7 @@ def judge_triples(llm: LLM, triples: Sequence[ScoredTriple], prompt: Prompt, swa
         anchor, a, b = triple.texts
         shown = ScoredTriple((anchor, b, a), triple.scores[::-1]) if swapped else triple
         try:
-            reply = await llm.ask(Request(prompt, content(shown), Choice, sampling, llm.options.seed))
+            reply = await llm.ask(Request(prompt, prompt.content(values(shown)), Choice, sampling, llm.options.seed))
             if reply.finish == "length":
                 return Answer(None, "cut off")
             return Answer(read_choice(reply.text) != swapped)
@@ -106,17 +112,16 @@ def judge_triples(llm: LLM, triples: Sequence[ScoredTriple], prompt: Prompt, swa
     return llm.run(triples, work, "triple")
 
 
-def content(triple: ScoredTriple) -> str:
-    r"""Format stories, similarities and their difference as JSON.
+def values(triple: ScoredTriple) -> dict[str, Any]:
+    """List stories, similarities and their difference by name.
 
-    >>> print(content(ScoredTriple(("x", 'A "y"', "z"), (0.71234, 0.5))))
-    {"anchor": "x", "A": "A \"y\"", "B": "z", "similarity_a": 0.7123, "similarity_b": 0.5, "difference": 0.2123}
+    >>> values(ScoredTriple(("x", "y", "z"), (0.71234, 0.5)))
+    {'anchor': 'x', 'A': 'y', 'B': 'z', 'similarity_a': 0.7123, 'similarity_b': 0.5, 'difference': 0.2123}
     """
     a, b = (round(score, DIGITS) + 0.0 for score in triple.scores)  # + 0.0: no minus before a zero
     # The difference of the rounded ones, or the three numbers could contradict each other.
     numbers = {"similarity_a": a, "similarity_b": b, "difference": round(a - b, DIGITS) + 0.0}
-    stories = dict(zip(("anchor", "A", "B"), triple.texts, strict=True))
-    return json.dumps({**stories, **numbers}, ensure_ascii=False)
+    return {**dict(zip(("anchor", "A", "B"), triple.texts, strict=True)), **numbers}
 
 
 def read_choice(text: str) -> bool:

@@ -1,22 +1,54 @@
 """Prompts of language models: one text file each, the package's or a user's own."""
 
-from dataclasses import dataclass
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from narrlit.errors import OptionError, reading
 
 _END_OF_HEADER = "---"
+_FIELD = re.compile(r"\{([A-Za-z_]\w*)\}")
+
+FIELDS = {
+    "judge": {"anchor_text": "anchor", "text_a": "A", "text_b": "B"}
+    | {name: name for name in ("similarity_a", "similarity_b", "difference")},
+    "negatives": {"anchor_text": "anchor"},
+    "views": {"text": "story"},
+}
+"""Fields that a prompt may contain, by the first word of its name, and their keys in the JSON of a user message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt's name, its text without the header, and the text's SHA-256 in hex."""
+    """A prompt's name, its text without the header, and the text's SHA-256 in hex.
+
+    Without `fields` the text is the system message; with them it is the user message, in which they are filled.
+    """
 
     name: str
     text: str
     digest: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+    def content(self, values: Mapping[str, Any]) -> str:
+        """Format the user message: the text with its fields filled, or values as JSON, so that none leaves its place.
+
+        >>> Prompt("judge", "{text_a} or {text_b}?", "", FIELDS["judge"]).content({"A": "{text_b}", "B": "x"})
+        '{text_b} or x?'
+        """
+        if not self.fields:
+            return json.dumps(values, ensure_ascii=False)
+        return _FIELD.sub(lambda found: str(values[self.fields[found[1]]]), self.text)
+
+    def messages(self, content: str) -> list[dict[str, str]]:
+        """List the messages of a chat whose user message is `content`."""
+        system = [] if self.fields else [{"role": "system", "content": self.text}]
+        return [*system, {"role": "user", "content": content}]
 
 
 def load_prompt(name: str, path: str | None = None) -> Prompt:
@@ -26,7 +58,8 @@ def load_prompt(name: str, path: str | None = None) -> Prompt:
     nor part of the digest; nor is the last line break.
 
     Raises:
-        OptionError: if there is no such prompt, or the file can't be read, is not UTF-8 or empty.
+        OptionError: if there is no such prompt, or the file can't be read, is not UTF-8 or empty, or has fields: an
+            unknown one, or not those of all stories.
     """
     if path is None and name not in packaged_prompts():
         raise OptionError(f"no prompt {name!r}; there are {', '.join(packaged_prompts())}")
@@ -35,7 +68,14 @@ def load_prompt(name: str, path: str | None = None) -> Prompt:
         text = _without_header(file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n"))
     if not text.strip():
         raise OptionError(f"{path or name}: the prompt is empty; write what the model is to do, below the header")
-    return Prompt(name, text, sha256(text.encode()).hexdigest())
+    fields, used = FIELDS.get(name.partition("_")[0], {}), set(_FIELD.findall(text))
+    names = ", ".join(f"{{{each}}}" for each in fields)
+    if unknown := sorted(used - set(fields)):
+        advice = f"there are {names}; put a space inside braces that are to stay"
+        raise OptionError(f"{path or name}: no field {{{unknown[0]}}}; {advice}")
+    if used and (lacking := [each for each in fields if "text" in each and each not in used]):
+        raise OptionError(f"{path or name}: has fields but not {{{lacking[0]}}}; there are {names}")
+    return Prompt(name, text, sha256(text.encode()).hexdigest(), fields if used else {})
 
 
 def packaged_prompts() -> list[str]:

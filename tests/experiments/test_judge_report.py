@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from narrlit.llm.judge_report import accuracy_of, by_margin, overrides
+from narrlit.experiments.judge_report import accuracy_of, by_margin, overrides
 
 CHOICE = st.sampled_from([True, False, None])
 ROWS = st.lists(st.tuples(CHOICE, st.booleans(), CHOICE, st.sampled_from([0.0, 0.1, 0.2, 0.5])), max_size=30)

@@ -1,13 +1,14 @@
-"""Figures of a judge: language model and similarities alone and together, overrides, fallbacks, accuracy by margin."""
+"""Figures of a judge: language model and similarities alone and together, overrides, accuracy by margin and label."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from narrlit.experiments.report import difference_cell, paired, table_text
 from narrlit.llm.judge import Judgement
-from narrlit.metrics.significance import AccuracySummary, mcnemar, wilson_interval
+from narrlit.metrics.significance import AccuracySummary, wilson_interval
 
 Choices = Sequence[bool | None]
 """For each of N triples True if A is closer; None where a system or the labels do not say."""
@@ -20,7 +21,8 @@ NAMES = {
     "as_given": "its answers to A and B as in the file",
     "swapped": "its answers to A and B swapped",
 }
-BY_MARGIN = ("similarities", "model", "hybrid")
+SYSTEMS = ("similarities", "model", "hybrid")
+"""Systems whose accuracy is given by part of the triples."""
 
 
 def accuracy_of(choices: Choices, labels: Choices) -> AccuracySummary:
@@ -50,18 +52,32 @@ def share(count: int, of: int) -> dict[str, Any]:
     return {"n": count, "of": of, **known}
 
 
+def accuracies(part: Iterable[int], systems: Mapping[str, Choices], labels: Choices) -> dict[str, Any]:
+    """Compute the accuracy of each system over a part of the triples, given by index."""
+    indices = list(part)
+    known = [labels[i] for i in indices]
+    return {name: accuracy_of([x[i] for i in indices], known).as_dict() for name, x in systems.items()}
+
+
 def by_margin(
     margins: Sequence[float], systems: Mapping[str, Choices], labels: Choices, parts: int = 5
 ) -> list[dict[str, Any]]:
     """Compute accuracies by the difference of the similarities, in `parts` of equal size, largest difference first."""
     order = sorted((i for i, label in enumerate(labels) if label is not None), key=lambda i: -margins[i])
     ends = [len(order) * part // parts for part in range(parts + 1)]
-    rows = []
-    for part in (order[start:end] for start, end in pairwise(ends) if end > start):
-        known = [labels[i] for i in part]
-        accuracy = {name: accuracy_of([x[i] for i in part], known).as_dict() for name, x in systems.items()}
-        rows.append({"margin": [margins[part[-1]], margins[part[0]]], "accuracy": accuracy})
-    return rows
+    return [
+        {"margin": [margins[part[-1]], margins[part[0]]], "accuracy": accuracies(part, systems, labels)}
+        for part in (order[start:end] for start, end in pairwise(ends) if end > start)
+    ]
+
+
+def by_label(systems: Mapping[str, Choices], labels: Choices) -> list[dict[str, Any]]:
+    """Compute accuracies on the triples labeled A and on those labeled B (Comhis, section 6.3)."""
+    return [
+        {"label": name, "accuracy": accuracies((i for i, x in enumerate(labels) if x is label), systems, labels)}
+        for name, label in (("A", True), ("B", False))
+        if label in labels
+    ]
 
 
 def judge_report(judgements: Sequence[Judgement], labels: Choices) -> dict[str, Any]:
@@ -74,11 +90,11 @@ def judge_report(judgements: Sequence[Judgement], labels: Choices) -> dict[str, 
     }
     for order, name in enumerate(("as_given", "swapped") if swapped else ()):
         systems[name] = [judgement.answers[order].a_is_closer for judgement in judgements]
-    accuracies = {name: accuracy_of(choices, labels) for name, choices in systems.items()}
-    accuracies["model_of_all"] = replace(accuracies["model"], n=accuracies["hybrid"].n)
+    accuracy = {name: accuracy_of(choices, labels) for name, choices in systems.items()}
+    accuracy["model_of_all"] = replace(accuracy["model"], n=accuracy["hybrid"].n)
     margins = [abs(judgement.scores[0] - judgement.scores[1]) for judgement in judgements]
     ties = sum(margin == 0 and label is not None for margin, label in zip(margins, labels, strict=True))
-    accuracies["similarities"] = replace(accuracies["similarities"], ties=ties)
+    accuracy["similarities"] = replace(accuracy["similarities"], ties=ties)
     reasons = Counter(judgement.fallback for judgement in judgements if judgement.fallback)
     first = [
         answer.a_is_closer == (order == 0)
@@ -88,49 +104,46 @@ def judge_report(judgements: Sequence[Judgement], labels: Choices) -> dict[str, 
     ]
     same = accuracy_of(systems.get("as_given", []), systems.get("swapped", []))
     known = [i for i, label in enumerate(labels) if label is not None]
-    paired = None
-    if known:
-        hybrid, similar = ([systems[name][i] == labels[i] for i in known] for name in ("hybrid", "similarities"))
-        pairs = Counter(zip(hybrid, similar, strict=True))
-        won, lost = pairs[True, False], pairs[False, True]
-        paired = {"difference": (won - lost) / len(known), "won": won, "lost": lost, "p": mcnemar(hybrid, similar)}
+    hybrid, similar = ({i for i in known if systems[name][i] != labels[i]} for name in ("hybrid", "similarities"))
+    compared = {name: systems[name] for name in SYSTEMS}
     return {
         "triples": len(judgements),
-        "labeled": accuracies["hybrid"].n,
-        "accuracy": {name: accuracies[name].as_dict() for name in NAMES if name in accuracies} if known else None,
-        "hybrid_against_similarities": paired,
+        "labeled": len(known),
+        "accuracy": {name: accuracy[name].as_dict() for name in NAMES if name in accuracy} if known else None,
+        "hybrid_against_similarities": paired(hybrid, similar, len(known)) if known else None,
         "fallbacks": {**share(reasons.total(), len(judgements)), "by_reason": dict(reasons.most_common())},
         "overrides": overrides(systems["model"], systems["similarities"], labels),
         "swap_agreement": share(same.correct, same.n) if swapped else None,
         "shown_first": share(sum(first), len(first)),
-        "by_margin": by_margin(margins, {name: systems[name] for name in BY_MARGIN}, labels),
+        "by_margin": by_margin(margins, compared, labels),
+        "by_label": by_label(compared, labels),
     }
 
 
 def judge_table(report: Mapping[str, Any]) -> str:
     """Format the figures as Markdown."""
     accuracy, fallbacks, against = report["accuracy"], report["fallbacks"], report["overrides"]
-    lines = [f"{report['triples']} triples, none has a label."]
+    head = f"{report['triples']} triples, none has a label.\n"
     if accuracy:
-        lines = ["| judge | n | accuracy (95 % interval) |", "|---|---:|---|"]
-        lines += [f"| {NAMES[name]} | {one['n']} | {_accuracy(one)} |" for name, one in accuracy.items()]
+        rows = [{"judge": NAMES[name], "accuracy (95 % interval)": _accuracy(one)} for name, one in accuracy.items()]
+        head = table_text("", rows)
     reasons = "".join(f"; {count} {reason}" for reason, count in fallbacks["by_reason"].items())
-    lines += ["", f"- Fallbacks to the similarities: {_share(fallbacks)}{reasons}."]
-    lines.append(f"- Overrides of the similarities: {_share(against)}; right on {_accuracy(against['right'])}.")
+    notes = [f"Fallbacks to the similarities: {_share(fallbacks)}{reasons}"]
+    notes.append(f"Overrides of the similarities: {_share(against)}; right on {_accuracy(against['right'])}")
     if report["swap_agreement"]:
-        lines.append(f"- Same story chosen with A and B swapped: {_share(report['swap_agreement'])}.")
-    lines.append(f"- Candidate shown first chosen: {_share(report['shown_first'])}.")
+        notes.append(f"Same story chosen with A and B swapped: {_share(report['swap_agreement'])}")
+    notes.append(f"Candidate shown first chosen: {_share(report['shown_first'])}")
     if accuracy:
-        paired = report["hybrid_against_similarities"]
-        p = "p < 0.001" if paired["p"] < 0.001 else f"p = {paired['p']:.3f}"
-        counts = f"{paired['won']} won, {paired['lost']} lost, paired McNemar test {p}"
-        lines.append(f"- Hybrid against similarities: {paired['difference']:+.3f}, {counts}.")
-        lines += ["", f"| difference of similarities | {' | '.join(BY_MARGIN)} |", "|---|" + "---|" * len(BY_MARGIN)]
-    for part in report["by_margin"]:
-        low, high = part["margin"]
-        cells = [f"{low:.4f} to {high:.4f}", *(_accuracy(part["accuracy"][name]) for name in BY_MARGIN)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        notes.append(f"Hybrid against similarities: {difference_cell(report['hybrid_against_similarities'])}")
+    lines = [head, *(f"- {note}." for note in notes), ""]
+    for title, parts in (("label", "by_label"), ("difference of similarities", "by_margin")):
+        rows = [{title: _part(one), **{x: _accuracy(one["accuracy"][x]) for x in SYSTEMS}} for one in report[parts]]
+        lines += [table_text("", rows)] if rows else []
+    return "\n".join(lines)
+
+
+def _part(one: Mapping[str, Any]) -> str:
+    return str(one["label"]) if "label" in one else "{:.4f} to {:.4f}".format(*one["margin"])
 
 
 def _share(one: Mapping[str, Any]) -> str:
