@@ -1,4 +1,9 @@
-"""narrlit augment: back-translations of stories added to training examples."""
+"""narrlit augment: back-translations of stories added to training examples.
+
+Source: Mendel292, section 2.5: "up to 9x more triples per pivot language, producing about 1,800" of 200. A language
+gives one version of each story, so the 9 are read as those of three languages: with --mixed each replaces the anchor,
+the positive or the negative, one at a time.
+"""
 
 import json
 from collections import Counter
@@ -63,10 +68,6 @@ def augment(  # noqa: PLR0913 (options)
 
     An example and its versions are of one group, so that folds keep them together. The same command resumes where it
     stopped: finished translations are in NAME.translations.jsonl beside the output.
-
-    Source: Mendel292, section 2.5: "up to 9x more triples per pivot language, producing about 1,800" of 200. A language
-    gives one version of each story, so the 9 are read as those of three languages: with --mixed each replaces the
-    anchor, the positive or the negative, one at a time.
 
     Args:
         action: backtranslate: sentence by sentence.
