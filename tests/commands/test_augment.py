@@ -20,7 +20,7 @@ from narrlit.metrics.bertscore import load_bertscorer
 from narrlit.preprocessing.back_translation import EMPTY, IDENTICAL, UNFINISHED, TranslationModel
 
 REASONS = {EMPTY, IDENTICAL, UNFINISHED, "anchor is its positive", "anchor among its negatives"}
-REASONS |= {"positive among its negatives"}
+REASONS |= {"positive among its negatives", "equal to another version"}
 
 
 @pytest.fixture(scope="module")
@@ -62,19 +62,57 @@ def rows_of(path):
     return [(row.group, texts) for row, texts in zip(examples, examples.texts(), strict=True)]
 
 
+def groups_of(path):
+    """Texts of each group's rows, the example first."""
+    groups = {}
+    for name, texts in rows_of(path):
+        groups.setdefault(name, []).append(texts)
+    return groups
+
+
 def test_rows_and_versions_of_one_group(narrlit, arguments, rows, tmp_path):
     found = narrlit(*arguments())
     assert found.code == 0, found.err
-    written = rows_of(tmp_path / "b.jsonl")
+    written, named = rows_of(tmp_path / "b.jsonl"), groups_of(tmp_path / "b.jsonl")
     assert {row.kinds for row in read_examples(tmp_path / "b.jsonl", strict=True)} == {("triple",)}
-    names = list(dict.fromkeys(name for name, _ in written))
-    groups = [[texts for name, texts in written if name == group] for group in names]
+    names, groups = list(named), list(named.values())
     assert [group[0] for group in groups] == rows.texts()
     assert names[0] == "mine"
     assert [len(group) for group in groups] != [1] * len(rows)
     for group in groups:
         assert all(not {*texts} & {*group[0]} for texts in group[1:])
     assert f"b.jsonl: 8 examples and {len(written) - 8} versions of them" in found.err
+
+
+def test_mixed_versions_replace_one_story_at_a_time(narrlit, arguments, rows, tmp_path):
+    assert narrlit(*arguments()).code == 0
+    found = narrlit(*arguments("--mixed", "--report", "told", out="mixed.jsonl"))
+    assert found.code == 0, found.err
+    report = json.loads((tmp_path / "told" / "report.json").read_text())
+    assert report["settings"]["mixed"]
+    assert all(one["versions"] + sum(one["left_out"].values()) == 3 * len(rows) for one in report["pivots"].values())
+    groups = list(groups_of(tmp_path / "mixed.jsonl").values())
+    assert [group[0] for group in groups] == rows.texts()
+    replaced = []
+    for original, *versions in groups:
+        assert len({original, *versions}) == len(versions) + 1 <= 7
+        for texts in versions:
+            ((place, new),) = [(i, text) for i, text in enumerate(texts) if text != original[i]]
+            replaced.append((place, original[place], new))
+    assert {place for place, _, _ in replaced} == {0, 1, 2}
+    assert len(replaced) == report["versions"]
+    for original, *versions in groups_of(tmp_path / "b.jsonl").values():
+        for texts in versions:  # whole versions consist of the same back-translations
+            assert {*zip(range(3), original, texts, strict=True)} <= {*replaced}
+
+
+def test_versions_that_two_languages_share_are_written_once(narrlit, arguments, models, rows, tmp_path):
+    for name in ("en-hi", "hi-en"):  # the same models for both languages
+        (models / name.replace("hi", "fr2")).symlink_to(models / name)
+    assert narrlit(*arguments("--mixed", "--report", "told", pivots="hi,fr2")).code == 0
+    first, second = json.loads((tmp_path / "told" / "report.json").read_text())["pivots"].values()
+    assert second["versions"] == 0
+    assert second["left_out"]["equal to another version"] == first["versions"] > 0
 
 
 def test_the_report_counts_every_row_and_its_scores_are_those_of_the_versions(narrlit, arguments, tmp_path, tiny):

@@ -1,5 +1,7 @@
 """Hard examples and mined validation triples against plain loops."""
 
+import logging
+
 import numpy as np
 import pytest
 from fake_reader import FakeReader, attach
@@ -48,10 +50,26 @@ def test_hard_examples_are_weighted_and_validation_triples_mined():
     mined, _ = hard_examples(*example_cosines(triples, reader), 0.3)
     assert list(data.examples) == [*own, *(triples[row] for row in mined)]
     assert data._weights.tolist() == [4.0 if i in hard else 1.0 for i in range(20)] + [4.0] * len(mined)
-    noted = {"wrong": wrong, "hard": len(hard), "mined_validation": len(mined)}
+    noted = {"wrong": wrong, "allowed": 6, "hard": len(hard), "mined_validation": len(mined)}
     assert data.provenance["train"]["hard_examples"] == noted
     assert data.train_validation_overlap().shared_pairs == 2 * len(mined) > 0
     assert data.flags()["mined_validation"]
+
+
+@pytest.mark.parametrize(("share", "binds"), [(0.1, True), (1.0, False)])
+def test_a_share_that_does_not_bind_is_stated(share, binds, caplog):
+    data = StoryWorldData(20, 0, hard_examples=HardExampleSampling(share, 2.0))
+    attach(data)
+    data.setup("fit")
+    with caplog.at_level(logging.INFO):
+        data.prepare_inputs("fit")
+    note = data.provenance["train"]["hard_examples"]
+    assert note["allowed"] == 20 * share
+    assert note["hard"] == min(note["wrong"], note["allowed"]) > 0
+    assert binds == (note["wrong"] > note["allowed"]) == ("all of them, since share 1 allows 20" not in caplog.text)
+
+
+def test_mining_needs_validation_triples():
     alone = StoryWorldData(6, 0, hard_examples=HardExampleSampling(mine_validation=True))
     attach(alone)
     alone.setup("fit")

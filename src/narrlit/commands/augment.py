@@ -1,4 +1,9 @@
-"""narrlit augment: back-translations of stories added to training examples."""
+"""narrlit augment: back-translations of stories added to training examples.
+
+Source: Mendel292, section 2.5: "up to 9x more triples per pivot language, producing about 1,800" of 200. A language
+gives one version of each story, so the 9 are read as those of three languages: with --mixed each replaces the anchor,
+the positive or the negative, one at a time.
+"""
 
 import json
 from collections import Counter
@@ -47,11 +52,12 @@ class Quality:
             raise OptionError(f"--bertscore-layer {self.bertscore_layer}: needs --bertscore and a layer from 0")
 
 
-def augment(
+def augment(  # noqa: PLR0913 (options)
     action: Literal["backtranslate"],
     triples: str,
     *,
     out: str,
+    mixed: bool = False,
     pivots: Pivots,
     quality: Quality,
     report: str | None = None,
@@ -64,9 +70,11 @@ def augment(
     stopped: finished translations are in NAME.translations.jsonl beside the output.
 
     Args:
-        action: backtranslate: sentence by sentence, one version per language.
+        action: backtranslate: sentence by sentence.
         triples: JSON Lines or CSV of labeled triples, or of anchors with positives and negatives.
         out: JSON Lines file to write: anchor, positive, negatives with their kind, and group.
+        mixed: replace one story of an example at a time: a triple has 3 versions per language; by default all stories
+            are replaced together: 1 version per language.
         pivots: languages and models.
         quality: BERTScore of the versions.
         report: folder for report.json, report.md and a box plot, bertscore.svg.
@@ -88,27 +96,28 @@ def augment(
 
         scorer = load_bertscorer(quality.bertscore, quality.bertscore_layer, computing)
     table = StoryTable.of(data.stories.texts)
-    versions: dict[str, list[TrainingExample | None]] = {}
+    groups = [[example] for example in data]
     scores: dict[str, BERTScores] = {}
     pivot_entries = {}
     for pivot, stories in _translated(table.texts, pivots, computing, target.with_suffix(".translations.jsonl")):
-        versions[pivot], left_out = _versions(data, stories, table)
-        used = [(old, new) for old, new in zip(data, versions[pivot], strict=True) if new is not None]
-        pairs = dict(pair for old, new in used for pair in zip(old.indices, new.indices, strict=True))
+        before = sum(map(len, groups))
+        pairs, left_out = _add_versions(groups, stories, table, mixed)
         figures: dict[str, Any] = dict.fromkeys(SCORES)
         if scorer is not None and pairs:
             scores[pivot] = scorer([table[new].text for new in pairs.values()], [table[old].text for old in pairs])
             figures = _figures(scores[pivot])
-        pivot_entries[pivot] = {"versions": len(used), "left_out": left_out, "stories": len(pairs), **figures}
+        versions = sum(map(len, groups)) - before
+        pivot_entries[pivot] = {"versions": versions, "left_out": left_out, "stories": len(pairs), **figures}
     rows = []
-    for number, (example, texts) in enumerate(zip(data, data.texts(), strict=True)):
+    for texts, (example, *new) in zip(data.texts(), groups, strict=True):
         group = example.group or sha256(json.dumps(texts).encode()).hexdigest()[:16]
-        new = [each[number] for each in versions.values()]
-        rows += [replace(row, group=group) for row in (example, *new) if row is not None]
+        rows += [replace(row, group=group) for row in (example, *new)]
     write_examples(target, TrainingExamples(table, rows))
     made = len(rows) - len(data)
     say(f"{target}: {counted(len(data), 'example')} and {counted(made, 'version')} of them")
-    settings = asdict(pivots) | asdict(quality) | {"bertscore_layer": scorer.layer if scorer else None}
+    settings = (
+        {"mixed": mixed} | asdict(pivots) | asdict(quality) | {"bertscore_layer": scorer.layer if scorer else None}
+    )
     content = {"rows": len(data), "versions": made, "settings": settings, "pivots": pivot_entries, "paper": PAPER}
     markdown = _markdown(content)
     if report is not None:
@@ -134,27 +143,38 @@ def _translated(
     return results
 
 
-def _versions(
-    examples: TrainingExamples, stories: dict[str, BackTranslation], table: StoryTable
-) -> tuple[list[TrainingExample | None], Counter[str]]:
-    """Version of each example, None where a story can't be used, and the reasons; new stories join the table."""
-    versions: list[TrainingExample | None] = []
+def _add_versions(
+    groups: list[list[TrainingExample]], stories: dict[str, BackTranslation], table: StoryTable, mixed: bool
+) -> tuple[dict[int, int], Counter[str]]:
+    """Add a pivot's versions of each group's first example; new stories join the table.
+
+    Returns the new story of each one that was replaced, by index, and the reasons of versions that are left out.
+    """
+    pairs: dict[int, int] = {}
     left_out: Counter[str] = Counter()
-    for example, texts in zip(examples, examples.texts(), strict=True):
-        anchor, positive, *negatives = [stories[text].text for text in texts]
-        equal = {
-            "anchor is its positive": anchor == positive,
-            "anchor among its negatives": anchor in negatives,
-            "positive among its negatives": positive in negatives,
-        }
-        faults = [stories[text].fault for text in texts] + [fault for fault, found in equal.items() if found]
-        if fault := next(filter(None, faults), None):
-            left_out[fault] += 1
-            versions.append(None)
-        else:
+    for group in groups:
+        example = group[0]
+        for replaced in [[i] for i in range(len(example.indices))] if mixed else [range(len(example.indices))]:
+            new = [BackTranslation(table[index].text) for index in example.indices]
+            for i in replaced:
+                new[i] = stories[new[i].text]
+            anchor, positive, *negatives = [story.text for story in new]
+            equal = {
+                "anchor is its positive": anchor == positive,
+                "anchor among its negatives": anchor in negatives,
+                "positive among its negatives": positive in negatives,
+            }
+            faults = [story.fault for story in new] + [fault for fault, found in equal.items() if found]
+            if fault := next(filter(None, faults), None):
+                left_out[fault] += 1
+                continue
             indices = [table.add(text) for text in (anchor, positive, *negatives)]
-            versions.append(TrainingExample(indices[0], indices[1], tuple(indices[2:]), example.kinds))
-    return versions, left_out
+            if any(row.indices == tuple(indices) for row in group):
+                left_out["equal to another version"] += 1
+                continue
+            group.append(TrainingExample(indices[0], indices[1], tuple(indices[2:]), example.kinds))
+            pairs.update((example.indices[i], indices[i]) for i in replaced)
+    return pairs, left_out
 
 
 def _figures(scores: "BERTScores") -> dict[str, Any]:

@@ -19,10 +19,12 @@ Cosines = np.ndarray[Any, np.dtype[np.floating[Any]]]
 class HardExampleSampling:
     """Sampling of training examples that the frozen encoder ranks wrongly.
 
-    Source: Comhis, section 4.3.
+    Source: Comhis, section 4.3; Table 3, "hard example ratio (dev) 0.2", read as a ratio of the dev set, not of its
+    wrongly ranked triples: Table 2 has 42 of 200 dev triples more right with hard examples, of which 40 may then train.
 
     Attributes:
-        share: of all examples, how many are hard at most: of those ranked wrongly the closest calls.
+        share: of all examples that are mined, how many are hard at most: of those ranked wrongly the closest calls.
+            With fewer wrong ones it does not bind, and all are hard. Validation triples are mined by themselves.
         weight: how much more often than another a hard example is drawn, with replacement; 1: nothing is drawn, and
             every example comes once an epoch.
         mine_validation: also train on hard triples of the validation data, with their labels, as the paper does:

@@ -270,20 +270,24 @@ class StoryData(L.LightningDataModule):
         hard, wrong = hard_examples(*example_cosines(self.examples, self.reader), settings.share)
         weights = np.ones(len(self.examples))
         weights[hard] = settings.weight
-        note: dict[str, Any] = {"wrong": wrong, "hard": len(hard)}
-        rank_zero_info(f"hard examples: {wrong} of {len(weights)} ranked wrongly, {len(hard)} drawn more often")
+        allowed = int(settings.share * len(weights))
+        note: dict[str, Any] = {"wrong": wrong, "allowed": allowed, "hard": len(hard)}
+        unbound = "" if wrong > allowed else f": all of them, since share {settings.share:g} allows {allowed}"
+        of = f"{wrong} of {len(weights)} ranked wrongly"
+        rank_zero_info(f"hard examples: {of}, {len(hard)} drawn more often{unbound}")
         if settings.mine_validation:
             triples = self.triples["validation"]
             if not triples:
                 raise OptionError("hard_examples.mine_validation needs validation triples: give --data.validation FILE")
             candidates = TrainingExamples(self.stories, [example_of(triple) for triple in triples])
-            rows, _ = hard_examples(*example_cosines(candidates, self.reader), settings.share)
+            rows, wrong = hard_examples(*example_cosines(candidates, self.reader), settings.share)
             self._mined = rows.tolist()
             self.examples = TrainingExamples(self.stories, [*self.examples, *(candidates[row] for row in self._mined)])
             weights = np.concatenate([weights, np.full(len(rows), settings.weight)])
             note["mined_validation"] = len(rows)
             rank_zero_warn(
-                f"{len(rows)} validation triples train: validation accuracy is no estimate for other triples"
+                f"{len(rows)} validation triples train, of {wrong} ranked wrongly: validation accuracy is no estimate "
+                "for other triples"
             )
         self._weights = weights if settings.weight != 1 else None
         self.provenance["train"]["hard_examples"] = note

@@ -77,8 +77,8 @@ class EncoderConfig:
         max_length: tokens of a story with its prompt, longer ones are cut; None: as the model's own files say.
         prompts: text before a story, by role.
         dropout: probability in every dropout of the model while training; None: as the model's own files say.
-        frozen_layers: share of the lower layers (rounded down) that don't train, 0 to 1; above 0 the token embeddings
-            don't train either; not together with `lora`, which freezes all layers.
+        frozen_layers: share of the lower layers (rounded down) that don't train, 0 to 1; above 0 the embeddings of
+            tokens and positions don't train either; not together with `lora`, which freezes all layers.
         packed: concatenate stories without padding, where the architecture can.
         token_budget: tokens per forward pass; None: 8,192 on a CPU, 65,536 elsewhere.
         dtype: of the weights.

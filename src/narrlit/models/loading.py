@@ -65,9 +65,12 @@ def load_model(config: EncoderConfig, trust_remote_code: bool = False) -> "Sente
     if getattr(transformer, "pooler", None) is not None:
         transformer.pooler.requires_grad_(False)
     if config.frozen_layers:
-        getattr(transformer, "embeddings", transformer.get_input_embeddings()).requires_grad_(False)
         layers = adapters.transformer_layers(transformer)
-        layers[: int(config.frozen_layers * len(layers))].requires_grad_(False)
+        frozen = [getattr(transformer, "embeddings", transformer.get_input_embeddings())]
+        # MPNet's embeddings of relative positions, which every layer reads: a gradient would pass the frozen layers.
+        frozen += [part for name, part in transformer.named_modules() if name.endswith("relative_attention_bias")]
+        for part in (*frozen, *layers[: int(config.frozen_layers * len(layers))]):
+            part.requires_grad_(False)
     return model
 
 
