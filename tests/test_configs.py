@@ -24,7 +24,8 @@ ABLATIONS = [*HITS, *COMHIS, *VIEWS, *TRACK_A, *NLP_FSDM]
 ENCODERS = ("minilm", "bge_large", "mpnet", "labse", "multilingual_mpnet", "tiny")
 QWEN = ("qwen3_8b", "qwen3_8b_lora", "qwen3_8b_qlora")
 BACKBONES = [f"backbones/{name}.yaml" for name in (*ENCODERS, *QWEN)]
-SPACES = {"search_spaces/triplet.yaml": "baselines/triplet.yaml", "search_spaces/comhis.yaml": "comhis.yaml"}
+SPACES = {"triplet": "baselines/triplet.yaml", "comhis": "comhis.yaml", "mendel292": "mendel292_inductive.yaml"}
+SPACES = {f"search_spaces/{name}.yaml": system for name, system in SPACES.items()}
 HARDWARE = [f"hardware/{name}.yaml" for name in ("cpu", "gpu", "ddp", "fsdp")]
 
 
@@ -221,6 +222,13 @@ def test_mendel292_has_the_papers_values(name):
         assert (labels.clusters.theme, labels.clusters.action, labels.clusters.outcome) == (8, 5, 4)
 
 
+def test_mendel292_s_space_holds_its_config():
+    cli = parse("mendel292_inductive.yaml")
+    for name, one in read_yaml(ROOT / "search_spaces/mendel292.yaml").items():
+        value = cli.config[name]
+        assert value in one["choices"] if "choices" in one else one["low"] < value < one["high"], name
+
+
 def test_ttda704_has_the_papers_values():
     cli = parse("ttda704.yaml")
     objective, plan = cli.model, cli.model.optimization
@@ -246,7 +254,8 @@ def test_ttda704_track_a_has_the_papers_values():
     assert (plan.learning_rate, plan.weight_decay, plan.warmup, plan.decay) == (2e-5, 0.01, 0.1, "linear")
     loading = cli.datamodule.loading
     assert (loading.batch_size, loading.pseudonyms.backend, loading.pseudonyms.scope) == (16, "spacy", "triple")
-    assert cli.config["trainer"]["max_epochs"] == 5
+    trainer = cli.config["trainer"]
+    assert (trainer["max_epochs"], trainer["precision"]) == (5, "16-mixed")
     raw, adaptive = (parse("ttda704_track_a.yaml", overlay) for overlay in TRACK_A)
     assert raw.datamodule.loading.pseudonyms.backend == "none"
     assert raw.model.distance == "cosine"
