@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from narrlit import submission
-from narrlit.errors import DataError
-from narrlit.submission import check_submission, read_answers, read_submission, write_submission
+from narrlit.data.schema import Story
+from narrlit.errors import DataError, ModelError
+from narrlit.models.postprocessing import fit_steps, parse_steps
+from narrlit.preprocessing.pseudonyms import PseudonymOptions, pseudonymize_texts
+from narrlit.submission import check_independence, check_submission, read_answers, read_submission, write_submission
 
 
 def lines(*rows):
@@ -132,3 +135,55 @@ def test_a_submission_without_answers_gives_none(tmp_path):
     write_submission(tmp_path / "b.zip", None, np.ones((2, 12), np.float32))
     with pytest.raises(DataError, match=r"b\.zip: it holds no track_a"):
         read_answers(tmp_path / "b.zip", 2)
+
+
+NAMES = {"Anna": "PERSON", "Bert": "PERSON", "Cleo": "PERSON"}
+STORIES = [Story(str(n), f"{list(NAMES)[n % 3]} walked {n * 17 % 23} miles" + " far" * n) for n in range(30)]
+
+
+def replaced(scope):
+    """A step that replaces names, by a mapping of each story or of three stories that stand together."""
+
+    def step(stories):
+        size = 3 if scope == "triple" else 1
+        groups = [[story.text for story in stories[i : i + size]] for i in range(0, len(stories), size)]
+        done = pseudonymize_texts(groups, PseudonymOptions("given"), [NAMES] * len(groups))
+        texts = [text.text for group in done for text in group]
+        return [Story(story.id, text) for story, text in zip(stories, texts, strict=True)]
+
+    return f"pseudonymization with --scope {scope}", step
+
+
+def encoded(stories):
+    """Vectors of 12 numbers that depend on a story's text alone."""
+    return np.stack([np.random.default_rng(list(s.text.encode())).normal(size=12) for s in stories])
+
+
+def test_independent_steps_pass():
+    steps = [replaced("story"), ("the encoder", encoded)]
+    embeddings = encoded(replaced("story")[1](STORIES))
+    sentence = "vectors of 16 stories alone, in other batches and in reverse order differ by at most 0e+00"
+    assert sentence in check_independence(steps, STORIES, embeddings)
+    fixed = fit_steps(parse_steps("whiten"), embeddings)
+    assert "at most" in check_independence([*steps, ("whitening", fixed)], STORIES, fixed(embeddings) * 5)
+    assert "vectors of 1 story" in check_independence(steps, STORIES[:1])
+
+
+def test_the_step_that_depends_on_other_stories_is_named():
+    encoder, embeddings = ("the encoder", encoded), encoded(STORIES)
+    whiten = parse_steps("whiten")
+    fitted = ("post-processing fitted on the batch", lambda vectors: fit_steps(whiten, vectors)(vectors))
+    noise = ("the encoder", lambda stories: encoded(stories) + 1e-3 * np.arange(len(stories))[:, None])
+    for steps, name in (
+        ([replaced("triple"), encoder], "pseudonymization with --scope triple"),
+        ([encoder, fitted], "post-processing fitted on the batch"),
+        ([replaced("story"), noise], "the encoder"),
+    ):
+        with pytest.raises(ModelError, match=f"depends on other stories, by {name}: in other batches it differs"):
+            check_independence(steps, STORIES, embeddings)
+    with pytest.raises(ModelError, match="fails for 1 stories alone: --postprocess whiten"):
+        check_independence(
+            [encoder, ("whiten", lambda v: fit_steps(whiten, v if len(v) == 1 else embeddings)(v))], STORIES
+        )
+    with pytest.raises(ModelError, match="by a step over all stories"):
+        check_independence([encoder], STORIES, embeddings[::-1])

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -289,38 +290,25 @@ class StoryOptions(TextOptions):
         from narrlit.models.embedding import embed
 
         encoder.require_one_prompt("--postprocess")
-        embedded = {normal_text(story.source_text): story for story in self._embedded}
-        paths = [path.strip() for path in (self.fit_on or "").split(",") if path.strip()]
-        files = [read_any(path) for path in paths]
+        files, used, record = self._fitted_on()
         for file in files:
             say(file.report.summary())
-        stories = {normal_text(s.source_text): s for file in files for s in self._prepared(file)}
-        if self.transductive and not paths:
-            stories = embedded
-        shared = stories.keys() & embedded.keys()
-        if 2 * len(shared) > len(stories) and not self.transductive:
-            raise OptionError(
-                f"--fit-on {self.fit_on}: {len(shared)} of its {len(stories)} stories are those embedded; name other "
-                "stories, or add --transductive, which flags the result"
-            )
-        if shared and not self.transductive:  # official files share stories: all but these serve
-            stories = {text: story for text, story in stories.items() if text not in shared}
+        prepared = [story for file in files for story in self._prepared(file)] or self._embedded
+        stories = {text: s for s in prepared if (text := normal_text(s.source_text)) in used}
         steps, vectors = parse_steps(self.postprocess), np.empty((0, encoder.dimension), np.float32)
         if stories:
             vectors = embed(encoder, list(stories.values())).embeddings
         fitted = fit_steps(steps, vectors)
         weight, bias = (torch.from_numpy(values).float().contiguous() for values in (fitted.weight, fitted.bias))
         encoder.postprocess(Dense(*reversed(weight.shape), True, torch.nn.Identity(), weight, bias))
-        sources = [{"path": path, "sha256": file_digest(path)} for path in paths]
-        counts = {"stories": len(stories), "left_out": 0 if self.transductive else len(shared)}
-        counts["embedded"] = len(shared) - counts["left_out"]
-        self._fit["record"] = {"steps": self.postprocess, "fit_on": sources, **counts, "shrinkage": fitted.shrinkage}
-        left_out = f"; left out {counts['left_out']} that are embedded here" if counts["left_out"] else ""
-        say(f"post-processing {self.postprocess}: fitted on {len(stories)} different stories{left_out}")
-        if counts["embedded"]:
-            say(f"warning: transductive: {counts['embedded']} of these stories are embedded here")
-            others = vectors[[text not in shared for text in stories]]
-            self._fit["refit"] = lambda batch: fit_steps(steps, np.concatenate([others, batch]))(batch)
+        left_out = f"; left out {record['left_out']} that are embedded here" if record["left_out"] else ""
+        shrunk = "" if fitted.shrinkage is None else f"; covariance shrunk by {fitted.shrinkage:.2f}"
+        say(f"post-processing {self.postprocess}: fitted on {len(stories)} different stories{left_out}{shrunk}")
+        if record["embedded"]:
+            say(f"warning: transductive: {record['embedded']} of these stories are embedded here")
+            own = {normal_text(story.source_text) for story in self._embedded}
+            others = vectors[[text not in own for text in stories]]
+            self._refit.append(lambda batch: fit_steps(steps, np.concatenate([others, batch]))(batch))
         return encoder
 
     def steps(self, encoder: "Encoder") -> list[tuple[str, Callable[[Any], Any]]]:
@@ -341,7 +329,7 @@ class StoryOptions(TextOptions):
         if self.pseudonymize:
             name = f"pseudonymization with --scope {self.scope}"
             steps.append((name, lambda stories: [s for (s,) in self._pseudonymized([(s,) for s in stories])]))
-        refit = self._fit.get("refit")
+        refit = self._refit[-1] if self._refit else None
 
         def vectors(stories: Sequence[Story]) -> FloatArray:
             """Embed stories, without the post-processing where that is a step of its own."""
@@ -357,15 +345,45 @@ class StoryOptions(TextOptions):
         return steps if refit is None else [*steps, ("post-processing fitted on the batch", refit)]
 
     @cached_property
-    def _fit(self) -> dict[str, Any]:
-        """Provenance of the post-processing as `record`; where embedded stories are in it, its fit to others."""
-        return {}
+    def _refit(self) -> list[Callable[[FloatArray], Any]]:
+        """Post-processing fitted on a batch, where it was fitted on embedded stories."""
+        return []
+
+    def _fitted_on(self) -> tuple[list[Stories], set[str], dict[str, Any]]:
+        """Files of --fit-on, normalized texts of the stories that the steps are fitted on, and provenance."""
+        paths = [path.strip() for path in (self.fit_on or "").split(",") if path.strip()]
+        files = [read_any(path) for path in paths]
+        embedded = {normal_text(story.source_text) for story in self._embedded}
+        texts = {normal_text(story.text) for file in files for story in file}
+        if self.transductive:
+            used = texts if files else embedded
+        else:
+            used = texts - embedded  # official files share stories: the others serve
+            if 2 * len(used) < len(texts):
+                raise OptionError(
+                    f"--fit-on {self.fit_on}: {len(texts) - len(used)} of its {len(texts)} stories are those embedded; "
+                    "name other stories, or add --transductive, which flags the result"
+                )
+        return (
+            files,
+            used,
+            {
+                "steps": self.postprocess,
+                "fit_on": [{"path": path, "sha256": file_digest(path)} for path in paths],
+                "stories": len(used),
+                "sha256": sha256("\n".join(sorted(used)).encode()).hexdigest(),
+                "left_out": len(texts - used),
+                "embedded": len(used & embedded),
+            },
+        )
 
     def record(self) -> dict[str, Any]:
-        """Settings that differ from reading stories as they are, as plain data, with what was fitted."""
+        """Settings that differ from reading stories as they are, with what post-processing is fitted on."""
         record = super().record() | ({} if self.fusion is None else {"fusion": self.fusion})
-        fit = self._fit.get("record")
-        return record | ({} if fit is None else {"postprocess": fit, "transductive": fit["embedded"] > 0})
+        if self.postprocess is None:
+            return record
+        fitted = self._fitted_on()[-1]
+        return record | {"postprocess": fitted, "transductive": fitted["embedded"] > 0}
 
 
 @dataclass(frozen=True)

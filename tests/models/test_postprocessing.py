@@ -1,0 +1,111 @@
+"""Post-processing: each step against plain NumPy, folded into one map, and the same in exported folders."""
+
+import numpy as np
+import pytest
+import torch
+from head_encoders import TEXTS, joined, sentence_encoder, view_encoder, viewed
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.models import Dense
+from sklearn.covariance import LedoitWolf
+
+from narrlit.errors import ModelError, OptionError
+from narrlit.export import export
+from narrlit.models.config import EncoderConfig, Fusion
+from narrlit.models.embedding import embed
+from narrlit.models.encoder import Encoder
+from narrlit.models.postprocessing import fit_steps, parse_steps
+from narrlit.models.registry import load_encoder, with_fusion
+
+RANDOM = np.random.default_rng(4)
+FITTED = RANDOM.normal(size=(40, 8)) * np.arange(1, 9) + 3
+OTHERS = RANDOM.normal(size=(5, 8)) + 1
+
+
+def unit(vectors):
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_steps_follow_one_another_as_by_hand():
+    fitted, others = unit(FITTED), unit(OTHERS)
+    mean = fitted.mean(0)
+    fitted, others = fitted - mean, others - mean
+    top = np.linalg.eigh(fitted.T @ fitted)[1][:, -2:]
+    fitted, others = (x - x @ top @ top.T for x in (fitted, others))
+    assert np.allclose(fit_steps(parse_steps("center,abtt:2"), FITTED)(OTHERS), unit(others))
+    variances, components = np.linalg.eigh(LedoitWolf().fit(fitted).covariance_)
+    white = (others @ components / np.sqrt(variances))[:, ::-1]
+    done = fit_steps(parse_steps("abtt:2,whiten,truncate:3"), FITTED)
+    assert np.allclose(abs(done(OTHERS * 7)), abs(unit(white[:, :3])))
+    assert done.weight.shape == (3, 8)
+
+
+@pytest.mark.parametrize("count", [6, 40, 20_000])
+def test_whitening_inverts_a_covariance_that_many_stories_need_not_shrink(count):
+    vectors = np.random.default_rng(1).normal(size=(count, 8)) * np.arange(1, 9) + 3
+    values = unit(vectors)
+    whitened = fit_steps(parse_steps("whiten"), vectors)
+    assert np.allclose(whitened.weight.T @ whitened.weight, LedoitWolf().fit(values).precision_)
+    variances = [np.var(values @ (row / np.linalg.norm(row))) for row in whitened.weight]
+    assert variances == sorted(variances, reverse=True)
+    exact = np.allclose(np.cov((values @ whitened.weight.T).T), np.eye(8), atol=0.05)
+    assert (exact, whitened.shrinkage < 0.01) == ((True, True) if count == 20_000 else (False, False))
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"),
+    [
+        ("centre", "none of center, abtt, whiten, truncate \\(did you mean center"),
+        ("abtt", "write abtt:N"),
+        ("abtt:0", "write abtt:N"),
+        ("center:1", "write center, without"),
+    ],
+)
+def test_steps_that_do_not_exist_are_refused(steps, words):
+    with pytest.raises(OptionError, match=words):
+        parse_steps(steps)
+
+
+@pytest.mark.parametrize(("steps", "count"), [("center", 1), ("abtt:5", 5), ("whiten", 0), ("truncate:9", 40)])
+def test_too_few_stories_or_dimensions_are_refused(steps, count):
+    with pytest.raises(OptionError, match=f"--postprocess {steps[:4]}"):
+        fit_steps(parse_steps(steps), FITTED[:count])
+
+
+def with_steps(encoder, stories, steps):
+    """The encoder with post-processing fitted on the stories, and their embeddings by NumPy."""
+    plain = embed(encoder, stories, progress=False).embeddings
+    fitted = fit_steps(parse_steps(steps), plain)
+    weight, bias = torch.tensor(fitted.weight).float(), torch.tensor(fitted.bias).float()
+    encoder.postprocess(Dense(*weight.T.shape, True, torch.nn.Identity(), weight, bias))
+    assert abs(embed(encoder, stories, progress=False).embeddings - fitted(plain)).max() < 1e-5
+    assert (encoder.dimension, encoder.normalized) == (len(weight), True)
+    return fitted(plain)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_an_exported_text_encoder_gives_the_same_without_this_package(tiny, tmp_path, normalize):
+    encoder = Encoder(EncoderConfig(tiny(), normalize=normalize)).eval()
+    expected = with_steps(encoder, TEXTS, "abtt:1,truncate:20")
+    about = {"steps": "abtt:1", "stories": 4, "fit_on": [{"path": "f.jsonl", "sha256": "abc"}]}
+    export(encoder, tmp_path / "out", "tiny", trained=False, postprocess=about)
+    theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(TEXTS)
+    assert abs(theirs - expected).max() < 1e-5
+    assert abs(embed(load_encoder(str(tmp_path / "out")), TEXTS, progress=False).embeddings - expected).max() < 1e-5
+    assert "fitted on 4 stories, `f.jsonl` (SHA-256 abc)" in (tmp_path / "out" / "README.md").read_text()
+    again = Encoder(EncoderConfig(str(tmp_path / "out"), normalize=True)).eval()  # as a fit reads it
+    assert abs(embed(again, TEXTS, progress=False).embeddings - expected).max() < 1e-5
+
+
+@pytest.mark.parametrize("reads", ["sentences", "views"])
+def test_an_exported_head_keeps_its_post_processing(tiny, tmp_path, reads):
+    stories = TEXTS if reads == "sentences" else viewed(5)
+    encoder = (sentence_encoder if reads == "sentences" else view_encoder)(tiny())
+    expected = with_steps(encoder, stories, "abtt:1,truncate:10")
+    export(encoder, tmp_path / "out", "tiny", trained=False)
+    texts = TEXTS if reads == "sentences" else joined(stories)
+    theirs = SentenceTransformer(str(tmp_path / "out"), trust_remote_code=True, device="cpu").encode(texts)
+    assert abs(theirs - expected).max() < 1e-5
+    again = load_encoder(str(tmp_path / "out"))
+    assert abs(embed(again, stories, progress=False).embeddings - expected).max() < 1e-5
+    with pytest.raises(ModelError, match="other weights of views need another post-processing"):
+        with_fusion(again, Fusion(1, 0, 0, 0))
