@@ -211,7 +211,9 @@ def quiet() -> Iterator[None]:
 
 def deciding_callbacks(config: Config) -> list[str]:
     """Names of callbacks that decide by validation accuracy, so that even the last epoch depends on it."""
-    names = [str(entry["class_path"]).rpartition(".")[2] for entry in config["trainer"]["callbacks"] or []]
+    callbacks = config["trainer"]["callbacks"] or []
+    several = [callbacks] if isinstance(callbacks, dict) else callbacks
+    names = [str(entry["class_path"]).rpartition(".")[2] for entry in several]
     return [name for name in names if name in ("EarlyStopping", "TeacherPromotion")]
 
 

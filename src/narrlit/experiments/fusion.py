@@ -17,7 +17,7 @@ from narrlit.data.splits import grouped_folds, story_groups
 from narrlit.errors import OptionError, reading
 from narrlit.experiments import report
 from narrlit.experiments.report import Entry, Report
-from narrlit.metrics.significance import AccuracySummary
+from narrlit.metrics.significance import AccuracySummary, paired
 from narrlit.models.config import PARTS, PRESETS, Fusion
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _accuracy(right: Bools, ties: Bools) -> dict[str, Any]:
 def _compared(right: Bools, ties: Bools, full: Bools) -> Entry:
     """An accuracy, and its difference to that of the stories' texts alone."""
     wrong, wrong_full = (set(np.flatnonzero(~answers).tolist()) for answers in (right, full))
-    return {**_accuracy(right, ties), "difference_to_full": report.paired(wrong, wrong_full, len(right))}
+    return {**_accuracy(right, ties), "difference_to_full": paired(wrong, wrong_full, len(right))}
 
 
 def fuse_report(entries: Sequence[Entry], contest: Contest, about: Entry) -> Report:
