@@ -134,12 +134,15 @@ def test_a_fit_ends_with_a_comparison(trainer, tmp_path, caplog):
     assert best == "best validation accuracy 0.889 [0.565, 0.980] (8 of 9) in epoch 1, the best of 1 evaluations"
     assert untrained == "untrained 0.000 -> 0.889 (0 lost, 8 won, p = 0.008), best of 1 evaluations"
     assert frozen == (
-        "frozen 0.778 -> 0.889 (0 lost, 1 won, p = 1.000), best of 1 evaluations: no difference is shown; 9 triples "
-        "show one of about 0.53"
+        "frozen 0.778 -> 0.889 (0 lost, 1 won, p = 1.000), best of 1 evaluations: no difference is shown; about 0.53 "
+        "would be needed with 9 triples"
     )
     record = json.loads((tmp_path / "run.json").read_text())
     assert record["comparison"] == {"reference": "frozen", "difference": 1 / 9, "lost": 0, "won": 1, "p": 1.0}
     assert record["comparison_untrained"]["won"] == 8
+    callback._references["untrained"] = callback._references["frozen"]
+    *_, second, last = end(callback, trainer, tmp_path, caplog)  # a head that changes no answer is not named
+    assert (second, last) == (best, frozen)
     shared = {"stories_shared_with_validation": 27, "pairs_shared_with_validation": 18}
     *_, last = end(callback, trainer, tmp_path, caplog, trained_on_validation=True, **shared)
     assert "this accuracy is no result: the fit was trained on its validation triples (27 of their stories" in last

@@ -174,7 +174,8 @@ class RunRecord(Callback):
         """Close the record; also write hyperparameters with the metric for TensorBoard."""
         best = _best(self.record["validations"], trainer)
         compared = {} if best is None else self._compare(best)
-        self._finish(trainer, best=best, **compared)
+        self.record |= compared
+        self._finish(trainer, best=best)
         rank_zero_info(f"run: {trainer.log_dir}")
         if best is None:
             return
@@ -204,14 +205,15 @@ class RunRecord(Callback):
     def _compare(self, best: dict[str, Any]) -> dict[str, dict[str, Any]]:
         """Compare the best evaluation with the frozen encoder and, where it differs, the untrained model."""
         answers = next(one for one in self._answers if one["epoch"] == best["epoch"] and one["step"] == best["step"])
-        untrained = self._references.get("untrained")
-        references = {"comparison": ("frozen", self._references.get("frozen", untrained))}
-        if "frozen" in self._references:
+        untrained = self._references.get("untrained", {}).get("wrong")
+        frozen = self._references["frozen"]["wrong"] if "frozen" in self._references else untrained
+        references = {"comparison": ("frozen", frozen)}
+        if frozen != untrained:
             references["comparison_untrained"] = ("untrained", untrained)
-        known = {k: (name, one) for k, (name, one) in references.items() if one and one["wrong"] is not None}
         return {
-            key: {"reference": name, **paired(set(answers["wrong"]), set(one["wrong"]), best["n"])}
-            for key, (name, one) in known.items()
+            key: {"reference": name, **paired(set(answers["wrong"]), set(wrong), best["n"])}
+            for key, (name, wrong) in references.items()
+            if wrong is not None
         }
 
     def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
@@ -249,7 +251,8 @@ def _verdict(comparison: dict[str, Any], n: int) -> str:
     if comparison["p"] < SIGNIFICANT:
         return ""
     differing = max(comparison["lost"] + comparison["won"], FEWEST_DIFFERING)
-    return f": no difference is shown; {n} triples show one of about {smallest_difference(n, differing / n):.2f}"
+    needed = smallest_difference(n, differing / n)
+    return f": no difference is shown; about {needed:.2f} would be needed with {n} triples"
 
 
 def _best(validations: list[dict[str, Any]], trainer: L.Trainer) -> dict[str, Any] | None:
