@@ -9,7 +9,7 @@ import pytest
 
 from narrlit import submission
 from narrlit.errors import DataError
-from narrlit.submission import check_submission, write_submission
+from narrlit.submission import check_submission, read_answers, read_submission, write_submission
 
 
 def lines(*rows):
@@ -97,3 +97,38 @@ def test_an_invalid_submission_never_replaces_a_good_one(tmp_path):
         write_submission(path, [True], None, rows_a=2)
     assert check_submission(path) == contents
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_answers_are_read_whatever_file_they_are_in(tmp_path, make):
+    answers = [True, False, False]
+    label = "text_a_is_closer"
+    scored = [{label: a, "score_a": 0.5, "score_b": 0.25 * n} for n, a in enumerate(answers)]
+    write_submission(tmp_path / "s.zip", answers, np.ones((2, 12), np.float32))
+    files = [make("a.jsonl", [{label: a} for a in answers]), make("a.csv", f"n,{label}\n1,true\n2,False\n3,0\n")]
+    for path in [*files, tmp_path / "s.zip"]:
+        assert read_answers(path, 3) == (answers, None)
+    read, scores = read_answers(make("predictions.jsonl", scored))
+    assert (read, scores.tolist()) == (answers, [[0.5, 0.0], [0.5, 0.25], [0.5, 0.5]])
+    read, embeddings = read_submission(tmp_path / "s.zip")
+    assert (read, embeddings.shape) == (answers, (2, 12))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ([{"text_a_is_closer": True}] * 2, "a.jsonl has 2 answers for 3 triples"),
+        ([{"text_a_is_closer": True}, {"text_a_is_closer": None}], "a.jsonl:2: text_a_is_closer must be true or false"),
+        ([{"label": True}], "a.jsonl:1: text_a_is_closer must be true or false"),
+        ([{"text_a_is_closer": True, "score_a": 1.0}], "a.jsonl:1: 'score_b' is missing"),
+    ],
+)
+def test_answers_that_do_not_fit_cost_one_line(make, content, words):
+    with pytest.raises(DataError) as found:
+        read_answers(make("a.jsonl", content), 3)
+    assert words in str(found.value)
+
+
+def test_a_submission_without_answers_gives_none(tmp_path):
+    write_submission(tmp_path / "b.zip", None, np.ones((2, 12), np.float32))
+    with pytest.raises(DataError, match=r"b\.zip: it holds no track_a"):
+        read_answers(tmp_path / "b.zip", 2)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from narrlit.data.readers import read_triples
 from narrlit.data.schema import Story, Triples
 from narrlit.errors import DataError
-from narrlit.metrics.triples import AccuracySummary, TripleAccuracy
+from narrlit.metrics.significance import AccuracySummary
+from narrlit.metrics.triples import TripleAccuracy
 from narrlit.models.embedding import embed as embed_stories
 from narrlit.models.embedding import score_triples
 from narrlit.models.encoder import Encoder

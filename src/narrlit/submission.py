@@ -3,18 +3,21 @@
 import io
 import json
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
 
+from narrlit.data.readers import LABEL, read_rows
 from narrlit.data.schema import FloatArray
 from narrlit.errors import DataError, reading
 from narrlit.files import atomic_path
 
 TRACK_A, TRACK_B, TRACK_B_LINES = "track_a.jsonl", "track_b.npy", "track_b.jsonl"
-LABEL = "text_a_is_closer"
 DIMENSIONS_ALLOWED = range(10, 8193)
 LARGEST_FILE = 2**30
 """Bytes of an unpacked file: 30,000 embeddings of the largest dimension. A small zip can unpack to terabytes."""
@@ -73,6 +76,25 @@ def check_submission(
     Raises:
         DataError: naming the file inside the zip, the row, and what is wrong.
     """
+    answers, embeddings = read_submission(path, name)
+    for track, found, needed in ((TRACK_A, answers, rows_a), ("Track B", embeddings, rows_b)):
+        count = None if found is None else len(found)
+        if needed is not None and count != needed:
+            raise DataError(f"{name or path}: {track} has {count or 'no'} rows, the test file has {needed}")
+    shape = (None, None) if embeddings is None else embeddings.shape
+    return Contents(None if answers is None else len(answers), *shape)
+
+
+def read_submission(path: Path, name: Path | None = None) -> tuple[list[bool] | None, FloatArray | None]:
+    """Read a submission zip: Track A's answers (whether A is closer) and Track B's (N, D) embeddings, None if absent.
+
+    Args:
+        path: the zip.
+        name: name of the zip in messages, if not `path`.
+
+    Raises:
+        DataError: as check_submission does, whatever the number of rows.
+    """
     name = name or path
     with reading("submission", name, "is it a zip file, complete and not encrypted?"), zipfile.ZipFile(path) as archive:
         members = archive.namelist()
@@ -87,10 +109,11 @@ def check_submission(
         content = {member: _unpacked(archive, member, f"{name}/{member}") for member in members}
     answers = embeddings = None
     if TRACK_A in members:
-        answers = _rows(content[TRACK_A], f"{name}/{TRACK_A}")
-        for number, row in enumerate(answers, 1):
+        rows = _rows(content[TRACK_A], f"{name}/{TRACK_A}")
+        for number, row in enumerate(rows, 1):
             if not isinstance(row, dict) or not isinstance(row.get(LABEL), bool):
                 raise DataError(f"{name}/{TRACK_A}:{number}: {LABEL} must be true or false")
+        answers = [row[LABEL] for row in rows]
     if TRACK_B in members:
         with reading("array of numbers", f"{name}/{TRACK_B}"):
             embeddings = np.load(io.BytesIO(content[TRACK_B]), allow_pickle=False)
@@ -101,12 +124,41 @@ def check_submission(
             rows = _rows(content[TRACK_B_LINES], where)
             embeddings = np.array([row["embeddings"] for row in rows], dtype=np.float32)
         _check_embeddings(embeddings, where)
-    for track, found, needed in ((TRACK_A, answers, rows_a), ("Track B", embeddings, rows_b)):
-        count = None if found is None else len(found)
-        if needed is not None and count != needed:
-            raise DataError(f"{name}: {track} has {count or 'no'} rows, the test file has {needed}")
-    shape = (None, None) if embeddings is None else embeddings.shape
-    return Contents(None if answers is None else len(answers), *shape)
+    return answers, embeddings
+
+
+def read_answers(path: Path, rows: int | None = None) -> tuple[list[bool], NDArray[np.float64] | None]:
+    """Read answers to triples: whether A is closer, and the scores (N, 2) of A and B where score_a and score_b stand.
+
+    Args:
+        path: text_a_is_closer in JSON Lines, CSV or TSV, as `narrlit judge` and `narrlit predict` write it, or a
+            submission (.zip).
+        rows: number of triples that the answers must fit, if known.
+
+    Raises:
+        DataError: naming file and line, if the file can't be read, an answer is neither true nor false, or their number
+            is another.
+    """
+    answers: list[bool] = []
+    scores: list[tuple[float, float]] = []
+    if path.suffix == ".zip":
+        answers = read_submission(path)[0] or []
+        if not answers:
+            raise DataError(f"{path}: it holds no {TRACK_A}; name a file of answers")
+    else:
+        answer = TypeAdapter(bool)
+        for row in read_rows(path).rows:
+            value = row.value if isinstance(row.value, Mapping) else {}
+            with reading("answer", f"{path}:{row.line}", "score_a and score_b are numbers, both or neither"):
+                if {"score_a", "score_b"} & value.keys():
+                    scores.append((float(value["score_a"]), float(value["score_b"])))
+            try:
+                answers.append(answer.validate_python(value[LABEL]))
+            except (KeyError, ValidationError) as error:
+                raise DataError(f"{path}:{row.line}: {LABEL} must be true or false") from error
+    if rows is not None and len(answers) != rows:
+        raise DataError(f"{path} has {len(answers)} answers for {rows} triples; give one for each, in their order")
+    return answers, np.array(scores) if len(scores) == len(answers) else None
 
 
 def _unpacked(archive: zipfile.ZipFile, member: str, where: str) -> bytes:

@@ -10,19 +10,19 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
-from torch import Tensor
 
-from narrlit.data.schema import IntArray
+from narrlit.data.schema import FloatArray, IntArray
 from narrlit.errors import ModelError, OptionError, reading
 from narrlit.files import atomic_path
 from narrlit.models.config import EncoderConfig
 from narrlit.models.loading import model_folder
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 CacheDtype = Literal["float32", "float16"]
 FORMAT = "narrlit vectors 1"
@@ -87,6 +87,8 @@ class EmbeddingCache:
 
     def __init__(self, folder: Path, dtype: CacheDtype = "float32", source: str = "encoder") -> None:
         """Read the keys that are there; the folder need not exist yet. Embeddings by `source` are added in `dtype`."""
+        import torch
+
         self.folder = folder
         self.dimension: int | None = None
         self.sources: set[str] = set()
@@ -109,8 +111,11 @@ class EmbeddingCache:
         """Return the positions of keys that have no embedding yet."""
         return [position for position, key in enumerate(keys) if key not in self._rows]
 
-    def add(self, keys: Sequence[bytes], embeddings: Tensor, write: bool = True) -> None:
+    def add(self, keys: Sequence[bytes], embeddings: "Tensor", write: bool = True) -> None:
         """Write the embeddings (N, D) of N keys as one shard, or check them alone."""
+        import torch
+        from safetensors.torch import save_file
+
         if embeddings.ndim != 2 or len(embeddings) != len(keys):
             shape = tuple(embeddings.shape)
             raise ModelError(f"{len(keys)} texts have embeddings of shape {shape}; is the model complete?")
@@ -130,12 +135,14 @@ class EmbeddingCache:
             save_file({"keys": flat, "vectors": stored}, temporary, metadata=metadata)
         self._index(path)
 
-    def read(self, keys: Sequence[bytes]) -> Tensor:
+    def read(self, keys: Sequence[bytes]) -> "Tensor":
         """Read the embeddings of N keys, (N, D), in the dtype in which they are added."""
         return self.mapped(keys)[np.arange(len(keys))].to(self.dtype)
 
     def mapped(self, keys: Sequence[bytes]) -> "MappedEmbeddings":
         """Map the embeddings of N keys into memory; they are read when they are indexed."""
+        import torch
+
         absent = self.missing(keys)
         if absent or self.dimension is None:
             raise ModelError(f"{self.folder}: {len(absent)} of {len(keys)} embeddings are missing; were they deleted?")
@@ -173,7 +180,7 @@ class EmbeddingCache:
 class MappedEmbeddings:
     """N embeddings by position, read from memory-mapped shards when they are indexed."""
 
-    def __init__(self, shards: Sequence[Tensor], shard_of: IntArray, row_of: IntArray) -> None:
+    def __init__(self, shards: "Sequence[Tensor]", shard_of: IntArray, row_of: IntArray) -> None:
         """Arrange shards (S_i, D) by the shard and the row in it of each of N positions."""
         self._shards, self._shard_of, self._row_of = list(shards), shard_of, row_of
         self.dimension = int(shards[0].shape[1])
@@ -184,8 +191,10 @@ class MappedEmbeddings:
     def __len__(self) -> int:
         return len(self._row_of)
 
-    def __getitem__(self, positions: IntArray) -> Tensor:
+    def __getitem__(self, positions: IntArray) -> "Tensor":
         """Read embeddings (n, D), float32, of n positions."""
+        import torch
+
         rows = torch.from_numpy(self._row_of[positions])
         if len(self._shards) == 1:
             return self._shards[0][rows].float()
@@ -197,11 +206,31 @@ class MappedEmbeddings:
         return embeddings
 
 
-def open_cache(root: Path, space: Mapping[str, Any], source: str = "encoder") -> EmbeddingCache:
-    """Open the cache of a space: its own folder under `root`, with the space described in `space.json`."""
+def read_arrays(folder: Path, keys: Sequence[bytes]) -> FloatArray | None:
+    """Read the embeddings (N, D) of N keys without importing torch; None if the folder lacks one."""
+    from safetensors.numpy import load_file
+
+    rows: dict[bytes, Any] = {}
+    for path in folder.glob(f"[!.]*{SUFFIX}"):
+        with reading("shard of embeddings", path, "remove it, and it is computed again", ModelError):
+            shard = load_file(path)
+            joined, vectors = shard["keys"].tobytes(), shard["vectors"]
+        rows |= {joined[row * KEY_BYTES : (row + 1) * KEY_BYTES]: vector for row, vector in enumerate(vectors)}
+    if not all(key in rows for key in keys):
+        return None
+    return np.array([rows[key] for key in keys], dtype=np.float32)
+
+
+def space_folder(root: Path, space: Mapping[str, Any]) -> Path:
+    """Name the folder of a space's cache under `root`."""
     described = json.dumps(space, sort_keys=True, ensure_ascii=False)
     name = re.sub(r"[^\w.-]+", "-", str(space["model"]).rpartition("/")[2]) or "model"
-    folder = root / f"{name}-{hashlib.sha256(described.encode()).hexdigest()[:12]}"
+    return root / f"{name}-{hashlib.sha256(described.encode()).hexdigest()[:12]}"
+
+
+def open_cache(root: Path, space: Mapping[str, Any], source: str = "encoder") -> EmbeddingCache:
+    """Open the cache of a space: its own folder under `root`, with the space described in `space.json`."""
+    folder = space_folder(root, space)
     if not (folder / SPACE).is_file():
         with atomic_path(folder / SPACE) as temporary:
             temporary.write_text(json.dumps(space, indent=2, sort_keys=True) + "\n", encoding="utf-8")

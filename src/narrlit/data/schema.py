@@ -230,6 +230,14 @@ def _padded(rows: Sequence[Sequence[int]]) -> IntArray:
     return padded
 
 
+def triple_cosines(vectors: FloatArray) -> npt.NDArray[np.float64]:
+    """Compute the cosines (N, 2) of anchors with A and with B from embeddings (N, 3, D) of anchor, A and B."""
+    anchors, pairs = np.split(vectors.astype(np.float64), [1], axis=1)
+    lengths = np.linalg.norm(anchors, axis=-1) * np.linalg.norm(pairs, axis=-1)
+    cosines: npt.NDArray[np.float64] = (anchors * pairs).sum(-1) / np.maximum(lengths, 1e-12)
+    return cosines
+
+
 def example_of(triple: Triple) -> TrainingExample:
     """Convert a labeled triple: the closer candidate is the positive, the other the negative.
 

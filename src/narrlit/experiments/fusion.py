@@ -17,7 +17,7 @@ from narrlit.data.splits import grouped_folds, story_groups
 from narrlit.errors import OptionError, reading
 from narrlit.experiments import report
 from narrlit.experiments.report import Entry, Report
-from narrlit.metrics.triples import AccuracySummary
+from narrlit.metrics.significance import AccuracySummary
 from narrlit.models.config import PARTS, PRESETS, Fusion
 
 if TYPE_CHECKING:

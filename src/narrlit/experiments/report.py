@@ -64,7 +64,7 @@ def keep_report(folder: Path, name: str, content: Entry, markdown: str, **others
 
 def pooled(entries: Sequence[Row]) -> Entry:
     """Pool fits that were evaluated on different triples: counts, accuracy and interval by evaluation."""
-    from narrlit.metrics.triples import AccuracySummary
+    from narrlit.metrics.significance import AccuracySummary
 
     counts = ("n", "correct", "ties", "undefined")
     sums = {name: {c: sum(entry[name].get(c, 0) for entry in entries) for c in counts} for name in EVALUATIONS}

@@ -7,8 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from narrlit.llm.judge import Judgement
-from narrlit.metrics.significance import mcnemar, wilson_interval
-from narrlit.metrics.triples import AccuracySummary
+from narrlit.metrics.significance import AccuracySummary, mcnemar, wilson_interval
 
 Choices = Sequence[bool | None]
 """For each of N triples True if A is closer; None where a system or the labels do not say."""

@@ -11,7 +11,7 @@ gamma, n and tau are the best on the development set: its .615 there is a figure
 - score of the diagonal: its weighted mean.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from narrlit.data.schema import Role
 from narrlit.errors import ModelError, OptionError
 from narrlit.preprocessing.sentences import split_sentences
 
@@ -96,42 +97,58 @@ def meanmax_scores(
     encoder: "Encoder", triples: Sequence[tuple[str, str, str]], settings: MeanMax, progress: bool = True
 ) -> MeanMaxScores:
     """Score N triples of texts by Mean-Max with structural alignment; each sentence is embedded once per prompt."""
+    from narrlit.models.embedding import embed_roles
+
+    require_text_encoder(encoder)
+    truncated = 0
+
+    def embed(sentences: list[str], roles: list[Role]) -> NDArray[np.float32]:
+        """Embed sentences, and count those that were cut."""
+        nonlocal truncated
+        embeddings, truncated = embed_roles(encoder, sentences, roles, progress)
+        return embeddings
+
+    scores, aligned = sentence_scores(embed, triples, settings)
+    return MeanMaxScores(scores, aligned, truncated)
+
+
+def require_text_encoder(encoder: "Encoder") -> None:
+    """Raise ModelError for an encoder that does not embed a text by itself."""
     if encoder.reads != "text":
         raise ModelError("Mean-Max compares sentences, but this model embeds whole stories: give the encoder inside it")
-    candidates = [text for _, a, b in triples for text in (a, b)]
-    texts = [anchor for anchor, _, _ in triples] + (candidates if encoder.symmetric else [])
-    anchors, truncated = _sentence_vectors(encoder, texts, "anchor", progress)
-    others, more = (anchors, 0) if encoder.symmetric else _sentence_vectors(encoder, candidates, "candidate", progress)
+
+
+def sentence_scores(
+    embed: Callable[[list[str], list[Role]], NDArray[np.float32]],
+    triples: Sequence[tuple[str, str, str]],
+    settings: MeanMax,
+) -> tuple[FloatArray, int]:
+    """Score N triples as `meanmax_scores` does, (N, 2), with sentences embedded (S, D) by `embed`, each in its role.
+
+    Also counts the triples that windows decided.
+    """
+    items: list[tuple[str, Role]] = [(anchor, "anchor") for anchor, _, _ in triples]
+    items += [(text, "candidate") for _, *candidates in triples for text in candidates]
+    pieces = {item: split_sentences(item[0]) for item in dict.fromkeys(items)}
+    empty = next((text for (text, _), own in pieces.items() if not own), None)
+    if empty is not None:
+        raise ValueError(f"no sentence in {empty!r}")
+    if not triples:
+        return np.zeros((0, 2)), 0
+    sentences = [sentence for own in pieces.values() for sentence in own]
+    roles = [role for (_, role), own in pieces.items() for _ in own]
+    vectors = np.asarray(embed(sentences, roles), dtype=np.float64)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    stories = dict(zip(pieces, np.split(vectors, np.cumsum([len(own) for own in pieces.values()])[:-1]), strict=True))
     similarity = {"max_similarity": max_similarity, "pooled": pooled}[settings.reading]
-    scores = np.zeros((len(triples), 2))
-    aligned = 0
-    for row, (anchor, a, b) in enumerate(triples):
-        pairs = [(anchors[anchor], others[a]), (anchors[anchor], others[b])]
+    scores, aligned = np.zeros((len(triples), 2)), 0
+    for row, (anchor, *candidates) in enumerate(triples):
+        pairs = [(stories[anchor, "anchor"], stories[text, "candidate"]) for text in candidates]
         scores[row] = [similarity(*pair) for pair in pairs]
         if abs(scores[row, 0] - scores[row, 1]) <= settings.gamma:
             scores[row] = [alignment(*pair, settings.windows, settings.tau) for pair in pairs]
             aligned += 1
-    return MeanMaxScores(scores, aligned, truncated + more)
-
-
-def _sentence_vectors(
-    encoder: "Encoder", texts: Sequence[str], role: Literal["anchor", "candidate"], progress: bool
-) -> tuple[dict[str, FloatArray], int]:
-    """Unit vectors of each text's sentences in float64, and the number of truncated sentences."""
-    from narrlit.models.embedding import embed
-
-    pieces = {text: split_sentences(text) for text in texts}
-    empty = next((text for text, sentences in pieces.items() if not sentences), None)
-    if empty is not None:
-        raise ValueError(f"no sentence in {empty!r}")
-    if not pieces:
-        return {}, 0
-    sentences = dict.fromkeys(piece for each in pieces.values() for piece in each)
-    different = {piece: row for row, piece in enumerate(sentences)}
-    embeddings, truncated = embed(encoder, list(different), role, progress)
-    vectors = np.asarray(embeddings, dtype=np.float64)
-    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    return {text: vectors[[different[piece] for piece in each]] for text, each in pieces.items()}, truncated
+    return scores, aligned
 
 
 def _cosine(first: FloatArray, second: FloatArray) -> float:

@@ -1,64 +1,10 @@
 """Accuracy over triples: the share of triples whose closer candidate scores higher."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from narrlit.metrics.significance import wilson_interval
-
-
-@dataclass(frozen=True, slots=True)
-class AccuracySummary:
-    """Accuracy of n triples with its 95 % confidence interval.
-
-    Ties are equal scores, which count as answers for B; with `undefined` (NaN) scores there is no accuracy.
-
-    >>> print(AccuracySummary(n=200, correct=110))
-    0.550 [0.481, 0.617] (110 of 200)
-    """
-
-    n: int
-    correct: int
-    ties: int = 0
-    undefined: int = 0
-
-    @property
-    def known(self) -> bool:
-        """True if there is an accuracy: at least one triple and no NaN score."""
-        return self.n > 0 and not self.undefined
-
-    @property
-    def accuracy(self) -> float:
-        """Share of right answers, from 0 to 1; NaN if undefined."""
-        return self.correct / self.n if self.known else float("nan")
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Wilson's 95 % confidence interval; (0, 1) if undefined."""
-        return wilson_interval(self.correct, self.n) if self.known else (0.0, 1.0)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Convert to JSON values; an undefined accuracy is None."""
-        return {
-            "n": self.n,
-            "correct": self.correct,
-            "accuracy": self.accuracy if self.known else None,
-            "interval": list(self.interval) if self.known else None,
-            "ties": self.ties,
-            **({"undefined": self.undefined} if self.undefined else {}),
-        }
-
-    def __str__(self) -> str:
-        if not self.n:
-            return "no triples"
-        if self.undefined:
-            return f"undefined: {self.undefined} of {self.n} triples have a score that is NaN"
-        low, high = self.interval
-        ties = f", {self.ties} {'tie' if self.ties == 1 else 'ties'}" if self.ties else ""
-        return f"{self.accuracy:.3f} [{low:.3f}, {high:.3f}] ({self.correct} of {self.n}{ties})"
+from narrlit.metrics.significance import AccuracySummary
 
 
 class TripleAccuracy(Metric):

@@ -1,7 +1,7 @@
 """Embeddings of many stories: each different text or sentence once, in passes of texts of like length."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from tqdm import tqdm
 
 from narrlit.data.batch import PackedStories
-from narrlit.data.schema import FloatArray, IntArray, Story, Triples
+from narrlit.data.schema import FloatArray, IntArray, Story, Triples, triple_cosines
 from narrlit.errors import DataError, ModelError
 from narrlit.models.config import PARTS, Role
 from narrlit.models.encoder import Encoder, token_chunks
@@ -21,6 +21,8 @@ TEXTS_PER_SPAN = 4096
 """Texts tokenized at a time, so that a large collection neither waits for its last text nor fills the memory."""
 TOKENS_PER_PASS = {"cpu": 8192, "cuda": 65536}
 STORIES_PER_PASS = 256
+TRIPLE_ROLES: list[Role] = ["anchor", "candidate", "candidate"]
+T = TypeVar("T", bound=Hashable)
 VIEWS_REMEDY = "give --views FILE, or --missing-views positional to take them by position"
 
 
@@ -82,31 +84,35 @@ def part_embeddings(
     return Embeddings(embeddings, truncated)
 
 
+def embed_roles(
+    encoder: Encoder, stories: Sequence[Story] | Sequence[str], roles: Sequence[Role], progress: bool = True
+) -> Embeddings:
+    """Embed N stories, each in its role, as `embed` does; where all roles have one prompt, different stories once."""
+    embeddings = np.empty((len(stories), encoder.dimension), dtype=np.float32)
+    truncated = 0
+    for role in dict.fromkeys(roles[:1] if encoder.symmetric else roles):
+        rows = [row for row in range(len(stories)) if encoder.symmetric or roles[row] == role]
+        different, inverse = unique([stories[row] for row in rows])
+        found = embed(encoder, different, role, progress)
+        embeddings[rows] = found.embeddings[inverse]
+        truncated += found.truncated
+    return Embeddings(embeddings, truncated)
+
+
 def score_triples(encoder: Encoder, triples: Triples, progress: bool = True) -> Scores:
     """Compute the cosines of each triple's anchor with both candidates, every different story embedded once a role."""
-    indices = triples.indices
-    columns: list[tuple[Role, NDArray[np.int64]]] = [("anchor", indices)]
-    if not encoder.symmetric:
-        columns = [("anchor", indices[:, :1]), ("candidate", indices[:, 1:])]
-    vectors: list[FloatArray] = []
-    truncated = 0
-    for role, column in columns:
-        different, inverse = np.unique(column, return_inverse=True)
-        found = embed(encoder, [triples.stories[index] for index in different.tolist()], role, progress)
-        vectors.append(found.embeddings[inverse.reshape(column.shape)])
-        truncated += found.truncated
-    anchors, pairs = np.split(np.concatenate(vectors, axis=1).astype(np.float64), [1], axis=1)
-    lengths = np.linalg.norm(anchors, axis=-1) * np.linalg.norm(pairs, axis=-1)
-    return Scores((anchors * pairs).sum(-1) / np.maximum(lengths, 1e-12), truncated)
+    stories = [triples.stories[index] for index in triples.indices.ravel().tolist()]
+    embeddings, truncated = embed_roles(encoder, stories, TRIPLE_ROLES * len(triples), progress)
+    return Scores(triple_cosines(embeddings.reshape(len(triples), 3, encoder.dimension)), truncated)
 
 
-def unique(texts: Sequence[str]) -> tuple[list[str], IntArray]:
-    """Return each different text once, in order of appearance, and every text's position among them.
+def unique(texts: Sequence[T]) -> tuple[list[T], IntArray]:
+    """Return each different text or story once, in order of appearance, and every text's position among them.
 
     >>> unique(["b", "a", "b"])
     (['b', 'a'], array([0, 1, 0]))
     """
-    index_of: dict[str, int] = {}
+    index_of: dict[T, int] = {}
     positions = np.array([index_of.setdefault(text, len(index_of)) for text in texts], dtype=np.int64)
     return list(index_of), positions
 

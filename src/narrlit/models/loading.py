@@ -10,9 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from narrlit.distributed import rank
 from narrlit.errors import MissingExtraError, ModelError, OptionError, reading
-from narrlit.models import adapters
 from narrlit.models.config import EncoderConfig, Prompts, Role, remote_code_allowed
 
 if TYPE_CHECKING:
@@ -50,6 +48,8 @@ def load_model(config: EncoderConfig, trust_remote_code: bool = False) -> "Sente
 
     Python files that come with the model run with `trust_remote_code`, or after `allow_remote_code`.
     """
+    from narrlit.models import adapters
+
     model = _read(config, trust_remote_code or remote_code_allowed())
     transformer = model[0].model
     adapters.prepare_quantized(transformer)
@@ -72,6 +72,8 @@ def load_model(config: EncoderConfig, trust_remote_code: bool = False) -> "Sente
 
 
 def _read(config: EncoderConfig, trust: bool) -> "SentenceTransformer":
+    from narrlit.models import adapters
+
     folder = model_folder(config.model)
     options = adapters.quantization_options(config)
     remedy = "is the folder complete? Download or export it again"
@@ -131,6 +133,8 @@ def _missing_weights() -> Iterator[set[str]]:
 
 def _override_pooling(model: "SentenceTransformer", config: EncoderConfig) -> None:
     from sentence_transformers.models import Normalize, Pooling
+
+    from narrlit.distributed import rank
 
     own, wanted = model[1].pooling_mode, POOLING_NAMES.get(config.pooling or "", model[1].pooling_mode)
     if own != wanted:
