@@ -53,5 +53,5 @@ def reproduce(  # noqa: PLR0913 (options)
     reproduction = Reproduction(system, numbers, backbones, Path(data), labels, seeds, folder, fit)
     with on_interrupt(f"finished cells are in {folder / 'record.json'}; repeat the command to continue"):
         report = reproduction.run()
-    report.write(folder, "reproduce")
+    reproduction.report().write(folder, "reproduce")
     print(report.markdown(), end="")

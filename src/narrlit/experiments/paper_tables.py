@@ -20,7 +20,7 @@ FILES = {
     "test_b": ("test/test_track_b.jsonl", OFFICIAL),
     "labels_a": ("test/labels/*track_a*", "give --labels-a FILE"),
     "labels_b": ("test/labels/*track_b*", "give --labels-b FILE"),
-    "views": ("views/*{}*.jsonl", "narrlit generate views writes it"),
+    "views": ("views/{}.jsonl", "narrlit generate views writes it"),
     "negatives": ("negatives/*.jsonl", "narrlit generate negatives writes it"),
     "augmented": ("augmented/*.jsonl", "narrlit augment backtranslate writes it"),
 }
@@ -73,9 +73,10 @@ def find_files(folder: Path, name: str, part: str = "") -> list[Path]:
         DataError: if there are none, naming what is missing and where it comes from.
     """
     pattern, remedy = FILES[name]
-    paths = sorted(folder.glob(pattern.format(part)))
+    pattern = pattern.format(f"*{part}*" if part else "*")
+    paths = sorted(folder.glob(pattern))
     if not paths:
-        raise DataError(f"{folder / pattern.format(part)} is missing: {remedy}")
+        raise DataError(f"{folder / pattern} is missing: {remedy}")
     return paths
 
 
@@ -117,24 +118,24 @@ class Backbone:
         overlays = {Path(name).stem: str(packaged_configs() / name) for name in packaged_names("backbones")}
         models = {name: read_yaml(path)["model"]["init_args"]["encoder"]["model"] for name, path in overlays.items()}
         wanted = models.get(row or "", row or paper)
-        same = (one for one in given if model_name(models.get(one, one)) == model_name(wanted))
-        used, stand_in = next(same, wanted), None
-        if row is None and given and model_name(models.get(used, used)) != model_name(models.get(given[0], given[0])):
-            used = given[0]
-            stand_in = f"{model_name(used) if Path(used).exists() else used} for {model_name(wanted)}"
+        same = next((one for one in given if model_name(models.get(one, one)) == model_name(wanted)), None)
+        used = same or (given[0] if given and row is None else wanted)
+        stand_in = None if used in (same, wanted) else f"{_shown(used)} for {model_name(wanted)}"
         model = models.get(used, used)
         if row is None and stand_in is None:  # as the config reads it
             return cls(model, () if model == paper else ("--model.encoder.model", model))
-        # MiniLM's overlay fits any encoder: its own pooling, no prompt, 512 tokens.
-        overlay = next((name for name in (used, row) if name in models), "minilm")
+        overlay = next((name for name in (used, row) if name in models), "any")
         other = () if models[overlay] == model else ("--model.encoder.model", model)
         return cls(model, ("--config", overlays[overlay], *other), stand_in)
 
-    def require(self) -> None:
-        """Raise ModelError if the encoder is neither a folder nor on the hub, as far as it can be reached."""
+    def require(self, remedy: str = "") -> None:
+        """Raise ModelError if the encoder is neither a folder nor on a hub in reach."""
         if not _present(self.model):
-            remedy = "--backbone names another, or a folder of that name (minilm is always here)"
-            raise ModelError(f"encoder absent: {self.model} is neither a folder nor on a hub in reach; {remedy}")
+            raise ModelError(f"{self.model} is absent{remedy}")
+
+
+def _shown(model: str) -> str:
+    return model_name(model) if Path(model).exists() else model
 
 
 @cache

@@ -17,12 +17,11 @@ from narrlit.errors import DataError, ModelError, NarrlitError, OptionError, did
 from narrlit.experiments.paper_tables import Backbone, find_files, model_name, read_tables
 from narrlit.experiments.report import Entry, Report
 from narrlit.files import atomic_path, check_writable
-from narrlit.metrics.significance import wilson_interval
+from narrlit.metrics.significance import AccuracySummary, wilson_interval
 
 if TYPE_CHECKING:
     from narrlit.data.schema import Triples
     from narrlit.experiments.systems import SystemAnswers
-    from narrlit.metrics.triples import AccuracySummary
 
 RECORD, VERSION = "record.json", 1
 FIRST_SEED = 42
@@ -90,10 +89,10 @@ class Reproduction:
         self.cells = [
             Cell(number, name, column, published, row)
             for number, table in tables.items()
-            if "rows" in table and number in (self.numbers or tables)
-            for name, row in table["rows"].items()
+            for name, row in table.get("rows", {}).items()
             for column, published in row["published"].items()
         ]
+        self.wanted = [cell for cell in self.cells if cell.table in (self.numbers or tables)]
         self._triples: dict[str, Triples | None] = {}
 
     def run(self) -> Report:
@@ -105,13 +104,12 @@ class Reproduction:
         find_files(self.data, "dev")
         self._open_record()
         done: Entry = self.record["cells"]
-        for cell in self.cells:
-            if cell.needs_encoder and "encoder" not in cell.row:
-                self.backbone(cell.row).require()
-        for position, cell in enumerate(self.cells, 1):
+        if any(cell.needs_encoder and "encoder" not in cell.row for cell in self.wanted):
+            self.backbone({}).require("; give --backbone minilm, another encoder, or a folder of that name")
+        for position, cell in enumerate(self.wanted, 1):
             if "accuracy" in done.get(cell.key, {}):
                 continue
-            say(f"{self.system}, table {cell.key} ({position} of {len(self.cells)})")
+            say(f"{self.system}, table {cell.key} ({position} of {len(self.wanted)})")
             try:
                 done[cell.key] = self._compute(cell)
             except OptionError:  # of narrlit fit, and so of every fit
@@ -120,7 +118,7 @@ class Reproduction:
                 done[cell.key] = {"not_run": str(error)}
             with atomic_path(self.folder / RECORD) as temporary:
                 temporary.write_text(json.dumps(self.record, indent=2) + "\n", encoding="utf-8")
-        return self.report()
+        return self.report(self.wanted)
 
     def backbone(self, row: Entry) -> Backbone:
         """Return the encoder of a row."""
@@ -275,11 +273,10 @@ class Reproduction:
         read = StoryOptions(views=views, fusion=row.get("fusion"), **replaced)
         return answers_of(spec, labeled, read.triples(labeled), use=LoadOptions(), read=read)
 
-    def _judged(self, answers: "SystemAnswers", labeled: "Triples") -> "AccuracySummary":
+    def _judged(self, answers: "SystemAnswers", labeled: "Triples") -> AccuracySummary:
         """Let the language model that the environment names decide, as `narrlit judge` does."""
         from narrlit.llm.client import LLM, LLMOptions
         from narrlit.llm.judge import ScoredTriple, judge_triples
-        from narrlit.metrics.triples import AccuracySummary
         from narrlit.prompts import load_prompt
 
         if not os.environ.get("NARRLIT_LLM_MODEL"):
@@ -297,10 +294,12 @@ class Reproduction:
 
     # Report ----------------------------------------------------------------------------------------------------------
 
-    def report(self) -> Report:
-        """Compare the cells of the record with the published figures."""
+    def report(self, cells: Sequence[Cell] | None = None) -> Report:
+        """Compare cells with the published figures; by default all that the record has."""
         records, tables = [], {}
-        for cell in self.cells:
+        for cell in self.cells if cells is None else cells:
+            if cell.key not in self.record["cells"]:
+                continue
             about = {"table": cell.table, "row": cell.name, "column": cell.column, "published": cell.published}
             entry = {**about, **self.record["cells"][cell.key]}
             entry["verdict"] = verdict(entry)
@@ -346,6 +345,7 @@ def averaged(entries: Sequence[Entry]) -> Entry:
 def _formatted(entry: Entry) -> Entry:
     """Format a cell as a row of the report."""
     known, spread = entry.get("accuracy") is not None, entry.get("standard_deviation")
+    flags = [name if value is True else f"{name} {value}" for name, value in entry.get("flags", {}).items()]
     return {
         "row": entry["row"],
         "column": entry["column"],
@@ -354,6 +354,7 @@ def _formatted(entry: Entry) -> Entry:
         "95 % interval": "[{:.3f}, {:.3f}]".format(*entry["interval"]) if known else "",
         "n": str(entry["n"]) if known else "",
         "verdict": entry["verdict"],
+        "flags": ", ".join(flags),
     }
 
 
