@@ -11,7 +11,7 @@ from narrlit.configuration import packaged_names
 from narrlit.errors import DataError, ModelError, OptionError
 from narrlit.experiments import reproduction as module
 from narrlit.experiments.fitting import parse_fit
-from narrlit.experiments.paper_tables import FILES, Backbone, find_files, list_tables, read_tables, systems
+from narrlit.experiments.paper_tables import FILES, SYSTEMS, Backbone, find_files, list_tables, read_tables
 from narrlit.experiments.reproduction import Reproduction, averaged, verdict
 from narrlit.metrics.significance import wilson_interval
 from narrlit.models.config import PRESETS
@@ -28,7 +28,7 @@ def test_every_table_and_figure_of_the_five_papers_has_an_entry():
         numbers = [name for name in names if not name.startswith("figure ")]
         assert numbers == ["5.1"] if system == "nlp_fsdm" else numbers == [str(n + 1) for n in range(tables)]
         assert names[len(numbers) :] == [f"figure {n + 1}" for n in range(figures)]
-    assert systems() == sorted(TABLES_AND_FIGURES)
+    assert sorted(TABLES_AND_FIGURES) == SYSTEMS
 
 
 @pytest.mark.parametrize("system", TABLES_AND_FIGURES)
@@ -73,7 +73,7 @@ def test_published_figures_of_the_submitted_systems():
 
 
 def test_the_list_gives_costs_and_reasons():
-    text = list_tables(systems())
+    text = list_tables(SYSTEMS)
     assert text.count("table ") >= 20
     assert "table 2: linear and MLP heads on frozen embeddings, Track A\n      5 evaluations, 5 fits, 5 cross-" in text
     assert (
@@ -220,7 +220,6 @@ def test_changed_data_are_refused(reproduction, folder):
     one._open_record()
     one.triples("dev A")
     (folder / "dev/dev_track_a.jsonl").write_text("{}\n")
-    one._triples.clear()
     with pytest.raises(OptionError, match=r"dev_track_a.jsonl changed since .*record.json was begun"):
         one.triples("dev A")
 
@@ -233,7 +232,8 @@ def test_columns_have_their_triples(reproduction, folder):
     shutil.rmtree(folder / "test/labels")
     two = reproduction(labels={"labels_b": str(folder / "dev/dev_track_a.jsonl")})
     two._open_record()
-    assert two.triples("test A") is None
+    with pytest.raises(DataError, match=r"^labels not given$"):
+        two.triples("test A")
     assert len(two.triples("test B")) == 9
 
 
@@ -337,7 +337,7 @@ def test_the_papers_encoder_is_needed_before_anything_runs(narrlit, folder):
 
 
 def test_the_list_is_printed(narrlit):
-    assert narrlit("reproduce", "--list").out == list_tables(systems())
+    assert narrlit("reproduce", "--list").out == list_tables(SYSTEMS)
     assert narrlit("reproduce", "hits", "--list").out == list_tables(["hits"])
 
 

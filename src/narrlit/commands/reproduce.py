@@ -6,7 +6,7 @@ from narrlit.errors import OptionError, on_interrupt
 
 
 def reproduce(  # noqa: PLR0913 (options)
-    system: str = "",
+    system: str | None = None,
     *fit: str,
     list: bool = False,
     table: str | None = None,
@@ -36,12 +36,12 @@ def reproduce(  # noqa: PLR0913 (options)
         seeds: fits of each trained row, with seeds 42, 43, ...; the row is their mean.
         out: folder; SYSTEM/record.json, runs and the report (reproduce.md, .csv, .json, .tex) are written into it.
     """
-    from narrlit.experiments.paper_tables import list_tables, systems
+    from narrlit.experiments.paper_tables import SYSTEMS, list_tables
 
     if list:
-        print(list_tables([system] if system else systems()), end="")
+        print(list_tables([system] if system else SYSTEMS), end="")
         return
-    if not system:
+    if system is None:
         raise OptionError("name a system; narrlit reproduce --list lists all tables")
     from narrlit.experiments.reproduction import Reproduction
 

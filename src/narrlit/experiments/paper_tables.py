@@ -18,8 +18,8 @@ FILES = {
     "synthetic": ("synthetic/*classification*.jsonl", OFFICIAL),
     "test_a": ("test/test_track_a.jsonl", OFFICIAL),
     "test_b": ("test/test_track_b.jsonl", OFFICIAL),
-    "labels_a": ("test/labels/*track_a*", "give --labels-a FILE"),
-    "labels_b": ("test/labels/*track_b*", "give --labels-b FILE"),
+    "labels_a": ("test/labels/*track_a*", ""),
+    "labels_b": ("test/labels/*track_b*", ""),
     "views": ("views/{}.jsonl", "narrlit generate views writes it"),
     "negatives": ("negatives/*.jsonl", "narrlit generate negatives writes it"),
     "augmented": ("augmented/*.jsonl", "narrlit augment backtranslate writes it"),
@@ -27,18 +27,16 @@ FILES = {
 """Pattern of files below --data by the name that tables have for them, and a remedy; the first five are the task's."""
 
 
+SYSTEMS = sorted(file.stem for file in TABLES.glob("*.yaml"))
+
+
 @cache
 def read_tables(system: str) -> dict[str, Any]:
     """Read the tables of a system's paper; raise OptionError if there is no such system."""
-    if system not in systems():
-        raise OptionError(f"no tables of {system!r}{did_you_mean(system, systems())}; there are {', '.join(systems())}")
+    if system not in SYSTEMS:
+        raise OptionError(f"no tables of {system!r}{did_you_mean(system, SYSTEMS)}; there are {', '.join(SYSTEMS)}")
     tables: dict[str, Any] = read_yaml(TABLES / f"{system}.yaml")
     return tables
-
-
-def systems() -> list[str]:
-    """List the systems whose papers have tables here."""
-    return sorted(file.stem for file in TABLES.glob("*.yaml"))
 
 
 def list_tables(names: Sequence[str]) -> str:

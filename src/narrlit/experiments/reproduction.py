@@ -8,20 +8,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, stdev
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from narrlit import __version__
 from narrlit.console import say
 from narrlit.data.readers import file_digest, read_examples, read_triples
+from narrlit.data.schema import StoryTable, TrainingExamples, Triples
+from narrlit.data.writers import write_examples
 from narrlit.errors import DataError, ModelError, NarrlitError, OptionError, did_you_mean, reading
 from narrlit.experiments.paper_tables import Backbone, find_files, model_name, read_tables
-from narrlit.experiments.report import Entry, Report
+from narrlit.experiments.report import Entry, Report, Row
+from narrlit.experiments.systems import SystemAnswers, answers_of
 from narrlit.files import atomic_path, check_writable
+from narrlit.llm.client import LLM, LLMOptions
+from narrlit.llm.judge import ScoredTriple, judge_triples
 from narrlit.metrics.significance import AccuracySummary, wilson_interval
-
-if TYPE_CHECKING:
-    from narrlit.data.schema import Triples
-    from narrlit.experiments.systems import SystemAnswers
+from narrlit.models.registry import pseudonyms_of
+from narrlit.options import LoadOptions, StoryOptions
+from narrlit.prompts import load_prompt
 
 RECORD, VERSION = "record.json", 1
 FIRST_SEED = 42
@@ -52,18 +57,7 @@ class Cell(NamedTuple):
 
 @dataclass
 class Reproduction:
-    """Cells of a system's tables, and the record of those that are finished.
-
-    Attributes:
-        system: name of a file in tables/.
-        numbers: of the tables; none: all.
-        backbones: encoders that the user has.
-        data: folder with the layout of the task's repository.
-        labels: files of test labels by name (`labels_a`, `labels_b`), where they are elsewhere.
-        seeds: fits of each trained row.
-        folder: of runs, record and report.
-        options: of `narrlit fit`, which shorten the fits.
-    """
+    """Cells of a system's tables, and the record of those that are finished; the fields are the command's options."""
 
     system: str
     numbers: Sequence[str]
@@ -93,7 +87,6 @@ class Reproduction:
             for column, published in row["published"].items()
         ]
         self.wanted = [cell for cell in self.cells if cell.table in (self.numbers or tables)]
-        self._triples: dict[str, Triples | None] = {}
 
     def run(self) -> Report:
         """Compute the cells that the record lacks, each written to the record when it is finished.
@@ -120,7 +113,7 @@ class Reproduction:
                 temporary.write_text(json.dumps(self.record, indent=2) + "\n", encoding="utf-8")
         return self.report(self.wanted)
 
-    def backbone(self, row: Entry) -> Backbone:
+    def backbone(self, row: Row) -> Backbone:
         """Return the encoder of a row."""
         return Backbone.of(row.get("encoder"), self.content["encoder"], self.backbones)
 
@@ -140,17 +133,17 @@ class Reproduction:
                     raise OptionError(f"{path}: {name} is {before[name]}, not {value}: choose another --out")
             self.record |= before
 
-    # Files -----------------------------------------------------------------------------------------------------------
-
-    def _files(self, name: str, row: Entry) -> list[Path]:
-        """Find files by the name that tables have for them, or what stands in for them; keep their digests."""
+    def _files(self, name: str, row: Row = MappingProxyType({})) -> list[Path]:
+        """Find files by the name that tables have for them, or what stands in for them; record their digests."""
         extractor = row.get("views", "o3-mini") if name == "views" else ""
         try:
             given = self.labels.get(name)
             paths = [Path(given)] if given else find_files(self.data, name, extractor)
         except DataError:
+            if name.startswith("labels"):
+                raise DataError(UNLABELED) from None
             if name == "augmented":
-                paths, text = self._files("dev", row), "dev triples without back-translations"
+                paths, text = self._files("dev"), "dev triples without back-translations"
             elif name == "negatives":
                 paths = [self._mined(row)]
                 text = f"mined by {model_name(self.backbone(row).model)}, for those that a language model generated"
@@ -166,60 +159,49 @@ class Reproduction:
                 raise OptionError(f"{path} changed since {self.folder / RECORD} was begun: choose another --out")
         return paths
 
-    def _mined(self, row: Entry) -> Path:
+    def _mined(self, row: Row) -> Path:
         """Mine nine negatives for each synthetic triple, once."""
-        from narrlit.data.schema import StoryTable, TrainingExamples
-        from narrlit.data.writers import write_examples
         from narrlit.models.mining import mine_negatives
-        from narrlit.options import LoadOptions
 
         target = self.folder / "negatives.jsonl"
         if not target.is_file():
             stories = StoryTable()
-            rows = [one for path in self._files("synthetic", row) for one in read_examples(path, stories=stories)]
+            rows = [one for path in self._files("synthetic") for one in read_examples(path, stories=stories)]
             encoder = LoadOptions().load_named(self.backbone(row).model)
             write_examples(target, mine_negatives(encoder, TrainingExamples(stories, rows), 9).examples)
         return target
 
-    def triples(self, column: str) -> "Triples | None":
-        """Read the triples of a column; None where they have no labels."""
-        if column not in self._triples:
-            split, track = column.lower().split()
-            labels = None
-            if split == "test":
-                try:
-                    labels = self._files(f"labels_{track}", {})[0]
-                except DataError:
-                    return None
-            # The labels of Track B, whose test file holds single stories, are triples.
-            file = labels if labels and track == "b" else self._files("test_a" if labels else "dev", {})[0]
-            read = read_triples(file, None if file == labels else labels)
-            self._triples[column] = None if (read.labels < 0).any() else read
-        return self._triples[column]
-
-    # Cells -----------------------------------------------------------------------------------------------------------
+    def triples(self, column: str) -> Triples:
+        """Read the labeled triples of a column."""
+        split, track = column.lower().split()
+        if split == "dev":
+            return read_triples(self._files("dev")[0])
+        labels = self._files(f"labels_{track}")[0]
+        # Those of Track B, whose test file holds single stories, are whole triples.
+        read = read_triples(labels) if track == "b" else read_triples(self._files("test_a")[0], labels)
+        if (read.labels < 0).any():
+            raise DataError(f"{labels} lacks labels")
+        return read
 
     def _compute(self, cell: Cell) -> Entry:
         """Compute a cell: counts, accuracy, interval and flags; several seeds are averaged."""
         row, backbone = cell.row, self.backbone(cell.row)
         if "unavailable" in row:
             raise DataError(row["unavailable"])
-        labeled = None if cell.column.startswith("CV") else self.triples(cell.column)
-        if labeled is None and not cell.column.startswith("CV"):
-            raise DataError(UNLABELED)
+        about = {}
         if cell.needs_encoder:
             backbone.require()
-        about = {"stand_in": backbone.stand_in if cell.needs_encoder else None}
-        if labeled is None:
+            about = {"stand_in": backbone.stand_in}
+        if cell.column.startswith("CV"):
             return self._cross_validated(row) | about
-        entries = []
+        labeled, entries = self.triples(cell.column), []
         for seed in range(FIRST_SEED, FIRST_SEED + (self.seeds if "fit" in row else 1)):
             spec = str(self._fitted(row, seed)) if "fit" in row else row["evaluate"].format(encoder=backbone.model)
             answers = self._answers(spec, row, labeled)
-            summary = self._judged(answers, labeled) if row.get("judge") and cell.column[-1] == "A" else answers.summary
-            flags = {name: value for name, value in answers.flags.items() if value}
-            entries.append({"system": spec, **summary.as_dict(), "flags": flags})
-        return {**(entries[0] if len(entries) == 1 else averaged(entries)), **about}
+            judged = row.get("judge") and cell.column.endswith("A")
+            summary = self._judged(answers, labeled) if judged else answers.summary
+            entries.append({"system": spec, **summary.as_dict(), "flags": answers.flags})
+        return (entries[0] if len(entries) == 1 else averaged(entries)) | about
 
     def _arguments(self, row: Entry, *further: str) -> list[str]:
         """Resolve the options of a row's fit."""
@@ -241,7 +223,7 @@ class Reproduction:
         from narrlit.experiments.fitting import RunResult, keep_plan, parse_fit, run_fit
 
         run = self._run_folder(row, f"seed{seed}")
-        dev = str(self._files("dev", row)[0])
+        dev = str(self._files("dev")[0])
         arguments = self._arguments(row, "--data.validation", dev, "--seed_everything", str(seed))
         config, _ = parse_fit(arguments, "a reproduction")
         keep_plan(run.with_name(f"{run.name}.yaml"), config, run)
@@ -259,12 +241,8 @@ class Reproduction:
         spread = content["over_folds"]["last_epoch"]["standard_deviation"]
         return {**content["pooled"]["last_epoch"], "standard_deviation": spread, "system": str(folder), "flags": {}}
 
-    def _answers(self, spec: str, row: Entry, labeled: "Triples") -> "SystemAnswers":
+    def _answers(self, spec: str, row: Entry, labeled: Triples) -> SystemAnswers:
         """Evaluate a system on triples as its fit read them."""
-        from narrlit.experiments.systems import answers_of
-        from narrlit.models.registry import pseudonyms_of
-        from narrlit.options import LoadOptions, StoryOptions
-
         views = (
             ",".join(map(str, self._files("views", row))) if row.get("fusion") or row.get("fit") == "views" else None
         )
@@ -273,12 +251,8 @@ class Reproduction:
         read = StoryOptions(views=views, fusion=row.get("fusion"), **replaced)
         return answers_of(spec, labeled, read.triples(labeled), use=LoadOptions(), read=read)
 
-    def _judged(self, answers: "SystemAnswers", labeled: "Triples") -> AccuracySummary:
+    def _judged(self, answers: SystemAnswers, labeled: Triples) -> AccuracySummary:
         """Let the language model that the environment names decide, as `narrlit judge` does."""
-        from narrlit.llm.client import LLM, LLMOptions
-        from narrlit.llm.judge import ScoredTriple, judge_triples
-        from narrlit.prompts import load_prompt
-
         if not os.environ.get("NARRLIT_LLM_MODEL"):
             remedy = "serve it, and set NARRLIT_LLM_MODEL and OPENAI_BASE_URL"
             raise ModelError(f"{model_name(self.content['judge'])} decides in this column: {remedy}")
@@ -292,11 +266,10 @@ class Reproduction:
         right = sum(one.a_is_closer == label for one, label in zip(judgements, answers.labels.tolist(), strict=True))
         return AccuracySummary(len(judgements), right)
 
-    # Report ----------------------------------------------------------------------------------------------------------
-
     def report(self, cells: Sequence[Cell] | None = None) -> Report:
         """Compare cells with the published figures; by default all that the record has."""
-        records, tables = [], {}
+        records: list[Entry] = []
+        tables: dict[str, list[Entry]] = {}
         for cell in self.cells if cells is None else cells:
             if cell.key not in self.record["cells"]:
                 continue
