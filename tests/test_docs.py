@@ -25,7 +25,7 @@ README = ROOT / "README.md"
 FENCE = re.compile(r"^```(\w*)\s*$")
 NO_RUN = re.compile(r"^<!-- no-run: (.{8,}) -->$")
 STAGES = ("fit", "validate", "test", "predict")
-EXPERIMENTS = ("crossval", "ablate", "tune")
+EXPERIMENTS = ("crossval", "ablate", "tune", "reproduce")
 OTHER_PROGRAMS = {"pip", "make", "python", "tensorboard", "vllm", "torchrun", "export"}
 ONE_STEP = "--config configs/backbones/tiny.yaml --trainer.max_epochs 1 --trainer.limit_train_batches 1"
 FEW_STORIES = "--data.train 8 --data.validation 4 --data.test 4"
@@ -167,7 +167,8 @@ def test_options_exist(command, tmp_path, monkeypatch):
         if name not in EXPERIMENTS:
             assert not rest, f"narrlit {name} has no {rest}"
             return
-        name = "fit"
+        # The configs of a reproduction are those of its tables.
+        name, rest = "fit", [*(RUN.split()[1:] if name == "reproduce" else ()), *rest]
     code, out, err = call([name, *rest, "--print_config"])
     assert code == 0, err
     assert "class_path" in out

@@ -28,6 +28,7 @@ OTHERS = {
     "export": "write a sentence-transformers folder from a run or a checkpoint",
     "submit": "write or check a submission to the shared task",
     "crossval": "k-fold cross-validation of a config, folds grouped by story",
+    "reproduce": "the tables of the five systems' papers, published figures beside ours",
     "ablate": "a system and its ablations in one table, with intervals and paired tests",
     "tune": "hyperparameter search on one fold, evaluated on the others",
     "fuse": "compare weights of stories' texts and views on labeled triples",

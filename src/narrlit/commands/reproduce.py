@@ -1,0 +1,57 @@
+"""narrlit reproduce: the tables of the five papers, published figures beside ours."""
+
+from pathlib import Path
+
+from narrlit.errors import OptionError, on_interrupt
+
+
+def reproduce(  # noqa: PLR0913 (options)
+    system: str | None = None,
+    *fit: str,
+    list: bool = False,
+    table: str | None = None,
+    backbone: str | None = None,
+    data: str = "narrative-similarity-dataset",
+    labels_a: str | None = None,
+    labels_b: str | None = None,
+    seeds: int = 1,
+    out: str = "runs/reproduce",
+) -> None:
+    """Compute the tables of a system's paper and compare each cell with the published figure.
+
+    All other options are those of `narrlit fit`, to shorten its fits (--trainer.max_epochs 1). Repeat the command to
+    resume: finished cells are kept.
+
+    Args:
+        system: hits, ttda704, nlp_fsdm, mendel292 or comhis.
+        *fit: options of `narrlit fit`.
+        list: list every table and figure of the papers with its cost, and compute nothing.
+        table: number of the table, or several with commas between; default: all of the paper.
+        backbone: encoder in place of the paper's: a name in configs/backbones, a folder or a hub id; or several with
+            commas between, which are recognized by their names.
+        data: folder with the layout of the task's repository (dev/dev_track_a.jsonl, synthetic/, test/labels/, ...);
+            also read: views/, negatives/, augmented/.
+        labels_a: labels of test/test_track_a.jsonl; default: test/labels/*track_a*.
+        labels_b: labeled test triples of Track B; default: test/labels/*track_b*.
+        seeds: fits of each trained row, with seeds 42, 43, ...; the row is their mean.
+        out: folder; SYSTEM/record.json, runs and the report (reproduce.md, .csv, .json, .tex) are written into it.
+    """
+    from narrlit.experiments.paper_tables import SYSTEMS, list_tables
+
+    if list:
+        print(list_tables([system] if system else SYSTEMS), end="")
+        return
+    if system is None:
+        raise OptionError("name a system; narrlit reproduce --list lists all tables")
+    from narrlit.experiments.reproduction import Reproduction
+
+    numbers, backbones = (
+        [part.strip() for part in (text or "").split(",") if part.strip()] for text in (table, backbone)
+    )
+    labels = {"labels_a": labels_a, "labels_b": labels_b}
+    folder = Path(out) / system
+    reproduction = Reproduction(system, numbers, backbones, Path(data), labels, seeds, folder, fit)
+    with on_interrupt(f"finished cells are in {folder / 'record.json'}; repeat the command to continue"):
+        report = reproduction.run()
+    reproduction.report().write(folder, "reproduce")
+    print(report.markdown(), end="")

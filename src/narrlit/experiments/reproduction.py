@@ -1,0 +1,353 @@
+"""Tables of the papers computed again: a record keeps finished cells, a report compares them with published figures."""
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import mean, stdev
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from narrlit import __version__
+from narrlit.console import say
+from narrlit.data.readers import file_digest, read_examples, read_triples
+from narrlit.data.schema import StoryTable, TrainingExamples, Triples
+from narrlit.data.writers import write_examples
+from narrlit.errors import DataError, ModelError, NarrlitError, OptionError, did_you_mean, reading
+from narrlit.experiments.paper_tables import Backbone, find_files, model_name, read_tables
+from narrlit.experiments.report import Entry, Report, Row
+from narrlit.experiments.systems import SystemAnswers, answers_of
+from narrlit.files import atomic_path, check_writable
+from narrlit.llm.client import LLM, LLMOptions
+from narrlit.llm.judge import ScoredTriple, judge_triples
+from narrlit.metrics.significance import AccuracySummary, wilson_interval
+from narrlit.models.registry import pseudonyms_of
+from narrlit.options import LoadOptions, StoryOptions
+from narrlit.prompts import load_prompt
+
+RECORD, VERSION = "record.json", 1
+FIRST_SEED = 42
+FOLDS = {"folds": 5, "fold_seed": 0, "ungrouped": False}
+UNLABELED = "labels not given"
+TRAINED = "trained on validation: no result"
+
+
+class Cell(NamedTuple):
+    """A published figure: of a table's row in a column (split and track, `dev A`), and how the row is computed."""
+
+    table: str
+    name: str
+    column: str
+    published: float | None
+    row: Entry
+
+    @property
+    def key(self) -> str:
+        """Name in the record."""
+        return f"{self.table} | {self.name} | {self.column}"
+
+    @property
+    def needs_encoder(self) -> bool:
+        """True if the row reads stories with an encoder."""
+        return "fit" in self.row or "{encoder}" in self.row.get("evaluate", "")
+
+
+@dataclass
+class Reproduction:
+    """Cells of a system's tables, and the record of those that are finished; the fields are the command's options."""
+
+    system: str
+    numbers: Sequence[str]
+    backbones: Sequence[str]
+    data: Path
+    labels: Mapping[str, str | None]
+    seeds: int
+    folder: Path
+    options: Sequence[str] = ()
+    record: Entry = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.content = read_tables(self.system)
+        tables = self.content["tables"]
+        for number in self.numbers:
+            if number not in tables:
+                hint = f"{did_you_mean(number, tables)}; there are {', '.join(tables)}"
+                raise OptionError(f"--table {number}: no such table of {self.system}{hint}")
+            if "unavailable" in tables[number]:
+                raise OptionError(f"--table {number}: not computed: {tables[number]['unavailable']}")
+        if self.seeds < 1:
+            raise OptionError(f"--seeds {self.seeds}: at least 1 fit a row is needed")
+        self.cells = [
+            Cell(number, name, column, published, row)
+            for number, table in tables.items()
+            for name, row in table.get("rows", {}).items()
+            for column, published in row["published"].items()
+        ]
+        self.wanted = [cell for cell in self.cells if cell.table in (self.numbers or tables)]
+
+    def run(self) -> Report:
+        """Compute the cells that the record lacks, each written to the record when it is finished.
+
+        Raises:
+            NarrlitError: if the development triples or the paper's encoder are missing, or an option is wrong.
+        """
+        find_files(self.data, "dev")
+        self._open_record()
+        done: Entry = self.record["cells"]
+        if any(cell.needs_encoder and "encoder" not in cell.row for cell in self.wanted):
+            self.backbone({}).require("; give --backbone minilm, another encoder, or a folder of that name")
+        for position, cell in enumerate(self.wanted, 1):
+            if "accuracy" in done.get(cell.key, {}):
+                continue
+            say(f"{self.system}, table {cell.key} ({position} of {len(self.wanted)})")
+            try:
+                done[cell.key] = self._compute(cell)
+            except OptionError:  # of narrlit fit, and so of every fit
+                raise
+            except NarrlitError as error:
+                done[cell.key] = {"not_run": str(error)}
+            with atomic_path(self.folder / RECORD) as temporary:
+                temporary.write_text(json.dumps(self.record, indent=2) + "\n", encoding="utf-8")
+        return self.report(self.wanted)
+
+    def backbone(self, row: Row) -> Backbone:
+        """Return the encoder of a row."""
+        return Backbone.of(row.get("encoder"), self.content["encoder"], self.backbones)
+
+    def _open_record(self) -> None:
+        """Read the record, or begin one; refuse one of another version or other settings."""
+        path = self.folder / RECORD
+        settings = {"backbones": list(self.backbones), "seeds": self.seeds, "options": list(self.options)}
+        begun = {"version": VERSION, "narrlit": __version__, "system": self.system, **settings}
+        self.record = {**begun, "files": {}, "stand_ins": {}, "cells": {}}
+        if not path.is_file():
+            check_writable(path)
+            return
+        with reading("record", path, "remove it, or choose another --out"):
+            before = json.loads(path.read_text(encoding="utf-8"))
+            for name, value in begun.items():
+                if before[name] != value:
+                    raise OptionError(f"{path}: {name} is {before[name]}, not {value}: choose another --out")
+            self.record |= before
+
+    def _files(self, name: str, row: Row = MappingProxyType({})) -> list[Path]:
+        """Find files by the name that tables have for them, or what stands in for them; record their digests."""
+        extractor = row.get("views", "o3-mini") if name == "views" else ""
+        try:
+            given = self.labels.get(name)
+            paths = [Path(given)] if given else find_files(self.data, name, extractor)
+        except DataError:
+            if name.startswith("labels"):
+                raise DataError(UNLABELED) from None
+            if name == "augmented":
+                paths, text = self._files("dev"), "dev triples without back-translations"
+            elif name == "negatives":
+                paths = [self._mined(row)]
+                text = f"mined by {model_name(self.backbone(row).model)}, for those that a language model generated"
+            elif extractor == "o3-mini":
+                paths = find_files(self.data, name)
+                text = f"{', '.join(path.name for path in paths)} for those extracted by o3-mini"
+            else:
+                raise
+            self.record["stand_ins"][name] = text
+        for path in paths:
+            digest = file_digest(path)
+            if self.record["files"].setdefault(str(path), digest) != digest:
+                raise OptionError(f"{path} changed since {self.folder / RECORD} was begun: choose another --out")
+        return paths
+
+    def _mined(self, row: Row) -> Path:
+        """Mine nine negatives for each synthetic triple, once."""
+        from narrlit.models.mining import mine_negatives
+
+        target = self.folder / "negatives.jsonl"
+        if not target.is_file():
+            stories = StoryTable()
+            rows = [one for path in self._files("synthetic") for one in read_examples(path, stories=stories)]
+            encoder = LoadOptions().load_named(self.backbone(row).model)
+            write_examples(target, mine_negatives(encoder, TrainingExamples(stories, rows), 9).examples)
+        return target
+
+    def triples(self, column: str) -> Triples:
+        """Read the labeled triples of a column."""
+        split, track = column.lower().split()
+        if split == "dev":
+            return read_triples(self._files("dev")[0])
+        labels = self._files(f"labels_{track}")[0]
+        # Those of Track B, whose test file holds single stories, are whole triples.
+        read = read_triples(labels) if track == "b" else read_triples(self._files("test_a")[0], labels)
+        if (read.labels < 0).any():
+            raise DataError(f"{labels} lacks labels")
+        return read
+
+    def _compute(self, cell: Cell) -> Entry:
+        """Compute a cell: counts, accuracy, interval and flags; several seeds are averaged."""
+        row, backbone = cell.row, self.backbone(cell.row)
+        if "unavailable" in row:
+            raise DataError(row["unavailable"])
+        about = {}
+        if cell.needs_encoder:
+            backbone.require()
+            about = {"stand_in": backbone.stand_in}
+        if cell.column.startswith("CV"):
+            return self._cross_validated(row) | about
+        labeled, entries = self.triples(cell.column), []
+        for seed in range(FIRST_SEED, FIRST_SEED + (self.seeds if "fit" in row else 1)):
+            spec = str(self._fitted(row, seed)) if "fit" in row else row["evaluate"].format(encoder=backbone.model)
+            answers = self._answers(spec, row, labeled)
+            judged = row.get("judge") and cell.column.endswith("A")
+            summary = self._judged(answers, labeled) if judged else answers.summary
+            entries.append({"system": spec, **summary.as_dict(), "flags": answers.flags})
+        return (entries[0] if len(entries) == 1 else averaged(entries)) | about
+
+    def _arguments(self, row: Entry, *further: str) -> list[str]:
+        """Resolve the options of a row's fit."""
+
+        def value(match: re.Match[str]) -> str:
+            paths = [str(path) for path in self._files(match[1], row)]
+            return paths[0] if len(paths) == 1 else json.dumps(paths)
+
+        words = [re.sub(r"{(\w+)}", value, word) for word in shlex.split(self.content["fits"][row["fit"]])]
+        return [*words, *self.backbone(row).options, *further, *self.options]
+
+    def _run_folder(self, row: Entry, ending: str) -> Path:
+        """Return the folder of a row's run; rows with the same fit, encoder and views share it."""
+        parts = (row["fit"], row.get("encoder"), row.get("views"), ending)
+        return self.folder / "-".join(Path(part).name for part in parts if part)
+
+    def _fitted(self, row: Entry, seed: int) -> Path:
+        """Return the run of a row, fitted unless it is finished."""
+        from narrlit.experiments.fitting import RunResult, keep_plan, parse_fit, run_fit
+
+        run = self._run_folder(row, f"seed{seed}")
+        dev = str(self._files("dev")[0])
+        arguments = self._arguments(row, "--data.validation", dev, "--seed_everything", str(seed))
+        config, _ = parse_fit(arguments, "a reproduction")
+        keep_plan(run.with_name(f"{run.name}.yaml"), config, run)
+        if not RunResult.read(run).finished:
+            say(f"fit {run.name}")
+            run_fit(run, config)
+        return run
+
+    def _cross_validated(self, row: Entry) -> Entry:
+        """Cross-validate a row's fit; accuracy after the last epoch, pooled over the folds."""
+        from narrlit.experiments.crossval import cross_validate
+
+        folder = self._run_folder(row, "cv")
+        content = cross_validate(self._arguments(row), folder, FOLDS).content
+        spread = content["over_folds"]["last_epoch"]["standard_deviation"]
+        return {**content["pooled"]["last_epoch"], "standard_deviation": spread, "system": str(folder), "flags": {}}
+
+    def _answers(self, spec: str, row: Entry, labeled: Triples) -> SystemAnswers:
+        """Evaluate a system on triples as its fit read them."""
+        views = (
+            ",".join(map(str, self._files("views", row))) if row.get("fusion") or row.get("fit") == "views" else None
+        )
+        names = dict((pseudonyms_of(spec) if "fit" in row else None) or {"backend": "none"})
+        replaced = {"pseudonymize": True, **names} if names.pop("backend") != "none" else {}
+        read = StoryOptions(views=views, fusion=row.get("fusion"), **replaced)
+        return answers_of(spec, labeled, read.triples(labeled), use=LoadOptions(), read=read)
+
+    def _judged(self, answers: SystemAnswers, labeled: Triples) -> AccuracySummary:
+        """Let the language model that the environment names decide, as `narrlit judge` does."""
+        if not os.environ.get("NARRLIT_LLM_MODEL"):
+            remedy = "serve it, and set NARRLIT_LLM_MODEL and OPENAI_BASE_URL"
+            raise ModelError(f"{model_name(self.content['judge'])} decides in this column: {remedy}")
+        scores: Any = answers.scores
+        scored = [ScoredTriple(texts, (a, b)) for texts, (a, b) in zip(labeled.texts(), scores.tolist(), strict=True)]
+        judgements = judge_triples(
+            LLM(LLMOptions(), self.folder / "judge.answers.sqlite"), scored, load_prompt("judge")
+        )
+        if failed := sum(judgement.failed for judgement in judgements):
+            raise ModelError(f"{failed} of {len(judgements)} requests failed: repeat the command")
+        right = sum(one.a_is_closer == label for one, label in zip(judgements, answers.labels.tolist(), strict=True))
+        return AccuracySummary(len(judgements), right)
+
+    def report(self, cells: Sequence[Cell] | None = None) -> Report:
+        """Compare cells with the published figures; by default all that the record has."""
+        records: list[Entry] = []
+        tables: dict[str, list[Entry]] = {}
+        for cell in self.cells if cells is None else cells:
+            if cell.key not in self.record["cells"]:
+                continue
+            about = {"table": cell.table, "row": cell.name, "column": cell.column, "published": cell.published}
+            entry = {**about, **self.record["cells"][cell.key]}
+            entry["verdict"] = verdict(entry)
+            records.append(entry)
+            title = f"{self.system}, table {cell.table}: {self.content['tables'][cell.table]['shows']}"
+            tables.setdefault(title, []).append(_formatted(entry))
+        known = [entry for entry in records if entry.get("accuracy") is not None]
+        return Report(
+            content={**self.record, "cells": records},
+            tables=tables,
+            notes=self._notes(records),
+            records=records,
+            intervals={f"{entry['row']}, {entry['column']}": entry for entry in known},
+        )
+
+    def _notes(self, records: Sequence[Entry]) -> list[str]:
+        encoders = sorted({entry["stand_in"] for entry in records if entry.get("stand_in")})
+        notes = [f"Encoder: {', '.join(encoders)}."] if encoders else []
+        notes += [f"{name.capitalize()}: {text}." for name, text in self.record["stand_ins"].items()]
+        notes += [f"Shortened: {shlex.join(self.options)}."] if self.options else []
+        if self.seeds > 1:
+            notes.append(f"Trained rows: mean ± standard deviation of {self.seeds} seeds; interval of one evaluation.")
+        if any(entry["column"].startswith("CV") for entry in records):
+            notes.append("CV: folds that share no story, after the last epoch; the paper's folds are ungrouped.")
+        if any("num_evaluations" in entry.get("flags", {}) for entry in records if entry["column"].startswith("dev")):
+            notes.append("Dev: of trained rows the best epoch on these very triples, too high by this selection.")
+        return [
+            *notes,
+            "Verdict: the published figure lies within our interval, or ours lies above or below it (95 %).",
+        ]
+
+
+def averaged(entries: Sequence[Entry]) -> Entry:
+    """Average the evaluations of a cell over seeds; the interval is that of one evaluation with their mean accuracy."""
+    accuracies = [one["accuracy"] for one in entries]
+    n, average = entries[0]["n"], mean(accuracies)
+    flags = {name: value for one in entries for name, value in one["flags"].items()}
+    interval = list(wilson_interval(round(average * n), n))
+    about = {"n": n, "accuracy": average, "interval": interval, "standard_deviation": stdev(accuracies)}
+    return {**about, "flags": flags, "seeds": list(entries)}
+
+
+def _formatted(entry: Entry) -> Entry:
+    """Format a cell as a row of the report."""
+    known, spread = entry.get("accuracy") is not None, entry.get("standard_deviation")
+    flags = [name if value is True else f"{name} {value}" for name, value in entry.get("flags", {}).items()]
+    return {
+        "row": entry["row"],
+        "column": entry["column"],
+        "published": "" if entry["published"] is None else f"{entry['published']:.3f}",
+        "ours": (f"{entry['accuracy']:.3f}" + (f" ± {spread:.3f}" if spread is not None else "")) if known else "",
+        "95 % interval": "[{:.3f}, {:.3f}]".format(*entry["interval"]) if known else "",
+        "n": str(entry["n"]) if known else "",
+        "verdict": entry["verdict"],
+        "flags": ", ".join(flags),
+    }
+
+
+def verdict(entry: Mapping[str, Any]) -> str:
+    """Compare our accuracy with the published figure of a cell.
+
+    >>> cell = {"column": "dev A", "published": 0.7, "accuracy": 0.55, "interval": [0.481, 0.617]}
+    >>> verdict(cell), verdict({**cell, "published": 0.6})
+    ('below', 'within the interval')
+    """
+    if "not_run" in entry:
+        return UNLABELED if entry["not_run"] == UNLABELED else f"not run: {entry['not_run']}"
+    if entry.get("accuracy") is None:
+        return "none: scores are NaN"
+    flags = entry.get("flags", {})
+    if entry["column"].startswith("dev") and ("trained_on_validation" in flags or "mined_validation" in flags):
+        return TRAINED
+    if entry["published"] is None:
+        return "no published figure"
+    low, high = entry["interval"]
+    if low <= entry["published"] <= high:
+        return "within the interval"
+    return "above" if entry["published"] < low else "below"

@@ -1,0 +1,372 @@
+"""Tables of the papers as data, what their rows need, the record that a reproduction resumes from, and its verdicts."""
+
+import json
+import shutil
+from pathlib import Path
+from statistics import stdev
+
+import pytest
+
+from narrlit.configuration import packaged_names
+from narrlit.errors import DataError, ModelError, OptionError
+from narrlit.experiments import reproduction as module
+from narrlit.experiments.fitting import parse_fit
+from narrlit.experiments.paper_tables import FILES, SYSTEMS, Backbone, find_files, list_tables, read_tables
+from narrlit.experiments.reproduction import Reproduction, averaged, verdict
+from narrlit.metrics.significance import wilson_interval
+from narrlit.models.config import PRESETS
+
+TABLES_AND_FIGURES = {"comhis": (3, 1), "hits": (2, 5), "mendel292": (5, 6), "nlp_fsdm": (1, 0), "ttda704": (9, 3)}
+COLUMNS = {f"{split} {track}" for split in ("dev", "test", "CV") for track in "AB"}
+FITS = [(system, name) for system in TABLES_AND_FIGURES for name in read_tables(system)["fits"]]
+KEY = "1 | L6 | dev A"
+
+
+def test_every_table_and_figure_of_the_five_papers_has_an_entry():
+    for system, (tables, figures) in TABLES_AND_FIGURES.items():
+        names = list(read_tables(system)["tables"])
+        numbers = [name for name in names if not name.startswith("figure ")]
+        assert numbers == ["5.1"] if system == "nlp_fsdm" else numbers == [str(n + 1) for n in range(tables)]
+        assert names[len(numbers) :] == [f"figure {n + 1}" for n in range(figures)]
+    assert sorted(TABLES_AND_FIGURES) == SYSTEMS
+
+
+@pytest.mark.parametrize("system", TABLES_AND_FIGURES)
+def test_rows_are_complete(system):
+    content = read_tables(system)
+    used = set()
+    for table in content["tables"].values():
+        assert set(table) in ({"shows", "unavailable"}, {"shows", "time", "rows"})
+        for row in table.get("rows", {}).values():
+            assert sum(name in row for name in ("fit", "evaluate", "unavailable")) == 1
+            assert set(row) <= {"fit", "evaluate", "unavailable", "encoder", "views", "fusion", "judge", "published"}
+            assert set(row["published"]) <= COLUMNS
+            assert all(value is None or 0 <= value <= 1 for value in row["published"].values())
+            assert row.get("fusion", "equal") in PRESETS
+            named = row.get("encoder", "minilm")
+            assert "/" in named or f"backbones/{named}.yaml" in packaged_names("backbones")
+            used |= {row["fit"]} if "fit" in row else set()
+    assert used == set(content["fits"])
+
+
+@pytest.mark.parametrize(("system", "name"), FITS)
+def test_every_fit_is_instantiable(system, name):
+    words = read_tables(system)["fits"][name].split()
+    assert words[0] == "--config"
+    assert {word[1:-1] for word in words if word.startswith("{")} <= set(FILES)
+    config, _ = parse_fit([*words, "--data.validation", "dev.jsonl"], "a reproduction")
+    assert config["data"]["init_args"]["train"] is not None
+
+
+def test_published_figures_of_the_submitted_systems():
+    cells = {
+        ("hits", "2", "+ self-distillation", "test B"): 0.705,
+        ("ttda704", "1", "all-mpnet-base-v2, pseudonymized", "test A"): 0.6925,
+        ("ttda704", "3", "all-mpnet-base-v2, o3-mini", "test B"): 0.6875,
+        ("ttda704", "7", "LaBSE, gpt-4o-mini", "dev B"): 0.65,
+        ("nlp_fsdm", "5.1", "frozen encoder", "test B"): 0.625,
+        ("mendel292", "3", "SequentialL6SynAugTestTrd", "test A"): 0.565,
+        ("comhis", "1", "full system", "test B"): 0.66,
+    }
+    for (system, table, row, column), value in cells.items():
+        assert read_tables(system)["tables"][table]["rows"][row]["published"][column] == value
+
+
+def test_the_list_gives_costs_and_reasons():
+    text = list_tables(SYSTEMS)
+    assert text.count("table ") >= 20
+    assert "table 2: linear and MLP heads on frozen embeddings, Track A\n      5 evaluations, 5 fits, 5 cross-" in text
+    assert (
+        "figure 2: BERTScore F1 of back-translations by pivot\n      not computed: a box plot; narrlit augment" in text
+    )
+
+
+# Encoders ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("row", "paper", "given", "model", "stand_in"),
+    [
+        (None, "Qwen/Qwen3-Embedding-8B", [], "Qwen/Qwen3-Embedding-8B", None),
+        (None, "Qwen/Qwen3-Embedding-8B", ["minilm"], "minilm", "minilm for Qwen3-Embedding-8B"),
+        (None, "Qwen/Qwen3-Embedding-8B", ["minilm", "m/Qwen3-Embedding-8B"], "m/Qwen3-Embedding-8B", None),
+        (None, "minilm", ["minilm"], "minilm", None),
+        ("labse", "minilm", ["minilm"], "sentence-transformers/LaBSE", None),
+        ("labse", "minilm", ["minilm", "x/LaBSE"], "x/LaBSE", None),
+    ],
+)
+def test_the_encoder_of_a_row(row, paper, given, model, stand_in):
+    backbone = Backbone.of(row, paper, given)
+    assert (backbone.model, backbone.stand_in) == (model, stand_in)
+
+
+@pytest.mark.parametrize(
+    ("system", "row", "given", "model"),
+    [
+        ("hits", None, ["minilm"], "minilm"),
+        ("hits", None, ["some/encoder"], "some/encoder"),
+        ("hits", None, [], "Qwen/Qwen3-Embedding-8B"),
+        ("ttda704_track_a", "labse", ["x/LaBSE"], "x/LaBSE"),
+        ("ttda704_track_a", None, ["x/all-mpnet-base-v2"], "x/all-mpnet-base-v2"),
+    ],
+)
+def test_a_backbone_reaches_the_fit(system, row, given, model):
+    paper = {"hits": "Qwen/Qwen3-Embedding-8B"}.get(system, "sentence-transformers/all-mpnet-base-v2")
+    backbone = Backbone.of(row, paper, given)
+    config, _ = parse_fit(["--config", f"configs/{system}.yaml", *backbone.options, "--data.train", "x"], "a test")
+    encoder = config["model"]["init_args"]["encoder"]
+    assert encoder["model"] == model
+    # A stand-in is read as it was made: HITS' last-token pooling and instruction belong to Qwen.
+    own = system == "hits" and not given
+    assert (encoder["prompts"]["story"] is not None) == own
+    assert (encoder["pooling"] == "last") == own
+
+
+def test_an_absent_encoder_is_named():
+    with pytest.raises(ModelError, match="nobody/nothing is absent; give another"):
+        Backbone("nobody/nothing").require("; give another")
+
+
+# Cells and record ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path, world_files):
+    """A data folder in the official layout, of StoryWorld: the test's triples are those of dev."""
+    data = tmp_path / "data"
+    rows = [json.loads(line) for line in (world_files / "validation.jsonl").read_text().splitlines()]
+    files = {
+        "dev/dev_track_a.jsonl": rows,
+        "test/test_track_a.jsonl": [{k: v for k, v in row.items() if k != "text_a_is_closer"} for row in rows],
+        "test/labels/test_track_a.jsonl": [{"text_a_is_closer": row["text_a_is_closer"]} for row in rows],
+        "test/labels/test_track_b.jsonl": rows[:5],
+    }
+    for name, content in files.items():
+        (data / name).parent.mkdir(parents=True, exist_ok=True)
+        (data / name).write_text("".join(json.dumps(row) + "\n" for row in content))
+    for name in ("sample/sample_track_a.jsonl", "synthetic/data_for_classification.jsonl"):
+        (data / name).parent.mkdir()
+        shutil.copy(world_files / "train.jsonl", data / name)
+    return data
+
+
+@pytest.fixture
+def reproduction(folder, tmp_path):
+    def build(system="mendel292", numbers=("1",), seeds=1, options=(), backbones=("minilm",), labels=()):
+        return Reproduction(
+            system, numbers, backbones, folder, dict(labels), seeds, tmp_path / "out" / system, list(options)
+        )
+
+    return build
+
+
+@pytest.fixture
+def computed(monkeypatch):
+    """Keys of the cells that are computed; every cell is .5 of 10."""
+    keys = []
+
+    def compute(self, cell):
+        keys.append(cell.key)
+        if len(keys) == computed_until[0]:
+            raise KeyboardInterrupt
+        return {"n": 10, "accuracy": 0.5, "interval": [0.2, 0.8], "flags": {}}
+
+    computed_until = [0]
+    keys_and_limit = (keys, computed_until)
+    monkeypatch.setattr(Reproduction, "_compute", compute)
+    return keys_and_limit
+
+
+def test_a_killed_reproduction_goes_on(reproduction, computed):
+    keys, until = computed
+    until[0] = 3
+    with pytest.raises(KeyboardInterrupt):
+        reproduction().run()
+    until[0] = 0
+    report = reproduction().run()
+    assert keys == [KEY, "1 | L6 | test A", "1 | L12 | dev A", "1 | L12 | dev A", "1 | L12 | test A"]
+    assert len(next(iter(report.tables.values()))) == 4
+    reproduction().run()
+    assert len(keys) == 5
+
+
+def test_the_report_holds_earlier_tables_too(reproduction, computed):
+    reproduction(numbers=("1",)).run()
+    second = reproduction(numbers=("4",))
+    assert len(second.run().tables) == 1
+    assert len(second.report().tables) == 2
+
+
+def test_a_record_of_other_settings_version_or_data_is_refused(reproduction, computed, folder):
+    first = reproduction()
+    first.run()
+    for changed, message in (
+        ({"seeds": 2}, "seeds is 1, not 2"),
+        ({"options": ["--x"]}, r"options is \[\], not \['--x"),
+    ):
+        with pytest.raises(OptionError, match=f"record.json: {message}.*choose another --out"):
+            reproduction(**changed).run()
+    path = first.folder / "record.json"
+    path.write_text(path.read_text().replace('"version": 1', '"version": 0'))
+    with pytest.raises(OptionError, match="version is 0, not 1: choose another --out"):
+        reproduction().run()
+    path.write_text("{")
+    with pytest.raises(DataError, match=r"record .*record.json: .*; remove it, or choose another --out"):
+        reproduction().run()
+
+
+def test_changed_data_are_refused(reproduction, folder):
+    one = reproduction()
+    one._open_record()
+    one.triples("dev A")
+    (folder / "dev/dev_track_a.jsonl").write_text("{}\n")
+    with pytest.raises(OptionError, match=r"dev_track_a.jsonl changed since .*record.json was begun"):
+        one.triples("dev A")
+
+
+def test_columns_have_their_triples(reproduction, folder):
+    one = reproduction()
+    one._open_record()
+    assert [len(one.triples(column)) for column in ("dev A", "dev B", "test A", "test B")] == [9, 9, 9, 5]
+    assert (one.triples("test A").labels == one.triples("dev A").labels).all()
+    shutil.rmtree(folder / "test/labels")
+    two = reproduction(labels={"labels_b": str(folder / "dev/dev_track_a.jsonl")})
+    two._open_record()
+    with pytest.raises(DataError, match=r"^labels not given$"):
+        two.triples("test A")
+    assert len(two.triples("test B")) == 9
+
+
+def test_what_stands_in_for_absent_files_is_recorded(reproduction, folder, monkeypatch):
+    one = reproduction("ttda704", numbers=("7",))
+    one._open_record()
+    (folder / "views").mkdir()
+    (folder / "views/llama.jsonl").touch()
+    assert one._arguments({"fit": "views", "views": "o3-mini"})[-1] != "x"
+    assert one.record["stand_ins"] == {"views": "llama.jsonl for those extracted by o3-mini"}
+    with pytest.raises(DataError, match=r"views/\*gpt-4.1\*.jsonl is missing: narrlit generate views writes it"):
+        one._arguments({"fit": "views", "views": "gpt-4.1"})
+    (folder / "views/o3-mini.jsonl").touch()
+    two = reproduction("ttda704", numbers=("7",))
+    two._open_record()
+    assert str(folder / "views/o3-mini.jsonl") in two._arguments({"fit": "views"})
+    assert two.record["stand_ins"] == {}
+
+
+def test_a_cross_validated_cell_is_the_pooled_last_epoch(reproduction, monkeypatch):
+    pooled = {"n": 9, "correct": 6, "accuracy": 2 / 3, "interval": [0.35, 0.88]}
+    content = {
+        "pooled": {"last_epoch": pooled, "best_epoch": {"accuracy": 1.0}},
+        "over_folds": {"last_epoch": {"mean": 0.6, "standard_deviation": 0.1}},
+    }
+    called = []
+
+    def cross_validate(arguments, folder, division):
+        called.append((arguments, division["ungrouped"]))
+        return module.Report(content, {}, [], [], {})
+
+    monkeypatch.setattr("narrlit.experiments.crossval.cross_validate", cross_validate)
+    one = reproduction(numbers=("2",), options=["--trainer.max_epochs", "1"])
+    one._open_record()
+    cell = next(cell for cell in one.wanted if cell.column == "CV A")
+    entry = one._compute(cell)
+    assert (entry["accuracy"], entry["standard_deviation"], entry["stand_in"]) == (2 / 3, 0.1, None)
+    (arguments, ungrouped), *_ = called
+    assert arguments[-2:] == ["--trainer.max_epochs", "1"]
+    assert not ungrouped
+    assert one.record["stand_ins"] == {"augmented": "dev triples without back-translations"}
+
+
+def test_seeds_are_averaged():
+    entries = [{"n": 20, "accuracy": a, "flags": {"transductive": True}} for a in (0.5, 0.6, 0.7)]
+    found = averaged(entries)
+    assert found["accuracy"] == pytest.approx(0.6)
+    assert found["standard_deviation"] == pytest.approx(stdev([0.5, 0.6, 0.7]))
+    assert found["interval"] == pytest.approx(list(wilson_interval(12, 20)))
+    assert found["flags"] == {"transductive": True}
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ({"published": 0.55}, "within the interval"),
+        ({"published": 0.48}, "above"),
+        ({"published": 0.62}, "below"),
+        ({"published": None}, "no published figure"),
+        ({"published": 0.55, "flags": {"trained_on_validation": True}}, "trained on validation: no result"),
+        ({"published": 0.55, "flags": {"mined_validation": True}}, "trained on validation: no result"),
+        ({"published": 0.62, "flags": {"mined_validation": True}, "column": "test B"}, "below"),
+        ({"published": 0.62, "flags": {"transductive": True}}, "below"),
+        ({"accuracy": None, "published": 0.5}, "none: scores are NaN"),
+        ({"not_run": "labels not given"}, "labels not given"),
+        ({"not_run": "x is absent"}, "not run: x is absent"),
+    ],
+)
+def test_verdicts(entry, expected):
+    assert verdict({"column": "dev B", "accuracy": 0.55, "interval": [0.49, 0.61], "flags": {}, **entry}) == expected
+
+
+def test_a_missing_file_is_named_with_its_remedy(tmp_path):
+    with pytest.raises(DataError, match=r"sample/sample_track_a.jsonl is missing: git clone https://github.com/narr"):
+        find_files(tmp_path, "sample")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["hist"], "no tables of 'hist' (did you mean hits?); there are comhis, hits"),
+        (["hits", "--table", "3"], "--table 3: no such table of hits"),
+        (["hits", "--table", "figure 1"], "--table figure 1: not computed: a diagram"),
+        (["hits", "--seeds", "0"], "--seeds 0: at least 1 fit a row is needed"),
+        (["hits"], "narrative-similarity-dataset/dev/dev_track_a.jsonl is missing: git clone"),
+        ([], "name a system; narrlit reproduce --list"),
+    ],
+)
+def test_mistakes_are_one_line(narrlit, words, message):
+    found = narrlit("reproduce", *words)
+    assert found.code == 2
+    assert message in found.err
+    assert len(found.err.splitlines()) == 1
+
+
+def test_the_papers_encoder_is_needed_before_anything_runs(narrlit, folder):
+    found = narrlit("reproduce", "comhis", "--data", folder)
+    assert found.code == 2
+    assert "Qwen/Qwen3-Embedding-8B is absent; give --backbone minilm" in found.err
+    assert not Path("runs").exists()
+
+
+def test_the_list_is_printed(narrlit):
+    assert narrlit("reproduce", "--list").out == list_tables(SYSTEMS)
+    assert narrlit("reproduce", "hits", "--list").out == list_tables(["hits"])
+
+
+@pytest.mark.slow
+def test_a_table_end_to_end(narrlit, folder, tiny, llm, monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", llm.url)
+    monkeypatch.setenv("NARRLIT_LLM_MODEL", "tiny")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    words = ["reproduce", *f"comhis --table 1 --backbone {tiny()} --data {folder} --out out --seeds 2".split()]
+    options = ["--trainer.max_epochs", 1, "--config", "configs/hardware/cpu.yaml"]
+    found = narrlit(*words, *options)
+    assert found.code == 0, found.err
+    lines = {
+        tuple(part.strip() for part in line.split("|")[1:3]): line for line in found.out.splitlines() if "|" in line
+    }
+    for column in ("dev A", "dev B", "test A", "test B"):
+        assert " ± " in lines["full system", column]
+    assert "trained on validation: no result" in lines["full system", "dev B"]
+    assert "not run: the paper does not say which baseline" in lines["baseline", "dev A"]
+    assert "Encoder: model for Qwen3-Embedding-8B." in found.out
+    assert "Shortened: --trainer.max_epochs 1" in found.out
+    record = json.loads(Path("out/comhis/record.json").read_text())
+    assert record["cells"]["1 | full system | test B"]["n"] == 5
+    assert [one["system"] for one in record["cells"]["1 | full system | test B"]["seeds"]] == [
+        "out/comhis/full-seed42",
+        "out/comhis/full-seed43",
+    ]
+    assert {path.suffix for path in Path("out/comhis").glob("reproduce.*")} >= {".md", ".csv", ".json", ".tex"}
+    again = narrlit(*words, *options)
+    assert again.out == found.out
+    assert "fit full" in found.err
+    assert "fit full" not in again.err
