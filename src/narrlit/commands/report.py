@@ -1,0 +1,79 @@
+"""narrlit report: what systems answered, as one HTML file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from narrlit.console import say
+from narrlit.errors import OptionError
+from narrlit.files import atomic_path, check_writable
+from narrlit.options import LabelOptions, LoadOptions, StoryOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from narrlit.data.schema import Triples
+    from narrlit.experiments.html_report import Run
+
+
+def report(
+    runs: tuple[str, ...],
+    *,
+    triples: str | None = None,
+    use: LoadOptions,
+    read: StoryOptions,
+    given: LabelOptions,
+    stories: str | None = None,
+    projection: Literal["auto", "umap", "pca"] = "auto",
+    out: str,
+) -> None:
+    """Write a report of runs or other systems: accuracy, training, maps, distances, errors and data, in one HTML file.
+
+    Args:
+        runs: runs, models, baselines or files of answers, as `narrlit compare --models` takes them; differences are
+            taken from the first.
+        triples: labeled triples; by default those that the first run was validated by.
+        use: how models are loaded.
+        read: what models read of the stories.
+        given: the triples' labels.
+        stories: file whose row i is the story of vector i, for .npy files and submissions.
+        projection: of embeddings to the plane; auto is UMAP where it is installed and there are 60 stories.
+        out: the HTML file.
+    """
+    from narrlit.experiments.html_report import Run, html_report
+    from narrlit.experiments.systems import answers_of
+    from narrlit.models.registry import find_record, read_record
+
+    if Path(out).suffix not in (".html", ".htm"):
+        raise OptionError(f"--out {out}: a report is an .html file")
+    check_writable(out)
+    records = {name: path for name in runs if (path := find_record(name)) is not None}
+    found = [Run(name, path.parent, read_record(path)) for name, path in records.items()]
+    source, labeled = _triples(triples, given, found)
+    prepared = read.triples(labeled)
+    systems = [
+        answers_of(name, labeled, prepared, use=use, read=read, stories=stories, triples=source) for name in runs
+    ]
+    page = html_report(systems, found, labeled, source or "StoryWorld", {}, {}, projection)
+    with atomic_path(out) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+    say(f"{out}: {len(page) / 1e6:.1f} MB")
+
+
+def _triples(path: str | None, given: LabelOptions, runs: "Sequence[Run]") -> tuple[str | None, "Triples"]:
+    """Read the labeled triples: of the file, else those that the first run was validated by; with the file's path."""
+    if path is not None:
+        return path, given.read(path)
+    for run in runs:
+        data = (run.record.get("data") or {}).get("validation") or {}
+        if "storyworld" in data:
+            from narrlit.data.schema import StoryTable
+            from narrlit.data.storyworld import StoryWorld, synthetic_triples
+
+            world = StoryWorld(data["storyworld"]["seed"])
+            triples = world.triples(data["storyworld"]["triples"], "validation")
+            return None, synthetic_triples(triples, StoryTable(), False)
+        for file in data.get("files", []):
+            if not Path(file["path"]).is_file():
+                raise OptionError(f"{run.name}: its validation triples {file['path']} are gone: give --triples FILE")
+            return str(file["path"]), given.read(file["path"])
+    raise OptionError("no run with a record of its validation triples is named: give --triples FILE")
