@@ -35,7 +35,7 @@ def test_a_story_of_training_and_validation_has_one_index(files):
     assert data.train_validation_overlap(anchors_only=True).shared_stories == 0
     same = FileData(files[1], files[1])
     same.setup("fit")
-    assert same.train_validation_overlap() == (27, 18)
+    assert same.train_validation_overlap() == (27, 18, 9)
 
 
 def test_loaders_tokenize_once_and_give_every_example(files):
