@@ -23,6 +23,7 @@ def report(
     read: StoryOptions,
     given: LabelOptions,
     stories: str | None = None,
+    by: str = "overlap,length",
     projection: Literal["auto", "umap", "pca"] = "auto",
     out: str,
 ) -> None:
@@ -36,11 +37,15 @@ def report(
         read: what models read of the stories.
         given: the triples' labels.
         stories: file whose row i is the story of vector i, for .npy files and submissions.
+        by: accuracy by quartile of overlap (of words) or length, or by a column of the triples' file; several with
+            commas between.
         projection: of embeddings to the plane; auto is UMAP where it is installed and there are 60 stories.
         out: the HTML file.
     """
+    from narrlit.experiments.comparison import compare_systems, read_facets
     from narrlit.experiments.html_report import Run, html_report
     from narrlit.experiments.systems import answers_of
+    from narrlit.metrics.data_check import CheckedSet, check_sets, read_set
     from narrlit.models.registry import find_record, read_record
 
     if Path(out).suffix not in (".html", ".htm"):
@@ -53,7 +58,19 @@ def report(
     systems = [
         answers_of(name, labeled, prepared, use=use, read=read, stories=stories, triples=source) for name in runs
     ]
-    page = html_report(systems, found, labeled, source or "StoryWorld", {}, {}, projection)
+    facets = read_facets(["margin", *filter(None, by.split(","))], str(source), labeled)
+    comparison = compare_systems(systems, labeled, facets, {})
+    checks = {run.name: run.record["data_check"] for run in found if run.record.get("data_check")}
+    name = "StoryWorld" if source is None else Path(source).name
+    if not checks:
+        texts, labels = labeled.texts(), (labeled.labels == 1).tolist()
+        own = (
+            CheckedSet("validation", texts, labels, sided=True)
+            if source is None
+            else read_set("validation", source, given.labels)
+        )
+        checks[name] = check_sets([own], None)
+    page = html_report(systems, comparison, found, labeled, name, checks, projection)
     with atomic_path(out) as temporary:
         temporary.write_text(page, encoding="utf-8")
     say(f"{out}: {len(page) / 1e6:.1f} MB")
