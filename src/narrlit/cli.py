@@ -23,6 +23,7 @@ OTHERS = {
     "embed": "embeddings of stories, as .npy, .jsonl, .csv, .tsv or .parquet",
     "evaluate": "accuracy of a model or a baseline on labeled triples",
     "check-data": "what files of stories share, and which shortcuts solve their triples",
+    "compare": "systems on the same labeled triples, with paired tests",
     "judge": "let a language model that sees the similarities decide which candidate is closer",
     "export": "write a sentence-transformers folder from a run or a checkpoint",
     "submit": "write or check a submission to the shared task",

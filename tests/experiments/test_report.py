@@ -7,6 +7,7 @@ import pytest
 
 from narrlit.experiments import report
 from narrlit.experiments.report import Report
+from narrlit.metrics.significance import paired
 
 GOOD = {"n": 200, "correct": 110, "accuracy": 0.55, "interval": [0.481, 0.617], "ties": 0}
 NONE = {"n": 200, "correct": 0, "accuracy": None, "interval": None, "ties": 0, "undefined": 7}
@@ -53,8 +54,8 @@ def test_markdown_columns_are_aligned_and_missing_cells_empty(made):
 
 def test_without_scores_there_is_no_comparison():
     assert report.accuracy_cell(NONE) == "none: scores are NaN"
-    assert report.paired(None, {1}, 5) == report.paired({1}, None, 5)
-    assert report.difference_cell(report.paired(None, {1}, 5)) == "none: scores are NaN"
+    assert paired(None, {1}, 5) == paired({1}, None, 5)
+    assert report.difference_cell(paired(None, {1}, 5)) == "none: scores are NaN"
 
 
 def test_pooling_sums_counts_and_one_nan_leaves_no_accuracy():

@@ -2,11 +2,13 @@
 
 import json as json_format
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from narrlit.console import say, say_truncated
 from narrlit.data.readers import file_digest
 from narrlit.errors import OptionError
+from narrlit.files import check_writable
 from narrlit.metrics.meanmax import MeanMax
 from narrlit.options import LabelOptions, ModelOptions, StoryOptions, seen_in_training
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 Scorer = Literal["cosine", "meanmax"]
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913 (options)
     triples: str,
     *,
     use: ModelOptions,
@@ -30,6 +32,7 @@ def evaluate(
     scorer: Scorer = "cosine",
     meanmax: MeanMax,
     json: bool = False,
+    out: str | None = None,
 ) -> None:
     """Evaluate a model or a baseline on labeled triples: accuracy, n and a 95 % Wilson interval.
 
@@ -42,6 +45,7 @@ def evaluate(
         scorer: similarity of stories, by the cosine of their embeddings, or sentence by sentence (meanmax).
         meanmax: settings of the scorer meanmax.
         json: print one JSON object, and nothing else, to stdout.
+        out: folder for evaluate.json and .md, and answers.csv with the scores and margin of each triple.
     """
     if (use.model is None) == (baseline is None):
         raise OptionError("give one of --model and --baseline")
@@ -51,6 +55,12 @@ def evaluate(
         raise OptionError("--reading, --gamma, --windows and --tau need --scorer meanmax")
     if baseline is not None and (read.reads_views or read.fusion is not None):
         raise OptionError("--views, --missing-views and --fusion need --model")
+    if out is not None:
+        check_writable(Path(out) / "evaluate.json")
+    from narrlit.data.writers import write_table
+    from narrlit.experiments.report import keep_report
+    from narrlit.experiments.systems import SystemAnswers, answer_rows
+
     rows = given.read(triples)
     prepared = read.triples(rows)
     name = str(use.model or baseline)
@@ -68,18 +78,14 @@ def evaluate(
         scores, settings = _model_scores(read.encoder(use), scorer, meanmax, prepared)
         record |= settings
         name = f"{name}, meanmax ({meanmax.reading})" if scorer == "meanmax" else name
-    import torch
-
-    from narrlit.metrics.triples import TripleAccuracy
-
-    metric = TripleAccuracy()
-    a, b = torch.from_numpy(scores).unbind(1)
-    metric.update(a, b, torch.from_numpy(rows.labels == 1))
-    summary = metric.summary()
-    if json:
-        print(json_format.dumps({**summary.as_dict(), "truncated": 0, **record, **read.record()}))
-    else:
-        print(f"{name}: accuracy {summary}{'' if seen is None else f'; {seen}'}")
+    kind: Literal["model", "baseline"] = "model" if baseline is None else "baseline"
+    system = SystemAnswers.scored(name, kind, rows.labels == 1, scores)
+    content = {**system.summary.as_dict(), "truncated": 0, **record, **read.record()}
+    line = f"{name}: accuracy {system.summary}{'' if seen is None else f'; {seen}'}"
+    if out is not None:
+        keep_report(Path(out), "evaluate", content, f"{line}\n")
+        write_table(Path(out) / "answers.csv", answer_rows([system], rows))
+    print(json_format.dumps(content) if json else line)
 
 
 def _model_scores(

@@ -15,6 +15,7 @@ from narrlit.errors import OptionError
 from narrlit.experiments import fitting, report
 from narrlit.experiments.fitting import Config, RunResult, parse_fit, run_fit
 from narrlit.experiments.report import Entry, Report
+from narrlit.metrics.significance import paired
 
 FULL = "full"
 
@@ -185,4 +186,4 @@ def ablation_report(entries: Sequence[Entry]) -> Report:
 
 def _compare(entry: Entry, full: Entry, name: str) -> Entry:
     wrong, wrong_full = (None if one["wrong"][name] is None else set(one["wrong"][name]) for one in (entry, full))
-    return report.paired(wrong, wrong_full, entry[name]["n"])
+    return paired(wrong, wrong_full, entry[name]["n"])

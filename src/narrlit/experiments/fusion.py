@@ -5,7 +5,7 @@ Letters of the shapes: T triples, U different stories, W weights, D dimension.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from narrlit.data.splits import grouped_folds, story_groups
 from narrlit.errors import OptionError, reading
 from narrlit.experiments import report
 from narrlit.experiments.report import Entry, Report
-from narrlit.metrics.significance import AccuracySummary
+from narrlit.metrics.significance import AccuracySummary, paired
 from narrlit.models.config import PARTS, PRESETS, Fusion
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _accuracy(right: Bools, ties: Bools) -> dict[str, Any]:
 def _compared(right: Bools, ties: Bools, full: Bools) -> Entry:
     """An accuracy, and its difference to that of the stories' texts alone."""
     wrong, wrong_full = (set(np.flatnonzero(~answers).tolist()) for answers in (right, full))
-    return {**_accuracy(right, ties), "difference_to_full": report.paired(wrong, wrong_full, len(right))}
+    return {**_accuracy(right, ties), "difference_to_full": paired(wrong, wrong_full, len(right))}
 
 
 def fuse_report(entries: Sequence[Entry], contest: Contest, about: Entry) -> Report:
@@ -189,8 +189,8 @@ def _weights(entry: Entry) -> str:
     return ", ".join(f"{weight:g}" for weight in entry["weights"])
 
 
-def simplex_grid(step: float) -> Weights:
-    """List all weights (W, 4) of the parts that are multiples of a step, at least 0, and sum to 1.
+def simplex_grid(step: float, parts: int = len(PARTS)) -> Weights:
+    """List all weights (W, P) of P parts that are multiples of a step, at least 0, and sum to 1.
 
     >>> simplex_grid(1)
     array([[0., 0., 0., 1.],
@@ -201,8 +201,9 @@ def simplex_grid(step: float) -> Weights:
     steps = round(1 / step) if FINEST_STEP <= step <= 1 else 0
     if not steps or abs(steps * step - 1) > 1e-9:
         raise OptionError(f"--grid {step}: a step from {FINEST_STEP} to 1 that divides 1 is needed, such as 0.1")
-    rows = [(a, b, c, steps - a - b - c) for a, b, c in product(range(steps + 1), repeat=3) if a + b + c <= steps]
-    return np.array(rows, dtype=np.float64) / steps
+    # A weight is the number of steps between two of P - 1 bars.
+    bars = np.array(list(combinations(range(steps + parts - 1), parts - 1)), dtype=np.float64)
+    return (np.diff(bars, prepend=-1, append=steps + parts - 1) - 1) / steps
 
 
 def fused_scores(vectors: NDArray[np.float32], indices: IntArray, weights: Weights) -> Weights:
@@ -248,12 +249,12 @@ def fused_answers(
 
 
 def best_setting(right: Bools, weights: Weights) -> int:
-    """Find the row of the weights (W, 4) with the most right answers (W, T).
+    """Find the row of the weights (W, P) with the most right answers (W, T).
 
     Of equals it is the one nearest to equal weights, then the first.
     """
     # Rounded: 0.3 and 0.1 are as far from equal weights as 0.1 and 0.3, whatever the last bit.
-    distances = np.square(weights - 1 / len(PARTS)).sum(axis=1).round(9)
+    distances = np.square(weights - 1 / weights.shape[1]).sum(axis=1).round(9)
     return int(np.lexsort((distances, -right.sum(axis=1)))[0])
 
 

@@ -1,7 +1,7 @@
 """Reports of experiments: accuracies with intervals, paired tests, tables as Markdown, CSV, LaTeX and JSON, a plot."""
 
 import json
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from narrlit.files import atomic_path
+from narrlit.metrics.significance import paired_text
 
 Entry = dict[str, Any]
 Row = Mapping[str, Any]
@@ -71,24 +72,6 @@ def pooled(entries: Sequence[Row]) -> Entry:
     return {name: AccuracySummary(**counted).as_dict() for name, counted in sums.items()}
 
 
-def paired(wrong: Set[Any] | None, other: Set[Any] | None, n: int) -> Entry:
-    """Compare two systems on n triples by those that each answers wrongly; None where one has no answers (NaN).
-
-    Returns `difference` of the accuracies (first minus second); `lost`: triples only the second has right; `won`: only
-    the first; `p` of the exact paired McNemar test.
-
-    >>> paired({1, 2}, {2, 3, 4}, n=10)
-    {'difference': 0.1, 'lost': 1, 'won': 2, 'p': 1.0}
-    """
-    if wrong is None or other is None:
-        return dict.fromkeys(("difference", "lost", "won", "p"))
-    from narrlit.metrics.significance import mcnemar
-
-    lost, won = len(wrong - other), len(other - wrong)
-    p = mcnemar([False] * lost + [True] * won, [True] * lost + [False] * won)
-    return {"difference": (won - lost) / n, "lost": lost, "won": won, "p": p}
-
-
 def accuracy_cell(entry: Row) -> str:
     """Format an accuracy with its interval.
 
@@ -111,8 +94,7 @@ def difference_cell(entry: Row | None) -> str:
         return ""
     if entry["difference"] is None:
         return "none: scores are NaN"
-    p = "p < 0.001" if entry["p"] < 0.001 else f"p = {entry['p']:.3f}"
-    return f"{entry['difference']:+.3f} ({entry['lost']} lost, {entry['won']} won, {p})"
+    return f"{entry['difference']:+.3f} ({paired_text(entry)})"
 
 
 def accuracy_cells(entry: Row) -> dict[str, str]:

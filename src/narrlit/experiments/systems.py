@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrlit.console import say, say_truncated
-from narrlit.data.readers import JSON_SUFFIXES, file_digest, read_stories
+from narrlit.data.readers import JSON_SUFFIXES, file_digest, read_rows, read_stories
 from narrlit.data.schema import FloatArray, Role, Story, Triples, triple_cosines
 from narrlit.errors import DataError, OptionError, printable, reading
 from narrlit.metrics.baselines import BASELINES
@@ -64,7 +64,8 @@ class SystemAnswers:
     @property
     def correct(self) -> Bools:
         """Right answers (N,)."""
-        return self.answers == self.labels
+        correct: Bools = self.answers == self.labels
+        return correct
 
     @cached_property
     def margin(self) -> Scores | None:
@@ -170,9 +171,15 @@ def _fitting(name: str, answers: Sequence[bool], labeled: Triples) -> Bools:
 def _from_answers(name: str, labeled: Triples, labels: Bools) -> SystemAnswers:
     from narrlit.submission import read_answers
 
-    answers, scores = read_answers(Path(name), None)
+    answers, scores = read_answers(Path(name))
     fitting = _fitting(name, answers, labeled)
-    return SystemAnswers(name, "answers", labels, fitting, None if scores is None else np.asarray(scores))
+    for row, texts in zip(read_rows(name).rows, labeled.texts(), strict=True):
+        for column, text in zip(("anchor_text", "text_a", "text_b"), texts, strict=True):
+            if isinstance(row.value, Mapping) and row.value.get(column, text) != text:
+                raise DataError(
+                    f"{name}:{row.line}: {column} is not that of the triples; give answers to these, in order"
+                )
+    return SystemAnswers(name, "answers", labels, fitting, scores)
 
 
 def _from_vectors(
@@ -181,9 +188,14 @@ def _from_vectors(
     """Look up each triple's vectors by the texts of the file of stories."""
     if stories is None:
         raise OptionError(f"{name} holds vectors: give --stories FILE, whose row i is the story of vector i")
-    texts = read_stories(stories, strict=True)
     if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
         raise DataError(f"{name}: one array of numbers, stories x dimension, is needed (numpy.save)")
+    broken = ~(np.isfinite(vectors).all(axis=1) & vectors.any(axis=1))
+    if broken.any():
+        raise DataError(
+            f"{name}: row {int(np.argmax(broken)) + 1} is all zeros or holds NaN or infinity; embed it again"
+        )
+    texts = read_stories(stories, strict=True)
     if len(vectors) != len(texts):
         raise DataError(f"{name} has {len(vectors)} vectors, {stories} {len(texts)} stories; give the file they are of")
     row_of = {story.text: row for row, story in enumerate(texts)}
@@ -309,9 +321,9 @@ def answer_rows(systems: Iterable[SystemAnswers], labeled: Triples) -> list[dict
     ]
     for system in systems:
         for index, row in enumerate(rows):
-            row[f"{system.name}: answers A"] = bool(system.answers[index])
+            row[f"{system.name}.answers_a"] = bool(system.answers[index])
             if system.scores is not None and system.margin is not None:
-                row[f"{system.name}: score_a"], row[f"{system.name}: score_b"] = system.scores[index].tolist()
-                row[f"{system.name}: margin"] = float(system.margin[index])
-            row[f"{system.name}: right"] = bool(system.correct[index])
+                row[f"{system.name}.score_a"], row[f"{system.name}.score_b"] = system.scores[index].tolist()
+                row[f"{system.name}.margin"] = float(system.margin[index])
+            row[f"{system.name}.right"] = bool(system.correct[index])
     return rows

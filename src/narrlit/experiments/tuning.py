@@ -19,6 +19,7 @@ from narrlit.experiments import report
 from narrlit.experiments.crossval import fit_folds, fold_config
 from narrlit.experiments.fitting import Config, deciding_callbacks, keep_plan, run_fit
 from narrlit.experiments.report import Entry, Report
+from narrlit.metrics.significance import paired
 from narrlit.optional import require
 
 if TYPE_CHECKING:
@@ -267,7 +268,7 @@ def _compare(evaluated: Mapping[str, list[Entry]], name: str, n: int) -> Entry:
     for system, entries in evaluated.items():
         known = all(entry["wrong"][name] is not None for entry in entries)
         wrong[system] = {(e["fold"], i) for e in entries for i in e["wrong"][name]} if known else None
-    return report.paired(wrong["winner"], wrong["given"], n)
+    return paired(wrong["winner"], wrong["given"], n)
 
 
 def _short(settings: Mapping[str, Any]) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Accuracies with intervals, and tests of the difference of two systems on the same triples."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,7 +116,7 @@ def permutation_test(
 
     differences = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
     if groups is not None:
-        differences = np.bincount(np.unique(groups, return_inverse=True)[1], differences)
+        differences = np.bincount(np.unique(groups, return_inverse=True)[1], differences).astype(np.float64)
     differences = differences[differences != 0]  # flipping them changes nothing, and fewer leave fewer ways
     if not len(differences):
         return 1.0
@@ -215,3 +215,29 @@ def seed_spread(values: Sequence[float]) -> tuple[float, float]:
     """
     numbers = np.asarray(values, dtype=np.float64)
     return float(numbers.mean()), float(numbers.std(ddof=1)) if len(numbers) > 1 else float("nan")
+
+
+def paired(wrong: Set[Any] | None, other: Set[Any] | None, n: int) -> dict[str, Any]:
+    """Compare two systems on n triples by those that each answers wrongly; None where one has no answers (NaN).
+
+    Returns `difference` of the accuracies (first minus second); `lost`: triples only the second has right; `won`: only
+    the first; `p` of the exact paired McNemar test.
+
+    >>> paired({1, 2}, {2, 3, 4}, n=10)
+    {'difference': 0.1, 'lost': 1, 'won': 2, 'p': 1.0}
+    """
+    if wrong is None or other is None:
+        return dict.fromkeys(("difference", "lost", "won", "p"))
+    lost, won = len(wrong - other), len(other - wrong)
+    p = mcnemar([False] * lost + [True] * won, [True] * lost + [False] * won)
+    return {"difference": (won - lost) / n, "lost": lost, "won": won, "p": p}
+
+
+def paired_text(comparison: Mapping[str, Any]) -> str:
+    """Format what `paired` returns, without the difference.
+
+    >>> paired_text({"difference": 0.1, "lost": 1, "won": 20, "p": 1e-5})
+    '1 lost, 20 won, p < 0.001'
+    """
+    p = "p < 0.001" if comparison["p"] < 0.001 else f"p = {comparison['p']:.3f}"
+    return f"{comparison['lost']} lost, {comparison['won']} won, {p}"

@@ -43,9 +43,7 @@ class Scores(NamedTuple):
     truncated: int
 
 
-def embed(
-    encoder: Encoder, stories: Sequence[Story] | Sequence[str], role: Role = "story", progress: bool = True
-) -> Embeddings:
+def embed(encoder: Encoder, stories: Sequence[Story | str], role: Role = "story", progress: bool = True) -> Embeddings:
     """Embed N stories or texts, repeated ones once, with the role's prompt, on the encoder's device.
 
     Raises:
@@ -61,7 +59,7 @@ def embed(
 
 def part_embeddings(
     encoder: Encoder,
-    stories: Sequence[Story] | Sequence[str],
+    stories: Sequence[Story | str],
     role: Role = "story",
     progress: bool = True,
     needed: Sequence[int] = range(len(PARTS)),
@@ -85,7 +83,7 @@ def part_embeddings(
 
 
 def embed_roles(
-    encoder: Encoder, stories: Sequence[Story] | Sequence[str], roles: Sequence[Role], progress: bool = True
+    encoder: Encoder, stories: Sequence[Story | str], roles: Sequence[Role], progress: bool = True
 ) -> Embeddings:
     """Embed N stories, each in its role, as `embed` does; where all roles have one prompt, different stories once."""
     embeddings = np.empty((len(stories), encoder.dimension), dtype=np.float32)
@@ -117,7 +115,7 @@ def unique(texts: Sequence[T]) -> tuple[list[T], IntArray]:
     return list(index_of), positions
 
 
-def _parts(stories: Sequence[Story] | Sequence[str]) -> list[tuple[str, ...]]:
+def _parts(stories: Sequence[Story | str]) -> list[tuple[str, ...]]:
     parts: list[tuple[str, ...]] = []
     for i in range(len(stories)):
         story = stories[i]

@@ -1,0 +1,80 @@
+"""narrlit compare: systems on the same labeled triples, with paired tests."""
+
+from pathlib import Path
+
+from narrlit.console import say
+from narrlit.errors import OptionError
+from narrlit.files import check_writable
+from narrlit.metrics.meanmax import MeanMax
+from narrlit.options import LabelOptions, LoadOptions, StoryOptions
+
+
+def compare(  # noqa: PLR0913 (options)
+    triples: str,
+    *,
+    use: LoadOptions,
+    read: StoryOptions,
+    given: LabelOptions,
+    meanmax: MeanMax,
+    models: str | None = None,
+    answers: str | None = None,
+    baselines: str | None = None,
+    stories: str | None = None,
+    by: str | None = None,
+    out: str | None = None,
+) -> None:
+    """Compare systems with the first one named, on the same labeled triples.
+
+    Embeddings are kept in runs/embeddings: a repeated comparison loads no model.
+
+    Args:
+        triples: JSON Lines or CSV of anchor_text, text_a, text_b and text_a_is_closer.
+        use: how models are loaded.
+        read: what they read of stories.
+        given: labels of the triples.
+        meanmax: settings of Mean-Max.
+        models: runs, folders, checkpoints, hub ids or minilm, with commas between; meanmax:MODEL compares sentence with
+            sentence.
+        answers: files of answers to these triples, with commas between - text_a_is_closer (.jsonl, .csv), as judge and
+            predict write it, a submission (.zip), or vectors (.npy).
+        baselines: random, jaccard, tfidf, longer, with commas between, or all.
+        stories: file whose row i is the story of vector i, for vectors.
+        by: accuracy by quartile of overlap (of words), length or margin, or by a column of the triples' file; several
+            with commas between.
+        out: folder for the report, compare.json, .csv, .md and .tex, and answers.csv, which replace earlier ones.
+    """
+    from narrlit.metrics.baselines import BASELINES
+
+    names, files, facets = (_listed(value) for value in (models, answers, by))
+    plain = list(BASELINES) if baselines == "all" else _listed(baselines)
+    unknown = next((name for name in plain if name not in BASELINES), None)
+    if unknown is not None:
+        raise OptionError(f"--baselines {unknown}: there are {', '.join(BASELINES)}, or all")
+    specs = [*names, *files, *plain]
+    if not specs or len(set(specs)) < len(specs):
+        raise OptionError("give different systems: --models A,B, --answers FILE or --baselines all")
+    if out is not None:
+        check_writable(Path(out) / "compare.json")
+    from narrlit.data.readers import file_digest
+    from narrlit.data.writers import write_table
+    from narrlit.experiments.comparison import compare_systems, read_facets
+    from narrlit.experiments.systems import answer_rows, answers_of
+
+    labeled = given.read(triples)
+    values = read_facets(facets, triples, labeled)
+    prepared = read.triples(labeled)
+    systems = [
+        answers_of(spec, labeled, prepared, use=use, read=read, stories=stories, meanmax=meanmax, triples=triples)
+        for spec in specs
+    ]
+    about = {"triples": {"path": triples, "sha256": file_digest(triples), "n": len(labeled)}, **read.record()}
+    report = compare_systems(systems, labeled, values, about)
+    if out is not None:
+        report.write(Path(out), "compare")
+        write_table(Path(out) / "answers.csv", answer_rows(systems, labeled))
+        say(f"{out}: compare.json, .csv, .md, .tex, and answers.csv")
+    print(report.markdown(), end="")
+
+
+def _listed(value: str | None) -> list[str]:
+    return [] if value is None else list(filter(None, (part.strip() for part in value.split(","))))
