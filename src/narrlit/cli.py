@@ -31,6 +31,7 @@ OTHERS = {
     "reproduce": "the tables of the five systems' papers, published figures beside ours",
     "ablate": "a system and its ablations in one table, with intervals and paired tests",
     "tune": "hyperparameter search on one fold, evaluated on the others",
+    "report": "accuracy, training, maps, errors and data of systems in one HTML file",
     "fuse": "compare weights of stories' texts and views on labeled triples",
     "views": "check a file of stories' views",
     "demo": "generate, train, evaluate and export on synthetic stories, in a few minutes",

@@ -53,7 +53,8 @@ def read_facets(names: Sequence[str], triples: str, labeled: Triples) -> dict[st
     """
     facets: dict[str, Values | None] = {}
     own = [name for name in names if name not in FACETS]
-    rows = [row.value for row, _ in collect(read_rows(triples), [TripleRow], TRIPLES_KNOWN, strict=False)[0] if own]
+    read = collect(read_rows(triples), [TripleRow], TRIPLES_KNOWN, strict=False)[0] if own else []
+    rows = [row.value for row, _ in read]
     columns = list(dict.fromkeys(column for row in rows for column in row))
     for name in names:
         if name == "overlap":

@@ -1,0 +1,420 @@
+"""Report of systems on labeled triples as one HTML file; its texts and layout are in html_report.html."""
+
+import re
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrlit import __version__
+from narrlit.console import counted
+from narrlit.data.schema import Triples
+from narrlit.experiments.comparison import FACETS
+from narrlit.experiments.report import Entry, Report, accuracy_cell, difference_cell
+from narrlit.experiments.systems import SystemAnswers
+from narrlit.metrics.data_check import check_tables
+from narrlit.optional import require
+
+Projection = Literal["auto", "umap", "pca"]
+Floats = NDArray[np.floating[Any]]
+
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00")
+MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex")
+"""Colors that color-blind readers can tell apart, after Okabe and Ito (2008), each with a marker."""
+RIGHT, WRONG = "#1b7837", "#762a83"
+INK, GRAY = "#1f2328", "#8c959f"
+MOST_SYSTEMS, MAPPED, FEWEST_FOR_UMAP, ERRORS = 6, 200, 60, 5
+"""Systems in figures, triples in a map, stories from which a map is by UMAP, errors of a system."""
+SHORT_TEXT, LONG_TEXT = 180, 1500
+"""Characters of a story at a mark of a map, and among the errors."""
+CHANCE, UNCLEAR = 0.5, "no difference from guessing is shown"
+WORD = re.compile(r"\w{4,}")
+FLAGS = {
+    "trained_on_validation": "trained on triples that it was validated by, so that its accuracy there is no result",
+    "transductive": "read unlabeled stories of the evaluation in training",
+    "mined_validation": "took hard examples from its validation triples",
+}
+FONTS = dict.fromkeys(("axis_label_text_font", "major_label_text_font"), "system-ui, sans-serif")
+THEME = {
+    "Plot": dict.fromkeys(("background_fill_color", "border_fill_color", "outline_line_color")),
+    "Axis": {
+        **FONTS,
+        **dict.fromkeys(("axis_label_text_color", "major_label_text_color"), INK),
+        **dict.fromkeys(("axis_line_color", "major_tick_line_color"), GRAY),
+        **dict.fromkeys(("axis_label_text_font_size", "major_label_text_font_size"), "12px"),
+        "axis_label_text_font_style": "normal",
+        "minor_tick_line_color": None,
+    },
+    "Grid": {"grid_line_color": "#eaeef2"},
+}
+TOOLTIP = """<div style="width: min(320px, 60vw); white-space: normal; font: 12px/1.4 system-ui, sans-serif">
+<b>@answer</b><br><b>Anchor</b> @anchor<br><b>Closer</b> @closer<br><b>Other</b> @other</div>"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run's name, directory and record."""
+
+    name: str
+    folder: Path
+    record: Entry
+
+
+@dataclass(frozen=True)
+class Section:
+    """Part of the report, whose title decides its fixed text.
+
+    Attributes:
+        title: heading.
+        note: text behind the fixed one.
+        key: colors with their meaning.
+        figures: by caption.
+        tables: rows of cells by title.
+        lines: sentences.
+        errors: by system; each a row number and the pieces of its stories by heading, True where marked.
+    """
+
+    title: str
+    note: str = ""
+    key: Sequence[tuple[str, str]] = ()
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    lines: Sequence[str] = ()
+    errors: Mapping[str, Sequence[Entry]] = field(default_factory=dict)
+
+
+def html_report(
+    systems: Sequence[SystemAnswers],
+    comparison: Report,
+    runs: Sequence[Run],
+    labeled: Triples,
+    source: str,
+    checks: Mapping[str, Entry],
+    projection: Projection = "auto",
+) -> str:
+    """Write a report of systems that answered the same N triples.
+
+    Args:
+        systems: one or more; differences are taken from the first.
+        comparison: of the systems, by `compare_systems`, with the facet `margin` and perhaps others.
+        runs: those of the systems that have a record.
+        labeled: the triples, with their own texts.
+        source: name of the triples.
+        checks: checks of data by the name of what was checked.
+        projection: of embeddings to the plane; auto is UMAP where it is installed and there are enough stories.
+
+    Returns:
+        HTML that makes no request and runs no script but its own.
+
+    Raises:
+        MissingExtraError: if Bokeh is not installed.
+    """
+    bokeh = require("bokeh", "report")
+    from bokeh.embed import components
+    from bokeh.resources import Resources
+    from bokeh.themes import Theme
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    shown, facets = systems[:MOST_SYSTEMS], dict(comparison.content["by"])
+    quarters = facets.pop("margin")
+    sections = [
+        _summary(systems, comparison, runs),
+        *_training([run for run in runs if run.record.get("validations")]),
+        *_maps([system for system in shown if system.vectors is not None], labeled, projection),
+        *_distances([system for system in shown if system.vectors is not None]),
+        *_subsets(shown, facets),
+        *_margins(shown, quarters),
+        *_errors(shown, labeled),
+        *_data(checks, runs, source, len(labeled)),
+    ]
+    plots = {f"{i}-{j}": plot for i, s in enumerate(sections) for j, plot in enumerate(s.figures.values())}
+    script, divisions = components(plots, theme=Theme(json={"attrs": THEME}))
+    scripts = [
+        "\n".join(Resources("inline", components=["bokeh"], log_level="warn").js_raw),
+        script.partition(">")[2].rpartition("</script>")[0],
+    ]
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string(Path(__file__).with_suffix(".html").read_text(encoding="utf-8"))
+    return template.render(
+        title=f"{', '.join(system.name for system in systems)}: {source}",
+        findings=_findings(systems, comparison),
+        sections=sections,
+        divisions={name: Markup(division) for name, division in divisions.items()},  # noqa: S704 (holds ids alone)
+        scripts=[Markup(each) for each in scripts],  # noqa: S704 (Bokeh escapes the texts in it)
+        digests=[b64encode(sha256(each.encode()).digest()).decode() for each in scripts],
+        made=f"narrlit {__version__}, {datetime.now(UTC).date()}, Bokeh {bokeh.__version__}",
+    )
+
+
+# Accuracy ------------------------------------------------------------------------------------------------------------
+
+
+def _findings(systems: Sequence[SystemAnswers], comparison: Report) -> list[str]:
+    """State the best accuracy with its interval, which differences are shown, and what an accuracy depends on."""
+    best = max(systems, key=lambda system: int(system.correct.sum())).summary
+    name = next(system.name for system in systems if system.summary == best)
+    low, high = best.interval
+    claim = "better than guessing" if low > CHANCE else "worse than guessing" if high < CHANCE else UNCLEAR
+    line = f"{name}: {accuracy_cell(best.as_dict())} on {counted(best.n, 'triple')}, {claim}."
+    flagged = [f"{system.name}: {words}." for system in systems if (words := _flags(system.flags, False))]
+    return [line, *filter(None, [comparison.content["conclusion"]]), *flagged]
+
+
+def _flags(flags: Mapping[str, Any], evaluations: bool = True) -> str:
+    words = [text for name, text in FLAGS.items() if flags.get(name)]
+    words += [str(flags["seen_in_training"])] if "seen_in_training" in flags else []
+    if evaluations and "num_evaluations" in flags:
+        words.append(f"chosen among {counted(flags['num_evaluations'], 'evaluation')} on its validation triples")
+    return "; ".join(words)
+
+
+def _summary(systems: Sequence[SystemAnswers], comparison: Report, runs: Sequence[Run]) -> Section:
+    tables = {title: rows for title, rows in comparison.tables.items() if not title.startswith("Accuracy by")}
+    flags = [_flags(system.flags) for system in systems]
+    tables[""] = [{**row, "flags": words} for row, words in zip(tables[""], flags, strict=True)]
+    if runs:
+        tables["Runs, on the triples that they were validated by"] = [_run_row(run) for run in runs]
+    notes = comparison.notes[1:] if comparison.content["conclusion"] else comparison.notes
+    return Section("Accuracy", " ".join(note for note in notes if not note.startswith("By ")), tables=tables)
+
+
+def _run_row(run: Run) -> Entry:
+    record, model = run.record, run.record.get("model") or {}
+    last = (record.get("validations") or [None])[-1]
+    evaluations = {"untrained": record.get("untrained"), "last epoch": last, "best": record.get("best")}
+    return {
+        "run": run.name,
+        **{name: accuracy_cell(entry) for name, entry in evaluations.items() if entry},
+        "untrained to trained": difference_cell(record.get("comparison")),
+        "evaluations": record.get("num_evaluations", ""),
+        "objective": model.get("objective", ""),
+        "encoder": (model.get("encoder") or {}).get("model", ""),
+        "seed": record.get("seed", ""),
+        "command": (record.get("command") or {}).get("line", ""),
+    }
+
+
+# Figures -------------------------------------------------------------------------------------------------------------
+
+
+def _plot(x_label: str, y_label: str, **options: Any) -> Any:
+    from bokeh.plotting import figure
+
+    options = {"height": 320, "sizing_mode": "stretch_width", "tools": "", "toolbar_location": None, **options}
+    return figure(x_axis_label=x_label, y_axis_label=y_label, **options)
+
+
+def _keys(systems: Sequence[SystemAnswers | Run]) -> list[tuple[str, str]]:
+    return [(COLORS[place], system.name) for place, system in enumerate(systems)] if len(systems) > 1 else []
+
+
+def _intervals(plot: Any, entries: Sequence[tuple[float, Entry]], place: int, horizontal: bool = False) -> None:
+    """Draw accuracies with intervals at their places along the other axis, in the color of a system."""
+    points = [(at, entry["accuracy"], *entry["interval"]) for at, entry in entries if entry["accuracy"] is not None]
+    if not points:
+        return
+    (at, accuracy, low, high), color = np.array(points).T, COLORS[place]
+    if horizontal:
+        plot.segment(low, at, high, at, color=color, line_width=2)
+        plot.scatter(accuracy, at, color=color, marker=MARKERS[place], size=8)
+    else:
+        plot.segment(at, low, at, high, color=color, line_width=2)
+        plot.line(at, accuracy, color=color)
+        plot.scatter(at, accuracy, color=color, marker=MARKERS[place], size=8)
+
+
+def _training(runs: Sequence[Run]) -> Iterator[Section]:
+    """Plot validation accuracy and training loss by epoch."""
+    runs = runs[:MOST_SYSTEMS]
+    if not runs:
+        return
+    accuracy, losses = _plot("epochs", "validation accuracy"), _plot("epochs", "training loss")
+    accuracy.hspan(CHANCE, color=GRAY, line_dash="dashed")
+    for place, run in enumerate(runs):
+        untrained, validations = run.record.get("untrained"), run.record["validations"]
+        entries = [(0, untrained)] * bool(untrained) + [(entry["epoch"] + 1, entry) for entry in validations]
+        _intervals(accuracy, [(epoch + 0.05 * place, entry) for epoch, entry in entries], place)
+        steps, values = _losses(run.folder)
+        if len(steps):
+            of_epoch = validations[-1]["step"] / (validations[-1]["epoch"] + 1)
+            losses.line((steps + 1) / of_epoch, values, color=COLORS[place], line_width=2)
+    figures = {"Accuracy on the validation triples, with 95 % intervals": accuracy}
+    figures |= {"Loss of training batches": losses} if losses.renderers else {}
+    yield Section("Training", "", _keys(runs), figures)
+
+
+def _losses(folder: Path) -> Floats:
+    """Read steps and training losses (2, N) from a run's TensorBoard files; none without files."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(folder), size_guidance={"scalars": 2000}).Reload()
+    scalars = events.Scalars("train/loss") if "train/loss" in events.Tags()["scalars"] else []
+    return np.array([(event.step, event.value) for event in scalars], dtype=np.float64).reshape(-1, 2).T
+
+
+def _maps(systems: Sequence[SystemAnswers], labeled: Triples, projection: Projection) -> Iterator[Section]:
+    """Draw the triangles of anchor, closer and other candidate in the plane."""
+    if not systems:
+        return
+    from bokeh.models import ColumnDataSource, HoverTool
+
+    rows = np.unique(np.linspace(0, len(labeled) - 1, MAPPED).astype(int))
+    order = np.where((labeled.labels[rows] == 1)[:, None], [[0, 1, 2]], [[0, 2, 1]])
+    indices = np.take_along_axis(labeled.indices[rows], order, axis=1)  # of anchor, closer and other
+    stories, first, corners = np.unique(indices, return_index=True, return_inverse=True)
+    texts = [[_cut(labeled.stories[index].source_text, SHORT_TEXT) for index in column] for column in indices.T]
+    method, project = _projector(projection, len(stories))
+    figures = {}
+    for system in systems:
+        vectors: Any = system.vectors
+        vectors = np.take_along_axis(vectors[rows], order[:, :, None], axis=1).reshape(3 * len(rows), -1)
+        points = project(vectors[first])[corners.reshape(-1, 3)]  # (N, 3, 2)
+        right = system.correct[rows]
+        answers = [f"Row {row + 1}, {'right' if good else 'wrong'}" for row, good in zip(rows, right, strict=True)]
+        columns = {"color": np.where(right, RIGHT, WRONG), "answer": answers}
+        columns |= dict(zip(("anchor", "closer", "other"), texts, strict=True))
+        for name, values in (("x", points[:, :, 0]), ("y", points[:, :, 1])):
+            columns |= {f"{name}s": values.tolist(), **{f"{name}{corner}": values[:, corner] for corner in range(3)}}
+        source = ColumnDataSource(columns)
+        plot = _plot("", "", sizing_mode="scale_width", aspect_ratio=1.3)
+        plot.axis.visible = False
+        faint, strong = {"line_alpha": 0.3, "fill_alpha": 0.03}, {"hover_line_alpha": 1, "hover_fill_alpha": 0.3}
+        plot.patches("xs", "ys", source=source, color="color", hover_color="color", **faint, **strong)
+        marks = [
+            plot.scatter(f"x{corner}", f"y{corner}", source=source, marker=marker, size=size, color="color")
+            for corner, (marker, size) in enumerate((("circle", 7), ("triangle", 5), ("x", 5)))
+        ]
+        plot.add_tools(HoverTool(renderers=marks, tooltips=TOOLTIP, limit=1))
+        figures[f"{system.name}: {right.sum()} right, {(~right).sum()} wrong"] = plot
+    some = f" {len(rows)} of {len(labeled)} triples, evenly spaced." if len(rows) < len(labeled) else ""
+    key = [(RIGHT, "answered right"), (WRONG, "answered wrong")]
+    yield Section("Map of the stories", f"Projection: {method}.{some}", key, figures)
+
+
+def _projector(projection: Projection, stories: int) -> tuple[str, Callable[[Floats], Floats]]:
+    """Choose the projection of embeddings (N, D) to the plane (N, 2), with its name."""
+    enough = stories >= FEWEST_FOR_UMAP and find_spec("umap") is not None
+    if projection == "umap" or (projection == "auto" and enough):
+        umap = require("umap", "report")
+        neighbors = min(15, stories - 1)
+        return "UMAP", umap.UMAP(n_neighbors=neighbors, metric="cosine", random_state=0, n_jobs=1).fit_transform
+    from sklearn.decomposition import PCA
+
+    return "two principal components (PCA)", PCA(2, svd_solver="full").fit_transform
+
+
+def _distances(systems: Sequence[SystemAnswers]) -> Iterator[Section]:
+    """Plot histograms of the distances between anchor and both candidates."""
+    figures = {}
+    for system in systems:
+        scores: Any = system.scores
+        both = 1 - np.where(system.labels[:, None], scores, scores[:, ::-1])  # (N, 2): closer, other
+        edges = np.histogram_bin_edges(both, bins=int(np.clip(len(both) // 5, 8, 30)))
+        plot, words = _plot("cosine distance from the anchor", "triples"), []
+        for name, values, color in zip(("closer", "other"), both.T, COLORS, strict=False):
+            counts, _ = np.histogram(values, edges)
+            bars = {"bottom": 0, "left": edges[:-1], "right": edges[1:], "color": color, "fill_alpha": 0.35}
+            plot.quad(top=counts, **bars)
+            plot.line([values.mean()] * 2, [0, 1.08 * counts.max()], color=color, line_width=3)
+            words.append(f"{name} {values.mean():.3f} ± {values.std():.3f}")
+        figures[f"{system.name}: {', '.join(words)}"] = plot
+    if figures:
+        key = list(zip(COLORS, ("closer candidate", "other candidate"), strict=False))
+        yield Section("Distances from the anchor", "", key, figures)
+
+
+def _subsets(systems: Sequence[SystemAnswers], facets: Mapping[str, Sequence[Entry]]) -> Iterator[Section]:
+    """Plot accuracies by subset of the triples, as `compare_systems` finds them."""
+    if not facets:
+        return
+    lines = [("all", {system.name: system.summary.as_dict() for system in systems})]
+    lines += [(_cut(f"{name} {entry['bin']}", 26), entry["systems"]) for name in facets for entry in facets[name]]
+    plot = _plot("accuracy", "", height=90 + len(lines) * (16 + 12 * len(systems)), x_range=(0, 1))
+    plot.vspan(CHANCE, color=GRAY, line_dash="dashed")
+    for place, system in enumerate(systems):
+        shift = 0.7 * ((place + 0.5) / len(systems) - 0.5)
+        _intervals(plot, [(-row - shift, entry[system.name]) for row, (_, entry) in enumerate(lines)], place, True)
+    plot.yaxis.ticker = [-row for row in range(len(lines))]
+    plot.yaxis.major_label_overrides = {-row: name for row, (name, _) in enumerate(lines)}
+    plot.ygrid.visible = False
+    note = " ".join(f"{name.capitalize()}: {FACETS[name]}." for name in facets if name in FACETS)
+    yield Section("Accuracy by kind of triple", note, _keys(systems), {"Accuracy with 95 % interval": plot})
+
+
+def _margins(systems: Sequence[SystemAnswers], quarters: Sequence[Entry]) -> Iterator[Section]:
+    """Plot accuracies by quarter of the margin between both scores, as `compare_systems` finds them."""
+    if not quarters:
+        return
+    plot = _plot("quarter of the margin, from unsure to sure", "accuracy", y_range=(0, 1))
+    plot.hspan(CHANCE, color=GRAY, line_dash="dashed")
+    for place, system in enumerate(systems):
+        shift = 0.3 * ((place + 0.5) / len(systems) - 0.5)
+        shown = [(at + shift, entry["systems"].get(system.name)) for at, entry in enumerate(quarters, 1)]
+        _intervals(plot, [(at, entry) for at, entry in shown if entry], place)
+    plot.xaxis.ticker = list(range(1, len(quarters) + 1))
+    plot.xgrid.visible = False
+    yield Section("Margin against accuracy", "", _keys(systems), {"Accuracy with 95 % interval": plot})
+
+
+# Texts and data ------------------------------------------------------------------------------------------------------
+
+
+def _errors(systems: Sequence[SystemAnswers], labeled: Triples) -> Iterator[Section]:
+    """Show the wrong answers with the largest margins; words that candidates share with the anchor are marked."""
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    texts, errors = labeled.texts(), {}
+    for system in systems:
+        if system.margin is None or system.correct.all():
+            continue
+        scores: Any = system.scores
+        wrong = [row for row in np.argsort(system.margin, kind="stable").tolist() if not system.correct[row]]
+        errors[system.name] = [{"row": row + 1, "stories": {}} for row in wrong[:ERRORS]]
+        for row, error in zip(wrong, errors[system.name], strict=False):
+            anchor, *candidates = [_cut(text, LONG_TEXT) for text in texts[row]]
+            common = {word.lower() for word in WORD.findall(anchor)} - ENGLISH_STOP_WORDS
+            error["stories"]["Anchor"] = [(anchor, False)]
+            closer = 0 if system.labels[row] else 1
+            for name, side in (("Closer", closer), ("Answered", 1 - closer)):
+                heading = f"{name}, score {scores[row, side]:.3f}"
+                error["stories"][heading] = _marked(candidates[side], common)
+    if errors:
+        yield Section("Worst errors", errors=errors)
+
+
+def _marked(text: str, words: set[str]) -> list[tuple[str, bool]]:
+    """Divide a text into pieces, True where a piece is one of the words."""
+    pieces, end = [], 0
+    for match in WORD.finditer(text):
+        if match[0].lower() in words:
+            pieces += [(text[end : match.start()], False), (match[0], True)]
+            end = match.end()
+    return [*pieces, (text[end:], False)]
+
+
+def _cut(text: str, length: int) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def _data(checks: Mapping[str, Entry], runs: Sequence[Run], source: str, n: int) -> Iterator[Section]:
+    """Tabulate the sizes of data sets, and what checks found."""
+    rows: list[Entry] = [{"used by": "this report", "as": "evaluation", "data": source, "rows": n}]
+    for run in runs:
+        for role, entry in (run.record.get("data") or {}).items():
+            sets = [(Path(file["path"]).name, file["rows"]) for file in entry.get("files", [])]
+            world = entry.get("storyworld")
+            sets += [(f"StoryWorld, seed {world['seed']}", world["triples"])] if world else []
+            rows += [{"used by": run.name, "as": role, "data": name, "rows": size} for name, size in sets]
+    yield Section("Data sets", tables={"": rows})
+    for name, check in checks.items():
+        tables = {title: cells for title, cells in check_tables(check).items() if title != "Files"}
+        yield Section("Check of the data", f"Of {name}.", lines=check["verdict"], tables=tables)
