@@ -122,7 +122,7 @@ def compare_systems(
         tables["Same answers"] = [{"system": name, **row} for name, row in cells.items()]
     notes = {}
     if others:
-        notes["difference"] = f"accuracy minus that of {first}; lost: only {first} has them right, won: only the system"
+        notes["difference"] = f"accuracy minus that of {first}; lost: only {first} is right, won: only the other system"
         of = "p by story" if count < len(groups) else "p"
         notes["adjusted_p"] = f"{of}, corrected for {counted(others, 'comparison')} (Holm)"
     if count < len(groups):
