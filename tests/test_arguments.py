@@ -146,7 +146,8 @@ COMMANDS = sorted(OTHERS)
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_every_command_explains_each_option_without_python_types(narrlit, name):
-    command = getattr(import_module(f"narrlit.commands.{name}"), name)
+    function = name.replace("-", "_")
+    command = getattr(import_module(f"narrlit.commands.{function}"), function)
     arguments = parser(command, name).assemble_argument_collection(parse_docstring=True)
     shown = [argument for argument in arguments if argument.show]
     assert [argument.name for argument in shown if not argument.parameter.help] == []
@@ -160,6 +161,6 @@ def test_help_of_every_command_explains_each_option_without_python_types(narrlit
 
 def test_every_file_of_commands_is_a_command():
     files = {path.stem for path in Path(narrlit.commands.__file__).parent.glob("*.py")}
-    assert set(OTHERS) <= files
+    assert {name.replace("-", "_") for name in OTHERS} <= files
     assert set(ALIASES.values()) <= set(OTHERS)
     assert not set(OTHERS) & set(TRAINING)

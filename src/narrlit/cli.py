@@ -23,6 +23,7 @@ OTHERS = {
     "embed": "embeddings of stories, as .npy, .jsonl, .csv, .tsv or .parquet",
     "evaluate": "accuracy of a model or a baseline on labeled triples",
     "compare": "systems on the same labeled triples, with paired tests",
+    "check-data": "what files of stories share, and which shortcuts solve their triples",
     "judge": "let a language model that sees the similarities decide which candidate is closer",
     "export": "write a sentence-transformers folder from a run or a checkpoint",
     "submit": "write or check a submission to the shared task",
@@ -39,7 +40,7 @@ OTHERS = {
     "augment": "add back-translations of stories to training examples",
     "cache": "list or remove cached embeddings",
 }
-"""Every command is a function NAME in commands/NAME.py."""
+"""Every command is a function NAME in commands/NAME.py, with underscores for hyphens."""
 
 ALIASES = {"pseudonymise": "pseudonymize"}
 USER_ERROR, UNFORESEEN, INTERRUPTED, TERMINATED, CLOSED_PIPE = 2, 1, 130, 143, 141
@@ -103,7 +104,8 @@ def _run(words: list[str]) -> int:
         raise OptionError(f"no command {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
     from narrlit.arguments import call
 
-    return call(getattr(import_module(f"narrlit.commands.{name}"), name), name, words[1:])
+    function = name.replace("-", "_")
+    return call(getattr(import_module(f"narrlit.commands.{function}"), function), name, words[1:])
 
 
 @contextmanager

@@ -70,11 +70,11 @@ def test_folds_of_equal_groups_are_even_and_the_seed_divides_them_otherwise():
 @pytest.mark.parametrize(
     ("other", "expected"),
     [
-        ([("x", "p", "q")], (3, 2)),
-        ([("X", "q", " P ")], (3, 2)),
-        ([("p", "x")], (2, 1)),
-        ([("p",)], (1, 0)),
-        ([("x.", "p.", "q.")], (0, 0)),
+        ([("x", "p", "q")], (3, 2, 1)),
+        ([("X", "q", " P ")], (3, 2, 1)),
+        ([("p", "x")], (2, 1, 0)),
+        ([("p",)], (1, 0, 0)),
+        ([("x.", "p.", "q.")], (0, 0, 0)),
     ],
 )
 def test_overlap(other, expected):

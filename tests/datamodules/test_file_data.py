@@ -74,7 +74,7 @@ def test_names_are_replaced_with_one_mapping_a_scope(scope):
             assert ("Character_A" in data.stories[row.positive].text) == (scope == "story")
     assert apart
     assert data.provenance["train"]["pseudonyms"]["scope"] == scope
-    assert data.train_validation_overlap() == (0, 0)
+    assert data.train_validation_overlap() == (0, 0, 0)
 
 
 def test_truth_is_found_behind_pseudonyms():

@@ -76,6 +76,7 @@ class RunRecord(Callback):
             rank_zero_warn(
                 "training data contain validation triples: validation accuracy measures memory (run.json: flags)"
             )
+        self.record["data_check"] = trainer.datamodule.check()  # type: ignore[attr-defined]
         sizes = [(p.numel(), p.requires_grad) for p in pl_module.parameters()]
         trained, total = sum(size for size, trains in sizes if trains), sum(size for size, _ in sizes)
         rank_zero_info(f"{type(pl_module).__name__}: {trained:,} of {total:,} parameters train")

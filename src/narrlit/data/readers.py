@@ -417,7 +417,7 @@ def collect(
             if any(isinstance(text, str) and _MOJIBAKE.search(text) for text in texts):
                 suspicious[f"mojibake in {next((c for c in columns[name] if c in value), name)}"] += 1
     if not results:
-        raise DataError(f"{file.path}: none of its {len(file.rows)} rows can be used ({counts(dropped)})")
+        raise DataError(f"{file.path}: none of its {len(file.rows)} rows can be used ({counts(dropped)}); correct them")
     read = {column for names in columns.values() for column in names}
     first = file.rows[0].value if isinstance(file.rows[0].value, Mapping) else {}
     unread = tuple(name for name in first if name not in read and not _NUMBERED.fullmatch(name))
@@ -479,7 +479,7 @@ def read_triples(
     """
     file = read_rows(path)
     if labels is not None:
-        file = _with_labels(file, read_rows(labels))
+        file = with_labels(file, read_rows(labels))
     table = StoryTable() if stories is None else stories
     results, report = collect(file, [TripleRow], TRIPLES_KNOWN, strict)
     rows = [
@@ -504,26 +504,41 @@ def read_examples(path: str | Path, strict: bool = False, stories: StoryTable | 
     table = StoryTable() if stories is None else stories
 
     def example(row: ExampleRow) -> TrainingExample:
-        anchor, positive, *negatives = row.texts
-        kinds = [negative.kind for negative in row.negatives]
-        if isinstance(row, TripleRow):
-            kinds = ["triple", *kinds]
-            if row.text_a_is_closer is None:
-                raise ValueError("no label")
-            if not row.text_a_is_closer:
-                positive, negatives[0] = negatives[0], positive
-        if anchor == positive:
-            raise ValueError("anchor is its positive")
-        if anchor in negatives or positive in negatives:
-            raise ValueError(f"{'anchor' if anchor in negatives else 'positive'} among its negatives")
-        first, second, *others = map(table.add, (anchor, positive, *negatives))
-        return TrainingExample(first, second, tuple(others), tuple(kinds), row.group)
+        texts, kinds = training_texts(row)
+        anchor, positive, *negatives = map(table.add, texts)
+        return TrainingExample(anchor, positive, tuple(negatives), tuple(kinds), row.group)
 
     results, report = collect(read_rows(path), [TripleRow, ExampleRow], EXAMPLES_KNOWN, strict, example)
     return TrainingExamples(table, [example for _, example in results], report)
 
 
-def _with_labels(file: RowFile, labels: RowFile) -> RowFile:
+def training_texts(row: ExampleRow) -> tuple[list[str], list[str | None]]:
+    """Return the texts of a row's anchor, positive and negatives, and the kinds of the negatives.
+
+    Raises:
+        ValueError: if nothing can be learned from the row.
+    """
+    anchor, positive, *negatives = row.texts
+    kinds = [negative.kind for negative in row.negatives]
+    if isinstance(row, TripleRow):
+        kinds = ["triple", *kinds]
+        if row.text_a_is_closer is None:
+            raise ValueError("no label")
+        if not row.text_a_is_closer:
+            positive, negatives[0] = negatives[0], positive
+    if anchor == positive:
+        raise ValueError("anchor is its positive")
+    if anchor in negatives or positive in negatives:
+        raise ValueError(f"{'anchor' if anchor in negatives else 'positive'} among its negatives")
+    return [anchor, positive, *negatives], kinds
+
+
+def with_labels(file: RowFile, labels: RowFile) -> RowFile:
+    """Put the labels of a file, one for each row in the same order, into rows of triples.
+
+    Raises:
+        DataError: if the labels don't fit the rows.
+    """
     if len(labels.rows) != len(file.rows):
         raise DataError(
             f"{labels.path} has {len(labels.rows)} labels but {file.path} has {len(file.rows)} rows; "

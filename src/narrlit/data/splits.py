@@ -5,7 +5,7 @@ Letters of the shapes: N rows.
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,10 +55,11 @@ def grouped_folds(groups: IntArray, folds: int, seed: int = 0) -> list[IntArray]
 
 
 class Overlap(NamedTuple):
-    """Counts of different stories, and of pairs of an anchor and a candidate, that two sets share."""
+    """Counts of different stories, of pairs of an anchor and a candidate, and of anchors that two sets share."""
 
     shared_stories: int
     shared_pairs: int
+    shared_anchors: int
 
 
 def overlap(one: Iterable[Sequence[str]], other: Iterable[Sequence[str]]) -> Overlap:
@@ -67,14 +68,14 @@ def overlap(one: Iterable[Sequence[str]], other: Iterable[Sequence[str]]) -> Ove
     Texts are compared without regard to case and white space, pairs without regard to order.
 
     >>> overlap([("x", "y", "z")], [("X", "w"), ("y", "x")])
-    Overlap(shared_stories=2, shared_pairs=1)
+    Overlap(shared_stories=2, shared_pairs=1, shared_anchors=1)
     """
-    (stories, pairs), (other_stories, other_pairs) = _sets(one), _sets(other)
-    return Overlap(len(stories & other_stories), len(pairs & other_pairs))
+    return Overlap(*(len(mine & others) for mine, others in zip(_sets(one), _sets(other), strict=True)))
 
 
-def _sets(items: Iterable[Sequence[str]]) -> tuple[set[str], set[frozenset[str]]]:
+def _sets(items: Iterable[Sequence[str]]) -> tuple[set[Any], set[Any], set[Any]]:
+    """Collect different stories, pairs and anchors."""
     normal = cache(normal_text)  # a story occurs in many items
     rows = [[normal(text) for text in item] for item in items]
     pairs = {frozenset((anchor, candidate)) for anchor, *candidates in rows for candidate in candidates}
-    return {text for row in rows for text in row}, pairs
+    return {text for row in rows for text in row}, pairs, {row[0] for row in rows}

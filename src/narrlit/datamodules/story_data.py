@@ -37,6 +37,7 @@ from narrlit.datamodules.pseudo_labels import (
     write_labels,
 )
 from narrlit.errors import OptionError
+from narrlit.metrics.data_check import CheckedSet, check_sets
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, pseudonymize_texts
 from narrlit.seeds import run_seed
 
@@ -331,6 +332,17 @@ class StoryData(L.LightningDataModule):
         validation = read.texts()
         rows = [*self._read_examples.texts(), *(validation[row] for row in self._mined)]
         return overlap([row[:1] for row in rows] if anchors_only else rows, validation)
+
+    def check(self) -> dict[str, Any]:
+        """Check the data of a fit quickly, as read, and warn of stories that its sets share and of shortcuts."""
+        train, validation = self._read_examples.texts(), self._read_triples.get("validation")
+        sets = [CheckedSet("train", train, [True if len(row) > 2 else None for row in train])]
+        if validation:
+            sets.append(CheckedSet("validation", validation.texts(), [t.a_is_closer for t in validation], sided=True))
+        result = check_sets(sets)
+        if result["warnings"]:
+            rank_zero_warn(" ".join([*result["warnings"], "(run.json: data_check)"]))
+        return result
 
     # Loaders ---------------------------------------------------------------------------------------------------------
 

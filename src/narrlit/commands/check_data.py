@@ -1,0 +1,45 @@
+"""narrlit check-data: stories that files share, and shortcuts that solve their triples."""
+
+from pathlib import Path
+
+from narrlit.console import say
+from narrlit.errors import OptionError
+
+
+def check_data(
+    train: str,
+    validation: str,
+    test: str | None = None,
+    *,
+    labels: str | None = None,
+    threshold: float = 0.5,
+    out: str | None = None,
+) -> None:
+    """Check whether files share stories, and whether word overlap, length or position alone solve their triples.
+
+    Args:
+        train: training examples, triples or stories, as JSON Lines or CSV.
+        validation: triples, training examples or stories.
+        test: triples, with or without labels, or stories.
+        labels: file of text_a_is_closer for the validation triples, where it is a file of its own.
+        threshold: Jaccard index of three-word shingles from which stories are near-duplicates.
+        out: folder for check_data.json, with the lines of shared stories and near-duplicates, and check_data.md.
+    """
+    if not 0 < threshold <= 1:
+        raise OptionError(f"--threshold {threshold}: a number above 0, at most 1, is needed")
+    from narrlit.experiments.report import keep_report, table_text
+    from narrlit.metrics.data_check import check_sets, check_tables, read_set
+
+    sets = [read_set("train", train), read_set("validation", validation, labels)]
+    sets += [read_set("test", test)] if test is not None else []
+    for each in sets:
+        if each.report is not None:
+            say(each.report.summary())
+    check = check_sets(sets, threshold)
+    tables = [table_text(title, rows) for title, rows in check_tables(check).items()]
+    note = f"Near-duplicates: Jaccard index of three-word shingles from {threshold}. Intervals are 95 % (Wilson)."
+    markdown = "\n".join([*(f"- {line}" for line in check["verdict"]), "", *tables, note]) + "\n"
+    print(markdown, end="")
+    if out is not None:
+        keep_report(Path(out), "check_data", check, markdown)
+        say(f"{out}: check_data.json, check_data.md")
