@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -306,9 +306,6 @@ class StoryOptions(TextOptions):
         say(f"post-processing {self.postprocess}: fitted on {len(stories)} different stories{left_out}{shrunk}")
         if record["embedded"]:
             say(f"warning: transductive: {record['embedded']} of these stories are embedded here")
-            own = {normal_text(story.source_text) for story in self._embedded}
-            others = vectors[[text not in own for text in stories]]
-            self._refit.append(lambda batch: fit_steps(steps, np.concatenate([others, batch]))(batch))
         return encoder
 
     def steps(self, encoder: "Encoder") -> list[tuple[str, Callable[[Any], Any]]]:
@@ -329,25 +326,20 @@ class StoryOptions(TextOptions):
         if self.pseudonymize:
             name = f"pseudonymization with --scope {self.scope}"
             steps.append((name, lambda stories: [s for (s,) in self._pseudonymized([(s,) for s in stories])]))
-        refit = self._refit[-1] if self._refit else None
+        transductive = bool(self.record().get("transductive"))
 
         def vectors(stories: Sequence[Story]) -> FloatArray:
             """Embed stories, without the post-processing where that is a step of its own."""
-            post = encoder.post
-            if refit is not None:
-                encoder.post = None
-            try:
-                return embed(encoder, stories, progress=False).embeddings
-            finally:
-                encoder.post = post
+            post, encoder.post = encoder.post, None if transductive else encoder.post
+            embeddings = embed(encoder, stories, progress=False).embeddings
+            encoder.post = post
+            return embeddings
 
         steps.append(("the encoder", vectors))
-        return steps if refit is None else [*steps, ("post-processing fitted on the batch", refit)]
-
-    @cached_property
-    def _refit(self) -> list[Callable[[FloatArray], Any]]:
-        """Post-processing fitted on a batch, where it was fitted on embedded stories."""
-        return []
+        if transductive:
+            fit = partial(fit_steps, parse_steps(str(self.postprocess)))
+            steps.append(("post-processing fitted on the batch", lambda batch: fit(batch)(batch)))
+        return steps
 
     def _fitted_on(self) -> tuple[list[Stories], set[str], dict[str, Any]]:
         """Files of --fit-on, normalized texts of the stories that the steps are fitted on, and provenance."""
@@ -355,27 +347,22 @@ class StoryOptions(TextOptions):
         files = [read_any(path) for path in paths]
         embedded = {normal_text(story.source_text) for story in self._embedded}
         texts = {normal_text(story.text) for file in files for story in file}
-        if self.transductive:
-            used = texts if files else embedded
-        else:
-            used = texts - embedded  # official files share stories: the others serve
-            if 2 * len(used) < len(texts):
-                raise OptionError(
-                    f"--fit-on {self.fit_on}: {len(texts) - len(used)} of its {len(texts)} stories are those embedded; "
-                    "name other stories, or add --transductive, which flags the result"
-                )
-        return (
-            files,
-            used,
-            {
-                "steps": self.postprocess,
-                "fit_on": [{"path": path, "sha256": file_digest(path)} for path in paths],
-                "stories": len(used),
-                "sha256": sha256("\n".join(sorted(used)).encode()).hexdigest(),
-                "left_out": len(texts - used),
-                "embedded": len(used & embedded),
-            },
-        )
+        texts = embedded if self.transductive and not paths else texts
+        used = texts if self.transductive else texts - embedded  # official files share stories: the others serve
+        if 2 * len(used) < len(texts):
+            raise OptionError(
+                f"--fit-on {self.fit_on}: {len(texts) - len(used)} of its {len(texts)} stories are those embedded; "
+                "name other stories, or add --transductive, which flags the result"
+            )
+        record = {
+            "steps": self.postprocess,
+            "fit_on": [{"path": path, "sha256": file_digest(path)} for path in paths],
+            "stories": len(used),
+            "sha256": sha256("\n".join(sorted(used)).encode()).hexdigest(),
+            "left_out": len(texts - used),
+            "embedded": len(used & embedded),
+        }
+        return files, used, record
 
     def record(self) -> dict[str, Any]:
         """Settings that differ from reading stories as they are, with what post-processing is fitted on."""

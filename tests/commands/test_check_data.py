@@ -51,6 +51,7 @@ def test_training_rows_are_dropped_as_for_a_fit(narrlit, world_files, make):
         (["none.jsonl"], "none.jsonl does not exist; check the path"),
         (["{validation}", "--threshold", "0"], "--threshold 0.0: a number above 0"),
         (["{validation}", "--labels", "{stories}"], 'column "text_a_is_closer" is missing'),
+        (["{validation}", "--fusion", "equal"], "need --model"),
         ([], "VALIDATION needs an argument"),
     ],
 )
@@ -66,3 +67,13 @@ def test_training_triples_need_labels(narrlit, world_files, make):
     found = narrlit("check-data", bare, world_files / "validation.jsonl")
     assert found.code == 2
     assert "bare.jsonl: none of its 1 rows can be used (1 no label); correct them" in found.err
+
+
+def test_a_model_s_vectors_must_not_depend_on_other_stories(narrlit, world_files, tiny):
+    files = [world_files / f"{name}.jsonl" for name in ("train", "validation", "stories")]
+    found = narrlit("check-data", *files, "--model", tiny())
+    assert found.code == 0, found.err
+    for path, count in ((files[1], 16), (files[2], 9)):
+        assert f"{path}: Track B: vectors of {count} stories alone, in other batches and in reverse" in found.out
+    found = narrlit("check-data", *files, "--model", tiny(), "--postprocess", "whiten", "--transductive")
+    assert (found.code, "by post-processing fitted on the batch" in found.err) == (2, True)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from narrlit.console import say
 from narrlit.errors import OptionError
+from narrlit.options import ModelOptions, StoryOptions
 
 
 def check_data(
@@ -14,6 +15,8 @@ def check_data(
     labels: str | None = None,
     threshold: float = 0.5,
     out: str | None = None,
+    use: ModelOptions,
+    read: StoryOptions,
 ) -> None:
     """Check whether files share stories, and whether word overlap, length or position alone solve their triples.
 
@@ -24,7 +27,11 @@ def check_data(
         labels: file of text_a_is_closer for the validation triples, where it is a file of its own.
         threshold: Jaccard index of three-word shingles from which stories are near-duplicates.
         out: folder for check_data.json, with the lines of shared stories and near-duplicates, and check_data.md.
+        use: model whose vectors of validation and test stories must not depend on other stories, as Track B demands.
+        read: what it reads of a story.
     """
+    if use.model is None and (use, read) != (ModelOptions(), StoryOptions()):
+        raise OptionError("--views, --pseudonymize, --postprocess and their like need --model")
     if not 0 < threshold <= 1:
         raise OptionError(f"--threshold {threshold}: a number above 0, at most 1, is needed")
     from narrlit.experiments.report import keep_report, table_text
@@ -40,6 +47,17 @@ def check_data(
     note = f"Near-duplicates: Jaccard index of three-word shingles from {threshold}. Intervals are 95 % (Wilson)."
     markdown = "\n".join([*(f"- {line}" for line in check["verdict"]), "", *tables, note]) + "\n"
     print(markdown, end="")
+    if use.model is not None:
+        from narrlit.data.readers import read_any
+        from narrlit.submission import check_independence
+
+        sources = {path: read_any(path) for path in (validation, test) if path is not None}
+        original = {path: list(source) for path, source in sources.items()}
+        for source in sources.values():
+            read.stories(source)
+        encoder = read.encoder(use)
+        for path, stories in original.items():
+            print(f"{path}: {check_independence(read.steps(encoder), stories)}")
     if out is not None:
         keep_report(Path(out), "check_data", check, markdown)
         say(f"{out}: check_data.json, check_data.md")
