@@ -11,21 +11,25 @@ from statistics import mean, stdev
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from narrlit import __version__
 from narrlit.console import say
 from narrlit.data.readers import file_digest, read_examples, read_triples
-from narrlit.data.schema import StoryTable, TrainingExamples, Triples
+from narrlit.data.schema import FloatArray, StoryTable, TrainingExamples, Triples
 from narrlit.data.writers import write_examples
 from narrlit.errors import DataError, ModelError, NarrlitError, OptionError, did_you_mean, reading
+from narrlit.experiments.fusion import fused_scores
 from narrlit.experiments.paper_tables import Backbone, find_files, model_name, read_tables
 from narrlit.experiments.report import Entry, Report, Row
-from narrlit.experiments.systems import SystemAnswers, answers_of
+from narrlit.experiments.systems import SystemAnswers, answers_of, flags_of
 from narrlit.files import atomic_path, check_writable
 from narrlit.llm.client import LLM, LLMOptions
 from narrlit.llm.judge import ScoredTriple, judge_triples
 from narrlit.metrics.significance import AccuracySummary, wilson_interval
+from narrlit.models.config import parse_fusion
 from narrlit.models.registry import pseudonyms_of
-from narrlit.options import LoadOptions, StoryOptions
+from narrlit.options import LoadOptions, ModelOptions, StoryOptions
 from narrlit.prompts import load_prompt
 
 RECORD, VERSION = "record.json", 1
@@ -86,6 +90,7 @@ class Reproduction:
             for name, row in table.get("rows", {}).items()
             for column, published in row["published"].items()
         ]
+        self._parts: dict[str, FloatArray] = {}
         self.wanted = [cell for cell in self.cells if cell.table in (self.numbers or tables)]
 
     def run(self) -> Report:
@@ -243,13 +248,22 @@ class Reproduction:
 
     def _answers(self, spec: str, row: Entry, labeled: Triples) -> SystemAnswers:
         """Evaluate a system on triples as its fit read them."""
-        views = (
-            ",".join(map(str, self._files("views", row))) if row.get("fusion") or row.get("fit") == "views" else None
-        )
+        fusion, viewed = row.get("fusion"), "fusion" in row or row.get("fit") == "views"
         names = dict((pseudonyms_of(spec) if "fit" in row else None) or {"backend": "none"})
         replaced = {"pseudonymize": True, **names} if names.pop("backend") != "none" else {}
-        read = StoryOptions(views=views, fusion=row.get("fusion"), **replaced)
-        return answers_of(spec, labeled, read.triples(labeled), use=LoadOptions(), read=read)
+        views = ",".join(map(str, self._files("views", row))) if viewed else None
+        read = StoryOptions(views=views, fusion=fusion, **replaced)
+        prepared = read.triples(labeled)
+        if fusion is None:
+            return answers_of(spec, labeled, prepared, use=LoadOptions(), read=read)
+        if spec not in self._parts:  # embedded once for all weights
+            from narrlit.models.embedding import part_embeddings
+
+            encoder = read.encoder(ModelOptions(model=spec))
+            self._parts = {spec: part_embeddings(encoder, prepared.stories).embeddings}
+        weights = np.array([parse_fusion(fusion).weights])
+        scores = fused_scores(self._parts[spec], prepared.indices, weights)[0]
+        return SystemAnswers.scored(spec, "model", labeled.labels == 1, scores, flags=flags_of(spec, None))
 
     def _judged(self, answers: SystemAnswers, labeled: Triples) -> AccuracySummary:
         """Let the language model that the environment names decide, as `narrlit judge` does."""
