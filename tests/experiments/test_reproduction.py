@@ -351,6 +351,20 @@ def test_mistakes_are_one_line(narrlit, words, message):
     assert len(found.err.splitlines()) == 1
 
 
+def test_notes_say_what_is_missing(reproduction, folder):
+    shutil.rmtree(folder / "test/labels")
+    report = reproduction(options=["--trainer.max_epochs", "1"]).run()
+    verdicts = [row["verdict"] for rows in report.tables.values() for row in rows]
+    absent = "not run: sentence-transformers/all-MiniLM-L12-v2 is absent"
+    assert verdicts[1:] == ["labels not given", absent, absent]
+    assert [note.partition(":")[0] for note in report.notes] == [
+        "Shortened",
+        "Absent encoders",
+        "Test labels",
+        "Verdict",
+    ]
+
+
 def test_the_papers_encoder_is_needed_before_anything_runs(narrlit, folder):
     found = narrlit("reproduce", "comhis", "--data", folder)
     assert found.code == 2
