@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from statistics import stdev
 
+import numpy as np
 import pytest
 
 from narrlit.configuration import packaged_names
@@ -13,8 +14,10 @@ from narrlit.experiments import reproduction as module
 from narrlit.experiments.fitting import parse_fit
 from narrlit.experiments.paper_tables import FILES, SYSTEMS, Backbone, find_files, list_tables, read_tables
 from narrlit.experiments.reproduction import Reproduction, averaged, verdict
+from narrlit.experiments.systems import answers_of
 from narrlit.metrics.significance import wilson_interval
 from narrlit.models.config import PRESETS
+from narrlit.options import LoadOptions, StoryOptions
 
 TABLES_AND_FIGURES = {"comhis": (3, 1), "hits": (2, 5), "mendel292": (5, 6), "nlp_fsdm": (1, 0), "ttda704": (9, 3)}
 COLUMNS = {f"{split} {track}" for split in ("dev", "test", "CV") for track in "AB"}
@@ -277,6 +280,25 @@ def test_a_cross_validated_cell_is_the_pooled_last_epoch(reproduction, monkeypat
     assert one.record["stand_ins"] == {"augmented": "dev triples without back-translations"}
 
 
+def test_fusion_weights_share_one_embedding(reproduction, folder, tiny, monkeypatch):
+    (folder / "views").mkdir()
+    rows = [json.loads(line) for line in (folder / "dev/dev_track_a.jsonl").read_text().splitlines()]
+    texts = {row[name] for row in rows for name in ("anchor_text", "text_a", "text_b")}
+    views = [{"text": t, "theme": t[:40], "plot_events": [t[40:80]], "outcome": t[80:]} for t in sorted(texts)]
+    (folder / "views/o3-mini.jsonl").write_text("".join(json.dumps(row) + "\n" for row in views))
+    one = reproduction("ttda704", numbers=("2",), backbones=(tiny(),))
+    one._open_record()
+    labeled, row = one.triples("dev B"), {"evaluate": "{encoder}", "fusion": "equal"}
+    equal = one._answers(tiny(), row, labeled)
+    monkeypatch.setattr("narrlit.models.embedding.part_embeddings", None)
+    full = one._answers(tiny(), {**row, "fusion": "full_only"}, labeled)
+    monkeypatch.undo()
+    read = StoryOptions(views=str(folder / "views/o3-mini.jsonl"), fusion="equal")
+    expected = answers_of(tiny(), labeled, read.triples(labeled), use=LoadOptions(), read=read)
+    assert np.abs(equal.scores - expected.scores).max() < 1e-5
+    assert np.abs(equal.scores - full.scores).max() > 1e-3
+
+
 def test_seeds_are_averaged():
     entries = [{"n": 20, "accuracy": a, "flags": {"transductive": True}} for a in (0.5, 0.6, 0.7)]
     found = averaged(entries)
@@ -327,6 +349,20 @@ def test_mistakes_are_one_line(narrlit, words, message):
     assert found.code == 2
     assert message in found.err
     assert len(found.err.splitlines()) == 1
+
+
+def test_notes_say_what_is_missing(reproduction, folder):
+    shutil.rmtree(folder / "test/labels")
+    report = reproduction(options=["--trainer.max_epochs", "1"]).run()
+    verdicts = [row["verdict"] for rows in report.tables.values() for row in rows]
+    absent = "not run: sentence-transformers/all-MiniLM-L12-v2 is absent"
+    assert verdicts[1:] == ["labels not given", absent, absent]
+    assert [note.partition(":")[0] for note in report.notes] == [
+        "Shortened",
+        "Absent encoders",
+        "Test labels",
+        "Verdict",
+    ]
 
 
 def test_the_papers_encoder_is_needed_before_anything_runs(narrlit, folder):

@@ -7,25 +7,28 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import mean, stdev
 from types import MappingProxyType
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from narrlit import __version__
 from narrlit.console import say
 from narrlit.data.readers import file_digest, read_examples, read_triples
-from narrlit.data.schema import StoryTable, TrainingExamples, Triples
+from narrlit.data.schema import FloatArray, StoryTable, TrainingExamples, Triples
 from narrlit.data.writers import write_examples
 from narrlit.errors import DataError, ModelError, NarrlitError, OptionError, did_you_mean, reading
+from narrlit.experiments.fusion import fused_scores
 from narrlit.experiments.paper_tables import Backbone, find_files, model_name, read_tables
 from narrlit.experiments.report import Entry, Report, Row
-from narrlit.experiments.systems import SystemAnswers, answers_of
+from narrlit.experiments.systems import SystemAnswers, answers_of, flags_of
 from narrlit.files import atomic_path, check_writable
 from narrlit.llm.client import LLM, LLMOptions
 from narrlit.llm.judge import ScoredTriple, judge_triples
-from narrlit.metrics.significance import AccuracySummary, wilson_interval
+from narrlit.metrics.significance import AccuracySummary, seed_spread, wilson_interval
+from narrlit.models.config import parse_fusion
 from narrlit.models.registry import pseudonyms_of
-from narrlit.options import LoadOptions, StoryOptions
+from narrlit.options import LoadOptions, ModelOptions, StoryOptions
 from narrlit.prompts import load_prompt
 
 RECORD, VERSION = "record.json", 1
@@ -86,6 +89,7 @@ class Reproduction:
             for name, row in table.get("rows", {}).items()
             for column, published in row["published"].items()
         ]
+        self._parts: dict[Any, FloatArray] = {}
         self.wanted = [cell for cell in self.cells if cell.table in (self.numbers or tables)]
 
     def run(self) -> Report:
@@ -243,13 +247,23 @@ class Reproduction:
 
     def _answers(self, spec: str, row: Entry, labeled: Triples) -> SystemAnswers:
         """Evaluate a system on triples as its fit read them."""
-        views = (
-            ",".join(map(str, self._files("views", row))) if row.get("fusion") or row.get("fit") == "views" else None
-        )
+        fusion, viewed = row.get("fusion"), "fusion" in row or row.get("fit") == "views"
         names = dict((pseudonyms_of(spec) if "fit" in row else None) or {"backend": "none"})
         replaced = {"pseudonymize": True, **names} if names.pop("backend") != "none" else {}
-        read = StoryOptions(views=views, fusion=row.get("fusion"), **replaced)
-        return answers_of(spec, labeled, read.triples(labeled), use=LoadOptions(), read=read)
+        views = ",".join(map(str, self._files("views", row))) if viewed else None
+        read = StoryOptions(views=views, fusion=fusion, **replaced)
+        prepared = read.triples(labeled)
+        if fusion is None:
+            return answers_of(spec, labeled, prepared, use=LoadOptions(), read=read)
+        key = (spec, views, labeled.report and labeled.report.path)
+        if key not in self._parts:  # embedded once for all weights
+            from narrlit.models.embedding import part_embeddings
+
+            encoder = read.encoder(ModelOptions(model=spec))
+            self._parts[key] = part_embeddings(encoder, prepared.stories).embeddings
+        weights = np.array([parse_fusion(fusion).weights])
+        scores = fused_scores(self._parts[key], prepared.indices, weights)[0]
+        return SystemAnswers.scored(spec, "model", labeled.labels == 1, scores, flags=flags_of(spec, None))
 
     def _judged(self, answers: SystemAnswers, labeled: Triples) -> AccuracySummary:
         """Let the language model that the environment names decide, as `narrlit judge` does."""
@@ -299,19 +313,21 @@ class Reproduction:
             notes.append("CV: folds that share no story, after the last epoch; the paper's folds are ungrouped.")
         if any("num_evaluations" in entry.get("flags", {}) for entry in records if entry["column"].startswith("dev")):
             notes.append("Dev: of trained rows the best epoch on these very triples, too high by this selection.")
-        return [
-            *notes,
-            "Verdict: the published figure lies within our interval, or ours lies above or below it (95 %).",
-        ]
+        verdicts = [entry["verdict"] for entry in records]
+        if any(each.endswith("is absent") for each in verdicts):
+            notes.append("Absent encoders: --backbone A,B names folders of them, which are recognized by their names.")
+        if UNLABELED in verdicts:
+            notes.append("Test labels: test/labels/ below --data, or --labels-a FILE and --labels-b FILE.")
+        notes.append("Verdict: the published figure lies within our interval, or ours lies above or below it (95 %).")
+        return notes
 
 
 def averaged(entries: Sequence[Entry]) -> Entry:
     """Average the evaluations of a cell over seeds; the interval is that of one evaluation with their mean accuracy."""
-    accuracies = [one["accuracy"] for one in entries]
-    n, average = entries[0]["n"], mean(accuracies)
+    n, (average, spread) = entries[0]["n"], seed_spread([one["accuracy"] for one in entries])
     flags = {name: value for one in entries for name, value in one["flags"].items()}
     interval = list(wilson_interval(round(average * n), n))
-    about = {"n": n, "accuracy": average, "interval": interval, "standard_deviation": stdev(accuracies)}
+    about = {"n": n, "accuracy": average, "interval": interval, "standard_deviation": spread}
     return {**about, "flags": flags, "seeds": list(entries)}
 
 
