@@ -1,6 +1,7 @@
 """Export encoders as sentence-transformers folders that load without this package."""
 
 from pathlib import Path
+from typing import Any
 
 from narrlit.files import atomic_folder
 from narrlit.models.encoder import Encoder
@@ -44,9 +45,15 @@ model.encode("A knight seeks the grail.\\n[theme]\\nDevotion.\\n[action]\\nHe ri
 ```
 {CODE}""",
 }
+POSTPROCESSED = """
+Embeddings are post-processed: `{steps}`, fitted on {stories} stories{files}. An evaluation on any of these stories is
+transductive.
+"""
 
 
-def export(encoder: Encoder, folder: Path, source: str, *, trained: bool) -> None:
+def export(
+    encoder: Encoder, folder: Path, source: str, *, trained: bool, postprocess: dict[str, Any] | None = None
+) -> None:
     """Write an encoder as a sentence-transformers folder with a model card; all of it or nothing.
 
     Adapters are merged and weights dequantized first, in `encoder` itself.
@@ -56,6 +63,7 @@ def export(encoder: Encoder, folder: Path, source: str, *, trained: bool) -> Non
         folder: must not exist, or be empty.
         source: name of the encoder, for the card.
         trained: the encoder was trained on stories; the card says so.
+        postprocess: provenance of the encoder's post-processing, for the card.
 
     Raises:
         OptionError: if the folder exists and is not empty, or the encoder reads both views and sentences.
@@ -74,7 +82,11 @@ def export(encoder: Encoder, folder: Path, source: str, *, trained: bool) -> Non
         consent=", trust_remote_code=True" if has_code else "",
         stories="first, second" if encoder.reads == "views" else '"A story.", "Another story."',
     )
+    card += NOTES[encoder.reads]
+    if postprocess is not None:
+        files = "".join(f", `{file['path']}` (SHA-256 {file['sha256']})" for file in postprocess["fit_on"])
+        card += POSTPROCESSED.format(steps=postprocess["steps"], stories=postprocess["stories"], files=files)
     encoder.merge()
     with atomic_folder(folder) as temporary:
         encoder.save(temporary)
-        (temporary / "README.md").write_text(card + NOTES[encoder.reads], encoding="utf-8")
+        (temporary / "README.md").write_text(card, encoding="utf-8")

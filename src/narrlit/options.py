@@ -1,17 +1,21 @@
 """Options that several commands share: the model, what it reads of stories, and labeled triples."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from narrlit.console import say
-from narrlit.data.readers import Stories, read_triples
-from narrlit.data.schema import Story, StoryTable, TrainingExamples, Triple, Triples, Views
+from narrlit.data.readers import Stories, file_digest, read_any, read_triples
+from narrlit.data.schema import FloatArray, Story, StoryTable, TrainingExamples, Triple, Triples, Views, normal_text
 from narrlit.data.views import StoryViews, ViewFiles
 from narrlit.errors import ModelError, OptionError, did_you_mean, reading
 from narrlit.models.config import parse_fusion
+from narrlit.models.postprocessing import fit_steps, parse_steps
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, Scope, pseudonymize_texts
 
 if TYPE_CHECKING:
@@ -145,12 +149,9 @@ class TextOptions:
             DataError: for a story without views where they are needed.
             OptionError: for a mapping of names that a triple shares.
         """
-        self._attach_views(stories.table, stories.rows, "stories")
-        if not self.pseudonymize:
-            return list(stories)
-        if self.scope == "triple":
-            raise OptionError("--scope triple needs triples: a story must not depend on others; use --scope story")
-        return [story for (story,) in self._pseudonymized([(story,) for story in stories])]
+        result = self._prepared(stories)
+        self._embedded.extend(result)
+        return result
 
     def triples(self, triples: Triples) -> Triples:
         """Prepare triples for the model, as `stories` does."""
@@ -160,6 +161,7 @@ class TextOptions:
         """Prepare triples, and describe for records where their views come from; None where none are read."""
         views = self._attach_views(triples.stories, triples.indices.ravel().tolist(), "triples")
         if not self.pseudonymize:
+            self._embedded.extend(triples.stories)
             return triples, views
         groups = [tuple(triples.stories[index] for index in triple.indices) for triple in triples]
         if self.scope == "triple":
@@ -171,12 +173,26 @@ class TextOptions:
         for triple, group in zip(triples, changed, strict=True):
             anchor, a, b = (table.add(story.text, views=story.views, original=story.original) for story in group)
             rows.append(Triple(anchor, a, b, triple.a_is_closer))
+        self._embedded.extend(table)
         return Triples(table, rows, triples.report), views
 
     def record(self) -> dict[str, Any]:
         """Settings that differ from reading stories as they are, as plain data."""
         views = {"views": self.views, "missing_views": self.missing_views} if self.reads_views else {}
         return views | ({"pseudonyms": asdict(self.pseudonyms)} if self.pseudonymize else {})
+
+    @cached_property
+    def _embedded(self) -> list[Story]:
+        """Stories that were prepared for the model so far."""
+        return []
+
+    def _prepared(self, stories: Stories) -> list[Story]:
+        self._attach_views(stories.table, stories.rows, "stories")
+        if not self.pseudonymize:
+            return list(stories)
+        if self.scope == "triple":
+            raise OptionError("--scope triple needs triples: a story must not depend on others; use --scope story")
+        return [story for (story,) in self._pseudonymized([(story,) for story in stories])]
 
     def _attach_views(self, table: StoryTable, indices: Sequence[int], name: str) -> dict[str, Any] | None:
         if not self.reads_views:
@@ -214,20 +230,35 @@ class StoryOptions(TextOptions):
     Attributes:
         fusion: weights of text, theme, action and outcome with commas between, or a preset: submitted, equal,
             full_only, higher_theme, action_only; a model of views has its own.
+        postprocess: steps over the embeddings, with commas between: center, abtt:K (all but the K first components),
+            whiten, truncate:N (the first N dimensions).
+        fit_on: file of stories that the steps are fitted on, or several with commas between; none of the embedded ones.
+        transductive: fit the steps on the embedded stories, or on a file with some of them; what results is no
+            submission to Track B, and is flagged.
     """
 
     fusion: str | None = None
+    postprocess: str | None = None
+    fit_on: str | None = None
+    transductive: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.fusion is not None:
             parse_fusion(self.fusion)
+        fits = self.fit_on is not None or self.transductive
+        if self.postprocess is None and fits:
+            raise OptionError("--fit-on and --transductive need --postprocess STEPS")
+        if any(name != "truncate" for name, _ in parse_steps(self.postprocess or "truncate:1")) and not fits:
+            raise OptionError(
+                f"--postprocess {self.postprocess}: give --fit-on FILE, stories other than those embedded"
+            )
 
     def encoder(self, use: ModelOptions) -> "Encoder":
-        """Load the model, with fusion of views if that is wanted; warn if it was trained on pseudonyms.
+        """Load the model, with fusion of views and post-processing if wanted; warn if it was trained on pseudonyms.
 
         Raises:
-            OptionError: if views are given to a model that reads none.
+            OptionError: if views are given to a model that reads none, or as `postprocessed` does.
         """
         from narrlit.models.registry import pseudonyms_of, with_fusion
 
@@ -242,11 +273,99 @@ class StoryOptions(TextOptions):
                     f"warning: {model} was trained on stories with placeholders for names, unlike those read here; add "
                     f"--pseudonymize (--scope {trained['scope']} for triples)"
                 )
+        return self.postprocessed(encoder)
+
+    def postprocessed(self, encoder: "Encoder") -> "Encoder":
+        """Fit the post-processing, if any, and attach it; the stories to embed are prepared before.
+
+        Raises:
+            OptionError: for steps that the stories are too few for, or embedded stories without --transductive.
+        """
+        if self.postprocess is None:
+            return encoder
+        import torch
+        from sentence_transformers.models import Dense
+
+        from narrlit.models.embedding import embed
+
+        encoder.require_one_prompt("--postprocess")
+        embedded = {normal_text(story.source_text): story for story in self._embedded}
+        paths = [path.strip() for path in (self.fit_on or "").split(",") if path.strip()]
+        files = [read_any(path) for path in paths]
+        for file in files:
+            say(file.report.summary())
+        stories = {normal_text(s.source_text): s for file in files for s in self._prepared(file)}
+        if self.transductive and not paths:
+            stories = embedded
+        shared = stories.keys() & embedded.keys()
+        if 2 * len(shared) > len(stories) and not self.transductive:
+            raise OptionError(
+                f"--fit-on {self.fit_on}: {len(shared)} of its {len(stories)} stories are those embedded; name other "
+                "stories, or add --transductive, which flags the result"
+            )
+        if shared and not self.transductive:  # official files share stories: all but these serve
+            stories = {text: story for text, story in stories.items() if text not in shared}
+        steps, vectors = parse_steps(self.postprocess), np.empty((0, encoder.dimension), np.float32)
+        if stories:
+            vectors = embed(encoder, list(stories.values())).embeddings
+        fitted = fit_steps(steps, vectors)
+        weight, bias = (torch.from_numpy(values).float().contiguous() for values in (fitted.weight, fitted.bias))
+        encoder.postprocess(Dense(*reversed(weight.shape), True, torch.nn.Identity(), weight, bias))
+        sources = [{"path": path, "sha256": file_digest(path)} for path in paths]
+        counts = {"stories": len(stories), "left_out": 0 if self.transductive else len(shared)}
+        counts["embedded"] = len(shared) - counts["left_out"]
+        self._fit["record"] = {"steps": self.postprocess, "fit_on": sources, **counts, "shrinkage": fitted.shrinkage}
+        left_out = f"; left out {counts['left_out']} that are embedded here" if counts["left_out"] else ""
+        say(f"post-processing {self.postprocess}: fitted on {len(stories)} different stories{left_out}")
+        if counts["embedded"]:
+            say(f"warning: transductive: {counts['embedded']} of these stories are embedded here")
+            others = vectors[[text not in shared for text in stories]]
+            self._fit["refit"] = lambda batch: fit_steps(steps, np.concatenate([others, batch]))(batch)
         return encoder
 
+    def steps(self, encoder: "Encoder") -> list[tuple[str, Callable[[Any], Any]]]:
+        """Return the named steps of a batch of stories, from those of a file to vectors, for `check_independence`."""
+        from narrlit.models.embedding import embed
+
+        steps: list[tuple[str, Callable[[Any], Any]]] = []
+        if self.reads_views:
+            views = StoryViews(ViewFiles.parse(self.views, self.missing_views))
+
+            def attach(stories: Sequence[Story]) -> list[Story]:
+                """Give stories their views."""
+                table = StoryTable(stories)
+                views.attach(table, range(len(table)), "stories")
+                return table.rows
+
+            steps.append(("views", attach))
+        if self.pseudonymize:
+            name = f"pseudonymization with --scope {self.scope}"
+            steps.append((name, lambda stories: [s for (s,) in self._pseudonymized([(s,) for s in stories])]))
+        refit = self._fit.get("refit")
+
+        def vectors(stories: Sequence[Story]) -> FloatArray:
+            """Embed stories, without the post-processing where that is a step of its own."""
+            post = encoder.post
+            if refit is not None:
+                encoder.post = None
+            try:
+                return embed(encoder, stories, progress=False).embeddings
+            finally:
+                encoder.post = post
+
+        steps.append(("the encoder", vectors))
+        return steps if refit is None else [*steps, ("post-processing fitted on the batch", refit)]
+
+    @cached_property
+    def _fit(self) -> dict[str, Any]:
+        """Provenance of the post-processing as `record`; where embedded stories are in it, its fit to others."""
+        return {}
+
     def record(self) -> dict[str, Any]:
-        """Settings that differ from reading stories as they are, as plain data."""
-        return super().record() | ({} if self.fusion is None else {"fusion": self.fusion})
+        """Settings that differ from reading stories as they are, as plain data, with what was fitted."""
+        record = super().record() | ({} if self.fusion is None else {"fusion": self.fusion})
+        fit = self._fit.get("record")
+        return record | ({} if fit is None else {"postprocess": fit, "transductive": fit["embedded"] > 0})
 
 
 @dataclass(frozen=True)

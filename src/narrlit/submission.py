@@ -3,7 +3,7 @@
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,16 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from narrlit.data.readers import LABEL, read_rows
-from narrlit.data.schema import FloatArray
-from narrlit.errors import DataError, reading
+from narrlit.data.schema import FloatArray, Story
+from narrlit.errors import DataError, ModelError, NarrlitError, reading
 from narrlit.files import atomic_path
 
 TRACK_A, TRACK_B, TRACK_B_LINES = "track_a.jsonl", "track_b.npy", "track_b.jsonl"
 DIMENSIONS_ALLOWED = range(10, 8193)
 LARGEST_FILE = 2**30
 """Bytes of an unpacked file: 30,000 embeddings of the largest dimension. A small zip can unpack to terabytes."""
+SAMPLE, TOLERANCE = 16, 1e-5
+"""Stories whose independence is checked, and the largest difference of a number in their unit vectors."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,13 @@ class Contents:
     track_a_rows: int | None
     track_b_rows: int | None
     dimension: int | None
+
+    def __str__(self) -> str:
+        """Describe the rows of each track."""
+        tracks = [] if self.track_a_rows is None else [f"Track A {self.track_a_rows} rows"]
+        if self.track_b_rows is not None:
+            tracks.append(f"Track B {self.track_b_rows} rows of {self.dimension} dimensions")
+        return ", ".join(tracks)
 
 
 def write_submission(
@@ -189,3 +198,66 @@ def _check_embeddings(embeddings: Any, where: str) -> None:
     ):
         if bad.any():
             raise DataError(f"{where}: row {int(np.argmax(bad)) + 1} {kind}")
+
+
+def check_independence(
+    steps: Sequence[tuple[str, Callable[[Any], Any]]], stories: Sequence[Story], embeddings: FloatArray | None = None
+) -> str:
+    """Check that a story's vector does not depend on the stories it is embedded with, as Track B demands.
+
+    A sample, spread over the lengths, goes through the steps in reverse order, in two batches, and story by story.
+
+    Args:
+        steps: name and function of each step of a batch: of stories, and at last of vectors (N, D).
+        stories: all stories, as the first step reads them.
+        embeddings: (N, D) vectors to be submitted, which the sample's must equal, if there are any.
+
+    Returns:
+        A sentence with the largest difference found.
+
+    Raises:
+        ModelError: naming the first step that gives a story another text or vector elsewhere.
+    """
+    by_length = np.argsort([len(story.text) for story in stories], kind="stable")
+    sample = by_length[np.unique(np.linspace(0, len(stories) - 1, SAMPLE).round().astype(int))].tolist()
+    batches = {
+        "in reverse order": [sample[::-1]],
+        "in other batches": [sample[::2], sample[1::2]],
+        "alone": [[index] for index in sample],
+    }
+    values: dict[str, dict[int, Any]] = {where: {index: stories[index] for index in sample} for where in batches}
+    largest = 0.0
+    for name, step in steps:
+        for where, groups in batches.items():
+            for group in filter(None, groups):
+                try:
+                    values[where].update(zip(group, step([values[where][index] for index in group]), strict=True))
+                except NarrlitError as error:
+                    raise ModelError(f"Track B: {name} fails for {len(group)} stories {where}: {error}") from error
+            for index in sample:
+                difference = _difference(values["in reverse order"][index], values[where][index])
+                if difference > TOLERANCE:
+                    raise _dependence(index, name, f"{where} it differs", difference)
+                largest = max(largest, difference)
+    for index in sample if embeddings is not None else ():
+        difference = _difference(embeddings[index], values["alone"][index])  # type: ignore[index]
+        if difference > TOLERANCE:
+            raise _dependence(index, "a step over all stories", "from the vector to be written it differs", difference)
+        largest = max(largest, difference)
+    count = f"{len(sample)} {'story' if len(sample) == 1 else 'stories'}"
+    return f"Track B: vectors of {count} alone, in other batches and in reverse order differ by at most {largest:.0e}"
+
+
+def _dependence(index: int, name: str, where: str, difference: float) -> ModelError:
+    return ModelError(
+        f"Track B: the vector of story {index + 1} depends on other stories, by {name}: {where}"
+        f"{f' by {difference:.0e}' if np.isfinite(difference) else ''}; a submission's may not"
+    )
+
+
+def _difference(first: Any, second: Any) -> float:
+    """Largest difference of two unit vectors, or infinity for different texts and views, 0 for equal ones."""
+    if isinstance(first, Story):
+        return 0.0 if first == second else float("inf")
+    first, second = (np.asarray(v, dtype=np.float64) / max(float(np.linalg.norm(v)), 1e-12) for v in (first, second))
+    return float(np.abs(first - second).max())

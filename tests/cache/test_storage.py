@@ -20,6 +20,7 @@ from narrlit.cache.storage import (
     folder_digest,
     list_caches,
     open_cache,
+    read_arrays,
     remove_cache,
 )
 from narrlit.errors import ModelError, OptionError
@@ -62,11 +63,22 @@ def test_embeddings_are_those_stored_in_the_order_of_the_keys(tmp_path, spans, d
     expected = GIVEN[order].to(getattr(torch, dtype))
     for again in (cache, EmbeddingCache(tmp_path, dtype)):
         assert torch.equal(again.read([KEYS[i] for i in order]), expected)
+        assert (read_arrays(tmp_path, [KEYS[i] for i in order]) == expected.float().numpy()).all()
         mapped = again.mapped([KEYS[i] for i in order])
         assert (len(mapped), mapped.dimension) == (40, 6)
         positions = np.array([7, 0, 39, 7, 22])
         assert torch.equal(mapped[positions], expected[positions].float())
         assert mapped[np.array([], dtype=np.int64)].shape == (0, 6)
+
+
+def test_arrays_are_none_where_one_is_missing_and_a_broken_shard_is_named(tmp_path):
+    assert read_arrays(tmp_path, KEYS[:1]) is None
+    cache_of(tmp_path, [(0, 10)])
+    assert read_arrays(tmp_path, KEYS[:11]) is None
+    assert read_arrays(tmp_path, []).shape == (0,)
+    (tmp_path / "broken.safetensors").write_bytes(b"x")
+    with pytest.raises(ModelError, match=r"broken\.safetensors.*remove it"):
+        read_arrays(tmp_path, KEYS[:1])
 
 
 @settings(deadline=None)

@@ -1,5 +1,6 @@
 """narrlit evaluate: accuracies, JSON, labels apart, and the real development set."""
 
+import csv
 import json
 import shutil
 from dataclasses import replace
@@ -108,3 +109,17 @@ def test_a_model_trained_on_these_triples_is_flagged_on_screen(narrlit, world_fi
     assert "trained on these triples" in found.out
     answer = json.loads(narrlit("evaluate", file, "--model", "run", "--json").out)
     assert answer["seen_in_training"].startswith("trained on these triples")
+
+
+def test_answers_are_written_row_by_row(narrlit, world_files, tmp_path):
+    found = narrlit("evaluate", world_files / "validation.jsonl", "--baseline", "longer", "--out", "o", "--json")
+    assert found.code == 0, found.err
+    assert json.loads((tmp_path / "o/evaluate.json").read_text()) == json.loads(found.out)
+    with (tmp_path / "o/answers.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    labels = [triple.a_is_closer for triple in read_triples(world_files / "validation.jsonl")]
+    assert [row["text_a_is_closer"] == "true" for row in rows] == labels
+    assert sum(row["longer.right"] == "true" for row in rows) == json.loads(found.out)["correct"]
+    for row, label in zip(rows, labels, strict=True):
+        sign = 1 if label else -1
+        assert float(row["longer.margin"]) == sign * (float(row["longer.score_a"]) - float(row["longer.score_b"]))

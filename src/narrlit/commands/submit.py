@@ -1,21 +1,27 @@
 """narrlit submit: write or check a submission to the shared task."""
 
 from pathlib import Path
+from typing import Literal
 
 from narrlit.console import say, say_truncated
-from narrlit.data.readers import read_stories, read_triples
+from narrlit.data.readers import Stories, read_stories, read_triples
+from narrlit.data.schema import FloatArray, Triples
 from narrlit.errors import OptionError, on_interrupt
 from narrlit.files import check_writable
+from narrlit.metrics.meanmax import MeanMax
 from narrlit.options import ModelOptions, StoryOptions
-from narrlit.submission import check_submission, write_submission
+from narrlit.submission import check_independence, check_submission, read_answers, write_submission
 
 
-def submit(
+def submit(  # noqa: PLR0913 - its parameters are the command's options
     *,
     use: ModelOptions,
     read: StoryOptions,
     track_a: str | None = None,
     track_b: str | None = None,
+    answers: str | None = None,
+    scorer: Literal["cosine", "meanmax"] = "cosine",
+    meanmax: MeanMax,
     out: str | None = None,
     check: str | None = None,
 ) -> None:
@@ -26,18 +32,28 @@ def submit(
         read: what it reads of a story.
         track_a: Track A's triples.
         track_b: Track B's stories.
+        answers: file of Track A's answers, which replace the model's: text_a_is_closer in JSON Lines or CSV, as narrlit
+            judge and narrlit predict write it, or a submission.
+        scorer: similarity of Track A's stories, by the cosine of their embeddings, or sentence by sentence (meanmax).
+        meanmax: settings of the scorer meanmax.
         out: zip to write; default: submission.zip.
         check: zip to check instead; with --track-a or --track-b also its numbers of rows.
     """
-    if check is not None and (use != ModelOptions() or read != StoryOptions()):
-        raise OptionError("--check reads a zip alone: leave --model and its options out")
     out = out or "submission.zip"
     if check is None:
-        if use.model is None:
-            raise OptionError("give --model M, or --check ZIP")
         if not track_a and not track_b:
             raise OptionError("give --track-a FILE, --track-b FILE or both")
+        if (use.model is None) != (answers is not None and not track_b):
+            raise OptionError(
+                "give --model M, or --check ZIP" if use.model is None else "--answers replace the model: leave it out"
+            )
+        if scorer != "meanmax" and meanmax != MeanMax():
+            raise OptionError("--reading, --gamma, --windows and --tau need --scorer meanmax")
+        if answers is not None and (not track_a or scorer == "meanmax"):
+            raise OptionError("--answers need --track-a FILE, whose answers they are, and no --scorer")
         check_writable(out)
+    elif use != ModelOptions() or read != StoryOptions() or answers is not None:
+        raise OptionError("--check reads a zip alone: leave --model, --answers and their options out")
     # A submission's rows correspond to the test file's rows: none may be dropped.
     triples = read_triples(track_a, strict=True) if track_a else None
     stories = read_stories(track_b, strict=True) if track_b else None
@@ -45,27 +61,44 @@ def submit(
     if check is not None:
         contents = check_submission(Path(check), *rows)
     else:
-        from narrlit.models.embedding import embed, score_triples
-
+        chosen = embeddings = None
+        if answers is not None:
+            chosen, _ = read_answers(Path(answers), rows[0])
+            if not answers.endswith(".zip"):
+                read_triples(str(track_a), labels=answers)  # refuses answers to triples with other texts
+            triples = None
         with on_interrupt(f"nothing is kept; {out} is as it was"):
-            # Prepared before the model is loaded: a mistake in a file of views costs no waiting.
-            triples = None if triples is None else read.triples(triples)
-            texts = None if stories is None else read.stories(stories)
-            encoder = read.encoder(use)
-            answers = embeddings = None
-            truncated = 0
-            if texts is not None:
-                encoder.require_one_prompt("Track B")
-                embeddings, truncated = embed(encoder, texts)
-            if triples is not None:
-                scores, more = score_triples(encoder, triples)
-                answers = [a > b for a, b in scores.tolist()]
-                truncated += more
-            say_truncated(truncated, encoder.max_length, *encoder.unit)
-            contents = write_submission(Path(out), answers, embeddings, *rows)
-    parts = []
-    if contents.track_a_rows is not None:
-        parts.append(f"Track A {contents.track_a_rows} rows")
-    if contents.track_b_rows is not None:
-        parts.append(f"Track B {contents.track_b_rows} rows of {contents.dimension} dimensions")
-    say(f"{check or out}: valid, {', '.join(parts)}")
+            if use.model is not None:
+                model_answers, embeddings = _run(use, read, triples, stories, meanmax if scorer == "meanmax" else None)
+                chosen = chosen or model_answers
+            contents = write_submission(Path(out), chosen, embeddings, *rows)
+    say(f"{check or out}: valid, {contents}")
+
+
+def _run(
+    use: ModelOptions, read: StoryOptions, triples: Triples | None, stories: Stories | None, meanmax: MeanMax | None
+) -> tuple[list[bool] | None, FloatArray | None]:
+    """Compute a model's answers to triples, and embeddings of stories, none of which may depend on another story."""
+    from narrlit.metrics.meanmax import meanmax_scores
+    from narrlit.models.embedding import embed, score_triples
+
+    # Prepared before the model is loaded: a mistake in a file of views costs no waiting.
+    original = list(stories or ())
+    triples = None if triples is None else read.triples(triples)
+    texts = None if stories is None else read.stories(stories)
+    encoder = read.encoder(use)
+    answers = embeddings = None
+    truncated = 0
+    if texts is not None:
+        encoder.require_one_prompt("Track B")
+        embeddings, truncated = embed(encoder, texts)
+        say(check_independence(read.steps(encoder), original, embeddings))
+    if triples is not None:
+        if meanmax is None:
+            scores, more = score_triples(encoder, triples)
+            truncated += more
+        else:
+            scores = meanmax_scores(encoder, triples.texts(), meanmax).scores
+        answers = [a > b for a, b in scores.tolist()]
+    say_truncated(truncated, encoder.max_length, *encoder.unit)
+    return answers, embeddings

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -128,7 +128,7 @@ def answers_of(
             return SystemAnswers(spec, "submission", labels, _fitting(spec, answers, labeled))
         return _from_vectors(spec, "submission", labeled, labels, vectors, stories)
     model = spec.removeprefix(MEANMAX)
-    flags = flags_of(model, triples)
+    flags = flags_of(model, triples) | ({"transductive": True} if read.transductive else {})
     if spec != model:
         embed = StoryVectors(model, use, read, sentences=True)
         scores = sentence_scores(embed, prepared.texts(), meanmax or MeanMax())[0]
@@ -266,7 +266,11 @@ class StoryVectors:
         """Describe what decides an embedding but for the text and its role."""
         checkpoint = find_checkpoint(self._model)
         name = self._model if checkpoint is None else "-".join(path.name for path in (*checkpoint.parents[2:0:-1],))
-        settings = {k: v for k, v in self._read.record().items() if k not in ("views", "missing_views", "pseudonyms")}
+        settings: dict[str, Any] = {"fusion": self._read.fusion}
+        if self._read.postprocess is not None:  # fitted on stories of files, or on those that are embedded
+            files = [file_digest(path.strip()) for path in (self._read.fit_on or "").split(",") if path.strip()]
+            texts = json.dumps([story.source_text for story in self._read._embedded])
+            settings["fit"] = [asdict(self._read), files, hashlib.sha256(texts.encode()).hexdigest()]
         return {
             "model": name,
             "files": _identity(self._model, checkpoint),

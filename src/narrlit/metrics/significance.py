@@ -118,7 +118,7 @@ def permutation_test(
     if groups is not None:
         differences = np.bincount(np.unique(groups, return_inverse=True)[1], differences).astype(np.float64)
     differences = differences[differences != 0]  # flipping them changes nothing, and fewer leave fewer ways
-    if not len(differences):
+    if len(differences) < 2:
         return 1.0
     result = permuted(
         (differences,), np.sum, permutation_type="samples", n_resamples=samples, vectorized=True, rng=seed
@@ -194,16 +194,14 @@ def smallest_difference(
     from scipy.optimize import brentq
     from scipy.special import ndtri
 
-    share, level, found = discordant_share, ndtri(1 - alpha / 2), ndtri(power)
-    if n < 1 or share <= 0:
-        return 1.0
+    level, found = ndtri(1 - alpha / 2), ndtri(power)
 
     def excess(difference: float) -> float:
-        return float(
-            difference * np.sqrt(n) - level * np.sqrt(share) - found * np.sqrt(max(share - difference**2, 0.0))
-        )
+        """Compare a difference with what is needed; as many triples at least are discordant."""
+        share = max(discordant_share, difference)
+        return float(difference * np.sqrt(n) - level * np.sqrt(share) - found * np.sqrt(share - difference**2))
 
-    return float(brentq(excess, 0, 1)) if excess(1) > 0 else 1.0
+    return float(brentq(excess, 1 / n, 1)) if excess(1) > 0 else 1.0
 
 
 def seed_spread(values: Sequence[float]) -> tuple[float, float]:

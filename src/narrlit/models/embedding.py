@@ -50,11 +50,21 @@ def embed(encoder: Encoder, stories: Sequence[Story | str], role: Role = "story"
         DataError: for a story without a sentence or without views, if the encoder reads those.
         ModelError: if an embedding is not finite or all zeros.
     """
+    from narrlit.models.heads import apply_head
+
     if encoder.views is not None:
         needed = [position for position, weight in enumerate(encoder.views.weights) if weight]
         parts, truncated = part_embeddings(encoder, stories, role, progress, needed)
-        return Embeddings(_checked(encoder.views.fuse(torch.from_numpy(parts)).numpy(), encoder), truncated)
-    return _embed(encoder, [story if isinstance(story, str) else story.text for story in stories], role, progress)
+        embeddings = _checked(encoder.views.fuse(torch.from_numpy(parts)).numpy(), encoder)
+    else:
+        texts = [story if isinstance(story, str) else story.text for story in stories]
+        embeddings, truncated = _embed(encoder, texts, role, progress)
+    if encoder.post is not None:
+        with torch.inference_mode():
+            features = torch.from_numpy(embeddings).to(next(encoder.post.parameters()))
+            vectors = apply_head(encoder.post, features)
+        embeddings = _checked(vectors.float().cpu().numpy(), encoder)
+    return Embeddings(embeddings, truncated)
 
 
 def part_embeddings(
@@ -70,7 +80,7 @@ def part_embeddings(
     """
     texts, chosen = _parts(stories), list(needed)
     flat, truncated = _embed(encoder, [own[part] for own in texts for part in chosen], role, progress)
-    embeddings = np.zeros((len(stories), len(PARTS), encoder.dimension), dtype=np.float32)
+    embeddings = np.zeros((len(stories), len(PARTS), flat.shape[1]), dtype=np.float32)
     with torch.inference_mode():
         for start in range(0, len(stories), STORIES_PER_PASS):
             span = slice(start, start + STORIES_PER_PASS)
@@ -162,7 +172,7 @@ def _embed_sentences(encoder: Encoder, texts: list[str], role: Role, progress: b
         )
     different, inverse = unique([piece for own in pieces for piece in own])
     flat, truncated = _embed_texts(encoder, different, role, progress)
-    embeddings = np.empty((len(texts), encoder.dimension), dtype=np.float32)
+    embeddings = np.empty((len(texts), encoder.sentences.output), dtype=np.float32)  # type: ignore[union-attr]
     bounds = np.concatenate([[0], np.cumsum(lengths)])
     bar = tqdm(total=len(texts), desc="reading sentences", unit="story", disable=not progress, delay=0.5)
     with bar, torch.inference_mode():

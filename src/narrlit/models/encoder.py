@@ -25,6 +25,7 @@ class Encoder(nn.Module):
         model: the sentence-transformers model that embeds texts, projections and MLP heads included.
         sentences: head over the embeddings of a story's sentences, if any.
         views: fusion of the embeddings of a story's text and views, if any.
+        post: post-processing of story embeddings, if any; `models.embedding.embed` applies it.
         packs: stories are concatenated without padding.
     """
 
@@ -35,6 +36,7 @@ class Encoder(nn.Module):
         self.model = load_model(config, trust_remote_code)
         self.sentences: SentenceBiLSTM | None = None
         self.views: ViewFusion | None = None
+        self.post: nn.Sequential | None = None
         if config.lora is not None:
             adapters.add_adapters(self.transformer, config.lora)
         if config.gradient_checkpointing:
@@ -78,6 +80,8 @@ class Encoder(nn.Module):
     @property
     def dimension(self) -> int:
         """Dimension of a story's embedding."""
+        if self.post is not None:
+            return int(self.post[1].out_features)  # type: ignore[arg-type]
         return self.text_dimension if self.sentences is None else self.sentences.output
 
     @property
@@ -90,7 +94,7 @@ class Encoder(nn.Module):
         """Embeddings have length 1."""
         from sentence_transformers.models import Normalize
 
-        return self.reads != "text" or isinstance(self.model[-1], Normalize)
+        return self.reads != "text" or self.post is not None or isinstance(self.model[-1], Normalize)
 
     @property
     def has_adapters(self) -> bool:
@@ -121,6 +125,12 @@ class Encoder(nn.Module):
             for module in head.children():
                 module.register_forward_pre_hook(_in_own_dtype)
                 self.model.append(module)
+
+    def postprocess(self, dense: nn.Module) -> None:
+        """Put a `Dense` behind everything else: an affine map of a story's unit vector, normalized again."""
+        from sentence_transformers.models import Normalize
+
+        self.post = nn.Sequential(Normalize(), dense, Normalize()).to(self.device).eval()
 
     def merge(self) -> None:
         """Merge adapters into the weights and dequantize these, in place; merged weights no longer train."""
@@ -196,9 +206,9 @@ class Encoder(nn.Module):
     def save(self, folder: Path) -> None:
         """Write a sentence-transformers folder that loads without this package and gives the same embeddings.
 
-        Merge first: an encoder with adapters or quantized weights would need their packages to load. A projection or
-        MLP head is rounded to the encoder's dtype, in place. With a BiLSTM or a fusion of views the folder holds the
-        code that it needs, and loading it takes `trust_remote_code=True`.
+        Merge first: an encoder with adapters or quantized weights would need their packages to load. A projection, MLP
+        head or post-processing is rounded to the encoder's dtype, in place. With a BiLSTM or a fusion of views the
+        folder holds the code that it needs, and loading it takes `trust_remote_code=True`.
         """
         from sentence_transformers import SentenceTransformer
 
@@ -206,17 +216,19 @@ class Encoder(nn.Module):
 
         if self.views is not None and self.sentences is not None:
             raise OptionError("views of a model that reads sentences can't be exported: export that model alone")
-        for module in list(self.model)[2:]:
+        head, post = self.views or self.sentences, list(self.post or ())
+        for module in list(self.model)[2:] + (post if head is None else []):
             module.to(next(self.transformer.parameters()).dtype)
-        head = self.views or self.sentences
         with quiet():
-            if head is None:
-                self.model.save(str(folder), create_model_card=False)
-            else:
-                model = SentenceTransformer(modules=[head], device=str(self.device))
+            model = self.model
+            if head is not None or post:
+                own = list(self.model) if head is None else [head]
+                model = SentenceTransformer(modules=[*own, *post], device=str(self.device))
                 model.prompts, model.default_prompt_name = self.model.prompts, self.model.default_prompt_name
+            if head is not None:
                 head.inner = self.model
-                model.save(str(folder), create_model_card=False)
+            model.save(str(folder), create_model_card=False)
+            if head is not None:
                 head.inner = None
                 copy_code(folder, head)
         mode = (folder / "modules.json").stat().st_mode

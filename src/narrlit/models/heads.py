@@ -291,5 +291,6 @@ def copy_code(folder: Path, head: InnerModel) -> None:
         code = path.read_text(encoding="utf-8")
         modules += [name for name, _ in own_import.findall(code) if name not in modules]
         (folder / path.name).write_text(own_import.sub(r"from .\2 import", code), encoding="utf-8")
-    entry = {"idx": 0, "name": "0", "path": "", "type": f"heads.{type(head).__name__}"}
-    (folder / "modules.json").write_text(json.dumps([entry], indent=2) + "\n", encoding="utf-8")
+    entries = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+    entries[0] = {"idx": 0, "name": "0", "path": "", "type": f"heads.{type(head).__name__}"}
+    (folder / "modules.json").write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")

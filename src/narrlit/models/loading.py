@@ -147,10 +147,10 @@ def _override_pooling(model: "SentenceTransformer", config: EncoderConfig) -> No
         model[1] = Pooling(model[1].embedding_dimension, wanted)
     if config.normalize is None:
         return
-    for position in reversed(range(len(model))):
-        if isinstance(model[position], Normalize):
-            del model[position]
-    if config.normalize:
+    # The last one alone: an exported post-processing reads unit vectors.
+    if isinstance(model[-1], Normalize) and not config.normalize:
+        del model[-1]
+    elif config.normalize and not isinstance(model[-1], Normalize):
         model.append(Normalize())
 
 

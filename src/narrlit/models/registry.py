@@ -31,6 +31,8 @@ def load_encoder(source: str, *, trust_remote_code: bool = False, max_length: in
     Raises:
         ModelError: if there is no such model or it can't be loaded.
     """
+    from sentence_transformers.models import Dense
+
     from narrlit.models.encoder import Encoder
     from narrlit.models.weights import CONFIG, load_saved
 
@@ -46,6 +48,8 @@ def load_encoder(source: str, *, trust_remote_code: bool = False, max_length: in
         encoder = Encoder(config, trust_remote_code=trust_remote_code)
         if head is not None:
             encoder.attach(head)
+            for dense in folder.glob("*_Dense"):  # post-processing
+                encoder.postprocess(Dense.load(str(dense)))
     if not encoder.quantized:
         encoder.merge()
     return encoder.eval()
@@ -57,6 +61,8 @@ def with_fusion(encoder: "Encoder", fusion: Fusion | None) -> "Encoder":
 
     if fusion is None:
         return encoder
+    if encoder.post is not None:
+        raise ModelError("other weights of views need another post-processing: export the model with --fusion again")
     if encoder.views is None:
         encoder.attach(ViewFusion(encoder.dimension, asdict(fusion)).eval())
     else:

@@ -1,0 +1,87 @@
+"""narrlit compare: tables and files of a mixture of systems, the real development set, and mistakes."""
+
+import csv
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from narrlit.data.readers import read_triples
+from narrlit.metrics.significance import mcnemar
+
+REAL = Path(__file__).parents[2].parent / "shared/data/nsnrl"
+needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="the task's data is not here")
+
+
+@pytest.fixture
+def triples(world_files, make):
+    """Nine triples with a column of their own."""
+    rows = [json.loads(line) for line in (world_files / "validation.jsonl").read_text().splitlines()]
+    return make("triples.jsonl", [{**row, "kind": "film" if n % 3 else "book"} for n, row in enumerate(rows)])
+
+
+def test_a_mixture_is_compared_and_written(narrlit, triples, tiny, make, tmp_path):
+    labels = [triple.a_is_closer for triple in read_triples(triples)]
+    make("oracle.jsonl", [{"text_a_is_closer": label} for label in labels])
+    options = ["--answers", "oracle.jsonl", "--baselines", "all", "--by", "overlap,kind,margin", "--out", "o"]
+    found = narrlit("compare", triples, "--models", f"{tiny()},meanmax:{tiny()}", *options)
+    assert found.code == 0, found.err
+    names = [tiny(), f"meanmax:{tiny()}", "oracle.jsonl", "random", "jaccard", "tfidf", "longer"]
+    content = json.loads((tmp_path / "o/compare.json").read_text())
+    assert [entry["system"] for entry in content["systems"]] == names
+    with (tmp_path / "o/answers.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    right = {name: [row[f"{name}.right"] == "true" for row in rows] for name in names}
+    for entry in content["systems"][1:]:
+        assert entry["correct"] == sum(right[entry["system"]])
+        assert entry["difference"]["p"] == pytest.approx(mcnemar(right[entry["system"]], right[names[0]]))
+    assert content["systems"][2]["accuracy"] == 1
+    assert [one["bin"] for one in content["by"]["kind"]] == ["film", "book"]
+    assert (tmp_path / "o/compare.md").read_text() == found.out
+    assert "## Accuracy by overlap" in found.out
+    assert "no difference to" in found.out
+    assert r"\toprule" in (tmp_path / "o/compare.tex").read_text()
+    assert (tmp_path / "o/compare.csv").read_text().count("\n") == 1 + 7 + 3
+    again = narrlit("compare", triples, "--models", f"{tiny()},meanmax:{tiny()}", *options)
+    assert again.out == found.out
+    assert "embedding" not in again.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "give different systems: --models A,B, --answers FILE or --baselines all"),
+        (["--baselines", "jaccard,jaccard"], "give different systems"),
+        (["--baselines", "guess"], "--baselines guess: there are random, jaccard, tfidf, longer, or all"),
+        (["--models", "runs/none"], "runs/none: does not exist"),
+        (
+            ["--baselines", "all", "--by", "knd"],
+            "--by knd: {triples} has no such column (did you mean kind?); found: anchor_text",
+        ),
+        (["--answers", "none.jsonl"], "none.jsonl does not exist"),
+        (["--answers", "{triples}", "--labels", "short.jsonl"], "short.jsonl has 1 labels but {triples} has 9 rows"),
+        (["--baselines", "all", "--out", "short.jsonl"], "short.jsonl"),
+    ],
+)
+def test_mistakes_cost_one_line_and_exit_code_2(narrlit, triples, make, arguments, words):
+    make("short.jsonl", [{"text_a_is_closer": True}])
+    found = narrlit("compare", triples, *(word.format(triples=triples) for word in arguments))
+    assert (found.code, found.out, "Traceback" in found.err) == (2, "", False)
+    assert words.format(triples=triples) in found.err
+
+
+@needs_real
+@pytest.mark.slow
+def test_minilm_and_the_baselines_on_the_development_set(narrlit, tmp_path):
+    options = ["--models", "minilm", "--baselines", "all", "--by", "overlap,margin", "--out", "o"]
+    triples = REAL / "dev/dev_track_a.jsonl"
+    assert narrlit("compare", triples, *options).code == 0
+    began = time.monotonic()
+    assert narrlit("compare", triples, *options).code == 0
+    assert time.monotonic() - began < 5  # the model alone takes longer to load and embed
+    content = json.loads((tmp_path / "o/compare.json").read_text())
+    correct = {entry["system"]: entry["correct"] for entry in content["systems"]}
+    assert correct == {"minilm": 110, "random": 98, "jaccard": 90, "tfidf": 113, "longer": 117}
+    quartiles = [one["systems"]["minilm"]["correct"] for one in content["by"]["margin"]]
+    assert quartiles == pytest.approx([21, 26, 29, 34], abs=1)

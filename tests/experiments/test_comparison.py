@@ -1,0 +1,193 @@
+"""Comparison of systems: tests against scipy, subsets, agreement, combinations with weights from other folds."""
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from narrlit.data.readers import read_triples
+from narrlit.data.schema import StoryTable, Triple, Triples
+from narrlit.errors import OptionError
+from narrlit.experiments.comparison import combine, compare_systems, divide, read_facets, weighted_mean
+from narrlit.experiments.systems import SystemAnswers
+from narrlit.metrics.significance import clustered_interval, permutation_test, smallest_difference
+
+LABELS = np.random.default_rng(7).random(40) < 0.5
+
+
+def system(name, correct, kind="model", size=None, flags=None):
+    """A system that is right where `correct`, with margins of this size; without sizes it has no scores."""
+    labels = LABELS[: len(correct)]
+    answers = np.where(correct, labels, ~labels)
+    if size is None:
+        return SystemAnswers(name, "answers", labels, answers, flags=flags or {})
+    half = np.where(answers, 1, -1) * np.broadcast_to(size, len(correct)) / 2
+    return SystemAnswers.scored(name, kind, labels, np.stack([half, -half], axis=1), flags=flags or {})
+
+
+def triples_of(count, shared=1):
+    """Triples with these labels, `shared` neighbors of which have the same anchor."""
+    stories = StoryTable()
+    rows = [
+        Triple(stories.add(f"x {n // shared}"), stories.add(f"a {n}"), stories.add(f"b {n}"), bool(LABELS[n]))
+        for n in range(count)
+    ]
+    return Triples(stories, rows)
+
+
+def right(*places, of=40):
+    return np.isin(np.arange(of), places)
+
+
+def compared(systems, shared=1, facets=None):
+    return compare_systems(systems, triples_of(len(systems[0].labels), shared), facets or {}, {})
+
+
+def test_p_is_scipys_and_holm_corrects_it():
+    first, better = system("first", right(*range(10, 24)), size=1), system("better", right(*range(10, 32)), size=1)
+    other = system("other", right(*range(8, 20)))
+    found = compared([first, better, other])
+    one, two = (entry["difference"] for entry in found.content["systems"][1:])
+    assert one == {
+        "difference": pytest.approx(8 / 40), "lost": 0, "won": 8, "p": binomtest(8, 8).pvalue,
+        "adjusted_p": pytest.approx(2 * binomtest(8, 8).pvalue), "discordance": 8 / 40,
+    }  # fmt: skip
+    assert (two["lost"], two["won"], two["p"]) == (4, 2, pytest.approx(binomtest(2, 6).pvalue))
+    needed = 100 * smallest_difference(40, 6 / 40)
+    assert found.notes[0] == (
+        "better: better than first. other: no difference to first can be claimed at n = 40; "
+        f"about {needed:.0f} points would be needed."
+    )
+    assert found.tables[""][1]["difference to first"] == "+0.200 (0 lost, 8 won, p = 0.008)"
+    assert "p by story" not in found.tables[""][1]
+    swapped = compared([better, first]).content
+    assert swapped["systems"][1]["difference"]["difference"] == pytest.approx(-8 / 40)
+    assert swapped["conclusion"] == "first: worse than better."
+
+
+def test_triples_that_share_stories_are_tested_together():
+    first, other = system("first", right(*range(20)), size=1), system("other", right(*range(28)), size=1)
+    found = compared([first, other], shared=4).content
+    entry, groups = found["systems"][1], np.arange(40) // 4
+    assert found["groups"] == 10
+    assert entry["by_story"]["interval"] == list(clustered_interval(other.correct, groups))
+    p = permutation_test(other.correct, first.correct, groups)
+    # Eight triples of two stories are two observations: 2 of 4 ways are as extreme.
+    assert entry["difference"]["p_by_story"] == entry["difference"]["adjusted_p"] == p == 0.5
+    assert entry["difference"]["p"] < 0.01
+    assert entry["difference"]["discordance"] == pytest.approx(2 * 4**2 / 40)
+    assert found["conclusion"].startswith("other: no difference to first can be claimed")
+
+
+def test_one_system_is_compared_with_none_and_flags_stand_beside_it():
+    flags = {"num_evaluations": 5, "transductive": True, "seen_in_training": "trained on these triples: no result"}
+    found = compared([system("run", right(1, 2), size=1, flags=flags)])
+    assert list(found.tables) == [""]
+    assert found.tables[""][0]["flags"] == "num_evaluations 5, transductive, seen_in_training"
+    assert found.content["conclusion"] is None
+    assert found.notes[-1] == "run: trained on these triples: no result."
+    assert not any("Difference" in note for note in found.notes)
+
+
+def test_agreement_is_the_share_of_same_answers():
+    found = compared([system("a", right(1, 2, 3), size=1), system("b", right(3, 4))]).content["same_answers"]
+    assert found == {"a": {"a": 1, "b": 37 / 40}, "b": {"a": 37 / 40, "b": 1}}
+
+
+def test_margins_quartiles_are_each_systems_own():
+    sure = system("sure", right(*range(20, 40)), size=np.arange(1, 41))
+    unsure = system("unsure", right(*range(20, 40)), size=np.arange(41, 1, -1))
+    bins = compared([sure, unsure, system("bare", right(1))], facets={"margin": None}).content["by"]["margin"]
+    assert [one["bin"] for one in bins] == [f"quartile {number}" for number in (1, 2, 3, 4)]
+    assert [one["systems"]["sure"]["correct"] for one in bins] == [0, 0, 10, 10]
+    assert [one["systems"]["unsure"]["correct"] for one in bins] == [10, 10, 0, 0]
+    assert "bare" not in bins[0]["systems"]
+
+
+def test_accuracy_by_a_column_counts_every_triple_once():
+    values = ["film"] * 30 + ["book"] * 9 + [None]
+    found = compared([system("a", right(0, 1, 30), size=1)], facets={"kind": values})
+    assert [(row["kind"], row["n"]) for row in found.tables["Accuracy by kind"]] == [
+        ("film", 30),
+        ("book", 9),
+        ("none", 1),
+    ]
+    assert [one["systems"]["a"]["correct"] for one in found.content["by"]["kind"]] == [2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("values", "bins", "names"),
+    [
+        (list(range(12)), [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3, ["0 to 2", "3 to 5", "6 to 8", "9 to 11"]),
+        ([str(number) for number in range(12)], [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3, None),
+        ([0] * 20 + list(range(1, 10)), [0] * 20, None),  # equal numbers in one bin
+        ([2, 1, 2], [0, 1, 0], ["2", "1"]),
+        ([True, False, True], [0, 1, 0], ["True", "False"]),
+        ([f"v{n}" for n in range(30)] + ["v3"], None, None),
+    ],
+)
+def test_values_are_divided(values, bins, names):
+    found, shown = divide(values)
+    assert len(found) == len(values)
+    assert set(found.tolist()) == set(range(len(shown)))
+    assert len(shown) <= 12
+    if names is not None:
+        assert shown == names
+    if bins is not None:
+        assert found[: len(bins)].tolist() == bins
+
+
+def test_facets_of_texts_and_of_the_files_columns(make):
+    rows = [
+        {"anchor_text": "a b c d", "text_a": "a b x y", "text_b": "u v w", "text_a_is_closer": closer, "kind": kind}
+        for closer, kind in ((True, "film"), (False, "book"))
+    ]
+    path = str(make("t.jsonl", [*rows, {**rows[0], "text_a": "", "kind": "dropped"}]))
+    facets = read_facets(["overlap", "length", "margin", "kind"], path, read_triples(path))
+    assert facets["overlap"].tolist() == pytest.approx([2 / 6, -2 / 6])
+    assert facets["length"] == [11 / 3, 11 / 3]
+    assert facets["margin"] is None
+    assert facets["kind"] == ["film", "book"]
+    with pytest.raises(
+        OptionError, match=r"--by knd: .*t.jsonl has no such column \(did you mean kind\?\); found: anchor"
+    ):
+        read_facets(["knd"], path, read_triples(path))
+
+
+def test_oracle_and_majority_are_those_of_the_models():
+    systems = [system("a", right(0, 1, 2)), system("b", right(2, 3, 4)), system("c", right(2, 4, 5))]
+    found, weights = combine(systems, np.arange(40))
+    assert weights == []
+    assert [(one.name, np.flatnonzero(one.correct).tolist()) for one in found] == [
+        ("at least one right (oracle)", [0, 1, 2, 3, 4, 5]),
+        ("majority vote", [2, 4]),
+    ]
+    # Two against two: the first decides.
+    found, _ = combine([*systems, system("d", right(0, 7))], np.arange(40))
+    assert np.flatnonzero(found[1].correct).tolist() == [0, 2]
+    assert combine(systems[:1], np.arange(40)) == ([], [])
+
+
+def test_baselines_are_no_part_of_combinations():
+    systems = [system("a", right(0), size=1), system("b", right(1), size=1), system("c", right(2), "baseline", 1)]
+    assert compared(systems).content["combined"][0]["correct"] == 2
+
+
+def test_weights_are_chosen_on_other_folds():
+    folds = [np.arange(0, 20), np.arange(20, 40)]
+    good, planted = right(*range(20), *range(20, 32)), right(*range(20, 40))
+    scores = [system("good", good, size=1).scores, system("planted", planted, size=100).scores]
+    means, weights = weighted_mean(scores, LABELS, folds)
+    # Planted is right on the second fold alone: chosen by it for the first, where it is always wrong.
+    assert weights == [[0.4, 0.6], [0.6, 0.4]]
+    assert ((means > 0) == LABELS).tolist() == [*planted[:20].tolist(), *good[20:].tolist()]
+    scaled, same = weighted_mean([1000 * scores[0], scores[1]], LABELS, folds)
+    np.testing.assert_allclose(scaled, means)
+    assert same == weights
+
+
+def test_many_systems_have_a_coarser_grid():
+    generator = np.random.default_rng(0)
+    scores = [generator.normal(size=(40, 2)) for _ in range(8)]
+    _, weights = weighted_mean(scores, LABELS, [np.arange(20), np.arange(20, 40)])
+    assert np.allclose(np.sum(weights, axis=1), 1)
+    assert set(np.ravel(weights)) <= {0, 0.2, 0.4, 0.6, 0.8, 1}

@@ -1,0 +1,269 @@
+"""Answers of models, baselines, files and vectors; embeddings from the cache on disk; bad input."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from narrlit.data.readers import file_digest, read_triples
+from narrlit.data.writers import write_rows
+from narrlit.errors import DataError, ModelError, NarrlitError, OptionError
+from narrlit.experiments.systems import StoryVectors, SystemAnswers, answer_rows, answers_of, flags_of
+from narrlit.metrics.meanmax import MeanMax, meanmax_scores
+from narrlit.models.embedding import embed, score_triples
+from narrlit.models.registry import load_encoder
+from narrlit.options import LoadOptions, ModelOptions, StoryOptions
+from narrlit.submission import write_submission
+
+
+@pytest.fixture
+def labeled(world_files, tmp_path, monkeypatch):
+    """Nine triples; the cache is in a fresh folder."""
+    monkeypatch.chdir(tmp_path)
+    return read_triples(world_files / "validation.jsonl")
+
+
+@pytest.fixture
+def answer(labeled):
+    """answer(spec, read=..., max_length=...): the system's answers to the nine triples."""
+
+    def run(spec, read=None, max_length=None, **options):
+        read = read or StoryOptions()
+        return answers_of(str(spec), labeled, read.triples(labeled), use=LoadOptions(max_length), read=read, **options)
+
+    return run
+
+
+@pytest.fixture
+def unloadable(monkeypatch):
+    """unloadable(): from now on no model can be loaded."""
+
+    def forbid():
+        def refuse(*_):
+            raise AssertionError("a model is loaded")
+
+        monkeypatch.setattr(StoryOptions, "encoder", refuse)
+
+    return forbid
+
+
+@pytest.fixture
+def by_role(tiny, tmp_path):
+    """Folder of a tiny model with a prompt for anchors and another for candidates."""
+    folder = Path(shutil.copytree(tiny(), tmp_path / "roles"))
+    settings = folder / "config_sentence_transformers.json"
+    prompts = {"story": "", "query": "which knight seeks a grail? ", "document": "a diver and a pearl: "}
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "prompts": prompts}))
+    return folder
+
+
+@pytest.mark.parametrize("asymmetric", [False, True])
+def test_a_model_is_loaded_once_and_scores_as_in_evaluate(answer, labeled, tiny, by_role, unloadable, asymmetric):
+    model = by_role if asymmetric else tiny()
+    expected = score_triples(load_encoder(str(model)), labeled, progress=False).scores
+    first = answer(model)
+    unloadable()
+    for found in (first, answer(model)):
+        np.testing.assert_allclose(found.scores, expected, atol=1e-6)
+        assert (found.kind, found.vectors.shape, found.vectors.dtype) == ("model", (9, 3, 32), np.float32)
+        assert found.answers.tolist() == (expected[:, 0] > expected[:, 1]).tolist()
+    if asymmetric:
+        assert abs(first.scores - score_triples(load_encoder(tiny()), labeled, progress=False).scores).max() > 1e-3
+
+
+def test_other_settings_and_other_files_are_other_embeddings(answer, by_role, unloadable):
+    longer, shorter = answer(by_role), answer(by_role, max_length=12)
+    assert abs(longer.scores - shorter.scores).max() > 1e-3
+    (by_role / "note.txt").write_text("other contents, other embeddings")
+    unloadable()
+    with pytest.raises(AssertionError, match="a model is loaded"):
+        answer(by_role)
+
+
+def test_views_and_fusion_are_part_of_what_is_read(answer, labeled, tiny, unloadable):
+    fused = StoryOptions(missing_views="positional", fusion="equal")
+    action = StoryOptions(missing_views="positional", fusion="action_only")
+    encoder = action.encoder(ModelOptions(model=tiny()))
+    expected = score_triples(encoder, action.triples(labeled), progress=False).scores
+    found = {name: answer(tiny(), read) for name, read in {"fused": fused, "action": action}.items()}
+    np.testing.assert_allclose(found["action"].scores, expected, atol=1e-6)
+    assert abs(found["fused"].scores - expected).max() > 1e-3
+    unloadable()
+    np.testing.assert_array_equal(answer(tiny(), action).scores, found["action"].scores)
+
+
+def test_post_processing_is_known_by_what_it_was_fitted_on(answer, labeled, tiny, make):
+    texts = [
+        {"text": f"A {name} seeks a {thing}."} for name in ("knight", "diver") for thing in ("grail", "pearl", "key")
+    ]
+    make("fit.jsonl", texts)
+    read = StoryOptions(postprocess="center", fit_on="fit.jsonl")
+    prepared = read.triples(labeled)
+    expected = score_triples(read.encoder(ModelOptions(model=tiny())), prepared, progress=False).scores
+    first = answer(tiny(), read)
+    np.testing.assert_allclose(first.scores, expected, atol=1e-6)
+    assert abs(answer(tiny()).scores - expected).max() > 1e-3
+    make("fit.jsonl", texts[:3])
+    assert abs(answer(tiny(), StoryOptions(postprocess="center", fit_on="fit.jsonl")).scores - expected).max() > 1e-3
+    transductive = answer(tiny(), StoryOptions(postprocess="center", transductive=True))
+    assert (first.flags, transductive.flags) == ({}, {"transductive": True})
+    assert abs(transductive.scores - expected).max() > 1e-3
+
+
+def test_meanmax_scores_as_in_evaluate_and_by_its_settings(answer, labeled, tiny, by_role, unloadable):
+    expected = meanmax_scores(load_encoder(str(by_role)), labeled.texts(), MeanMax(), progress=False).scores
+    first = answer(f"meanmax:{by_role}")
+    unloadable()
+    for found in (first, answer(f"meanmax:{by_role}")):
+        np.testing.assert_allclose(found.scores, expected, atol=1e-6)
+    assert found.vectors is None
+    pooled = answer(f"meanmax:{by_role}", meanmax=MeanMax("pooled", gamma=0))
+    assert abs(pooled.scores - expected).max() > 1e-3
+
+
+def test_a_run_is_known_by_its_checkpoints_contents(tmp_path):
+    run = tmp_path / "runs/mine/version_0"
+    (run / "checkpoints").mkdir(parents=True)
+    (run / "run.json").write_text(json.dumps({"checkpoints": {"best": "checkpoints/best.ckpt"}}))
+    spaces = []
+    for content in (b"a", b"b", b"a"):
+        (run / "checkpoints/best.ckpt").write_bytes(content)
+        spaces.append(StoryVectors(str(run.parent), LoadOptions(), StoryOptions())._space())
+    assert spaces[0] == spaces[2] != spaces[1]
+    assert spaces[0]["model"] == "mine-version_0"
+    short = StoryVectors(str(run), LoadOptions(20), StoryOptions())._space()
+    assert short == {**spaces[0], "max_length": 20}
+
+
+def test_files_of_answers_vectors_and_submissions(answer, labeled, tiny, world_files, tmp_path):
+    model = answer(tiny())
+    rows = [
+        {"text_a_is_closer": bool(a), "score_a": x, "score_b": y}
+        for a, (x, y) in zip(model.answers, model.scores.tolist(), strict=True)
+    ]
+    write_rows(tmp_path / "answers.jsonl", rows)
+    write_rows(tmp_path / "bare.jsonl", [{"text_a_is_closer": row["text_a_is_closer"]} for row in rows])
+    texts = sorted({text for triple in labeled.texts() for text in triple})
+    write_rows(tmp_path / "stories.jsonl", texts)
+    vectors = embed(load_encoder(tiny()), texts, progress=False).embeddings
+    np.save(tmp_path / "track_b.npy", vectors)
+    write_submission(tmp_path / "b.zip", None, vectors)
+    write_submission(tmp_path / "a.zip", (~model.answers).tolist(), vectors)
+    kinds = {"answers.jsonl": "answers", "bare.jsonl": "answers", "track_b.npy": "vectors", "b.zip": "submission"}
+    for name, kind in kinds.items():
+        found = answer(tmp_path / name, stories="stories.jsonl")
+        assert (found.kind, found.correct.tolist()) == (kind, model.correct.tolist())
+        if name == "bare.jsonl":
+            assert (found.scores, found.margin) == (None, None)
+        else:
+            np.testing.assert_allclose(found.margin, model.margin, atol=1e-6)
+    assert answer(tmp_path / "a.zip").correct.tolist() == (~model.correct).tolist()
+    assert answer(tmp_path / "track_b.npy", stories="stories.jsonl").vectors.shape == (9, 3, 32)
+
+
+def test_margin_is_that_of_the_right_candidate():
+    scores = np.array([[0.9, 0.1], [0.9, 0.1], [0.5, 0.5]])
+    found = SystemAnswers.scored("s", "model", np.array([True, False, True]), scores)
+    np.testing.assert_allclose(found.margin, [0.8, -0.8, 0])
+    assert found.correct.tolist() == [True, False, False]  # a tie is an answer for B
+    assert str(found.summary) == "0.333 [0.061, 0.792] (1 of 3, 1 tie)"
+
+
+def test_rows_have_every_systems_answers(answer, labeled, make):
+    make("b.jsonl", [{"text_a_is_closer": True}] * 9)
+    systems = [answer("jaccard"), answer("b.jsonl")]
+    rows = answer_rows(systems, labeled)
+    assert [row["row"] for row in rows] == list(range(1, 10))
+    for index, row in enumerate(rows):
+        assert row["text_a_is_closer"] == row["b.jsonl.right"] == bool(labeled.labels[index])
+        assert row["jaccard.right"] == (
+            row["jaccard.margin"] > 0 or (row["jaccard.margin"] == 0 and not labeled.labels[index])
+        )
+        assert abs(row["jaccard.margin"]) == abs(row["jaccard.score_a"] - row["jaccard.score_b"])
+        assert "b.jsonl.margin" not in row
+
+
+def test_a_runs_flags_stand_beside_its_answers(tiny, world_files, tmp_path):
+    folder = Path(shutil.copytree(tiny(), tmp_path / "run"))
+    triples = str(world_files / "validation.jsonl")
+    record = {
+        "flags": {"trained_on_validation": True, "transductive": False, "mined_validation": True},
+        "num_evaluations": 5,
+        "data": {"train": {"files": [{"sha256": file_digest(triples), "path": triples}]}},
+    }
+    (folder / "run.json").write_text(json.dumps(record))
+    flags = flags_of(str(folder), triples)
+    assert flags.pop("seen_in_training").startswith("trained on these triples")
+    assert flags == {"trained_on_validation": True, "mined_validation": True, "num_evaluations": 5}
+    assert flags_of(tiny(), triples) == {}
+
+
+def test_a_model_that_reads_sentences_has_no_meanmax(answer, tiny, monkeypatch):
+    monkeypatch.setattr("narrlit.models.encoder.Encoder.reads", property(lambda self: "sentences"))
+    with pytest.raises(ModelError, match="give the encoder inside it"):
+        answer(f"meanmax:{tiny()}")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        (
+            "a.jsonl",
+            [{"text_a_is_closer": True}] * 8,
+            "a.jsonl has 8 answers, .*validation.jsonl 9 rows; give one a row",
+        ),
+        ("a.jsonl", [{"text_a_is_closer": 7}] * 9, "a.jsonl:1: text_a_is_closer must be true or false"),
+        ("a.csv", "closer\ntrue\n", "a.csv:2: text_a_is_closer must be"),
+        (
+            "a.jsonl",
+            [{"text_a_is_closer": True, "text_a": "another"}] * 9,
+            "a.jsonl:1: text_a is not that of the triples; give answers to these",
+        ),
+        ("v.npy", b"broken", "vectors .*v.npy: .*numpy.save or narrlit embed"),
+        ("z.zip", b"broken", "is it a zip file"),
+        ("none.jsonl", None, "none.jsonl does not exist"),
+        ("none.npy", None, "vectors .*none.npy: no such file"),
+    ],
+)
+def test_mistakes_in_files_name_file_and_field(answer, make, tmp_path, name, content, words):
+    if content is not None:
+        make(name, content)
+    with pytest.raises(DataError, match=words):
+        answer(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "texts", "error", "words"),
+    [
+        (np.ones((2, 3)), None, OptionError, "v.npy holds vectors: give --stories FILE"),
+        (np.ones((2, 3)), ["a", "b", "c"], DataError, "v.npy has 2 vectors, s.jsonl 3 stories"),
+        (
+            np.ones((2, 3)),
+            ["a", "b"],
+            DataError,
+            "s.jsonl lacks the story '.{20,62}' of triple 1: give the stories of these",
+        ),
+        (np.ones(2), ["a", "b"], DataError, "v.npy: one array of numbers"),
+        (np.array([[1, 2], [0, 0]]), ["a", "b"], DataError, "v.npy: row 2 is all zeros"),
+        (np.array([[np.nan, 2], [0, 1]]), ["a", "b"], DataError, "v.npy: row 1 is all zeros or holds NaN"),
+    ],
+)
+def test_mistakes_in_vectors_name_file_and_row(answer, make, tmp_path, vectors, texts, error, words):
+    np.save(tmp_path / "v.npy", vectors)
+    if texts is not None:
+        make("s.jsonl", texts)
+    with pytest.raises(error, match=words):
+        answer("v.npy", stories="s.jsonl" if texts else None)
+
+
+def test_answers_to_a_file_with_broken_rows_are_refused(make, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    good = {"anchor_text": "x", "text_a": "y", "text_b": "z", "text_a_is_closer": True}
+    labeled = read_triples(make("t.jsonl", [good, {**good, "text_a": ""}]))
+    make("a.jsonl", [{"text_a_is_closer": True}] * 2)
+    with pytest.raises(
+        NarrlitError, match=r"a.jsonl: answers belong to the rows of .*t.jsonl, of which 1 can't be read"
+    ):
+        answers_of("a.jsonl", labeled, labeled, use=LoadOptions(), read=StoryOptions())
