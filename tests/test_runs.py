@@ -45,6 +45,8 @@ def test_a_run_has_a_record(straight):
     assert record["model"]["encoder"]["dropout"] == 0.1
     assert record["data"]["train"]["storyworld"]["triples"] == 16
     assert record["flags"]["trained_on_validation"] is False
+    assert record["data_check"]["shared"][0]["shared"] == 0
+    assert {entry["probe"] for entry in record["data_check"]["probes"]} >= {"longer", "jaccard"}
     assert set(record["versions"]) >= {"torch", "lightning", "python"}
     assert (record["seed"], record["trainer"]["max_epochs"]) == (42, 3)
     assert record["command"]["line"].startswith("narrlit fit --config configs/quickstart.yaml")

@@ -38,6 +38,20 @@ def test_a_story_of_training_and_validation_has_one_index(files):
     assert same.train_validation_overlap() == (27, 18, 9)
 
 
+def test_a_check_warns_of_a_shared_story_once_and_counts_labels(files):
+    data = FileData(*files)
+    data.setup("fit")
+    with pytest.warns(UserWarning, match="1 of 27 validation stories are also in train") as caught:
+        check = data.check()
+    assert len(caught) == 1
+    answers = {entry["probe"]: entry["correct"] for entry in check["probes"] if entry["set"] == "validation"}
+    assert answers["always_a"] == sum(triple.a_is_closer for triple in data.triples["validation"])
+    assert [entry["rows"] for entry in check["files"]] == [12, 9]
+    alone = FileData(files[0])
+    alone.setup("fit")
+    assert alone.check()["shared"] == []
+
+
 def test_loaders_tokenize_once_and_give_every_example(files):
     data = FileData(*files, loading=Loading(5, 4))
     reader = attach(data)

@@ -50,25 +50,15 @@ EASY = {("jaccard", "tfidf"): 0.7, ("longer", "shorter"): 0.7, ("always_a", "alw
 
 @dataclass(frozen=True)
 class CheckedSet:
-    """Rows of one role: train, validation or test.
+    """Rows of one role."""
 
-    Attributes:
-        name: the role.
-        rows: texts of each row, anchor first; of a story, its text alone.
-        labels: True where a row's second text is closer than its third, None where unknown or without a third.
-        sided: the second text is candidate A; otherwise it is the positive.
-        columns: cells of further columns by name.
-        lines: line numbers of the rows in their file.
-        report: of the reader.
-    """
-
-    name: str
-    rows: Sequence[tuple[str, ...]]
-    labels: Sequence[bool | None]
-    sided: bool = False
-    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    lines: Sequence[int] = ()
-    report: ReadReport | None = None
+    name: str  # train, validation or test
+    rows: Sequence[tuple[str, ...]]  # texts, anchor first; of a story, its text alone
+    labels: Sequence[bool | None]  # True where the second text is closer than the third, None where unknown
+    sided: bool = False  # the second text is candidate A; otherwise it is the positive
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # cells of columns that were not read
+    lines: Sequence[int] = ()  # line numbers of the rows
+    report: ReadReport | None = None  # of the reader
 
 
 def read_set(name: str, path: str, labels: str | None = None) -> CheckedSet:
@@ -87,16 +77,14 @@ def read_set(name: str, path: str, labels: str | None = None) -> CheckedSet:
         return row
 
     results, report = collect(file, ANY_MODEL, f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}", False, usable)
-    parsed = [row for _, row in results]
+    model = type(results[0][1])
+    unread = report.unread if issubclass(model, ExampleRow) else ()
     return CheckedSet(
         name,
-        [tuple(row.texts) for row in parsed],
-        [
-            row.text_a_is_closer if isinstance(row, TripleRow) else True if len(row.texts) > 2 else None
-            for row in parsed
-        ],
+        [tuple(row.texts) for _, row in results],
+        [row.text_a_is_closer if model is TripleRow else True if len(row.texts) > 2 else None for _, row in results],
         sided=all("text_a" in row.value for row, _ in results),
-        columns={column: [str(row.value.get(column)) for row, _ in results] for column in report.unread},
+        columns={column: [str(row.value.get(column)) for row, _ in results] for column in unread},
         lines=[row.line for row, _ in results],
         report=report,
     )
@@ -266,7 +254,7 @@ def _sharing(row: Check) -> str:
         seen = "a model has read these texts" if within == "train" else "a transductive method sees them"
         line += f", in other triples; no pair is shared: labels do not leak, but {seen}"
     near = row.get("near_duplicates")
-    return f"{line}{f'; {near} more have a near-duplicate there' if near else ''}."
+    return f"{line}{f'; {near} more have near-duplicates there' if near else ''}."
 
 
 def _shortcut(by_set: Mapping[str, Check], least: float) -> str | None:

@@ -1,0 +1,157 @@
+"""Checks of data: counts by hand, near-duplicates against every pair, and the task's data."""
+
+import random
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from narrlit.metrics import data_check
+from narrlit.metrics.data_check import CheckedSet, check_sets, check_tables, near_duplicates, read_set
+
+DATA = Path(__file__).parents[2].parent / "shared/data/nsnrl"
+SYNTHETIC = DATA / "synthetic/synthetic_data_for_classification_830of1900.jsonl"
+
+
+def words(*numbers):
+    return " ".join(f"w{number}" for number in numbers)
+
+
+def triples(n, start=0, overlaps=True):
+    """Triples of which the closer candidate, A in every second one, shares all words but one (or none) with x."""
+    rows, labels = [], []
+    for i in range(start, start + n):
+        x = words(*range(100 * i, 100 * i + 9))
+        near, far = words(*range(100 * i, 100 * i + 8), 100 * i + 50), words(*range(100 * i + 60, 100 * i + 69))
+        first = near if overlaps else far
+        other = far if overlaps else near
+        rows.append((x, first, other) if i % 2 else (x, other, first))
+        labels.append(bool(i % 2))
+    return rows, labels
+
+
+def of(entries, **wanted):
+    [entry] = [entry for entry in entries if wanted.items() <= entry.items()]
+    return entry
+
+
+def test_near_duplicates_are_those_of_every_pair_compared():
+    rng = random.Random(0)
+    texts = []
+    for _ in range(40):
+        text = [f"w{rng.randrange(500)}" for _ in range(60)]
+        texts.append(" ".join(text))
+        for edits in (1, 3, 6, 12):
+            changed = list(text)
+            for place in rng.sample(range(60), edits):
+                changed[place] = f"x{rng.randrange(500)}"
+            texts.append(" ".join(changed))
+
+    shingles = {text: set(zip(*(text.split()[i:] for i in range(3)), strict=False)) for text in texts}
+    indices = {
+        (x, y): len(shingles[x] & shingles[y]) / len(shingles[x] | shingles[y]) for x, y in combinations(texts, 2)
+    }
+    for threshold in (0.4, 0.7):
+        expected = {pair for pair, jaccard in indices.items() if jaccard >= threshold}
+        near = near_duplicates(texts, threshold)
+        found = {(one, other) for one, other in indices if other in near[one]}
+        assert all(near[one][other] == near[other][one] == indices[one, other] for one, other in found)
+        assert found <= expected
+        assert len(found) >= 0.95 * len(expected) > 50
+
+
+def test_near_duplicates_of_short_and_odd_texts():
+    near = near_duplicates(["a knight, rides", "a knight rides", "!!", "??", "", "\ud800"], 0.5)
+    assert near["a knight, rides"] == {"a knight rides": 1.0}
+    assert not any(near[text] for text in ("!!", "??", "", "\ud800"))
+
+
+def test_shared_stories_pairs_and_anchors_are_counted():
+    near = words(*range(20), 99)
+    train = CheckedSet("train", [("x", "p", "q"), ("y z", "r", words(*range(20)))], [True, True], lines=[1, 2])
+    validation = CheckedSet("validation", [("X", "q", "s"), ("r", "y  Z", near)], [True, False], True, lines=[4, 6])
+    test = CheckedSet("test", [("x",), ("r",)], [None, None], lines=[1, 2])
+    check = check_sets([train, validation, test], 0.5)
+    assert check["shared"][0] == {
+        "of": "validation", "within": "train", "stories": 6, "shared": 4, "exact": 2, "anchors": 1, "pairs": 2,
+        "near_duplicates": 1,
+    }  # fmt: skip
+    assert of(check["shared"], of="validation", within="test")["shared"] == 2
+    assert "pairs" not in of(check["shared"], of="test", within="train")
+    assert [entry["near_duplicates"] for entry in check["files"]] == [0, 0, 0]
+    twins = {"set": "train", "other": "validation", "line": 2, "other_line": 6, "jaccard": 0.947}  # 18 of 19 shingles
+    assert twins in check["duplicates"]
+    assert {"set": "train", "other": "test", "line": 1, "other_line": 1, "jaccard": 1.0} in check["duplicates"]
+    assert len(check["duplicates"]) == 5 + 2 + 2
+    line = check["verdict"][0]
+    assert line.startswith("4 of 6 validation stories are also in train, 2 pairs of anchor and candidate too")
+    assert line.endswith("leave these rows out; 1 more have near-duplicates there.")
+    assert line not in check["warnings"]
+
+
+def test_a_shared_story_without_a_pair_leaks_no_label_but_a_fit_warns():
+    train, validation = [("x", "p", "q")], [("p", "q", "s")]
+    check = check_sets([CheckedSet("train", train, [True]), CheckedSet("validation", validation, [True], True)])
+    assert check["warnings"] == check["verdict"][:1]
+    assert "2 of 3 validation stories are also in train, in other triples; no pair is shared" in check["warnings"][0]
+    check = check_sets([CheckedSet("train", train, [True]), CheckedSet("validation", [("k", "l", "m")], [True], True)])
+    assert (check["verdict"][0], check["warnings"]) == ("No validation story is in train.", [])
+
+
+def test_word_overlap_in_train_alone_is_a_shortcut():
+    (easy, labels), (hard, other) = triples(40), triples(30, 50, overlaps=False)
+    sets = [CheckedSet("train", easy, labels, True), CheckedSet("validation", hard, other, True)]
+    check = check_sets(sets)
+    assert of(check["probes"], set="train", probe="jaccard")["correct"] == 40
+    assert of(check["probes"], set="validation", probe="jaccard")["correct"] == 0
+    assert of(check["probes"], set="train", probe="always_a")["correct"] == 20
+    [line] = check["warnings"]
+    assert "solves 100.0 % of train (40 of 40) but 0.0 % of validation (0 of 30)" in line
+    assert line.endswith("a model can learn it, and validation cut from train says nothing.")
+    flipped = [CheckedSet(each.name, each.rows, [not label for label in each.labels], True) for each in sets]
+    [line] = check_sets(flipped)["warnings"]
+    assert "solves 100.0 % of validation (30 of 30) but 0.0 % of train (0 of 40)" in line
+    assert line.endswith("accuracy on validation may be nothing else.")
+
+
+def test_unbalanced_labels_and_lengths_are_shortcuts():
+    rows = [("x", "short one", "a longer one") for _ in range(60)]
+    train = CheckedSet("train", [("k", "l", "m")], [True])
+    check = check_sets([train, CheckedSet("validation", rows, [False] * 45 + [True] * 15, True)])
+    assert of(check["probes"], set="validation", probe="always_b")["correct"] == 45
+    assert of(check["probes"], set="validation", probe="longer")["correct"] == 45
+    assert of(check["probes"], set="validation", probe="shorter")["correct"] == 15
+    assert any(line.startswith("Shortcut: always B alone solves 75.0 %") for line in check["warnings"])
+    assert not [entry for entry in check["probes"] if entry["set"] == "train" and "always" in entry["probe"]]
+
+
+def test_a_quick_check_probes_few_rows_and_a_full_one_all(monkeypatch):
+    monkeypatch.setattr(data_check, "QUICK_ROWS", 10)
+    rows, labels = triples(41)
+    sets = [CheckedSet("train", rows, labels, True, lines=range(41))]
+    quick, full = check_sets(sets), check_sets(sets, 0.5)
+    assert {entry["n"] for entry in quick["probes"]} == {9}
+    assert {entry["n"] for entry in full["probes"]} == {41}
+    assert {entry["probe"] for entry in full["probes"]} - {entry["probe"] for entry in quick["probes"]} == {"tfidf"}
+    assert set(full) - set(quick) == {"duplicates"}
+
+
+def test_columns_of_few_values_are_sources():
+    (easy, labels), (hard, _) = triples(20), triples(20, 50, overlaps=False)
+    columns = {"source": ["a"] * 20 + ["b"] * 20, "id": [str(i) for i in range(40)], "task": ["t"] * 40}
+    check = check_sets([CheckedSet("train", easy + hard, labels * 2, True, columns, range(40))], 0.9)
+    entries = [(e["column"], e["value"], e["correct"], e["n"]) for e in check["sources"] if e["probe"] == "jaccard"]
+    assert entries == [("source", "a", 20, 20), ("source", "b", 0, 20)]
+    tables = check_tables(check)
+    assert list(tables) == ["Files", "Probes", "Probes by source"]
+    assert tables["Probes"][0]["accuracy"] == "0.500 [0.352, 0.648]"
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the task's data is not here")
+def test_the_task_s_data():
+    names = {"train": SYNTHETIC, "validation": DATA / "dev/dev_track_a.jsonl", "test": DATA / "test/test_track_a.jsonl"}
+    check = check_sets([read_set(name, str(path)) for name, path in names.items()])
+    assert of(check["files"], set="train")["dropped"] == 1
+    shared = of(check["shared"], of="validation", within="test")
+    assert (shared["shared"], shared["stories"], shared["pairs"]) == (164, 479, 4)
+    assert "97.6 % of train (809 of 829) but 45.0 % of validation (90 of 200)" in check["warnings"][0]
