@@ -15,7 +15,9 @@ MENDEL292 = [f"mendel292{name}.yaml" for name in ("", "_linear", "_mlp", "_induc
 SYSTEMS = ["quickstart.yaml", "quickstart_hits.yaml", "nlp_fsdm.yaml", "hits.yaml", "comhis.yaml", *MENDEL292]
 SYSTEMS += ["ttda704.yaml", "quickstart_ttda704.yaml", "ttda704_track_a.yaml"]
 SYSTEMS += ["baselines/triplet.yaml", "baselines/frozen.yaml"]
-HITS = [f"ablations/hits_{name}.yaml" for name in ("baseline", "multi_negative", "mask_only", "kd_only")]
+HITS = [
+    f"ablations/hits_{name}.yaml" for name in ("baseline", "multi_negative", "one_iteration", "mask_only", "kd_only")
+]
 COMHIS = [f"ablations/comhis_{name}.yaml" for name in ("identity", "no_hard", "no_synthetic", "mined_validation")]
 VIEWS = [f"ablations/ttda704_{name}.yaml" for name in ("as_published", "no_alignment")]
 TRACK_A = [f"ablations/ttda704_track_a_{name}.yaml" for name in ("raw", "adaptive_margin")]
@@ -159,11 +161,13 @@ def test_hits_has_the_papers_values():
 
 def test_ablations_change_what_they_name():
     names = {overlay: parse("hits.yaml", overlay) for overlay in HITS}
-    baseline, multi_negative, mask_only, kd_only = names.values()
+    baseline, multi_negative, one_iteration, mask_only, kd_only = names.values()
     assert type(baseline.model).__name__ == "Triplet"
     assert (baseline.model.margin, baseline.model.negatives) == (0.1, "triple")
     assert (mask_only.model.mask, mask_only.model.distill) == (True, False)
     assert (kd_only.model.mask, kd_only.model.distill) == (False, True)
+    promotion = one_iteration.config["trainer"]["callbacks"]["init_args"]
+    assert (one_iteration.config["trainer"]["max_epochs"], promotion["rounds"], promotion["patience"]) == (10, 2, 1)
     for cli in (baseline, multi_negative):
         assert cli.config["trainer"]["callbacks"] is None
         assert cli.config["trainer"]["max_epochs"] == 5

@@ -39,6 +39,12 @@ def test_a_run_has_a_record(straight):
     assert record["status"] == "finished"
     assert [validation["n"] for validation in record["validations"]] == [9, 9, 9]
     assert record["num_evaluations"] == 3
+    triples = synthetic_triples(StoryWorld(0).triples(9, "validation"), StoryTable())
+    scores = score_triples(load_encoder(record["model"]["encoder"]["model"]), triples).scores
+    wrong = ((scores[:, 0] > scores[:, 1]) != (triples.labels == 1)).nonzero()[0].tolist()
+    answers = json.loads((straight / "tiny/validation_answers.json").read_text())
+    assert (answers["untrained"], record["untrained"]["correct"]) == (wrong, 9 - len(wrong))
+    assert record["comparison"]["difference"] == pytest.approx((record["best"]["correct"] - 9 + len(wrong)) / 9)
     best = record["best"]
     assert best["accuracy"] == max(validation["accuracy"] for validation in record["validations"])
     assert best["interval"][0] <= best["accuracy"] <= best["interval"][1]
@@ -60,6 +66,7 @@ def test_a_run_can_be_watched_in_tensorboard(straight):
         assert name in curves, curves.keys()
     assert "epoch" not in curves
     assert len(curves["train/loss"]) == 12  # fewer than Lightning's interval of 50
+    assert len(curves["validation/accuracy"]) == 3  # the untrained model is no point of the curve
     rates = curves["lr-AdamW/pg1"]
     assert max(rates) == pytest.approx(0.001, rel=1e-3)
     assert rates[0] < max(rates) > rates[-1]
@@ -123,7 +130,8 @@ def test_a_killed_fit_resumes_to_the_same_weights(straight, tiny, tmp_path):
     fit_here(fit_arguments(tiny(), tmp_path / "again", "--ckpt_path", last), tmp_path)
     assert_equal_weights(weights_of(tmp_path / "again"), weights_of(straight))
     ours, theirs = record_of(tmp_path / "again"), record_of(straight)
-    assert (ours["validations"], ours["best"]) == (theirs["validations"], theirs["best"])
+    for name in ("validations", "best", "untrained", "comparison"):
+        assert ours[name] == theirs[name]
     answers = [(f / "tiny/validation_answers.json").read_text() for f in (tmp_path / "again", straight)]
     assert answers[0] == answers[1]
     best = [torch.load(f / "tiny" / r["checkpoints"]["best"], weights_only=True)["state_dict"]

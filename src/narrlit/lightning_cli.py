@@ -94,6 +94,7 @@ class StageCLI(LightningCLI):
                 trainer_defaults={
                     "use_distributed_sampler": False,
                     "enable_model_summary": False,
+                    "num_sanity_val_steps": -1,  # evaluates the untrained model, for RunRecord
                     "callbacks": [RunRecord(), Projector(), PredictionWriter()],
                 },
                 auto_configure_optimizers=False,

@@ -10,7 +10,7 @@ from lightning.pytorch.trainer.states import TrainerFn
 from narrlit.callbacks import RunRecord, run_record
 from narrlit.callbacks.triple_answers import triples_digest
 from narrlit.data.schema import StoryTable, Triple, Triples
-from narrlit.metrics.triples import AccuracySummary
+from narrlit.metrics.significance import AccuracySummary, wilson_interval
 
 
 def triples_of(*rows):
@@ -26,7 +26,7 @@ def trainer():
     return SimpleNamespace(
         fast_dev_run=False, sanity_checking=False, is_global_zero=True, state=SimpleNamespace(fn=TrainerFn.FITTING),
         datamodule=SimpleNamespace(triples={"validation": triples_of(ONE)}), current_epoch=0, global_step=4,
-        checkpoint_callbacks=[], callbacks=[],
+        checkpoint_callbacks=[], callbacks=[], num_sanity_val_batches=[3], num_val_batches=[3],
     )  # fmt: skip
 
 
@@ -86,11 +86,76 @@ def test_evaluations_follow_each_other_and_continue_after_a_resumption(trainer, 
 
 
 def test_nothing_is_written_of_a_trial(trainer, tmp_path):
-    trainer.sanity_checking = True
+    trainer.sanity_checking, trainer.num_sanity_val_batches = True, [2]
     validate(begun(tmp_path), trainer, [1])
     trainer.sanity_checking, trainer.fast_dev_run = False, True
     validate(begun(tmp_path), trainer, [1])
     assert not list(tmp_path.iterdir())
+
+
+def test_the_model_before_training_is_recorded_once_and_taken_over(trainer, tmp_path):
+    callback, checkpoint = begun(tmp_path), {}
+    trainer.sanity_checking = True
+    callback.on_validation_start(trainer, None)
+    outputs = {"wrong": torch.tensor([4, -1]), "wrong_frozen": torch.tensor([8, 1]), "embeddings": None}
+    callback.on_validation_batch_end(trainer, None, outputs)
+    callback.on_validation_end(trainer, SimpleNamespace(summaries={"validation": AccuracySummary(9, 8)}))
+    trainer.sanity_checking = False
+    validate(callback, trainer, [0])
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert (record["untrained"]["correct"], record["frozen"]["correct"], record["num_evaluations"]) == (8, 7, 1)
+    assert record["frozen"]["interval"] == list(wilson_interval(7, 9))
+    assert [written(tmp_path)[name] for name in ("untrained", "frozen")] == [[4], [1, 8]]
+    callback.on_save_checkpoint(trainer, None, checkpoint)
+    (tmp_path / "on").mkdir()
+    resumed = begun(tmp_path / "on")
+    resumed.on_load_checkpoint(trainer, None, json.loads(json.dumps(checkpoint)))
+    validate(resumed, trainer, [0, 1])
+    assert json.loads((tmp_path / "on/run.json").read_text())["untrained"] == record["untrained"]
+    assert written(tmp_path / "on")["frozen"] == [1, 8]
+
+
+def end(callback, trainer, tmp_path, caplog, **flags):
+    """Lines that a fit prints at its end."""
+    trainer.log_dir, trainer.loggers = tmp_path, []
+    callback.record["flags"] = {"trained_on_validation": False, **flags}
+    caplog.set_level("INFO", "lightning_utilities.core.rank_zero")
+    caplog.clear()
+    callback.on_fit_end(trainer, None)
+    return caplog.messages
+
+
+def test_a_fit_ends_with_a_comparison(trainer, tmp_path, caplog):
+    callback = begun(tmp_path)
+    callback._references = {"untrained": {"wrong": list(range(9))}, "frozen": {"wrong": [0, 5]}}
+    callback.record["validations"] = [{"epoch": 1, "step": 8, **AccuracySummary(9, 8).as_dict()}]
+    callback._answers = [{"epoch": 0, "step": 4, "wrong": [7]}, {"epoch": 1, "step": 8, "wrong": [5]}]
+    *_, best, untrained, frozen = end(callback, trainer, tmp_path, caplog)
+    assert best == "best validation accuracy 0.889 [0.565, 0.980] (8 of 9) in epoch 1, the best of 1 evaluations"
+    assert untrained == "untrained 0.000 -> 0.889 (0 lost, 8 won, p = 0.008), best of 1 evaluations"
+    assert frozen == (
+        "frozen 0.778 -> 0.889 (0 lost, 1 won, p = 1.000), best of 1 evaluations: no difference is shown; about 0.53 "
+        "would be needed with 9 triples"
+    )
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["comparison"] == {"reference": "frozen", "difference": 1 / 9, "lost": 0, "won": 1, "p": 1.0}
+    assert record["comparison_untrained"]["won"] == 8
+    callback._references["untrained"] = callback._references["frozen"]
+    *_, second, last = end(callback, trainer, tmp_path, caplog)  # a head that changes no answer is not named
+    assert (second, last) == (best, frozen)
+    shared = {"stories_shared_with_validation": 27, "pairs_shared_with_validation": 18}
+    *_, last = end(callback, trainer, tmp_path, caplog, trained_on_validation=True, **shared)
+    assert "this accuracy is no result: the fit was trained on its validation triples (27 of their stories" in last
+
+
+def test_without_a_known_accuracy_before_training_nothing_is_compared(trainer, tmp_path, caplog):
+    callback = begun(tmp_path)
+    callback.record["validations"] = [{"epoch": 0, "step": 4, **AccuracySummary(9, 8).as_dict()}]
+    callback._answers = [{"epoch": 0, "step": 4, "wrong": [7]}]
+    for references in ({}, {"untrained": {"wrong": None}}):
+        callback._references = references
+        assert end(callback, trainer, tmp_path, caplog)[-1].startswith("best validation accuracy")
+        assert "comparison" not in json.loads((tmp_path / "run.json").read_text())
 
 
 def test_the_digest_is_of_source_texts_labels_and_order():

@@ -180,3 +180,6 @@ def test_deciding_callbacks_are_named():
     config = {"trainer": {"callbacks": [{"class_path": name} for name in names]}}
     assert fitting.deciding_callbacks(config) == ["EarlyStopping"]
     assert fitting.deciding_callbacks({"trainer": {"callbacks": None}}) == []
+    assert fitting.deciding_callbacks({"trainer": {"callbacks": {"class_path": "a.TeacherPromotion"}}}) == [
+        "TeacherPromotion"
+    ]

@@ -1,6 +1,7 @@
 """Objectives on tiny models: losses against the pure functions, gradients, hyperparameters, dropout, gathering."""
 
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -204,7 +205,15 @@ def test_an_objective_returns_the_positions_of_its_wrong_answers():
     objective = Triplet(EncoderConfig("unused"))
     objective.encoder = torch.nn.Identity()
     objective.forward = lambda stories: embeddings
-    outputs = objective.validation_step(TripleBatch(stories, anchors, a, b, labels, positions), 0)
+    trainer = objective.trainer = SimpleNamespace(sanity_checking=False)
+    batch = TripleBatch(stories, anchors, a, b, labels, positions)
+    outputs = objective.validation_step(batch, 0)
     assert outputs["wrong"].tolist() == [-1, 11, 12, 13, -1, -1]
     summary = objective.validation_accuracy.summary()
     assert (summary.n, summary.n - summary.correct) == (5, 3)
+    objective.frozen_embeddings = lambda stories: embeddings[[0, 2, 1, 3]]  # A and B of the first rows change places
+    assert "wrong_frozen" not in objective.validation_step(batch, 0)
+    trainer.sanity_checking = True
+    outputs = objective.validation_step(batch, 0)
+    assert outputs["wrong"].tolist() == [-1, 11, 12, 13, -1, -1]
+    assert outputs["wrong_frozen"].tolist() == [10, -1, 12, 13, -1, -1]

@@ -79,6 +79,8 @@ class Projector(Callback):
         self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, *_: Any, **__: Any
     ) -> None:
         """Collect the batch's embeddings by story index."""
+        if trainer.sanity_checking:
+            return
         self._wrong.update(outputs["wrong"].tolist())
         if len(self._embeddings) < self.stories:
             indices: list[int] = outputs["indices"].tolist()

@@ -22,10 +22,14 @@ from torch import Tensor
 from narrlit.callbacks.triple_answers import ANSWERS, triples_digest
 from narrlit.distributed import gather
 from narrlit.files import atomic_path
+from narrlit.metrics.significance import AccuracySummary, paired, paired_text, smallest_difference
 from narrlit.models.registry import RECORD
 from narrlit.seeds import run_seed
 
 PACKAGES = ("narrlit", "torch", "lightning", "transformers", "sentence-transformers", "torchmetrics", "tokenizers")
+SIGNIFICANT = 0.05
+FEWEST_DIFFERING = 6
+"""Triples that two systems must answer differently before McNemar's p can be below 0.05."""
 TRAINER_SETTINGS = ("max_epochs", "max_steps", "accumulate_grad_batches", "gradient_clip_val", "world_size")
 
 
@@ -36,7 +40,8 @@ class RunRecord(Callback):
         self.record: dict[str, Any] = {}
         self._earlier: list[dict[str, Any]] = []
         self._answers: list[dict[str, Any]] = []
-        self._wrong: list[Tensor] = []
+        self._references: dict[str, dict[str, Any]] = {}
+        self._outputs: list[dict[str, Tensor]] = []
         self._folder: Path | None = None
 
     def _begin(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
@@ -70,11 +75,14 @@ class RunRecord(Callback):
     def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Begin the record of a fit."""
         self._begin(trainer, pl_module)
+        if trainer.ckpt_path:
+            trainer.num_sanity_val_steps = 0  # a resumed fit keeps the accuracy before its training
         flags = _flags(trainer, pl_module)
-        self.record |= {"flags": flags, "validations": self._earlier, "checkpoints": {}}
+        self.record |= {"flags": flags, **self._accuracies(), "validations": self._earlier, "checkpoints": {}}
         if flags["trained_on_validation"]:
             rank_zero_warn(
-                "training data contain validation triples: validation accuracy measures memory (run.json: flags)"
+                f"training data contain validation triples ({_shared(flags)}): the validation accuracy of this fit is "
+                "no result"
             )
         self.record["data_check"] = trainer.datamodule.check()  # type: ignore[attr-defined]
         sizes = [(p.numel(), p.requires_grad) for p in pl_module.parameters()]
@@ -84,7 +92,7 @@ class RunRecord(Callback):
 
     def on_validation_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Begin the record of `narrlit validate`; forget the previous validation's answers."""
-        self._wrong = []
+        self._outputs = []
         if trainer.state.fn == TrainerFn.VALIDATING:
             self._begin(trainer, pl_module)
 
@@ -94,25 +102,44 @@ class RunRecord(Callback):
         self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, *_: Any, **__: Any
     ) -> None:
         """Collect the batch's wrong answers."""
-        self._wrong.append(outputs["wrong"])
+        self._outputs.append({name: outputs[name] for name in ("wrong", "wrong_frozen") if name in outputs})
 
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Record the accuracy and the wrong answers of all processes, and show the accuracy."""
-        if trainer.sanity_checking or not self._wrong:
+        partial = trainer.sanity_checking and trainer.num_sanity_val_batches != trainer.num_val_batches
+        if not self._outputs or partial:
             return
         summary: Any = pl_module.summaries["validation"]  # type: ignore[index]
         if trainer.state.fn == TrainerFn.VALIDATING:
             self._finish_evaluation(trainer, "validation", summary)
             return
-        positions = gather(torch.cat(self._wrong))
-        wrong = sorted(positions[positions >= 0].tolist()) if summary.known else None
-        when = {"epoch": trainer.current_epoch, "step": trainer.global_step}
-        self.record["validations"].append({**when, **summary.as_dict()})
-        self._answers.append({**when, "wrong": wrong})
-        rank_zero_info(f"epoch {trainer.current_epoch}: validation accuracy {summary}")
+        positions = {name: gather(torch.cat([one[name] for one in self._outputs])) for name in self._outputs[0]}
+        wrong = {name: sorted(each[each >= 0].tolist()) if summary.known else None for name, each in positions.items()}
+        if trainer.sanity_checking:
+            self._record_references(summary, wrong)
+        else:
+            when = {"epoch": trainer.current_epoch, "step": trainer.global_step}
+            self.record["validations"].append({**when, **summary.as_dict()})
+            self._answers.append({**when, "wrong": wrong["wrong"]})
+            rank_zero_info(f"epoch {trainer.current_epoch}: validation accuracy {summary}")
         self._write(trainer)
         triples = trainer.datamodule.triples["validation"]  # type: ignore[attr-defined]
-        self._write_json(trainer, ANSWERS, {"triples": triples_digest(triples), "evaluations": self._answers})
+        references = {name: entry["wrong"] for name, entry in self._references.items()}
+        answers = {"triples": triples_digest(triples), **references, "evaluations": self._answers}
+        self._write_json(trainer, ANSWERS, answers)
+
+    def _record_references(self, summary: AccuracySummary, wrong: dict[str, list[int] | None]) -> None:
+        """Record the model before training and, where that has a new head, the frozen encoder too."""
+        self._references = {"untrained": {**summary.as_dict(), "wrong": wrong["wrong"]}}
+        rank_zero_info(f"before training: validation accuracy {summary}")
+        if (frozen := wrong.get("wrong_frozen")) is not None:
+            without_head = AccuracySummary(summary.n, summary.n - len(frozen))
+            self._references["frozen"] = {**without_head.as_dict(), "wrong": frozen}
+            rank_zero_info(f"frozen encoder: validation accuracy {without_head}")
+        self.record |= self._accuracies()
+
+    def _accuracies(self) -> dict[str, dict[str, Any]]:
+        return {name: {k: v for k, v in one.items() if k != "wrong"} for name, one in self._references.items()}
 
     def on_test_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Record the accuracy, and show it."""
@@ -132,31 +159,63 @@ class RunRecord(Callback):
 
     def on_save_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
         """Save the validations and answers so far for a resumed run."""
+        checkpoint["narrlit_references"] = self._references
         checkpoint["narrlit_validations"] = self.record.get("validations", [])
         checkpoint["narrlit_answers"] = self._answers
 
     def on_load_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
         """Take over earlier validations and answers."""
+        self._references = dict(checkpoint.get("narrlit_references", {}))
         self._answers = list(checkpoint.get("narrlit_answers", []))
         self._earlier = list(checkpoint.get("narrlit_validations", []))
         if self.record:  # sharded strategies load after the record has begun
-            self.record["validations"] = self._earlier
+            self.record |= {**self._accuracies(), "validations": self._earlier}
 
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Close the record; also write hyperparameters with the metric for TensorBoard."""
         best = _best(self.record["validations"], trainer)
+        compared = {} if best is None else self._compare(best)
+        self.record |= compared
         self._finish(trainer, best=best)
-        if best:
-            for logger in trainer.loggers:
-                if isinstance(logger, TensorBoardLogger):
-                    logger.log_hyperparams(dict(pl_module.hparams), {"hp/validation_accuracy": best["accuracy"]})
-            low, high = best["interval"]
-            rank_zero_info(
-                f"best validation accuracy {best['accuracy']:.3f} [{low:.3f}, {high:.3f}] "
-                f"({best['correct']} of {best['n']}) in epoch {best['epoch']}, "
-                f"the best of {len(self.record['validations'])} evaluations"
-            )
         rank_zero_info(f"run: {trainer.log_dir}")
+        if best is None:
+            return
+        for logger in trainer.loggers:
+            if isinstance(logger, TensorBoardLogger):
+                logger.log_hyperparams(dict(pl_module.hparams), {"hp/validation_accuracy": best["accuracy"]})
+        evaluations = f"best of {len(self.record['validations'])} evaluations"
+        low, high = best["interval"]
+        rank_zero_info(
+            f"best validation accuracy {best['accuracy']:.3f} [{low:.3f}, {high:.3f}] "
+            f"({best['correct']} of {best['n']}) in epoch {best['epoch']}, the {evaluations}"
+        )
+        flags = self.record["flags"]
+        if flags["trained_on_validation"]:
+            rank_zero_info(
+                f"this accuracy is no result: the fit was trained on its validation triples ({_shared(flags)}); "
+                "evaluate the run on others"
+            )
+            return
+        for comparison in reversed(compared.values()):
+            before = best["accuracy"] - comparison["difference"]
+            rank_zero_info(
+                f"{comparison['reference']} {before:.3f} -> {best['accuracy']:.3f} ({paired_text(comparison)}), "
+                f"{evaluations}{_verdict(comparison, best['n'])}"
+            )
+
+    def _compare(self, best: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        """Compare the best evaluation with the frozen encoder and, where it differs, the untrained model."""
+        answers = next(one for one in self._answers if one["epoch"] == best["epoch"] and one["step"] == best["step"])
+        untrained = self._references.get("untrained", {}).get("wrong")
+        frozen = self._references["frozen"]["wrong"] if "frozen" in self._references else untrained
+        references = {"comparison": ("frozen", frozen)}
+        if frozen != untrained:
+            references["comparison_untrained"] = ("untrained", untrained)
+        return {
+            key: {"reference": name, **paired(set(answers["wrong"]), set(wrong), best["n"])}
+            for key, (name, wrong) in references.items()
+            if wrong is not None
+        }
 
     def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
         """Record how a fit ended; an exception may name the status itself (`run_status`)."""
@@ -181,6 +240,20 @@ class RunRecord(Callback):
         if trainer.is_global_zero and self._folder is not None and not trainer.fast_dev_run:  # type: ignore[attr-defined]
             with atomic_path(self._folder / name) as temporary:
                 temporary.write_text(json.dumps(content, indent=indent, default=str) + "\n", encoding="utf-8")
+
+
+def _shared(flags: dict[str, Any]) -> str:
+    stories, pairs = flags["stories_shared_with_validation"], flags["pairs_shared_with_validation"]
+    return f"{stories} of their stories and {pairs} of their pairs of anchor and candidate train"
+
+
+def _verdict(comparison: dict[str, Any], n: int) -> str:
+    """Say that a comparison shows no difference, and which one n triples could show; empty if it shows one."""
+    if comparison["p"] < SIGNIFICANT:
+        return ""
+    differing = max(comparison["lost"] + comparison["won"], FEWEST_DIFFERING)
+    needed = smallest_difference(n, differing / n)
+    return f": no difference is shown; about {needed:.2f} would be needed with {n} triples"
 
 
 def _best(validations: list[dict[str, Any]], trainer: L.Trainer) -> dict[str, Any] | None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 
-def ablate(*fit: str, out: str, ablations: str | None = None) -> None:
+def ablate(*fit: str, out: str, ablations: str | None = None, seeds: str | None = None) -> None:
     """Fit and evaluate a system and its ablations; all other options, --config first, are those of `narrlit fit`.
 
     The first row, full, is the config as given; each further one adds an overlay, which wins over all configs and
@@ -15,9 +15,13 @@ def ablate(*fit: str, out: str, ablations: str | None = None) -> None:
             and .tex.
         ablations: overlay files or patterns separated by commas, here or among the packaged configs; default:
             configs/ablations/SYSTEM_*.yaml, where SYSTEM is the first config's name.
+        seeds: seeds with commas between; every row is fitted with each, as full_seed_1, and the report has mean,
+            standard deviation and tests over the seeds.
     """
     from narrlit.experiments.ablation import ablate_system
+    from narrlit.experiments.seeds import ablate_seeds, read_seeds
 
-    report = ablate_system(fit, Path(out), ablations)
-    report.write(Path(out), "ablations")
+    folder = Path(out)
+    report = ablate_seeds(fit, folder, ablations, read_seeds(seeds)) if seeds else ablate_system(fit, folder, ablations)
+    report.write(folder, "ablations")
     print(report.markdown(), end="")

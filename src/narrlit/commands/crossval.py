@@ -3,7 +3,9 @@
 from pathlib import Path
 
 
-def crossval(*fit: str, out: str, folds: int = 5, fold_seed: int = 0, ungrouped: bool = False) -> None:
+def crossval(
+    *fit: str, out: str, folds: int = 5, fold_seed: int = 0, ungrouped: bool = False, seeds: str | None = None
+) -> None:
     """Fit and evaluate a config once a fold; all other options, --config first, are those of `narrlit fit`.
 
     The training examples are divided into folds; examples that share a story are in the same fold. Each fold is
@@ -15,10 +17,17 @@ def crossval(*fit: str, out: str, folds: int = 5, fold_seed: int = 0, ungrouped:
         folds: number of folds.
         fold_seed: seed of the division, separate from --seed_everything so that seeds share folds.
         ungrouped: divide by example, so that evaluated stories may have trained; shows the inflation.
+        seeds: seeds with commas between; all folds are fitted with each, as seed_1_fold_0, and the report has mean,
+            standard deviation and tests over the seeds.
     """
     from narrlit.experiments.crossval import cross_validate
+    from narrlit.experiments.seeds import crossval_seeds, read_seeds
 
+    folder = Path(out)
     division = {"folds": folds, "fold_seed": fold_seed, "ungrouped": ungrouped}
-    report = cross_validate(fit, Path(out), division)
-    report.write(Path(out), "crossval")
+    if seeds:
+        report = crossval_seeds(fit, folder, division, read_seeds(seeds))
+    else:
+        report = cross_validate(fit, folder, division)
+    report.write(folder, "crossval")
     print(report.markdown(), end="")

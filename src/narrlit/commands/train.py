@@ -1,5 +1,6 @@
 """narrlit fit, validate, test and predict: Lightning's command line over narrlit's objectives and data."""
 
+from argparse import ArgumentParser
 from collections.abc import Sequence
 
 SHORT_HELP = """usage: narrlit {name} --config FILE [--config OVERLAY ...] [OPTIONS]
@@ -12,6 +13,7 @@ Configs are layered: a later --config overrides what it names, options override 
   --model.optimization.learning_rate R
   --trainer.max_epochs N
   --seed_everything N
+  --seeds 1,2,3                        a run for each (fit alone), and their mean, standard deviation and paired test
   --ckpt_path FILE                     resume from a checkpoint (fit) or use it; the command line overrides its settings
   --trust-remote-code                  run Python files that come with a model: trusted ones only
   --print_config                       print the whole configuration that would run
@@ -27,4 +29,15 @@ def train(name: str, arguments: Sequence[str]) -> int:
         return 0
     from narrlit.lightning_cli import run_stage
 
+    parser = ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--seeds", nargs="?", const="")
+    seeds, fit = parser.parse_known_args(arguments)
+    if name == "fit" and seeds.seeds is not None and "--print_config" not in fit:
+        from narrlit.experiments.seeds import fit_seeds, read_seeds
+
+        report, folder = fit_seeds(fit, read_seeds(seeds.seeds))
+        report.write(folder, "seeds")
+        print(f"{report.markdown()}runs: {folder}")
+        return 0
+    arguments = fit if name == "fit" else arguments
     return run_stage(name, ["--help"] if list(arguments) == ["--help", "all"] else arguments)

@@ -37,11 +37,15 @@ class System:
 
 def ablate_system(fit: Sequence[str], folder: Path, ablations: str | None) -> Report:
     """Fit and evaluate a system and its ablations; finished rows are kept, an interrupted one is repeated."""
-    systems = read_systems(fit, find_overlays(fit, ablations))
-    for system in systems:
-        fitting.keep_plan(
-            folder / f"{system.name}.yaml", system.config, folder / system.name if system.overlay else folder
-        )
+    return ablation_report(fit_systems(read_systems(fit, find_overlays(fit, ablations)), folder))
+
+
+def fit_systems(systems: Sequence[System], folder: Path, option: str = "--out") -> list[Entry]:
+    """Fit and evaluate systems, each in a run of its name; finished runs are kept. `option` names the folder."""
+    new = not any((folder / f"{system.name}.yaml").is_file() for system in systems)
+    for index, system in enumerate(systems):
+        empty = folder if new and not index else folder / system.name
+        fitting.keep_plan(folder / f"{system.name}.yaml", system.config, empty, option)
     results = {system.name: RunResult.read(folder / system.name) for system in systems}
     for system in systems:
         if results[system.name].finished:
@@ -54,7 +58,7 @@ def ablate_system(fit: Sequence[str], folder: Path, ablations: str | None) -> Re
         say(f"\n{system.name}, row {index} of {len(systems)}: {changes}")
         results[system.name] = run_fit(folder / system.name, system.config)
         _check_data(results[system.name], system)  # files may have changed during the fit
-    return ablation_report([_entry(system, results[system.name]) for system in systems])
+    return [_entry(system, results[system.name]) for system in systems]
 
 
 def find_overlays(fit: Sequence[str], patterns: str | None) -> dict[str, str]:
@@ -97,15 +101,15 @@ def _matching(part: str) -> list[str]:
     return sorted(map(str, paths))
 
 
-def read_systems(fit: Sequence[str], overlays: dict[str, str]) -> list[System]:
+def read_systems(fit: Sequence[str], overlays: dict[str, str], purpose: str = "an ablation") -> list[System]:
     """Parse every row and read its data before the first fit; overlays come last and so win over all other options."""
     systems: list[System] = []
     sources: dict[str, tuple[Entry, str]] = {}
     for name, overlay in {FULL: None, **overlays}.items():
-        config, data = parse_fit([*fit, *(("--config", overlay) if overlay else ())], "an ablation")
+        config, data = parse_fit([*fit, *(("--config", overlay) if overlay else ())], purpose)
         key = json.dumps(config["data"])
         if key not in sources:
-            sources[key] = _read(data)
+            sources[key] = _read(data, purpose)
         changes = fitting.config_changes(systems[0].config, config) if systems else []
         twin = next((other.name for other in systems if other.config == config), None)
         if twin:
@@ -117,11 +121,11 @@ def read_systems(fit: Sequence[str], overlays: dict[str, str]) -> list[System]:
     return systems
 
 
-def _read(data: StoryData) -> tuple[Entry, str]:
+def _read(data: StoryData, purpose: str) -> tuple[Entry, str]:
     """Provenance of the data, and the digest of the validation triples."""
     data.setup("fit")
     if not data.triples["validation"]:
-        raise OptionError("an ablation needs validation triples: give --data.validation FILE")
+        raise OptionError(f"{purpose} needs validation triples: give --data.validation FILE")
     return json.loads(json.dumps(data.provenance)), triples_digest(data.triples["validation"])
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
 from narrlit.console import say
@@ -15,6 +14,13 @@ from narrlit.experiments.report import Entry, Report
 
 def cross_validate(fit: Sequence[str], folder: Path, division: dict[str, Any]) -> Report:
     """Fit and evaluate a config once a fold; finished folds are kept, an interrupted one is repeated."""
+    config, descriptions = plan_folds(fit, folder, division)
+    entries = fit_folds(folder, "", config, descriptions)
+    return crossval_report(entries, descriptions[0], deciding_callbacks(config))
+
+
+def plan_folds(fit: Sequence[str], folder: Path, division: dict[str, Any]) -> tuple[Config, list[Entry]]:
+    """Divide a config's training data; return the configuration of a fit on fold 0, and each fold's description."""
     config, data = fold_config(fit, division, "a cross-validation")
     descriptions = [data.rows(fold)[2] for fold in range(data.folds)]
     first = descriptions[0]
@@ -29,8 +35,7 @@ def cross_validate(fit: Sequence[str], folder: Path, division: dict[str, Any]) -
     if config["data"]["init_args"]["source"]["init_args"].get("validation"):
         say("the config's validation triples are not used: every fold is evaluated on its own examples")
     keep_plan(folder / "config.yaml", config, folder)
-    entries = fit_folds(folder, "", config, descriptions)
-    return crossval_report(entries, first, deciding_callbacks(config))
+    return config, descriptions
 
 
 def fold_config(fit: Sequence[str], division: dict[str, Any], purpose: str) -> tuple[Config, FoldData]:
@@ -77,7 +82,7 @@ def crossval_report(entries: Sequence[Entry], description: Entry, deciding: Sequ
         f"{num_evaluations} evaluations in all: too high by this selection",
     }
     pooled = report.pooled(entries)
-    spread = {name: _spread([entry[name]["accuracy"] for entry in entries]) for name in report.EVALUATIONS}
+    spread = {name: report.spread([entry[name]["accuracy"] for entry in entries]) for name in report.EVALUATIONS}
     rows = [
         {
             **{name: entry[name] for name in ("fold", "groups", "trained", "evaluated")},
@@ -87,7 +92,7 @@ def crossval_report(entries: Sequence[Entry], description: Entry, deciding: Sequ
         for entry in entries
     ]
     n, groups, cells = pooled["last_epoch"]["n"], description["all_groups"], report.accuracy_cells(pooled)
-    spreads = [" ± ".join(map(report.number, one.values())) for one in spread.values()]
+    spreads = map(report.spread_cell, spread.values())
     rows.append({"fold": "pooled", "groups": groups, "evaluated": n, **cells})
     rows.append({"fold": "mean ± standard deviation", **dict(zip(cells, spreads, strict=True))})
     flags = sorted({flag for entry in entries for flag in entry["flags"]})
@@ -112,10 +117,3 @@ def crossval_report(entries: Sequence[Entry], description: Entry, deciding: Sequ
         records=records,
         intervals={**{f"fold {e['fold']}": e["last_epoch"] for e in entries}, "pooled": pooled["last_epoch"]},
     )
-
-
-def _spread(accuracies: list[float | None]) -> dict[str, float | None]:
-    """Mean and sample standard deviation; None where a fold has no accuracy."""
-    known = [accuracy for accuracy in accuracies if accuracy is not None]
-    mean_and_deviation = (mean(known), stdev(known)) if len(known) == len(accuracies) else (None, None)
-    return dict(zip(("mean", "standard_deviation"), mean_and_deviation, strict=True))

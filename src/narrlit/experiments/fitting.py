@@ -65,18 +65,24 @@ class RunResult:
         return evaluations
 
     def summary(self) -> Entry:
-        """Return accuracy and epoch of last_epoch and best_epoch, num_evaluations, wrong answers (None: NaN), flags."""
+        """Return accuracy and epoch of last_epoch and best_epoch, num_evaluations, wrong answers (None: NaN), flags.
+
+        `reference` is the accuracy of the frozen encoder, or of the model before training where that has no new head;
+        None where the fit did not evaluate it.
+        """
         if not self.evaluations:
             remedy = "let it train at least one whole epoch (trainer.max_epochs, max_steps) and choose another --out"
             raise OptionError(f"{self.run}: the fit evaluated no validation triples; {remedy}")
         last = self.evaluations[-1]
         chosen = dict(zip(EVALUATIONS, (last, self.record.get("best") or last), strict=True))  # no best if all are NaN
-        wrong = {answer["epoch"]: answer["wrong"] for answer in self.answers()["evaluations"]}
+        answers, reference = self.answers(), "frozen" if "frozen" in self.record else "untrained"
+        wrong = {answer["epoch"]: answer["wrong"] for answer in answers["evaluations"]}
         counts = pooled([chosen])
         return {
             "num_evaluations": len(self.evaluations),
             **{name: {"epoch": one["epoch"], **counts[name]} for name, one in chosen.items()},
-            "wrong": {name: wrong[one["epoch"]] for name, one in chosen.items()},
+            "reference": self.record.get(reference),
+            "wrong": {"reference": answers.get(reference), **{k: wrong[one["epoch"]] for k, one in chosen.items()}},
             "flags": [name for name in FLAGS if self.record["flags"].get(name)],
         }
 
@@ -133,6 +139,7 @@ def run_fit(run: Path, config: Config, prune: Prune | None = None) -> RunResult:
     if prune is not None:
         off = {"save_top_k": 0, "save_last": None, "save_on_exception": False}
         config |= {name: {**config[name], **off} for name in ("checkpoint", "last_checkpoint")}
+        config["trainer"]["num_sanity_val_steps"] = 0  # nobody compares a trial with the untrained model
     try:
         with tempfile.TemporaryDirectory() as folder, quiet():
             file = Path(folder) / "config.yaml"
@@ -211,12 +218,17 @@ def quiet() -> Iterator[None]:
 
 def deciding_callbacks(config: Config) -> list[str]:
     """Names of callbacks that decide by validation accuracy, so that even the last epoch depends on it."""
-    names = [str(entry["class_path"]).rpartition(".")[2] for entry in config["trainer"]["callbacks"] or []]
+    callbacks = config["trainer"]["callbacks"] or []
+    several = [callbacks] if isinstance(callbacks, dict) else callbacks
+    names = [str(entry["class_path"]).rpartition(".")[2] for entry in several]
     return [name for name in names if name in ("EarlyStopping", "TeacherPromotion")]
 
 
-def keep_plan(plan: Path, content: Config, folder: Path) -> None:
-    """Write an experiment's configuration to a YAML file, or check that it already holds the same."""
+def keep_plan(plan: Path, content: Config, folder: Path, option: str = "--out") -> None:
+    """Write an experiment's configuration to a YAML file, or check that it already holds the same.
+
+    The folder, which `option` names, must be new.
+    """
     text = yaml.safe_dump(content, sort_keys=False)
     if not plan.is_file():
         check_writable(folder, folder=True)
@@ -225,7 +237,7 @@ def keep_plan(plan: Path, content: Config, folder: Path) -> None:
         return
     changes = config_changes(yaml.safe_load(plan.read_text(encoding="utf-8")), yaml.safe_load(text))
     if changes:
-        raise OptionError(f"{plan} has another configuration ({changes[0]}): choose another --out or remove {plan}")
+        raise OptionError(f"{plan} has another configuration ({changes[0]}): choose another {option} or remove {plan}")
 
 
 def config_changes(before: Any, after: Any, name: str = "") -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from narrlit.files import atomic_path
-from narrlit.metrics.significance import paired_text
+from narrlit.metrics.significance import paired_text, seed_spread
 
 Entry = dict[str, Any]
 Row = Mapping[str, Any]
@@ -63,12 +63,12 @@ def keep_report(folder: Path, name: str, content: Entry, markdown: str, **others
             temporary.write_text(text, encoding="utf-8")
 
 
-def pooled(entries: Sequence[Row]) -> Entry:
+def pooled(entries: Sequence[Row], names: Sequence[str] = EVALUATIONS) -> Entry:
     """Pool fits that were evaluated on different triples: counts, accuracy and interval by evaluation."""
     from narrlit.metrics.significance import AccuracySummary
 
     counts = ("n", "correct", "ties", "undefined")
-    sums = {name: {c: sum(entry[name].get(c, 0) for entry in entries) for c in counts} for name in EVALUATIONS}
+    sums = {name: {c: sum(entry[name].get(c, 0) for entry in entries) for c in counts} for name in names}
     return {name: AccuracySummary(**counted).as_dict() for name, counted in sums.items()}
 
 
@@ -114,6 +114,22 @@ def number(value: Any) -> str:
     ('0.3333', '32', 'none')
     """
     return "none" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def spread(values: Sequence[float | None]) -> Entry:
+    """Compute mean and sample standard deviation over fits; None where one has no accuracy."""
+    known = [value for value in values if value is not None]
+    both = seed_spread(known) if len(known) == len(values) else (None, None)
+    return dict(zip(("mean", "standard_deviation"), both, strict=True))
+
+
+def spread_cell(entry: Row) -> str:
+    """Format what `spread` returns.
+
+    >>> spread_cell({"mean": 0.55, "standard_deviation": 0.02})
+    '0.55 ± 0.02'
+    """
+    return f"{number(entry['mean'])} ± {number(entry['standard_deviation'])}"
 
 
 def table_text(title: str, rows: Sequence[Row]) -> str:

@@ -237,5 +237,9 @@ def paired_text(comparison: Mapping[str, Any]) -> str:
     >>> paired_text({"difference": 0.1, "lost": 1, "won": 20, "p": 1e-5})
     '1 lost, 20 won, p < 0.001'
     """
-    p = "p < 0.001" if comparison["p"] < 0.001 else f"p = {comparison['p']:.3f}"
-    return f"{comparison['lost']} lost, {comparison['won']} won, {p}"
+    return f"{comparison['lost']} lost, {comparison['won']} won, {p_text(comparison['p'])}"
+
+
+def p_text(p: float | None) -> str:
+    """Format p; None where scores are NaN."""
+    return "p unknown" if p is None else "p < 0.001" if p < 0.001 else f"p = {p:.3f}"

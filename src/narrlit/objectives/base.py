@@ -171,6 +171,10 @@ class Objective(L.LightningModule):
         embeddings: Tensor = self.encoder(stories)
         return embeddings
 
+    def frozen_embeddings(self, stories: Packed) -> Tensor | None:
+        """Embed stories (U, D) by the frozen encoder alone; None: that is the model before training, without a head."""
+        return None
+
     def training_embeddings(self, stories: Packed) -> Tensor:
         """Compute what the loss reads of a batch's stories: their embeddings (U, D)."""
         return self.forward(stories)
@@ -199,9 +203,13 @@ class Objective(L.LightningModule):
 
         Returns:
             `embeddings` (U, D), `indices` (U,) of the stories, and `wrong` (B,), the positions of triples answered
-            wrongly, -1 elsewhere.
+            wrongly, -1 elsewhere; before training also `wrong_frozen` (B,), if a new head lies over the frozen encoder.
         """
-        return self._evaluate(batch, self.validation_accuracy)
+        outputs = self._evaluate(batch, self.validation_accuracy)
+        frozen = self.frozen_embeddings(batch.stories) if self.trainer.sanity_checking else None
+        if frozen is not None:
+            outputs["wrong_frozen"] = _wrong_positions(*_scores(frozen, batch), batch)
+        return outputs
 
     def test_step(self, batch: TripleBatch, batch_idx: int) -> dict[str, Tensor]:
         """Evaluate triples, as in validation."""
@@ -217,9 +225,8 @@ class Objective(L.LightningModule):
         score_a, score_b = _scores(embeddings, batch)
         a_is_closer, counted = batch.labels == 1, (batch.labels >= 0) & (batch.positions >= 0)
         metric.update(score_a, score_b, a_is_closer, counted)
-        wrong = counted & ~answered_rightly(score_a, score_b, a_is_closer)
-        wrong_positions = torch.where(wrong, batch.positions, -1)
-        return {"embeddings": embeddings, "indices": batch.stories.indices, "wrong": wrong_positions}
+        wrong = _wrong_positions(score_a, score_b, batch)
+        return {"embeddings": embeddings, "indices": batch.stories.indices, "wrong": wrong}
 
     def on_validation_epoch_end(self) -> None:
         """Log the accuracy with its n and interval."""
@@ -312,3 +319,9 @@ def _scores(embeddings: Tensor, batch: TripleBatch) -> tuple[Tensor, Tensor]:
     anchors = embeddings[batch.anchors].float()
     score_a, score_b = (F.cosine_similarity(anchors, embeddings[i].float()) for i in (batch.a, batch.b))
     return score_a, score_b
+
+
+def _wrong_positions(score_a: Tensor, score_b: Tensor, batch: TripleBatch) -> Tensor:
+    """Positions (B,) of labeled triples that the scores answer wrongly, -1 elsewhere."""
+    wrong = (batch.labels >= 0) & ~answered_rightly(score_a, score_b, batch.labels == 1)
+    return torch.where(wrong, batch.positions, -1)

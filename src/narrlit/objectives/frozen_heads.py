@@ -127,6 +127,12 @@ class FrozenObjective(Objective):
         with torch.autocast(self.device.type, enabled=False):
             return apply_head(self.head, stories.features, stories.lengths if self.unit == "sentence" else None)
 
+    def frozen_embeddings(self, stories: Packed) -> Tensor:
+        """Return the mean (U, D) of each story's frozen embeddings; of a whole story there is one."""
+        if not isinstance(stories, PackedFeatures):
+            raise TypeError("frozen embeddings are needed, not tokens")
+        return torch.stack([own.mean(0) for own in stories.features.split(list(stories.lengths))])
+
 
 class Projection(FrozenObjective):
     """Mean of max(0, margin - (cos(x, p) - cos(x, n))) over projected embeddings e' = W e / |W e|.

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from lightning_utilities.core.rank_zero import rank_zero_info
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from narrlit.data.batch import Collator, Packed, PackedViews, StoryInputs, TokenizedViews, ViewBatch
 from narrlit.data.sampling import ViewCollator
@@ -96,6 +97,12 @@ class MultiView(Objective):
     def forward(self, stories: Packed) -> Tensor:
         """Embed stories with views (U, D), fused."""
         return self.views.fuse(self.views.parts(self.training_embeddings(stories)))
+
+    def frozen_embeddings(self, stories: Packed) -> Tensor | None:
+        """Fuse the encoder's own embeddings, without heads; None where there are none."""
+        if self.views.heads is None:
+            return None
+        return self.views.fuse(normalize(self.training_embeddings(stories).float(), dim=-1))
 
     def training_embeddings(self, stories: Packed) -> Tensor:
         """Compute the encoder's embeddings (U, 4, D) of texts and views, each different one once."""
