@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from narrlit.experiments.html_report import Run
 
 
-def report(
+def report(  # noqa: PLR0913 (options)
     runs: tuple[str, ...],
     *,
     triples: str | None = None,
@@ -48,6 +48,8 @@ def report(
     from narrlit.metrics.data_check import CheckedSet, check_sets, read_set
     from narrlit.models.registry import find_record, read_record
 
+    if len(set(runs)) < len(runs):
+        raise OptionError("give different systems: one is named twice")
     if Path(out).suffix not in (".html", ".htm"):
         raise OptionError(f"--out {out}: a report is an .html file")
     check_writable(out)

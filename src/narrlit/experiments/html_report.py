@@ -34,6 +34,7 @@ MOST_SYSTEMS, MAPPED, FEWEST_FOR_UMAP, ERRORS = 6, 200, 60, 5
 """Systems in figures, triples in a map, stories from which a map is by UMAP, errors of a system."""
 SHORT_TEXT, LONG_TEXT = 180, 1500
 """Characters of a story at a mark of a map, and among the errors."""
+PARTS = ("line", "fill")
 CHANCE, UNCLEAR = 0.5, "no difference from guessing is shown"
 WORD = re.compile(r"\w{4,}")
 FLAGS = {
@@ -43,7 +44,7 @@ FLAGS = {
 }
 FONTS = dict.fromkeys(("axis_label_text_font", "major_label_text_font"), "system-ui, sans-serif")
 THEME = {
-    "Plot": dict.fromkeys(("background_fill_color", "border_fill_color", "outline_line_color")),
+    "Plot": {"outline_line_color": None},
     "Axis": {
         **FONTS,
         **dict.fromkeys(("axis_label_text_color", "major_label_text_color"), INK),
@@ -132,7 +133,7 @@ def html_report(
         *_distances([system for system in shown if system.vectors is not None]),
         *_subsets(shown, facets),
         *_margins(shown, quarters),
-        *_errors(shown, labeled),
+        *_errors([system for system in shown if system.kind != "baseline"] or shown, labeled),
         *_data(checks, runs, source, len(labeled)),
     ]
     plots = {f"{i}-{j}": plot for i, s in enumerate(sections) for j, plot in enumerate(s.figures.values())}
@@ -140,6 +141,7 @@ def html_report(
     scripts = [
         "\n".join(Resources("inline", components=["bokeh"], log_level="warn").js_raw),
         script.partition(">")[2].rpartition("</script>")[0],
+        Path(__file__).with_suffix(".js").read_text(encoding="utf-8"),
     ]
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(Path(__file__).with_suffix(".html").read_text(encoding="utf-8"))
@@ -177,29 +179,34 @@ def _flags(flags: Mapping[str, Any], evaluations: bool = True) -> str:
 
 
 def _summary(systems: Sequence[SystemAnswers], comparison: Report, runs: Sequence[Run]) -> Section:
-    tables = {title: rows for title, rows in comparison.tables.items() if not title.startswith("Accuracy by")}
     flags = [_flags(system.flags) for system in systems]
-    tables[""] = [{**row, "flags": words} for row, words in zip(tables[""], flags, strict=True)]
+    rows = [{**row, "flags": words} for row, words in zip(comparison.tables[""], flags, strict=True)]
+    tables: dict[str, Sequence[Entry]] = {"": rows}
     if runs:
         tables["Runs, on the triples that they were validated by"] = [_run_row(run) for run in runs]
-    notes = comparison.notes[1:] if comparison.content["conclusion"] else comparison.notes
-    return Section("Accuracy", " ".join(note for note in notes if not note.startswith("By ")), tables=tables)
+        tables["Commands"] = [_command_row(run) for run in runs]
+    # Without what the first lines, the figures and combinations say.
+    notes = [note for note in comparison.notes if note.startswith(("Difference", "Intervals", "The "))]
+    return Section("Accuracy", " ".join(notes), tables=tables)
 
 
 def _run_row(run: Run) -> Entry:
-    record, model = run.record, run.record.get("model") or {}
+    record = run.record
     last = (record.get("validations") or [None])[-1]
     evaluations = {"untrained": record.get("untrained"), "last epoch": last, "best": record.get("best")}
     return {
         "run": run.name,
         **{name: accuracy_cell(entry) for name, entry in evaluations.items() if entry},
-        "untrained to trained": difference_cell(record.get("comparison")),
+        "gain": difference_cell(record.get("comparison")),
         "evaluations": record.get("num_evaluations", ""),
-        "objective": model.get("objective", ""),
-        "encoder": (model.get("encoder") or {}).get("model", ""),
-        "seed": record.get("seed", ""),
-        "command": (record.get("command") or {}).get("line", ""),
     }
+
+
+def _command_row(run: Run) -> Entry:
+    model = run.record.get("model") or {}
+    encoder, command = model.get("encoder") or {}, run.record.get("command") or {}
+    row = {"objective": model.get("objective"), "encoder": encoder.get("model"), "seed": run.record.get("seed")}
+    return {"run": run.name, **row, "command": command.get("line")}
 
 
 # Figures -------------------------------------------------------------------------------------------------------------
@@ -238,6 +245,8 @@ def _training(runs: Sequence[Run]) -> Iterator[Section]:
         return
     accuracy, losses = _plot("epochs", "validation accuracy"), _plot("epochs", "training loss")
     accuracy.hspan(CHANCE, color=GRAY, line_dash="dashed")
+    for plot in (accuracy, losses):
+        plot.xaxis.ticker.min_interval = 1
     for place, run in enumerate(runs):
         untrained, validations = run.record.get("untrained"), run.record["validations"]
         entries = [(0, untrained)] * bool(untrained) + [(entry["epoch"] + 1, entry) for entry in validations]
@@ -264,7 +273,7 @@ def _maps(systems: Sequence[SystemAnswers], labeled: Triples, projection: Projec
     """Draw the triangles of anchor, closer and other candidate in the plane."""
     if not systems:
         return
-    from bokeh.models import ColumnDataSource, HoverTool
+    from bokeh.models import ColumnDataSource, HoverTool, TapTool
 
     rows = np.unique(np.linspace(0, len(labeled) - 1, MAPPED).astype(int))
     order = np.where((labeled.labels[rows] == 1)[:, None], [[0, 1, 2]], [[0, 2, 1]])
@@ -283,16 +292,17 @@ def _maps(systems: Sequence[SystemAnswers], labeled: Triples, projection: Projec
         columns |= dict(zip(("anchor", "closer", "other"), texts, strict=True))
         for name, values in (("x", points[:, :, 0]), ("y", points[:, :, 1])):
             columns |= {f"{name}s": values.tolist(), **{f"{name}{corner}": values[:, corner] for corner in range(3)}}
-        source = ColumnDataSource(columns)
+        source = ColumnDataSource(columns, name=f"map {len(figures)}")
         plot = _plot("", "", sizing_mode="scale_width", aspect_ratio=1.3)
         plot.axis.visible = False
-        faint, strong = {"line_alpha": 0.3, "fill_alpha": 0.03}, {"hover_line_alpha": 1, "hover_fill_alpha": 0.3}
-        plot.patches("xs", "ys", source=source, color="color", hover_color="color", **faint, **strong)
-        marks = [
-            plot.scatter(f"x{corner}", f"y{corner}", source=source, marker=marker, size=size, color="color")
-            for corner, (marker, size) in enumerate((("circle", 7), ("triangle", 5), ("x", 5)))
-        ]
-        plot.add_tools(HoverTool(renderers=marks, tooltips=TOOLTIP, limit=1))
+        alphas = {"": (0.2, 0), "hover_": (1, 0.3), "selection_": (1, 0.3), "nonselection_": (0.05, 0)}
+        faint = {f"{of}{part}_alpha": a for of, both in alphas.items() for part, a in zip(PARTS, both, strict=True)}
+        plot.patches("xs", "ys", source=source, color="color", hover_color="color", **faint)
+        for corner, (marker, size) in enumerate((("circle", 8), ("triangle", 5), ("x", 5))):
+            marks = plot.scatter(f"x{corner}", f"y{corner}", source=source, marker=marker, size=size, color="color")
+            if corner == 0:  # tools of several marks would overwrite which triangle is shown
+                tools = HoverTool(renderers=[marks], tooltips=TOOLTIP, limit=1), TapTool(renderers=[marks])
+                plot.add_tools(*tools)
         figures[f"{system.name}: {right.sum()} right, {(~right).sum()} wrong"] = plot
     some = f" {len(rows)} of {len(labeled)} triples, evenly spaced." if len(rows) < len(labeled) else ""
     key = [(RIGHT, "answered right"), (WRONG, "answered wrong")]
@@ -333,27 +343,29 @@ def _distances(systems: Sequence[SystemAnswers]) -> Iterator[Section]:
 
 def _subsets(systems: Sequence[SystemAnswers], facets: Mapping[str, Sequence[Entry]]) -> Iterator[Section]:
     """Plot accuracies by subset of the triples, as `compare_systems` finds them."""
-    if not facets:
-        return
-    lines = [("all", {system.name: system.summary.as_dict() for system in systems})]
-    lines += [(_cut(f"{name} {entry['bin']}", 26), entry["systems"]) for name in facets for entry in facets[name]]
-    plot = _plot("accuracy", "", height=90 + len(lines) * (16 + 12 * len(systems)), x_range=(0, 1))
-    plot.vspan(CHANCE, color=GRAY, line_dash="dashed")
-    for place, system in enumerate(systems):
-        shift = 0.7 * ((place + 0.5) / len(systems) - 0.5)
-        _intervals(plot, [(-row - shift, entry[system.name]) for row, (_, entry) in enumerate(lines)], place, True)
-    plot.yaxis.ticker = [-row for row in range(len(lines))]
-    plot.yaxis.major_label_overrides = {-row: name for row, (name, _) in enumerate(lines)}
-    plot.ygrid.visible = False
-    note = " ".join(f"{name.capitalize()}: {FACETS[name]}." for name in facets if name in FACETS)
-    yield Section("Accuracy by kind of triple", note, _keys(systems), {"Accuracy with 95 % interval": plot})
+    figures = {}
+    everything = {"bin": "all", "systems": {system.name: system.summary.as_dict() for system in systems}}
+    for name, bins in facets.items():
+        lines = [everything, *bins]
+        plot = _plot("accuracy", "", height=80 + len(lines) * (16 + 12 * len(systems)), x_range=(-0.02, 1.02))
+        plot.vspan(CHANCE, color=GRAY, line_dash="dashed")
+        for place, system in enumerate(systems):
+            shift = 0.7 * ((place + 0.5) / len(systems) - 0.5)
+            entries = [(-row - shift, entry["systems"][system.name]) for row, entry in enumerate(lines)]
+            _intervals(plot, entries, place, horizontal=True)
+        plot.yaxis.ticker = [-row for row in range(len(lines))]
+        plot.yaxis.major_label_overrides = {-row: _cut(entry["bin"], 22) for row, entry in enumerate(lines)}
+        plot.ygrid.visible = False
+        figures[f"By {name}: {FACETS[name]}" if name in FACETS else f"By {name}"] = plot
+    if figures:
+        yield Section("Accuracy by kind of triple", "", _keys(systems), figures)
 
 
 def _margins(systems: Sequence[SystemAnswers], quarters: Sequence[Entry]) -> Iterator[Section]:
     """Plot accuracies by quarter of the margin between both scores, as `compare_systems` finds them."""
     if not quarters:
         return
-    plot = _plot("quarter of the margin, from unsure to sure", "accuracy", y_range=(0, 1))
+    plot = _plot("quarter of the margin, from unsure to sure", "accuracy", y_range=(-0.02, 1.02))
     plot.hspan(CHANCE, color=GRAY, line_dash="dashed")
     for place, system in enumerate(systems):
         shift = 0.3 * ((place + 0.5) / len(systems) - 0.5)
