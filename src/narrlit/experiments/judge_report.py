@@ -6,9 +6,9 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from narrlit.experiments.report import difference_cell, paired, table_text
+from narrlit.experiments.report import difference_cell, table_text
 from narrlit.llm.judge import Judgement
-from narrlit.metrics.significance import AccuracySummary, wilson_interval
+from narrlit.metrics.significance import AccuracySummary, paired, wilson_interval
 
 Choices = Sequence[bool | None]
 """For each of N triples True if A is closer; None where a system or the labels do not say."""

@@ -272,15 +272,19 @@ def _compare(evaluated: Mapping[str, list[Entry]], name: str, n: int) -> Entry:
 
 
 def _short(settings: Mapping[str, Any]) -> dict[str, str]:
-    short = {name: name.rpartition(".")[2] for name in settings}
-    return short if len(set(short.values())) == len(short) else {name: name for name in settings}
+    """Shortest endings, in whole parts, by which the names differ."""
+    short, parts = {}, {name: name.split(".") for name in settings}
+    for name, own in parts.items():
+        length = next(n for n in range(1, 99) if sum(other[-n:] == own[-n:] for other in parts.values()) == 1)
+        short[name] = ".".join(own[-length:])
+    return short
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:
-    """Format settings for a message, by the last part of their names where these differ.
+    """Format settings for a message, by the shortest endings of their names that differ.
 
-    >>> settings_text({"model.rate": 1 / 3, "data.size": 32})
-    'rate=0.3333, size=32'
+    >>> settings_text({"model.rate": 1 / 3, "data.size": 32, "model.more.rate": 1})
+    'model.rate=0.3333, size=32, more.rate=1'
     """
     return ", ".join(f"{short}={report.number(settings[name])}" for name, short in _short(settings).items())
 

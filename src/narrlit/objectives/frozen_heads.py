@@ -131,7 +131,8 @@ class FrozenObjective(Objective):
         """Return the mean (U, D) of each story's frozen embeddings; of a whole story there is one."""
         if not isinstance(stories, PackedFeatures):
             raise TypeError("frozen embeddings are needed, not tokens")
-        return torch.stack([own.mean(0) for own in stories.features.split(list(stories.lengths))])
+        pieces = torch.split(stories.features, list(stories.lengths))
+        return torch.stack([own.mean(0) for own in pieces])
 
 
 class Projection(FrozenObjective):
