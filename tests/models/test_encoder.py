@@ -136,6 +136,20 @@ def test_an_exported_folder_keeps_prompts_length_and_vectors(tiny, tmp_path):
     assert abs(ours - theirs).max() < 1e-6
 
 
+def test_a_model_with_cls_pooling_and_a_dense_layer_keeps_both(tiny, tmp_path):
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Dense
+
+    theirs = SentenceTransformer(tiny("bert", "cls"), device="cpu")
+    theirs.insert(2, Dense(32, 32))  # as LaBSE: CLS, dense layer with tanh, unit vectors
+    theirs.save(str(tmp_path / "labse"))
+    texts = world_texts()[:3]
+    ours = embed(Encoder(EncoderConfig(str(tmp_path / "labse"))).eval(), texts, progress=False).embeddings
+    assert abs(ours - theirs.encode(texts)).max() < 1e-6
+    with pytest.warns(UserWarning, match=r"own pooling \(cls\)"):
+        Encoder(EncoderConfig(str(tmp_path / "labse"), pooling="mean"))
+
+
 def test_texts_over_the_limit_are_cut_and_counted(tiny):
     encoder = Encoder(EncoderConfig(tiny("bert"), max_length=30))
     ids, cut = encoder.tokenize([world_texts()[0], "Short."])
