@@ -179,6 +179,7 @@ class RunRecord(Callback):
         self._finish(trainer, best=best)
         rank_zero_info(f"run: {trainer.log_dir}")
         if best is None:
+            rank_zero_info("no accuracy: the fit evaluated no validation triples after training")
             return
         for logger in trainer.loggers:
             if isinstance(logger, TensorBoardLogger):
