@@ -268,7 +268,7 @@ class StoryVectors:
         settings: dict[str, Any] = {"fusion": self._read.fusion}
         if self._read.postprocess is not None:  # fitted on stories of files, or on those that are embedded
             fitted = [file_digest(path.strip()) for path in (self._read.fit_on or "").split(",") if path.strip()]
-            texts = json.dumps([story.source_text for story in self._read._embedded])
+            texts = json.dumps(sorted({story.source_text for story in self._read._embedded}))
             settings["fit"] = [asdict(self._read), fitted, hashlib.sha256(texts.encode()).hexdigest()]
         return {"model": name, "files": files, "max_length": self._use.max_length, **settings, "stored": "float32"}
 
