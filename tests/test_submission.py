@@ -162,7 +162,7 @@ def encoded(stories):
 def test_independent_steps_pass():
     steps = [replaced("story"), ("the encoder", encoded)]
     embeddings = encoded(replaced("story")[1](STORIES))
-    sentence = "vectors of 16 stories alone, in other batches and in reverse order differ by at most 0e+00"
+    sentence = "vectors of 16 stories alone, in other batches and in reverse order differ by at most 0"
     assert sentence in check_independence(steps, STORIES, embeddings)
     fixed = fit_steps(parse_steps("whiten"), embeddings)
     assert "at most" in check_independence([*steps, ("whitening", fixed)], STORIES, fixed(embeddings) * 5)

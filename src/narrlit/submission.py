@@ -245,7 +245,7 @@ def check_independence(
             raise _dependence(index, "a step over all stories", "from the vector to be written it differs", difference)
         largest = max(largest, difference)
     count = f"{len(sample)} {'story' if len(sample) == 1 else 'stories'}"
-    return f"Track B: vectors of {count} alone, in other batches and in reverse order differ by at most {largest:.0e}"
+    return f"Track B: vectors of {count} alone, in other batches and in reverse order differ by at most {largest:.0g}"
 
 
 def _dependence(index: int, name: str, where: str, difference: float) -> ModelError:
