@@ -94,6 +94,25 @@ def test_views_and_fusion_are_part_of_what_is_read(answer, labeled, tiny, unload
     np.testing.assert_array_equal(answer(tiny(), action).scores, found["action"].scores)
 
 
+def test_post_processing_is_known_by_what_it_was_fitted_on(answer, labeled, tiny, make):
+    texts = [
+        {"text": f"A {name} seeks a {thing}."} for name in ("knight", "diver") for thing in ("grail", "pearl", "key")
+    ]
+    make("fit.jsonl", texts)
+    read = StoryOptions(postprocess="center", fit_on="fit.jsonl")
+    prepared = read.triples(labeled)
+    expected = score_triples(read.encoder(ModelOptions(model=tiny())), prepared, progress=False).scores
+    first = answer(tiny(), read)
+    np.testing.assert_allclose(first.scores, expected, atol=1e-6)
+    assert abs(answer(tiny()).scores - expected).max() > 1e-3
+    assert abs(answer(tiny("bert", "cls"), read).scores - expected).max() > 1e-3
+    make("fit.jsonl", texts[:3])
+    assert abs(answer(tiny(), StoryOptions(postprocess="center", fit_on="fit.jsonl")).scores - expected).max() > 1e-3
+    transductive = answer(tiny(), StoryOptions(postprocess="center", transductive=True))
+    assert (first.flags, transductive.flags) == ({}, {"transductive": True})
+    assert abs(transductive.scores - expected).max() > 1e-3
+
+
 def test_meanmax_scores_as_in_evaluate_and_by_its_settings(answer, labeled, tiny, by_role, unloadable):
     expected = meanmax_scores(load_encoder(str(by_role)), labeled.texts(), MeanMax(), progress=False).scores
     first = answer(f"meanmax:{by_role}")

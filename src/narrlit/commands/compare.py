@@ -1,5 +1,6 @@
 """narrlit compare: systems on the same labeled triples, with paired tests."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 from narrlit.console import say
@@ -67,7 +68,9 @@ def compare(  # noqa: PLR0913 (options)
         answers_of(spec, labeled, prepared, use=use, read=read, stories=stories, meanmax=meanmax, triples=triples)
         for spec in specs
     ]
-    about = {"triples": {"path": triples, "sha256": file_digest(triples), "n": len(labeled)}, **read.record()}
+    plainly = asdict(StoryOptions())
+    settings = {name: value for name, value in asdict(read).items() if value != plainly[name]}
+    about = {"triples": {"path": triples, "sha256": file_digest(triples), "n": len(labeled)}, "reading": settings}
     report = compare_systems(systems, labeled, values, about)
     if out is not None:
         report.write(Path(out), "compare")
