@@ -162,7 +162,7 @@ def encoded(stories):
 def test_independent_steps_pass():
     steps = [replaced("story"), ("the encoder", encoded)]
     embeddings = encoded(replaced("story")[1](STORIES))
-    sentence = "vectors of 16 stories alone, in other batches and in reverse order differ by at most 0e+00"
+    sentence = "vectors of 16 stories alone, in other batches and in reverse order differ by at most 0"
     assert sentence in check_independence(steps, STORIES, embeddings)
     fixed = fit_steps(parse_steps("whiten"), embeddings)
     assert "at most" in check_independence([*steps, ("whitening", fixed)], STORIES, fixed(embeddings) * 5)
@@ -173,7 +173,7 @@ def test_the_step_that_depends_on_other_stories_is_named():
     encoder, embeddings = ("the encoder", encoded), encoded(STORIES)
     whiten = parse_steps("whiten")
     fitted = ("post-processing fitted on the batch", lambda vectors: fit_steps(whiten, vectors)(vectors))
-    noise = ("the encoder", lambda stories: encoded(stories) + 1e-3 * np.arange(len(stories))[:, None])
+    noise = ("the encoder", lambda stories: encoded(stories) + 1e-4 * np.arange(len(stories))[:, None])
     for steps, name in (
         ([replaced("triple"), encoder], "pseudonymization with --scope triple"),
         ([encoder, fitted], "post-processing fitted on the batch"),
@@ -181,6 +181,7 @@ def test_the_step_that_depends_on_other_stories_is_named():
     ):
         with pytest.raises(ModelError, match=f"depends on other stories, by {name}: in other batches it differs"):
             check_independence(steps, STORIES, embeddings)
+    assert "differ by at most 0.0" in check_independence([noise], STORIES, dtype="bfloat16")  # its rounding
     with pytest.raises(ModelError, match="fails for 1 stories alone: --postprocess whiten"):
         check_independence(
             [encoder, ("whiten", lambda v: fit_steps(whiten, v if len(v) == 1 else embeddings)(v))], STORIES

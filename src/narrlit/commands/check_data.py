@@ -57,7 +57,7 @@ def check_data(
             read.stories(source)
         encoder = read.encoder(use)
         for path, stories in original.items():
-            print(f"{path}: {check_independence(read.steps(encoder), stories)}")
+            print(f"{path}: {check_independence(read.steps(encoder), stories, dtype=encoder.config.dtype)}")
     if out is not None:
         keep_report(Path(out), "check_data", check, markdown)
         say(f"{out}: check_data.json, check_data.md")

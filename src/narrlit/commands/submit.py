@@ -92,7 +92,7 @@ def _run(
     if texts is not None:
         encoder.require_one_prompt("Track B")
         embeddings, truncated = embed(encoder, texts)
-        say(check_independence(read.steps(encoder), original, embeddings))
+        say(check_independence(read.steps(encoder), original, embeddings, encoder.config.dtype))
     if triples is not None:
         if meanmax is None:
             scores, more = score_triples(encoder, triples)
