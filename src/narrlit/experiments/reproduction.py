@@ -344,7 +344,7 @@ def _formatted(entry: Entry) -> Entry:
     return {
         "row": entry["row"],
         "column": entry["column"],
-        "published": "" if entry["published"] is None else f"{entry['published']:.3f}",
+        "published": "" if entry["published"] is None else f"{entry['published']:.4f}".removesuffix("0"),
         "ours": (f"{entry['accuracy']:.3f}" + (f" ± {spread:.3f}" if spread is not None else "")) if known else "",
         "95 % interval": "[{:.3f}, {:.3f}]".format(*entry["interval"]) if known else "",
         "n": str(entry["n"]) if known else "",
