@@ -41,7 +41,7 @@ def read_tables(system: str) -> dict[str, Any]:
 
 def list_tables(names: Sequence[str]) -> str:
     """List every table and figure of systems' papers: what it shows, its cost, or why it is not computed."""
-    lines = ["Times: two CPU cores with MiniLM / one GPU with the paper's encoder.", ""]
+    lines = ["Rough times: two CPU cores with MiniLM / one GPU with the paper's encoder.", ""]
     for name in names:
         content = read_tables(name)
         lines.append(f"{name}: {content['paper']}; encoder {model_name(content['encoder'])}")

@@ -27,7 +27,8 @@ from narrlit.llm.client import LLM, LLMOptions
 from narrlit.llm.judge import ScoredTriple, judge_triples
 from narrlit.metrics.significance import AccuracySummary, seed_spread, wilson_interval
 from narrlit.models.config import parse_fusion
-from narrlit.models.registry import pseudonyms_of
+from narrlit.models.registry import RECORD as RUN_RECORD
+from narrlit.models.registry import pseudonyms_of, read_record
 from narrlit.options import LoadOptions, ModelOptions, StoryOptions
 from narrlit.prompts import load_prompt
 
@@ -198,13 +199,21 @@ class Reproduction:
             about = {"stand_in": backbone.stand_in}
         if cell.column.startswith("CV"):
             return self._cross_validated(row) | about
+        judged = row.get("judge") and cell.column.endswith("A")
+        if judged and not os.environ.get("NARRLIT_LLM_MODEL"):
+            remedy = "serve it, and set NARRLIT_LLM_MODEL and OPENAI_BASE_URL"
+            raise ModelError(f"{model_name(self.content['judge'])} decides in this column: {remedy}")
         labeled, entries = self.triples(cell.column), []
         for seed in range(FIRST_SEED, FIRST_SEED + (self.seeds if "fit" in row else 1)):
             spec = str(self._fitted(row, seed)) if "fit" in row else row["evaluate"].format(encoder=backbone.model)
-            answers = self._answers(spec, row, labeled)
-            judged = row.get("judge") and cell.column.endswith("A")
-            summary = self._judged(answers, labeled) if judged else answers.summary
-            entries.append({"system": spec, **summary.as_dict(), "flags": answers.flags})
+            best = read_record(Path(spec, RUN_RECORD))["best"] if "fit" in row else None
+            if best and cell.column.startswith("dev") and not (judged or "fusion" in row):
+                entry = {**best, "flags": flags_of(spec, None)}  # the fit has evaluated these very triples
+            else:
+                answers = self._answers(spec, row, labeled)
+                summary = self._judged(answers, labeled) if judged else answers.summary
+                entry = {**summary.as_dict(), "flags": answers.flags}
+            entries.append({"system": spec, **entry})
         return (entries[0] if len(entries) == 1 else averaged(entries)) | about
 
     def _arguments(self, row: Entry, *further: str) -> list[str]:
@@ -267,9 +276,6 @@ class Reproduction:
 
     def _judged(self, answers: SystemAnswers, labeled: Triples) -> AccuracySummary:
         """Let the language model that the environment names decide, as `narrlit judge` does."""
-        if not os.environ.get("NARRLIT_LLM_MODEL"):
-            remedy = "serve it, and set NARRLIT_LLM_MODEL and OPENAI_BASE_URL"
-            raise ModelError(f"{model_name(self.content['judge'])} decides in this column: {remedy}")
         scores: Any = answers.scores
         scored = [ScoredTriple(texts, (a, b)) for texts, (a, b) in zip(labeled.texts(), scores.tolist(), strict=True)]
         judgements = judge_triples(
@@ -338,7 +344,7 @@ def _formatted(entry: Entry) -> Entry:
     return {
         "row": entry["row"],
         "column": entry["column"],
-        "published": "" if entry["published"] is None else f"{entry['published']:.3f}",
+        "published": "" if entry["published"] is None else f"{entry['published']:.4f}".removesuffix("0"),
         "ours": (f"{entry['accuracy']:.3f}" + (f" ± {spread:.3f}" if spread is not None else "")) if known else "",
         "95 % interval": "[{:.3f}, {:.3f}]".format(*entry["interval"]) if known else "",
         "n": str(entry["n"]) if known else "",
