@@ -28,7 +28,15 @@ def test_the_demo_goes_the_whole_way_and_ends_with_a_table(narrlit, monkeypatch,
     assert shlex.join(["--logdir", "a b"]) in found.out
     for name in ("random", "longer", "jaccard", "tfidf", "minilm, frozen", "minilm, trained"):
         assert re.search(rf"\| {name} +\| [01]\.\d+ \[[01]\.\d+, [01]\.\d+\] +\|", found.out), found.out
-    for name in ("storyworld", "quickstart/run.json", "model/modules.json", "embeddings.npy", "submission.zip"):
+    for name in (
+        "storyworld",
+        "quickstart/run.json",
+        "model/modules.json",
+        "embeddings.npy",
+        "submission.zip",
+        "compare/compare.json",
+        "report.html",
+    ):
         assert (tmp_path / "a b" / name).exists(), name
     assert (tmp_path / "a b/accuracies.md").read_text() in found.out
     assert json.loads((tmp_path / "a b/quickstart/run.json").read_text())["status"] == "finished"

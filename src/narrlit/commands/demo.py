@@ -1,4 +1,4 @@
-"""narrlit demo: train, evaluate, export, embed and submit on synthetic stories, by the commands a person would type."""
+"""narrlit demo: train, evaluate, compare, export and submit on synthetic stories, by the commands one would type."""
 
 import contextlib
 import io
@@ -21,7 +21,7 @@ LARGEST_DIFFERENCE = 1e-5
 
 
 def demo(*, out: str = "runs/demo") -> None:
-    """Run the whole way on synthetic stories: evaluate baselines and MiniLM, train, export, embed and submit.
+    """Run the whole way on synthetic stories: evaluate baselines and MiniLM, train, export, submit, compare and report.
 
     Args:
         out: folder for all results; must be new or empty.
@@ -43,6 +43,11 @@ def demo(*, out: str = "runs/demo") -> None:
     tracks = ("--track-a", test, "--track-b", stories)
     _run("submit", "--model", model, *tracks, "--out", archive)
     _run("submit", "--check", archive, *tracks)
+    compared = ("--models", f"minilm,{run}", "--baselines", "all", "--by", "overlap")
+    _run("compare", validation, *compared, "--out", f"{out}/compare")
+    page = f"{out}/report.html"
+    # PCA: UMAP's first call compiles for a minute.
+    _run("report", run, "minilm", "--triples", validation, "--projection", "pca", "--out", page)
     rows = [
         {"system": name, "accuracy [95 % interval]": accuracy_cell(one), "correct": one["correct"], "n": one["n"]}
         for name, one in systems.items()
@@ -51,6 +56,7 @@ def demo(*, out: str = "runs/demo") -> None:
     (Path(out) / "accuracies.md").write_text(table, encoding="utf-8")
     print(f"\nAccuracy on the validation triples of StoryWorld:\n\n{table}")
     print(f"embeddings of narrlit and sentence-transformers differ by at most {difference:.1e}")
+    print(f"report {page}")
     print(f"stories {world}, run {run} (tensorboard --logdir {shlex.quote(out)}), model {model}, submission {archive}")
     print(f"{time.monotonic() - start:.0f} seconds in all")
 

@@ -197,7 +197,7 @@ def _run_row(run: Run) -> Entry:
     return {
         "run": run.name,
         **{name: accuracy_cell(entry) for name, entry in evaluations.items() if entry},
-        "gain": difference_cell(record.get("comparison")),
+        "gain, best": difference_cell(record.get("comparison")),
         "evaluations": record.get("num_evaluations", ""),
     }
 
