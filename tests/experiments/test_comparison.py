@@ -52,7 +52,7 @@ def test_p_is_scipys_and_holm_corrects_it():
         "adjusted_p": pytest.approx(2 * binomtest(8, 8).pvalue), "discordance": 8 / 40,
     }  # fmt: skip
     assert (two["lost"], two["won"], two["p"]) == (4, 2, pytest.approx(binomtest(2, 6).pvalue))
-    needed = 100 * smallest_difference(40, 6 / 40)
+    needed = 100 * (smallest_difference(40, 6 / 40) + 1 / 40)
     assert found.notes[0] == (
         "better: better than first. other: no difference to first can be claimed at n = 40; "
         f"about {needed:.0f} points would be needed."

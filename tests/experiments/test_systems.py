@@ -105,6 +105,7 @@ def test_post_processing_is_known_by_what_it_was_fitted_on(answer, labeled, tiny
     first = answer(tiny(), read)
     np.testing.assert_allclose(first.scores, expected, atol=1e-6)
     assert abs(answer(tiny()).scores - expected).max() > 1e-3
+    assert abs(answer(tiny("bert", "cls"), read).scores - expected).max() > 1e-3
     make("fit.jsonl", texts[:3])
     assert abs(answer(tiny(), StoryOptions(postprocess="center", fit_on="fit.jsonl")).scores - expected).max() > 1e-3
     transductive = answer(tiny(), StoryOptions(postprocess="center", transductive=True))

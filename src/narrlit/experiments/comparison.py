@@ -122,7 +122,7 @@ def compare_systems(
         tables["Same answers"] = [{"system": name, **row} for name, row in cells.items()]
     notes = {}
     if others:
-        notes["difference"] = f"accuracy minus that of {first}; lost: only {first} has them right, won: only the system"
+        notes["difference"] = f"accuracy minus that of {first}; lost: only {first} is right, won: only the other system"
         of = "p by story" if count < len(groups) else "p"
         notes["adjusted_p"] = f"{of}, corrected for {counted(others, 'comparison')} (Holm)"
     if count < len(groups):
@@ -132,8 +132,8 @@ def compare_systems(
         )
     if weights:
         notes["weighted_mean"] = (
-            "of the distances between both scores, each system's in its own unit, with weights that were best on the "
-            f"other folds: {'; '.join(', '.join(f'{weight:g}' for weight in fold) for fold in weights)}"
+            "of the distances between both scores, each system's in its own unit, with weights (as in the table) that "
+            f"were best on the other folds: {'; '.join(', '.join(f'{w:g}' for w in fold) for fold in weights)}"
         )
     notes |= {f"by_{name}": FACETS[name] for name in by if name in FACETS}
     seen = [f"{system.name}: {system.flags[SEEN]}." for system in systems if SEEN in system.flags]
@@ -220,8 +220,8 @@ def conclusion(entries: Sequence[Entry]) -> str:
     ]
     if open_ones:
         share = float(np.mean([entry["difference"]["discordance"] for entry in open_ones]))
-        # Holm compares the smallest p left with the level divided by the number of comparisons left.
-        needed = 100 * smallest_difference(n, share, alpha=LEVEL / len(open_ones))
+        # Holm compares the smallest p left with the level divided by the comparisons left; exact tests need 1/n more.
+        needed = 100 * (smallest_difference(n, share, alpha=LEVEL / len(open_ones)) + 1 / n)
         parts.append(
             f"{', '.join(entry['system'] for entry in open_ones)}: no difference to {first} can be claimed at n = {n}; "
             f"about {needed:.0f} points would be needed"

@@ -264,37 +264,32 @@ class StoryVectors:
 
     def _space(self) -> dict[str, Any]:
         """Describe what decides an embedding but for the text and its role."""
-        checkpoint = find_checkpoint(self._model)
-        name = self._model if checkpoint is None else "-".join(path.name for path in (*checkpoint.parents[2:0:-1],))
+        name, files = _identity(self._model)
         settings: dict[str, Any] = {"fusion": self._read.fusion}
         if self._read.postprocess is not None:  # fitted on stories of files, or on those that are embedded
-            files = [file_digest(path.strip()) for path in (self._read.fit_on or "").split(",") if path.strip()]
-            texts = json.dumps([story.source_text for story in self._read._embedded])
-            settings["fit"] = [asdict(self._read), files, hashlib.sha256(texts.encode()).hexdigest()]
-        return {
-            "model": name,
-            "files": _identity(self._model, checkpoint),
-            "max_length": self._use.max_length,
-            **settings,
-            "stored": "float32",
-        }
+            fitted = [file_digest(path.strip()) for path in (self._read.fit_on or "").split(",") if path.strip()]
+            texts = json.dumps(sorted({story.source_text for story in self._read._embedded}))
+            settings["fit"] = [asdict(self._read), fitted, hashlib.sha256(texts.encode()).hexdigest()]
+        return {"model": name, "files": files, "max_length": self._use.max_length, **settings, "stored": "float32"}
 
 
-def _identity(model: str, checkpoint: Path | None) -> str | None:
-    """Digest of a checkpoint's or a folder's contents; the commit of a hub's model that is here."""
+def _identity(model: str) -> tuple[str, str | None]:
+    """Name a model, and digest its checkpoint or its folder's contents; of a hub's model, the commit that is here."""
     from narrlit.cache.storage import folder_digest
     from narrlit.models.loading import model_folder
 
+    checkpoint = find_checkpoint(model)
     if checkpoint is not None:
         with checkpoint.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return "-".join(folder.name for folder in checkpoint.absolute().parents[2:0:-1]), digest
     folder = model_folder(model)
     if folder is not None:
-        return folder_digest(folder)
+        return model if model == "minilm" else folder.name, folder_digest(folder)
     from huggingface_hub import try_to_load_from_cache
 
     config = try_to_load_from_cache(model, "config.json")
-    return Path(config).parent.name if isinstance(config, str) else None
+    return model, Path(config).parent.name if isinstance(config, str) else None
 
 
 def _keys(
