@@ -131,10 +131,10 @@ def test_a_fit_ends_with_a_comparison(trainer, tmp_path, caplog):
     callback.record["validations"] = [{"epoch": 1, "step": 8, **AccuracySummary(9, 8).as_dict()}]
     callback._answers = [{"epoch": 0, "step": 4, "wrong": [7]}, {"epoch": 1, "step": 8, "wrong": [5]}]
     *_, best, untrained, frozen = end(callback, trainer, tmp_path, caplog)
-    assert best == "best validation accuracy 0.889 [0.565, 0.980] (8 of 9) in epoch 1, the best of 1 evaluations"
-    assert untrained == "untrained 0.000 -> 0.889 (0 lost, 8 won, p = 0.008), best of 1 evaluations"
+    assert best == "best validation accuracy 0.889 [0.565, 0.980] (8 of 9) in epoch 1, the best of 1 evaluation"
+    assert untrained == "untrained 0.000 -> 0.889 (0 lost, 8 won, p = 0.008), best of 1 evaluation"
     assert frozen == (
-        "frozen 0.778 -> 0.889 (0 lost, 1 won, p = 1.000), best of 1 evaluations: no difference is shown; about 0.53 "
+        "frozen 0.778 -> 0.889 (0 lost, 1 won, p = 1.000), best of 1 evaluation: no difference is shown; about 0.53 "
         "would be needed with 9 triples"
     )
     record = json.loads((tmp_path / "run.json").read_text())

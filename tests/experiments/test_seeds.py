@@ -39,8 +39,8 @@ def test_mean_and_deviation_are_of_seeds_and_p_is_over_triples():
     assert made.content["systems"]["scale"]["best_epoch"]["difference"]["p"] == 1.0
     assert made.content["systems"]["full"]["last_epoch"]["standard_deviation"] == pytest.approx(0.1 / 2**0.5)
     text = made.markdown()
-    assert "| scale  | 0.9    | 0.9    | 0.9 ± 0" in text
-    assert f"| 0.35 ± 0.07071, p = {expected:.3f} |" in text
+    assert "| scale  | 0.900  | 0.900  | 0.900 ± 0.000 |" in text
+    assert f"| +0.350 ± 0.071, p = {expected:.3f} |" in text
     assert [(record["system"], record["seed"]) for record in made.records][1:3] == [("full", 2), ("scale", 1)]
 
 
@@ -50,7 +50,7 @@ def test_nan_and_contamination_are_shown():
     broken["wrong"]["last_epoch"] = None
     results = {"full": {1: entry([0], [0]), 2: entry([0], [0])}, "x": {1: broken, 2: entry([], [], flags=["mined"])}}
     text = seeds_report(results, "full").markdown()
-    assert "none ± none, p unknown" in text
+    assert "none: scores are NaN, p unknown" in text
     assert "Flags of the runs: mined." in text
     results["x"][2]["flags"] = ["trained_on_validation"]
     assert "No result: validation triples were trained on." in seeds_report(results, "full").markdown()

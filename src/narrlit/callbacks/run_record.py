@@ -179,11 +179,13 @@ class RunRecord(Callback):
         self._finish(trainer, best=best)
         rank_zero_info(f"run: {trainer.log_dir}")
         if best is None:
+            rank_zero_info("no accuracy: no validation triples were evaluated after training, or their scores are NaN")
             return
         for logger in trainer.loggers:
             if isinstance(logger, TensorBoardLogger):
                 logger.log_hyperparams(dict(pl_module.hparams), {"hp/validation_accuracy": best["accuracy"]})
-        evaluations = f"best of {len(self.record['validations'])} evaluations"
+        count = len(self.record["validations"])
+        evaluations = f"best of {count} evaluation{'s' * (count != 1)}"
         low, high = best["interval"]
         rank_zero_info(
             f"best validation accuracy {best['accuracy']:.3f} [{low:.3f}, {high:.3f}] "

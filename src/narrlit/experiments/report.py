@@ -123,13 +123,14 @@ def spread(values: Sequence[float | None]) -> Entry:
     return dict(zip(("mean", "standard_deviation"), both, strict=True))
 
 
-def spread_cell(entry: Row) -> str:
+def spread_cell(entry: Row, sign: str = "") -> str:
     """Format what `spread` returns.
 
-    >>> spread_cell({"mean": 0.55, "standard_deviation": 0.02})
-    '0.55 ± 0.02'
+    >>> spread_cell({"mean": 0.55, "standard_deviation": 0.02}, "+")
+    '+0.550 ± 0.020'
     """
-    return f"{number(entry['mean'])} ± {number(entry['standard_deviation'])}"
+    known = entry["mean"] is not None
+    return f"{entry['mean']:{sign}.3f} ± {entry['standard_deviation']:.3f}" if known else "none: scores are NaN"
 
 
 def table_text(title: str, rows: Sequence[Row]) -> str:

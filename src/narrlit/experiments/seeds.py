@@ -125,11 +125,14 @@ def seeds_report(results: Mapping[str, BySeed], reference: str) -> Report:
         for system, by_seed in results.items():
             accuracies = {seed: entry[name]["accuracy"] for seed, entry in by_seed.items()}
             summary = systems[system][name] = {"by_seed": accuracies, **report.spread([*accuracies.values()])}
-            cells = {f"seed {seed}": report.number(accuracy) for seed, accuracy in accuracies.items()}
+            cells = {
+                f"seed {seed}": "none" if accuracy is None else f"{accuracy:.3f}"
+                for seed, accuracy in accuracies.items()
+            }
             rows.append({"system": system, **cells, "mean": report.spread_cell(summary)})
             if base is not None:
                 compared = summary["difference"] = None if by_seed is base else _compare(by_seed, base, name)
-                cell = f"{report.spread_cell(compared)}, {p_text(compared['p'])}" if compared else ""
+                cell = f"{report.spread_cell(compared, '+')}, {p_text(compared['p'])}" if compared else ""
                 rows[-1][f"difference to {reference}"] = cell
     fits = [(system, seed, entry) for system, by_seed in results.items() for seed, entry in by_seed.items()]
     flags = sorted({flag for _, _, entry in fits for flag in entry["flags"]})
