@@ -281,7 +281,7 @@ def _maps(systems: Sequence[SystemAnswers], labeled: Triples, projection: Projec
     stories, first, corners = np.unique(indices, return_index=True, return_inverse=True)
     texts = [[_cut(labeled.stories[index].source_text, SHORT_TEXT) for index in column] for column in indices.T]
     method, project = _projector(projection, len(stories))
-    figures = {}
+    figures: dict[str, Any] = {}
     for system in systems:
         vectors: Any = system.vectors
         vectors = np.take_along_axis(vectors[rows], order[:, :, None], axis=1).reshape(3 * len(rows), -1)
