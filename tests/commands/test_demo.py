@@ -12,7 +12,7 @@ from narrlit.commands import demo as module
 pytestmark = pytest.mark.slow
 
 
-def test_the_demo_goes_the_whole_way_and_ends_with_a_table(narrlit, monkeypatch, tmp_path):
+def test_the_demo_goes_the_whole_way_and_ends_with_a_report(narrlit, monkeypatch, tmp_path):
     long_way = module._run
 
     def shorter(command, *words):
@@ -26,11 +26,20 @@ def test_the_demo_goes_the_whole_way_and_ends_with_a_table(narrlit, monkeypatch,
     found = narrlit("demo", "--out", "a b")
     assert found.code == 0, found.err
     assert shlex.join(["--logdir", "a b"]) in found.out
-    for name in ("random", "longer", "jaccard", "tfidf", "minilm, frozen", "minilm, trained"):
-        assert re.search(rf"\| {name} +\| [01]\.\d+ \[[01]\.\d+, [01]\.\d+\] +\|", found.out), found.out
-    for name in ("storyworld", "quickstart/run.json", "model/modules.json", "embeddings.npy", "submission.zip"):
+    for name in ("random", "longer", "jaccard", "tfidf", "minilm", "a b/quickstart"):
+        assert re.search(rf"\| {name} +\| +20 \| [01]\.\d+ \[[01]\.\d+, [01]\.\d+\] +\|", found.out), found.out
+    for name in (
+        "storyworld",
+        "quickstart/run.json",
+        "model/modules.json",
+        "embeddings.npy",
+        "submission.zip",
+        "compare/compare.json",
+        "report.html",
+    ):
         assert (tmp_path / "a b" / name).exists(), name
-    assert (tmp_path / "a b/accuracies.md").read_text() in found.out
+    assert (tmp_path / "a b/compare/compare.md").read_text() in found.out
+    assert "a b/quickstart: " in (tmp_path / "a b/report.html").read_text()
     assert json.loads((tmp_path / "a b/quickstart/run.json").read_text())["status"] == "finished"
     again = narrlit("demo", "--out", "a b")
     assert again.code == 2

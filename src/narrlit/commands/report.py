@@ -45,7 +45,7 @@ def report(  # noqa: PLR0913 (options)
     from narrlit.experiments.comparison import compare_systems, read_facets
     from narrlit.experiments.html_report import Run, html_report
     from narrlit.experiments.systems import answers_of
-    from narrlit.metrics.data_check import CheckedSet, check_sets, read_set
+    from narrlit.metrics.data_check import CheckedSet, check_sets
     from narrlit.models.registry import find_record, read_record
 
     if len(set(runs)) < len(runs):
@@ -65,12 +65,7 @@ def report(  # noqa: PLR0913 (options)
     checks = {run.name: run.record["data_check"] for run in found if run.record.get("data_check")}
     name = "StoryWorld" if source is None else Path(source).name
     if not checks:
-        texts, labels = labeled.texts(), (labeled.labels == 1).tolist()
-        own = (
-            CheckedSet("validation", texts, labels, sided=True)
-            if source is None
-            else read_set("validation", source, given.labels)
-        )
+        own = CheckedSet("validation", labeled.texts(), (labeled.labels == 1).tolist(), sided=True)
         checks[name] = check_sets([own], None)
     page = html_report(systems, comparison, found, labeled, name, checks, projection)
     with atomic_path(out) as temporary:

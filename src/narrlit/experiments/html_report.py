@@ -197,7 +197,7 @@ def _run_row(run: Run) -> Entry:
     return {
         "run": run.name,
         **{name: accuracy_cell(entry) for name, entry in evaluations.items() if entry},
-        "gain": difference_cell(record.get("comparison")),
+        "gain, best": difference_cell(record.get("comparison")),
         "evaluations": record.get("num_evaluations", ""),
     }
 
@@ -281,7 +281,7 @@ def _maps(systems: Sequence[SystemAnswers], labeled: Triples, projection: Projec
     stories, first, corners = np.unique(indices, return_index=True, return_inverse=True)
     texts = [[_cut(labeled.stories[index].source_text, SHORT_TEXT) for index in column] for column in indices.T]
     method, project = _projector(projection, len(stories))
-    figures = {}
+    figures: dict[str, Any] = {}
     for system in systems:
         vectors: Any = system.vectors
         vectors = np.take_along_axis(vectors[rows], order[:, :, None], axis=1).reshape(3 * len(rows), -1)

@@ -1,0 +1,59 @@
+"""narrlit report: its triples, one page of models and baselines, and mistakes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from narrlit.data.schema import StoryTable
+from narrlit.data.storyworld import StoryWorld, synthetic_triples
+
+
+def test_a_model_and_a_baseline_in_one_page(narrlit, world_files, tiny, tmp_path):
+    triples = world_files / "validation.jsonl"
+    report = ("report", tiny(), "jaccard", "--triples", triples, "--projection", "pca", "--out", "new/report.html")
+    found = narrlit(*report)
+    assert found.code == 0, found.err
+    page = (tmp_path / "new/report.html").read_text()
+    jaccard = json.loads(narrlit("evaluate", triples, "--baseline", "jaccard", "--json").out)
+    assert f"{jaccard['accuracy']:.3f} [" in page
+    for title in ("Map of the stories", "Distances from the anchor", "Worst errors", "Check of the data"):
+        assert f"<h2>{title}</h2>" in page
+
+
+def run_with(folder, validation):
+    folder.mkdir()
+    record = {"data": {"validation": validation}, "validations": [], "num_evaluations": 0}
+    (folder / "run.json").write_text(json.dumps(record))
+
+
+def test_without_triples_those_of_the_run_are_taken(narrlit, world_files, tmp_path, monkeypatch):
+    from narrlit.commands import report as module
+    from narrlit.experiments.html_report import Run
+    from narrlit.options import LabelOptions
+
+    made = {"storyworld": {"seed": 5, "triples": 7}}
+    _, triples = module._triples(None, LabelOptions(), [Run("r", tmp_path, {"data": {"validation": made}})])
+    assert triples.texts() == synthetic_triples(StoryWorld(5).triples(7, "validation"), StoryTable()).texts()
+    run_with(tmp_path / "run", {"files": [{"path": str(world_files / "validation.jsonl"), "rows": 9}]})
+    monkeypatch.setattr("narrlit.experiments.systems.flags_of", lambda *_: {})
+    found = narrlit("report", "jaccard", "run", "--out", "a.html")
+    assert "it has no checkpoint yet" in found.err  # so the triples were found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["jaccard", "--out", "a.html"], "give --triples FILE"),
+        (["jaccard", "run", "--out", "a.html"], "run: its validation triples gone.jsonl are gone: give --triples FILE"),
+        (["jaccard", "jaccard", "--out", "a.html"], "named twice"),
+        (["jaccard", "--out", "a.pdf"], "--out a.pdf: a report is an .html file"),
+        (["jaccard", "--triples", "TRIPLES", "--by", "genre", "--out", "a.html"], "--by genre"),
+    ],
+)
+def test_mistakes_cost_one_line(narrlit, world_files, tmp_path, arguments, words):
+    run_with(tmp_path / "run", {"files": [{"path": "gone.jsonl", "rows": 9}]})
+    found = narrlit("report", *(world_files / "validation.jsonl" if a == "TRIPLES" else a for a in arguments))
+    assert (found.code, "Traceback" in found.err) == (2, False)
+    assert words in found.err
+    assert not Path("a.html").exists()
