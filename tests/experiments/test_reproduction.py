@@ -358,7 +358,7 @@ def test_notes_say_what_is_missing(reproduction, folder):
     absent = "not run: sentence-transformers/all-MiniLM-L12-v2 is absent"
     assert verdicts[1:] == ["labels not given", absent, absent]
     assert [note.partition(":")[0] for note in report.notes] == [
-        "Shortened",
+        "Options of the fits, beside those of the tables",
         "Absent encoders",
         "Test labels",
         "Verdict",
@@ -394,7 +394,7 @@ def test_a_table_end_to_end(narrlit, folder, tiny, llm, monkeypatch):
     assert "trained on validation: no result" in lines["full system", "dev B"]
     assert "not run: the paper does not say which baseline" in lines["baseline", "dev A"]
     assert "Encoder: model for Qwen3-Embedding-8B." in found.out
-    assert "Shortened: --trainer.max_epochs 1" in found.out
+    assert "beside those of the tables: --trainer.max_epochs 1" in found.out
     record = json.loads(Path("out/comhis/record.json").read_text())
     assert record["cells"]["1 | full system | test B"]["n"] == 5
     assert [one["system"] for one in record["cells"]["1 | full system | test B"]["seeds"]] == [

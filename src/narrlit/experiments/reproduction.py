@@ -312,7 +312,9 @@ class Reproduction:
         encoders = sorted({entry["stand_in"] for entry in records if entry.get("stand_in")})
         notes = [f"Encoder: {', '.join(encoders)}."] if encoders else []
         notes += [f"{name.capitalize()}: {text}." for name, text in self.record["stand_ins"].items()]
-        notes += [f"Shortened: {shlex.join(self.options)}."] if self.options else []
+        notes += (
+            [f"Options of the fits, beside those of the tables: {shlex.join(self.options)}."] if self.options else []
+        )
         if self.seeds > 1:
             notes.append(f"Trained rows: mean ± standard deviation of {self.seeds} seeds; interval of one evaluation.")
         if any(entry["column"].startswith("CV") for entry in records):
