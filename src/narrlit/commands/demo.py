@@ -16,7 +16,7 @@ LARGEST_DIFFERENCE = 1e-5
 
 
 def demo(*, out: str = "runs/demo") -> None:
-    """Run the whole way on synthetic stories: evaluate MiniLM, train, export, embed, submit, compare, report.
+    """Run the whole way on synthetic stories: evaluate word overlap, train, export, embed, submit, compare, report.
 
     Args:
         out: folder for all results; must be new or empty.
@@ -27,7 +27,7 @@ def demo(*, out: str = "runs/demo") -> None:
     world, run, model, archive, embeddings, page = (str(Path(out) / name) for name in names)
     validation, test, stories = (f"{world}/{name}.jsonl" for name in ("validation", "test", "test_stories"))
     _run("storyworld", "--out", world, "--test", "50")
-    _run("evaluate", validation, "--model", "minilm")
+    _run("evaluate", validation, "--baseline", "jaccard")
     logger = "--trainer.logger.init_args"
     _run("fit", "--config", "configs/quickstart.yaml", f"{logger}.save_dir", out, f"{logger}.version", "")
     _run("export", run, "--out", model)
