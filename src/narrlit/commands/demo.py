@@ -3,6 +3,7 @@
 import json
 import shlex
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -37,11 +38,12 @@ def demo(*, out: str = "runs/demo") -> None:
     _run("submit", "--model", model, *tracks, "--out", archive)
     _run("submit", "--check", archive, *tracks)
     _run("compare", validation, "--models", f"minilm,{run}", "--baselines", "all", "--out", f"{out}/compare")
-    # PCA: UMAP's first call compiles for a minute.
-    _run("report", run, "minilm", "--triples", validation, "--projection", "pca", "--out", page)
+    if find_spec("bokeh"):
+        # PCA: UMAP's first call compiles for a minute.
+        _run("report", run, "minilm", "--triples", validation, "--projection", "pca", "--out", page)
     print(f"embeddings of narrlit and sentence-transformers differ by at most {difference:.1e}")
     print(f"stories {world}, run {run} (tensorboard --logdir {shlex.quote(out)}), model {model}, submission {archive}")
-    print(f"report to open in a browser: {page}")
+    print(f"report: {page if find_spec('bokeh') else 'pip install narrlit[report], then narrlit report'}")
     print(f"{time.monotonic() - start:.0f} seconds in all")
 
 
