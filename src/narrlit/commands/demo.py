@@ -3,6 +3,7 @@
 import json
 import shlex
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ LARGEST_DIFFERENCE = 1e-5
 
 
 def demo(*, out: str = "runs/demo") -> None:
-    """Run the whole way on synthetic stories: evaluate MiniLM, train, export, embed, submit, compare, report.
+    """Run the whole way on synthetic stories: evaluate word overlap, train, export, embed, submit, compare, report.
 
     Args:
         out: folder for all results; must be new or empty.
@@ -27,7 +28,7 @@ def demo(*, out: str = "runs/demo") -> None:
     world, run, model, archive, embeddings, page = (str(Path(out) / name) for name in names)
     validation, test, stories = (f"{world}/{name}.jsonl" for name in ("validation", "test", "test_stories"))
     _run("storyworld", "--out", world, "--test", "50")
-    _run("evaluate", validation, "--model", "minilm")
+    _run("evaluate", validation, "--baseline", "jaccard")
     logger = "--trainer.logger.init_args"
     _run("fit", "--config", "configs/quickstart.yaml", f"{logger}.save_dir", out, f"{logger}.version", "")
     _run("export", run, "--out", model)
@@ -37,11 +38,12 @@ def demo(*, out: str = "runs/demo") -> None:
     _run("submit", "--model", model, *tracks, "--out", archive)
     _run("submit", "--check", archive, *tracks)
     _run("compare", validation, "--models", f"minilm,{run}", "--baselines", "all", "--out", f"{out}/compare")
-    # PCA: UMAP's first call compiles for a minute.
-    _run("report", run, "minilm", "--triples", validation, "--projection", "pca", "--out", page)
+    if find_spec("bokeh"):
+        # PCA: UMAP's first call compiles for a minute.
+        _run("report", run, "minilm", "--triples", validation, "--projection", "pca", "--out", page)
     print(f"embeddings of narrlit and sentence-transformers differ by at most {difference:.1e}")
     print(f"stories {world}, run {run} (tensorboard --logdir {shlex.quote(out)}), model {model}, submission {archive}")
-    print(f"report to open in a browser: {page}")
+    print(f"report: {page if find_spec('bokeh') else 'pip install narrlit[report], then narrlit report'}")
     print(f"{time.monotonic() - start:.0f} seconds in all")
 
 

@@ -42,11 +42,10 @@ FLAGS = {
     "transductive": "read unlabeled stories of the evaluation in training",
     "mined_validation": "took hard examples from its validation triples",
 }
-FONTS = dict.fromkeys(("axis_label_text_font", "major_label_text_font"), "system-ui, sans-serif")
 THEME = {
     "Plot": {"outline_line_color": None},
     "Axis": {
-        **FONTS,
+        **dict.fromkeys(("axis_label_text_font", "major_label_text_font"), "system-ui, sans-serif"),
         **dict.fromkeys(("axis_label_text_color", "major_label_text_color"), INK),
         **dict.fromkeys(("axis_line_color", "major_tick_line_color"), GRAY),
         **dict.fromkeys(("axis_label_text_font_size", "major_label_text_font_size"), "12px"),
@@ -160,12 +159,11 @@ def html_report(
 
 
 def _findings(systems: Sequence[SystemAnswers], comparison: Report) -> list[str]:
-    """State the best accuracy with its interval, which differences are shown, and what an accuracy depends on."""
-    best = max(systems, key=lambda system: int(system.correct.sum())).summary
-    name = next(system.name for system in systems if system.summary == best)
-    low, high = best.interval
+    """State the first system's accuracy with its interval, which differences are shown, and what they depend on."""
+    first = systems[0].summary
+    low, high = first.interval
     claim = "better than guessing" if low > CHANCE else "worse than guessing" if high < CHANCE else UNCLEAR
-    line = f"{name}: {accuracy_cell(best.as_dict())} on {counted(best.n, 'triple')}, {claim}."
+    line = f"{systems[0].name}: {accuracy_cell(first.as_dict())} on {counted(first.n, 'triple')}, {claim}."
     flagged = [f"{system.name}: {words}." for system in systems if (words := _flags(system.flags, False))]
     return [line, *filter(None, [comparison.content["conclusion"]]), *flagged]
 
