@@ -88,6 +88,15 @@ def test_one_system_is_compared_with_none_and_flags_stand_beside_it():
     assert not any("Difference" in note for note in found.notes)
 
 
+def test_a_system_trained_on_the_triples_is_called_neither_better_nor_worse():
+    flags = {"seen_in_training": "trained on these triples: no result (run trained on dev)"}
+    first, seen = system("first", right(1), size=1), system("seen", right(*range(30)), size=1, flags=flags)
+    other = system("other", right(*range(30)), size=1)
+    found = compared([first, seen, other]).content["conclusion"]
+    assert found == "other: better than first. seen: no result, trained on these triples."
+    assert "no result" in compared([seen, first]).content["conclusion"]
+
+
 def test_agreement_is_the_share_of_same_answers():
     found = compared([system("a", right(1, 2, 3), size=1), system("b", right(3, 4))]).content["same_answers"]
     assert found == {"a": {"a": 1, "b": 37 / 40}, "b": {"a": 37 / 40, "b": 1}}

@@ -209,7 +209,13 @@ def conclusion(entries: Sequence[Entry]) -> str:
     better: list[Entry] = []
     worse: list[Entry] = []
     open_ones: list[Entry] = []
+    # A run that may have seen them, by its record, is only noted.
+    seen = [e["system"] for e in entries if str(e.get("flags", {}).get(SEEN)).startswith("trained on these triples")]
+    if first in seen:
+        return f"{first} was trained on these triples: differences to it are no result."
     for entry in entries[1:]:
+        if entry["system"] in seen:
+            continue
         difference = entry["difference"]
         shown = difference["adjusted_p"] < LEVEL
         (open_ones if not shown else better if difference["difference"] > 0 else worse).append(entry)
@@ -226,6 +232,8 @@ def conclusion(entries: Sequence[Entry]) -> str:
             f"{', '.join(entry['system'] for entry in open_ones)}: no difference to {first} can be claimed at n = {n}; "
             f"about {needed:.0f} points would be needed"
         )
+    if seen:
+        parts.append(f"{', '.join(seen)}: no result, trained on these triples")
     return f"{'. '.join(parts)}."
 
 
