@@ -19,7 +19,7 @@ def ablate(*fit: str, out: str, ablations: str | None = None, seeds: str | None 
             standard deviation and tests over the seeds.
     """
     from narrlit.experiments.ablation import ablate_system
-    from narrlit.experiments.seeds import ablate_seeds, read_seeds
+    from narrlit.experiments.seed_fits import ablate_seeds, read_seeds
 
     folder = Path(out)
     report = ablate_seeds(fit, folder, ablations, read_seeds(seeds)) if seeds else ablate_system(fit, folder, ablations)

@@ -21,7 +21,7 @@ def crossval(
             standard deviation and tests over the seeds.
     """
     from narrlit.experiments.crossval import cross_validate
-    from narrlit.experiments.seeds import crossval_seeds, read_seeds
+    from narrlit.experiments.seed_fits import crossval_seeds, read_seeds
 
     folder = Path(out)
     division = {"folds": folds, "fold_seed": fold_seed, "ungrouped": ungrouped}

@@ -33,7 +33,7 @@ def train(name: str, arguments: Sequence[str]) -> int:
     parser.add_argument("--seeds", nargs="?", const="")
     seeds, fit = parser.parse_known_args(arguments)
     if name == "fit" and seeds.seeds is not None and "--print_config" not in fit:
-        from narrlit.experiments.seeds import fit_seeds, read_seeds
+        from narrlit.experiments.seed_fits import fit_seeds, read_seeds
 
         report, folder = fit_seeds(fit, read_seeds(seeds.seeds))
         report.write(folder, "seeds")

@@ -8,8 +8,8 @@ from run_helpers import fit_arguments
 from scipy import stats
 
 from narrlit.errors import OptionError
-from narrlit.experiments import seeds as module
-from narrlit.experiments.seeds import ablate_seeds, crossval_seeds, read_seeds, seeds_report
+from narrlit.experiments import seed_fits as module
+from narrlit.experiments.seed_fits import ablate_seeds, crossval_seeds, read_seeds, seeds_report
 from narrlit.metrics.significance import AccuracySummary
 
 N = 10
