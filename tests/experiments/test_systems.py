@@ -73,6 +73,14 @@ def test_a_model_is_loaded_once_and_scores_as_in_evaluate(answer, labeled, tiny,
         assert abs(first.scores - score_triples(load_encoder(tiny()), labeled, progress=False).scores).max() > 1e-3
 
 
+def test_a_story_in_both_roles_has_two_embeddings(by_role, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    vectors = StoryVectors(str(by_role), LoadOptions(), StoryOptions())
+    anchor, candidate = vectors(["A knight.", "A knight."], ["anchor", "candidate"])
+    assert abs(anchor - candidate).max() > 1e-3
+    np.testing.assert_array_equal(vectors(["A knight."], ["candidate"]), [candidate])
+
+
 def test_other_settings_and_other_files_are_other_embeddings(answer, by_role, unloadable):
     longer, shorter = answer(by_role), answer(by_role, max_length=12)
     assert abs(longer.scores - shorter.scores).max() > 1e-3
