@@ -278,9 +278,8 @@ class Reproduction:
         """Let the language model that the environment names decide, as `narrlit judge` does."""
         scores: Any = answers.scores
         scored = [ScoredTriple(texts, (a, b)) for texts, (a, b) in zip(labeled.texts(), scores.tolist(), strict=True)]
-        judgements = judge_triples(
-            LLM(LLMOptions(), self.folder / "judge.answers.sqlite"), scored, load_prompt("judge")
-        )
+        llm = LLM(LLMOptions(temperature=self.content["temperature"]), self.folder / "judge.answers.sqlite")
+        judgements = judge_triples(llm, scored, load_prompt("judge"))
         if failed := sum(judgement.failed for judgement in judgements):
             raise ModelError(f"{failed} of {len(judgements)} requests failed: repeat the command")
         right = sum(one.a_is_closer == label for one, label in zip(judgements, answers.labels.tolist(), strict=True))
