@@ -75,9 +75,9 @@ def read_facets(names: Sequence[str], triples: str, labeled: Triples) -> dict[st
 
 
 def divide(values: Values, most: int = MOST_VALUES) -> tuple[IntArray, list[str]]:
-    """Divide N values into quartiles if they are more than `most` numbers, else by value; return each one's bin and the bins' names.
+    """Divide N values into quartiles if they are numbers, more than `most` different ones, else by value.
 
-    Equal numbers are in the same bin, so that bins may differ in size.
+    Returns each one's bin and the bins' names. Equal numbers are in the same bin, so that bins may differ in size.
 
     >>> divide([1.0, 2, 3, 4, 5, 6, 7, 8, 9])[1]
     ['1 to 3', '4 to 5', '6 to 7', '8 to 9']
