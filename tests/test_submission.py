@@ -186,5 +186,8 @@ def test_the_step_that_depends_on_other_stories_is_named():
         check_independence(
             [encoder, ("whiten", lambda v: fit_steps(whiten, v if len(v) == 1 else embeddings)(v))], STORIES
         )
+    undefined = ("the encoder", lambda stories: encoded(stories) * (np.nan if len(stories) == 1 else 1))
+    with pytest.raises(ModelError, match="by the encoder: alone it differs"):
+        check_independence([undefined], STORIES)
     with pytest.raises(ModelError, match="by a step over all stories"):
         check_independence([encoder], STORIES, embeddings[::-1])

@@ -243,12 +243,12 @@ def check_independence(
                     raise ModelError(f"Track B: {name} fails for {len(group)} stories {where}: {error}") from error
             for index in sample:
                 difference = _difference(values["in reverse order"][index], values[where][index])
-                if difference > tolerance:
+                if not difference <= tolerance:  # or NaN
                     raise _dependence(index, name, f"{where} it differs", difference)
                 largest = max(largest, difference)
     for index in sample if embeddings is not None else ():
         difference = _difference(embeddings[index], values["alone"][index])  # type: ignore[index]
-        if difference > tolerance:
+        if not difference <= tolerance:
             raise _dependence(index, "a step over all stories", "from the vector to be written it differs", difference)
         largest = max(largest, difference)
     count = f"{len(sample)} {'story' if len(sample) == 1 else 'stories'}"

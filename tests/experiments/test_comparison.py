@@ -97,6 +97,32 @@ def test_a_system_trained_on_the_triples_is_called_neither_better_nor_worse():
     assert "no result" in compared([seen, first]).content["conclusion"]
 
 
+def test_what_combines_a_system_trained_on_the_triples_is_flagged():
+    flags = {"seen_in_training": "trained on these triples: no result (run trained on dev)", "num_evaluations": 3}
+    seen = system("seen", right(*range(30)), size=1, flags=flags)
+    found = compared([system("first", right(1), size=1), seen]).content["combined"]
+    assert [set(entry["flags"]) for entry in found] == [{"seen_in_training"}] * 2
+    assert compared([system("a", right(1)), system("b", right(2))]).content["combined"][0]["flags"] == {}
+
+
+def test_each_open_system_needs_a_difference_of_its_own():
+    # 24 of 40 differ, 10 more won than lost: p > .05, which the mean of both systems' differing triples would deny.
+    first, much, little = (right(*range(7, 20)), right(*range(7), *range(20, 30)), right(*range(7, 19)))
+    found = compared([system("first", first), system("much", much), system("little", little)]).content
+    ends = [100 * (smallest_difference(40, share, alpha=0.05 / 2) + 1 / 40) for share in (1 / 40, 30 / 40)]
+    assert f"about {ends[0]:.0f} to {ends[1]:.0f} points would be needed" in found["conclusion"]
+
+
+def test_few_different_margins_are_in_order_too():
+    few = system("few", right(*range(30, 40)), size=np.repeat([3, 1, 2], [20, 10, 10]))
+    bins = compared([few], facets={"margin": None}).content["by"]["margin"]
+    assert [(one["systems"]["few"]["n"], one["systems"]["few"]["correct"]) for one in bins] == [
+        (10, 0),
+        (10, 10),
+        (20, 0),
+    ]
+
+
 def test_agreement_is_the_share_of_same_answers():
     found = compared([system("a", right(1, 2, 3), size=1), system("b", right(3, 4))]).content["same_answers"]
     assert found == {"a": {"a": 1, "b": 37 / 40}, "b": {"a": 37 / 40, "b": 1}}

@@ -11,7 +11,7 @@ import pytest
 
 from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.experiments.comparison import compare_systems, read_facets
-from narrlit.experiments.html_report import Run, _cut, _marked, _projector, html_report
+from narrlit.experiments.html_report import RIGHT, Run, _cut, _maps, _marked, _projector, html_report
 from narrlit.experiments.systems import SystemAnswers
 from narrlit.metrics.data_check import CheckedSet, check_sets
 
@@ -86,6 +86,17 @@ def test_the_page_states_what_was_counted(case):
     assert "trained on triples that it was validated by" in page
     assert re.search(r"[Nn]o difference", page)
     assert re.search(r"train\.jsonl</td>\s*<td[^>]*>77", page)
+
+
+def test_a_map_names_the_closer_candidate_and_colors_answers(case):
+    triples, (model, _), _ = case
+    [section] = _maps([model], triples, "pca")
+    [plot] = section.figures.values()
+    data = plot.renderers[0].data_source.data
+    for row, label in enumerate(model.labels):
+        texts = [data[name][row].split()[0] for name in ("closer", "other")]
+        assert texts == (["first", "second"] if label else ["second", "first"])
+    assert [color == RIGHT for color in data["color"]] == model.correct.tolist()
 
 
 def test_the_worst_error_comes_first_with_its_scores(case):

@@ -135,7 +135,10 @@ def test_meanmax_scores_as_in_evaluate_and_by_its_settings(answer, labeled, tiny
 def test_a_run_is_known_by_its_checkpoints_contents(tmp_path):
     run = tmp_path / "runs/mine/version_0"
     (run / "checkpoints").mkdir(parents=True)
-    (run / "run.json").write_text(json.dumps({"checkpoints": {"best": "checkpoints/best.ckpt"}}))
+    base = tmp_path / "base"
+    base.mkdir()
+    record = {"checkpoints": {"best": "checkpoints/best.ckpt"}, "model": {"encoder": {"model": str(base)}}}
+    (run / "run.json").write_text(json.dumps(record))
     spaces = []
     for content in (b"a", b"b", b"a"):
         (run / "checkpoints/best.ckpt").write_bytes(content)
@@ -144,6 +147,8 @@ def test_a_run_is_known_by_its_checkpoints_contents(tmp_path):
     assert spaces[0]["model"] == "mine-version_0"
     short = StoryVectors(str(run), LoadOptions(20), StoryOptions())._space()
     assert short == {**spaces[0], "max_length": 20}
+    (base / "model.safetensors").write_bytes(b"other weights below the checkpoint's head")
+    assert StoryVectors(str(run), LoadOptions(), StoryOptions())._space() != spaces[0]
 
 
 def test_files_of_answers_vectors_and_submissions(answer, labeled, tiny, world_files, tmp_path):

@@ -85,8 +85,16 @@ def test_shared_stories_pairs_and_anchors_are_counted():
     assert len(check["duplicates"]) == 5 + 2 + 2
     line = check["verdict"][0]
     assert line.startswith("4 of 6 validation stories are also in train, 2 pairs of anchor and candidate too")
+    assert "training on train may tell labels of validation" in line
     assert line.endswith("leave these rows out; 1 more have near-duplicates there.")
     assert line not in check["warnings"]
+
+
+def test_near_duplicates_within_a_set_are_listed_once():
+    rows = [("x", words(*range(20)), "q"), ("y", words(*range(20), 99), "r")]
+    check = check_sets([CheckedSet("train", rows, [True, True], lines=[3, 8])], 0.5)
+    assert [{entry["line"], entry["other_line"]} for entry in check["duplicates"]] == [{3, 8}]
+    assert check["files"][0]["near_duplicates"] == 2
 
 
 def test_a_shared_story_without_a_pair_leaks_no_label_but_a_fit_warns():

@@ -96,6 +96,11 @@ def test_one_group_tells_nothing():
     assert clustered_interval([True, False, True], [4, 4, 4]) == (0, 1)
 
 
+def test_groups_without_a_single_error_leave_doubt():
+    assert clustered_interval([True] * 6, [1, 1, 1, 2, 2, 3]) == wilson_interval(3, 3)
+    assert clustered_interval([False] * 6, [1, 1, 1, 2, 2, 3]) == wilson_interval(0, 3)
+
+
 def test_holm_adjusts_in_steps_and_in_any_order():
     # R: p.adjust(c(.01, .02, .03, .04), "holm")
     assert holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])

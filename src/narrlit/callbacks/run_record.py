@@ -254,7 +254,7 @@ def _verdict(comparison: dict[str, Any], n: int) -> str:
     if comparison["p"] < SIGNIFICANT:
         return ""
     differing = max(comparison["lost"] + comparison["won"], FEWEST_DIFFERING)
-    needed = smallest_difference(n, differing / n)
+    needed = smallest_difference(n, differing / n) + 1 / n  # exact tests need 1/n more than normal ones
     return f": no difference is shown; about {needed:.2f} would be needed with {n} triples"
 
 

@@ -74,10 +74,10 @@ def read_facets(names: Sequence[str], triples: str, labeled: Triples) -> dict[st
     return facets
 
 
-def divide(values: Values) -> tuple[IntArray, list[str]]:
-    """Divide N values into quartiles if they are numbers, else by value; return each one's bin and the bins' names.
+def divide(values: Values, most: int = MOST_VALUES) -> tuple[IntArray, list[str]]:
+    """Divide N values into quartiles if they are numbers, more than `most` different ones, else by value.
 
-    Equal numbers are in the same bin, so that bins may differ in size.
+    Returns each one's bin and the bins' names. Equal numbers are in the same bin, so that bins may differ in size.
 
     >>> divide([1.0, 2, 3, 4, 5, 6, 7, 8, 9])[1]
     ['1 to 3', '4 to 5', '6 to 7', '8 to 9']
@@ -86,7 +86,7 @@ def divide(values: Values) -> tuple[IntArray, list[str]]:
     """
     try:
         numbers = np.array([float("x" if isinstance(value, bool) else value) for value in values])
-        quartiles = len(set(numbers.tolist())) > MOST_VALUES and bool(np.isfinite(numbers).all())
+        quartiles = len(set(numbers.tolist())) > most and bool(np.isfinite(numbers).all())
     except (TypeError, ValueError):
         quartiles = False
     if quartiles:
@@ -225,12 +225,14 @@ def conclusion(entries: Sequence[Entry]) -> str:
         if chosen
     ]
     if open_ones:
-        share = float(np.mean([entry["difference"]["discordance"] for entry in open_ones]))
         # Holm compares the smallest p left with the level divided by the comparisons left; exact tests need 1/n more.
-        needed = 100 * (smallest_difference(n, share, alpha=LEVEL / len(open_ones)) + 1 / n)
+        level = LEVEL / sum(entry["difference"]["adjusted_p"] >= LEVEL for entry in entries[1:])
+        shares = [entry["difference"]["discordance"] for entry in open_ones]
+        points = sorted(100 * (smallest_difference(n, share, alpha=level) + 1 / n) for share in shares)
+        needed = " to ".join(dict.fromkeys(f"{end:.0f}" for end in (points[0], points[-1])))
         parts.append(
             f"{', '.join(entry['system'] for entry in open_ones)}: no difference to {first} can be claimed at n = {n}; "
-            f"about {needed:.0f} points would be needed"
+            f"about {needed} points would be needed"
         )
     if seen:
         parts.append(f"{', '.join(seen)}: no result, trained on these triples")
@@ -244,7 +246,7 @@ def _by_facet(systems: Sequence[SystemAnswers], values: Values | None) -> list[E
         if values is not None:
             bins, names = divide(values)
         elif system.margin is not None:
-            bins, own = divide(np.abs(system.margin).tolist())
+            bins, own = divide(np.abs(system.margin).tolist(), 0)
             names = [f"quartile {number}" for number in range(1, len(own) + 1)]
         else:
             continue
@@ -269,7 +271,8 @@ def combine(systems: Sequence[SystemAnswers], groups: IntArray) -> tuple[list[Sy
     """Combine systems: oracle, majority vote of three or more, weighted mean; also the weights by fold."""
     if len(systems) < 2:
         return [], []
-    one, answers = replace(systems[0], flags={}, scores=None, vectors=None), np.stack([s.answers for s in systems])
+    seen = {name: value for system in systems for name, value in system.flags.items() if name == SEEN}
+    one, answers = replace(systems[0], flags=seen, scores=None, vectors=None), np.stack([s.answers for s in systems])
     any_right = (answers == one.labels).any(axis=0)
     results = [replace(one, name="at least one right (oracle)", answers=any_right == one.labels)]
     if len(systems) > 2:

@@ -131,7 +131,7 @@ def clustered_interval(
 ) -> tuple[float, float]:
     """Compute the percentile bootstrap interval of an accuracy over groups of triples that depend on each other.
 
-    With a single group it is (0, 1).
+    With a single group it is (0, 1); if all answers are right, or all wrong, it is Wilson's for as many groups.
 
     Args:
         correct: (N,) right answers.
@@ -146,6 +146,8 @@ def clustered_interval(
     right, sizes = np.bincount(inverse, np.asarray(correct, dtype=np.float64)), np.bincount(inverse)
     if len(sizes) < 2:
         return 0.0, 1.0
+    if right.sum() in (0, sizes.sum()):  # every resample is the same
+        return wilson_interval(len(sizes) if right.any() else 0, len(sizes), confidence)
     interval = bootstrap(
         (right, sizes),
         lambda right, sizes, axis=-1: right.sum(axis=axis) / sizes.sum(axis=axis),
