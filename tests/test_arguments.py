@@ -135,8 +135,11 @@ def test_help_shows_choices_defaults_and_what_is_required_without_python_types(c
     shown = capsys.readouterr().out
     assert shown.startswith("Usage: narrlit sample --out VALUE [OPTIONS] ACTION [ARGS]\n\nDo something.\n\nMore about")
     assert "  ACTION ls|rm\n      what to do. [required]\n  FOLDER\n      where. [default: runs]\n" in shown
-    assert "Options:\n  --out VALUE\n      file to write. [required]\n  --model VALUE\n      a folder.\n" in shown
-    assert "--count N\n      how many. [default: 3]" in shown
+    assert (
+        "Options:\n  --out VALUE\n      file to write. [required]\n  --count N\n      how many. [default: 3]" in shown
+    )
+    # Shared options come last.
+    assert "      another file to write.\n  --model VALUE\n      a folder.\n" in shown
     assert "--trust-remote-code\n      run its code.\n" in shown
     assert calls == []
 

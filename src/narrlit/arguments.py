@@ -71,7 +71,11 @@ def _flattened(command: Command) -> Command:
     """Return the command with dataclasses as flat, optional options, and `*rest` for any word."""
     hints = get_type_hints(command)
     parameters = []
-    for parameter in inspect.signature(command).parameters.values():
+    # Dataclasses, which commands share, come last, so that help begins with a command's own options.
+    ordered = sorted(
+        inspect.signature(command).parameters.values(), key=lambda p: (p.kind, is_dataclass(hints[p.name]))
+    )
+    for parameter in ordered:
         kind: Any = hints[parameter.name]
         changes: dict[str, Any] = {}
         if parameter.kind is parameter.VAR_POSITIONAL:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -160,7 +161,7 @@ def read_answers(path: Path, rows: int | None = None) -> tuple[list[bool], NDArr
             value = row.value if isinstance(row.value, Mapping) else {}
             with reading("answer", f"{path}:{row.line}", "score_a and score_b are numbers, both or neither"):
                 if {"score_a", "score_b"} & value.keys():
-                    scores.append((float(value["score_a"]), float(value["score_b"])))
+                    scores.append((_finite(value["score_a"]), _finite(value["score_b"])))
             try:
                 answers.append(answer.validate_python(value[LABEL]))
             except (KeyError, ValidationError) as error:
@@ -168,6 +169,12 @@ def read_answers(path: Path, rows: int | None = None) -> tuple[list[bool], NDArr
     if rows is not None and len(answers) != rows:
         raise DataError(f"{path} has {len(answers)} answers for {rows} triples; give one for each, in their order")
     return answers, np.array(scores) if len(scores) == len(answers) else None
+
+
+def _finite(value: Any) -> float:
+    if not math.isfinite(number := float(value)):
+        raise ValueError(f"{number} is no number")
+    return number
 
 
 def _unpacked(archive: zipfile.ZipFile, member: str, where: str) -> bytes:

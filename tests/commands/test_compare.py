@@ -51,9 +51,13 @@ def test_a_mixture_is_compared_and_written(narrlit, triples, tiny, make, tmp_pat
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "give different systems: --models A,B, --answers FILE or --baselines all"),
-        (["--baselines", "jaccard,jaccard"], "give different systems"),
-        (["--baselines", "guess"], "--baselines guess: there are random, jaccard, tfidf, longer, or all"),
+        ([], "name systems: --models A,B, --answers FILE or --baselines all"),
+        (["--baselines", "jaccard,tfidf,jaccard"], "jaccard is named twice"),
+        (["--baselines", "guess"], "--baselines guess: give all alone, or some of random, jaccard, tfidf, longer"),
+        (["--answers", "run"], "--answers run: no .jsonl, .ndjson, .json, .csv, .tsv, .npy, .zip file"),
+        (["--models", "meanmax:"], "meanmax: needs a model behind it"),
+        (["--models", "minilm", "--windows", "3"], "--tau need --models meanmax:MODEL"),
+        (["--answers", "nan.jsonl"], "nan.jsonl:1: nan is no number; score_a and score_b are numbers"),
         (["--models", "runs/none"], "runs/none: does not exist"),
         (
             ["--baselines", "all", "--by", "knd"],
@@ -66,6 +70,7 @@ def test_a_mixture_is_compared_and_written(narrlit, triples, tiny, make, tmp_pat
 )
 def test_mistakes_cost_one_line_and_exit_code_2(narrlit, triples, make, arguments, words):
     make("short.jsonl", [{"text_a_is_closer": True}])
+    make("nan.jsonl", [{"text_a_is_closer": True, "score_a": float("nan"), "score_b": 1.0}])
     found = narrlit("compare", triples, *(word.format(triples=triples) for word in arguments))
     assert (found.code, found.out, "Traceback" in found.err) == (2, "", False)
     assert words.format(triples=triples) in found.err

@@ -157,6 +157,7 @@ def test_accuracy_by_a_column_counts_every_triple_once():
         ([0] * 20 + list(range(1, 10)), [0] * 20, None),  # equal numbers in one bin
         ([2, 1, 2], [0, 1, 0], ["2", "1"]),
         ([True, False, True], [0, 1, 0], ["True", "False"]),
+        (range(1990, 2002), None, ["1990 to 1992", "1993 to 1995", "1996 to 1998", "1999 to 2001"]),
         ([f"v{n}" for n in range(30)] + ["v3"], None, None),
     ],
 )

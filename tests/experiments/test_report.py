@@ -50,6 +50,7 @@ def test_markdown_columns_are_aligned_and_missing_cells_empty(made):
     assert lines[3] == "| 50 % & more |     | none     |"
     assert len({len(line) for line in lines[:4]}) == 1
     assert report.table_text("Title", [{"a": 1}]).startswith("## Title\n\n| a |\n")
+    assert r"| x\|y |" in report.table_text("", [{"a": "x|y"}])
 
 
 def test_without_scores_there_is_no_comparison():

@@ -340,6 +340,7 @@ def test_a_missing_file_is_named_with_its_remedy(tmp_path):
         (["hits", "--table", "3"], "--table 3: no such table of hits"),
         (["hits", "--table", "figure 1"], "--table figure 1: not computed: a diagram"),
         (["hits", "--seeds", "0"], "--seeds 0: at least 1 fit a row is needed"),
+        (["hits", "--labels-b", "none.jsonl"], "--labels-b none.jsonl: no such file"),
         (["hits"], "narrative-similarity-dataset/dev/dev_track_a.jsonl is missing: git clone"),
         ([], "name a system; narrlit reproduce --list"),
     ],
@@ -351,14 +352,18 @@ def test_mistakes_are_one_line(narrlit, words, message):
     assert len(found.err.splitlines()) == 1
 
 
+def test_an_option_that_no_row_can_take_is_refused(reproduction):
+    with pytest.raises(OptionError, match="--label: unknown option; as one of narrlit fit it needs a table with fits"):
+        reproduction(options=["--label", "x"]).run()
+
+
 def test_notes_say_what_is_missing(reproduction, folder):
     shutil.rmtree(folder / "test/labels")
-    report = reproduction(options=["--trainer.max_epochs", "1"]).run()
+    report = reproduction().run()
     verdicts = [row["verdict"] for rows in report.tables.values() for row in rows]
-    absent = "not run: sentence-transformers/all-MiniLM-L12-v2 is absent"
-    assert verdicts[1:] == ["labels not given", absent, absent]
-    assert [note.partition(":")[0] for note in report.notes] == [
-        "Options of the fits, beside those of the tables",
+    assert verdicts[1:] == ["labels not given", "not run", "not run"]
+    assert report.notes[0] == "Not run: sentence-transformers/all-MiniLM-L12-v2 is absent."
+    assert [note.partition(":")[0] for note in report.notes[1:]] == [
         "Absent encoders",
         "Test labels",
         "Verdict",
@@ -392,7 +397,8 @@ def test_a_table_end_to_end(narrlit, folder, tiny, llm, monkeypatch):
     for column in ("dev A", "dev B", "test A", "test B"):
         assert " ± " in lines["full system", column]
     assert "trained on validation: no result" in lines["full system", "dev B"]
-    assert "not run: the paper does not say which baseline" in lines["baseline", "dev A"]
+    assert "not run" in lines["baseline", "dev A"]
+    assert "Not run: the paper does not say which baseline" in found.out
     assert "Encoder: model for Qwen3-Embedding-8B." in found.out
     assert "beside those of the tables: --trainer.max_epochs 1" in found.out
     record = json.loads(Path("out/comhis/record.json").read_text())

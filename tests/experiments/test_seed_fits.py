@@ -58,7 +58,7 @@ def test_nan_and_contamination_are_shown():
 
 @pytest.mark.parametrize("text", ["1", "1,1", "1,x", "1,-2", "1,,2", ""])
 def test_seeds_are_different_whole_numbers(text):
-    with pytest.raises(OptionError, match="give different whole numbers with commas between, such as 1,2,3"):
+    with pytest.raises(OptionError, match="give two or more different whole numbers, such as 1,2,3"):
         read_seeds(text)
 
 

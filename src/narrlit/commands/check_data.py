@@ -4,6 +4,7 @@ from pathlib import Path
 
 from narrlit.console import say
 from narrlit.errors import OptionError
+from narrlit.files import check_writable
 from narrlit.options import ModelOptions, StoryOptions
 
 
@@ -34,6 +35,8 @@ def check_data(
         raise OptionError("--views, --pseudonymize, --postprocess and their like need --model")
     if not 0 < threshold <= 1:
         raise OptionError(f"--threshold {threshold}: a number above 0, at most 1, is needed")
+    if out is not None:
+        check_writable(Path(out) / "check_data.json")
     from narrlit.experiments.report import keep_report, table_text
     from narrlit.metrics.data_check import check_sets, check_tables, read_set
 

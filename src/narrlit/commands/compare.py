@@ -42,24 +42,32 @@ def compare(  # noqa: PLR0913 (options)
         stories: file whose row i is the story of vector i, for vectors.
         by: accuracy by quartile of overlap (of words), length or margin, or by a column of the triples' file; several
             with commas between.
-        out: folder for the report, compare.json, .csv, .md and .tex, and answers.csv, which replace earlier ones.
+        out: folder for the report (compare.json, .csv, .md, .tex, .svg) and answers.csv, which replace earlier ones.
     """
+    from narrlit.experiments.systems import ANSWER_SUFFIXES, MEANMAX, answer_rows, answers_of
     from narrlit.metrics.baselines import BASELINES
 
     names, files, facets = (_listed(value) for value in (models, answers, by))
     plain = list(BASELINES) if baselines == "all" else _listed(baselines)
     unknown = next((name for name in plain if name not in BASELINES), None)
     if unknown is not None:
-        raise OptionError(f"--baselines {unknown}: there are {', '.join(BASELINES)}, or all")
+        raise OptionError(f"--baselines {unknown}: give all alone, or some of {', '.join(BASELINES)}")
+    unknown = next((name for name in files if Path(name).suffix not in ANSWER_SUFFIXES), None)
+    if unknown is not None:
+        raise OptionError(f"--answers {unknown}: no {', '.join(ANSWER_SUFFIXES)} file; name models by --models")
     specs = [*names, *files, *plain]
-    if not specs or len(set(specs)) < len(specs):
-        raise OptionError("give different systems: --models A,B, --answers FILE or --baselines all")
+    if not specs:
+        raise OptionError("name systems: --models A,B, --answers FILE or --baselines all")
+    twice = next((name for name in specs if specs.count(name) > 1), None)
+    if twice is not None:
+        raise OptionError(f"{twice} is named twice; a system is compared once")
+    if meanmax != MeanMax() and not any(name.startswith(MEANMAX) for name in names):
+        raise OptionError(f"--reading, --gamma, --windows and --tau need --models {MEANMAX}MODEL")
     if out is not None:
         check_writable(Path(out) / "compare.json")
     from narrlit.data.readers import file_digest
     from narrlit.data.writers import write_table
     from narrlit.experiments.comparison import compare_systems, read_facets
-    from narrlit.experiments.systems import answer_rows, answers_of
 
     labeled = given.read(triples)
     values = read_facets(facets, triples, labeled)
@@ -75,7 +83,7 @@ def compare(  # noqa: PLR0913 (options)
     if out is not None:
         report.write(Path(out), "compare")
         write_table(Path(out) / "answers.csv", answer_rows(systems, labeled))
-        say(f"{out}: compare.json, .csv, .md, .tex, and answers.csv")
+        say(f"{out}: compare.json, .csv, .md, .tex, .svg, and answers.csv")
     print(report.markdown(), end="")
 
 

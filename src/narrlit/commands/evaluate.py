@@ -86,6 +86,7 @@ def evaluate(  # noqa: PLR0913 (options)
     if out is not None:
         keep_report(Path(out), "evaluate", content, f"{line}\n")
         write_table(Path(out) / "answers.csv", answer_rows([system], rows))
+        say(f"{out}: evaluate.json, .md, and answers.csv")
     print(json_format.dumps(content) if json else line)
 
 

@@ -39,7 +39,7 @@ def submit(  # noqa: PLR0913 - its parameters are the command's options
         out: zip to write; default: submission.zip.
         check: zip to check instead; with --track-a or --track-b also its numbers of rows.
     """
-    out = out or "submission.zip"
+    target = out or "submission.zip"
     if check is None:
         if (use.model is None) != (answers is not None and not track_b):
             raise OptionError(
@@ -47,13 +47,15 @@ def submit(  # noqa: PLR0913 - its parameters are the command's options
             )
         if not track_a and not track_b:
             raise OptionError("give --track-a FILE, --track-b FILE or both")
+        if use.model is None and read != StoryOptions():
+            raise OptionError("--views, --pseudonymize, --postprocess and their like need --model")
         if scorer != "meanmax" and meanmax != MeanMax():
             raise OptionError("--reading, --gamma, --windows and --tau need --scorer meanmax")
         if answers is not None and (not track_a or scorer == "meanmax"):
             raise OptionError("--answers need --track-a FILE, whose answers they are, and no --scorer")
-        check_writable(out)
-    elif use != ModelOptions() or read != StoryOptions() or answers is not None:
-        raise OptionError("--check reads a zip alone: leave --model, --answers and their options out")
+        check_writable(target)
+    elif use != ModelOptions() or read != StoryOptions() or answers is not None or out is not None:
+        raise OptionError("--check reads a zip alone: leave --model, --answers, --out and their options out")
     # A submission's rows correspond to the test file's rows: none may be dropped.
     triples = read_triples(track_a, strict=True) if track_a else None
     stories = read_stories(track_b, strict=True) if track_b else None
@@ -67,12 +69,12 @@ def submit(  # noqa: PLR0913 - its parameters are the command's options
             if not answers.endswith(".zip"):
                 read_triples(str(track_a), labels=answers)  # refuses answers to triples with other texts
             triples = None
-        with on_interrupt(f"nothing is kept; {out} is as it was"):
+        with on_interrupt(f"nothing is kept; {target} is as it was"):
             if use.model is not None:
                 model_answers, embeddings = _run(use, read, triples, stories, meanmax if scorer == "meanmax" else None)
                 chosen = chosen or model_answers
-            contents = write_submission(Path(out), chosen, embeddings, *rows)
-    say(f"{check or out}: valid, {contents}")
+            contents = write_submission(Path(target), chosen, embeddings, *rows)
+    say(f"{check or target}: valid, {contents}")
 
 
 def _run(

@@ -93,11 +93,16 @@ def divide(values: Values, most: int = MOST_VALUES) -> tuple[IntArray, list[str]
         edges = np.unique(np.quantile(numbers, [0.25, 0.5, 0.75]))
         _, bins = np.unique(np.searchsorted(edges, numbers), return_inverse=True)
         ends = [(numbers[bins == number].min(), numbers[bins == number].max()) for number in range(bins.max() + 1)]
-        return bins, [f"{low:.3g} to {high:.3g}" for low, high in ends]
+        return bins, [f"{_end(low)} to {_end(high)}" for low, high in ends]
     names = ["none" if value in (None, "") else printable(value, 40) for value in values]
     ordered = [name for name, _ in Counter(names).most_common()]
     shown = ordered if len(ordered) <= MOST_ROWS else [*ordered[: MOST_ROWS - 1], "others"]
     return np.array([min(ordered.index(name), MOST_ROWS - 1) for name in names]), shown
+
+
+def _end(number: float) -> str:
+    """Format an end of a quartile; years and other large numbers keep their digits."""
+    return f"{number:.3g}" if abs(number) < 1000 else f"{number:.0f}"
 
 
 def compare_systems(

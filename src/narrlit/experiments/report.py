@@ -145,7 +145,8 @@ def table_text(title: str, rows: Sequence[Row]) -> str:
     """
     names = list(rows[0])
     right = [all(isinstance(line.get(name, 0), int) for line in rows) for name in names]
-    lines = [names, *([str(line.get(name, "")) for name in names] for line in rows)]
+    texts = [names, *([str(line.get(name, "")) for name in names] for line in rows)]
+    lines = [[text.replace("|", "\\|") for text in line] for line in texts]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     cells = [[c.rjust(w) if r else c.ljust(w) for c, w, r in zip(line, widths, right, strict=True)] for line in lines]
     rule = "|" + "|".join("-" * (w + 1) + (":" if r else "-") for w, r in zip(widths, right, strict=True)) + "|"

@@ -36,6 +36,7 @@ RECORD, VERSION = "record.json", 1
 FIRST_SEED = 42
 FOLDS = {"folds": 5, "fold_seed": 0, "ungrouped": False}
 UNLABELED = "labels not given"
+NOT_RUN = "not run"
 TRAINED = "trained on validation: no result"
 
 
@@ -92,6 +93,9 @@ class Reproduction:
         ]
         self._parts: dict[Any, FloatArray] = {}
         self.wanted = [cell for cell in self.cells if cell.table in (self.numbers or tables)]
+        for name, file in self.labels.items():
+            if file is not None and not Path(file).is_file():
+                raise OptionError(f"--{name.replace('_', '-')} {file}: no such file; check the path")
 
     def run(self) -> Report:
         """Compute the cells that the record lacks, each written to the record when it is finished.
@@ -101,6 +105,8 @@ class Reproduction:
         """
         find_files(self.data, "dev")
         self._open_record()
+        if self.options and not any("fit" in cell.row for cell in self.wanted):
+            raise OptionError(f"{self.options[0]}: unknown option; as one of narrlit fit it needs a table with fits")
         done: Entry = self.record["cells"]
         if any(cell.needs_encoder and "encoder" not in cell.row for cell in self.wanted):
             self.backbone({}).require("; give --backbone minilm, another encoder, or a folder of that name")
@@ -298,6 +304,9 @@ class Reproduction:
             records.append(entry)
             title = f"{self.system}, table {cell.table}: {self.content['tables'][cell.table]['shows']}"
             tables.setdefault(title, []).append(_formatted(entry))
+        flagged = any(entry.get("flags") for entry in records)
+        for row in (row for rows in tables.values() for row in rows if not flagged):
+            del row["flags"]
         known = [entry for entry in records if entry.get("accuracy") is not None]
         return Report(
             content={**self.record, "cells": records},
@@ -321,6 +330,7 @@ class Reproduction:
         if any("num_evaluations" in entry.get("flags", {}) for entry in records if entry["column"].startswith("dev")):
             notes.append("Dev: of trained rows the best epoch on these very triples, too high by this selection.")
         verdicts = [entry["verdict"] for entry in records]
+        notes += [f"{each[:1].upper()}{each[1:]}." for each in dict.fromkeys(verdicts) if each.startswith(NOT_RUN)]
         if any(each.endswith("is absent") for each in verdicts):
             notes.append("Absent encoders: --backbone A,B names folders of them, which are recognized by their names.")
         if UNLABELED in verdicts:
@@ -349,7 +359,7 @@ def _formatted(entry: Entry) -> Entry:
         "ours": (f"{entry['accuracy']:.3f}" + (f" ± {spread:.3f}" if spread is not None else "")) if known else "",
         "95 % interval": "[{:.3f}, {:.3f}]".format(*entry["interval"]) if known else "",
         "n": str(entry["n"]) if known else "",
-        "verdict": entry["verdict"],
+        "verdict": NOT_RUN if entry["verdict"].startswith(NOT_RUN) else entry["verdict"],
         "flags": ", ".join(flags),
     }
 
@@ -362,7 +372,7 @@ def verdict(entry: Mapping[str, Any]) -> str:
     ('below', 'within the interval')
     """
     if "not_run" in entry:
-        return UNLABELED if entry["not_run"] == UNLABELED else f"not run: {entry['not_run']}"
+        return UNLABELED if entry["not_run"] == UNLABELED else f"{NOT_RUN}: {entry['not_run']}"
     if entry.get("accuracy") is None:
         return "none: scores are NaN"
     flags = entry.get("flags", {})

@@ -34,7 +34,7 @@ def read_seeds(text: str) -> list[int]:
     """
     words = [word.strip() for word in text.split(",")]
     if len(words) < 2 or len(set(words)) < len(words) or not all(word.isdecimal() for word in words):
-        raise OptionError(f"--seeds {text}: give different whole numbers with commas between, such as 1,2,3")
+        raise OptionError(f"--seeds {text}: give two or more different whole numbers, such as 1,2,3")
     return [int(word) for word in words]
 
 

@@ -30,6 +30,8 @@ Scores = NDArray[np.float64]
 Kind = Literal["model", "baseline", "answers", "vectors", "submission"]
 CACHE = "runs/embeddings"
 MEANMAX = "meanmax:"
+ROWS = (*JSON_SUFFIXES, ".csv", ".tsv")
+ANSWER_SUFFIXES = (*ROWS, ".npy", ".zip")
 FLAGS = ("trained_on_validation", "transductive", "mined_validation")
 """Flags of a run that say what its accuracy depends on."""
 
@@ -114,7 +116,7 @@ def answers_of(
     labels, path = labeled.labels == 1, Path(spec)
     if spec in BASELINES:
         return SystemAnswers.scored(spec, "baseline", labels, BASELINES[spec](prepared.texts()))
-    if path.suffix in (*JSON_SUFFIXES, ".csv", ".tsv"):
+    if path.suffix in ROWS:
         return _from_answers(spec, labeled, labels)
     if path.suffix == ".npy":
         with reading("vectors", path, "write them by numpy.save or narrlit embed --out FILE.npy"):
@@ -128,6 +130,8 @@ def answers_of(
             return SystemAnswers(spec, "submission", labels, _fitting(spec, answers, labeled))
         return _from_vectors(spec, "submission", labeled, labels, vectors, stories)
     model = spec.removeprefix(MEANMAX)
+    if not model:
+        raise OptionError(f"{MEANMAX} needs a model behind it, such as {MEANMAX}minilm")
     flags = flags_of(model, triples) | ({"transductive": True} if read.transductive else {})
     if spec != model:
         embed = StoryVectors(model, use, read, sentences=True)

@@ -77,7 +77,11 @@ def fit_steps(steps: Steps, vectors: FloatArray) -> AffineMap:
             linear = linear[:number]
         else:
             if count < 2 or number >= min(count, dimension):
-                raise OptionError(f"--postprocess {name}: {count} stories of {dimension} dimensions are too few")
+                step = f"{name}:{number}" if number else name
+                raise OptionError(
+                    f"--postprocess {step}: {count} stories of {dimension} dimensions are too few; --fit-on more"
+                    f"{', or a smaller number' if number else ''}"
+                )
             bias = bias - values.mean(axis=0)
         if name == "abtt":
             top = PCA(number, svd_solver="full").fit(values).components_
