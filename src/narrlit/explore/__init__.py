@@ -1,0 +1,1 @@
+"""Explore collections of stories: index, search, pairs, explanations, maps."""
