@@ -75,8 +75,8 @@ def judge(
     encoder = read.encoder(use)
     if seen := seen_in_training(use.model, file_digest(triples)):
         say(f"warning: {use.model} was {seen}")
-    scores, truncated = score_triples(encoder, read.triples(rows))
-    say_truncated(truncated, encoder.max_length, *encoder.unit)
+    scores, coverage = score_triples(encoder, read.triples(rows))
+    say_truncated(coverage, encoder.max_length, *encoder.unit)
     scored = [ScoredTriple(each, (a, b)) for each, (a, b) in zip(rows.texts(), scores.tolist(), strict=True)]
     if swap:
         say(f"--swap: {2 * len(scored)} requests for {len(scored)} triples")
@@ -91,6 +91,7 @@ def judge(
     record = {"file": triples, "model": use.model, **read.record(), "llm": llm.record()}
     record |= {"sampling": asdict(SAMPLING.with_options(llm)), "usage": language_model.usage.as_dict()}
     record |= {"prompt": {"file": prompt, "name": instruction.name, "digest": instruction.digest}}
+    record |= {"long": use.long, **coverage.record}
     record |= {} if seen is None else {"seen_in_training": seen}
     write_rows(details, (judgement.as_dict() for judgement in judgements))
     report = judge_report(judgements, [triple.a_is_closer for triple in rows])
