@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from narrlit.console import say
-from narrlit.data.readers import Layout, Stories, file_digest, read_any, read_stories, read_triples
+from narrlit.data.readers import Stories, read_any, read_stories, read_triples
+from narrlit.data.rows import Layout, file_digest
 from narrlit.data.schema import FloatArray, Story, StoryTable, TrainingExamples, Triple, Triples, Views, normal_text
 from narrlit.data.views import StoryViews, ViewFiles
 from narrlit.errors import ModelError, OptionError, did_you_mean, reading
-from narrlit.models.config import parse_fusion
+from narrlit.models.config import Long, parse_fusion
 from narrlit.models.postprocessing import fit_steps, parse_steps
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, Scope, pseudonymize_texts
 
@@ -54,12 +55,15 @@ class LoadOptions:
     """Options of loading models.
 
     Attributes:
-        max_length: tokens read of a text; by default as the model was trained.
+        max_length: tokens of a text that the model reads at once; by default as it was trained.
+        long: longer texts are read in overlapping windows of whole sentences, whose embeddings are averaged, truncated,
+            as in training, or refused.
         device: where to compute; auto takes a GPU where there is one.
         trust_remote_code: run Python files that come with the model; only for models whose author you trust.
     """
 
     max_length: int | None = None
+    long: Long = "windows"
     device: Device = "auto"
     trust_remote_code: bool = False
 
@@ -85,7 +89,8 @@ class LoadOptions:
             )
         try:
             with reading("model", model, "see --model in --help", ModelError):
-                encoder = load_encoder(model, trust_remote_code=self.trust_remote_code, max_length=self.max_length)
+                remote = self.trust_remote_code
+                encoder = load_encoder(model, trust_remote_code=remote, max_length=self.max_length, long=self.long)
                 return encoder.to(device)
         except ModelError as error:
             variable = next((name for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE") if os.environ.get(name)), None)

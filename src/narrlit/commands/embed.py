@@ -60,8 +60,8 @@ def embed(
         encoder = read.encoder(use)
         if role is None:
             encoder.require_one_prompt("narrlit embed")
-        embeddings, truncated = embedding.embed(encoder, texts, role or "story")
-        say_truncated(truncated, encoder.max_length, *encoder.unit)
+        embeddings, coverage = embedding.embed(encoder, texts, role or "story")
+        say_truncated(coverage, encoder.max_length, *encoder.unit)
         if target.suffix == ".npy":
             with atomic_path(target) as temporary, temporary.open("wb") as file:
                 np.save(file, embeddings, allow_pickle=False)

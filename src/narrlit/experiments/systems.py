@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrlit.console import say, say_truncated
-from narrlit.data.readers import JSON_SUFFIXES, file_digest, read_rows, read_stories
+from narrlit.data.readers import read_stories
+from narrlit.data.rows import JSON_SUFFIXES, file_digest, read_rows
 from narrlit.data.schema import FloatArray, Role, Story, Triples, triple_cosines
 from narrlit.errors import DataError, OptionError, printable, reading
 from narrlit.metrics.baselines import BASELINES
@@ -222,7 +223,7 @@ class StoryVectors:
     ) -> None:
         """Name the model; `sentences`: single sentences are embedded, which not all models can."""
         self._model, self._read, self._sentences, self._root = model, read, sentences, Path(root)
-        self._use = ModelOptions(use.max_length, use.device, use.trust_remote_code, model)
+        self._use = ModelOptions(**{**vars(use), "model": model})
 
     def __call__(self, stories: Sequence[Story] | Sequence[str], roles: Sequence[Role]) -> FloatArray:
         """Embed N stories or texts, each in its role, (N, D)."""
@@ -238,7 +239,7 @@ class StoryVectors:
     def _computed(self, stories: Sequence[Story] | Sequence[str], roles: Sequence[Role]) -> FloatArray:
         from narrlit.cache.filling import fill
         from narrlit.cache.storage import open_cache
-        from narrlit.models.embedding import embed_roles, unique
+        from narrlit.models.embedding import Coverage, embed_roles, unique
 
         encoder = self._read.encoder(self._use)
         if self._sentences:
@@ -246,23 +247,23 @@ class StoryVectors:
         space = self._space()  # a model of a hub has a revision now
         keys, inverse = unique(_keys(space, stories, roles, encoder.symmetric))
         first = np.unique(inverse, return_index=True)[1]
-        truncated = 0
+        coverage = Coverage()
 
         def embed(positions: list[int]) -> "Tensor":
             """Embed what is missing."""
             import torch
 
-            nonlocal truncated
+            nonlocal coverage
             rows = first[positions].tolist()
-            found = embed_roles(encoder, [stories[row] for row in rows], [roles[row] for row in rows], progress=False)
-            truncated += found.truncated
-            return torch.from_numpy(found.embeddings)
+            vectors, read = embed_roles(encoder, [stories[i] for i in rows], [roles[i] for i in rows], progress=False)
+            coverage += read
+            return torch.from_numpy(vectors)
 
         cache = open_cache(self._root, space)
         say(f"{self._model}: embedding {len(cache.missing(keys))} of {len(keys)} different texts")
         fill(cache, keys, embed)
         unit = ("sentence", "sentences") if self._sentences else encoder.unit
-        say_truncated(truncated, encoder.max_length, *unit)
+        say_truncated(coverage, encoder.max_length, *unit)
         embeddings: FloatArray = cache.mapped(keys)[inverse].numpy()
         return embeddings
 
@@ -277,6 +278,8 @@ class StoryVectors:
             fitted = [file_digest(path.strip()) for path in paths if path.strip()]
             texts = json.dumps(sorted({story.source_text for story in self._read._embedded}))
             settings["fit"] = [asdict(self._read), fitted, hashlib.sha256(texts.encode()).hexdigest()]
+        if self._use.long != "truncate":
+            settings["long"] = self._use.long
         return {"model": name, "files": files, "max_length": self._use.max_length, **settings, "stored": "float32"}
 
 
