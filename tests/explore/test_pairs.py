@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from narrlit.errors import DataError
 from narrlit.explore import pairs
 from narrlit.explore.pairs import chance_threshold, nearest, retelling_groups, similar_pairs, write_graph
 
@@ -51,6 +52,11 @@ def test_pairs_come_once_most_similar_first_with_mutual_ones_marked():
     assert found["similarity"].is_monotonic_decreasing
     assert found.loc[1, "similarity"] == pytest.approx(1.05 / np.sqrt(1.01 * 1.25), abs=1e-6)
     assert found.loc[0, "title_b"] == "Title s1"
+
+
+def test_one_story_is_refused():
+    with pytest.raises(DataError, match="give two stories or more"):
+        similar_pairs(collection([[1, 0]]))
 
 
 @pytest.mark.parametrize(("works", "singles"), [(8, 0), (8, 8), (300, 700)])
