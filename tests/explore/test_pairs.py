@@ -97,7 +97,7 @@ def test_the_threshold_rises_with_the_number_of_pairs():
 def test_all_copies_of_a_text_are_one_group_among_stories_that_a_model_hardly_tells_apart():
     alike = retold(40, 1, 0) * 0.2 + 1
     groups, threshold, _ = retelling_groups(collection(np.concatenate([alike, alike[:1].repeat(30, axis=0)])))
-    assert threshold == 0.99 or threshold < 0.999
+    assert threshold <= 0.99
     assert groups["id"].tolist()[:31] == ["s0", *(f"s{row}" for row in range(40, 70))]
     assert (groups["group"] == 1).sum() == 31
 
