@@ -19,7 +19,7 @@ from narrlit.errors import DataError, OptionError, printable, reading
 from narrlit.metrics.baselines import BASELINES
 from narrlit.metrics.meanmax import MeanMax, require_text_encoder, sentence_scores
 from narrlit.metrics.significance import AccuracySummary
-from narrlit.models.registry import find_checkpoint, find_record, read_checkpoint, read_record
+from narrlit.models.registry import find_record, read_record
 from narrlit.options import LoadOptions, ModelOptions, StoryOptions, seen_in_training
 
 if TYPE_CHECKING:
@@ -269,7 +269,9 @@ class StoryVectors:
 
     def _space(self) -> dict[str, Any]:
         """Describe what decides an embedding but for the text and its role."""
-        name, files = _identity(self._model)
+        from narrlit.cache.storage import model_identity
+
+        name, files = model_identity(self._model)
         settings: dict[str, Any] = {"fusion": self._read.fusion}
         if self._read.postprocess is not None:  # fitted on stories of files, or on those that are embedded
             paths = f"{self._read.fit_on or ''},{self._read.views or ''}".split(",")
@@ -279,31 +281,6 @@ class StoryVectors:
         if self._use.long != "truncate":
             settings["long"] = self._use.long
         return {"model": name, "files": files, "max_length": self._use.max_length, **settings, "stored": "float32"}
-
-
-def _identity(model: str) -> tuple[str, str | None]:
-    """Name a model, and digest its checkpoint or its folder's contents; of a hub's model, the commit that is here.
-
-    A checkpoint may hold a head or adapters alone: its encoder's files count too.
-    """
-    from narrlit.cache.storage import folder_digest
-    from narrlit.models.loading import model_folder
-
-    checkpoint = find_checkpoint(model)
-    if checkpoint is not None:
-        with checkpoint.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        record = find_record(model)
-        settings = read_checkpoint(checkpoint)["hyper_parameters"] if record is None else read_record(record)["model"]
-        files = f"{digest} {_identity(settings['encoder']['model'])[1]}"
-        return "-".join(folder.name for folder in checkpoint.absolute().parents[2:0:-1]), files
-    folder = model_folder(model)
-    if folder is not None:
-        return model if model == "minilm" else folder.name, folder_digest(folder)
-    from huggingface_hub import try_to_load_from_cache
-
-    config = try_to_load_from_cache(model, "config.json")
-    return model, Path(config).parent.name if isinstance(config, str) else None
 
 
 def _keys(
