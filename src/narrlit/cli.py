@@ -35,6 +35,7 @@ OTHERS = {
     "fuse": "compare weights of stories' texts and views on labeled triples",
     "views": "check a file of stories' views",
     "demo": "generate, train, evaluate and export on synthetic stories, in a few minutes",
+    "sample": "write 24 folk tales to try commands on: a text file each, and a table",
     "storyworld": "write synthetic stories with known theme, course of action and outcome",
     "generate": "negatives of training examples, or views of stories, by a language model",
     "mine": "add hard negatives from a collection to training examples",
