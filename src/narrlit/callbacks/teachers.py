@@ -108,7 +108,7 @@ def _encoder_of(
 
 
 def _load(source: str, objective: SelfDistillation) -> Encoder:
-    encoder = load_encoder(source, trust_remote_code=remote_code_allowed())
+    encoder = load_encoder(source, trust_remote_code=remote_code_allowed(), long="truncate")
     if encoder.reads != "text":
         raise ModelError(f"the teacher {source} reads {encoder.reads}, the student whole texts")
     return encoder.to(objective.device)

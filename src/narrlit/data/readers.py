@@ -8,9 +8,11 @@ import hashlib
 import io
 import json
 import re
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -25,21 +27,35 @@ from pydantic import (
     model_validator,
 )
 
-from narrlit.data.schema import KINDS, Story, StoryTable, TrainingExample, TrainingExamples, Triple, Triples
-from narrlit.errors import DataError, printable, reading
+from narrlit.console import counted
+from narrlit.data.schema import ASPECTS, KINDS, Story, StoryTable, TrainingExample, TrainingExamples, Triple, Triples
+from narrlit.errors import DataError, OptionError, printable, reading
+from narrlit.optional import require
+from narrlit.preprocessing.languages import detect_language
 
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
+TABLE_SUFFIXES = (*DELIMITERS, ".xlsx")
+TEXT_SUFFIXES = (".txt", ".md")
+DOCUMENT_SUFFIXES = (".docx", ".epub", ".pdf")
+TEXT_COLUMNS = ("text", "story", "plot", "summary", "synopsis", "description")
+STANDARD_INPUT = "-"
 LABEL = "text_a_is_closer"
 ACTION_COLUMNS = ("plot_events", "course_of_action", "plot", "action")
 
-STORIES_KNOWN = "text[,id] or story[,id] (embed --text-column names another) or, in JSON Lines, bare strings"
+STORIES_KNOWN = f"{', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]} (--text-column names another)"
 TRIPLES_KNOWN = "anchor_text,text_a,text_b[,text_a_is_closer] or anchor_story,similar_story,dissimilar_story"
 EXAMPLES_KNOWN = f"{TRIPLES_KNOWN} or anchor,positive[,negatives] or anchor,positive,neg_theme_1,neg_action_1,..."
 
 # UTF-8 decoded as Latin-1 or Windows-1252, and a decoder's replacement. After the capital A with tilde, quotes and
 # dashes are left out: they follow the letter in sound Portuguese text.
 _MOJIBAKE = re.compile("\ufffd|[\x80-\x84\x86-\x9f]|â[€\x80]|Ã[\x80-\xbf€ƒ†‡ˆ‰Š‹ŒŽ˜™š›œžŸ]|Â[\xa0-\xbf]|ðŸ|ï(?:»¿|¿½)")
+# Control characters that no text has.
+_BINARY = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f]")
+_HEADING = re.compile(r"^ {0,3}#{1,6} +(.+?)[ #]*$", re.MULTILINE)
+_EPUB_HEAD = re.compile(r"\A(?:\*\*(?:Title|Authors|Language|Publisher|Date|Description|Identifier):\*\* .*\n*)+")
+CENTRAL_EUROPEAN = ("cs", "hr", "hu", "pl", "ro", "sk", "sl")
+"""Languages that Windows writes in cp1250."""
 _NUMBERED = re.compile(r"neg(?:ative)?(?:_([a-z]+))?(?:_(\d+))?")
 
 
@@ -56,59 +72,167 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class RowFile:
-    """The rows of a file in order; there is at least one."""
+    """The rows of a file in order, of which there is at least one, and notes on how they were read."""
 
     path: Path
     rows: list[Row]
+    notes: tuple[str, ...] = ()
+
+    def place(self, row: Row) -> str:
+        """Name a row in messages: file and line, or the file of a folder."""
+        return str(self.path / row.value["file_name"]) if self.path.is_dir() else f"{self.path}:{row.line}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a file holds stories.
+
+    Attributes:
+        text: column of the text; None: one of TEXT_COLUMNS.
+        id: column of the ids; None: id.
+        title: column of the titles; None: title.
+        split: how a text file is divided into stories; None: it is one story.
+    """
+
+    text: str | None = None
+    id: str | None = None
+    title: str | None = None
+    split: Literal["lines", "blank-lines"] | None = None
 
 
 def file_digest(path: str | Path) -> str:
-    """Compute the SHA-256 of a file's bytes, in hex."""
-    return hashlib.sha256(_bytes(Path(path))).hexdigest()
+    """Compute the SHA-256, in hex, of a file's bytes, or of the names and bytes of a folder's files."""
+    path, digest = Path(path), hashlib.sha256()
+    for file in _files(path) if path.is_dir() else [path]:
+        digest.update(file.name.encode() + b"\0" if path.is_dir() else b"")
+        digest.update(_bytes(file))
+    return digest.hexdigest()
 
 
-def read_rows(path: str | Path) -> RowFile:
-    """Read every row of a file, by its suffix: .jsonl, .csv (with `,` or `;`), .tsv, .txt; or a folder of .txt files.
+def read_rows(path: str | Path, layout: Layout = Layout()) -> RowFile:
+    """Read every row of a file by its suffix, of a folder with a story a file, or of standard input (`-`).
 
-    A .txt file has one story a line, or stories with blank lines between where most lines end within a sentence.
+    Standard input is JSON Lines if its first line is a JSON value, CSV if that names columns of texts, else text.
+
+    Raises:
+        DataError: if there is nothing to read, a file is broken or binary, or its type is unknown.
+        OptionError: if the layout splits a file that is not text.
     """
-    path = Path(path)
-    if path.is_dir():
-        files = sorted(path.glob("*.txt"))
-        if not files:
-            raise DataError(f"{path} is a folder without .txt files; name a file, or a folder with a story a file")
-        return RowFile(path, [Row(i, {"id": file.stem, "text": _text(file)}) for i, file in enumerate(files, start=1)])
-    suffix, text = path.suffix.lower(), _text(path)
-    if suffix in JSON_SUFFIXES:
-        rows = [Row(number, _json(path, number, line)) for number, line in _lines(text)]
-    elif suffix in DELIMITERS:
-        rows = list(_csv_rows(path, text, DELIMITERS[suffix]))
-    elif suffix == ".txt":
-        rows = _text_rows(text)
-    else:
-        raise DataError(f"{path}: unknown file type '{suffix}'; name a .jsonl, .csv, .tsv or .txt file")
+    path, notes = Path(path), list[str]()
+    rows = _folder_rows(path, notes) if path.is_dir() else _file_rows(path, layout, notes)
     if not rows:
         raise DataError(f"{path} has no rows; name a file with data in it")
-    return RowFile(path, rows)
+    return RowFile(path, rows, tuple(notes))
+
+
+def _file_rows(path: Path, layout: Layout, notes: list[str]) -> list[Row]:  # noqa: PLR0911 (a kind of file each)
+    suffix = path.suffix.lower()
+    known = (*JSON_SUFFIXES, *TABLE_SUFFIXES, ".parquet", *TEXT_SUFFIXES, *DOCUMENT_SUFFIXES)
+    content = _bytes(path)
+    if str(path) != STANDARD_INPUT and suffix not in known:
+        raise DataError(f"{path}: unknown file type '{suffix}'; name a folder, or a {', '.join(known)} file")
+    if suffix == ".xlsx":
+        return list(_table_rows(path, _excel_cells(path, content, notes)))
+    if suffix == ".parquet":
+        parquet = require("pyarrow.parquet", "parquet")
+        with reading("Parquet file", path, "write it again"):
+            table = parquet.read_table(io.BytesIO(content))
+            return [Row(number, row) for number, row in enumerate(table.to_pylist(), start=1)]
+    if suffix in DOCUMENT_SUFFIXES:
+        return [Row(1, _document(path, notes))]
+    text = _text(path, content, notes)
+    if not text.strip():
+        raise DataError(f"{path} is empty; name a file with data in it")
+    if str(path) == STANDARD_INPUT:
+        suffix = _suffix_of(text, layout)
+    if layout.split is not None and suffix not in TEXT_SUFFIXES:
+        raise OptionError(f"--one-per-line and --by-blank-line divide text files, and {path} is none: leave them out")
+    if suffix == ".json" and text.lstrip().startswith("["):
+        return [Row(number, value) for number, value in enumerate(_json(path, 1, text), start=1)]
+    if suffix in JSON_SUFFIXES:
+        return [Row(number, _json(path, number, line)) for number, line in _lines(text)]
+    if suffix in DELIMITERS:
+        return list(_table_rows(path, _csv_cells(path, text, DELIMITERS[suffix])))
+    return _text_rows(path, text, layout.split, notes)
+
+
+def _files(folder: Path) -> list[Path]:
+    """List a folder's files by name, without hidden ones and the lock files of word processors."""
+    with reading("folder", folder, "check the path"):
+        return sorted(file for file in folder.iterdir() if file.is_file() and file.name[0] not in ".~")
+
+
+def _folder_rows(folder: Path, notes: list[str]) -> list[Row]:
+    """Read a story a file, with the columns of tables that have a column file_name."""
+    files, columns = _files(folder), dict[str, dict[str, Any]]()
+    stories = [file for file in files if file.suffix.lower() in (*TEXT_SUFFIXES, *DOCUMENT_SUFFIXES)]
+    if not stories:
+        held = f"it holds {', '.join(file.name for file in files[:5])}" if files else "it holds no file"
+        raise DataError(f"{folder} is a folder without stories (.txt, .md, .docx, .epub, .pdf), {held}; name a file")
+    unread = [file for file in files if file not in stories]
+    for table in [file for file in unread if file.suffix.lower() in TABLE_SUFFIXES]:
+        rows = [row.value for row in _file_rows(table, Layout(), notes)]
+        if "file_name" in rows[0]:
+            columns |= {str(row["file_name"]): {k: v for k, v in row.items() if v not in (None, "")} for row in rows}
+            unread.remove(table)
+    found, own_notes = [], list[str]()
+    for number, file in enumerate(stories, start=1):
+        about = _document(file, own_notes)
+        more = columns.pop(file.name, None) or columns.pop(file.stem, {})
+        found.append(Row(number, {**about, **more, "text": about["text"], "file_name": file.name}))
+    notes += [f"{counted(count, 'file')} {note}" for note, count in Counter(own_notes).items()]
+    notes += [f"{len(columns)} that a table names are not there, first {next(iter(columns))}"] if columns else []
+    notes += [f"left {counted(len(unread), 'file')} unread, first {unread[0].name}"] if unread else []
+    return found
+
+
+@lru_cache(maxsize=1)
+def _standard_input(stream: Any) -> bytes:
+    """Read standard input, once: it can't be read again."""
+    content: bytes = stream.buffer.read()
+    return content
 
 
 def _bytes(path: Path) -> bytes:
+    if str(path) == STANDARD_INPUT:
+        return _standard_input(sys.stdin)
     if not path.exists():
         raise DataError(f"{path} does not exist; check the path")
     with reading("file", path, "check the path"):
         return path.read_bytes()
 
 
-def _text(path: Path) -> str:
-    content = _bytes(path)
+def _text(path: Path, content: bytes, notes: list[str]) -> str:
+    """Decode a file's text, and note an encoding other than UTF-8."""
     try:
         text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise DataError(f"{path}:{line}: not UTF-8; save the file as UTF-8") from error
-    if not text.strip():
-        raise DataError(f"{path} is empty; name a file with data in it")
+    except UnicodeDecodeError:
+        from charset_normalizer import from_bytes
+
+        match = from_bytes(content).best()
+        text, encoding = ("\0", "") if match is None else (str(match), match.encoding)
+        if encoding == "cp1250" and detect_language(text[:10_000]) not in CENTRAL_EUROPEAN:
+            encoding, text = "cp1252", content.decode("cp1252", "replace")  # both fit, and the latter is more frequent
+        notes.append(f"read as {encoding}")
+    if _BINARY.search(text):
+        raise DataError(f"{path}: a binary file, or text in an unknown encoding; name a text file, saved as UTF-8")
     return text
+
+
+def _suffix_of(text: str, layout: Layout) -> str:
+    """Find the suffix that the text of standard input would have in a file."""
+    first = text.lstrip().partition("\n")[0]
+    if layout.split is not None:
+        return ".txt"
+    for suffix, start in ((".jsonl", first), (".json", text)):
+        try:
+            value = json.loads(start)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, list if suffix == ".json" else dict | str):
+            return suffix
+    names = [name.strip().casefold() for name in next(csv.reader([first], delimiter=_delimiter(first)))]
+    return ".csv" if {*TEXT_COLUMNS, "anchor", "anchor_text", "anchor_story", layout.text} & {*names} else ".txt"
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
@@ -126,44 +250,103 @@ def _json(path: Path, number: int, line: str) -> Any:
         raise DataError(f"{path}:{number}: broken JSON, {what}; write one whole JSON value a line") from error
 
 
-def _text_rows(text: str) -> list[Row]:
+def _text_rows(path: Path, text: str, split: Literal["lines", "blank-lines"] | None, notes: list[str]) -> list[Row]:
+    lines = list(_lines(text))
+    if split == "lines":
+        return [Row(number, line) for number, line in lines]
+    if split is None:
+        if len(lines) > 1 and path.suffix.lower() != ".md":
+            notes.append(f"{len(lines)} lines are one story (--one-per-line: a story a line)")
+        return [Row(1, _story(path, text))]
     blocks: list[list[tuple[int, str]]] = []
-    for number, line in _lines(text):
+    for number, line in lines:
         if blocks and blocks[-1][-1][0] == number - 1:
-            blocks[-1].append((number, line.strip()))
+            blocks[-1].append((number, line))
         else:
-            blocks.append([(number, line.strip())])
-    inner = [line for block in blocks for _, line in block[:-1]]
-    wrapped = sum(not line.endswith((".", "!", "?", "…", '"', "'", "”", "’", ")")) for line in inner)
-    if len(blocks) > 1 and 2 * wrapped > len(inner):
-        return [Row(block[0][0], " ".join(line for _, line in block)) for block in blocks]
-    return [Row(number, line) for number, line in _lines(text)]
+            blocks.append([(number, line)])
+    return [Row(block[0][0], "\n".join(line for _, line in block)) for block in blocks]
 
 
-def _csv_rows(path: Path, text: str, delimiter: str) -> Iterator[Row]:
-    first = text.lstrip().split("\n", 1)[0]
-    if delimiter == "," and ";" in first and "," not in first:
-        delimiter = ";"
+def _story(path: Path, text: str, title: str | None = None) -> dict[str, Any]:
+    """Take a text file or document as one story; its first heading is the title, and no part of the text on top."""
+    heading = None if path.suffix.lower() == ".txt" else _HEADING.search(text)
+    if heading:
+        title = title or heading[1]
+        text = text[heading.end() :] if not text[: heading.start()].strip() else text
+    name = {} if str(path) == STANDARD_INPUT else {"id": path.stem}
+    return {**name, **({"title": title} if title else {}), "text": text.strip()}
+
+
+@lru_cache(maxsize=1)
+def _markitdown() -> Any:
+    return require("markitdown", "documents").MarkItDown()
+
+
+def _document(path: Path, notes: list[str]) -> dict[str, Any]:
+    """Read a text file or, as Markdown, a document as one story."""
+    if path.suffix.lower() in TEXT_SUFFIXES:
+        return _story(path, _text(path, _bytes(path), notes))
+    content = io.BytesIO(_bytes(path))
+    with reading("document", path, "is it complete, and not encrypted? Or save it as text"):
+        document = _markitdown().convert_stream(content, file_extension=path.suffix.lower())
+    story = _story(path, _EPUB_HEAD.sub("", document.markdown), document.title)
+    if not story["text"]:
+        raise DataError(f"{path}: it has no text; a scan needs text recognition first")
+    return story
+
+
+def _excel_cells(path: Path, content: bytes, notes: list[str]) -> Iterator[tuple[int, list[Any]]]:
+    """Read the cells of the first sheet that has any, row by row with their numbers."""
+    openpyxl = require("openpyxl", "documents")
+    with reading("workbook", path, "save it as .xlsx again"):
+        book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
+        sheets = [(sheet.title, list(sheet.iter_rows(values_only=True))) for sheet in book.worksheets]
+    title, rows = next(((title, rows) for title, rows in sheets if rows), ("", []))
+    if len(sheets) > 1:
+        notes.append(f"read sheet {printable(title, 40)} of {len(sheets)}")
+    for number, cells in enumerate(map(list, rows), start=1):
+        while cells and cells[-1] is None:
+            cells.pop()
+        yield number, cells
+
+
+def _delimiter(header: str, usual: str = ",") -> str:
+    r"""Choose the delimiter that divides a header into the most columns.
+
+    >>> _delimiter("id;title, author;text"), _delimiter("text", "\t")
+    (';', '\t')
+    """
+    return max((usual, ",", ";", "\t", "|"), key=lambda mark: len(next(csv.reader([header], delimiter=mark))))
+
+
+def _csv_cells(path: Path, text: str, usual: str) -> Iterator[tuple[int, list[Any]]]:
     csv.field_size_limit(2**31 - 1)  # by default 131,072 characters, fewer than a novel has
-    header: list[str] = []
+    delimiter = _delimiter(text.lstrip().split("\n", 1)[0], usual)
     line = 1
     try:
         # strict: otherwise a quote that never closes makes one story of the rest of the file.
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         for cells in reader:
-            if cells and not header:
-                header = [cell.strip() for cell in cells]
-                twice = [name for name, count in Counter(header).items() if name and count > 1]
-                if twice:
-                    raise DataError(f"{path}:{line}: two columns are named {twice[0]}; rename or remove one")
-            elif len(cells) > len(header):
-                problem = f"{len(cells)} fields where the header has {len(header)}"
-                raise DataError(f"{path}:{line}: {problem}; put texts that contain '{delimiter}' in double quotes")
-            elif cells:
-                yield Row(line, dict(zip(header, cells, strict=False)))
+            yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
         raise DataError(f"{path}:{line}: broken CSV, {error}; put texts in double quotes, quotes doubled") from error
+
+
+def _table_rows(path: Path, records: Iterable[tuple[int, list[Any]]]) -> Iterator[Row]:
+    """Pair the cells of each record with the names in the first; records without a cell are left out."""
+    header: list[str] = []
+    for line, cells in records:
+        if cells and not header:
+            header = ["" if cell is None else str(cell).strip() for cell in cells]
+            twice = [name for name, count in Counter(header).items() if name and count > 1]
+            if twice:
+                raise DataError(f"{path}:{line}: two columns are named {twice[0]}; rename or remove one")
+        elif len(cells) > len(header):
+            problem = f"{len(cells)} fields where the header has {len(header)}"
+            raise DataError(f"{path}:{line}: {problem}; put texts that contain the delimiter in double quotes")
+        elif cells:
+            yield Row(line, dict(zip(header, cells, strict=False)))
 
 
 # Models of rows ------------------------------------------------------------------------------------------------------
@@ -280,7 +463,6 @@ class TripleRow(ExampleRow):
 
 
 Model = type[BaseModel]
-ANY_MODEL: tuple[Model, ...] = (TripleRow, ExampleRow, StoryRow)
 
 
 def _columns(model: Model) -> dict[str, list[str]]:
@@ -290,10 +472,47 @@ def _columns(model: Model) -> dict[str, list[str]]:
 
 
 def _fits(model: Model, value: object) -> bool:
-    if not isinstance(value, Mapping):
-        return model is StoryRow and isinstance(value, str)
     needed = [names for name, names in _columns(model).items() if model.model_fields[name].is_required()]
+    if not isinstance(value, Mapping):
+        return len(needed) == 1 and isinstance(value, str)
     return all(any(name in value for name in names) for names in needed)
+
+
+def story_columns(file: RowFile, layout: Layout) -> dict[str, str]:
+    """Find the columns of text, id and title, those that a file has, by the layout or their usual names.
+
+    Raises:
+        DataError: if a column of the layout is missing, or two columns could be the text.
+    """
+    columns = dict.fromkeys(str(name) for row in file.rows if isinstance(row.value, Mapping) for name in row.value)
+    chosen = {}
+    for role, wanted in (("text", layout.text), ("id", layout.id), ("title", layout.title)):
+        usual = TEXT_COLUMNS if role == "text" else (role,)
+        matches = [c for name in usual for c in columns if c.strip().casefold() == name]
+        if wanted is not None and wanted not in columns:
+            names = ", ".join(printable(name, 30) for name in [*columns][:12]) or "no columns"
+            raise DataError(f'{file.path}: column "{wanted}" is missing; found: {names}; --{role}-column names one')
+        if wanted is None and len(matches) > 1 and matches[0].casefold() not in ("text", "story"):
+            options = " or ".join(f"--text-column {name}" for name in matches)
+            raise DataError(f"{file.path}: {' and '.join(matches)} could each be the text; give {options}")
+        if wanted is not None or matches:
+            chosen[role] = wanted if wanted is not None else matches[0]
+    return chosen
+
+
+def models_of(file: RowFile, layout: Layout = Layout(), examples: bool = True) -> tuple[Model, ...]:
+    """Return the models that rows of a file may have: of triples and `examples`, or of stories with their columns."""
+    models: tuple[Model, ...] = (TripleRow, ExampleRow)
+    if examples and any(_fits(model, row.value) for row in file.rows for model in models):
+        return models
+    columns = story_columns(file, layout)
+    texts = ("text", "story") if columns.get("text", "text") in ("text", "story") else (columns["text"],)
+
+    class NamedRow(StoryRow):
+        text: Text = _named(*texts)
+        id: Name = Field(None, validation_alias=AliasChoices(columns.get("id", "id")))
+
+    return (NamedRow,)
 
 
 def _model(file: RowFile, models: Sequence[Model], known: str) -> Model:
@@ -339,9 +558,10 @@ class ReadReport:
     dropped: dict[str, int] = field(default_factory=dict)
     suspicious: dict[str, int] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def summary(self) -> str:
-        """Describe the report in one line.
+        """Describe the report in one line, with notes on how the file was read.
 
         >>> ReadReport(Path("a/x.jsonl"), 2, {"empty text_a": 1}).summary()
         'x.jsonl: 1 of 2 rows, dropped 1 (1 empty text_a)'
@@ -349,13 +569,18 @@ class ReadReport:
         line, dropped = f"{self.rows} row{'s' * (self.rows != 1)}", sum(self.dropped.values())
         if dropped:
             line = f"{self.rows - dropped} of {line}, dropped {dropped} ({counts(self.dropped)})"
-        line = f"{self.path.name}: {line}"
-        return f"{line}; suspicious: {counts(self.suspicious)}" if self.suspicious else line
+        suspicious = [f"suspicious: {counts(self.suspicious)}"] if self.suspicious else []
+        name = "standard input" if str(self.path) == STANDARD_INPUT else self.path.name
+        return "; ".join([f"{name}: {line}", *self.notes, *suspicious])
 
     def provenance(self) -> dict[str, Any]:
         """Return plain data for run.json."""
-        digest = None if self.path.is_dir() else file_digest(self.path)
-        return {"path": str(self.path), "sha256": digest, "rows": self.rows, "dropped": dict(self.dropped)}
+        return {
+            "path": str(self.path),
+            "sha256": file_digest(self.path),
+            "rows": self.rows,
+            "dropped": dict(self.dropped),
+        }
 
 
 @dataclass
@@ -368,6 +593,7 @@ class Stories(Sequence[Story]):
     ids: list[str | None]  # (N) ids of the rows; None for the table's own
     lines: list[int]  # (N) line numbers of the rows
     values: list[Any]  # (N) raw values of the rows, with all columns
+    columns: Mapping[str, str] = field(default_factory=dict)  # columns of text, id and title, those that there are
 
     def __getitem__(self, index: Any) -> Any:
         """Return a story with the id of its row."""
@@ -376,6 +602,37 @@ class Stories(Sequence[Story]):
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def story_ids(self) -> list[str]:
+        """The rows' ids (N), or their numbers from 1 where they have none.
+
+        Raises:
+            DataError: if two are equal.
+        """
+        ids = [id or str(number) for number, id in enumerate(self.ids, start=1)]
+        first: dict[str, int] = {}
+        for row, id in enumerate(ids):
+            if first.setdefault(id, row) != row:
+                rows = f"rows {self.lines[first[id]]} and {self.lines[row]}"
+                raise DataError(
+                    f"{self.report.path}: {rows} have the id {printable(id, 60)}; rename one, or give --id-column"
+                )
+        return ids
+
+    @property
+    def titles(self) -> list[str | None]:
+        """The rows' titles (N), None for those without."""
+        name = self.columns.get("title")
+        return [str(row[name]) if isinstance(row, Mapping) and row.get(name) else None for row in self.values]
+
+    @property
+    def metadata(self) -> list[dict[str, Any]]:
+        """All other columns of the rows (N), in order."""
+        own = {"text", "story", *self.columns.values()}
+        return [
+            {k: v for k, v in row.items() if k not in own} if isinstance(row, Mapping) else {} for row in self.values
+        ]
 
 
 def counts(reasons: Mapping[str, int]) -> str:
@@ -401,7 +658,7 @@ def collect(
     dropped: Counter[str] = Counter()
     suspicious: Counter[str] = Counter()
     for row in file.rows:
-        value = {"text": row.value} if isinstance(row.value, str) and model is StoryRow else row.value
+        value = {columns["text"][0]: row.value} if isinstance(row.value, str) and _fits(model, row.value) else row.value
         try:
             if not isinstance(value, Mapping):
                 raise ValueError("row is not an object")  # noqa: TRY004, TRY301 (counted like the others)
@@ -409,7 +666,7 @@ def collect(
             results.append((row, convert(parsed)))
         except ValueError as error:
             if strict:
-                raise DataError(f"{file.path}:{row.line}: {_reason(error)}; correct the row") from error
+                raise DataError(f"{file.place(row)}: {_reason(error)}; correct the row") from error
             dropped[_reason(error)] += 1
             continue
         for name, content in parsed:
@@ -421,45 +678,48 @@ def collect(
     read = {column for names in columns.values() for column in names}
     first = file.rows[0].value if isinstance(file.rows[0].value, Mapping) else {}
     unread = tuple(name for name in first if name not in read and not _NUMBERED.fullmatch(name))
-    return results, ReadReport(file.path, len(file.rows), dict(dropped), dict(suspicious), unread)
+    return results, ReadReport(file.path, len(file.rows), dict(dropped), dict(suspicious), unread, file.notes)
 
 
-def _stories(
-    path: str | Path, models: Sequence[Model], known: str, strict: bool, stories: StoryTable | None
-) -> Stories:
-    results, report = collect(read_rows(path), models, known, strict)
+def _stories(path: str | Path, strict: bool, stories: StoryTable | None, layout: Layout, examples: bool) -> Stories:
+    file = read_rows(path, layout)
+    models = models_of(file, layout, examples)
+    known = f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}" if examples else STORIES_KNOWN
+    results, report = collect(file, models, known, strict)
     table = StoryTable() if stories is None else stories
     found = [(row, text, getattr(parsed, "id", None)) for row, parsed in results for text in parsed.texts]
     indices, ids = [table.add(text, id=id) for _, text, id in found], [id for *_, id in found]
-    return Stories(table, indices, report, ids, [row.line for row, *_ in found], [row.value for row, *_ in found])
+    columns = story_columns(file, layout) if issubclass(models[0], StoryRow) else {}
+    return Stories(
+        table, indices, report, ids, [row.line for row, *_ in found], [row.value for row, *_ in found], columns
+    )
 
 
 def read_stories(
-    path: str | Path, strict: bool = False, stories: StoryTable | None = None, text_column: str | None = None
+    path: str | Path, strict: bool = False, stories: StoryTable | None = None, layout: Layout = Layout()
 ) -> Stories:
-    """Read stories from JSON Lines (objects or bare strings), CSV, TSV, text, or a folder of text files.
+    """Read stories from a file or folder, or from standard input (`-`).
 
     Args:
-        path: the file; its suffix decides how it is read.
+        path: a folder with a story a file (.txt, .md, .docx, .epub, .pdf) and perhaps a table with a column file_name;
+            a table (.csv with any delimiter, .tsv, .xlsx, .parquet), JSON Lines of objects or strings, a JSON array,
+            or a text file or document, which is one story.
         strict: refuse the first row that would be dropped.
         stories: a table to add to; None: a new one.
-        text_column: the column of the text, where it is neither `text` nor `story`.
+        layout: columns, and how a text file is divided.
 
     Raises:
-        DataError: if the file can't be read, has no text column, no row can be used, or strict refuses one.
+        DataError: if the file can't be read, has no text column or several, no row can be used, or strict refuses one.
+        OptionError: if the layout does not fit the file.
     """
-    if text_column is None:
-        return _stories(path, [StoryRow], STORIES_KNOWN, strict, stories)
-
-    class NamedRow(StoryRow):
-        text: Text = _named(str(text_column))
-
-    return _stories(path, [NamedRow], text_column, strict, stories)
+    return _stories(path, strict, stories, layout, examples=False)
 
 
-def read_any(path: str | Path, strict: bool = False, stories: StoryTable | None = None) -> Stories:
+def read_any(
+    path: str | Path, strict: bool = False, stories: StoryTable | None = None, layout: Layout = Layout()
+) -> Stories:
     """Read all stories of a file of triples, examples or stories, each with its row's line and value."""
-    return _stories(path, ANY_MODEL, f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}", strict, stories)
+    return _stories(path, strict, stories, layout, examples=True)
 
 
 def read_triples(
@@ -564,7 +824,7 @@ def with_labels(file: RowFile, labels: RowFile) -> RowFile:
         except ValidationError as error:
             raise DataError(f"{place}: {LABEL} is not true or false; write true, false or null") from error
         rows.append(Row(row.line, {**texts, LABEL: value}))
-    return RowFile(file.path, rows)
+    return RowFile(file.path, rows, file.notes)
 
 
 # Texts inside raw rows -----------------------------------------------------------------------------------------------
@@ -573,20 +833,24 @@ Texts = dict[str, str]
 """Texts by their place in a row: "text", "negatives/0/text"; "" for a row that is itself a text."""
 
 
-def row_texts(file: RowFile) -> tuple[Literal["stories", "triples", "examples"], list[Texts]]:
+def row_texts(
+    file: RowFile, layout: Layout = Layout()
+) -> tuple[Literal["stories", "triples", "examples"], list[Texts]]:
     """Find what a file's rows are, and the texts of each that are not empty; a story's views belong to it."""
-    model = _model(file, ANY_MODEL, f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}")
-    kinds: dict[Model, Literal["stories", "triples", "examples"]] = {StoryRow: "stories", TripleRow: "triples"}
-    known = _columns(ViewsRow if model is StoryRow else model)
+    model = _model(file, models_of(file, layout), f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}")
+    story = issubclass(model, StoryRow)
+    known = _columns(model) | ({k: v for k, v in _columns(ViewsRow).items() if k in ASPECTS} if story else {})
     columns = [column for name, names in known.items() if name not in ("id", "group", LABEL) for column in names]
 
     def texts(value: Any) -> Texts:
         if not isinstance(value, Mapping):
             return _texts(value, "")
-        numbered = [name for name in value if model is not StoryRow and _NUMBERED.fullmatch(name)]
+        numbered = [name for name in value if not story and _NUMBERED.fullmatch(name)]
         return {p: t for n in dict.fromkeys([*columns, *numbered]) for p, t in _texts(value.get(n), n).items()}
 
-    return kinds.get(model, "examples"), [texts(row.value) for row in file.rows]
+    return "stories" if story else "triples" if model is TripleRow else "examples", [
+        texts(row.value) for row in file.rows
+    ]
 
 
 def _texts(value: Any, place: str) -> Texts:

@@ -10,13 +10,14 @@ import numpy as np
 
 from narrlit.console import counted
 from narrlit.data.readers import (
-    ANY_MODEL,
     EXAMPLES_KNOWN,
     STORIES_KNOWN,
     ExampleRow,
+    Layout,
     ReadReport,
     TripleRow,
     collect,
+    models_of,
     read_rows,
     training_texts,
     with_labels,
@@ -61,13 +62,13 @@ class CheckedSet:
     report: ReadReport | None = None  # of the reader
 
 
-def read_set(name: str, path: str, labels: str | None = None) -> CheckedSet:
+def read_set(name: str, path: str, labels: str | None = None, layout: Layout = Layout()) -> CheckedSet:
     """Read a file of triples, training examples or stories; rows of `train` are dropped as for a fit.
 
     Raises:
         DataError: if a file can't be read, the labels don't fit, or no row can be used.
     """
-    file = read_rows(path)
+    file = read_rows(path, layout)
     if labels is not None:
         file = with_labels(file, read_rows(labels))
 
@@ -76,7 +77,7 @@ def read_set(name: str, path: str, labels: str | None = None) -> CheckedSet:
             training_texts(row)
         return row
 
-    results, report = collect(file, ANY_MODEL, f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}", False, usable)
+    results, report = collect(file, models_of(file, layout), f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}", False, usable)
     model = type(results[0][1])
     unread = report.unread if issubclass(model, ExampleRow) else ()
     return CheckedSet(
