@@ -248,10 +248,10 @@ class Explanation:
         """Write the explanation for a terminal of 100 columns."""
         lines = [line for finding in self.findings for line in _wrapped(finding)]
         if self.other is not None:
-            lines += ["", *_wrapped(f"Without these sentences of {self.stories[0].id} the margin falls most:")]
-            rows = self.margins.iloc[:: 1 if self.margin >= 0 else -1].head(STRONGEST)
-            for row in rows.itertuples():
-                lines += _columns((f"{row.drop:+.3f}", 7), (f"{row.sentence} {row.text}", WIDTH - 9))
+            lines += ["", *_wrapped(f"Without these sentences of {self.stories[0].id} the margin shrinks most:")]
+            sign = 1 if self.margin >= 0 else -1
+            for row in self.margins.iloc[::sign].head(STRONGEST).itertuples():
+                lines += _columns((f"{-sign * row.drop:+.3f}", 7), (f"{row.sentence} {row.text}", WIDTH - 9))
         for pair in filter(None, (self, self.other)):
             heads = [] if self.other is None else ["", *(x for line in pair.pair_findings for x in _wrapped(line))]
             lines += [*heads, "", *pair._pair_text()]
@@ -272,7 +272,7 @@ class Explanation:
             yield from [f"{cut(story.id, 50)}: without these sentences the cosine falls most"] if rows else []
             for row in rows:
                 yield from _columns(
-                    (f"{row['drop']:+.3f}", 7), (cut(f"{row['sentence']} {row['text']}", 400), WIDTH - 9)
+                    (f"{-row['drop']:+.3f}", 7), (cut(f"{row['sentence']} {row['text']}", 400), WIDTH - 9)
                 )
         for aspect, texts in self.views:
             yield from ("", f"{aspect.capitalize()}")
