@@ -1,5 +1,6 @@
 """Messages to the person at the screen, on stderr: stdout is for results."""
 
+import re
 import sys
 from typing import Any
 
@@ -21,7 +22,7 @@ def say_truncated(coverage: Any, limit: int, one: str = "story", several: str = 
 def counted(number: int, thing: str) -> str:
     """Write a number with its noun.
 
-    >>> counted(1, "file"), counted(2345, "file")
-    ('1 file', '2,345 files')
+    >>> counted(1, "file"), counted(2345, "story")
+    ('1 file', '2,345 stories')
     """
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+    return f"{number:,} {thing if number == 1 else re.sub('y$', 'ie', thing) + 's'}"

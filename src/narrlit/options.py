@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from narrlit.console import say
-from narrlit.data.readers import Layout, Stories, file_digest, read_any, read_stories, read_triples
+from narrlit.data.readers import Stories, read_any, read_stories, read_triples
+from narrlit.data.rows import Layout, file_digest
 from narrlit.data.schema import FloatArray, Story, StoryTable, TrainingExamples, Triple, Triples, Views, normal_text
 from narrlit.data.views import StoryViews, ViewFiles
 from narrlit.errors import ModelError, OptionError, did_you_mean, reading

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from narrlit.console import say, say_truncated
-from narrlit.data.readers import file_digest
+from narrlit.data.rows import file_digest
 from narrlit.errors import OptionError
 from narrlit.files import check_writable
 from narrlit.metrics.meanmax import MeanMax

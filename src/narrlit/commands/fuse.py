@@ -43,7 +43,7 @@ def fuse(  # noqa: PLR0913 (options)
         raise OptionError("views are needed: give --views FILE, or --missing-views positional")
     if out is not None:
         check_writable(Path(out) / "fuse.json")
-    from narrlit.data.readers import file_digest
+    from narrlit.data.rows import file_digest
     from narrlit.experiments import fusion
     from narrlit.experiments.report import table_text
 

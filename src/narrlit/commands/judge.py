@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from narrlit.console import say, say_truncated
-from narrlit.data.readers import LABEL, file_digest, read_triples
+from narrlit.data.readers import LABEL, read_triples
+from narrlit.data.rows import file_digest
 from narrlit.data.writers import write_rows
 from narrlit.errors import OptionError
 from narrlit.files import check_apart, check_writable
@@ -88,7 +89,11 @@ def judge(
 
         write_submission(target, answers, None, rows_a=len(answers))
     record = {"file": triples, "model": use.model, "long": use.long, **coverage.record, **read.record()}
-    record |= {"llm": llm.record(), "sampling": asdict(SAMPLING.with_options(llm)), "usage": language_model.usage.as_dict()}
+    record |= {
+        "llm": llm.record(),
+        "sampling": asdict(SAMPLING.with_options(llm)),
+        "usage": language_model.usage.as_dict(),
+    }
     record |= {"prompt": {"file": prompt, "name": instruction.name, "digest": instruction.digest}}
     record |= {} if seen is None else {"seen_in_training": seen}
     write_rows(details, (judgement.as_dict() for judgement in judgements))

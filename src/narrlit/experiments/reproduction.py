@@ -14,7 +14,8 @@ import numpy as np
 
 from narrlit import __version__
 from narrlit.console import say
-from narrlit.data.readers import file_digest, read_examples, read_triples
+from narrlit.data.readers import read_examples, read_triples
+from narrlit.data.rows import file_digest
 from narrlit.data.schema import FloatArray, StoryTable, TrainingExamples, Triples
 from narrlit.data.writers import write_examples
 from narrlit.errors import DataError, ModelError, NarrlitError, OptionError, did_you_mean, reading

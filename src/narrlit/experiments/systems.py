@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrlit.console import say, say_truncated
-from narrlit.data.readers import JSON_SUFFIXES, file_digest, read_rows, read_stories
+from narrlit.data.readers import read_stories
+from narrlit.data.rows import JSON_SUFFIXES, file_digest, read_rows
 from narrlit.data.schema import FloatArray, Role, Story, Triples, triple_cosines
 from narrlit.errors import DataError, OptionError, printable, reading
 from narrlit.metrics.baselines import BASELINES

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from narrlit.data.readers import read_stories
+from narrlit.console import say_truncated
 from narrlit.data.schema import FloatArray
 from narrlit.errors import OptionError
 from narrlit.explore.index import Index, index_at, story_frame, unit_vectors
-from narrlit.options import ModelOptions, StoryOptions
+from narrlit.options import InputOptions, ModelOptions, StoryOptions
+from narrlit.preprocessing.languages import detect_languages
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,13 +29,14 @@ class Collection:
     about: dict[str, Any]
 
 
-def load_collection(source: str, use: ModelOptions, read: StoryOptions) -> Collection:
+def load_collection(source: str, use: ModelOptions, read: StoryOptions, inputs: InputOptions) -> Collection:
     """Load the stories of an index with the vectors there, or embed the stories of a file or folder.
 
     Args:
         source: an index folder, or stories as `narrlit embed` reads them.
         use: the model; minilm where none is named. An index has its own.
         read: what the model reads of a story; an index has its own settings.
+        inputs: columns and lines of the stories.
 
     Raises:
         DataError: if the stories or the index can't be read.
@@ -46,11 +48,19 @@ def load_collection(source: str, use: ModelOptions, read: StoryOptions) -> Colle
         return Index(source, model=use.model, device=use.device, trust_remote_code=use.trust_remote_code).collection()
     from narrlit.models.embedding import embed
 
-    stories = read_stories(source, strict=True)
-    prepared, frame = read.stories(stories), story_frame(stories)
-    use = ModelOptions(use.max_length, use.device, use.trust_remote_code, use.model or "minilm")
+    stories = inputs.read(source)
+    frame, prepared = story_frame(stories), read.stories(stories)
+    use = ModelOptions(**{**vars(use), "model": use.model or "minilm"})
     encoder = read.encoder(use)
     encoder.require_one_prompt("a collection")
-    vectors = unit_vectors(embed(encoder, prepared).embeddings)
-    about = {"source": source, "model": use.model, "dimension": encoder.dimension}
-    return Collection(frame, vectors, about)
+    vectors, coverage = embed(encoder, prepared)
+    say_truncated(coverage, encoder.max_length, *encoder.unit)
+    about = {
+        "source": source,
+        "model": use.model,
+        "dimension": encoder.dimension,
+        "long": use.long,
+        "share_read": coverage.share,
+        "languages": dict(detect_languages(frame["text"].tolist())),
+    }
+    return Collection(frame, unit_vectors(vectors), about)

@@ -13,15 +13,14 @@ from narrlit.data.readers import (
     EXAMPLES_KNOWN,
     STORIES_KNOWN,
     ExampleRow,
-    Layout,
     ReadReport,
     TripleRow,
     collect,
     models_of,
-    read_rows,
     training_texts,
     with_labels,
 )
+from narrlit.data.rows import Layout, read_rows
 from narrlit.data.schema import normal_text
 from narrlit.data.splits import overlap
 from narrlit.metrics.baselines import BASELINES
