@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from narrlit import losses
     from narrlit.api import embed, evaluate, similarity
     from narrlit.data.readers import read_stories, read_triples
+    from narrlit.explore.index import Index
     from narrlit.metrics.triples import TripleAccuracy
     from narrlit.models.registry import load_encoder
 
 __version__ = "0.1.0"
 __all__ = [
+    "Index",
     "TripleAccuracy",
     "__version__",
     "embed",
@@ -31,6 +33,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Index": "narrlit.explore.index",
     "TripleAccuracy": "narrlit.metrics.triples",
     "embed": "narrlit.api",
     "evaluate": "narrlit.api",

@@ -39,6 +39,7 @@ def call(command: Command, name: str, arguments: Sequence[str]) -> int:
     """
     app = parser(command, name)
     arguments = [re.sub("^--pseudonymise", "--pseudonymize", word) for word in arguments]  # its former spelling
+    arguments = ["/dev/stdin" if word == "-" else word for word in arguments]  # cyclopts takes - for an option
     try:
         parsed, bound, _ = app.parse_args(arguments, print_error=False, exit_on_error=False)
     except CycloptsError as error:

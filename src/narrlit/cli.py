@@ -41,6 +41,8 @@ OTHERS = {
     "mine": "add hard negatives from a collection to training examples",
     "pseudonymize": "replace names in stories by placeholders, and restore them",
     "augment": "add back-translations of stories to training examples",
+    "index": "stories with their vectors in a folder that is searched (LanceDB)",
+    "search": "stories of an index most similar to a text or a story",
     "cache": "list or remove cached embeddings",
 }
 """Every command is a function NAME in commands/NAME.py, with underscores for hyphens."""

@@ -1,6 +1,8 @@
 """Messages to the person at the screen, on stderr: stdout is for results."""
 
+import re
 import sys
+from typing import Any
 
 from narrlit.errors import printable
 
@@ -11,16 +13,16 @@ def say(message: str) -> None:
     print("\n".join(lines), file=sys.stderr, flush=True)
 
 
-def say_truncated(count: int, limit: int, one: str = "story", several: str = "stories") -> None:
-    """Print how many different texts were truncated to `limit` tokens, if any were."""
-    if count:
-        say(f"{count} {f'{one} was' if count == 1 else f'{several} were'} longer than {limit} tokens and truncated")
+def say_truncated(coverage: Any, limit: int, one: str = "story", several: str = "stories") -> None:
+    """Print how texts longer than `limit` tokens were read, by their `models.embedding.Coverage`, if there were any."""
+    if coverage.long:
+        say(coverage.summary(limit, one, several))
 
 
 def counted(number: int, thing: str) -> str:
     """Write a number with its noun.
 
-    >>> counted(1, "file"), counted(2345, "file")
-    ('1 file', '2,345 files')
+    >>> counted(1, "file"), counted(2345, "story")
+    ('1 file', '2,345 stories')
     """
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+    return f"{number:,} {thing if number == 1 else re.sub('y$', 'ie', thing) + 's'}"

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from narrlit.console import say
-from narrlit.data.readers import Stories, file_digest, read_any, read_triples
+from narrlit.data.readers import Stories, read_any, read_stories, read_triples
+from narrlit.data.rows import Layout, file_digest
 from narrlit.data.schema import FloatArray, Story, StoryTable, TrainingExamples, Triple, Triples, Views, normal_text
 from narrlit.data.views import StoryViews, ViewFiles
 from narrlit.errors import ModelError, OptionError, did_you_mean, reading
-from narrlit.models.config import parse_fusion
+from narrlit.models.config import Long, parse_fusion
 from narrlit.models.postprocessing import fit_steps, parse_steps
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, Scope, pseudonymize_texts
 
@@ -54,12 +55,15 @@ class LoadOptions:
     """Options of loading models.
 
     Attributes:
-        max_length: tokens read of a text; by default as the model was trained.
+        max_length: tokens of a text that the model reads at once; by default as it was trained.
+        long: longer texts are read in overlapping windows of whole sentences, whose embeddings are averaged, truncated,
+            as in training, or refused.
         device: where to compute; auto takes a GPU where there is one.
         trust_remote_code: run Python files that come with the model; only for models whose author you trust.
     """
 
     max_length: int | None = None
+    long: Long = "windows"
     device: Device = "auto"
     trust_remote_code: bool = False
 
@@ -85,7 +89,8 @@ class LoadOptions:
             )
         try:
             with reading("model", model, "see --model in --help", ModelError):
-                encoder = load_encoder(model, trust_remote_code=self.trust_remote_code, max_length=self.max_length)
+                remote = self.trust_remote_code
+                encoder = load_encoder(model, trust_remote_code=remote, max_length=self.max_length, long=self.long)
                 return encoder.to(device)
         except ModelError as error:
             variable = next((name for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE") if os.environ.get(name)), None)
@@ -103,6 +108,46 @@ class ModelOptions(LoadOptions):
     """
 
     model: str | None = None
+
+
+@dataclass(frozen=True)
+class InputOptions:
+    """Options of files of stories.
+
+    Attributes:
+        text_column: column of the text; by default text, story, plot, summary, synopsis or description.
+        id_column: column of the ids; by default id.
+        title_column: column of the titles; by default title.
+        one_per_line: each line of a text file is a story.
+        by_blank_line: blank lines divide a text file into stories.
+    """
+
+    text_column: str | None = None
+    id_column: str | None = None
+    title_column: str | None = None
+    one_per_line: bool = False
+    by_blank_line: bool = False
+
+    def __post_init__(self) -> None:
+        if self.one_per_line and self.by_blank_line:
+            raise OptionError("--one-per-line and --by-blank-line exclude each other: give one")
+
+    @property
+    def layout(self) -> Layout:
+        """The options as readers take them."""
+        split: Literal["lines", "blank-lines"] = "lines" if self.one_per_line else "blank-lines"
+        divided = self.one_per_line or self.by_blank_line
+        return Layout(self.text_column, self.id_column, self.title_column, split if divided else None)
+
+    def read(self, path: str, strict: bool = True) -> Stories:
+        """Read the stories of a file, folder or standard input, and print their number and how they were read.
+
+        Raises:
+            DataError: as `read_stories` does.
+        """
+        stories = read_stories(path, strict, layout=self.layout)
+        say(stories.report.summary())
+        return stories
 
 
 @dataclass(frozen=True)

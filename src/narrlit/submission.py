@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
-from narrlit.data.readers import LABEL, read_rows
+from narrlit.data.readers import LABEL
+from narrlit.data.rows import read_rows
 from narrlit.data.schema import FloatArray, Story
 from narrlit.errors import DataError, ModelError, NarrlitError, reading
 from narrlit.files import atomic_path

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from narrlit.data.readers import file_digest, read_triples
+from narrlit.data.readers import read_triples
+from narrlit.data.rows import file_digest
 from narrlit.data.schema import Triples
 from narrlit.data.writers import write_triples
 

@@ -8,15 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from narrlit.data.readers import (
-    read_any,
-    read_examples,
-    read_rows,
-    read_stories,
-    read_triples,
-    row_texts,
-    with_texts,
-)
+from narrlit.data.readers import read_any, read_examples, read_stories, read_triples, row_texts, with_texts
+from narrlit.data.rows import read_rows
 from narrlit.data.schema import StoryTable, Triple
 from narrlit.errors import DataError
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from narrlit.data.readers import file_digest
+from narrlit.data.rows import file_digest
 from narrlit.data.schema import Story, StoryTable, Views
 from narrlit.data.views import StoryViews, ViewFiles, positional_views, read_views, suspicious_views
 from narrlit.errors import DataError, OptionError

@@ -9,7 +9,7 @@ import pytest
 from command_lines import last_of
 
 from narrlit.cli import main
-from narrlit.data.readers import file_digest
+from narrlit.data.rows import file_digest
 from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.data.writers import write_rows
 from narrlit.errors import OptionError

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from narrlit.data.readers import file_digest, read_triples
+from narrlit.data.readers import read_triples
+from narrlit.data.rows import file_digest
 from narrlit.data.writers import write_rows
 from narrlit.errors import DataError, ModelError, NarrlitError, OptionError
 from narrlit.experiments.systems import StoryVectors, SystemAnswers, answer_rows, answers_of, flags_of

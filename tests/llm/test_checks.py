@@ -6,7 +6,6 @@ from narrlit.llm.checks import (
     NEGATIVE_CHECKS,
     VIEW_CHECKS,
     Source,
-    detect_language,
     is_placeholder,
     is_refusal,
     overlap,
@@ -143,11 +142,6 @@ def test_stories_about_stories_are_no_placeholders(text):
 def test_names_are_found_inside_sentences_only():
     assert proper_names("Then the man met Anna's aunt. When God left, he wept.") == {"Anna"}
     assert proper_names("She came. Nobody knew. “Go,” he said to John.") == {"John"}
-
-
-def test_languages_are_detected_where_a_text_is_long_enough():
-    assert (detect_language(SOUND), detect_language(GERMAN)) == ("en", "de")
-    assert detect_language("Oslo, Bergen, Trondheim") is None
 
 
 WORDS = st.lists(st.sampled_from("ab"), max_size=30)  # so few that runs of five recur

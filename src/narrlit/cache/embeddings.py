@@ -79,8 +79,8 @@ class CachedEmbeddings:
                 again, _ = self._source([texts[position] for position in known], role)
                 known.clear()
                 check_agreement(again, cached, f"embeddings cached in {self.cache.folder}")
-            embeddings, truncated = self._source([texts[position] for position in positions], role)
-            self.truncated += truncated
+            embeddings, coverage = self._source([texts[position] for position in positions], role)
+            self.truncated += coverage.long
             return torch.from_numpy(embeddings)
 
         # Also where nothing is missing: the processes of a fit wait for each other in there.

@@ -15,7 +15,7 @@ from narrlit.cache.storage import CacheDtype
 from narrlit.data.schema import FloatArray
 from narrlit.errors import ModelError, OptionError, reading
 from narrlit.models.config import EncoderConfig, Role, remote_code_allowed
-from narrlit.models.embedding import Embeddings, embed
+from narrlit.models.embedding import Coverage, Embeddings, embed
 from narrlit.models.encoder import Encoder
 from narrlit.models.loading import packaged_minilm
 from narrlit.optional import require
@@ -77,7 +77,7 @@ def open_source(
 
         def opened(texts: Sequence[str], role: Role) -> Embeddings:
             vectors = server.embed([prompts[role] + text for text in texts])
-            return Embeddings(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30), 0)
+            return Embeddings(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30), Coverage())
 
     if source.known is not None:
         with reading("known embeddings", source.known, "write it again: narrlit embed --out FILE.jsonl"):

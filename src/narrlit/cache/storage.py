@@ -20,6 +20,7 @@ from narrlit.errors import ModelError, OptionError, reading
 from narrlit.files import atomic_path
 from narrlit.models.config import EncoderConfig
 from narrlit.models.loading import model_folder
+from narrlit.models.registry import find_checkpoint, find_record, read_checkpoint, read_record
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -73,6 +74,28 @@ def folder_digest(folder: Path) -> str:
         with path.open("rb") as file:
             whole.update(f"{name.as_posix()}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\0".encode())
     return whole.hexdigest()
+
+
+def model_identity(model: str) -> tuple[str, str | None]:
+    """Name a model, and digest its checkpoint or its folder's contents; of a hub's model, the commit that is here.
+
+    A checkpoint may hold a head or adapters alone: its encoder's files count too.
+    """
+    checkpoint = find_checkpoint(model)
+    if checkpoint is not None:
+        with checkpoint.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        record = find_record(model)
+        settings = read_checkpoint(checkpoint)["hyper_parameters"] if record is None else read_record(record)["model"]
+        files = f"{digest} {model_identity(settings['encoder']['model'])[1]}"
+        return "-".join(folder.name for folder in checkpoint.absolute().parents[2:0:-1]), files
+    folder = model_folder(model)
+    if folder is not None:
+        return model if model == "minilm" else folder.name, folder_digest(folder)
+    from huggingface_hub import try_to_load_from_cache
+
+    config = try_to_load_from_cache(model, "config.json")
+    return model, Path(config).parent.name if isinstance(config, str) else None
 
 
 class EmbeddingCache:

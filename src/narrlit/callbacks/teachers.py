@@ -13,7 +13,7 @@ from torch import Tensor
 from narrlit.cache.storage import CacheDtype, EmbeddingCache
 from narrlit.cache.teacher import TeacherEmbeddings, fill_teacher, teacher_keys
 from narrlit.data.batch import TokenizedStories
-from narrlit.data.readers import file_digest
+from narrlit.data.rows import file_digest
 from narrlit.errors import ModelError
 from narrlit.files import atomic_folder
 from narrlit.models.config import remote_code_allowed
@@ -108,7 +108,7 @@ def _encoder_of(
 
 
 def _load(source: str, objective: SelfDistillation) -> Encoder:
-    encoder = load_encoder(source, trust_remote_code=remote_code_allowed())
+    encoder = load_encoder(source, trust_remote_code=remote_code_allowed(), long="truncate")
     if encoder.reads != "text":
         raise ModelError(f"the teacher {source} reads {encoder.reads}, the student whole texts")
     return encoder.to(objective.device)

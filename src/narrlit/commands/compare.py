@@ -65,7 +65,7 @@ def compare(  # noqa: PLR0913 (options)
         raise OptionError(f"--reading, --gamma, --windows and --tau need --models {MEANMAX}MODEL")
     if out is not None:
         check_writable(Path(out) / "compare.json")
-    from narrlit.data.readers import file_digest
+    from narrlit.data.rows import file_digest
     from narrlit.data.writers import write_table
     from narrlit.experiments.comparison import compare_systems, read_facets
 

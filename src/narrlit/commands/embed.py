@@ -6,13 +6,12 @@ from pathlib import Path
 import numpy as np
 
 from narrlit.console import counted, say, say_truncated
-from narrlit.data.readers import read_stories
 from narrlit.data.writers import write_table
 from narrlit.errors import DataError, OptionError, on_interrupt
 from narrlit.files import atomic_path, check_writable
 from narrlit.models.config import Role
 from narrlit.optional import require
-from narrlit.options import ModelOptions, StoryOptions
+from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
 SUFFIXES = (".npy", ".jsonl", ".csv", ".tsv", ".parquet")
 
@@ -23,8 +22,8 @@ def embed(
     out: str,
     use: ModelOptions,
     read: StoryOptions,
+    inputs: InputOptions,
     role: Role | None = None,
-    text_column: str | None = None,
     drop_invalid: bool = False,
 ) -> None:
     """Write one embedding a story, in the stories' order.
@@ -35,9 +34,9 @@ def embed(
             input and the number of the row.
         use: the model.
         read: what it reads of a story.
+        inputs: columns and lines of the stories.
         role: prompt to put before the stories, for models with one for anchors and another for candidates; embeddings
             of one role are compared with those of the other.
-        text_column: column of the text, where it is neither text nor story.
         drop_invalid: leave out and count rows without a text, instead of stopping at the first.
     """
     if use.model is None:
@@ -48,8 +47,7 @@ def embed(
     check_writable(target)
     if target.suffix == ".parquet":
         require("pyarrow", "parquet")
-    source = read_stories(stories, strict=not drop_invalid, text_column=text_column)
-    say(source.report.summary())
+    source = inputs.read(stories, strict=not drop_invalid)
     rows = [{"row": n, **(v if isinstance(v, Mapping) else {"text": v})} for n, v in enumerate(source.values)]
     if target.suffix != ".npy":
         for name in ("row", "embedding"):
@@ -62,8 +60,8 @@ def embed(
         encoder = read.encoder(use)
         if role is None:
             encoder.require_one_prompt("narrlit embed")
-        embeddings, truncated = embedding.embed(encoder, texts, role or "story")
-        say_truncated(truncated, encoder.max_length, *encoder.unit)
+        embeddings, coverage = embedding.embed(encoder, texts, role or "story")
+        say_truncated(coverage, encoder.max_length, *encoder.unit)
         if target.suffix == ".npy":
             with atomic_path(target) as temporary, temporary.open("wb") as file:
                 np.save(file, embeddings, allow_pickle=False)

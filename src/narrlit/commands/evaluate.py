@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from narrlit.console import say, say_truncated
-from narrlit.data.readers import file_digest
+from narrlit.data.rows import file_digest
 from narrlit.errors import OptionError
 from narrlit.files import check_writable
 from narrlit.metrics.meanmax import MeanMax
@@ -98,12 +98,12 @@ def _model_scores(
     from narrlit.models.embedding import score_triples
 
     if scorer == "cosine":
-        scores, truncated = score_triples(encoder, triples)
+        scores, coverage = score_triples(encoder, triples)
         by_role = "" if encoder.symmetric else " with its prompt"  # a story in both roles counts twice
-        say_truncated(truncated, encoder.max_length, *(unit + by_role for unit in encoder.unit))
-        return scores, {"scorer": scorer, "truncated": truncated}
+        say_truncated(coverage, encoder.max_length, *(unit + by_role for unit in encoder.unit))
+        return scores, {"scorer": scorer, "long": encoder.long, **coverage.record}
     result = meanmax_scores(encoder, triples.texts(), meanmax)
-    say_truncated(result.truncated, encoder.max_length, "sentence", "sentences")
+    say_truncated(result.coverage, encoder.max_length, "sentence", "sentences")
     say(f"windows decided {result.aligned} of {len(triples)} triples, whose scores differed by {meanmax.gamma} or less")
-    counts = {"aligned": result.aligned, "truncated": result.truncated}
+    counts = {"aligned": result.aligned, "long": encoder.long, **result.coverage.record}
     return result.scores, {"scorer": scorer, **asdict(meanmax), **counts}

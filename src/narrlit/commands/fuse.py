@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from narrlit.console import say, say_truncated
+from narrlit.console import say
 from narrlit.errors import OptionError
 from narrlit.files import check_writable
 from narrlit.options import LabelOptions, LoadOptions, TextOptions, pick_device, seen_in_training
@@ -43,7 +43,7 @@ def fuse(  # noqa: PLR0913 (options)
         raise OptionError("views are needed: give --views FILE, or --missing-views positional")
     if out is not None:
         check_writable(Path(out) / "fuse.json")
-    from narrlit.data.readers import file_digest
+    from narrlit.data.rows import file_digest
     from narrlit.experiments import fusion
     from narrlit.experiments.report import table_text
 
@@ -62,7 +62,6 @@ def fuse(  # noqa: PLR0913 (options)
     for name in names:
         say(f"{name} embeds texts and views")
         entry = contest.evaluate(name, use.load_named(name), fusions)
-        say_truncated(entry["truncated"], entry["max_length"], "text or view", "texts and views")
         entries.append({**entry, "seen_in_training": seen_in_training(name, digest)})
         report = fusion.fuse_report(entries, contest, about)
         if out is not None:  # after each model, so that a failing one loses no other

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from narrlit.console import say
-from narrlit.data.readers import file_digest, read_any, read_examples
+from narrlit.data.readers import read_any, read_examples
+from narrlit.data.rows import file_digest
 from narrlit.data.schema import ASPECTS, StoryTable, TrainingExamples, normal_text
 from narrlit.data.writers import write_examples, write_rows
 from narrlit.errors import OptionError

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from narrlit.console import say, say_truncated
-from narrlit.data.readers import LABEL, file_digest, read_triples
+from narrlit.data.readers import LABEL, read_triples
+from narrlit.data.rows import file_digest
 from narrlit.data.writers import write_rows
 from narrlit.errors import OptionError
 from narrlit.files import check_apart, check_writable
@@ -74,8 +75,8 @@ def judge(
     encoder = read.encoder(use)
     if seen := seen_in_training(use.model, file_digest(triples)):
         say(f"warning: {use.model} was {seen}")
-    scores, truncated = score_triples(encoder, read.triples(rows))
-    say_truncated(truncated, encoder.max_length, *encoder.unit)
+    scores, coverage = score_triples(encoder, read.triples(rows))
+    say_truncated(coverage, encoder.max_length, *encoder.unit)
     scored = [ScoredTriple(each, (a, b)) for each, (a, b) in zip(rows.texts(), scores.tolist(), strict=True)]
     if swap:
         say(f"--swap: {2 * len(scored)} requests for {len(scored)} triples")
@@ -87,8 +88,8 @@ def judge(
         from narrlit.submission import write_submission
 
         write_submission(target, answers, None, rows_a=len(answers))
-    record = {"file": triples, "model": use.model, **read.record(), "llm": llm.record()}
-    record |= {"sampling": asdict(SAMPLING.with_options(llm)), "usage": language_model.usage.as_dict()}
+    record = {"file": triples, "model": use.model, "long": use.long, **coverage.record, **read.record()}
+    record |= {"llm": llm.record(), "sampling": asdict(SAMPLING.with_options(llm)), "usage": language_model.usage.as_dict()}
     record |= {"prompt": {"file": prompt, "name": instruction.name, "digest": instruction.digest}}
     record |= {} if seen is None else {"seen_in_training": seen}
     write_rows(details, (judgement.as_dict() for judgement in judgements))

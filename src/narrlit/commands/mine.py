@@ -51,7 +51,7 @@ def mine(
 
     encoder = use.load_named(model)
     mining = mine_negatives(encoder, examples, per_example, margin)
-    say_truncated(mining.truncated, encoder.max_length, *encoder.unit)
+    say_truncated(mining.coverage, encoder.max_length, *encoder.unit)
     write_examples(out, mining.examples)
     say(f"{out}: {_summary(mining.nearest)}")
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from narrlit.console import counted, say
-from narrlit.data.readers import DELIMITERS, JSON_SUFFIXES, RowFile, read_rows, row_texts, with_texts
+from narrlit.data.readers import row_texts, with_texts
+from narrlit.data.rows import DELIMITERS, JSON_SUFFIXES, RowFile, read_rows
 from narrlit.data.writers import write_table
 from narrlit.errors import DataError, OptionError, reading
 from narrlit.files import atomic_path, check_apart, check_writable

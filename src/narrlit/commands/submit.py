@@ -82,7 +82,7 @@ def _run(
 ) -> tuple[list[bool] | None, FloatArray | None]:
     """Compute a model's answers to triples, and embeddings of stories, none of which may depend on another story."""
     from narrlit.metrics.meanmax import meanmax_scores
-    from narrlit.models.embedding import embed, score_triples
+    from narrlit.models.embedding import Coverage, embed, score_triples
 
     # Prepared before the model is loaded: a mistake in a file of views costs no waiting.
     original = list(stories or ())
@@ -90,17 +90,17 @@ def _run(
     texts = None if stories is None else read.stories(stories)
     encoder = read.encoder(use)
     answers = embeddings = None
-    truncated = 0
+    coverage = Coverage()
     if texts is not None:
         encoder.require_one_prompt("Track B")
-        embeddings, truncated = embed(encoder, texts)
+        embeddings, coverage = embed(encoder, texts)
         say(check_independence(read.steps(encoder), original, embeddings, encoder.config.dtype))
     if triples is not None:
         if meanmax is None:
-            scores, more = score_triples(encoder, triples)
-            truncated += more
+            scores, read_a = score_triples(encoder, triples)
+            coverage += read_a
         else:
             scores = meanmax_scores(encoder, triples.texts(), meanmax).scores
         answers = [a > b for a, b in scores.tolist()]
-    say_truncated(truncated, encoder.max_length, *encoder.unit)
+    say_truncated(coverage, encoder.max_length, *encoder.unit)
     return answers, embeddings

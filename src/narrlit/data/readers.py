@@ -3,13 +3,9 @@
 Nothing is repaired: a row is read as it is, or dropped and counted; rows that look wrong are read and counted.
 """
 
-import csv
-import hashlib
-import io
-import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,15 +21,14 @@ from pydantic import (
     model_validator,
 )
 
-from narrlit.data.schema import KINDS, Story, StoryTable, TrainingExample, TrainingExamples, Triple, Triples
-from narrlit.errors import DataError, printable, reading
+from narrlit.data.rows import DELIMITERS, STANDARD_INPUT, TEXT_COLUMNS, Layout, Row, RowFile, file_digest, read_rows
+from narrlit.data.schema import ASPECTS, KINDS, Story, StoryTable, TrainingExample, TrainingExamples, Triple, Triples
+from narrlit.errors import DataError, printable
 
-JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LABEL = "text_a_is_closer"
 ACTION_COLUMNS = ("plot_events", "course_of_action", "plot", "action")
 
-STORIES_KNOWN = "text[,id] or story[,id] (embed --text-column names another) or, in JSON Lines, bare strings"
+STORIES_KNOWN = f"{', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]} (--text-column names another)"
 TRIPLES_KNOWN = "anchor_text,text_a,text_b[,text_a_is_closer] or anchor_story,similar_story,dissimilar_story"
 EXAMPLES_KNOWN = f"{TRIPLES_KNOWN} or anchor,positive[,negatives] or anchor,positive,neg_theme_1,neg_action_1,..."
 
@@ -41,129 +36,6 @@ EXAMPLES_KNOWN = f"{TRIPLES_KNOWN} or anchor,positive[,negatives] or anchor,posi
 # dashes are left out: they follow the letter in sound Portuguese text.
 _MOJIBAKE = re.compile("\ufffd|[\x80-\x84\x86-\x9f]|â[€\x80]|Ã[\x80-\xbf€ƒ†‡ˆ‰Š‹ŒŽ˜™š›œžŸ]|Â[\xa0-\xbf]|ðŸ|ï(?:»¿|¿½)")
 _NUMBERED = re.compile(r"neg(?:ative)?(?:_([a-z]+))?(?:_(\d+))?")
-
-
-# Rows of a file ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row: a JSON value, a mapping of a CSV's cells, or a line of text; and the line it starts on."""
-
-    line: int
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class RowFile:
-    """The rows of a file in order; there is at least one."""
-
-    path: Path
-    rows: list[Row]
-
-
-def file_digest(path: str | Path) -> str:
-    """Compute the SHA-256 of a file's bytes, in hex."""
-    return hashlib.sha256(_bytes(Path(path))).hexdigest()
-
-
-def read_rows(path: str | Path) -> RowFile:
-    """Read every row of a file, by its suffix: .jsonl, .csv (with `,` or `;`), .tsv, .txt; or a folder of .txt files.
-
-    A .txt file has one story a line, or stories with blank lines between where most lines end within a sentence.
-    """
-    path = Path(path)
-    if path.is_dir():
-        files = sorted(path.glob("*.txt"))
-        if not files:
-            raise DataError(f"{path} is a folder without .txt files; name a file, or a folder with a story a file")
-        return RowFile(path, [Row(i, {"id": file.stem, "text": _text(file)}) for i, file in enumerate(files, start=1)])
-    suffix, text = path.suffix.lower(), _text(path)
-    if suffix in JSON_SUFFIXES:
-        rows = [Row(number, _json(path, number, line)) for number, line in _lines(text)]
-    elif suffix in DELIMITERS:
-        rows = list(_csv_rows(path, text, DELIMITERS[suffix]))
-    elif suffix == ".txt":
-        rows = _text_rows(text)
-    else:
-        raise DataError(f"{path}: unknown file type '{suffix}'; name a .jsonl, .csv, .tsv or .txt file")
-    if not rows:
-        raise DataError(f"{path} has no rows; name a file with data in it")
-    return RowFile(path, rows)
-
-
-def _bytes(path: Path) -> bytes:
-    if not path.exists():
-        raise DataError(f"{path} does not exist; check the path")
-    with reading("file", path, "check the path"):
-        return path.read_bytes()
-
-
-def _text(path: Path) -> str:
-    content = _bytes(path)
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise DataError(f"{path}:{line}: not UTF-8; save the file as UTF-8") from error
-    if not text.strip():
-        raise DataError(f"{path} is empty; name a file with data in it")
-    return text
-
-
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    # Not splitlines: it also splits at U+2028, which may stand inside a JSON string or a story.
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            yield number, line.removesuffix("\r")
-
-
-def _json(path: Path, number: int, line: str) -> Any:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as error:
-        what = getattr(error, "msg", error)
-        raise DataError(f"{path}:{number}: broken JSON, {what}; write one whole JSON value a line") from error
-
-
-def _text_rows(text: str) -> list[Row]:
-    blocks: list[list[tuple[int, str]]] = []
-    for number, line in _lines(text):
-        if blocks and blocks[-1][-1][0] == number - 1:
-            blocks[-1].append((number, line.strip()))
-        else:
-            blocks.append([(number, line.strip())])
-    inner = [line for block in blocks for _, line in block[:-1]]
-    wrapped = sum(not line.endswith((".", "!", "?", "…", '"', "'", "”", "’", ")")) for line in inner)
-    if len(blocks) > 1 and 2 * wrapped > len(inner):
-        return [Row(block[0][0], " ".join(line for _, line in block)) for block in blocks]
-    return [Row(number, line) for number, line in _lines(text)]
-
-
-def _csv_rows(path: Path, text: str, delimiter: str) -> Iterator[Row]:
-    first = text.lstrip().split("\n", 1)[0]
-    if delimiter == "," and ";" in first and "," not in first:
-        delimiter = ";"
-    csv.field_size_limit(2**31 - 1)  # by default 131,072 characters, fewer than a novel has
-    header: list[str] = []
-    line = 1
-    try:
-        # strict: otherwise a quote that never closes makes one story of the rest of the file.
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        for cells in reader:
-            if cells and not header:
-                header = [cell.strip() for cell in cells]
-                twice = [name for name, count in Counter(header).items() if name and count > 1]
-                if twice:
-                    raise DataError(f"{path}:{line}: two columns are named {twice[0]}; rename or remove one")
-            elif len(cells) > len(header):
-                problem = f"{len(cells)} fields where the header has {len(header)}"
-                raise DataError(f"{path}:{line}: {problem}; put texts that contain '{delimiter}' in double quotes")
-            elif cells:
-                yield Row(line, dict(zip(header, cells, strict=False)))
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(f"{path}:{line}: broken CSV, {error}; put texts in double quotes, quotes doubled") from error
 
 
 # Models of rows ------------------------------------------------------------------------------------------------------
@@ -280,7 +152,6 @@ class TripleRow(ExampleRow):
 
 
 Model = type[BaseModel]
-ANY_MODEL: tuple[Model, ...] = (TripleRow, ExampleRow, StoryRow)
 
 
 def _columns(model: Model) -> dict[str, list[str]]:
@@ -290,10 +161,47 @@ def _columns(model: Model) -> dict[str, list[str]]:
 
 
 def _fits(model: Model, value: object) -> bool:
-    if not isinstance(value, Mapping):
-        return model is StoryRow and isinstance(value, str)
     needed = [names for name, names in _columns(model).items() if model.model_fields[name].is_required()]
+    if not isinstance(value, Mapping):
+        return len(needed) == 1 and isinstance(value, str)
     return all(any(name in value for name in names) for names in needed)
+
+
+def story_columns(file: RowFile, layout: Layout) -> dict[str, str]:
+    """Find the columns of text, id and title, those that a file has, by the layout or their usual names.
+
+    Raises:
+        DataError: if a column of the layout is missing, or two columns could be the text.
+    """
+    columns = dict.fromkeys(str(name) for row in file.rows if isinstance(row.value, Mapping) for name in row.value)
+    chosen = {}
+    for role, wanted in (("text", layout.text), ("id", layout.id), ("title", layout.title)):
+        usual = TEXT_COLUMNS if role == "text" else (role,)
+        matches = [c for name in usual for c in columns if c.strip().casefold() == name]
+        if wanted is not None and wanted not in columns:
+            names = ", ".join(printable(name, 30) for name in [*columns][:12]) or "no columns"
+            raise DataError(f'{file.path}: column "{wanted}" is missing; found: {names}; --{role}-column names one')
+        if wanted is None and len(matches) > 1 and matches[0].casefold() not in ("text", "story"):
+            options = " or ".join(f"--text-column {name}" for name in matches)
+            raise DataError(f"{file.path}: {' and '.join(matches)} could each be the text; give {options}")
+        if wanted is not None or matches:
+            chosen[role] = wanted if wanted is not None else matches[0]
+    return chosen
+
+
+def models_of(file: RowFile, layout: Layout = Layout(), examples: bool = True) -> tuple[Model, ...]:
+    """Return the models that rows of a file may have: of triples and `examples`, or of stories with their columns."""
+    models: tuple[Model, ...] = (TripleRow, ExampleRow)
+    if examples and any(_fits(model, row.value) for row in file.rows for model in models):
+        return models
+    columns = story_columns(file, layout)
+    texts = ("text", "story") if columns.get("text", "text") in ("text", "story") else (columns["text"],)
+
+    class NamedRow(StoryRow):
+        text: Text = _named(*texts)
+        id: Name = Field(None, validation_alias=AliasChoices(columns.get("id", "id")))
+
+    return (NamedRow,)
 
 
 def _model(file: RowFile, models: Sequence[Model], known: str) -> Model:
@@ -339,9 +247,10 @@ class ReadReport:
     dropped: dict[str, int] = field(default_factory=dict)
     suspicious: dict[str, int] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def summary(self) -> str:
-        """Describe the report in one line.
+        """Describe the report in one line, with notes on how the file was read.
 
         >>> ReadReport(Path("a/x.jsonl"), 2, {"empty text_a": 1}).summary()
         'x.jsonl: 1 of 2 rows, dropped 1 (1 empty text_a)'
@@ -349,13 +258,18 @@ class ReadReport:
         line, dropped = f"{self.rows} row{'s' * (self.rows != 1)}", sum(self.dropped.values())
         if dropped:
             line = f"{self.rows - dropped} of {line}, dropped {dropped} ({counts(self.dropped)})"
-        line = f"{self.path.name}: {line}"
-        return f"{line}; suspicious: {counts(self.suspicious)}" if self.suspicious else line
+        suspicious = [f"suspicious: {counts(self.suspicious)}"] if self.suspicious else []
+        name = "standard input" if self.path in STANDARD_INPUT else self.path.name
+        return "; ".join([f"{name}: {line}", *self.notes, *suspicious])
 
     def provenance(self) -> dict[str, Any]:
         """Return plain data for run.json."""
-        digest = None if self.path.is_dir() else file_digest(self.path)
-        return {"path": str(self.path), "sha256": digest, "rows": self.rows, "dropped": dict(self.dropped)}
+        return {
+            "path": str(self.path),
+            "sha256": file_digest(self.path),
+            "rows": self.rows,
+            "dropped": dict(self.dropped),
+        }
 
 
 @dataclass
@@ -368,6 +282,7 @@ class Stories(Sequence[Story]):
     ids: list[str | None]  # (N) ids of the rows; None for the table's own
     lines: list[int]  # (N) line numbers of the rows
     values: list[Any]  # (N) raw values of the rows, with all columns
+    columns: Mapping[str, str] = field(default_factory=dict)  # columns of text, id and title, those that there are
 
     def __getitem__(self, index: Any) -> Any:
         """Return a story with the id of its row."""
@@ -376,6 +291,37 @@ class Stories(Sequence[Story]):
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def story_ids(self) -> list[str]:
+        """The rows' ids (N), or their numbers from 1 where they have none.
+
+        Raises:
+            DataError: if two are equal.
+        """
+        ids = [id or str(number) for number, id in enumerate(self.ids, start=1)]
+        first: dict[str, int] = {}
+        for row, id in enumerate(ids):
+            if first.setdefault(id, row) != row:
+                rows = f"rows {self.lines[first[id]]} and {self.lines[row]}"
+                raise DataError(
+                    f"{self.report.path}: {rows} have the id {printable(id, 60)}; rename one, or give --id-column"
+                )
+        return ids
+
+    @property
+    def titles(self) -> list[str | None]:
+        """The rows' titles (N), None for those without."""
+        name = self.columns.get("title")
+        return [str(row[name]) if isinstance(row, Mapping) and row.get(name) else None for row in self.values]
+
+    @property
+    def metadata(self) -> list[dict[str, Any]]:
+        """All other columns of the rows (N), in order."""
+        own = {"text", "story", *self.columns.values()}
+        return [
+            {k: v for k, v in row.items() if k not in own} if isinstance(row, Mapping) else {} for row in self.values
+        ]
 
 
 def counts(reasons: Mapping[str, int]) -> str:
@@ -401,7 +347,7 @@ def collect(
     dropped: Counter[str] = Counter()
     suspicious: Counter[str] = Counter()
     for row in file.rows:
-        value = {"text": row.value} if isinstance(row.value, str) and model is StoryRow else row.value
+        value = {columns["text"][0]: row.value} if isinstance(row.value, str) and _fits(model, row.value) else row.value
         try:
             if not isinstance(value, Mapping):
                 raise ValueError("row is not an object")  # noqa: TRY004, TRY301 (counted like the others)
@@ -409,7 +355,7 @@ def collect(
             results.append((row, convert(parsed)))
         except ValueError as error:
             if strict:
-                raise DataError(f"{file.path}:{row.line}: {_reason(error)}; correct the row") from error
+                raise DataError(f"{file.place(row)}: {_reason(error)}; correct the row") from error
             dropped[_reason(error)] += 1
             continue
         for name, content in parsed:
@@ -421,45 +367,48 @@ def collect(
     read = {column for names in columns.values() for column in names}
     first = file.rows[0].value if isinstance(file.rows[0].value, Mapping) else {}
     unread = tuple(name for name in first if name not in read and not _NUMBERED.fullmatch(name))
-    return results, ReadReport(file.path, len(file.rows), dict(dropped), dict(suspicious), unread)
+    return results, ReadReport(file.path, len(file.rows), dict(dropped), dict(suspicious), unread, file.notes)
 
 
-def _stories(
-    path: str | Path, models: Sequence[Model], known: str, strict: bool, stories: StoryTable | None
-) -> Stories:
-    results, report = collect(read_rows(path), models, known, strict)
+def _stories(path: str | Path, strict: bool, stories: StoryTable | None, layout: Layout, examples: bool) -> Stories:
+    file = read_rows(path, layout)
+    models = models_of(file, layout, examples)
+    known = f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}" if examples else STORIES_KNOWN
+    results, report = collect(file, models, known, strict)
     table = StoryTable() if stories is None else stories
     found = [(row, text, getattr(parsed, "id", None)) for row, parsed in results for text in parsed.texts]
     indices, ids = [table.add(text, id=id) for _, text, id in found], [id for *_, id in found]
-    return Stories(table, indices, report, ids, [row.line for row, *_ in found], [row.value for row, *_ in found])
+    columns = story_columns(file, layout) if issubclass(models[0], StoryRow) else {}
+    return Stories(
+        table, indices, report, ids, [row.line for row, *_ in found], [row.value for row, *_ in found], columns
+    )
 
 
 def read_stories(
-    path: str | Path, strict: bool = False, stories: StoryTable | None = None, text_column: str | None = None
+    path: str | Path, strict: bool = False, stories: StoryTable | None = None, layout: Layout = Layout()
 ) -> Stories:
-    """Read stories from JSON Lines (objects or bare strings), CSV, TSV, text, or a folder of text files.
+    """Read stories from a file or folder, or from standard input (`-`).
 
     Args:
-        path: the file; its suffix decides how it is read.
+        path: a folder with a story a file (.txt, .md, .docx, .epub, .pdf) and perhaps a table with a column file_name;
+            a table (.csv with any delimiter, .tsv, .xlsx, .parquet), JSON Lines of objects or strings, a JSON array,
+            or a text file or document, which is one story.
         strict: refuse the first row that would be dropped.
         stories: a table to add to; None: a new one.
-        text_column: the column of the text, where it is neither `text` nor `story`.
+        layout: columns, and how a text file is divided.
 
     Raises:
-        DataError: if the file can't be read, has no text column, no row can be used, or strict refuses one.
+        DataError: if the file can't be read, has no text column or several, no row can be used, or strict refuses one.
+        OptionError: if the layout does not fit the file.
     """
-    if text_column is None:
-        return _stories(path, [StoryRow], STORIES_KNOWN, strict, stories)
-
-    class NamedRow(StoryRow):
-        text: Text = _named(str(text_column))
-
-    return _stories(path, [NamedRow], text_column, strict, stories)
+    return _stories(path, strict, stories, layout, examples=False)
 
 
-def read_any(path: str | Path, strict: bool = False, stories: StoryTable | None = None) -> Stories:
+def read_any(
+    path: str | Path, strict: bool = False, stories: StoryTable | None = None, layout: Layout = Layout()
+) -> Stories:
     """Read all stories of a file of triples, examples or stories, each with its row's line and value."""
-    return _stories(path, ANY_MODEL, f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}", strict, stories)
+    return _stories(path, strict, stories, layout, examples=True)
 
 
 def read_triples(
@@ -564,7 +513,7 @@ def with_labels(file: RowFile, labels: RowFile) -> RowFile:
         except ValidationError as error:
             raise DataError(f"{place}: {LABEL} is not true or false; write true, false or null") from error
         rows.append(Row(row.line, {**texts, LABEL: value}))
-    return RowFile(file.path, rows)
+    return RowFile(file.path, rows, file.notes)
 
 
 # Texts inside raw rows -----------------------------------------------------------------------------------------------
@@ -573,20 +522,24 @@ Texts = dict[str, str]
 """Texts by their place in a row: "text", "negatives/0/text"; "" for a row that is itself a text."""
 
 
-def row_texts(file: RowFile) -> tuple[Literal["stories", "triples", "examples"], list[Texts]]:
+def row_texts(
+    file: RowFile, layout: Layout = Layout()
+) -> tuple[Literal["stories", "triples", "examples"], list[Texts]]:
     """Find what a file's rows are, and the texts of each that are not empty; a story's views belong to it."""
-    model = _model(file, ANY_MODEL, f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}")
-    kinds: dict[Model, Literal["stories", "triples", "examples"]] = {StoryRow: "stories", TripleRow: "triples"}
-    known = _columns(ViewsRow if model is StoryRow else model)
+    model = _model(file, models_of(file, layout), f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}")
+    story = issubclass(model, StoryRow)
+    known = _columns(model) | ({k: v for k, v in _columns(ViewsRow).items() if k in ASPECTS} if story else {})
     columns = [column for name, names in known.items() if name not in ("id", "group", LABEL) for column in names]
 
     def texts(value: Any) -> Texts:
         if not isinstance(value, Mapping):
             return _texts(value, "")
-        numbered = [name for name in value if model is not StoryRow and _NUMBERED.fullmatch(name)]
+        numbered = [name for name in value if not story and _NUMBERED.fullmatch(name)]
         return {p: t for n in dict.fromkeys([*columns, *numbered]) for p, t in _texts(value.get(n), n).items()}
 
-    return kinds.get(model, "examples"), [texts(row.value) for row in file.rows]
+    return "stories" if story else "triples" if model is TripleRow else "examples", [
+        texts(row.value) for row in file.rows
+    ]
 
 
 def _texts(value: Any, place: str) -> Texts:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from narrlit.data.readers import ReadReport, Stories, ViewsRow, collect, read_rows
+from narrlit.data.readers import ReadReport, Stories, ViewsRow, collect
+from narrlit.data.rows import read_rows
 from narrlit.data.schema import ASPECTS, Story, StoryTable, Views, normal_text
 from narrlit.errors import DataError, OptionError, printable
 from narrlit.preprocessing.sentences import positional_segments, split_sentences

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from narrlit.data.readers import DELIMITERS, JSON_SUFFIXES, LABEL
+from narrlit.data.readers import LABEL
+from narrlit.data.rows import DELIMITERS, JSON_SUFFIXES
 from narrlit.data.schema import FloatArray, Story, TrainingExamples, Triples
 from narrlit.errors import DataError, OptionError
 from narrlit.files import atomic_path

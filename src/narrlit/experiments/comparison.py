@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrlit.console import counted
-from narrlit.data.readers import TRIPLES_KNOWN, TripleRow, collect, read_rows
+from narrlit.data.readers import TRIPLES_KNOWN, TripleRow, collect
+from narrlit.data.rows import read_rows
 from narrlit.data.schema import IntArray, TrainingExamples, Triples, example_of
 from narrlit.data.splits import grouped_folds, story_groups
 from narrlit.errors import OptionError, did_you_mean, printable

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrlit.configuration import read_yaml
+from narrlit.console import say_truncated
 from narrlit.data.schema import FloatArray, IntArray, TrainingExamples, Triples, example_of
 from narrlit.data.splits import grouped_folds, story_groups
 from narrlit.errors import OptionError, reading
@@ -75,8 +76,9 @@ class Contest:
         from narrlit.models.embedding import part_embeddings
 
         encoder.require_one_prompt("fuse")
-        embeddings, truncated = part_embeddings(encoder, self.triples.stories)
-        about = {"max_length": encoder.max_length, "truncated": truncated}
+        embeddings, coverage = part_embeddings(encoder, self.triples.stories)
+        about = {"max_length": encoder.max_length, "long": encoder.long, **coverage.record}
+        say_truncated(coverage, encoder.max_length, "text or view", "texts and views")
         return {**self.entry(model, embeddings, settings), **about}
 
     def entry(self, model: str, embeddings: FloatArray, settings: Mapping[str, Fusion]) -> Entry:

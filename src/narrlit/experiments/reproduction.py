@@ -14,7 +14,8 @@ import numpy as np
 
 from narrlit import __version__
 from narrlit.console import say
-from narrlit.data.readers import file_digest, read_examples, read_triples
+from narrlit.data.readers import read_examples, read_triples
+from narrlit.data.rows import file_digest
 from narrlit.data.schema import FloatArray, StoryTable, TrainingExamples, Triples
 from narrlit.data.writers import write_examples
 from narrlit.errors import DataError, ModelError, NarrlitError, OptionError, did_you_mean, reading
@@ -178,7 +179,7 @@ class Reproduction:
         if not target.is_file():
             stories = StoryTable()
             rows = [one for path in self._files("synthetic") for one in read_examples(path, stories=stories)]
-            encoder = LoadOptions().load_named(self.backbone(row).model)
+            encoder = LoadOptions(long="truncate").load_named(self.backbone(row).model)
             write_examples(target, mine_negatives(encoder, TrainingExamples(stories, rows), 9).examples)
         return target
 
@@ -269,12 +270,12 @@ class Reproduction:
         read = StoryOptions(views=views, fusion=fusion, **replaced)
         prepared = read.triples(labeled)
         if fusion is None:
-            return answers_of(spec, labeled, prepared, use=LoadOptions(), read=read)
+            return answers_of(spec, labeled, prepared, use=LoadOptions(long="truncate"), read=read)
         key = (spec, views, labeled.report and labeled.report.path)
         if key not in self._parts:  # embedded once for all weights
             from narrlit.models.embedding import part_embeddings
 
-            encoder = read.encoder(ModelOptions(model=spec))
+            encoder = read.encoder(ModelOptions(model=spec, long="truncate"))
             self._parts[key] = part_embeddings(encoder, prepared.stories).embeddings
         weights = np.array([parse_fusion(fusion).weights])
         scores = fused_scores(self._parts[key], prepared.indices, weights)[0]

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrlit.console import say, say_truncated
-from narrlit.data.readers import JSON_SUFFIXES, file_digest, read_rows, read_stories
+from narrlit.data.readers import read_stories
+from narrlit.data.rows import JSON_SUFFIXES, file_digest, read_rows
 from narrlit.data.schema import FloatArray, Role, Story, Triples, triple_cosines
 from narrlit.errors import DataError, OptionError, printable, reading
 from narrlit.metrics.baselines import BASELINES
 from narrlit.metrics.meanmax import MeanMax, require_text_encoder, sentence_scores
 from narrlit.metrics.significance import AccuracySummary
-from narrlit.models.registry import find_checkpoint, find_record, read_checkpoint, read_record
+from narrlit.models.registry import find_record, read_record
 from narrlit.options import LoadOptions, ModelOptions, StoryOptions, seen_in_training
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ class StoryVectors:
     ) -> None:
         """Name the model; `sentences`: single sentences are embedded, which not all models can."""
         self._model, self._read, self._sentences, self._root = model, read, sentences, Path(root)
-        self._use = ModelOptions(use.max_length, use.device, use.trust_remote_code, model)
+        self._use = ModelOptions(**{**vars(use), "model": model})
 
     def __call__(self, stories: Sequence[Story] | Sequence[str], roles: Sequence[Role]) -> FloatArray:
         """Embed N stories or texts, each in its role, (N, D)."""
@@ -238,7 +239,7 @@ class StoryVectors:
     def _computed(self, stories: Sequence[Story] | Sequence[str], roles: Sequence[Role]) -> FloatArray:
         from narrlit.cache.filling import fill
         from narrlit.cache.storage import open_cache
-        from narrlit.models.embedding import embed_roles, unique
+        from narrlit.models.embedding import Coverage, embed_roles, unique
 
         encoder = self._read.encoder(self._use)
         if self._sentences:
@@ -246,61 +247,40 @@ class StoryVectors:
         space = self._space()  # a model of a hub has a revision now
         keys, inverse = unique(_keys(space, stories, roles, encoder.symmetric))
         first = np.unique(inverse, return_index=True)[1]
-        truncated = 0
+        coverage = Coverage()
 
         def embed(positions: list[int]) -> "Tensor":
             """Embed what is missing."""
             import torch
 
-            nonlocal truncated
+            nonlocal coverage
             rows = first[positions].tolist()
-            found = embed_roles(encoder, [stories[row] for row in rows], [roles[row] for row in rows], progress=False)
-            truncated += found.truncated
-            return torch.from_numpy(found.embeddings)
+            vectors, read = embed_roles(encoder, [stories[i] for i in rows], [roles[i] for i in rows], progress=False)
+            coverage += read
+            return torch.from_numpy(vectors)
 
         cache = open_cache(self._root, space)
         say(f"{self._model}: embedding {len(cache.missing(keys))} of {len(keys)} different texts")
         fill(cache, keys, embed)
         unit = ("sentence", "sentences") if self._sentences else encoder.unit
-        say_truncated(truncated, encoder.max_length, *unit)
+        say_truncated(coverage, encoder.max_length, *unit)
         embeddings: FloatArray = cache.mapped(keys)[inverse].numpy()
         return embeddings
 
     def _space(self) -> dict[str, Any]:
         """Describe what decides an embedding but for the text and its role."""
-        name, files = _identity(self._model)
+        from narrlit.cache.storage import model_identity
+
+        name, files = model_identity(self._model)
         settings: dict[str, Any] = {"fusion": self._read.fusion}
         if self._read.postprocess is not None:  # fitted on stories of files, or on those that are embedded
             paths = f"{self._read.fit_on or ''},{self._read.views or ''}".split(",")
             fitted = [file_digest(path.strip()) for path in paths if path.strip()]
             texts = json.dumps(sorted({story.source_text for story in self._read._embedded}))
             settings["fit"] = [asdict(self._read), fitted, hashlib.sha256(texts.encode()).hexdigest()]
+        if self._use.long != "truncate":
+            settings["long"] = self._use.long
         return {"model": name, "files": files, "max_length": self._use.max_length, **settings, "stored": "float32"}
-
-
-def _identity(model: str) -> tuple[str, str | None]:
-    """Name a model, and digest its checkpoint or its folder's contents; of a hub's model, the commit that is here.
-
-    A checkpoint may hold a head or adapters alone: its encoder's files count too.
-    """
-    from narrlit.cache.storage import folder_digest
-    from narrlit.models.loading import model_folder
-
-    checkpoint = find_checkpoint(model)
-    if checkpoint is not None:
-        with checkpoint.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        record = find_record(model)
-        settings = read_checkpoint(checkpoint)["hyper_parameters"] if record is None else read_record(record)["model"]
-        files = f"{digest} {_identity(settings['encoder']['model'])[1]}"
-        return "-".join(folder.name for folder in checkpoint.absolute().parents[2:0:-1]), files
-    folder = model_folder(model)
-    if folder is not None:
-        return model if model == "minilm" else folder.name, folder_digest(folder)
-    from huggingface_hub import try_to_load_from_cache
-
-    config = try_to_load_from_cache(model, "config.json")
-    return model, Path(config).parent.name if isinstance(config, str) else None
 
 
 def _keys(

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 
 from narrlit.data.schema import normal_text
-from narrlit.optional import require
+from narrlit.preprocessing.languages import detect_language
 from narrlit.preprocessing.sentences import STARTERS
 
 GRAM = 5
@@ -107,21 +106,6 @@ def proper_names(text: str) -> frozenset[str]:
         first = 0 if all(word[0].isupper() for word in words[:2]) else 1
         names |= {re.sub("['’]s$", "", word) for word in words[first:] if word[0].isupper()}
     return frozenset(name for name in names if len(name) > 1 and name.lower() not in lower)
-
-
-@lru_cache(maxsize=1)
-def _identifier() -> Any:
-    langid = require("py3langid.langid", "llm")
-    return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
-
-
-@lru_cache(maxsize=4096)
-def detect_language(text: str) -> str | None:
-    """Detect a text's language as an ISO 639-1 code; None where the text is too short or ambiguous."""
-    if len(_WORD.findall(text)) < 8:
-        return None
-    language, probability = _identifier().classify(text)
-    return str(language) if probability > 0.95 else None
 
 
 def is_refusal(texts: Sequence[str], source: Source) -> bool:

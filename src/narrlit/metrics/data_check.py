@@ -10,17 +10,17 @@ import numpy as np
 
 from narrlit.console import counted
 from narrlit.data.readers import (
-    ANY_MODEL,
     EXAMPLES_KNOWN,
     STORIES_KNOWN,
     ExampleRow,
     ReadReport,
     TripleRow,
     collect,
-    read_rows,
+    models_of,
     training_texts,
     with_labels,
 )
+from narrlit.data.rows import Layout, read_rows
 from narrlit.data.schema import normal_text
 from narrlit.data.splits import overlap
 from narrlit.metrics.baselines import BASELINES
@@ -61,13 +61,13 @@ class CheckedSet:
     report: ReadReport | None = None  # of the reader
 
 
-def read_set(name: str, path: str, labels: str | None = None) -> CheckedSet:
+def read_set(name: str, path: str, labels: str | None = None, layout: Layout = Layout()) -> CheckedSet:
     """Read a file of triples, training examples or stories; rows of `train` are dropped as for a fit.
 
     Raises:
         DataError: if a file can't be read, the labels don't fit, or no row can be used.
     """
-    file = read_rows(path)
+    file = read_rows(path, layout)
     if labels is not None:
         file = with_labels(file, read_rows(labels))
 
@@ -76,7 +76,7 @@ def read_set(name: str, path: str, labels: str | None = None) -> CheckedSet:
             training_texts(row)
         return row
 
-    results, report = collect(file, ANY_MODEL, f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}", False, usable)
+    results, report = collect(file, models_of(file, layout), f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}", False, usable)
     model = type(results[0][1])
     unread = report.unread if issubclass(model, ExampleRow) else ()
     return CheckedSet(

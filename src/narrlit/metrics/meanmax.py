@@ -24,6 +24,7 @@ from narrlit.errors import ModelError, OptionError
 from narrlit.preprocessing.sentences import split_sentences
 
 if TYPE_CHECKING:
+    from narrlit.models.embedding import Coverage
     from narrlit.models.encoder import Encoder
 
 FloatArray = NDArray[np.float64]
@@ -58,11 +59,11 @@ class MeanMax:
 
 @dataclass(frozen=True, eq=False)
 class MeanMaxScores:
-    """Scores (N, 2) of A and B, comparable within a triple only; triples decided by windows; truncated sentences."""
+    """Scores (N, 2) of A and B, comparable within a triple only; triples decided by windows; coverage of sentences."""
 
     scores: FloatArray
     aligned: int
-    truncated: int
+    coverage: "Coverage"
 
 
 def max_similarity(anchor: FloatArray, other: FloatArray) -> float:
@@ -97,19 +98,19 @@ def meanmax_scores(
     encoder: "Encoder", triples: Sequence[tuple[str, str, str]], settings: MeanMax, progress: bool = True
 ) -> MeanMaxScores:
     """Score N triples of texts by Mean-Max with structural alignment; each sentence is embedded once per prompt."""
-    from narrlit.models.embedding import embed_roles
+    from narrlit.models.embedding import Coverage, embed_roles
 
     require_text_encoder(encoder)
-    truncated = 0
+    coverage = Coverage()
 
     def embed(sentences: list[str], roles: list[Role]) -> NDArray[np.float32]:
-        """Embed sentences, and count those that were cut."""
-        nonlocal truncated
-        embeddings, truncated = embed_roles(encoder, sentences, roles, progress)
+        """Embed sentences, and keep how much of them was read."""
+        nonlocal coverage
+        embeddings, coverage = embed_roles(encoder, sentences, roles, progress)
         return embeddings
 
     scores, aligned = sentence_scores(embed, triples, settings)
-    return MeanMaxScores(scores, aligned, truncated)
+    return MeanMaxScores(scores, aligned, coverage)
 
 
 def require_text_encoder(encoder: "Encoder") -> None:

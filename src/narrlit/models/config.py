@@ -9,6 +9,8 @@ from narrlit.errors import OptionError
 
 Role = Literal["anchor", "candidate", "story"]
 Pooling = Literal["mean", "cls", "last"]
+Long = Literal["windows", "truncate", "refuse"]
+"""Treatment of texts longer than an encoder's limit."""
 CONSENT = "NARRLIT_TRUST_REMOTE_CODE"
 
 

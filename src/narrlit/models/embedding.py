@@ -1,7 +1,9 @@
 """Embeddings of many stories: each different text or sentence once, in passes of texts of like length."""
 
+import math
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -11,7 +13,7 @@ from tqdm import tqdm
 
 from narrlit.data.batch import PackedStories
 from narrlit.data.schema import FloatArray, IntArray, Story, Triples, triple_cosines
-from narrlit.errors import DataError, ModelError
+from narrlit.errors import DataError, ModelError, printable
 from narrlit.models.config import PARTS, Role
 from narrlit.models.encoder import Encoder, token_chunks
 from narrlit.models.onednn import fused_linears
@@ -26,21 +28,64 @@ T = TypeVar("T", bound=Hashable)
 VIEWS_REMEDY = "give --views FILE, or --missing-views positional to take them by position"
 
 
-class Embeddings(NamedTuple):
-    """Embeddings (N, D) of N stories, of parts (N, 4, D), and the number of different texts that were cut.
+@dataclass(frozen=True)
+class Coverage:
+    """Share of different texts that was read: of sentences, or texts and views, where the encoder reads those.
 
-    These are sentences, or texts and views, where the encoder reads those.
+    Attributes:
+        words: words of all texts.
+        read: words that were read; of a truncated text the share of its tokens counts.
+        texts: number of texts.
+        long: texts longer than the encoder's limit.
+        least: smallest share that was read of a text.
     """
 
+    words: int = 0
+    read: float = 0
+    texts: int = 0
+    long: int = 0
+    least: float = 1
+
+    def __add__(self, other: "Coverage") -> "Coverage":
+        """Join the coverage of two collections."""
+        sums = (self.words + other.words, self.read + other.read, self.texts + other.texts, self.long + other.long)
+        return Coverage(*sums, min(self.least, other.least))
+
+    @property
+    def share(self) -> float:
+        """Share of all words that was read, 0 to 1."""
+        return self.read / self.words if self.words else 1.0
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Texts that were cut, and the share of words read, as plain data."""
+        return {"truncated": self.long if self.least < 1 else 0, "words_read": round(self.share, 4)}
+
+    def summary(self, limit: int, one: str = "story", several: str = "stories") -> str:
+        """Describe how texts longer than `limit` tokens were read, in one line.
+
+        >>> Coverage(1000, 963.5, 479, 12, 0.41).summary(256)
+        '96.3 % of words read: 12 of 479 stories were cut at 256 tokens, the longest after 41 %'
+        """
+        count = f"{self.long} of {self.texts} {one if self.texts == 1 else several}"
+        if self.least == 1:
+            return f"{count} {'is' if self.long == 1 else 'are'} longer than {limit} tokens: read in windows"
+        cut = f"{'was' if self.long == 1 else 'were'} cut at {limit} tokens, the longest after {100 * self.least:.0f} %"
+        return f"{math.floor(1000 * self.share) / 10} % of words read: {count} {cut}"
+
+
+class Embeddings(NamedTuple):
+    """Embeddings (N, D) of N stories, or of parts (N, 4, D), and how much of the stories was read."""
+
     embeddings: FloatArray
-    truncated: int
+    coverage: Coverage
 
 
 class Scores(NamedTuple):
-    """Cosines (N, 2) of N triples' anchors with A and with B; `truncated` as in `Embeddings`."""
+    """Cosines (N, 2) of N triples' anchors with A and with B, and how much of the stories was read."""
 
     scores: NDArray[np.float64]
-    truncated: int
+    coverage: Coverage
 
 
 def embed(encoder: Encoder, stories: Sequence[Story | str], role: Role = "story", progress: bool = True) -> Embeddings:
@@ -54,17 +99,17 @@ def embed(encoder: Encoder, stories: Sequence[Story | str], role: Role = "story"
 
     if encoder.views is not None:
         needed = [position for position, weight in enumerate(encoder.views.weights) if weight]
-        parts, truncated = part_embeddings(encoder, stories, role, progress, needed)
+        parts, coverage = part_embeddings(encoder, stories, role, progress, needed)
         embeddings = _checked(encoder.views.fuse(torch.from_numpy(parts)).numpy(), encoder)
     else:
         texts = [story if isinstance(story, str) else story.text for story in stories]
-        embeddings, truncated = _embed(encoder, texts, role, progress)
+        embeddings, coverage = _embed(encoder, texts, role, progress)
     if encoder.post is not None:
         with torch.inference_mode():
             features = torch.from_numpy(embeddings).to(next(encoder.post.parameters()))
             vectors = apply_head(encoder.post, features)
         embeddings = _checked(vectors.float().cpu().numpy(), encoder)
-    return Embeddings(embeddings, truncated)
+    return Embeddings(embeddings, coverage)
 
 
 def part_embeddings(
@@ -79,7 +124,7 @@ def part_embeddings(
     Returns unit vectors (N, 4, D) in the order of PARTS, zeros for parts whose positions are not `needed`.
     """
     texts, chosen = _parts(stories), list(needed)
-    flat, truncated = _embed(encoder, [own[part] for own in texts for part in chosen], role, progress)
+    flat, coverage = _embed(encoder, [own[part] for own in texts for part in chosen], role, progress)
     embeddings = np.zeros((len(stories), len(PARTS), flat.shape[1]), dtype=np.float32)
     with torch.inference_mode():
         for start in range(0, len(stories), STORIES_PER_PASS):
@@ -89,29 +134,28 @@ def part_embeddings(
             vectors = F.normalize(vectors, dim=-1) if encoder.views is None else encoder.views.parts(vectors)
             embeddings[span] = vectors.float().cpu().numpy()
     embeddings[:, [part for part in range(len(PARTS)) if part not in chosen]] = 0
-    return Embeddings(embeddings, truncated)
+    return Embeddings(embeddings, coverage)
 
 
 def embed_roles(
     encoder: Encoder, stories: Sequence[Story | str], roles: Sequence[Role], progress: bool = True
 ) -> Embeddings:
     """Embed N stories, each in its role, as `embed` does; where all roles have one prompt, different stories once."""
-    embeddings = np.empty((len(stories), encoder.dimension), dtype=np.float32)
-    truncated = 0
+    embeddings, coverage = np.empty((len(stories), encoder.dimension), dtype=np.float32), Coverage()
     for role in dict.fromkeys(roles[:1] if encoder.symmetric else roles):
         rows = [row for row in range(len(stories)) if encoder.symmetric or roles[row] == role]
         different, inverse = unique([stories[row] for row in rows])
-        found = embed(encoder, different, role, progress)
-        embeddings[rows] = found.embeddings[inverse]
-        truncated += found.truncated
-    return Embeddings(embeddings, truncated)
+        vectors, read = embed(encoder, different, role, progress)
+        embeddings[rows] = vectors[inverse]
+        coverage += read
+    return Embeddings(embeddings, coverage)
 
 
 def score_triples(encoder: Encoder, triples: Triples, progress: bool = True) -> Scores:
     """Compute the cosines of each triple's anchor with both candidates, every different story embedded once a role."""
     stories = [triples.stories[index] for index in triples.indices.ravel().tolist()]
-    embeddings, truncated = embed_roles(encoder, stories, TRIPLE_ROLES * len(triples), progress)
-    return Scores(triple_cosines(embeddings.reshape(len(triples), 3, encoder.dimension)), truncated)
+    embeddings, coverage = embed_roles(encoder, stories, TRIPLE_ROLES * len(triples), progress)
+    return Scores(triple_cosines(embeddings.reshape(len(triples), 3, encoder.dimension)), coverage)
 
 
 def unique(texts: Sequence[T]) -> tuple[list[T], IntArray]:
@@ -139,29 +183,65 @@ def _embed(encoder: Encoder, texts: Sequence[str], role: Role, progress: bool) -
     """Embed texts, each different one once, before any fusion of views."""
     different, inverse = unique(texts)
     function = _embed_texts if encoder.sentences is None else _embed_sentences
-    embeddings, truncated = function(encoder, different, role, progress)
-    return Embeddings(_checked(embeddings, encoder)[inverse], truncated)
+    embeddings, coverage = function(encoder, different, role, progress)
+    return Embeddings(_checked(embeddings, encoder)[inverse], coverage)
 
 
-def _embed_texts(encoder: Encoder, texts: list[str], role: Role, progress: bool) -> tuple[FloatArray, int]:
+def _embed_texts(encoder: Encoder, texts: list[str], role: Role, progress: bool) -> Embeddings:
     device = encoder.device
-    embeddings = np.empty((len(texts), encoder.text_dimension), dtype=np.float32)
-    truncated = 0
+    embeddings, coverage = np.empty((len(texts), encoder.text_dimension), dtype=np.float32), Coverage()
     bar = tqdm(total=len(texts), desc="embedding", unit="text", disable=not progress, delay=0.5)
     with bar, torch.inference_mode(), fused_linears(encoder.transformer):
         for start in range(0, len(texts), TEXTS_PER_SPAN):
-            ids, cut = encoder.tokenize(texts[start : start + TEXTS_PER_SPAN], role)
-            truncated += cut
+            span = texts[start : start + TEXTS_PER_SPAN]
+            ids, windows, read = _token_ids(encoder, span, role)
+            coverage += read
+            pieces = np.empty((len(ids), encoder.text_dimension), dtype=np.float32)
             for chunk in token_chunks([len(x) for x in ids], TOKENS_PER_PASS.get(device.type, 8192), padded=True):
                 flat = torch.tensor([token for i in chunk for token in ids[i]])
                 lengths = tuple(len(ids[i]) for i in chunk)
                 vectors = encoder(PackedStories(flat, lengths, torch.arange(len(chunk))).to(device))
-                embeddings[[start + i for i in chunk]] = vectors.float().cpu().numpy()
-                bar.update(len(chunk))
-    return embeddings, truncated
+                pieces[chunk] = vectors.float().cpu().numpy()
+                bar.update(sum(i < len(span) for i in chunk))
+            for i, (rows, weights) in windows.items():
+                pieces[i] = _mean_direction(pieces[rows], weights)
+            embeddings[start : start + len(span)] = pieces[: len(span)]
+    return Embeddings(embeddings, coverage)
 
 
-def _embed_sentences(encoder: Encoder, texts: list[str], role: Role, progress: bool) -> tuple[FloatArray, int]:
+Windows = dict[int, tuple[list[int], list[int]]]
+"""Rows of each long text's windows, by the text's row, and the tokens that each window adds."""
+
+
+def _token_ids(encoder: Encoder, texts: list[str], role: Role) -> tuple[list[list[int]], Windows, Coverage]:
+    """Tokenize texts, long ones as `encoder.long` says: a row for each text, further windows in rows behind."""
+    ids, windows, shares = encoder.token_ids(texts, role), Windows(), np.ones(len(texts))
+    long = [i for i, own in enumerate(ids) if len(own) > encoder.max_length]
+    if long and encoder.long == "refuse":
+        raise DataError(
+            f"the {encoder.unit[0]} {printable(texts[long[0]], 60)!r} has {len(ids[long[0]])} tokens, more than "
+            f"{encoder.max_length}: --long windows reads all of it, --long truncate its beginning"
+        )
+    if encoder.long == "windows":
+        for i in long:
+            (ids[i], *others), added = encoder.windows(texts[i], role)
+            windows[i] = [i, *range(len(ids), len(ids) + len(others))], added
+            ids += others
+    elif long:
+        for i, cut in zip(long, encoder.tokenize([texts[i] for i in long], role)[0], strict=True):
+            shares[i], ids[i] = len(cut) / len(ids[i]), cut
+    words = np.array([len(text.split()) for text in texts])
+    return ids, windows, Coverage(int(words.sum()), float(words @ shares), len(texts), len(long), float(shares.min()))
+
+
+def _mean_direction(vectors: FloatArray, weights: Sequence[int]) -> FloatArray:
+    """Average the directions of vectors (W, D) by weights; the result has their mean length."""
+    lengths, shares = np.linalg.norm(vectors, axis=1), np.array(weights) / sum(weights)
+    mean: FloatArray = shares @ (vectors / lengths[:, None])
+    return shares @ lengths * mean / np.linalg.norm(mean)
+
+
+def _embed_sentences(encoder: Encoder, texts: list[str], role: Role, progress: bool) -> Embeddings:
     from narrlit.models.heads import apply_head
 
     pieces = [split_sentences(text) for text in texts]
@@ -171,7 +251,7 @@ def _embed_sentences(encoder: Encoder, texts: list[str], role: Role, progress: b
             f"different story {lengths.index(0) + 1} of {len(texts)} is blank and has no sentence: remove it"
         )
     different, inverse = unique([piece for own in pieces for piece in own])
-    flat, truncated = _embed_texts(encoder, different, role, progress)
+    flat, coverage = _embed_texts(encoder, different, role, progress)
     embeddings = np.empty((len(texts), encoder.sentences.output), dtype=np.float32)  # type: ignore[union-attr]
     bounds = np.concatenate([[0], np.cumsum(lengths)])
     bar = tqdm(total=len(texts), desc="reading sentences", unit="story", disable=not progress, delay=0.5)
@@ -182,7 +262,7 @@ def _embed_sentences(encoder: Encoder, texts: list[str], role: Role, progress: b
             vectors = apply_head(encoder.sentences, features, lengths[start:end])  # type: ignore[arg-type]
             embeddings[start:end] = vectors.float().cpu().numpy()
             bar.update(end - start)
-    return embeddings, truncated
+    return Embeddings(embeddings, coverage)
 
 
 def _checked(embeddings: FloatArray, encoder: Encoder) -> FloatArray:

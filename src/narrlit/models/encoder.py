@@ -1,17 +1,20 @@
 """The story encoder: a sentence-transformers model, packed batches in, one embedding per text out, and its heads."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from narrlit.data.batch import PackedStories
 from narrlit.errors import ModelError, OptionError
 from narrlit.models import adapters, packing
-from narrlit.models.config import EncoderConfig, Role
+from narrlit.models.config import EncoderConfig, Long, Role
 from narrlit.models.loading import PROMPT_NAMES, first_position, load_model, quiet
+from narrlit.preprocessing.sentences import split_sentences
 
 if TYPE_CHECKING:
     from narrlit.models.heads import SentenceBiLSTM, ViewFusion
@@ -27,7 +30,10 @@ class Encoder(nn.Module):
         views: fusion of the embeddings of a story's text and views, if any.
         post: post-processing of story embeddings, if any; `models.embedding.embed` applies it.
         packs: stories are concatenated without padding.
+        long: how `models.embedding.embed` reads texts longer than `max_length`; training truncates.
     """
+
+    long: Long = "truncate"
 
     def __init__(self, config: EncoderConfig, *, trust_remote_code: bool = False) -> None:
         """Load the model; `trust_remote_code` runs Python files that come with it."""
@@ -155,18 +161,47 @@ class Encoder(nn.Module):
                 "--role, or train with one prompt (encoder.prompts.story alone)"
             )
 
-    def tokenize(self, texts: Sequence[str], role: Role = "story") -> tuple[list[list[int]], int]:
-        """Tokenize texts, with the role's prompt before them, cut at `max_length`; also count those that were cut."""
+    def token_ids(self, texts: Sequence[str], role: Role = "story") -> list[list[int]]:
+        """Tokenize texts, with the role's prompt before them, whatever their length."""
         prompt = self.prompt(role)
-        tokenizer = self.model[0].tokenizer
-        options = {"return_attention_mask": False, "return_token_type_ids": False}
-        encoded = tokenizer([prompt + text for text in texts], verbose=False, **options)["input_ids"]
+        options = {"return_attention_mask": False, "return_token_type_ids": False, "verbose": False}
+        ids: list[list[int]] = self.model[0].tokenizer([prompt + text for text in texts], **options)["input_ids"]
+        return ids
+
+    def tokenize(self, texts: Sequence[str], role: Role = "story") -> tuple[list[list[int]], int]:
+        """Tokenize texts as `token_ids` does, cut at `max_length`; also count those that were cut."""
+        prompt, tokenizer = self.prompt(role), self.model[0].tokenizer
+        encoded = self.token_ids(texts, role)
         long = [i for i, ids in enumerate(encoded) if len(ids) > self.max_length]
         if long:
             cut = tokenizer([prompt + texts[i] for i in long], truncation=True, max_length=self.max_length)["input_ids"]
             for i, ids in zip(long, cut, strict=True):
                 encoded[i] = ids
         return encoded, len(long)
+
+    def windows(self, text: str, role: Role = "story") -> tuple[list[list[int]], list[int]]:
+        """Tokenize a text longer than `max_length` in windows, each with the prompt; also count the tokens each adds.
+
+        Raises:
+            OptionError: if the prompt leaves no room for the text.
+        """
+        prompt = self.prompt(role)
+        options = {"return_special_tokens_mask": True, "return_offsets_mapping": True, "verbose": False}
+        encoded = self.model[0].tokenizer(prompt + text, **options)
+        ids, ends = encoded["input_ids"], np.array(encoded["offset_mapping"])[:, 1] - len(prompt)
+        ordinary = np.flatnonzero(np.array(encoded["special_tokens_mask"]) == 0)
+        begin, end = int(ordinary[(ends > 0)[ordinary]][0]), int(ordinary[-1]) + 1
+        room = self.max_length - begin - (len(ids) - end)
+        if room < 1:
+            raise OptionError(f"{self.max_length} tokens are too few behind the prompt {prompt!r}: raise --max-length")
+        starts, place = [], 0
+        for sentence in split_sentences(text):
+            starts.append(text.index(sentence, place))
+            place = starts[-1] + len(sentence)
+        edges = np.searchsorted(ends[begin:end], starts, side="right") + begin
+        bounds = window_bounds([begin, *edges.tolist(), end], room)
+        last = [begin, *(stop for _, stop in bounds)]
+        return [ids[:begin] + ids[a:b] + ids[end:] for a, b in bounds], [b - a for a, b in pairwise(last)]
 
     def forward(self, stories: PackedStories) -> Tensor:
         """Embed U texts, (U, text_dimension), in their order; a BiLSTM or a fusion of views is not applied."""
@@ -241,6 +276,30 @@ def _in_own_dtype(module: nn.Module, arguments: tuple[dict[str, Any]]) -> None:
     weight = next(module.parameters(), None)
     if weight is not None:
         arguments[0]["sentence_embedding"] = arguments[0]["sentence_embedding"].to(weight.dtype)
+
+
+def window_bounds(edges: Sequence[int], room: int) -> list[tuple[int, int]]:
+    """Cover tokens from the first edge to the last by windows of at most `room` tokens that begin and end at edges.
+
+    A window begins where about an eighth of `room` overlaps with the one before. Edges farther apart than `room` get
+    others between them.
+
+    >>> window_bounds([0, 7, 9, 14, 16], 10)
+    [(0, 9), (7, 16)]
+    """
+    step = max(1, room // 8)
+    spans = [range(a, b, step if b - a > room else b - a) for a, b in pairwise(np.unique(edges).tolist())]
+    places = np.array([place for span in spans for place in span] + [max(edges)])
+    bounds: list[tuple[int, int]] = []
+    start = int(places[0])
+    while True:
+        end = int(places[places <= start + room][-1])
+        bounds.append((start, end))
+        if end == places[-1]:
+            return bounds
+        beyond = places[places > end][0]
+        starts = places[(places > start) & (places <= end) & (places >= beyond - room)]
+        start = int(starts[np.abs(starts - (end - step)).argmin()])
 
 
 def token_chunks(lengths: Sequence[int], budget: int, padded: bool) -> list[list[int]]:

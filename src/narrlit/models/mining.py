@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from narrlit.data.schema import PADDING, IntArray, TrainingExample, TrainingExamples
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import Coverage, embed
 from narrlit.models.encoder import Encoder
 
 MINED = "mined"
@@ -35,11 +35,11 @@ class NearestNegatives(NamedTuple):
 
 
 class Mining(NamedTuple):
-    """Examples with mined negatives, the search's result, and the number of stories (once a prompt) that were cut."""
+    """Examples with mined negatives, the search's result, and how much of the stories (once a prompt) was read."""
 
     examples: TrainingExamples
     nearest: NearestNegatives
-    truncated: int
+    coverage: Coverage
 
 
 def mine_negatives(
@@ -57,11 +57,11 @@ def mine_negatives(
     row_of = np.full(len(examples.stories) + 1, PADDING, dtype=np.int64)  # the last one serves PADDING
     row_of[stories] = np.arange(len(stories))
     anchors, positives, banned = (row_of[column] for column in (bare.anchors, bare.positives, bare.negatives))
-    candidates, truncated = embed(encoder, [examples.stories[i] for i in stories.tolist()], "candidate", progress)
+    candidates, coverage = embed(encoder, [examples.stories[i] for i in stories.tolist()], "candidate", progress)
     vectors = candidates[anchors]
     if not encoder.symmetric:
-        vectors, cut = embed(encoder, [examples.stories[i] for i in bare.anchors.tolist()], "anchor", progress)
-        truncated += cut
+        vectors, read = embed(encoder, [examples.stories[i] for i in bare.anchors.tolist()], "anchor", progress)
+        coverage += read
     device = encoder.device if encoder.device.type == "cuda" else torch.device("cpu")
     groups = similar_groups(anchors, positives, len(stories))
     columns = (torch.from_numpy(part).to(device) for part in (vectors, candidates, positives, banned, groups))
@@ -71,7 +71,7 @@ def mine_negatives(
         _with_mined(example, stories[[row for row in rows if row >= 0]].tolist())
         for example, rows in zip(bare.rows, nearest.rows.tolist(), strict=True)
     ]
-    return Mining(TrainingExamples(examples.stories, mined), nearest, truncated)
+    return Mining(TrainingExamples(examples.stories, mined), nearest, coverage)
 
 
 def similar_groups(anchors: IntArray, positives: IntArray, count: int) -> IntArray:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from narrlit.errors import ModelError, reading
-from narrlit.models.config import EncoderConfig, Fusion
+from narrlit.models.config import EncoderConfig, Fusion, Long
 
 if TYPE_CHECKING:
     from narrlit.models.encoder import Encoder
@@ -17,7 +17,9 @@ RECORD = "run.json"
 VERSION = re.compile(r"version_(\d+)")
 
 
-def load_encoder(source: str, *, trust_remote_code: bool = False, max_length: int | None = None) -> "Encoder":
+def load_encoder(
+    source: str, *, trust_remote_code: bool = False, max_length: int | None = None, long: Long = "windows"
+) -> "Encoder":
     """Load the encoder that `source` names, ready to embed: adapters merged, unless their model is quantized.
 
     Args:
@@ -27,6 +29,7 @@ def load_encoder(source: str, *, trust_remote_code: bool = False, max_length: in
         trust_remote_code: run Python files that come with the model.
         max_length: tokens of a story (of a sentence, where the model reads sentences) that are read; None: as trained,
             or as the model's files say.
+        long: longer texts are read in windows, truncated, or refused.
 
     Raises:
         ModelError: if there is no such model or it can't be loaded.
@@ -52,6 +55,7 @@ def load_encoder(source: str, *, trust_remote_code: bool = False, max_length: in
                 encoder.postprocess(Dense.load(str(dense)))
     if not encoder.quantized:
         encoder.merge()
+    encoder.long = long
     return encoder.eval()
 
 

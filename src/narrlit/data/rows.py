@@ -1,0 +1,332 @@
+"""Rows of files as they are: JSON Lines, CSV, Excel, Parquet, text files, documents and folders of stories."""
+
+import csv
+import hashlib
+import io
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from narrlit.console import counted
+from narrlit.errors import DataError, OptionError, printable, reading
+from narrlit.optional import require
+from narrlit.preprocessing.languages import detect_language
+
+JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+TABLE_SUFFIXES = (*DELIMITERS, ".xlsx")
+TEXT_SUFFIXES = (".txt", ".md")
+DOCUMENT_SUFFIXES = (".docx", ".epub", ".pdf")
+TEXT_COLUMNS = ("text", "story", "plot", "summary", "synopsis", "description")
+STANDARD_INPUT = (Path("-"), Path("/dev/stdin"))
+# Control characters that no text has.
+_BINARY = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f]")
+_HEADING = re.compile(r"^ {0,3}#{1,6} +(.+?)[ #]*$", re.MULTILINE)
+_EPUB_HEAD = re.compile(r"\A(?:\*\*(?:Title|Authors|Language|Publisher|Date|Description|Identifier):\*\* .*\n*)+")
+CODE_PAGES = {"cp1250": ("bs", "cs", "hr", "hu", "pl", "ro", "sk", "sl"), "cp1254": ("tr",), "cp1257": ("lt", "lv")}
+"""Languages of Latin letters that Windows writes in other code pages than cp1252."""
+LATIN_SHARE = 0.25
+"""Share of bytes beyond ASCII below which a text is in Latin letters; in other alphabets most are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: a JSON value, a mapping of a CSV's cells, or a line of text; and the line it starts on."""
+
+    line: int
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class RowFile:
+    """The rows of a file in order, of which there is at least one, and notes on how they were read."""
+
+    path: Path
+    rows: list[Row]
+    notes: tuple[str, ...] = ()
+
+    def place(self, row: Row) -> str:
+        """Name a row in messages: file and line, or the file of a folder."""
+        return str(self.path / row.value["file_name"]) if self.path.is_dir() else f"{self.path}:{row.line}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a file holds stories.
+
+    Attributes:
+        text: column of the text; None: one of TEXT_COLUMNS.
+        id: column of the ids; None: id.
+        title: column of the titles; None: title.
+        split: how a text file is divided into stories; None: it is one story.
+    """
+
+    text: str | None = None
+    id: str | None = None
+    title: str | None = None
+    split: Literal["lines", "blank-lines"] | None = None
+
+
+def file_digest(path: str | Path) -> str:
+    """Compute the SHA-256, in hex, of a file's bytes, or of the names and bytes of a folder's files."""
+    path, digest = Path(path), hashlib.sha256()
+    for file in _files(path) if path.is_dir() else [path]:
+        digest.update(file.name.encode() + b"\0" if path.is_dir() else b"")
+        digest.update(_bytes(file))
+    return digest.hexdigest()
+
+
+def read_rows(path: str | Path, layout: Layout = Layout()) -> RowFile:
+    """Read every row of a file by its suffix, of a folder with a story a file, or of standard input (`-`).
+
+    Standard input is JSON Lines if its first line is a JSON value, CSV if that names columns of texts, else text.
+
+    Raises:
+        DataError: if there is nothing to read, a file is broken or binary, or its type is unknown.
+        OptionError: if the layout splits a file that is not text.
+    """
+    path, notes = Path(path), list[str]()
+    rows = _folder_rows(path, notes) if path.is_dir() else _file_rows(path, layout, notes)
+    if not rows:
+        raise DataError(f"{path} has no rows; name a file with data in it")
+    return RowFile(path, rows, tuple(notes))
+
+
+def _file_rows(path: Path, layout: Layout, notes: list[str]) -> list[Row]:  # noqa: PLR0911 (a kind of file each)
+    suffix = path.suffix.lower()
+    known = (*JSON_SUFFIXES, *TABLE_SUFFIXES, ".parquet", *TEXT_SUFFIXES, *DOCUMENT_SUFFIXES)
+    content = _bytes(path)
+    if path not in STANDARD_INPUT and suffix not in known:
+        raise DataError(f"{path}: unknown file type '{suffix}'; name a folder, or a {', '.join(known)} file")
+    if suffix == ".xlsx":
+        return list(_table_rows(path, _excel_cells(path, content, notes)))
+    if suffix == ".parquet":
+        parquet = require("pyarrow.parquet", "parquet")
+        with reading("Parquet file", path, "write it again"):
+            table = parquet.read_table(io.BytesIO(content))
+            return [Row(number, row) for number, row in enumerate(table.to_pylist(), start=1)]
+    if suffix in DOCUMENT_SUFFIXES:
+        return [Row(1, _document(path, notes))]
+    text = _text(path, content, notes)
+    if not text.strip():
+        raise DataError(f"{path} is empty; name a file with data in it")
+    if path in STANDARD_INPUT:
+        suffix = _suffix_of(text, layout)
+    if layout.split is not None and suffix not in TEXT_SUFFIXES:
+        raise OptionError(f"--one-per-line and --by-blank-line divide text files, and {path} is none: leave them out")
+    if suffix == ".json" and text.lstrip().startswith("["):
+        return [Row(number, value) for number, value in enumerate(_json(path, 1, text), start=1)]
+    if suffix in JSON_SUFFIXES:
+        return [Row(number, _json(path, number, line)) for number, line in _lines(text)]
+    if suffix in DELIMITERS:
+        return list(_table_rows(path, _csv_cells(path, text, DELIMITERS[suffix])))
+    return _text_rows(path, text, layout.split, notes)
+
+
+def _files(folder: Path) -> list[Path]:
+    """List a folder's files by name, without hidden ones and the lock files of word processors."""
+    with reading("folder", folder, "check the path"):
+        return sorted(file for file in folder.iterdir() if file.is_file() and file.name[0] not in ".~")
+
+
+def _folder_rows(folder: Path, notes: list[str]) -> list[Row]:
+    """Read a story a file, with the columns of tables that have a column file_name."""
+    files, columns = _files(folder), dict[str, dict[str, Any]]()
+    stories = [file for file in files if file.suffix.lower() in (*TEXT_SUFFIXES, *DOCUMENT_SUFFIXES)]
+    if not stories:
+        held = f"it holds {', '.join(file.name for file in files[:5])}" if files else "it holds no file"
+        raise DataError(f"{folder} is a folder without stories (.txt, .md, .docx, .epub, .pdf), {held}; name a file")
+    unread = [file for file in files if file not in stories]
+    for table in [file for file in unread if file.suffix.lower() in TABLE_SUFFIXES]:
+        rows = [row.value for row in _file_rows(table, Layout(), notes)]
+        if "file_name" in rows[0]:
+            columns |= {str(row["file_name"]): {k: v for k, v in row.items() if v not in (None, "")} for row in rows}
+            unread.remove(table)
+    found, own_notes = [], list[str]()
+    for number, file in enumerate(stories, start=1):
+        about = _document(file, own_notes)
+        more = columns.pop(file.name, None) or columns.pop(file.stem, {})
+        found.append(Row(number, {**about, **more, "text": about["text"], "file_name": file.name}))
+    notes += [f"{counted(count, 'file')} {note}" for note, count in Counter(own_notes).items()]
+    notes += [f"{len(columns)} that a table names are not there, first {next(iter(columns))}"] if columns else []
+    notes += [f"left {counted(len(unread), 'file')} unread, first {unread[0].name}"] if unread else []
+    return found
+
+
+@lru_cache(maxsize=1)
+def _standard_input(stream: Any) -> bytes:
+    """Read standard input, once: it can't be read again."""
+    content: bytes = stream.buffer.read()
+    return content
+
+
+def _bytes(path: Path) -> bytes:
+    if path in STANDARD_INPUT:
+        return _standard_input(sys.stdin)
+    if not path.exists():
+        raise DataError(f"{path} does not exist; check the path")
+    with reading("file", path, "check the path"):
+        return path.read_bytes()
+
+
+def _text(path: Path, content: bytes, notes: list[str]) -> str:
+    """Decode a file's text, and note an encoding other than UTF-8."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text, encoding = _decoded(content)
+        notes.append(f"read as {encoding}")
+    if _BINARY.search(text):
+        raise DataError(f"{path}: a binary file, or text in an unknown encoding; name a text file, saved as UTF-8")
+    return text
+
+
+def _decoded(content: bytes) -> tuple[str, str]:
+    """Decode text that is not UTF-8; return it with its encoding, or a NUL where that can't be found."""
+    if sum(byte > 127 for byte in content[:100_000]) < LATIN_SHARE * len(content[:100_000]) and b"\0" not in content:
+        # Latin letters: these code pages look alike to charset-normalizer, the language decides.
+        with suppress(UnicodeDecodeError):
+            language = detect_language(content[:10_000].decode("cp1252"))
+            encoding = next((name for name, languages in CODE_PAGES.items() if language in languages), "cp1252")
+            return content.decode(encoding), encoding
+    from charset_normalizer import from_bytes
+
+    match = from_bytes(content).best()
+    return ("\0", "") if match is None else (str(match), match.encoding)
+
+
+def _suffix_of(text: str, layout: Layout) -> str:
+    """Find the suffix that the text of standard input would have in a file."""
+    first = text.lstrip().partition("\n")[0]
+    if layout.split is not None:
+        return ".txt"
+    for suffix, start in ((".jsonl", first), (".json", text)):
+        try:
+            value = json.loads(start)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, list if suffix == ".json" else dict | str):
+            return suffix
+    names = [name.strip().casefold() for name in next(csv.reader([first], delimiter=_delimiter(first)))]
+    return ".csv" if {*TEXT_COLUMNS, "anchor", "anchor_text", "anchor_story", layout.text} & {*names} else ".txt"
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    # Not splitlines: it also splits at U+2028, which may stand inside a JSON string or a story.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield number, line.removesuffix("\r")
+
+
+def _json(path: Path, number: int, line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        what = getattr(error, "msg", error)
+        raise DataError(f"{path}:{number}: broken JSON, {what}; write one whole JSON value a line") from error
+
+
+def _text_rows(path: Path, text: str, split: Literal["lines", "blank-lines"] | None, notes: list[str]) -> list[Row]:
+    lines = list(_lines(text))
+    if split == "lines":
+        return [Row(number, line) for number, line in lines]
+    if split is None:
+        if len(lines) > 1 and path.suffix.lower() != ".md":
+            notes.append(f"{len(lines)} lines are one story (--one-per-line: a story a line)")
+        return [Row(1, _story(path, text))]
+    blocks: list[list[tuple[int, str]]] = []
+    for number, line in lines:
+        if blocks and blocks[-1][-1][0] == number - 1:
+            blocks[-1].append((number, line))
+        else:
+            blocks.append([(number, line)])
+    return [Row(block[0][0], "\n".join(line for _, line in block)) for block in blocks]
+
+
+def _story(path: Path, text: str, title: str | None = None) -> dict[str, Any]:
+    """Take a text file or document as one story; its first heading is the title, and no part of the text on top."""
+    heading = None if path.suffix.lower() == ".txt" else _HEADING.search(text)
+    if heading:
+        title = title or heading[1]
+        text = text[heading.end() :] if not text[: heading.start()].strip() else text
+    name = {} if path in STANDARD_INPUT else {"id": path.stem}
+    return {**name, **({"title": title} if title else {}), "text": text.strip()}
+
+
+@lru_cache(maxsize=1)
+def _markitdown() -> Any:
+    return require("markitdown", "documents").MarkItDown()
+
+
+def _document(path: Path, notes: list[str]) -> dict[str, Any]:
+    """Read a text file or, as Markdown, a document as one story."""
+    if path.suffix.lower() in TEXT_SUFFIXES:
+        return _story(path, _text(path, _bytes(path), notes))
+    content = io.BytesIO(_bytes(path))
+    with reading("document", path, "is it complete, and not encrypted? Or save it as text"):
+        document = _markitdown().convert_stream(content, file_extension=path.suffix.lower())
+    story = _story(path, _EPUB_HEAD.sub("", document.markdown), document.title)
+    if not story["text"]:
+        raise DataError(f"{path}: it has no text; a scan needs text recognition first")
+    return story
+
+
+def _excel_cells(path: Path, content: bytes, notes: list[str]) -> Iterator[tuple[int, list[Any]]]:
+    """Read the cells of the first sheet that has any, row by row with their numbers."""
+    openpyxl = require("openpyxl", "documents")
+    with reading("workbook", path, "save it as .xlsx again"):
+        book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
+        sheets = [(sheet.title, list(sheet.iter_rows(values_only=True))) for sheet in book.worksheets]
+    title, rows = next(((title, rows) for title, rows in sheets if rows), ("", []))
+    if len(sheets) > 1:
+        notes.append(f"read sheet {printable(title, 40)} of {len(sheets)}")
+    for number, cells in enumerate(map(list, rows), start=1):
+        while cells and cells[-1] is None:
+            cells.pop()
+        yield number, cells
+
+
+def _delimiter(header: str, usual: str = ",") -> str:
+    r"""Choose the delimiter that divides a header into the most columns.
+
+    >>> _delimiter("id;title, author;text"), _delimiter("text", "\t")
+    (';', '\t')
+    """
+    return max((usual, ",", ";", "\t", "|"), key=lambda mark: len(next(csv.reader([header], delimiter=mark))))
+
+
+def _csv_cells(path: Path, text: str, usual: str) -> Iterator[tuple[int, list[Any]]]:
+    csv.field_size_limit(2**31 - 1)  # by default 131,072 characters, fewer than a novel has
+    delimiter = _delimiter(text.lstrip().split("\n", 1)[0], usual)
+    line = 1
+    try:
+        # strict: otherwise a quote that never closes makes one story of the rest of the file.
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        for cells in reader:
+            yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(f"{path}:{line}: broken CSV, {error}; put texts in double quotes, quotes doubled") from error
+
+
+def _table_rows(path: Path, records: Iterable[tuple[int, list[Any]]]) -> Iterator[Row]:
+    """Pair the cells of each record with the names in the first; records without a cell are left out."""
+    header: list[str] = []
+    for line, cells in records:
+        if cells and not header:
+            header = ["" if cell is None else str(cell).strip() for cell in cells]
+            twice = [name for name, count in Counter(header).items() if name and count > 1]
+            if twice:
+                raise DataError(f"{path}:{line}: two columns are named {twice[0]}; rename or remove one")
+        elif len(cells) > len(header):
+            problem = f"{len(cells)} fields where the header has {len(header)}"
+            raise DataError(f"{path}:{line}: {problem}; put texts that contain the delimiter in double quotes")
+        elif cells:
+            yield Row(line, dict(zip(header, cells, strict=False)))

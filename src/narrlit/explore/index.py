@@ -1,0 +1,540 @@
+"""Index of stories: a LanceDB folder of texts, metadata and vectors that is searched by meaning."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from datetime import timedelta
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from narrlit.cache.storage import model_identity
+from narrlit.console import counted, say
+from narrlit.data.readers import STORIES_KNOWN, Layout, Row, RowFile, Stories, collect, models_of, story_columns
+from narrlit.data.schema import FloatArray, Story, StoryTable
+from narrlit.errors import DataError, NarrlitError, OptionError, did_you_mean, on_interrupt, printable, reading, reason
+from narrlit.files import atomic_folder, atomic_path
+from narrlit.optional import require
+from narrlit.options import Device, LoadOptions, ModelOptions, StoryOptions
+from narrlit.preprocessing.sentences import split_sentences
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from narrlit.explore.collection import Collection
+    from narrlit.models.encoder import Encoder
+
+FORMAT, RECORD, TABLE = "narrlit index 1", "index.json", "stories"
+DIGEST = "content_sha256"
+RESERVED = ("id", "title", "text", "vector", DIGEST, "rank", "similarity", "snippet")
+BATCH, SPAN = 1000, 250
+"""Stories that are committed together, and those embedded between two steps of the progress bar."""
+ANN_FROM = 50_000
+"""Stories from which the vectors get an approximate index; below, exact search takes milliseconds."""
+
+
+class Index:
+    """Stories in a LanceDB folder, with the model that their vectors are from.
+
+    The folder holds the table `stories` (id, title, text, vector, the metadata columns), which any LanceDB client
+    reads, and index.json (the model and its settings), by which queries are encoded as the stories were.
+
+    Attributes:
+        path: the folder.
+        about: contents of index.json.
+
+    >>> index = Index.create(getfixture("tmp_path") / "i", ["A knight seeks a grail.", "A bank lowers its rates."])
+    >>> index.search("A diver seeks a pearl.", k=1).id.tolist()
+    ['1']
+    """
+
+    def __init__(
+        self, path: str | Path, *, model: str | None = None, device: Device = "auto", trust_remote_code: bool = False
+    ) -> None:
+        """Open an index.
+
+        Args:
+            path: the folder.
+            model: where the model is now; None: where it was.
+            device: where queries are encoded.
+            trust_remote_code: run Python files that come with the model.
+
+        Raises:
+            DataError: if there is no index, or it is broken.
+            OptionError: if `model` is another than the index was made with.
+        """
+        lancedb = require("lancedb", "explore")
+        self.path = Path(path)
+        if not index_at(path):
+            raise DataError(f"{path} is no index; make one: narrlit index STORIES --model M --out {path}")
+        with reading("index", path, "remove the folder and index again"):
+            self.about: dict[str, Any] = json.loads((self.path / RECORD).read_text(encoding="utf-8"))
+            if self.about["format"] != FORMAT:
+                raise DataError(f"index {path}: its format is {self.about['format']}, not {FORMAT}; index again")
+            settings = self.about["settings"]
+            source = model or self.about["model_path"]
+            self._use = ModelOptions(settings["max_length"], device, trust_remote_code, source)
+            pseudonyms = {name: value for name, value in (settings["pseudonyms"] or {}).items() if name != "backend"}
+            self._read = StoryOptions(
+                missing_views="positional" if settings["views"] else "refuse",
+                pseudonymize=settings["pseudonyms"] is not None,
+                fusion=settings["fusion"],
+                **pseudonyms,
+            )
+        if model is not None:
+            self._check_settings(_identity(model))
+        with self._guard():
+            # Another process may add stories: each call sees the newest version.
+            database = lancedb.connect(str(path), read_consistency_interval=timedelta(0))
+            self._table = database.open_table(TABLE)
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        stories: "Stories | pd.DataFrame | Sequence[str]",
+        model: str = "minilm",
+        *,
+        use: LoadOptions = LoadOptions(),
+        read: StoryOptions = StoryOptions(),
+        progress: bool = False,
+    ) -> "Index":
+        """Create an index, or add stories to it; a story replaces the one with its id.
+
+        Stories are committed by the thousand, and one that is there unchanged is not embedded again: after an
+        interruption, the same call goes on.
+
+        Args:
+            path: the folder: new, or an index made with the same model and settings.
+            stories: texts, a table with a column text (and id, title, metadata), or what `read_stories` returns.
+            model: a model folder, a run folder, a checkpoint, a hub id, or minilm.
+            use: how the model is loaded.
+            read: what the model reads of a story.
+            progress: print what is done, with a progress bar, on stderr.
+
+        Raises:
+            DataError: if a story or a column can't be indexed.
+            OptionError: if `path` holds something else, or an index made with another model.
+        """
+        if read.postprocess is not None:
+            raise OptionError("--postprocess: write a model with it (narrlit export), and index with that")
+        rows = stories if isinstance(stories, Stories) else _stories(stories)
+        frame = story_frame(rows)
+        attached = read.stories(rows) if read.reads_views else list(rows)
+        frame[DIGEST] = _digests(frame, attached)
+        use, identity, encoder = (
+            ModelOptions(use.max_length, use.device, use.trust_remote_code, model),
+            _identity(model),
+            None,
+        )
+        if identity["files"] is None:  # of a hub: its revision is known once it is here
+            encoder = read.encoder(use)
+            identity = _identity(model)
+        settings = {
+            **identity,
+            "max_length": use.max_length,
+            "views": read.reads_views,
+            "fusion": read.fusion,
+            "pseudonyms": asdict(read.pseudonyms) if read.pseudonymize else None,
+        }
+        index = cls(path, device=use.device, trust_remote_code=use.trust_remote_code) if index_at(path) else None
+        if index is not None:
+            index._check_settings(settings)
+        known = {} if index is None else index._digests()
+        fresh = np.flatnonzero(frame[DIGEST] != frame["id"].map(known))
+        if progress and len(fresh) < len(frame):
+            say(f"{path}: {len(frame) - len(fresh)} of {counted(len(frame), 'story')} are there unchanged")
+        if len(fresh):
+            encoder = encoder or read.encoder(use)
+            encoder.require_one_prompt("narrlit index")
+            if index is None:
+                place = str(Path(model).absolute()) if Path(model).exists() else model
+                record = {"format": FORMAT, "model_path": place, "settings": settings, "dimension": encoder.dimension}
+                _create_empty(Path(path), frame, record)
+                index = cls(path, device=use.device, trust_remote_code=use.trust_remote_code)
+            columns = index._columns(frame)
+            from tqdm import tqdm
+
+            bar = tqdm(total=len(fresh), desc="indexing", unit="story", disable=not progress, delay=0.5)
+            with bar, on_interrupt("finished batches are kept: the same command goes on"):
+                for start in range(0, len(fresh), BATCH):
+                    batch = fresh[start : start + BATCH]
+                    part = [attached[row] for row in batch] if read.reads_views else read.stories(_subset(rows, batch))
+                    index._commit(columns.take(batch), _vectors(encoder, part, bar.update))
+        index._finish(changed=len(fresh) > 0)
+        return index
+
+    def __len__(self) -> int:
+        """Count the stories."""
+        with self._guard():
+            return int(self._table.count_rows())
+
+    def __contains__(self, id: str) -> bool:
+        """Return whether there is a story with this id."""
+        with self._guard():
+            return bool(self._table.count_rows(f"id = {_quoted(id)}"))
+
+    @cached_property
+    def encoder(self) -> "Encoder":
+        """Encoder of the queries.
+
+        Raises:
+            ModelError: if the model is not where it was.
+            OptionError: if it has changed.
+        """
+        encoder = self._read.encoder(self._use)
+        self._check_settings(_identity(str(self._use.model)))
+        return encoder
+
+    def encode(self, text: str) -> FloatArray:
+        """Encode a text as the stories were: (D,), of length 1."""
+        return _vectors(self.encoder, self._read.stories(_stories([text])))[0]
+
+    def search(
+        self,
+        text: str,
+        k: int = 10,
+        *,
+        where: str | None = None,
+        hybrid: bool = False,
+        distinct: float | None = None,
+        leave_out_text: bool = False,
+    ) -> "pd.DataFrame":
+        """Find the stories most similar to a text.
+
+        Args:
+            text: a query, or a whole story.
+            k: number of stories.
+            where: condition on the columns in SQL, such as "country = 'France' AND year < 1900".
+            hybrid: rank by vectors and by words (BM25) together, by reciprocal rank fusion.
+            distinct: leave out stories whose similarity with a better result reaches this.
+            leave_out_text: leave out stories with exactly this text.
+
+        Returns:
+            Up to k rows, the most similar first: rank from 1, id, title, similarity (cosine), snippet (the sentence
+            nearest to the text), and the metadata columns.
+
+        Raises:
+            OptionError: for an empty text or a wrong condition.
+        """
+        if not text.strip():
+            raise OptionError("the query is empty: write what the stories are about")
+        vector = self.encode(text)
+        itself = ("text", text) if leave_out_text else None
+        rows = self._nearest(vector, text, itself, k, where, hybrid, distinct)
+        sentences = [split_sentences(story) for story in rows["text"]]
+        if len(rows) and self.encoder.reads == "text":
+            cosines = _vectors(self.encoder, [sentence for own in sentences for sentence in own]) @ vector
+            parts = np.split(cosines, np.cumsum([len(own) for own in sentences])[:-1])
+            sentences = [[own[int(np.argmax(part))]] for own, part in zip(sentences, parts, strict=True)]
+        return _results(rows, [own[0] for own in sentences])
+
+    def like(
+        self,
+        id: str,
+        k: int = 10,
+        *,
+        where: str | None = None,
+        hybrid: bool = False,
+        exclude_same: str | None = None,
+        distinct: float | None = None,
+    ) -> "pd.DataFrame":
+        """Find the stories most similar to one of the index, without that story; the model is not needed.
+
+        Args:
+            id: id of the story.
+            k: number of stories.
+            where: see `search`.
+            hybrid: see `search`.
+            exclude_same: a column, such as author; stories with the value of this story are left out.
+            distinct: leave out stories whose similarity with this one, or with a better result, reaches this.
+
+        Returns:
+            As `search`; the snippet is the first sentence.
+
+        Raises:
+            OptionError: if there is no such story or column, or the condition is wrong.
+        """
+        with self._guard():
+            found = self._table.search().where(f"id = {_quoted(id)}").limit(1).to_arrow().to_pylist()
+            ids = [] if found else self._table.search().select(["id"]).to_arrow()["id"].to_pylist()
+        if not found:
+            raise OptionError(f"{self.path} has no story {printable(id, 60)!r}{did_you_mean(id, ids)}")
+        story = found[0]
+        if exclude_same is not None:
+            if exclude_same not in story:
+                raise OptionError(f"--exclude-same {exclude_same}: no such column; {self._column_list}")
+            if story[exclude_same] is not None:
+                other = f"(`{exclude_same}` != {_quoted(story[exclude_same])} OR `{exclude_same}` IS NULL)"
+                where = other if where is None else f"({where}) AND {other}"
+        vector = np.array(story["vector"], np.float32)
+        rows = self._nearest(vector, story["text"], ("id", id), k, where, hybrid, distinct)
+        return _results(rows, [(split_sentences(text) or [text])[0] for text in rows["text"]])
+
+    def collection(self) -> "Collection":
+        """Return all stories with their vectors."""
+        from narrlit.explore.collection import Collection
+
+        with self._guard():
+            table = self._table.to_arrow()
+            vectors = table["vector"].combine_chunks().flatten().to_numpy().reshape(len(table), -1)
+            frame = table.drop_columns(["vector", DIGEST]).to_pandas()
+        about = {"source": str(self.path), "model": self.about["settings"]["model"], "dimension": vectors.shape[1]}
+        return Collection(frame, vectors, about)
+
+    def _nearest(
+        self,
+        vector: FloatArray,
+        text: str,
+        itself: tuple[str, str] | None,
+        k: int,
+        where: str | None,
+        hybrid: bool,
+        distinct: float | None,
+    ) -> "pd.DataFrame":
+        """Return up to k rows, the best first, with their similarity; a row is left out that has the value `itself`."""
+        from lancedb.query import MatchQuery
+        from lancedb.rerankers import RRFReranker
+
+        if k < 1:
+            raise OptionError(f"--k {k}: at least 1 is needed")
+        if where is not None:
+            self._check_condition(where)
+        limit = max(100, 2 * k) if hybrid else k + 1
+        while True:
+            with self._guard():
+                query = self._table.search(vector, query_type="vector")
+                if hybrid:
+                    query = self._table.search(query_type="hybrid").vector(vector).text(MatchQuery(text, "text"))
+                    query = query.rerank(RRFReranker())
+                if where is not None:  # few rows may be left: an approximate search could miss them
+                    query = query.where(where).bypass_vector_index()
+                rows = query.distance_type("cosine").limit(limit).to_arrow().to_pandas()
+            vectors = np.stack(rows["vector"]) if len(rows) else np.empty((0, len(vector)), np.float32)
+            rows["similarity"] = vectors @ vector
+            chosen, better = [], [] if itself is None else [vector]
+            for row in range(len(rows)):
+                if itself is not None and rows[itself[0]][row] == itself[1]:
+                    continue
+                if distinct is None or all(vectors[row] @ other < distinct for other in better):
+                    chosen.append(row)
+                    better.append(vectors[row])
+            if len(chosen) >= k or len(rows) < limit:
+                return rows.iloc[chosen[:k]].reset_index(drop=True)
+            limit *= 4
+
+    def _check_condition(self, where: str) -> None:
+        try:
+            self._table.count_rows(where)
+        except (ValueError, RuntimeError) as error:
+            message = str(error).removeprefix("Invalid input, ").partition(" Valid fields")[0].partition(", /")[0]
+            advice = "; compare a column of text with '...', or write CAST(column AS INT)" * ("literal" in message)
+            raise OptionError(
+                f"--where {printable(where, 80)!r}: {printable(message, 150).rstrip('. ')}{advice}; {self._column_list}"
+            ) from error
+
+    def _check_settings(self, settings: Mapping[str, Any]) -> None:
+        """Refuse settings other than the index was made with."""
+        made: dict[str, Any] = self.about["settings"]
+        for name, value in settings.items():
+            if made.get(name) != value:
+                what = f"{name.replace('_', '-')} {made.get(name)}, not {value}"
+                what = "a model whose files have changed" if name == "files" else what
+                raise OptionError(f"{self.path} was made with {what}: give the same, or make a new index")
+
+    @property
+    def _column_list(self) -> str:
+        fields = [
+            f"{field.name} ({field.type})" for field in self._table.schema if field.name not in ("vector", DIGEST)
+        ]
+        return f"columns: {', '.join(fields)}"
+
+    def _digests(self) -> dict[str, str]:
+        with self._guard():
+            table = self._table.search().select(["id", DIGEST]).to_arrow()
+        return dict(zip(table["id"].to_pylist(), table[DIGEST].to_pylist(), strict=True))
+
+    def _columns(self, frame: "pd.DataFrame") -> "pa.Table":
+        """Return a frame as an Arrow table of the index's types; new columns are added to the index."""
+        import pyarrow as pa
+
+        arrays = {name: _array(values.tolist()) for name, values in frame.items()}
+        with self._guard():
+            new = [pa.field(n, array.type) for n, array in arrays.items() if n not in self._table.schema.names]
+            if new:
+                self._table.add_columns(new)
+            fields = [field for field in self._table.schema if field.name != "vector"]
+        for field in fields:
+            array = arrays.get(field.name, pa.nulls(len(frame)))
+            try:
+                arrays[field.name] = array.cast(field.type)
+            except pa.ArrowInvalid as error:
+                raise DataError(
+                    f"column {field.name} is {field.type} in {self.path} and can't be {array.type}: rename it, or "
+                    "make a new index"
+                ) from error
+        return pa.table(arrays)
+
+    def _commit(self, rows: "pa.Table", vectors: FloatArray) -> None:
+        import pyarrow as pa
+
+        array = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
+        with self._guard():
+            rows = rows.append_column("vector", array).select(self._table.schema.names)
+            self._table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows)
+
+    def _finish(self, changed: bool) -> None:
+        """Join the batches' files, and bring the indexes of words and vectors up to date."""
+        from lancedb.index import FTS, IvfFlat
+
+        with self._guard():
+            if changed:
+                self._table.optimize(cleanup_older_than=timedelta(minutes=10))
+            there = {column for index in self._table.list_indices() for column in index.columns}
+            if "text" not in there:
+                self._table.create_index("text", config=FTS())
+            if "vector" not in there and len(self) >= ANN_FROM:
+                self._table.create_index("vector", config=IvfFlat(distance_type="cosine"))
+
+    @contextmanager
+    def _guard(self) -> Iterator[None]:
+        """Turn LanceDB's exceptions into one line."""
+        try:
+            yield
+        except NarrlitError:
+            raise
+        except Exception as error:
+            message = printable(str(error).partition(", /")[0] or reason(error), 150)
+            remedy = "is broken; remove the folder and index again"
+            if "No space left" in str(error) or "Disk quota" in str(error):
+                remedy = "has no room on its disk; finished batches are kept: make room and run the command again"
+            raise DataError(f"index {self.path} {remedy} ({message})") from error
+
+    def __repr__(self) -> str:
+        return f"Index({str(self.path)!r}, {counted(len(self), 'story')}, {self.about['settings']['model']})"
+
+    def _repr_html_(self) -> str:
+        with self._guard():
+            head = self._table.search().select(["id", "title", "text"]).limit(5).to_arrow().to_pandas()
+        return f"<p>{escape(repr(self))}</p>{head.to_html(index=False)}"
+
+
+def index_at(path: str | Path) -> bool:
+    """Return whether a folder is an index."""
+    return (Path(path) / RECORD).is_file()
+
+
+def story_frame(stories: Stories) -> "pd.DataFrame":
+    """Tabulate stories: id, title (may be empty), text, then the metadata columns.
+
+    Raises:
+        DataError: for two equal ids, or the name of a column that is taken.
+    """
+    import pandas as pd
+
+    own = zip(stories.story_ids, stories.titles, stories, stories.metadata, strict=True)
+    rows = [{"id": id, "title": title or "", "text": story.source_text, **data} for id, title, story, data in own]
+    names = dict.fromkeys(name for data in stories.metadata for name in data)
+    wrong = [name for name in names if name in RESERVED or "." in name or name[:1] in ("", "_")]
+    if wrong:
+        raise DataError(f"{stories.report.path}: rename its column {wrong[0]!r}: an index needs or forbids this name")
+    frame = pd.DataFrame.from_records(rows).astype(object)
+    return frame.where(frame.notna(), None)
+
+
+def unit_vectors(vectors: FloatArray) -> FloatArray:
+    """Scale vectors (N, D) to length 1."""
+    unit: FloatArray = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit
+
+
+def _vectors(
+    encoder: "Encoder", stories: Sequence[Story] | Sequence[str], step: Callable[[int], object] = lambda count: None
+) -> FloatArray:
+    """Embed stories (N, D), calling `step` with the number embedded now and then."""
+    from narrlit.models.embedding import embed
+
+    vectors = np.empty((len(stories), encoder.dimension), np.float32)
+    for start in range(0, len(stories), SPAN):
+        span = stories[start : start + SPAN]
+        vectors[start : start + SPAN] = embed(encoder, span, progress=False).embeddings
+        step(len(span))
+    return unit_vectors(vectors)
+
+
+def _results(rows: "pd.DataFrame", snippets: Sequence[str]) -> "pd.DataFrame":
+    metadata = [name for name in rows if name not in RESERVED and not name.startswith("_")]
+    ranked = rows.assign(rank=range(1, len(rows) + 1), snippet=snippets)
+    return ranked[["rank", "id", "title", "similarity", "snippet", *metadata]]
+
+
+def _stories(stories: "pd.DataFrame | Sequence[str]") -> Stories:
+    """Read texts, or the rows of a table with a column of texts, as those of a file."""
+    rows = list(stories.to_dict("records") if hasattr(stories, "to_dict") else stories)
+    if not rows:
+        raise DataError("there is no story: give at least one")
+    file = RowFile(Path("stories"), [Row(number, row) for number, row in enumerate(rows, start=1)])
+    results, report = collect(file, models_of(file, examples=False), STORIES_KNOWN, strict=True)
+    table, columns = StoryTable(), story_columns(file, Layout())
+    indices = [table.add(parsed.text, id=parsed.id) for _, parsed in results]
+    lines = [row.line for row, _ in results]
+    return Stories(table, indices, report, [parsed.id for _, parsed in results], lines, rows, columns)
+
+
+def _subset(stories: Stories, chosen: Sequence[int]) -> Stories:
+    lists = {name: getattr(stories, name) for name in ("rows", "ids", "lines", "values")}
+    return replace(stories, **{name: [values[row] for row in chosen] for name, values in lists.items()})
+
+
+def _identity(model: str) -> dict[str, str | None]:
+    name, files = model_identity(model)
+    return {"model": name, "files": files}
+
+
+def _digests(frame: "pd.DataFrame", stories: Sequence[Story]) -> list[str]:
+    """Hash each row: id, title, text, metadata, and the story's views."""
+    return [
+        hashlib.sha256(json.dumps([row, story.views and story.views.texts], default=str).encode()).hexdigest()
+        for row, story in zip(frame.to_dict("records"), stories, strict=True)
+    ]
+
+
+def _create_empty(path: Path, frame: "pd.DataFrame", record: Mapping[str, Any]) -> None:
+    """Make an index without stories, whole or not at all."""
+    import lancedb
+    import pyarrow as pa
+
+    fields = [(name, _array(values.tolist()).type) for name, values in frame.items()]
+    fields.insert(3, ("vector", pa.list_(pa.float32(), record["dimension"])))
+    with atomic_folder(path) as temporary:
+        lancedb.connect(str(temporary)).create_table(TABLE, schema=pa.schema(fields))
+        _write_record(temporary, record)
+
+
+def _write_record(path: Path, record: Mapping[str, Any]) -> None:
+    with atomic_path(path / RECORD) as temporary:
+        temporary.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _array(values: list[Any]) -> "pa.Array":
+    """Return a column as an Arrow array; lists, objects and mixed values become text."""
+    import pyarrow as pa
+
+    try:
+        array = pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        array = None
+    if array is None or pa.types.is_nested(array.type):
+        array = pa.array([v if isinstance(v, str | None) else json.dumps(v, default=str) for v in values])
+    return array.cast(pa.string()) if pa.types.is_null(array.type) else array
+
+
+def _quoted(value: Any) -> str:
+    """Write a value in SQL."""
+    return str(value) if isinstance(value, int | float) else "'" + str(value).replace("'", "''") + "'"

@@ -1,0 +1,35 @@
+"""Languages of texts, as ISO 639-1 codes."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+LARGEST_SAMPLE, BEGINNING = 200, 2000
+"""Texts whose language is detected, spread evenly, and characters of each."""
+FEWEST_WORDS, LEAST_PROBABILITY = 8, 0.95
+_WORD = re.compile(r"[^\W_]+")
+
+
+@lru_cache(maxsize=1)
+def _identifier() -> Any:
+    from py3langid import langid
+
+    return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+
+
+@lru_cache(maxsize=4096)
+def detect_language(text: str) -> str | None:
+    """Detect a text's language; None where the text is too short or ambiguous."""
+    if len(_WORD.findall(text)) < FEWEST_WORDS:
+        return None
+    language, probability = _identifier().classify(text)
+    return str(language) if probability > LEAST_PROBABILITY else None
+
+
+def detect_languages(texts: Sequence[str]) -> Counter[str]:
+    """Count the languages of texts, of a sample where they are many; texts without a clear one are left out."""
+    sample = texts[:: -(-len(texts) // LARGEST_SAMPLE) or 1]
+    languages = (detect_language(text[:BEGINNING]) for text in sample)
+    return Counter(language for language in languages if language is not None)

@@ -1,0 +1,17 @@
+"""Languages are detected where a text is long enough, and counted in a sample that spans the collection."""
+
+from narrlit.preprocessing.languages import detect_language, detect_languages
+
+ENGLISH = "A young cellist found that her scholarship came from the man who had ruined her grandfather."
+GERMAN = "Als der Winter kam, zog der Schmied mit seiner Tochter in die Stadt, denn er hatte das Haus verloren."
+
+
+def test_languages_are_detected_where_a_text_is_long_enough():
+    assert (detect_language(ENGLISH), detect_language(GERMAN)) == ("en", "de")
+    assert detect_language("Oslo, Bergen, Trondheim") is None
+
+
+def test_languages_of_many_texts_are_those_of_a_spread_sample():
+    assert detect_languages([GERMAN, ENGLISH, "Oslo", GERMAN]) == {"de": 2, "en": 1}
+    assert detect_languages([ENGLISH] * 500 + [GERMAN] * 500) == {"en": 100, "de": 100}
+    assert detect_languages([]) == {}
