@@ -11,7 +11,7 @@ import pytest
 
 from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.experiments.comparison import compare_systems, read_facets
-from narrlit.experiments.html_report import RIGHT, Run, _cut, _maps, _marked, _projector, html_report
+from narrlit.experiments.html_report import RIGHT, Run, _maps, _marked, _projector, html_report
 from narrlit.experiments.systems import SystemAnswers
 from narrlit.metrics.data_check import CheckedSet, check_sets
 
@@ -131,9 +131,8 @@ def test_few_stories_are_projected_by_principal_components():
     np.testing.assert_allclose(np.linalg.norm(project(points), axis=0), spread)
 
 
-def test_marked_words_and_cut_texts():
+def test_marked_words():
     assert _marked("The Ferry left", {"ferry"}) == [("The ", False), ("Ferry", True), (" left", False)]
-    assert (_cut("a  b", 9), _cut("abcdef", 4)) == ("a b", "abc…")
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: the page was opened in no browser")

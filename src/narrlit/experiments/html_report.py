@@ -1,11 +1,8 @@
 """Report of systems on labeled triples as one HTML file; its texts and layout are in html_report.html."""
 
 import re
-from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +10,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from narrlit import __version__
 from narrlit.console import counted
 from narrlit.data.schema import Triples
 from narrlit.experiments.comparison import FACETS
@@ -21,15 +17,14 @@ from narrlit.experiments.report import Entry, Report, accuracy_cell, difference_
 from narrlit.experiments.systems import SystemAnswers
 from narrlit.metrics.data_check import check_tables
 from narrlit.optional import require
+from narrlit.pages import COLORS, GRAY, bokeh_parts, cut, render_page
 
 Projection = Literal["auto", "umap", "pca"]
 Floats = NDArray[np.floating[Any]]
 
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00")
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex")
-"""Colors that color-blind readers can tell apart, after Okabe and Ito (2008), each with a marker."""
+"""One a color, for readers who see none."""
 RIGHT, WRONG = "#1b7837", "#762a83"
-INK, GRAY = "#1f2328", "#8c959f"
 MOST_SYSTEMS, MAPPED, FEWEST_FOR_UMAP, ERRORS = 6, 200, 60, 5
 """Systems in figures, triples in a map, stories from which a map is by UMAP, errors of a system."""
 SHORT_TEXT, LONG_TEXT = 180, 1500
@@ -41,18 +36,6 @@ FLAGS = {
     "trained_on_validation": "trained on triples that it was validated by, so that its accuracy there is no result",
     "transductive": "read unlabeled stories of the evaluation in training",
     "mined_validation": "took hard examples from its validation triples",
-}
-THEME = {
-    "Plot": {"outline_line_color": None},
-    "Axis": {
-        **dict.fromkeys(("axis_label_text_font", "major_label_text_font"), "system-ui, sans-serif"),
-        **dict.fromkeys(("axis_label_text_color", "major_label_text_color"), INK),
-        **dict.fromkeys(("axis_line_color", "major_tick_line_color"), GRAY),
-        **dict.fromkeys(("axis_label_text_font_size", "major_label_text_font_size"), "12px"),
-        "axis_label_text_font_style": "normal",
-        "minor_tick_line_color": None,
-    },
-    "Grid": {"grid_line_color": "#eaeef2"},
 }
 TOOLTIP = """<div style="width: min(320px, 60vw); white-space: normal; font: 12px/1.4 system-ui, sans-serif">
 <b>@answer</b><br><b>Anchor</b> @anchor<br><b>Closer</b> @closer<br><b>Other</b> @other</div>"""
@@ -116,13 +99,7 @@ def html_report(
     Raises:
         MissingExtraError: if Bokeh is not installed.
     """
-    bokeh = require("bokeh", "report")
-    from bokeh.embed import components
-    from bokeh.resources import Resources
-    from bokeh.themes import Theme
-    from jinja2 import Environment
-    from markupsafe import Markup
-
+    require("bokeh", "report")
     shown, facets = systems[:MOST_SYSTEMS], dict(comparison.content["by"])
     quarters = facets.pop("margin")
     sections = [
@@ -136,22 +113,14 @@ def html_report(
         *_data(checks, runs, source, len(labeled)),
     ]
     plots = {f"{i}-{j}": plot for i, s in enumerate(sections) for j, plot in enumerate(s.figures.values())}
-    script, divisions = components(plots, theme=Theme(json={"attrs": THEME}))
-    scripts = [
-        "\n".join(Resources("inline", components=["bokeh"], log_level="warn").js_raw),
-        script.partition(">")[2].rpartition("</script>")[0],
-        Path(__file__).with_suffix(".js").read_text(encoding="utf-8"),
-    ]
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(Path(__file__).with_suffix(".html").read_text(encoding="utf-8"))
-    return template.render(
+    scripts, divisions = bokeh_parts(plots)
+    return render_page(
+        Path(__file__).with_suffix(".html"),
+        [*scripts, Path(__file__).with_suffix(".js").read_text(encoding="utf-8")],
         title=f"{', '.join(system.name for system in systems)}: {source}",
         findings=_findings(systems, comparison),
         sections=sections,
-        divisions={name: Markup(division) for name, division in divisions.items()},  # noqa: S704 (holds ids alone)
-        scripts=[Markup(each) for each in scripts],  # noqa: S704 (Bokeh escapes the texts in it)
-        digests=[b64encode(sha256(each.encode()).digest()).decode() for each in scripts],
-        made=f"narrlit {__version__}, {datetime.now(UTC).date()}, Bokeh {bokeh.__version__}",
+        divisions=divisions,
     )
 
 
@@ -277,7 +246,7 @@ def _maps(systems: Sequence[SystemAnswers], labeled: Triples, projection: Projec
     order = np.where((labeled.labels[rows] == 1)[:, None], [[0, 1, 2]], [[0, 2, 1]])
     indices = np.take_along_axis(labeled.indices[rows], order, axis=1)  # of anchor, closer and other
     stories, first, corners = np.unique(indices, return_index=True, return_inverse=True)
-    texts = [[_cut(labeled.stories[index].source_text, SHORT_TEXT) for index in column] for column in indices.T]
+    texts = [[cut(labeled.stories[index].source_text, SHORT_TEXT) for index in column] for column in indices.T]
     method, project = _projector(projection, len(stories))
     figures: dict[str, Any] = {}
     for system in systems:
@@ -352,7 +321,7 @@ def _subsets(systems: Sequence[SystemAnswers], facets: Mapping[str, Sequence[Ent
             entries = [(-row - shift, entry["systems"][system.name]) for row, entry in enumerate(lines)]
             _intervals(plot, entries, place, horizontal=True)
         plot.yaxis.ticker = [-row for row in range(len(lines))]
-        plot.yaxis.major_label_overrides = {-row: _cut(entry["bin"], 22) for row, entry in enumerate(lines)}
+        plot.yaxis.major_label_overrides = {-row: cut(entry["bin"], 22) for row, entry in enumerate(lines)}
         plot.ygrid.visible = False
         figures[f"By {name}: {FACETS[name]}" if name in FACETS else f"By {name}"] = plot
     if figures:
@@ -389,7 +358,7 @@ def _errors(systems: Sequence[SystemAnswers], labeled: Triples) -> Iterator[Sect
         wrong = [row for row in np.argsort(system.margin, kind="stable").tolist() if not system.correct[row]]
         errors[system.name] = [{"row": row + 1, "stories": {}} for row in wrong[:ERRORS]]
         for row, error in zip(wrong, errors[system.name], strict=False):
-            anchor, *candidates = [_cut(text, LONG_TEXT) for text in texts[row]]
+            anchor, *candidates = [cut(text, LONG_TEXT) for text in texts[row]]
             common = {word.lower() for word in WORD.findall(anchor)} - ENGLISH_STOP_WORDS
             error["stories"]["Anchor"] = [(anchor, False)]
             closer = 0 if system.labels[row] else 1
@@ -408,11 +377,6 @@ def _marked(text: str, words: set[str]) -> list[tuple[str, bool]]:
             pieces += [(text[end : match.start()], False), (match[0], True)]
             end = match.end()
     return [*pieces, (text[end:], False)]
-
-
-def _cut(text: str, length: int) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def _data(checks: Mapping[str, Entry], runs: Sequence[Run], source: str, n: int) -> Iterator[Section]:

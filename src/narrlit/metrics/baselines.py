@@ -15,7 +15,7 @@ Texts = tuple[str, str, str]
 Scores = NDArray[np.float64]
 
 # A word includes inner apostrophes: "don't" is one word.
-_WORD = re.compile(r"\w+(?:['’]\w+)*")
+WORD = re.compile(r"\w+(?:['’]\w+)*")
 
 
 def random_scores(triples: Sequence[Texts]) -> Scores:
@@ -55,9 +55,9 @@ def tfidf_scores(triples: Sequence[Texts]) -> Scores:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     texts = [text for triple in triples for text in triple]
-    if not any(map(_WORD.search, texts)):
+    if not any(map(WORD.search, texts)):
         return np.zeros((len(triples), 2))  # scikit-learn rejects an empty vocabulary
-    vectors = TfidfVectorizer(analyzer=lambda text: _WORD.findall(text.lower())).fit_transform(texts)
+    vectors = TfidfVectorizer(analyzer=lambda text: WORD.findall(text.lower())).fit_transform(texts)
     anchors, a, b = (vectors[role::3] for role in range(3))
     scores = [np.asarray(anchors.multiply(candidates).sum(axis=1)).ravel() for candidates in (a, b)]
     return np.stack(scores, axis=1)

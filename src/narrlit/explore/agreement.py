@@ -1,0 +1,111 @@
+"""Agreement of similarity with a catalog: do a story's nearest neighbors share its value of a column?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrlit.data.schema import FloatArray
+from narrlit.errors import DataError
+from narrlit.explore.pairs import nearest
+
+PERMUTATIONS, LISTED = 1000, 10
+"""Permutations of the column behind chance levels; surprises that are listed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """Agreement of nearest neighbors with a column's values, among the N stories that have one.
+
+    Attributes:
+        column: its name.
+        stories: N.
+        shares: a row for the nearest neighbor and one for the k nearest: share of neighbors with the story's value,
+            the largest share possible, and what 1,000 permutations of the values give: mean, 95 % range, p.
+        values: a row a value of two stories or more, those whose stories are least alike first.
+        surprises: the most similar pairs (i, j, similarity) of stories with different values.
+    """
+
+    column: str
+    stories: int
+    shares: Sequence[dict[str, Any]]
+    values: Sequence[dict[str, Any]]
+    surprises: Sequence[tuple[int, int, float]]
+
+    def lines(self) -> list[str]:
+        """State the shares beside what chance gives."""
+        return [
+            f"{row['neighbors']}: {row['share']:.0%} share {self.column} (chance {row['chance']:.0%}, 95 % of "
+            f"permutations {row['low']:.0%} to {row['high']:.0%}, p {_p(row['p'])}; at most {row['possible']:.0%} "
+            f"possible; {self.stories:,} stories)"
+            for row in self.shares
+        ]
+
+
+def agreement(vectors: FloatArray, column: str, labels: Sequence[str], k: int, seed: int = 0) -> Agreement:
+    """Compare stories' nearest neighbors with a column of a catalog.
+
+    Args:
+        vectors: (N, D) unit vectors.
+        column: name of the column.
+        labels: (N) values; stories whose value is empty are left out, as neighbors too.
+        k: neighbors of a story.
+        seed: of the permutations.
+
+    Raises:
+        DataError: if no value, or only one, is that of two stories.
+    """
+    rows = np.array([row for row, label in enumerate(labels) if label])
+    names, codes = np.unique([label for label in labels if label], return_inverse=True)
+    sizes = np.bincount(codes, minlength=len(names))
+    if len(names) < 2 or sizes.max() < 2:
+        problem = "has one value only" if len(names) == 1 else "has no value that two stories share"
+        raise DataError(f"--group {column}: the column {problem}; name a column of categories, such as a tale type")
+    vectors, k = vectors[rows], min(k, len(rows) - 1)
+    indices, cosines = nearest(vectors, k)
+    generator = np.random.default_rng(seed)
+    orders = [codes, *(generator.permutation(codes) for _ in range(PERMUTATIONS))]
+    same = codes[indices] == codes[:, None]
+    shares = []
+    for count, name in {1: "nearest neighbor", k: f"{k} nearest neighbors"}.items():
+        share, *chance = [float((order[indices[:, :count]] == order[:, None]).mean()) for order in orders]
+        low, high = np.quantile(chance, [0.025, 0.975])
+        row = {"neighbors": name, "share": share, "possible": float(np.minimum(sizes[codes] - 1, count).mean() / count)}
+        row |= {"chance": float(np.mean(chance)), "low": float(low), "high": float(high)}
+        shares.append(row | {"p": (1 + sum(value >= share for value in chance)) / (1 + PERMUTATIONS)})
+    pairs = {
+        (min(i, j), max(i, j)): float(cosine)
+        for i, (near, values) in enumerate(zip(indices.tolist(), cosines, strict=True))
+        for j, cosine in zip(near, values, strict=True)
+        if codes[i] != codes[j]
+    }
+    closest = sorted(pairs, key=lambda pair: (-pairs[pair], pair))[:LISTED]
+    return Agreement(
+        column,
+        len(rows),
+        shares,
+        _by_value(vectors, names, codes, same[:, 0]),
+        [(int(rows[i]), int(rows[j]), pairs[i, j]) for i, j in closest],
+    )
+
+
+def _by_value(
+    vectors: FloatArray, names: NDArray[np.str_], codes: NDArray[np.intp], shared: NDArray[np.bool_]
+) -> list[dict[str, Any]]:
+    """Compare the mean similarity within each value with that to the other stories."""
+    total, values = vectors.sum(axis=0), []
+    for code, name in enumerate(names):
+        inside = codes == code
+        n, summed = int(inside.sum()), vectors[inside].sum(axis=0)
+        if n > 1:
+            within = float(summed @ summed - (vectors[inside] ** 2).sum()) / (n * (n - 1))
+            outside = float(summed @ (total - summed)) / (n * (len(codes) - n))
+            row = {"value": str(name), "stories": n, "share": float(shared[inside].mean())}
+            values.append(row | {"within": within, "to others": outside})
+    return sorted(values, key=lambda row: row["within"] - row["to others"])
+
+
+def _p(value: float) -> str:
+    return "below .001" if value < 0.00101 else f"{value:.3f}".lstrip("0")

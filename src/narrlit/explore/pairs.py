@@ -1,0 +1,157 @@
+"""Pairs of similar stories and groups of retellings in a collection.
+
+Letters of the shapes: N stories, D dimension, k neighbors.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from narrlit.data.schema import FloatArray, IntArray
+from narrlit.errors import DataError, printable
+from narrlit.files import atomic_path
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from narrlit.explore.collection import Collection
+
+COSINES_PER_BLOCK = 2**24
+"""Cosines held at a time: 64 MB."""
+SAMPLE = 2000
+"""Stories whose similarities stand for those of all pairs."""
+ROUNDING = 1e-6
+"""Difference of cosines that are equal."""
+SAME_TEXT = 0.99
+"""Highest threshold: copies of a text are always a group."""
+
+
+def nearest(vectors: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
+    """Find the k nearest neighbors of each story, itself left out, by exact search.
+
+    Args:
+        vectors: (N, D) unit vectors.
+        k: neighbors of a story; N - 1 at most are returned.
+
+    Returns:
+        Rows (N, k) of the neighbors, nearest first, and their cosines (N, k).
+
+    >>> rows, cosines = nearest(np.array([[1, 0], [0.8, 0.6], [0, 1]], dtype=np.float32), 1)
+    >>> rows.ravel().tolist(), cosines.ravel().round(2).tolist()
+    ([1, 0, 1], [0.8, 0.8, 0.6])
+    """
+    import torch
+
+    stories = torch.tensor(vectors, dtype=torch.float32)
+    step = max(1, COSINES_PER_BLOCK // max(1, len(stories)))
+    blocks = []
+    for start in range(0, len(stories), step):
+        cosines = stories[start : start + step] @ stories.T
+        own = torch.arange(len(cosines))
+        cosines[own, own + start] = -torch.inf
+        blocks.append(cosines.topk(min(k, len(stories) - 1), dim=1))
+    rows, values = torch.cat([block.indices for block in blocks]), torch.cat([block.values for block in blocks])
+    return rows.numpy(), values.clamp(-1, 1).numpy()
+
+
+def similar_pairs(collection: "Collection", k: int = 10) -> "pd.DataFrame":
+    """Pair each story with its k nearest neighbors.
+
+    Returns:
+        A row a pair, the most similar first: `id_a`, `title_a`, `id_b`, `title_b`, `similarity` (cosine), and `mutual`:
+        neither story has k neighbors that are nearer.
+    """
+    import pandas as pd
+
+    rows, cosines = nearest(collection.vectors, k)
+    # By similarity, not by place among the k: of more copies of a text than k, each is a neighbor of all.
+    mutual = cosines >= cosines[rows, -1] - ROUNDING
+    ends = np.sort(np.stack([np.repeat(np.arange(len(rows)), rows.shape[1]), rows.ravel()]), axis=0)
+    pairs = pd.DataFrame({"a": ends[0], "b": ends[1], "similarity": cosines.ravel(), "mutual": mutual.ravel()})
+    pairs = pairs.sort_values(["similarity", "a", "b"], ascending=[False, True, True])
+    pairs = pairs.drop_duplicates(["a", "b"], ignore_index=True)
+    for place, (name, end) in enumerate([("id", "a"), ("title", "a"), ("id", "b"), ("title", "b")]):
+        pairs.insert(place, f"{name}_{end}", collection.frame[name].to_numpy()[pairs[end]])
+    return pairs.drop(columns=["a", "b"])
+
+
+def retelling_groups(
+    collection: "Collection", threshold: float | None = None, pairs: "pd.DataFrame | None" = None
+) -> tuple["pd.DataFrame", float, str]:
+    """Group stories that chains of mutual nearest neighbors join whose similarity is above a threshold.
+
+    Args:
+        collection: N stories.
+        threshold: cosine; None: chosen by `chance_threshold`.
+        pairs: what `similar_pairs` returned for the collection.
+
+    Returns:
+        A row a story of a group, largest groups first: `group` (from 1), `id`, `title`, and `similarity` to the nearest
+        story of its group; the threshold; and a sentence that explains it.
+    """
+    import pandas as pd
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    pairs = similar_pairs(collection) if pairs is None else pairs
+    if threshold is None:
+        threshold, reason = chance_threshold(collection.vectors)
+    else:
+        reason = f"Threshold {threshold:g}, as chosen."
+    links = pairs[pairs["mutual"] & (pairs["similarity"] > threshold)]
+    row_of = pd.Series(np.arange(len(collection.frame)), index=collection.frame["id"])
+    ends = row_of[links["id_a"]].to_numpy(), row_of[links["id_b"]].to_numpy()
+    graph = coo_array((np.ones(len(links), dtype=np.int8), ends), shape=(len(row_of), len(row_of)))
+    groups = collection.frame[["id", "title"]].assign(group=connected_components(graph, directed=False)[1])
+    both = pd.concat([links.set_index(name)["similarity"] for name in ("id_a", "id_b")])
+    groups["similarity"] = groups["id"].map(both.groupby(level=0).max())
+    groups = groups.dropna(subset="similarity")  # a story of no pair is alone
+    sizes = groups["group"].map(groups["group"].value_counts())
+    groups = groups.assign(size=-sizes).sort_values(["size", "group"], kind="stable", ignore_index=True)
+    groups["group"] = pd.factorize(groups["group"])[0] + 1
+    return groups[["group", "id", "title", "similarity"]], threshold, reason
+
+
+def chance_threshold(vectors: FloatArray) -> tuple[float, str]:
+    """Choose the similarity that unrelated stories would exceed in less than one of all pairs, and explain it.
+
+    Most pairs of a collection are unrelated: median and median absolute deviation of all similarities describe them,
+    whatever share is retold, and a normal distribution gives the level that the most similar of P such pairs reaches.
+
+    Args:
+        vectors: (N, D) unit vectors, N > 1.
+    """
+    from scipy.stats import median_abs_deviation, norm
+
+    if len(vectors) < 2:
+        raise DataError("one story has no pair: give two stories or more")
+    rows = np.random.default_rng(0).permutation(len(vectors))[:SAMPLE]
+    cosines = (vectors[rows] @ vectors[rows].T)[np.triu_indices(len(rows), 1)]
+    median, deviation = float(np.median(cosines)), float(median_abs_deviation(cosines, scale="normal"))
+    pairs = len(vectors) * (len(vectors) - 1) // 2
+    threshold = min(median + float(norm.isf(1 / (pairs + 1))) * deviation, SAME_TEXT)
+    reason = (
+        f"Threshold {threshold:.3f}: of {pairs:,} pairs of unrelated stories less than one would be above it "
+        f"(median similarity {median:.3f}, deviation {deviation:.3f})."
+    )
+    return threshold, reason
+
+
+def write_graph(path: Path, collection: "Collection", pairs: "pd.DataFrame", groups: "pd.DataFrame") -> None:
+    """Write stories and their pairs as GraphML: nodes with title, group and metadata, edges with their similarity."""
+    import networkx as nx
+    import pandas as pd
+
+    graph = nx.Graph()
+    group_of = dict(zip(groups["id"], groups["group"], strict=True))
+    for story in collection.frame.drop(columns="text").to_dict("records"):
+        values = {**story, "label": story["title"] or story["id"], "group": group_of.get(story["id"], 0)}
+        # XML has no control characters; GraphML has neither lists nor missing values.
+        node = {name: printable(v) if isinstance(v, str) else v for name, v in values.items()}
+        node = {name: v for name, v in node.items() if pd.api.types.is_scalar(v) and pd.notna(v)}
+        graph.add_node(story["id"], **node)
+    for a, b, similarity in pairs[["id_a", "id_b", "similarity"]].itertuples(index=False):
+        graph.add_edge(a, b, weight=float(similarity), similarity=float(similarity))
+    with atomic_path(path) as temporary:
+        nx.write_graphml(graph, temporary)

@@ -1,0 +1,196 @@
+"""Map of a collection: a dendrogram of few stories, a plane of many, with groups, their names and linked passages."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrlit.data.schema import FloatArray, IntArray
+from narrlit.errors import DataError
+from narrlit.explore.explanation import aligned_passages
+from narrlit.explore.pairs import nearest
+from narrlit.pages import cut
+from narrlit.preprocessing.sentences import split_sentences
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from narrlit.models.encoder import Encoder
+
+IN_DENDROGRAM, LINKED, FEWEST = 300, 1000, 3
+"""Stories in a dendrogram at most, stories whose passages are linked at most, stories of a map at least."""
+LABEL, WORDS = 60, 3
+"""Characters of a story without a title; words that name a group."""
+Links = dict[tuple[int, int], list[tuple[int, int, float]]]
+
+
+@dataclass(frozen=True, eq=False)
+class StoryMap:
+    """N stories with their neighbors and groups, in the order of a dendrogram or in a plane.
+
+    Attributes:
+        frame: id, title, text and metadata columns of each story.
+        labels: (N) titles; the beginning of the text where there is none.
+        vectors: (N, D) unit vectors.
+        indices: (N, k) nearest stories, the most similar first.
+        cosines: (N, k) their similarities.
+        method: what orders the stories, in words.
+        groups: (N) number of each story's group, -1 for none.
+        names: words that name each group.
+        central: most central story of each group.
+        tree: (N - 1, 4) linkage; None in a plane.
+        points: (N, 2) in the plane; None in a dendrogram.
+    """
+
+    frame: "pd.DataFrame"
+    labels: list[str]
+    vectors: FloatArray
+    indices: IntArray
+    cosines: FloatArray
+    method: str
+    groups: IntArray
+    names: list[str]
+    central: list[int]
+    tree: NDArray[np.float64] | None = None
+    points: NDArray[np.float64] | None = None
+
+    def neighbor_rows(self) -> list[dict[str, Any]]:
+        """List each story's nearest stories."""
+        ids, titles = self.frame["id"].tolist(), self.frame["title"].tolist()
+        return [
+            {"id": ids[i], "title": titles[i], "rank": rank, "neighbor_id": ids[j], "neighbor_title": titles[j]}
+            | {"similarity": round(float(self.cosines[i, rank - 1]), 4)}
+            for i, row in enumerate(self.indices.tolist())
+            for rank, j in enumerate(row, 1)
+        ]
+
+    def group_rows(self) -> list[dict[str, Any]]:
+        """List each story's group, counted from 1; empty where it is in none."""
+        numbered = [(group + 1, self.names[group]) if group >= 0 else ("", "") for group in self.groups.tolist()]
+        stories = zip(self.frame["id"], self.frame["title"], numbered, strict=True)
+        return [{"id": id_, "title": title, "group": group, "name": name} for id_, title, (group, name) in stories]
+
+
+def map_stories(frame: "pd.DataFrame", vectors: FloatArray, k: int = 10) -> StoryMap:
+    """Order stories by similarity, find their groups and name these.
+
+    Args:
+        frame: N stories: id, title, text, metadata.
+        vectors: (N, D) unit vectors.
+        k: nearest stories of each.
+
+    Raises:
+        DataError: for less than three stories.
+    """
+    if len(frame) < FEWEST:
+        raise DataError(f"a map needs at least {FEWEST} stories, not {len(frame)}")
+    titles = zip(frame["title"], frame["text"], strict=True)
+    labels = [cut(title or text, LABEL) for title, text in titles]
+    parts = _dendrogram(vectors) if len(frame) <= IN_DENDROGRAM else _plane(vectors)
+    names, central = name_groups(frame["text"].tolist(), vectors, parts["groups"])
+    indices, cosines = nearest(vectors, min(k, len(frame) - 1))
+    return StoryMap(frame, labels, vectors, indices, cosines, names=names, central=central, **parts)
+
+
+def _dendrogram(vectors: FloatArray) -> dict[str, Any]:
+    """Build a tree by average linkage and cut it where the mean silhouette is largest."""
+    from scipy.cluster.hierarchy import cut_tree, leaves_list, linkage
+    from scipy.spatial.distance import squareform
+    from sklearn.metrics import silhouette_score
+
+    distances = np.clip(1 - vectors @ vectors.T, 0, 2).astype(np.float64)
+    np.fill_diagonal(distances, 0)
+    tree = linkage(squareform(distances, checks=False), "average", optimal_ordering=True)
+    cuts = cut_tree(tree, range(2, len(vectors))).T
+    scores = [silhouette_score(distances, groups, metric="precomputed") for groups in cuts]
+    chosen, numbers = cuts[int(np.argmax(scores))], dict[int, int]()
+    sizes = np.bincount(chosen)
+    for leaf in leaves_list(tree):  # numbered from top to bottom; a story alone is in no group
+        if sizes[chosen[leaf]] > 1:
+            numbers.setdefault(int(chosen[leaf]), len(numbers))
+    method = (
+        "dendrogram by average linkage of cosine distances, cut into the groups whose mean silhouette is largest "
+        f"({max(scores):.2f})"
+    )
+    return {"method": method, "groups": np.array([numbers.get(int(group), -1) for group in chosen]), "tree": tree}
+
+
+def _plane(vectors: FloatArray) -> dict[str, Any]:
+    """Project stories to a plane and find dense regions in it."""
+    from sklearn.cluster import HDBSCAN
+    from sklearn.decomposition import PCA
+
+    if find_spec("umap") is not None:
+        from umap import UMAP
+
+        method, projection = "UMAP", UMAP(min_dist=0.05, metric="cosine", random_state=0, n_jobs=1)
+    else:
+        method, projection = "two principal components (PCA; pip install umap-learn separates more)", PCA(2)
+    points = np.asarray(projection.fit_transform(vectors), dtype=np.float64)
+    least = max(5, len(vectors) // 70)
+    # Leaves of the tree of densities: its largest branches may hold nine stories of ten.
+    clusters = HDBSCAN(min_cluster_size=least, min_samples=3, cluster_selection_method="leaf", copy=True)
+    words = f"plane by {method}; groups of at least {least} stories by HDBSCAN in the plane"
+    return {"method": words, "groups": clusters.fit_predict(points), "points": points}
+
+
+def name_groups(texts: Sequence[str], vectors: FloatArray, groups: IntArray) -> tuple[list[str], list[int]]:
+    """Name groups by the words that more of their stories use than others do, and find their most central stories.
+
+    Args:
+        texts: N stories.
+        vectors: (N, D) unit vectors.
+        groups: (N) number of each story's group; -1: none.
+
+    Returns:
+        Names, and stories with the largest mean similarity within their group.
+
+    Source: class-based TF-IDF of BERTopic (Grootendorst 2022), on stories that use a word instead of its occurrences,
+        so that a hero's name does not name a group.
+    """
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    count = int(groups.max()) + 1
+    members = [np.flatnonzero(groups == group) for group in range(count)]
+    central = [int(rows[np.argmax(vectors[rows] @ vectors[rows].sum(axis=0))]) for rows in members]
+    vectorizer = CountVectorizer(binary=True, stop_words="english", token_pattern=r"(?u)\b[^\W\d_]{3,}\b")
+    uses = vectorizer.fit_transform([texts[row] for row in np.flatnonzero(groups >= 0)] or ["none"])
+    which = groups[groups >= 0]
+    stories = np.array([np.asarray(uses[which == group].sum(axis=0)).ravel() for group in range(count)])  # (G, words)
+    vocabulary, names = vectorizer.get_feature_names_out(), []
+    for group in range(count):
+        weights = stories[group] / stories[group].sum() * np.log(1 + stories.sum() / count / stories.sum(axis=0))
+        weights *= stories[group] > 1
+        names.append(", ".join(vocabulary[np.argsort(-weights, kind="stable")[:WORDS]]))
+    return names, central
+
+
+def link_passages(encoder: "Encoder", texts: Sequence[str], indices: IntArray) -> tuple[list[list[str]], Links]:
+    """Split stories into sentences and link those of each story with those of its neighbors.
+
+    Args:
+        encoder: embeds the sentences.
+        texts: N stories.
+        indices: (N, k) neighbors.
+
+    Returns:
+        Sentences of each story, and for each pair i < j the linked sentences (of i, of j, strength).
+    """
+    from narrlit.models.embedding import embed
+
+    sentences = [split_sentences(text) or [text] for text in texts]
+    ends = np.cumsum([len(each) for each in sentences])
+    vectors = np.split(embed(encoder, [one for each in sentences for one in each]).embeddings, ends[:-1])
+    chance = _chance(vectors)
+    pairs = sorted({(min(i, j), max(i, j)) for i, row in enumerate(indices.tolist()) for j in row})
+    return sentences, {(i, j): aligned_passages(vectors[i], vectors[j], chance) for i, j in pairs}
+
+
+def _chance(vectors: Sequence[FloatArray]) -> float:
+    """Cosine that 95 % of sentences do not reach with any sentence of another story, drawn at random."""
+    others = np.roll(np.arange(len(vectors)), 1 + np.random.default_rng(0).integers(len(vectors) - 1))
+    best = [(mine @ vectors[other].T).max(axis=1) for mine, other in zip(vectors, others, strict=True)]
+    return float(np.quantile(np.concatenate(best), 0.95))

@@ -1,0 +1,114 @@
+"""Nearest neighbors, similar pairs, groups of retellings and their threshold."""
+
+from types import SimpleNamespace
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+from narrlit.explore import pairs
+from narrlit.explore.pairs import chance_threshold, nearest, retelling_groups, similar_pairs, write_graph
+
+
+def collection(vectors, **columns):
+    """Stories s0, s1, ... with these vectors, made unit vectors."""
+    vectors = np.asarray(vectors, dtype=np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    ids = [f"s{row}" for row in range(len(vectors))]
+    frame = pd.DataFrame({"id": ids, "title": [f"Title {i}" for i in ids], "text": "a story", **columns})
+    return SimpleNamespace(frame=frame, vectors=vectors, about={"model": "none"})
+
+
+def retold(works, versions, noise, seed=0, dimension=64):
+    """Vectors of versions of works that have nothing in common."""
+    rng = np.random.default_rng(seed)
+    centers = np.repeat(rng.normal(size=(works, dimension)), versions, axis=0)
+    return centers + noise * rng.normal(size=centers.shape)
+
+
+def test_nearest_equals_a_plain_search_in_blocks_of_any_size(monkeypatch):
+    vectors = collection(np.random.default_rng(1).normal(size=(53, 8))).vectors
+    cosines = vectors @ vectors.T
+    np.fill_diagonal(cosines, -2)
+    order = np.argsort(-cosines, axis=1)[:, :4]
+    for block in (1, 53 * 7, 2**24):
+        monkeypatch.setattr(pairs, "COSINES_PER_BLOCK", block)
+        rows, values = nearest(vectors, 4)
+        assert (rows == order).all()
+        np.testing.assert_allclose(values, np.take_along_axis(cosines, order, axis=1), atol=1e-6)
+    assert nearest(vectors[:3], 10)[0].shape == (3, 2)
+    assert nearest(vectors[:1], 10)[0].shape == (1, 0)
+
+
+def test_pairs_come_once_most_similar_first_with_mutual_ones_marked():
+    found = similar_pairs(collection([[1, 0], [1, 0.1], [1, 0.5], [0, 1]]), k=1)
+    assert found[["id_a", "id_b", "mutual"]].to_numpy().tolist() == [
+        ["s0", "s1", True],
+        ["s1", "s2", False],
+        ["s2", "s3", False],
+    ]
+    assert found["similarity"].is_monotonic_decreasing
+    assert found.loc[1, "similarity"] == pytest.approx(1.05 / np.sqrt(1.01 * 1.25), abs=1e-6)
+    assert found.loc[0, "title_b"] == "Title s1"
+
+
+@pytest.mark.parametrize(("works", "singles"), [(8, 0), (8, 8), (300, 700)])
+def test_groups_are_the_versions_of_a_work(works, singles):
+    vectors = np.concatenate([retold(works, 3, 0.4), retold(singles, 1, 0, seed=1)])
+    groups, threshold, reason = retelling_groups(collection(vectors))
+    assert groups.groupby("group")["id"].agg(list).tolist() == [
+        [f"s{3 * work + version}" for version in range(3)] for work in range(works)
+    ]
+    assert groups["similarity"].min() > threshold
+    assert f"Threshold {threshold:.3f}: of {len(vectors) * (len(vectors) - 1) // 2:,} pairs" in reason
+
+
+def test_a_collection_without_retellings_has_hardly_a_group():
+    assert len(retelling_groups(collection(retold(1000, 1, 0)))[0]) <= 4
+
+
+def test_a_threshold_of_ones_own_decides_and_larger_groups_come_first():
+    stories = collection([[1, 0, 0], [1, 0.1, 0], [0, 1, 0], [0, 1, 0.2], [0, 1, 0.1], [0, 0, 1]])
+    groups, _, reason = retelling_groups(stories, threshold=0.9)
+    assert groups["id"].tolist() == ["s2", "s3", "s4", "s0", "s1"]
+    assert (groups["group"].tolist(), reason) == ([1, 1, 1, 2, 2], "Threshold 0.9, as chosen.")
+    assert retelling_groups(stories, threshold=1.0)[0].empty
+
+
+def test_only_mutual_neighbors_join_a_group():
+    """s0 to s2 are each other's nearest; s3 is close to them, but not among their nearest."""
+    stories = collection([[1, 0], [1, 0.01], [1, 0.02], [1, 0.3]])
+    assert retelling_groups(stories, 0.9, similar_pairs(stories, k=2))[0]["id"].tolist() == ["s0", "s1", "s2"]
+
+
+def test_the_threshold_rises_with_the_number_of_pairs():
+    vectors = collection(retold(1500, 1, 0)).vectors
+    few, many = (chance_threshold(vectors[:n])[0] for n in (40, 1500))
+    assert 0.2 < few < many < 0.9
+
+
+def test_all_copies_of_a_text_are_one_group_among_stories_that_a_model_hardly_tells_apart():
+    alike = retold(40, 1, 0) * 0.2 + 1
+    groups, threshold, _ = retelling_groups(collection(np.concatenate([alike, alike[:1].repeat(30, axis=0)])))
+    assert threshold == 0.99 or threshold < 0.999
+    assert groups["id"].tolist()[:31] == ["s0", *(f"s{row}" for row in range(40, 70))]
+    assert (groups["group"] == 1).sum() == 31
+
+
+def test_a_graph_holds_titles_metadata_groups_and_similarities(tmp_path):
+    stories = collection([[1, 0], [1, 0.1], [0, 1]], atu=["510A", None, "333\x00"], year=[1697, 860, 1812])
+    found = similar_pairs(stories, k=1)
+    write_graph(tmp_path / "g.graphml", stories, found, retelling_groups(stories, 0.9, found)[0])
+    graph = nx.read_graphml(tmp_path / "g.graphml")
+    assert graph.nodes["s0"] == {
+        "id": "s0",
+        "title": "Title s0",
+        "label": "Title s0",
+        "atu": "510A",
+        "year": 1697,
+        "group": 1,
+    }
+    assert (graph.nodes["s2"]["atu"], graph.nodes["s2"]["group"], "atu" in graph.nodes["s1"]) == ("333", 0, False)
+    assert graph.edges["s0", "s1"]["weight"] == pytest.approx(1 / np.sqrt(1.01), abs=1e-6)
+    assert len(graph.edges) == len(found) == 2
