@@ -21,7 +21,7 @@ TRAINING = {
 }
 OTHERS = {
     "embed": "embeddings of stories, as .npy, .jsonl, .csv, .tsv or .parquet",
-    "evaluate": "accuracy of a model or a baseline on labeled triples",
+    "evaluate": "accuracy of a model or a baseline on labeled triples, or retrieval",
     "compare": "systems on the same labeled triples, with paired tests",
     "check-data": "what files of stories share, and which shortcuts solve their triples",
     "judge": "let a language model that sees the similarities decide which candidate is closer",
@@ -43,6 +43,8 @@ OTHERS = {
     "augment": "add back-translations of stories to training examples",
     "index": "stories with their vectors in a folder that is searched (LanceDB)",
     "search": "stories of an index most similar to a text or a story",
+    "pairs": "most similar stories of a collection, and groups of retellings",
+    "diversity": "how varied a collection is: Vendi score, nearest neighbors, near-duplicates",
     "cache": "list or remove cached embeddings",
 }
 """Every command is a function NAME in commands/NAME.py, with underscores for hyphens."""

@@ -1,4 +1,4 @@
-"""narrlit evaluate: accuracy on labeled triples."""
+"""narrlit evaluate: accuracy on labeled triples, or retrieval of relevant stories."""
 
 import json as json_format
 from dataclasses import asdict
@@ -10,7 +10,7 @@ from narrlit.data.rows import file_digest
 from narrlit.errors import OptionError
 from narrlit.files import check_writable
 from narrlit.metrics.meanmax import MeanMax
-from narrlit.options import LabelOptions, ModelOptions, StoryOptions, seen_in_training
+from narrlit.options import InputOptions, LabelOptions, ModelOptions, StoryOptions, seen_in_training
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,25 +28,46 @@ def evaluate(  # noqa: PLR0913 (options)
     use: ModelOptions,
     read: StoryOptions,
     given: LabelOptions,
-    baseline: Literal["random", "jaccard", "tfidf", "longer"] | None = None,
+    inputs: InputOptions,
+    baseline: Literal["random", "jaccard", "tfidf", "longer", "bm25"] | None = None,
     scorer: Scorer = "cosine",
     meanmax: MeanMax,
+    retrieval: str | None = None,
+    queries: str | None = None,
     json: bool = False,
     out: str | None = None,
 ) -> None:
     """Evaluate a model or a baseline on labeled triples: accuracy, n and a 95 % Wilson interval.
 
+    With --retrieval, evaluate how high collections rank relevant stories: nDCG@10, MRR, recall@1 and @10.
+
     Args:
-        triples: JSON Lines or CSV of anchor_text, text_a, text_b and text_a_is_closer.
+        triples: JSON Lines or CSV of anchor_text, text_a, text_b and text_a_is_closer; with --retrieval, relevance
+            judgments: query-id, corpus-id and score with tabs between, or TREC's four columns.
         use: the model.
         read: what it reads of their stories.
         given: the triples' labels.
-        baseline: evaluate a baseline in place of a model.
+        inputs: the files of stories of --retrieval and --queries.
+        baseline: evaluate a baseline in place of a model; with --retrieval beside it, tfidf or bm25.
         scorer: similarity of stories, by the cosine of their embeddings, or sentence by sentence (meanmax).
         meanmax: settings of the scorer meanmax.
+        retrieval: an index, or a file or folder of stories, to rank; several with commas between.
+        queries: file of the queries of --retrieval; by default queries are ids of the ranked stories.
         json: print one JSON object, and nothing else, to stdout.
-        out: folder for evaluate.json and .md, and answers.csv with the scores and margin of each triple.
+        out: folder for evaluate.json and .md, and answers.csv with the scores and margin of each triple, or
+            the measures of each query.
     """
+    if out is not None:
+        check_writable(Path(out) / "evaluate.json")
+    if retrieval is not None:
+        if baseline not in (None, "tfidf", "bm25") or scorer != "cosine" or given != LabelOptions():
+            raise OptionError("--retrieval takes --baseline tfidf or bm25, and no --scorer, --labels or --strict")
+        from narrlit.experiments.retrieval import evaluate_retrieval
+
+        _report(*evaluate_retrieval(retrieval, triples, queries, baseline, use, read, inputs), json, out)
+        return
+    if queries is not None or baseline == "bm25" or inputs != InputOptions():
+        raise OptionError("--queries, --baseline bm25 and options of columns need --retrieval")
     if (use.model is None) == (baseline is None):
         raise OptionError("give one of --model and --baseline")
     if scorer != "cosine" and baseline is not None:
@@ -55,10 +76,6 @@ def evaluate(  # noqa: PLR0913 (options)
         raise OptionError("--reading, --gamma, --windows and --tau need --scorer meanmax")
     if baseline is not None and (read.reads_views or read.fusion is not None or read.postprocess is not None):
         raise OptionError("--views, --missing-views, --fusion and --postprocess need --model")
-    if out is not None:
-        check_writable(Path(out) / "evaluate.json")
-    from narrlit.data.writers import write_table
-    from narrlit.experiments.report import keep_report
     from narrlit.experiments.systems import SystemAnswers, answer_rows
 
     rows = given.read(triples)
@@ -83,11 +100,19 @@ def evaluate(  # noqa: PLR0913 (options)
     content = {**system.summary.as_dict(), "truncated": 0, **record, **read.record()}
     line = f"{name}: accuracy {system.summary}{'' if seen is None else f'; {seen}'}"
     line += "; transductive: post-processing was fitted on these stories" if content.get("transductive") else ""
+    _report(content, f"{line}\n", answer_rows([system], rows), json, out)
+
+
+def _report(content: dict[str, Any], markdown: str, answers: list[dict[str, Any]], json: bool, out: str | None) -> None:
+    """Write the figures and the rows of answers, if wanted, and print the figures."""
     if out is not None:
-        keep_report(Path(out), "evaluate", content, f"{line}\n")
-        write_table(Path(out) / "answers.csv", answer_rows([system], rows))
+        from narrlit.data.writers import write_table
+        from narrlit.experiments.report import keep_report
+
+        keep_report(Path(out), "evaluate", content, markdown)
+        write_table(Path(out) / "answers.csv", answers)
         say(f"{out}: evaluate.json, .md, and answers.csv")
-    print(json_format.dumps(content) if json else line)
+    print(json_format.dumps(content) if json else markdown.rstrip("\n"))
 
 
 def _model_scores(

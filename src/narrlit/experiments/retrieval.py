@@ -1,0 +1,166 @@
+"""Evaluation of retrieval: how high collections rank the stories that a file of judgments calls relevant.
+
+Letters of the shapes: Q queries, N stories, D dimension, M measures.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from narrlit.errors import DataError, printable, reading
+from narrlit.experiments.report import table_text
+from narrlit.explore.collection import Collection, load_collection
+from narrlit.explore.index import Index, index_at, story_frame
+from narrlit.metrics.retrieval import MEASURES, Lexical, lexical_vectors, ranks
+from narrlit.metrics.significance import clustered_interval, p_text, permutation_test
+from narrlit.options import InputOptions, ModelOptions, StoryOptions
+
+Qrels = Mapping[str, Mapping[str, float]]
+"""Gains above 0 of the relevant stories of each query; ids of both."""
+QUERIES_PER_BLOCK = 256
+LAYOUT = "write query-id, corpus-id and score with tabs between, or TREC's four columns"
+
+
+def read_qrels(path: str) -> Qrels:
+    """Read relevance judgments: query-id, corpus-id and score (BEIR; a header is skipped), or TREC's four columns.
+
+    Rows with the score 0, and those that name the query itself, are left out.
+
+    Raises:
+        DataError: if the file can't be read or names no relevant story.
+    """
+    with reading("qrels", path, LAYOUT):
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+    qrels: dict[str, dict[str, float]] = {}
+    for number, line in enumerate(lines, 1):
+        cells = line.split("\t") if "\t" in line else line.split()
+        if not cells or cells[0] == "query-id":
+            continue
+        try:
+            query, *_, story, score = cells[:4]
+            gain = float(score)
+        except ValueError as error:
+            raise DataError(f"{path}:{number}: {printable(line, 60)!r} is no judgment; {LAYOUT}") from error
+        if gain > 0 and query != story:
+            qrels.setdefault(query, {})[story] = gain
+    if not qrels:
+        raise DataError(f"{path} names no relevant story; write rows with a score above 0")
+    return qrels
+
+
+def measure(qrels: Qrels, queries: Any, stories: Any, query_ids: Sequence[str], ids: Sequence[str]) -> NDArray[Any]:
+    """Compute each measure of each query (Q, M), where products of vectors rank the stories.
+
+    Args:
+        qrels: Q queries with their relevant stories.
+        queries: dense or sparse vectors, D wide, of the queries and perhaps others.
+        stories: dense or sparse vectors (N, D).
+        query_ids: ids of the rows of `queries`.
+        ids: N ids; a query among them is left out of its own results.
+
+    Raises:
+        DataError: if a query or a relevant story is not there.
+    """
+    query_row, row = ({id: n for n, id in enumerate(own)} for own in (query_ids, ids))
+    for kind, known, needed in (
+        ("query", query_row, qrels),
+        ("story", row, (s for own in qrels.values() for s in own)),
+    ):
+        absent = next((id for id in needed if id not in known), None)
+        if absent is not None:
+            raise DataError(f"there is no {kind} {printable(absent, 60)!r}, which the qrels name; leave its rows out")
+    asked, values = list(qrels), []
+    for start in range(0, len(asked), QUERIES_PER_BLOCK):
+        block = asked[start : start + QUERIES_PER_BLOCK]
+        scores = queries[[query_row[query] for query in block]] @ stories.T
+        scores = scores if isinstance(scores, np.ndarray) else scores.toarray()
+        for query, own in zip(block, scores, strict=True):
+            if query in row:
+                own[row[query]] = -np.inf
+            placed, gains = ranks(own)[[row[story] for story in qrels[query]]], np.array([*qrels[query].values()])
+            values.append([compute(placed, gains) for compute in MEASURES.values()])
+    return np.array(values)
+
+
+def evaluate_retrieval(
+    source: str,
+    path: str,
+    queries: str | None,
+    baseline: Lexical | None,
+    use: ModelOptions,
+    read: StoryOptions,
+    inputs: InputOptions,
+) -> tuple[dict[str, Any], str, list[dict[str, Any]]]:
+    """Rank the stories of collections, and by a baseline those of the first, for each query of the qrels.
+
+    Args:
+        source: an index, or a file or folder of stories; several with commas between.
+        path: of the qrels.
+        queries: file of the queries; None: queries are stories of the collections.
+        baseline: compares words.
+        use: model of collections that are no index.
+        read: what it reads of a story.
+        inputs: how files hold stories.
+
+    Returns:
+        Plain data, Markdown, and a row a query.
+    """
+    qrels, systems = read_qrels(path), {}
+    sources = [name.strip() for name in source.split(",")]
+    pairs = [_load(name, queries, use, read, inputs) for name in sources]
+    for name, (asked, collection) in zip(sources, pairs, strict=True):
+        model = str(collection.about["model"])
+        systems[name if model in systems else model] = asked, collection, asked.vectors, collection.vectors
+    if baseline is not None:
+        vectors = lexical_vectors(baseline, *(each.frame["text"].tolist() for each in pairs[0]))
+        systems[baseline] = *pairs[0], *vectors
+    values = {}
+    for name, (asked, collection, *vectors) in systems.items():
+        values[name] = measure(qrels, *vectors, *(each.frame["id"].tolist() for each in (asked, collection)))
+    first, *others = values
+    content: dict[str, Any] = {"qrels": path, "queries": len(qrels), "stories": len(pairs[0][1].frame), "measures": {}}
+    rows = []
+    for place, name in enumerate(MEASURES):
+        own = {system: _figures(table[:, place]) for system, table in values.items()}
+        for other in others:
+            own[other] |= _compared(values[other][:, place], values[first][:, place])
+        content["measures"][name] = own
+        rows += [{"measure": name, "system": system} | _cells(entry, first) for system, entry in own.items()]
+    columns = [f"{system}.{name}" for system in values for name in MEASURES]
+    answers = pd.DataFrame(np.hstack([*values.values()]), columns=columns)
+    answers.insert(0, "query", [*qrels])
+    title = f"{content['queries']:,} queries among {content['stories']:,} stories"
+    note = "Intervals: bootstrap over queries; p: paired permutation test. A query is not among its own results."
+    return content, f"{table_text(title, rows)}\n{note}\n", answers.to_dict("records")
+
+
+def _load(
+    source: str, queries: str | None, use: ModelOptions, read: StoryOptions, inputs: InputOptions
+) -> tuple[Collection, Collection]:
+    """Load the queries, encoded like the stories, and the stories."""
+    collection = load_collection(source, use, read, inputs)
+    if queries is None:
+        return collection, collection
+    if not index_at(source):
+        return load_collection(queries, use, read, inputs), collection
+    index = Index(source, model=use.model, device=use.device, trust_remote_code=use.trust_remote_code)
+    frame = story_frame(inputs.read(queries))
+    return Collection(frame, np.stack([index.encode(text) for text in frame["text"]]), collection.about), collection
+
+
+def _figures(values: NDArray[Any]) -> dict[str, Any]:
+    return {"mean": float(values.mean()), "interval": [*clustered_interval(values, np.arange(len(values)))]}
+
+
+def _compared(values: NDArray[Any], first: NDArray[Any]) -> dict[str, Any]:
+    return {"difference": float((values - first).mean()), "p": permutation_test(values, first)}
+
+
+def _cells(entry: Mapping[str, Any], first: str) -> dict[str, str]:
+    cells = {"mean, 95 % interval": "{:.3f} [{:.3f}, {:.3f}]".format(entry["mean"], *entry["interval"])}
+    compared = f"{entry['difference']:+.3f} ({p_text(entry['p'])})" if "p" in entry else ""
+    return cells | {f"difference to {first}": compared}
