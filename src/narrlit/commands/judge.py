@@ -89,7 +89,11 @@ def judge(
 
         write_submission(target, answers, None, rows_a=len(answers))
     record = {"file": triples, "model": use.model, "long": use.long, **coverage.record, **read.record()}
-    record |= {"llm": llm.record(), "sampling": asdict(SAMPLING.with_options(llm)), "usage": language_model.usage.as_dict()}
+    record |= {
+        "llm": llm.record(),
+        "sampling": asdict(SAMPLING.with_options(llm)),
+        "usage": language_model.usage.as_dict(),
+    }
     record |= {"prompt": {"file": prompt, "name": instruction.name, "digest": instruction.digest}}
     record |= {} if seen is None else {"seen_in_training": seen}
     write_rows(details, (judgement.as_dict() for judgement in judgements))

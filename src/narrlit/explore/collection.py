@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from narrlit.console import say_truncated
 from narrlit.data.schema import FloatArray
 from narrlit.errors import OptionError
 from narrlit.explore.index import Index, index_at, story_frame, unit_vectors
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
+from narrlit.preprocessing.languages import detect_languages
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,10 +49,18 @@ def load_collection(source: str, use: ModelOptions, read: StoryOptions, inputs: 
     from narrlit.models.embedding import embed
 
     stories = inputs.read(source)
-    prepared, frame = read.stories(stories), story_frame(stories)
-    use = ModelOptions(use.max_length, use.device, use.trust_remote_code, use.model or "minilm")
+    frame, prepared = story_frame(stories), read.stories(stories)
+    use = ModelOptions(**{**vars(use), "model": use.model or "minilm"})
     encoder = read.encoder(use)
     encoder.require_one_prompt("a collection")
-    vectors = unit_vectors(embed(encoder, prepared).embeddings)
-    about = {"source": source, "model": use.model, "dimension": encoder.dimension}
-    return Collection(frame, vectors, about)
+    vectors, coverage = embed(encoder, prepared)
+    say_truncated(coverage, encoder.max_length, *encoder.unit)
+    about = {
+        "source": source,
+        "model": use.model,
+        "dimension": encoder.dimension,
+        "long": use.long,
+        "share_read": coverage.share,
+        "languages": dict(detect_languages(frame["text"].tolist())),
+    }
+    return Collection(frame, unit_vectors(vectors), about)

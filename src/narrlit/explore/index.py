@@ -12,15 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tqdm import tqdm
 
 from narrlit.cache.storage import model_identity
-from narrlit.console import counted, say
-from narrlit.data.readers import STORIES_KNOWN, Layout, Row, RowFile, Stories, collect, models_of, story_columns
+from narrlit.console import counted, say, say_truncated
+from narrlit.data.readers import STORIES_KNOWN, Stories, collect, models_of, story_columns
+from narrlit.data.rows import Layout, Row, RowFile
 from narrlit.data.schema import FloatArray, Story, StoryTable
 from narrlit.errors import DataError, NarrlitError, OptionError, did_you_mean, on_interrupt, printable, reading, reason
 from narrlit.files import atomic_folder, atomic_path
 from narrlit.optional import require
 from narrlit.options import Device, LoadOptions, ModelOptions, StoryOptions
+from narrlit.preprocessing.languages import detect_languages
 from narrlit.preprocessing.sentences import split_sentences
 
 if TYPE_CHECKING:
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from narrlit.explore.collection import Collection
+    from narrlit.models.embedding import Coverage
     from narrlit.models.encoder import Encoder
 
 FORMAT, RECORD, TABLE = "narrlit index 1", "index.json", "stories"
@@ -79,7 +83,13 @@ class Index:
                 raise DataError(f"index {path}: its format is {self.about['format']}, not {FORMAT}; index again")
             settings = self.about["settings"]
             source = model or self.about["model_path"]
-            self._use = ModelOptions(settings["max_length"], device, trust_remote_code, source)
+            self._use = ModelOptions(
+                max_length=settings["max_length"],
+                long=settings.get("long", "windows"),
+                device=device,
+                trust_remote_code=trust_remote_code,
+                model=source,
+            )
             pseudonyms = {name: value for name, value in (settings["pseudonyms"] or {}).items() if name != "backend"}
             self._read = StoryOptions(
                 missing_views="positional" if settings["views"] else "refuse",
@@ -125,49 +135,39 @@ class Index:
         if read.postprocess is not None:
             raise OptionError("--postprocess: write a model with it (narrlit export), and index with that")
         rows = stories if isinstance(stories, Stories) else _stories(stories)
-        frame = story_frame(rows)
-        attached = read.stories(rows) if read.reads_views else list(rows)
-        frame[DIGEST] = _digests(frame, attached)
-        use, identity, encoder = (
-            ModelOptions(use.max_length, use.device, use.trust_remote_code, model),
-            _identity(model),
-            None,
-        )
-        if identity["files"] is None:  # of a hub: its revision is known once it is here
-            encoder = read.encoder(use)
-            identity = _identity(model)
+        frame, use = story_frame(rows), ModelOptions(**{**vars(use), "model": model})
+        encoder = read.encoder(use)
+        encoder.require_one_prompt("narrlit index")
         settings = {
-            **identity,
+            **_identity(model),
             "max_length": use.max_length,
+            "long": use.long,
             "views": read.reads_views,
             "fusion": read.fusion,
             "pseudonyms": asdict(read.pseudonyms) if read.pseudonymize else None,
         }
-        index = cls(path, device=use.device, trust_remote_code=use.trust_remote_code) if index_at(path) else None
-        if index is not None:
-            index._check_settings(settings)
-        known = {} if index is None else index._digests()
-        fresh = np.flatnonzero(frame[DIGEST] != frame["id"].map(known))
+        attached = read.stories(rows) if read.reads_views else list(rows)
+        frame[DIGEST] = _digests(frame, attached)
+        if not index_at(path):
+            place = str(Path(model).absolute()) if Path(model).exists() else model
+            record = {"format": FORMAT, "model_path": place, "settings": settings, "dimension": encoder.dimension}
+            _create_empty(Path(path), frame, record)
+        index = cls(path, device=use.device, trust_remote_code=use.trust_remote_code)
+        index._check_settings(settings)
+        fresh = np.flatnonzero(frame[DIGEST] != frame["id"].map(index._digests()))
         if progress and len(fresh) < len(frame):
-            say(f"{path}: {len(frame) - len(fresh)} of {counted(len(frame), 'story')} are there unchanged")
-        if len(fresh):
-            encoder = encoder or read.encoder(use)
-            encoder.require_one_prompt("narrlit index")
-            if index is None:
-                place = str(Path(model).absolute()) if Path(model).exists() else model
-                record = {"format": FORMAT, "model_path": place, "settings": settings, "dimension": encoder.dimension}
-                _create_empty(Path(path), frame, record)
-                index = cls(path, device=use.device, trust_remote_code=use.trust_remote_code)
-            columns = index._columns(frame)
-            from tqdm import tqdm
-
-            bar = tqdm(total=len(fresh), desc="indexing", unit="story", disable=not progress, delay=0.5)
-            with bar, on_interrupt("finished batches are kept: the same command goes on"):
-                for start in range(0, len(fresh), BATCH):
-                    batch = fresh[start : start + BATCH]
-                    part = [attached[row] for row in batch] if read.reads_views else read.stories(_subset(rows, batch))
-                    index._commit(columns.take(batch), _vectors(encoder, part, bar.update))
+            say(f"{path}: {len(frame) - len(fresh):,} of {counted(len(frame), 'story')} are there unchanged")
+        index.about["languages"] = dict(detect_languages(frame["text"].tolist()))
+        columns = index._columns(frame)
+        bar = tqdm(total=len(fresh), desc="indexing", unit="story", disable=not progress, delay=0.5)
+        with bar, on_interrupt("finished batches are kept: the same command goes on"):
+            for start in range(0, len(fresh), BATCH):
+                batch = fresh[start : start + BATCH]
+                part = [attached[row] for row in batch] if read.reads_views else read.stories(_subset(rows, batch))
+                index._commit(columns.take(batch), *_vectors(encoder, part, bar.update))
         index._finish(changed=len(fresh) > 0)
+        if progress:
+            say_truncated(index.coverage, encoder.max_length, *encoder.unit)
         return index
 
     def __len__(self) -> int:
@@ -179,6 +179,13 @@ class Index:
         """Return whether there is a story with this id."""
         with self._guard():
             return bool(self._table.count_rows(f"id = {_quoted(id)}"))
+
+    @property
+    def coverage(self) -> "Coverage":
+        """Share of the embedded stories that was read."""
+        from narrlit.models.embedding import Coverage
+
+        return Coverage(**self.about.get("coverage", {}))
 
     @cached_property
     def encoder(self) -> "Encoder":
@@ -194,7 +201,7 @@ class Index:
 
     def encode(self, text: str) -> FloatArray:
         """Encode a text as the stories were: (D,), of length 1."""
-        return _vectors(self.encoder, self._read.stories(_stories([text])))[0]
+        return _vectors(self.encoder, self._read.stories(_stories([text])))[0][0]
 
     def search(
         self,
@@ -230,7 +237,7 @@ class Index:
         rows = self._nearest(vector, text, itself, k, where, hybrid, distinct)
         sentences = [split_sentences(story) for story in rows["text"]]
         if len(rows) and self.encoder.reads == "text":
-            cosines = _vectors(self.encoder, [sentence for own in sentences for sentence in own]) @ vector
+            cosines = _vectors(self.encoder, [sentence for own in sentences for sentence in own])[0] @ vector
             parts = np.split(cosines, np.cumsum([len(own) for own in sentences])[:-1])
             sentences = [[own[int(np.argmax(part))]] for own, part in zip(sentences, parts, strict=True)]
         return _results(rows, [own[0] for own in sentences])
@@ -285,7 +292,15 @@ class Index:
             table = self._table.to_arrow()
             vectors = table["vector"].combine_chunks().flatten().to_numpy().reshape(len(table), -1)
             frame = table.drop_columns(["vector", DIGEST]).to_pandas()
-        about = {"source": str(self.path), "model": self.about["settings"]["model"], "dimension": vectors.shape[1]}
+        settings = self.about["settings"]
+        about = {
+            "source": str(self.path),
+            "model": settings["model"],
+            "dimension": vectors.shape[1],
+            "long": settings.get("long", "windows"),
+            "share_read": self.coverage.share,
+            "languages": self.about.get("languages", {}),
+        }
         return Collection(frame, vectors, about)
 
     def _nearest(
@@ -381,13 +396,15 @@ class Index:
                 ) from error
         return pa.table(arrays)
 
-    def _commit(self, rows: "pa.Table", vectors: FloatArray) -> None:
+    def _commit(self, rows: "pa.Table", vectors: FloatArray, coverage: "Coverage") -> None:
         import pyarrow as pa
 
         array = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
         with self._guard():
             rows = rows.append_column("vector", array).select(self._table.schema.names)
             self._table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows)
+        self.about["coverage"] = asdict(self.coverage + coverage)
+        _write_record(self.path, self.about)
 
     def _finish(self, changed: bool) -> None:
         """Join the batches' files, and bring the indexes of words and vectors up to date."""
@@ -456,16 +473,17 @@ def unit_vectors(vectors: FloatArray) -> FloatArray:
 
 def _vectors(
     encoder: "Encoder", stories: Sequence[Story] | Sequence[str], step: Callable[[int], object] = lambda count: None
-) -> FloatArray:
-    """Embed stories (N, D), calling `step` with the number embedded now and then."""
-    from narrlit.models.embedding import embed
+) -> tuple[FloatArray, "Coverage"]:
+    """Embed stories: unit vectors (N, D), and what was read; now and then `step` is called with the number embedded."""
+    from narrlit.models.embedding import Coverage, embed
 
-    vectors = np.empty((len(stories), encoder.dimension), np.float32)
+    vectors, coverage = np.empty((len(stories), encoder.dimension), np.float32), Coverage()
     for start in range(0, len(stories), SPAN):
         span = stories[start : start + SPAN]
-        vectors[start : start + SPAN] = embed(encoder, span, progress=False).embeddings
+        vectors[start : start + SPAN], read = embed(encoder, span, progress=False)
+        coverage += read
         step(len(span))
-    return unit_vectors(vectors)
+    return unit_vectors(vectors), coverage
 
 
 def _results(rows: "pd.DataFrame", snippets: Sequence[str]) -> "pd.DataFrame":
