@@ -28,7 +28,7 @@ LAYOUT = "write query-id, corpus-id and score with tabs between, or TREC's four 
 def read_qrels(path: str) -> Qrels:
     """Read relevance judgments: query-id, corpus-id and score (BEIR; a header is skipped), or TREC's four columns.
 
-    Rows with the score 0, and those that name the query itself, are left out.
+    Rows with the score 0 are left out.
 
     Raises:
         DataError: if the file can't be read or names no relevant story.
@@ -45,31 +45,32 @@ def read_qrels(path: str) -> Qrels:
             gain = float(score)
         except ValueError as error:
             raise DataError(f"{path}:{number}: {printable(line, 60)!r} is no judgment; {LAYOUT}") from error
-        if gain > 0 and query != story:
+        if gain > 0:
             qrels.setdefault(query, {})[story] = gain
     if not qrels:
         raise DataError(f"{path} names no relevant story; write rows with a score above 0")
     return qrels
 
 
-def measure(qrels: Qrels, queries: Any, stories: Any, query_ids: Sequence[str], ids: Sequence[str]) -> NDArray[Any]:
+def measure(
+    qrels: Qrels, queries: Any, stories: Any, query_ids: Sequence[str] | None, ids: Sequence[str]
+) -> NDArray[Any]:
     """Compute each measure of each query (Q, M), where products of vectors rank the stories.
 
     Args:
         qrels: Q queries with their relevant stories.
         queries: dense or sparse vectors, D wide, of the queries and perhaps others.
         stories: dense or sparse vectors (N, D).
-        query_ids: ids of the rows of `queries`.
-        ids: N ids; a query among them is left out of its own results.
+        query_ids: ids of the rows of `queries`; None: queries are among the stories, and not among their own results.
+        ids: N ids.
 
     Raises:
         DataError: if a query or a relevant story is not there.
     """
-    query_row, row = ({id: n for n, id in enumerate(own)} for own in (query_ids, ids))
-    for kind, known, needed in (
-        ("query", query_row, qrels),
-        ("story", row, (s for own in qrels.values() for s in own)),
-    ):
+    row = {id: n for n, id in enumerate(ids)}
+    query_row = row if query_ids is None else {id: n for n, id in enumerate(query_ids)}
+    relevant = [story for gains in qrels.values() for story in gains]
+    for kind, known, needed in (("query", query_row, qrels), ("story", row, relevant)):
         absent = next((id for id in needed if id not in known), None)
         if absent is not None:
             raise DataError(f"there is no {kind} {printable(absent, 60)!r}, which the qrels name; leave its rows out")
@@ -79,7 +80,7 @@ def measure(qrels: Qrels, queries: Any, stories: Any, query_ids: Sequence[str], 
         scores = queries[[query_row[query] for query in block]] @ stories.T
         scores = scores if isinstance(scores, np.ndarray) else scores.toarray()
         for query, own in zip(block, scores, strict=True):
-            if query in row:
+            if query_ids is None:
                 own[row[query]] = -np.inf
             placed, gains = ranks(own)[[row[story] for story in qrels[query]]], np.array([*qrels[query].values()])
             values.append([compute(placed, gains) for compute in MEASURES.values()])
@@ -120,7 +121,8 @@ def evaluate_retrieval(
         systems[baseline] = *pairs[0], *vectors
     values = {}
     for name, (asked, collection, *vectors) in systems.items():
-        values[name] = measure(qrels, *vectors, *(each.frame["id"].tolist() for each in (asked, collection)))
+        query_ids = None if queries is None else asked.frame["id"].tolist()
+        values[name] = measure(qrels, *vectors, query_ids, collection.frame["id"].tolist())
     first, *others = values
     content: dict[str, Any] = {"qrels": path, "queries": len(qrels), "stories": len(pairs[0][1].frame), "measures": {}}
     rows = []
@@ -134,7 +136,7 @@ def evaluate_retrieval(
     answers = pd.DataFrame(np.hstack([*values.values()]), columns=columns)
     answers.insert(0, "query", [*qrels])
     title = f"{content['queries']:,} queries among {content['stories']:,} stories"
-    note = "Intervals: bootstrap over queries; p: paired permutation test. A query is not among its own results."
+    note = "Intervals: 95 %, bootstrap over queries; p: paired permutation test."
     return content, f"{table_text(title, rows)}\n{note}\n", answers.to_dict("records")
 
 
