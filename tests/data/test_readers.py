@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from narrlit.data.readers import read_any, read_examples, read_stories, read_triples, row_texts, with_texts
-from narrlit.data.rows import read_rows
+from narrlit.data.rows import Layout, read_rows
 from narrlit.data.schema import StoryTable, Triple
 from narrlit.errors import DataError
 
@@ -36,7 +36,9 @@ def negatives(examples, row=0):
         ("s.CSV", 'n,story\r\n1,one\r\n2,"two"\r\n'),
         ("s.csv", 'id;text\r\n1;one\r\n2;"two"\r\n'),
         ("s.tsv", "n\ttext\n1\tone\n2\ttwo\n"),
-        ("s.txt", "one\n\n   \ntwo\r\n"),
+        ("s.csv", "id|text\n1|one\n2|two\n"),
+        ("s.csv", "id\ttext\n1\tone\n2\ttwo\n"),
+        ("s.json", '[{"text": "one"},\n {"text": "two"}]\n'),
         ("s.csv", b"\xef\xbb\xbftext\none\ntwo\n"),
     ],
 )
@@ -54,35 +56,15 @@ def test_stories_keep_ids_lines_and_columns_and_share_a_table(make):
     assert (stories.rows, stories.lines, len(table)) == ([1, 0, 1], [2, 3, 4], 2)
     assert [value["title"] for value in stories.values] == ["T", "U", "V"]
     assert stories.report.unread == ("title",)
-    assert texts(read_stories(path, text_column="title")) == ["T", "U", "V"]
+    assert texts(read_stories(path, layout=Layout("title"))) == ["T", "U", "V"]
     rows = [{"text": "a", "id": 7}, {"text": "d", "id": [1]}]
     assert read_stories(make("s.jsonl", rows)).report.dropped == {"id is not text": 1}
-
-
-def test_text_files_of_wrapped_lines_and_folders_of_text_files(make, tmp_path):
-    wrapped = make("w.txt", "A king fell\nill at night.\n\nA fox went\nout alone.\n")
-    assert texts(read_stories(wrapped)) == ["A king fell ill at night.", "A fox went out alone."]
-    assert texts(read_stories(make("l.txt", "A king fell.\nHe died.\n\nA fox.\n"))) == [
-        "A king fell.",
-        "He died.",
-        "A fox.",
-    ]
-    folder = tmp_path / "tales"
-    folder.mkdir()
-    with pytest.raises(DataError, match=r"tales is a folder without .txt files"):
-        read_stories(folder)
-    for name in "ba":
-        (folder / f"{name}.txt").write_text(f"Tale {name}.\n\nIts end.")
-    assert [(story.id, story.text) for story in read_stories(folder)] == [
-        ("a", "Tale a.\n\nIts end."),
-        ("b", "Tale b.\n\nIts end."),
-    ]
 
 
 def test_unicode_line_separators_do_not_split_rows(make):
     text = "a\u2028b\u2029c\x85d\x0be\x0cf"
     assert texts(read_stories(make("s.jsonl", json.dumps({"text": text}, ensure_ascii=False)))) == [text]
-    assert texts(read_stories(make("s.txt", "a\u2028b\nc\n"))) == ["a\u2028b", "c"]
+    assert texts(read_stories(make("s.txt", "a\u2028b\nc\n"), layout=Layout(split="lines"))) == ["a\u2028b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -261,10 +243,12 @@ def test_labels_that_are_refused(make, content, message):
     ("name", "content", "message"),
     [
         ("f.jsonl", "", r"f.jsonl is empty; name a file"),
-        ("f.jsonl", b'{"text": "a"}\n{"text": "caf\xe9"}\n', r"f.jsonl:2: not UTF-8; save the file"),
+        ("f.csv", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\xff\x8d", r"f.csv: a binary file, or text in an unknown encoding"),
         ("f.jsonl", '{"text": "a"}\n\n{"text": "b"\n', r"f.jsonl:3: broken JSON, .*; write one whole JSON value"),
         ("f.jsonl", "[" * 100_000, r"f.jsonl:1: "),
-        ("f.parquet", "PAR1", r"f.parquet: unknown file type '.parquet'; name a .jsonl"),
+        ("f.parquet", "PAR1", r"Parquet file .*f.parquet: .*; write it again"),
+        ("f.xlsx", b"PK broken", r"workbook .*f.xlsx: .*; save it as .xlsx again"),
+        ("f.doc", b"\xd0\xcf\x11\xe0", r"f.doc: unknown file type '.doc'; name a folder, or a .jsonl, "),
         ("f.jsonl", [{"tekst": "a", "n": 1}], r"f.jsonl:1: unknown columns: tekst, n; known: "),
         ("f.jsonl", [{}], r"f.jsonl:1: unknown columns: none; known: "),
         ("f.csv", 'text\n"a"\n"never closed\nb\n', r"f.csv:3: broken CSV, "),
@@ -287,8 +271,8 @@ def test_files_that_are_refused(make, read, name, content, message):
 def test_files_without_a_row_to_use_are_refused(make):
     with pytest.raises(DataError, match=r"none of its 2 rows can be used \(2 empty text_a\)"):
         read_triples(make("f.jsonl", [AB | {"text_a": ""}] * 2))
-    with pytest.raises(DataError, match=r"f.txt:1: a line of text instead of a row with columns"):
-        read_triples(make("f.txt", "a\n"))
+    with pytest.raises(DataError, match=r"f.jsonl:1: a line of text instead of a row with columns"):
+        read_triples(make("f.jsonl", '"a"\n'))
 
 
 def test_lines_in_csv_count_those_within_texts(make):
@@ -304,7 +288,8 @@ def test_read_any_gives_every_story_with_its_line(make):
     assert found.lines == [1, 1, 1, 3, 3, 3, 3]
     assert found.report.dropped == {"empty text_a": 1}
     assert texts(read_any(make("e.jsonl", [SOUND]))) == ["x", "p", "n"]
-    assert texts(read_any(make("s.txt", "a\nb\n"))) == ["a", "b"]
+    assert texts(read_any(make("s.txt", "a\nb\n"))) == ["a\nb"]
+    assert texts(read_any(make("s.csv", "plot\na\nb\n"))) == ["a", "b"]
 
 
 def test_raw_texts_are_found_and_replaced(make):

@@ -1,5 +1,6 @@
 """Writers: what is written is read back equal, and a file appears whole or not at all."""
 
+import datetime
 import json
 import tempfile
 from pathlib import Path
@@ -83,8 +84,21 @@ def test_rows_of_every_column_and_embeddings(tmp_path):
     table = parquet.read_table(tmp_path / "f.parquet")
     assert table.column("embedding").to_pylist() == embeddings.tolist()
     assert table.column("title").to_pylist() == [None, None]
-    write_table(tmp_path / "f.txt", ["a", "b"])
+    write_table(tmp_path / "f.txt", ["a", {"text": "b"}])
     assert (tmp_path / "f.txt").read_text() == "a\nb\n"
+    write_table(tmp_path / "f.txt", ["a\nb", "c"])
+    assert (tmp_path / "f.txt").read_text() == "a\nb\n\nc\n"
+
+
+def test_excel_holds_texts_as_they_are_and_a_column_for_each_dimension(tmp_path):
+    rows = [{"text": "=1+1", "n": 1, "tags": ["x"]}, {"text": "a\x07b", "n": 2.5, "date": datetime.date(1812, 12, 20)}]
+    write_table(tmp_path / "f.xlsx", rows, np.array([[0.5, 1.0], [0.25, -2.0]], dtype=np.float32))
+    assert read_stories(tmp_path / "f.xlsx").values == [
+        {"text": "=1+1", "n": 1, "tags": '["x"]', "date": None, "embedding_1": 0.5, "embedding_2": 1},
+        {"text": "a b", "n": 2.5, "tags": None, "date": "1812-12-20", "embedding_1": 0.25, "embedding_2": -2},
+    ]
+    with pytest.raises(OptionError, match=r"g.xlsx: text of row 2 has 32,768 characters, .* name a .csv"):
+        check_rows(tmp_path / "g.xlsx", [{"text": "a"}, {"text": "b" * 32_768}])
 
 
 def test_layout_of_what_is_written(tmp_path):

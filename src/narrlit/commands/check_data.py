@@ -5,10 +5,10 @@ from pathlib import Path
 from narrlit.console import say
 from narrlit.errors import OptionError
 from narrlit.files import check_writable
-from narrlit.options import ModelOptions, StoryOptions
+from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
 
-def check_data(
+def check_data(  # noqa: PLR0913 - its parameters are the command's options
     train: str,
     validation: str,
     test: str | None = None,
@@ -18,6 +18,7 @@ def check_data(
     out: str | None = None,
     use: ModelOptions,
     read: StoryOptions,
+    inputs: InputOptions,
 ) -> None:
     """Check whether files share stories, and whether word overlap, length or position alone solve their triples.
 
@@ -30,6 +31,7 @@ def check_data(
         out: folder for check_data.json, with the lines of shared stories and near-duplicates, and check_data.md.
         use: model whose vectors of validation and test stories must not depend on other stories, as Track B demands.
         read: what it reads of a story.
+        inputs: how files of stories are read.
     """
     if use.model is None and (use, read) != (ModelOptions(), StoryOptions()):
         raise OptionError("--views, --pseudonymize, --postprocess and their like need --model")
@@ -40,8 +42,9 @@ def check_data(
     from narrlit.experiments.report import keep_report, table_text
     from narrlit.metrics.data_check import check_sets, check_tables, read_set
 
-    sets = [read_set("train", train), read_set("validation", validation, labels)]
-    sets += [read_set("test", test)] if test is not None else []
+    layout = inputs.layout
+    sets = [read_set("train", train, layout=layout), read_set("validation", validation, labels, layout)]
+    sets += [read_set("test", test, layout=layout)] if test is not None else []
     for each in sets:
         if each.report is not None:
             say(each.report.summary())
@@ -54,7 +57,7 @@ def check_data(
         from narrlit.data.readers import read_any
         from narrlit.submission import check_independence
 
-        sources = {path: read_any(path) for path in (validation, test) if path is not None}
+        sources = {path: read_any(path, layout=layout) for path in (validation, test) if path is not None}
         original = {path: list(source) for path, source in sources.items()}
         for source in sources.values():
             read.stories(source)

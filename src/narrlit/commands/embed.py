@@ -6,14 +6,13 @@ from pathlib import Path
 import numpy as np
 
 from narrlit.console import counted, say, say_truncated
-from narrlit.data.writers import write_table
+from narrlit.data.writers import check_rows, write_table
 from narrlit.errors import DataError, OptionError, on_interrupt
-from narrlit.files import atomic_path, check_writable
+from narrlit.files import atomic_path, check_apart, check_writable
 from narrlit.models.config import Role
-from narrlit.optional import require
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
-SUFFIXES = (".npy", ".jsonl", ".csv", ".tsv", ".parquet")
+SUFFIXES = (".npy", ".jsonl", ".csv", ".tsv", ".xlsx", ".parquet")
 
 
 def embed(
@@ -29,12 +28,13 @@ def embed(
     """Write one embedding a story, in the stories' order.
 
     Args:
-        stories: JSON Lines, CSV or TSV with a column text, a text file with a story a line, or a folder of text files.
-        out: file to write; .npy holds the embeddings alone; .jsonl, .csv, .tsv and .parquet also all columns of the
-            input and the number of the row.
+        stories: a folder with a story a file, a table (CSV, TSV, Excel, Parquet, JSON Lines), a text file or document,
+            or - for standard input.
+        out: file to write; .jsonl, .csv, .tsv, .xlsx and .parquet hold the embeddings, all columns of the input and the
+            number of the row; .npy the embeddings alone, with the other columns than the text in NAME.columns.csv.
         use: the model.
         read: what it reads of a story.
-        inputs: columns and lines of the stories.
+        inputs: how their file is read.
         role: prompt to put before the stories, for models with one for anchors and another for candidates; embeddings
             of one role are compared with those of the other.
         drop_invalid: leave out and count rows without a text, instead of stopping at the first.
@@ -45,19 +45,28 @@ def embed(
     if target.suffix not in SUFFIXES:
         raise OptionError(f"--out {out}: name a file that ends in {', '.join(SUFFIXES)}")
     check_writable(target)
-    if target.suffix == ".parquet":
-        require("pyarrow", "parquet")
     source = inputs.read(stories, strict=not drop_invalid)
     rows = [{"row": n, **(v if isinstance(v, Mapping) else {"text": v})} for n, v in enumerate(source.values)]
     if target.suffix != ".npy":
         for name in ("row", "embedding"):
             if any(isinstance(value, Mapping) and name in value for value in source.values):
                 raise DataError(f"{stories}: rename its column {name}, which is a column of the output")
+        check_rows(target, rows)
+    text, table = source.columns.get("text", "text"), target.with_suffix(".columns.csv")
+    others = [{name: value for name, value in row.items() if name != text} for row in rows]
+    with_table = target.suffix == ".npy" and any(len(row) > 1 for row in others)
+    if with_table:
+        check_apart({"--out's columns": table}, [stories, out])
+        check_writable(table)
     with on_interrupt(f"nothing is kept; {out} is as it was"):
         from narrlit.models import embedding
+        from narrlit.models.registry import language_warning
+        from narrlit.preprocessing.languages import detect_languages
 
         texts = read.stories(source)
         encoder = read.encoder(use)
+        if warning := language_warning(encoder, detect_languages([story.text for story in texts])):
+            say(warning)
         if role is None:
             encoder.require_one_prompt("narrlit embed")
         embeddings, coverage = embedding.embed(encoder, texts, role or "story")
@@ -65,6 +74,8 @@ def embed(
         if target.suffix == ".npy":
             with atomic_path(target) as temporary, temporary.open("wb") as file:
                 np.save(file, embeddings, allow_pickle=False)
+            if with_table:
+                write_table(table, others)
         else:
             write_table(target, rows, embeddings)
     say(f"{target}: {counted(len(embeddings), 'embedding')} of {embeddings.shape[1]} dimensions")

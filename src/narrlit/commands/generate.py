@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from narrlit.console import say
-from narrlit.data.readers import read_any, read_examples
+from narrlit.data.readers import Stories, read_any, read_examples
 from narrlit.data.rows import file_digest
 from narrlit.data.schema import ASPECTS, StoryTable, TrainingExamples, normal_text
 from narrlit.data.writers import write_examples, write_rows
@@ -14,7 +14,7 @@ from narrlit.errors import OptionError
 from narrlit.files import atomic_path, check_apart, check_writable
 from narrlit.llm.client import LLMOptions
 from narrlit.llm.generator import GenerationOptions
-from narrlit.options import say_rows
+from narrlit.options import InputOptions, say_rows
 
 if TYPE_CHECKING:
     from narrlit.llm.client import LLM
@@ -27,7 +27,13 @@ SHOWN = 5
 
 
 def generate(
-    kind: Literal["negatives", "views"], file: str, *, out: str, generation: GenerationOptions, llm: LLMOptions
+    kind: Literal["negatives", "views"],
+    file: str,
+    *,
+    out: str,
+    inputs: InputOptions,
+    generation: GenerationOptions,
+    llm: LLMOptions,
 ) -> int:
     """Generate hard negatives of training examples, or views of stories, with a language model.
 
@@ -39,6 +45,7 @@ def generate(
         kind: negatives (stories like the anchor in theme, action or outcome alone) or views (theme, events, outcome).
         file: training examples or labeled triples for negatives; stories, triples or training examples for views.
         out: file to write (.jsonl).
+        inputs: how a file of stories is read.
         generation: texts to generate.
         llm: language model.
     """
@@ -55,8 +62,10 @@ def generate(
     for path in (target, report_file):
         check_writable(path)
     model = LLM(llm, cache)
-    work = _negatives if kind == "negatives" else _views
-    summary, generators = work(file, model, generation, target)
+    if kind == "negatives":
+        summary, generators = _negatives(file, model, generation, target)
+    else:
+        summary, generators = _views(read_any(file, layout=inputs.layout), model, generation, target)
     prompts = {generator.prompt.name: generator.prompt.digest for generator in generators}
     content = {"kind": kind, "file": file, "sha256": file_digest(file), "prompts": prompts}
     content |= {"sampling": asdict(generators[0].sampling)}
@@ -101,13 +110,11 @@ def _negatives(
 
 
 def _views(
-    file: str, model: "LLM", options: GenerationOptions, target: Path
+    read: Stories, model: "LLM", options: GenerationOptions, target: Path
 ) -> "tuple[GenerationSummary, list[Generator[Any]]]":
     from narrlit.llm.generator import GenerationSummary, generate_views, view_generator
 
-    read = read_any(file)
-    if read.report is not None:
-        say(read.report.summary())
+    say(read.report.summary())
     first: dict[str, str] = {}  # one of each story, without regard to case and white space
     for story in read:
         first.setdefault(normal_text(story.text), story.text)

@@ -8,10 +8,11 @@ from typing import Any
 
 from narrlit.console import counted, say
 from narrlit.data.readers import row_texts, with_texts
-from narrlit.data.rows import DELIMITERS, JSON_SUFFIXES, RowFile, read_rows
-from narrlit.data.writers import write_table
+from narrlit.data.rows import JSON_SUFFIXES, RowFile, read_rows
+from narrlit.data.writers import OUTPUT_SUFFIXES, check_rows, write_table
 from narrlit.errors import DataError, OptionError, reading
 from narrlit.files import atomic_path, check_apart, check_writable
+from narrlit.options import InputOptions
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, Replacement, Scope, pseudonymize_texts, restore
 
 Texts = dict[str, str]
@@ -21,6 +22,7 @@ def pseudonymize(  # noqa: PLR0913 - its parameters are the command's options
     file: str,
     *,
     out: str,
+    inputs: InputOptions,
     scope: Scope = "story",
     pipeline: str = PseudonymOptions.pipeline,
     coref: bool = False,
@@ -32,8 +34,9 @@ def pseudonymize(  # noqa: PLR0913 - its parameters are the command's options
     """Replace names by placeholders such as Character_A and Location_1; other fields, rows and their order stay.
 
     Args:
-        file: stories (with their views, if any), triples or training examples; JSON Lines, CSV, TSV or text.
-        out: file to write, of the same kind.
+        file: stories (with their views, if any), triples or training examples; a file, a folder or - as embed reads.
+        out: file to write, with all columns: .jsonl, .csv, .tsv, .xlsx, .parquet, or .txt for the texts alone.
+        inputs: how the file is read.
         scope: texts that share a mapping of names: a story with its views, or all texts of a triple or example.
         pipeline: name or folder of the spaCy pipeline.
         coref: link names by coreference clusters (fastcoref).
@@ -45,13 +48,18 @@ def pseudonymize(  # noqa: PLR0913 - its parameters are the command's options
     options = PseudonymOptions("spacy" if names is None else "given", scope, pipeline, coref, coref_model)
     if restore is not None and (options != PseudonymOptions("spacy") or map is not None):
         raise OptionError("--restore takes no other options than --out")
-    if _kind(file) != _kind(out):
-        raise OptionError(f"--out {out}: give a file of the same kind as {file}")
+    if Path(out).suffix.lower() not in (*OUTPUT_SUFFIXES, ".txt"):
+        raise OptionError(f"--out {out}: name a file that ends in {', '.join(OUTPUT_SUFFIXES)} or .txt")
     check_apart({"--out": out, "--map": map}, [file, names, restore])
     for path in filter(None, (out, map)):
         check_writable(path)
-    rows = read_rows(file)
-    kind, texts = row_texts(rows)
+    rows = read_rows(file, inputs.layout)
+    for note in rows.notes:
+        say(f"{rows.path.name}: {note}")
+    kind, texts = row_texts(rows, inputs.layout)
+    if Path(out).suffix.lower() not in JSON_SUFFIXES and any("/" in place for each in texts for place in each):
+        raise OptionError(f"--out {out}: {file} has lists of texts, which need JSON Lines: name a .jsonl file")
+    check_rows(Path(out), [row.value for row in rows.rows])
     if restore is not None:
         write_table(out, _restored(rows, texts, restore))
         say(f"{out}: {counted(len(texts), 'row')} with their original names")
@@ -107,8 +115,3 @@ def _restored(rows: RowFile, texts: Sequence[Texts], path: str) -> list[Any]:
     if [list(each) for each in originals] != [list(each) for each in texts]:
         raise DataError(f"map {path} has other rows than {rows.path}; give the map of this file")
     return [with_texts(row.value, each) for row, each in zip(rows.rows, originals, strict=True)]
-
-
-def _kind(path: str) -> str:
-    suffix = Path(path).suffix.lower()
-    return "json" if suffix in JSON_SUFFIXES else "table" if suffix in DELIMITERS else suffix

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Literal
 
 from narrlit.console import say, say_truncated
-from narrlit.data.readers import Stories, read_stories, read_triples
+from narrlit.data.readers import Stories, read_triples
 from narrlit.data.schema import FloatArray, Triples
 from narrlit.errors import OptionError, on_interrupt
 from narrlit.files import check_writable
 from narrlit.metrics.meanmax import MeanMax
-from narrlit.options import ModelOptions, StoryOptions
+from narrlit.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.submission import check_independence, check_submission, read_answers, write_submission
 
 
@@ -17,6 +17,7 @@ def submit(  # noqa: PLR0913 - its parameters are the command's options
     *,
     use: ModelOptions,
     read: StoryOptions,
+    inputs: InputOptions,
     track_a: str | None = None,
     track_b: str | None = None,
     answers: str | None = None,
@@ -30,6 +31,7 @@ def submit(  # noqa: PLR0913 - its parameters are the command's options
     Args:
         use: the model.
         read: what it reads of a story.
+        inputs: how Track B's file is read.
         track_a: Track A's triples.
         track_b: Track B's stories.
         answers: file of Track A's answers, which replace the model's: text_a_is_closer in JSON Lines or CSV, as narrlit
@@ -58,7 +60,7 @@ def submit(  # noqa: PLR0913 - its parameters are the command's options
         raise OptionError("--check reads a zip alone: leave --model, --answers, --out and their options out")
     # A submission's rows correspond to the test file's rows: none may be dropped.
     triples = read_triples(track_a, strict=True) if track_a else None
-    stories = read_stories(track_b, strict=True) if track_b else None
+    stories = inputs.read(track_b) if track_b else None
     rows = (None if triples is None else len(triples), None if stories is None else len(stories))
     if check is not None:
         contents = check_submission(Path(check), *rows)

@@ -5,33 +5,35 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, Literal
 
-from narrlit.data.readers import counts, read_any
+from narrlit.data.readers import Stories, counts, read_any
 from narrlit.data.schema import ASPECTS
 from narrlit.data.views import StoryViews, ViewFiles, read_views, suspicious_views
 from narrlit.errors import printable
+from narrlit.options import InputOptions
 
 SHOWN = 5
 """Stories without views that are listed."""
 
 
-def views(action: Literal["check"], file: str, stories: str, *, json: bool = False) -> int:
+def views(action: Literal["check"], file: str, stories: str, *, inputs: InputOptions, json: bool = False) -> int:
     """Check that a file of views covers the stories that need them; the exit code is 1 where it does not.
 
     Args:
         action: check counts the views, and lists what is missing or suspicious.
         file: rows of text, theme, plot_events (or course_of_action) and outcome; or several files with commas between.
         stories: a file of stories, triples or training examples.
+        inputs: how the file of stories is read.
         json: print one JSON object, and nothing else, to stdout.
     """
-    result = {"views": file, "stories": stories, **_checked(file, stories)}
+    result = {"views": file, "stories": stories, **_checked(file, read_any(stories, layout=inputs.layout))}
     print(json_format.dumps(result) if json else _report(result))
     return int(bool(result["without_views"]))
 
 
-def _checked(file: str, stories: str) -> dict[str, Any]:
+def _checked(file: str, needed: Stories) -> dict[str, Any]:
     """Collect coverage, conflicts and suspicious views, as plain data."""
     files = ViewFiles.parse(file)
-    known, needed = [read_views(path) for path in files.paths], read_any(stories)
+    known = [read_views(path) for path in files.paths]
     viewed = [story for each in known for story in each]
     lines = dict(zip(reversed(needed.rows), reversed(needed.lines), strict=True))  # the first line of each story
     coverage = StoryViews(files).coverage(needed.table)

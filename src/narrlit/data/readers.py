@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AliasChoices,
@@ -167,7 +167,7 @@ def _fits(model: Model, value: object) -> bool:
     return all(any(name in value for name in names) for names in needed)
 
 
-def story_columns(file: RowFile, layout: Layout) -> dict[str, str]:
+def _story_columns(file: RowFile, layout: Layout) -> dict[str, str]:
     """Find the columns of text, id and title, those that a file has, by the layout or their usual names.
 
     Raises:
@@ -194,12 +194,13 @@ def models_of(file: RowFile, layout: Layout = Layout(), examples: bool = True) -
     models: tuple[Model, ...] = (TripleRow, ExampleRow)
     if examples and any(_fits(model, row.value) for row in file.rows for model in models):
         return models
-    columns = story_columns(file, layout)
-    texts = ("text", "story") if columns.get("text", "text") in ("text", "story") else (columns["text"],)
+    found = _story_columns(file, layout)
+    texts = ("text", "story") if found.get("text", "text") in ("text", "story") else (found["text"],)
 
     class NamedRow(StoryRow):
+        columns: ClassVar[dict[str, str]] = found
         text: Text = _named(*texts)
-        id: Name = Field(None, validation_alias=AliasChoices(columns.get("id", "id")))
+        id: Name = Field(None, validation_alias=AliasChoices(found.get("id", "id")))
 
     return (NamedRow,)
 
@@ -378,10 +379,8 @@ def _stories(path: str | Path, strict: bool, stories: StoryTable | None, layout:
     table = StoryTable() if stories is None else stories
     found = [(row, text, getattr(parsed, "id", None)) for row, parsed in results for text in parsed.texts]
     indices, ids = [table.add(text, id=id) for _, text, id in found], [id for *_, id in found]
-    columns = story_columns(file, layout) if issubclass(models[0], StoryRow) else {}
-    return Stories(
-        table, indices, report, ids, [row.line for row, *_ in found], [row.value for row, *_ in found], columns
-    )
+    lines, values = [row.line for row, *_ in found], [row.value for row, *_ in found]
+    return Stories(table, indices, report, ids, lines, values, getattr(models[0], "columns", {}))
 
 
 def read_stories(

@@ -145,8 +145,10 @@ def _folder_rows(folder: Path, notes: list[str]) -> list[Row]:
         raise DataError(f"{folder} is a folder without stories (.txt, .md, .docx, .epub, .pdf), {held}; name a file")
     unread = [file for file in files if file not in stories]
     for table in [file for file in unread if file.suffix.lower() in TABLE_SUFFIXES]:
-        rows = [row.value for row in _file_rows(table, Layout(), notes)]
+        table_notes = list[str]()
+        rows = [row.value for row in _file_rows(table, Layout(), table_notes)]
         if "file_name" in rows[0]:
+            notes += [f"{table.name} {note}" for note in table_notes]
             columns |= {str(row["file_name"]): {k: v for k, v in row.items() if v not in (None, "")} for row in rows}
             unread.remove(table)
     found, own_notes = [], list[str]()
@@ -155,7 +157,8 @@ def _folder_rows(folder: Path, notes: list[str]) -> list[Row]:
         more = columns.pop(file.name, None) or columns.pop(file.stem, {})
         found.append(Row(number, {**about, **more, "text": about["text"], "file_name": file.name}))
     notes += [f"{counted(count, 'file')} {note}" for note, count in Counter(own_notes).items()]
-    notes += [f"{len(columns)} that a table names are not there, first {next(iter(columns))}"] if columns else []
+    missing = counted(len(columns), "file")
+    notes += [f"{missing} named in a table not found, first {next(iter(columns))}"] if columns else []
     notes += [f"left {counted(len(unread), 'file')} unread, first {unread[0].name}"] if unread else []
     return found
 
@@ -178,13 +181,14 @@ def _bytes(path: Path) -> bytes:
 
 def _text(path: Path, content: bytes, notes: list[str]) -> str:
     """Decode a file's text, and note an encoding other than UTF-8."""
-    try:
+    with suppress(UnicodeDecodeError):
         text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text, encoding = _decoded(content)
-        notes.append(f"read as {encoding}")
+        if 10 * text.count("\0") <= len(text):
+            return text
+    text, encoding = _decoded(content)
     if _BINARY.search(text):
         raise DataError(f"{path}: a binary file, or text in an unknown encoding; name a text file, saved as UTF-8")
+    notes.append(f"read as {encoding}")
     return text
 
 
@@ -237,17 +241,12 @@ def _text_rows(path: Path, text: str, split: Literal["lines", "blank-lines"] | N
     lines = list(_lines(text))
     if split == "lines":
         return [Row(number, line) for number, line in lines]
-    if split is None:
-        if len(lines) > 1 and path.suffix.lower() != ".md":
-            notes.append(f"{len(lines)} lines are one story (--one-per-line: a story a line)")
-        return [Row(1, _story(path, text))]
-    blocks: list[list[tuple[int, str]]] = []
-    for number, line in lines:
-        if blocks and blocks[-1][-1][0] == number - 1:
-            blocks[-1].append((number, line))
-        else:
-            blocks.append([(number, line)])
-    return [Row(block[0][0], "\n".join(line for _, line in block)) for block in blocks]
+    if split == "blank-lines":
+        blocks = filter(str.strip, re.split(r"\n\s*\n", text))
+        return [Row(number, block.strip()) for number, block in enumerate(blocks, start=1)]
+    if len(lines) > 1 and path.suffix.lower() != ".md":
+        notes.append(f"{len(lines)} lines are one story (--one-per-line: a story a line)")
+    return [Row(1, _story(path, text))]
 
 
 def _story(path: Path, text: str, title: str | None = None) -> dict[str, Any]:
@@ -256,22 +255,20 @@ def _story(path: Path, text: str, title: str | None = None) -> dict[str, Any]:
     if heading:
         title = title or heading[1]
         text = text[heading.end() :] if not text[: heading.start()].strip() else text
-    name = {} if path in STANDARD_INPUT else {"id": path.stem}
-    return {**name, **({"title": title} if title else {}), "text": text.strip()}
-
-
-@lru_cache(maxsize=1)
-def _markitdown() -> Any:
-    return require("markitdown", "documents").MarkItDown()
+    id = None if path in STANDARD_INPUT else path.stem
+    return {name: value for name, value in (("id", id), ("title", title)) if value} | {"text": text.strip()}
 
 
 def _document(path: Path, notes: list[str]) -> dict[str, Any]:
     """Read a text file or, as Markdown, a document as one story."""
-    if path.suffix.lower() in TEXT_SUFFIXES:
-        return _story(path, _text(path, _bytes(path), notes))
-    content = io.BytesIO(_bytes(path))
+    suffix, content = path.suffix.lower(), _bytes(path)
+    if suffix in TEXT_SUFFIXES:
+        return _story(path, _text(path, content, notes))
+    markitdown, converters = require("markitdown", "documents"), require("markitdown.converters", "documents")
     with reading("document", path, "is it complete, and not encrypted? Or save it as text"):
-        document = _markitdown().convert_stream(content, file_extension=path.suffix.lower())
+        # Not MarkItDown, which takes a broken document for plain text.
+        converter = getattr(converters, f"{suffix[1:].capitalize()}Converter")()
+        document = converter.convert(io.BytesIO(content), markitdown.StreamInfo(extension=suffix))
     story = _story(path, _EPUB_HEAD.sub("", document.markdown), document.title)
     if not story["text"]:
         raise DataError(f"{path}: it has no text; a scan needs text recognition first")

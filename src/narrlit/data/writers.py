@@ -2,16 +2,22 @@
 
 import csv
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from narrlit.data.readers import LABEL
-from narrlit.data.rows import DELIMITERS, JSON_SUFFIXES
+from narrlit.data.rows import DELIMITERS, JSON_SUFFIXES, TABLE_SUFFIXES, TEXT_SUFFIXES
 from narrlit.data.schema import FloatArray, Story, TrainingExamples, Triples
 from narrlit.errors import DataError, OptionError
 from narrlit.files import atomic_path
 from narrlit.optional import require
+
+OUTPUT_SUFFIXES = (*JSON_SUFFIXES, *TABLE_SUFFIXES, ".parquet")
+LONGEST_CELL = 32_767
+"""Characters in a cell of Excel."""
+_CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f]")
 
 
 def write_stories(path: str | Path, stories: Iterable[Story]) -> None:
@@ -44,28 +50,31 @@ def write_examples(path: str | Path, examples: TrainingExamples) -> None:
 
 def write_rows(path: str | Path, rows: Iterable[Any]) -> None:
     """Write any values as JSON Lines."""
-    _write_lines(path, (json.dumps(row, ensure_ascii=False) for row in rows))
+    _write_lines(path, (json.dumps(row, ensure_ascii=False, default=str) for row in rows))
 
 
 def write_table(path: str | Path, rows: Sequence[Any], embeddings: FloatArray | None = None) -> None:
-    """Write N rows (mappings; bare values for JSON Lines and .txt) to JSON Lines, CSV, TSV, Parquet or text, by suffix.
+    """Write N rows (mappings; bare values for JSON Lines and .txt), by suffix: see OUTPUT_SUFFIXES.
 
     Columns are those of all rows, in order of appearance; embeddings (N, D) become the column `embedding` (in CSV and
-    TSV a JSON list).
+    TSV a JSON list), in Excel a column for each dimension. A text file has the texts alone.
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    if not rows:
-        raise DataError(f"{path}: nothing to write; give at least one row")
+    check_rows(path, rows)
     columns = list(dict.fromkeys(name for row in rows if isinstance(row, Mapping) for name in row))
     plain = not all(isinstance(row, Mapping) for row in rows)
+    if suffix == ".xlsx" and not plain:
+        _write_excel(path, columns, rows, embeddings)
+        return
     if embeddings is not None and suffix != ".parquet":
         columns = list(dict.fromkeys([*columns, "embedding"]))
         rows = [{**row, "embedding": vector.tolist()} for row, vector in zip(rows, embeddings, strict=True)]
     if suffix in JSON_SUFFIXES:
         write_rows(path, rows)
-    elif suffix == ".txt" and all(isinstance(row, str) for row in rows):
-        _write_lines(path, rows)
+    elif suffix in TEXT_SUFFIXES:
+        texts = [row["text"] if isinstance(row, Mapping) else row for row in rows]
+        _write_lines(path, ["\n\n".join(texts)] if any("\n" in text for text in texts) else texts)
     elif suffix in DELIMITERS and not plain:
         with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
             # Everything in quotes: which line breaks make csv quote a field differs between Python versions.
@@ -75,8 +84,25 @@ def write_table(path: str | Path, rows: Sequence[Any], embeddings: FloatArray | 
     elif suffix == ".parquet" and not plain:
         _write_parquet(path, [{name: row.get(name) for name in columns} for row in rows], embeddings)
     else:
-        kinds = ".jsonl file" if plain else ".jsonl, .csv, .tsv or .parquet file"
+        kinds = ".jsonl file" if plain else f"{', '.join(OUTPUT_SUFFIXES)} file"
         raise OptionError(f"{path}: file type '{suffix}' is unknown, or does not fit these rows; name a {kinds}")
+
+
+def check_rows(path: Path, rows: Sequence[Any]) -> None:
+    """Refuse what `write_table` could not write, before the work that leads to it."""
+    if not rows:
+        raise DataError(f"{path}: nothing to write; give at least one row")
+    if path.suffix.lower() == ".parquet":
+        require("pyarrow", "parquet")
+    elif path.suffix.lower() == ".xlsx":
+        require("openpyxl", "documents")
+        cells = ((number, name, value) for number, row in enumerate(rows, start=1) for name, value in row.items())
+        for number, name, value in cells:
+            if isinstance(value, str) and len(value) > LONGEST_CELL:
+                raise OptionError(
+                    f"{path}: {name} of row {number} has {len(value):,} characters, a cell of Excel holds at most "
+                    f"{LONGEST_CELL:,}; name a .csv, .parquet or .jsonl file"
+                )
 
 
 def _write_lines(path: str | Path, lines: Iterable[str]) -> None:
@@ -84,8 +110,30 @@ def _write_lines(path: str | Path, lines: Iterable[str]) -> None:
         file.writelines(f"{line}\n" for line in lines)
 
 
+def _write_excel(path: Path, columns: Sequence[str], rows: Sequence[Any], embeddings: FloatArray | None) -> None:
+    openpyxl, cells = require("openpyxl", "documents"), require("openpyxl.cell", "documents")
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("stories")
+
+    def cell(value: object) -> Any:
+        """Write a text as it is, not as a formula, without the characters that Excel refuses."""
+        if value is None or isinstance(value, int | float):
+            return value
+        result = cells.WriteOnlyCell(sheet, _CONTROL.sub(" ", str(value)))
+        result.data_type = "s"
+        return result
+
+    dimensions = [] if embeddings is None else [f"embedding_{i}" for i in range(1, embeddings.shape[1] + 1)]
+    sheet.append([*columns, *dimensions])
+    for number, row in enumerate(rows):
+        vector = [] if embeddings is None else embeddings[number].tolist()
+        sheet.append([*(cell(_cell(row.get(name))) for name in columns), *vector])
+    with atomic_path(path) as temporary:
+        book.save(temporary)
+
+
 def _cell(value: object) -> object:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, bool | list | dict) else value
+    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, bool | list | dict) else value
 
 
 def _write_parquet(path: Path, rows: Sequence[Any], embeddings: FloatArray | None) -> None:

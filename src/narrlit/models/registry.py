@@ -3,6 +3,7 @@
 import json
 import pickle
 import re
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from narrlit.models.encoder import Encoder
 
 RECORD = "run.json"
+MULTILINGUAL = 60_000
+"""Tokens of a vocabulary from which a model is taken to read several languages; BERT's English one has 30,522."""
 VERSION = re.compile(r"version_(\d+)")
 
 
@@ -198,3 +201,25 @@ def _load_trained(encoder: "Encoder", weights: dict[str, Any]) -> None:
     lost = trained.intersection(result.missing_keys) or result.unexpected_keys
     if lost:
         raise ValueError(f"its weights do not fit the model: {min(lost)} is missing or unknown")
+
+
+def language_warning(encoder: "Encoder", languages: Mapping[str, int]) -> str | None:
+    """Describe texts that an encoder can't read; one with a small vocabulary is taken to read English alone.
+
+    Args:
+        encoder: encoder of the texts.
+        languages: number of texts in each language, as `detect_languages` counts them.
+
+    Returns:
+        One line, or None if the encoder reads the languages.
+    """
+    foreign = {language: count for language, count in languages.items() if language != "en"}
+    vocabulary = len(encoder.model[0].tokenizer)
+    if not foreign or vocabulary >= MULTILINGUAL:
+        return None
+    named = ", ".join(sorted(foreign, key=lambda language: -foreign[language])[:5])
+    return (
+        f"warning: {100 * sum(foreign.values()) / sum(languages.values()):.0f} % of the stories are not in English "
+        f"({named}), and the model has a vocabulary of one language ({vocabulary:,} tokens): use a multilingual model, "
+        "such as sentence-transformers/paraphrase-multilingual-mpnet-base-v2"
+    )

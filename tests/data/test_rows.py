@@ -1,0 +1,219 @@
+"""Files as people have them: folders, documents, encodings, workbooks, standard input, columns and ids."""
+
+import io
+import sys
+
+import pytest
+from documents import write_docx, write_epub, write_pdf
+
+from narrlit.data.readers import read_any, read_stories, read_triples
+from narrlit.data.rows import Layout, file_digest, read_rows
+from narrlit.errors import DataError, OptionError
+
+FRENCH = "Le roi tomba malade à l’automne; la forêt était épaisse et ses frères s’égarèrent."
+CZECH = "Král onemocněl a poslal své tři syny do světa, aby našli živou vodu. Byla to dlouhá cesta přes řeku."
+TURKISH = "Kral hastalandı ve üç oğlunu yaşam suyunu bulmaya gönderdi, şimdi çok uzaktaydı. Uzun bir yolculuktu bu."
+RUSSIAN = "Царь заболел и послал трёх сыновей за живой водой. Младший встретил лису."
+CHINESE = "从前有一个国王，他有三个儿子。国王病了，派他们去找生命之水。"
+
+
+def texts(stories):
+    return [story.text for story in stories]
+
+
+@pytest.fixture
+def tales(tmp_path):
+    folder = tmp_path / "tales"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def piped(monkeypatch):
+    def write(text):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        return "-"
+
+    return write
+
+
+def test_a_text_file_is_one_story_unless_it_is_divided(make):
+    path = make("w.txt", "A king fell\nill at night.\n\nA fox went\nout alone.\n")
+    whole = read_stories(path)
+    assert (texts(whole), whole.story_ids) == (["A king fell\nill at night.\n\nA fox went\nout alone."], ["w"])
+    assert whole.report.summary() == "w.txt: 1 row; 4 lines are one story (--one-per-line: a story a line)"
+    assert read_stories(make("o.txt", "A king.\n")).report.notes == ()
+    lines = read_stories(path, layout=Layout(split="lines"))
+    assert (texts(lines)[1:3], lines.lines, lines.story_ids) == (
+        ["ill at night.", "A fox went"],
+        [1, 2, 4, 5],
+        ["1", "2", "3", "4"],
+    )
+    blocks = read_stories(path, layout=Layout(split="blank-lines"))
+    assert (texts(blocks), blocks.report.notes) == (["A king fell\nill at night.", "A fox went\nout alone."], ())
+    with pytest.raises(OptionError, match=r"divide text files, and .*s.csv is none"):
+        read_stories(make("s.csv", "text\na\n"), layout=Layout(split="lines"))
+
+
+def test_a_folder_has_a_story_a_file_and_columns_of_a_table(tales):
+    with pytest.raises(DataError, match=r"tales is a folder without stories .*, it holds no file; name a file"):
+        read_stories(tales)
+    (tales / "t.csv").write_bytes(
+        "file_name;title;atu;text\nb.txt;König;510;ignored\nc;Fox;;\nz.txt;;1;\n".encode("cp1252")
+    )
+    with pytest.raises(DataError, match=r"it holds t.csv; name a file"):
+        read_stories(tales)
+    (tales / "b.txt").write_text("A king.\n\nHis end.\n")
+    (tales / "c.txt").write_bytes("A café.".encode("cp1252"))
+    (tales / "a.md").write_text("# The ship #\n\nIt sailed.\n\n## Later\nIt sank.")
+    (tales / ".hidden.txt").write_text("x")
+    (tales / "~$b.docx").write_text("x")
+    (tales / "p.jpg").write_bytes(b"\xff\xd8")
+    stories = read_stories(tales)
+    assert texts(stories) == ["It sailed.\n\n## Later\nIt sank.", "A king.\n\nHis end.", "A café."]
+    assert (stories.story_ids, stories.titles) == (["a", "b", "c"], ["The ship", "König", "Fox"])
+    assert stories.metadata[1] == {"file_name": "b.txt", "atu": "510"}
+    assert stories.metadata[2] == {"file_name": "c.txt"}
+    assert stories.report.summary() == (
+        "tales: 3 rows; t.csv read as cp1252; 1 file read as cp1252; 1 file named in a table not found, first z.txt; "
+        "left 1 file unread, first p.jpg"
+    )
+
+
+def test_a_file_of_a_folder_is_named_where_it_is_empty_or_repeats_an_id(tales):
+    (tales / "a.txt").write_text("A king.")
+    (tales / "b.txt").write_text(" \n")
+    with pytest.raises(DataError, match=r"tales/b.txt: empty text"):
+        read_stories(tales, strict=True)
+    assert read_stories(tales).report.dropped == {"empty text": 1}
+    digest = file_digest(tales)
+    (tales / "b.txt").write_text("A fox.")
+    assert file_digest(tales) != digest
+    (tales / "a.md").write_text("A ship.")
+    with pytest.raises(DataError, match=r"tales: rows 1 and 2 have the id a; rename one"):
+        _ = read_stories(tales).story_ids
+
+
+def test_documents_are_stories_with_their_heading_as_title(tales):
+    pytest.importorskip("markitdown")
+    write_docx(tales / "a.docx", "The fox", "A fox went out.", "It came home.")
+    write_epub(tales / "b.epub", "The king", "A king fell ill.", "He died.")
+    write_pdf(tales / "c.pdf", "A ship sailed", "over the sea.")
+    stories = read_stories(tales)
+    assert texts(stories) == [
+        "A fox went out.\n\nIt came home.",
+        "A king fell ill.\n\nHe died.",
+        "A ship sailed\nover the sea.",
+    ]
+    assert (stories.story_ids, stories.titles) == (["a", "b", "c"], ["The fox", "The king", None])
+    write_pdf(tales / "scan.pdf")
+    with pytest.raises(DataError, match=r"scan.pdf: it has no text; a scan needs text recognition first"):
+        read_stories(tales / "scan.pdf")
+    for name in ("x.docx", "x.epub", "x.pdf"):
+        (tales / name).write_bytes(b"%PDF-1.4 broken")
+        with pytest.raises(DataError, match=rf"document .*{name}: .*; is it complete, and not encrypted\?"):
+            read_stories(tales / name)
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "named"),
+    [
+        ("Straße", "cp1252", "cp1252"),
+        (FRENCH, "cp1252", "cp1252"),
+        (CZECH, "cp1250", "cp1250"),
+        (TURKISH, "cp1254", "cp1254"),
+        (RUSSIAN, "cp1251", "cp1251"),
+        (CHINESE, "gb18030", "gb18030"),
+        (FRENCH, "mac_roman", "mac_roman"),
+        (FRENCH, "utf-16", "utf_16"),
+        (FRENCH, "utf-16-le", "utf_16_le"),
+    ],
+)
+def test_other_encodings_are_found_and_named(make, text, encoding, named):
+    stories = read_stories(make("s.csv", f"id,text\n1,{text}\n".encode(encoding)))
+    assert (texts(stories), stories.report.summary()) == ([text], f"s.csv: 1 row; read as {named}")
+
+
+def test_workbooks_and_parquet_keep_types_and_all_columns(tmp_path):
+    openpyxl, arrow = pytest.importorskip("openpyxl"), pytest.importorskip("pyarrow")
+    from pyarrow.parquet import write_table
+
+    book = openpyxl.Workbook()
+    for row in (["Title", "Plot", "Year", None], ["A", "A king.", 1812, None], [], ["B", "A fox.", None, None]):
+        book.active.append(row)
+    book.create_sheet("notes").append(["x"])
+    book.save(tmp_path / "s.xlsx")
+    stories = read_stories(tmp_path / "s.xlsx")
+    assert (texts(stories), stories.titles, stories.lines) == (["A king.", "A fox."], ["A", "B"], [2, 4])
+    assert [row.get("Year") for row in stories.metadata] == [1812, None]
+    assert stories.report.notes == ("read sheet Sheet of 2",)
+    write_table(arrow.table({"text": ["A king."], "tags": [["x", "y"]], "id": [7]}), tmp_path / "s.parquet")
+    stories = read_stories(tmp_path / "s.parquet")
+    assert (stories.story_ids, stories.metadata) == (["7"], [{"tags": ["x", "y"]}])
+    labels = {"anchor_text": ["x"], "text_a": ["p"], "text_b": ["q"], "text_a_is_closer": [True]}
+    write_table(arrow.table(labels), tmp_path / "t.parquet")
+    assert read_triples(tmp_path / "t.parquet").labels.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"text": "one"}\n{"text": "two"}\n', ["one", "two"]),
+        ('"one"\n"two"\n', ["one", "two"]),
+        ('[{"text": "one"},\n{"text": "two"}]', ["one", "two"]),
+        ("id;Plot\n1;one\n2;two\n", ["one", "two"]),
+        ("One day, a king\nfell ill.\n", ["One day, a king\nfell ill."]),
+        ("[One day] a king\nfell ill.\n", ["[One day] a king\nfell ill."]),
+        ("1984\nwas a year.\n", ["1984\nwas a year."]),
+    ],
+)
+def test_standard_input_is_what_its_first_line_says(piped, text, expected):
+    stories = read_stories(piped(text))
+    assert texts(stories) == texts(read_any("/dev/stdin")) == expected
+    assert stories.report.summary().startswith("standard input: ")
+
+
+def test_standard_input_is_divided_where_asked_and_refused_where_empty(piped):
+    assert texts(read_stories(piped('"a"\nb\n'), layout=Layout(split="lines"))) == ['"a"', "b"]
+    with pytest.raises(DataError, match="is empty"):
+        read_stories(piped("\n"))
+
+
+@pytest.mark.parametrize(
+    ("header", "chosen"),
+    [
+        ("title,Plot", "Plot"),
+        ("summary,text", "text"),
+        ("description,story,plot", "story"),
+        ("Synopsis,note", "Synopsis"),
+    ],
+)
+def test_columns_are_found_by_their_usual_names(make, header, chosen):
+    stories = read_stories(make("s.csv", f"{header},n\n{header},1\n"))
+    assert (texts(stories), stories.columns["text"]) == ([chosen], chosen)
+
+
+def test_columns_of_text_id_and_title_may_be_named(make):
+    path = make("s.csv", "plot,summary,nr,name\nA king.,k,7,King\nA fox.,f,,\n")
+    expected = r"s.csv: plot and summary could each be the text; give --text-column plot or --text-column summary$"
+    for read in (read_stories, read_any):
+        with pytest.raises(DataError, match=expected):
+            read(path)
+    stories = read_stories(path, layout=Layout("plot", "nr", "name"))
+    assert (texts(stories), stories.story_ids) == (["A king.", "A fox."], ["7", "2"])
+    assert (stories.titles, stories.metadata) == (["King", None], [{"summary": "k"}, {"summary": "f"}])
+    with pytest.raises(DataError, match=r's.csv: column "no" is missing; found: plot, summary, nr, name; --id-column'):
+        read_stories(path, layout=Layout("plot", id="no"))
+
+
+def test_ids_are_unique_or_refused_with_both_rows(make):
+    stories = read_stories(make("s.csv", 'id,text\nx,a\n,"b\nb"\nx,c\n'))
+    with pytest.raises(DataError, match=r"s.csv: rows 2 and 5 have the id x; rename one, or give --id-column"):
+        _ = stories.story_ids
+    assert read_stories(make("s.jsonl", '"a"\n"b"\n')).story_ids == ["1", "2"]
+
+
+def test_a_table_of_triples_takes_no_notice_of_columns_of_stories(make):
+    path = make("t.csv", "anchor_text,text_a,text_b,plot,summary\nx,p,q,1,2\n")
+    assert texts(read_any(path)) == ["x", "p", "q"]
+    assert len(read_rows(path).rows) == 1
