@@ -59,7 +59,8 @@ def pairs(
     for number, names in members.agg(list).head(SHOWN).items():
         print(f"{number}. {'; '.join(names)}")
     more = f", of which {SHOWN} are shown" if len(members) > SHOWN else ""
-    print(f"\n{counted(len(members), 'group')} with {len(groups):,} of {len(stories.frame):,} stories{more}.")
+    summary = f"{counted(len(members), 'group')} with {len(groups):,} of {len(stories.frame):,} stories{more}"
+    print(f"\n{summary}." if len(members) else "No group: no pair of mutual neighbors is above the threshold.")
     if target is None:
         return
     if target.suffix == ".graphml":

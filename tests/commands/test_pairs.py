@@ -1,0 +1,70 @@
+"""narrlit pairs and narrlit diversity on files of stories."""
+
+import json
+
+import networkx as nx
+import pytest
+
+from narrlit.data.readers import read_rows
+
+TALES = [
+    {
+        "id": "wolf",
+        "title": "The Wolf",
+        "text": "A girl in a red hood meets a wolf, who eats her grandmother.",
+        "land": "FR",
+    },
+    {"id": "sea", "title": "", "text": "A sailor repairs his boat before the storm reaches the harbor.", "of": "PT"},
+    {
+        "id": "hood",
+        "title": "The Hood",
+        "text": "A wolf meets a girl in a red hood, and eats her grandmother.",
+        "land": "DE",
+    },
+    {
+        "id": "bank",
+        "title": "The Bank",
+        "text": "The central bank lowers its rates; markets hardly move.",
+        "land": "US",
+    },
+]
+
+
+def test_pairs_are_printed_and_written_with_their_groups(narrlit, make):
+    make("tales.jsonl", TALES)
+    found = narrlit("pairs", "tales.jsonl", "--threshold", "0.9", "--k", "1", "--out", "pairs.csv")
+    assert found.code == 0, found.err
+    first = found.out.splitlines()[4]
+    assert ("The Wolf" in first, "The Hood" in first, "| 0.9" in first) == (True, True, True)
+    assert "Threshold 0.9, as chosen." in found.out
+    assert "1. The Wolf; The Hood\n\n1 group with 2 of 4 stories." in found.out
+    rows = [row.value for row in read_rows("pairs.csv").rows]
+    assert [rows[0][name] for name in ("id_a", "title_b", "mutual")] == ["wolf", "The Hood", "true"]
+    groups = [row.value for row in read_rows("pairs-groups.csv").rows]
+    assert [(row["group"], row["id"]) for row in groups] == [("1", "wolf"), ("1", "hood")]
+    assert narrlit("pairs", "tales.jsonl", "--threshold", "0.9", "--out", "pairs.graphml").code == 0
+    assert nx.read_graphml("pairs.graphml").nodes["hood"]["of"] == "DE"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--k", "0"], "--k 0: at least 1"),
+        (["--out", "pairs.png"], "--out pairs.png: name a file that ends in .csv"),
+    ],
+)
+def test_mistakes_of_pairs_cost_one_line(narrlit, make, options, words):
+    make("tales.jsonl", TALES)
+    found = narrlit("pairs", "tales.jsonl", *options)
+    assert (found.code, words in found.err) == (2, True)
+
+
+def test_diversity_is_printed_or_one_json_object(narrlit, make):
+    make("tales.jsonl", TALES)
+    result = json.loads(narrlit("diversity", "tales.jsonl", "--json").out)
+    assert (result["stories"], result["alike"], result["most_alike"]["ids"]) == (4, 2, ["wolf", "hood"])
+    assert 2.5 < result["vendi_score"] < 3.5
+    shown = narrlit("diversity", "tales.jsonl", "--cosine", "0.99").out
+    assert f"Vendi score: {result['vendi_score']:.1f} of 4 stories (by minilm)" in shown
+    assert "most alike: The Wolf and The Hood (0.9" in shown
+    assert "(cosine of 0.99 or more): 0 stories" in shown
