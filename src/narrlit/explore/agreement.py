@@ -37,9 +37,9 @@ class Agreement:
     def lines(self) -> list[str]:
         """State the shares beside what chance gives."""
         return [
-            f"{row['neighbors']}: {row['share']:.0%} share {self.column} (chance {row['chance']:.0%}, 95 % of "
-            f"permutations {row['low']:.0%} to {row['high']:.0%}, p {_p(row['p'])}; at most {row['possible']:.0%} "
-            f"possible; {self.stories:,} stories)"
+            f"{row['neighbors']} {row['share']:.0%} share {self.column}; chance {row['chance']:.0%} (95 % of "
+            f"permutations: {row['low']:.0%} to {row['high']:.0%}), p {_p(row['p'])}"
+            + (f"; {row['possible']:.0%} could at most" if row["possible"] < 1 else "")
             for row in self.shares
         ]
 
@@ -69,7 +69,7 @@ def agreement(vectors: FloatArray, column: str, labels: Sequence[str], k: int, s
     orders = [codes, *(generator.permutation(codes) for _ in range(PERMUTATIONS))]
     same = codes[indices] == codes[:, None]
     shares = []
-    for count, name in {1: "nearest neighbor", k: f"{k} nearest neighbors"}.items():
+    for count, name in {1: f"Of {len(rows):,} nearest neighbors", k: f"Of the {k} nearest of each story"}.items():
         share, *chance = [float((order[indices[:, :count]] == order[:, None]).mean()) for order in orders]
         low, high = np.quantile(chance, [0.025, 0.975])
         row = {"neighbors": name, "share": share, "possible": float(np.minimum(sizes[codes] - 1, count).mean() / count)}

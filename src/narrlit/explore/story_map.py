@@ -1,6 +1,6 @@
 """Map of a collection: a dendrogram of few stories, a plane of many, with groups, their names and linked passages."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from narrlit.models.encoder import Encoder
 
-IN_DENDROGRAM, LINKED, FEWEST = 300, 1000, 3
-"""Stories in a dendrogram at most, stories whose passages are linked at most, stories of a map at least."""
+IN_DENDROGRAM, FEWEST = 300, 3
+"""Stories in a dendrogram at most, and of a map at least."""
 LABEL, WORDS = 60, 3
 """Characters of a story without a title; words that name a group."""
 Links = dict[tuple[int, int], list[tuple[int, int, float]]]
@@ -96,24 +96,24 @@ def map_stories(frame: "pd.DataFrame", vectors: FloatArray, k: int = 10) -> Stor
 
 
 def _dendrogram(vectors: FloatArray) -> dict[str, Any]:
-    """Build a tree by average linkage and cut it where the mean silhouette is largest."""
+    """Build a tree by average linkage and cut it into groups."""
     from scipy.cluster.hierarchy import cut_tree, leaves_list, linkage
     from scipy.spatial.distance import squareform
     from sklearn.metrics import silhouette_score
 
-    distances = np.clip(1 - vectors @ vectors.T, 0, 2).astype(np.float64)
+    n, distances = len(vectors), np.clip(1 - vectors @ vectors.T, 0, 2).astype(np.float64)
     np.fill_diagonal(distances, 0)
     tree = linkage(squareform(distances, checks=False), "average", optimal_ordering=True)
-    cuts = cut_tree(tree, range(2, len(vectors))).T
-    scores = [silhouette_score(distances, groups, metric="precomputed") for groups in cuts]
+    cuts = [each for each in cut_tree(tree, range(2, n)).T if np.bincount(each).max() <= max(2, n / 3)]
+    scores = [silhouette_score(distances, each, metric="precomputed") for each in cuts]
     chosen, numbers = cuts[int(np.argmax(scores))], dict[int, int]()
     sizes = np.bincount(chosen)
     for leaf in leaves_list(tree):  # numbered from top to bottom; a story alone is in no group
         if sizes[chosen[leaf]] > 1:
             numbers.setdefault(int(chosen[leaf]), len(numbers))
     method = (
-        "dendrogram by average linkage of cosine distances, cut into the groups whose mean silhouette is largest "
-        f"({max(scores):.2f})"
+        "dendrogram by average linkage of cosine distances; groups by the cut with the largest mean silhouette "
+        f"({max(scores):.2f}) of those that put no more than a third of the stories into one group"
     )
     return {"method": method, "groups": np.array([numbers.get(int(group), -1) for group in chosen]), "tree": tree}
 
@@ -156,15 +156,14 @@ def name_groups(texts: Sequence[str], vectors: FloatArray, groups: IntArray) -> 
     count = int(groups.max()) + 1
     members = [np.flatnonzero(groups == group) for group in range(count)]
     central = [int(rows[np.argmax(vectors[rows] @ vectors[rows].sum(axis=0))]) for rows in members]
-    vectorizer = CountVectorizer(binary=True, stop_words="english", token_pattern=r"(?u)\b[^\W\d_]{3,}\b")
-    uses = vectorizer.fit_transform([texts[row] for row in np.flatnonzero(groups >= 0)] or ["none"])
-    which = groups[groups >= 0]
-    stories = np.array([np.asarray(uses[which == group].sum(axis=0)).ravel() for group in range(count)])  # (G, words)
-    vocabulary, names = vectorizer.get_feature_names_out(), []
-    for group in range(count):
-        weights = stories[group] / stories[group].sum() * np.log(1 + stories.sum() / count / stories.sum(axis=0))
-        weights *= stories[group] > 1
-        names.append(", ".join(vocabulary[np.argsort(-weights, kind="stable")[:WORDS]]))
+    vectorizer = CountVectorizer(binary=True, stop_words="english", token_pattern=r"(?u)\b[^\W\d_]{3,}\b")  # noqa: S106
+    uses, names = vectorizer.fit_transform([*texts, "none"])[:-1], []
+    rarity = np.log(len(texts) / np.maximum(uses.sum(axis=0).A1, 1))
+    for rows in members:
+        stories = uses[rows].sum(axis=0).A1  # of the group that use each word
+        weights = np.where(stories > max(1, min(3, len(rows) / 3)), stories * rarity, 0)
+        strongest = np.argsort(-weights, kind="stable")[:WORDS]
+        names.append(", ".join(vectorizer.get_feature_names_out()[[word for word in strongest if weights[word] > 0]]))
     return names, central
 
 

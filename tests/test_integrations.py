@@ -1,0 +1,36 @@
+"""Snippets of docs/integrations print what the pages say, where the package is installed."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+PAGES = Path(__file__).parents[1] / "docs" / "integrations"
+PACKAGES = {
+    "langchain": "langchain_huggingface",
+    "llamaindex": "llama_index.embeddings.huggingface",
+    "haystack": "haystack_integrations.components.embedders.sentence_transformers",
+    "bertopic": "bertopic",
+}
+SNIPPET = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
+
+
+def test_every_page_has_one_snippet_with_output():
+    assert {path.stem for path in PAGES.glob("*.md")} == set(PACKAGES)
+    for name in PACKAGES:
+        assert len(SNIPPET.findall((PAGES / f"{name}.md").read_text(encoding="utf-8"))) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PACKAGES)
+def test_the_exported_folder_works_there(narrlit, name):
+    pytest.importorskip(PACKAGES[name])
+    assert narrlit("sample", "tales").code == 0
+    assert narrlit("export", "minilm", "--out", "model").code == 0
+    code, output = SNIPPET.search((PAGES / f"{name}.md").read_text(encoding="utf-8")).groups()
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, name, "exec"), {"__name__": "__main__"})
+    assert printed.getvalue().split() == output.split()
