@@ -291,7 +291,7 @@ class Index:
         with self._guard():
             table = self._table.to_arrow()
             vectors = table["vector"].combine_chunks().flatten().to_numpy().reshape(len(table), -1)
-            frame = table.drop_columns(["vector", DIGEST]).to_pandas()
+            frame = _plain(table.drop_columns(["vector", DIGEST]).to_pandas(integer_object_nulls=True))
         settings = self.about["settings"]
         about = {
             "source": str(self.path),
@@ -330,7 +330,8 @@ class Index:
                     query = query.rerank(RRFReranker())
                 if where is not None:  # few rows may be left: an approximate search could miss them
                     query = query.where(where).bypass_vector_index()
-                rows = query.distance_type("cosine").limit(limit).to_arrow().to_pandas()
+                found = query.distance_type("cosine").limit(limit).to_arrow()
+                rows = _plain(found.to_pandas(integer_object_nulls=True))
             vectors = np.stack(rows["vector"]) if len(rows) else np.empty((0, len(vector)), np.float32)
             rows["similarity"] = vectors @ vector
             chosen, better = [], [] if itself is None else [vector]
@@ -461,8 +462,12 @@ def story_frame(stories: Stories) -> "pd.DataFrame":
     wrong = [name for name in names if name in RESERVED or "." in name or name[:1] in ("", "_")]
     if wrong:
         raise DataError(f"{stories.report.path}: rename its column {wrong[0]!r}: an index needs or forbids this name")
-    frame = pd.DataFrame.from_records(rows).astype(object)
-    return frame.where(frame.notna(), None)
+    return _plain(pd.DataFrame.from_records(rows))
+
+
+def _plain(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Put None for missing values of any kind."""
+    return frame.astype(object).where(frame.notna(), None)
 
 
 def unit_vectors(vectors: FloatArray) -> FloatArray:
@@ -517,9 +522,10 @@ def _identity(model: str) -> dict[str, str | None]:
 
 def _digests(frame: "pd.DataFrame", stories: Sequence[Story]) -> list[str]:
     """Hash each row: id, title, text, metadata, and the story's views."""
+    rows = [{name: value for name, value in row.items() if value is not None} for row in frame.to_dict("records")]
     return [
         hashlib.sha256(json.dumps([row, story.views and story.views.texts], default=str).encode()).hexdigest()
-        for row, story in zip(frame.to_dict("records"), stories, strict=True)
+        for row, story in zip(rows, stories, strict=True)
     ]
 
 

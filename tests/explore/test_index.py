@@ -1,0 +1,264 @@
+"""Index: what it stores, finds, embeds again and refuses."""
+
+import json
+import shutil
+
+import lancedb
+import numpy as np
+import pandas as pd
+import pytest
+
+from narrlit.data.storyworld import StoryWorld
+from narrlit.errors import DataError, OptionError
+from narrlit.explore import index as indexing
+from narrlit.explore.collection import load_collection
+from narrlit.explore.index import Index
+from narrlit.models.embedding import embed
+from narrlit.models.registry import load_encoder
+from narrlit.options import InputOptions, ModelOptions, StoryOptions
+
+COUNTRIES = ("France", "China", None)
+
+
+@pytest.fixture(scope="module")
+def tales():
+    """30 stories with ids, titles and metadata."""
+    stories = [
+        story.text
+        for triple in StoryWorld(3).triples(10)
+        for story in (triple.anchor, triple.positive, triple.negative)
+    ]
+    rows = [
+        {"id": f"s{n}", "title": f"Tale {n}", "text": text, "country": COUNTRIES[n % 3], "year": 1800 + n}
+        for n, text in enumerate(stories)
+    ]
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture(scope="module")
+def made(tales, tiny, tmp_path_factory):
+    """An index of them; tests that write copy it."""
+    return Index.create(tmp_path_factory.mktemp("index") / "tales.index", tales, tiny())
+
+
+@pytest.fixture
+def copied(made, tmp_path):
+    return shutil.copytree(made.path, tmp_path / "i")
+
+
+@pytest.fixture
+def embedded(monkeypatch):
+    """Texts that are embedded, in order."""
+    texts = []
+
+    def noting(encoder, stories, **options):
+        texts.extend(story if isinstance(story, str) else story.text for story in stories)
+        return embed(encoder, stories, **options)
+
+    monkeypatch.setattr("narrlit.models.embedding.embed", noting)
+    return texts
+
+
+def test_any_lancedb_client_reads_texts_metadata_and_vectors(made, tales, tiny):
+    table = lancedb.connect(str(made.path)).open_table("stories").to_arrow()
+    assert table["text"].to_pylist() == tales["text"].tolist()
+    assert (table["year"].to_pylist(), table["country"].to_pylist()[:3]) == (tales["year"].tolist(), list(COUNTRIES))
+    vectors = np.array(table["vector"].to_pylist())
+    assert np.allclose(vectors, embed(load_encoder(tiny()), tales["text"].tolist()).embeddings, atol=1e-6)
+    assert table.schema.field("vector").type.list_size == 32
+
+
+def test_search_ranks_by_cosine_and_like_leaves_the_story_out(made, tales):
+    vectors, query = made.collection().vectors, made.encode(tales["text"][4])
+    cosines = vectors @ query
+    best = np.argsort(-cosines, kind="stable")[:5]
+    found = made.search(tales["text"][4], k=5)
+    assert found["id"].tolist() == [f"s{row}" for row in best]
+    assert found["id"][0] == "s4"
+    assert np.allclose(found["similarity"], cosines[best], atol=1e-5)
+    assert found.columns.tolist() == ["rank", "id", "title", "similarity", "snippet", "country", "year"]
+    assert found["rank"].tolist() == [1, 2, 3, 4, 5]
+    assert made.like("s4", k=4)["id"].tolist() == found["id"].tolist()[1:]
+    assert made.search(tales["text"][4], k=4, leave_out_text=True)["id"].tolist() == found["id"].tolist()[1:]
+
+
+def test_the_snippet_is_the_sentence_nearest_to_the_query(made):
+    found = made.search("They argued about the money.", k=3)
+    for id, snippet in zip(found["id"], found["snippet"], strict=True):
+        text = made.collection().frame.set_index("id")["text"][id]
+        sentences = indexing.split_sentences(text)
+        cosines = [made.encode(sentence) @ made.encode("They argued about the money.") for sentence in sentences]
+        assert snippet == sentences[int(np.argmax(cosines))]
+
+
+def test_conditions_and_columns_leave_stories_out(made):
+    found = made.like("s4", k=30, where="year < 1815")
+    assert (len(found), found["year"].max()) == (14, 1814)
+    assert ("s4" in made, "s40" in made) == (True, False)
+    others = made.like("s4", k=30, exclude_same="country")
+    assert "China" not in others["country"].tolist()
+    assert len(others) == 20  # those without a country stay
+    both = made.like("s4", k=30, exclude_same="country", where="year < 1815 OR year > 1828")
+    assert (set(both["country"]) <= {"France", None}, len(both)) == (True, 11)
+    with pytest.raises(OptionError, match=r"No field named land.*columns: id \(string\).*year \(int64\)"):
+        made.search("x", where="land = 'France'")
+    with pytest.raises(OptionError, match="compare a column of text with '"):
+        made.search("x", where="country = 3")
+    with pytest.raises(OptionError, match="no such column"):
+        made.like("s4", exclude_same="author")
+
+
+def test_distinct_leaves_out_near_copies_of_the_story_and_of_results(tales, tiny, tmp_path):
+    texts = [
+        tales["text"][0],
+        f"{tales['text'][0]} Yes.",
+        tales["text"][1],
+        f"{tales['text'][1]} Yes.",
+        "Bread was sold.",
+    ]
+    index = Index.create(tmp_path / "i", texts, tiny())
+    vectors = index.collection().vectors
+    copies, others = [vectors[0] @ vectors[1], vectors[2] @ vectors[3]], vectors[:4:2] @ vectors[2:5:2].T
+    between = float(min(copies) + max(others[0, 0], *others[:, 1])) / 2
+    assert max(others[0, 0], *others[:, 1]) < between < min(copies)
+    found = index.like("1", k=5, distinct=between)["id"].tolist()
+    assert ("2" in found, len({*found} & {"3", "4"}), "5" in found) == (False, 1, True)
+    assert set(index.like("1", k=5)["id"]) == {"2", "3", "4", "5"}
+    assert len({*index.search(texts[0], k=5, distinct=between)["id"]} & {"1", "2"}) == 1  # a query is no story
+
+
+def test_hybrid_search_ranks_by_words_too(made):
+    frame, query = made.collection().frame, "Trumpets blared in the ring"
+    plain, found = made.search(query, k=30), made.search(query, k=5, hybrid=True)
+    best = [row for row, text in enumerate(frame["text"]) if "Trumpets" in text]
+    assert 0 < len(best) < 5
+    assert plain["id"][0] not in frame["id"][best].tolist()
+    assert found["id"][0] in frame["id"][best].tolist()
+    similarity = dict(zip(plain["id"], plain["similarity"], strict=True))
+    assert np.allclose(found["similarity"], [similarity[id] for id in found["id"]], atol=1e-5)
+
+
+def test_only_new_and_changed_stories_are_embedded(copied, tales, tiny, embedded):
+    changed = tales.copy()
+    changed.loc[2, "text"] = "Nobody came to the feast."
+    changed.loc[3, "country"] = "Peru"
+    more = pd.concat([changed, pd.DataFrame([{"id": "new", "text": "A fox ran.", "year": 1, "atu": "510A"}])])
+    index = Index.create(copied, more, tiny())
+    assert embedded == ["Nobody came to the feast.", tales["text"][3], "A fox ran."]
+    frame = index.collection().frame.set_index("id")
+    assert (len(frame), frame["text"]["s2"], frame["country"]["s3"], frame["atu"]["new"]) == (
+        31,
+        "Nobody came to the feast.",
+        "Peru",
+        "510A",
+    )
+    assert frame["text"]["s5"] == tales["text"][5]
+    assert index.like("new", k=1, where="id = 's2'")["id"].tolist() == ["s2"]
+    embedded.clear()
+    Index.create(copied, more, tiny())
+    assert embedded == []
+
+
+def test_an_interrupted_index_keeps_its_batches_and_goes_on(tales, tiny, tmp_path, embedded, monkeypatch):
+    monkeypatch.setattr(indexing, "BATCH", 8)
+    commit, batches = Index._commit, []
+
+    def dying(self, *batch):
+        if len(batches) == 2:
+            raise KeyboardInterrupt
+        batches.append(batch)
+        commit(self, *batch)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Index, "_commit", dying)
+        with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
+            Index.create(tmp_path / "i", tales, tiny())
+    assert Index(tmp_path / "i").collection().frame["id"].tolist() == [f"s{n}" for n in range(16)]
+    embedded.clear()
+    index = Index.create(tmp_path / "i", tales, tiny())
+    assert embedded == tales["text"].tolist()[16:]
+    assert (index.coverage.texts, len(index)) == (30, 30)
+
+
+def test_many_stories_get_an_approximate_index_that_finds_the_same(tales, tiny, copied, monkeypatch):
+    monkeypatch.setattr(indexing, "ANN_FROM", 30)
+    exact = Index(copied).like("s9", k=5)
+    index = Index.create(copied, tales, tiny())
+    assert {column for one in index._table.list_indices() for column in one.columns} == {"text", "vector"}
+    assert index.like("s9", k=5)["id"].tolist() == exact["id"].tolist()
+
+
+def test_another_model_and_other_settings_are_refused(made, copied, tales, tiny):
+    for options, message in (
+        ({"model": tiny(pooling="cls")}, "a model whose files have changed"),
+        ({"model": "minilm"}, "model "),
+        ({"model": tiny(), "use": ModelOptions(max_length=20)}, "max-length None, not 20"),
+        ({"model": tiny(), "read": StoryOptions(missing_views="positional", fusion="equal")}, "views False, not True"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            Index.create(copied, tales, **options)
+    with pytest.raises(OptionError, match="was made with"):
+        Index(copied, model="minilm")
+    record = json.loads((copied / "index.json").read_text())
+    record["settings"]["files"] = "0" * 64
+    (copied / "index.json").write_text(json.dumps(record))
+    with pytest.raises(OptionError, match="whose files have changed"):
+        Index(copied).search("a fox")
+    assert len(Index(copied).like("s1", k=2)) == 2  # needs no model
+
+
+def test_queries_are_encoded_as_the_stories_were(tales, tiny, tmp_path):
+    read = StoryOptions(missing_views="positional", fusion="equal")
+    index = Index.create(tmp_path / "i", tales, tiny(), use=ModelOptions(max_length=20), read=read)
+    again = Index(tmp_path / "i")
+    assert again.encoder.max_length == 20
+    assert np.allclose(again.encode(tales["text"][1]), index.collection().vectors[1], atol=1e-5)
+
+
+def test_broken_folders_are_refused_with_a_remedy(copied, tmp_path, tiny):
+    with pytest.raises(DataError, match="narrlit index STORIES"):
+        Index(tmp_path / "absent")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("x")
+    with pytest.raises(OptionError, match="not empty"):
+        Index.create(tmp_path / "other", ["A fox ran."], tiny())
+    for file in (copied / "stories.lance" / "data").iterdir():
+        file.write_bytes(b"x" * 10)
+    with pytest.raises(DataError, match="is broken; remove the folder and index again"):
+        Index(copied).like("s1")
+    (copied / "index.json").write_text("{")
+    with pytest.raises(DataError, match="remove the folder"):
+        Index(copied)
+
+
+def test_columns_that_no_index_can_hold_are_refused(tiny, tmp_path, copied):
+    for name in ("vector", "similarity", "a.b", "_x"):
+        with pytest.raises(DataError, match="rename its column"):
+            Index.create(tmp_path / "i", pd.DataFrame([{"text": "A fox ran.", name: 1}]), tiny())
+    with pytest.raises(DataError, match="the id s1"):
+        Index.create(tmp_path / "i", pd.DataFrame({"id": ["s1", "s1"], "text": ["A.", "B."]}), tiny())
+    with pytest.raises(DataError, match="column year is int64"):
+        Index.create(copied, pd.DataFrame([{"id": "x", "text": "A fox ran.", "year": "1812?"}]), tiny())
+    index = Index.create(
+        tmp_path / "j",
+        pd.DataFrame([{"text": "A fox.", "tags": ["a"], "mixed": 1}, {"text": "B.", "mixed": "x"}]),
+        tiny(),
+    )
+    frame = index.collection().frame
+    assert (frame["tags"][0], frame["mixed"].tolist()) == ('["a"]', ["1", "x"])
+
+
+def test_a_collection_is_loaded_from_an_index_or_from_stories(made, tales, tiny, tmp_path):
+    tales.to_json(tmp_path / "t.jsonl", orient="records", lines=True)
+    use = ModelOptions(model=tiny())
+    one = load_collection(str(made.path), ModelOptions(), StoryOptions(), InputOptions())
+    other = load_collection(str(tmp_path / "t.jsonl"), use, StoryOptions(), InputOptions())
+    assert np.allclose(one.vectors, other.vectors, atol=1e-6)
+    pd.testing.assert_frame_equal(one.frame, other.frame, check_dtype=False)
+    assert {name: value for name, value in one.about.items() if name not in ("source", "model")} == {
+        name: value for name, value in other.about.items() if name not in ("source", "model")
+    }
+    with pytest.raises(OptionError, match="settings of its own"):
+        load_collection(str(made.path), ModelOptions(), StoryOptions(missing_views="positional"), InputOptions())
+    with pytest.raises(OptionError, match="was made with"):
+        load_collection(str(made.path), ModelOptions(model="minilm"), StoryOptions(), InputOptions())
