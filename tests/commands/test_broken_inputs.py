@@ -3,11 +3,14 @@
 import json
 import os
 import shutil
+import tempfile
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from narrlit.data.writers import write_table
 
 LONG = "a" * 5000
 STORY = {"text": "A king fell ill. He died.", "id": "s1"}
@@ -59,12 +62,22 @@ def lines(*rows):
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
+def written(suffix, *rows):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"f{suffix}")
+        write_table(path, rows)
+        return path.read_bytes()
+
+
 FILES = {
     "s.jsonl": lines(STORY, STORY),
     "s.csv": b'id,text\n1,"A king, ill."\n2,A queen.\n',
     "s.txt": b"A king.\nA queen.\n",
     "t.jsonl": lines(TRIPLE, TRIPLE),
     "t.csv": b"anchor_text,text_a,text_b,text_a_is_closer\na,b,c,True\n",
+    "s.xlsx": written(".xlsx", {"id": "1", "text": "A king."}),
+    "s.parquet": written(".parquet", {"id": "1", "text": "A king."}),
+    "s.md": b"# Title\n\nA king.\n",
     "l.jsonl": lines({"text_a_is_closer": True}, {"text_a_is_closer": False}),
     "v.jsonl": lines(VIEWS, VIEWS),
 }
@@ -81,6 +94,9 @@ COMMANDS = {
     "s.jsonl": ["views", "check", "v.jsonl", "s.jsonl"],
     "s.csv": ["views", "check", "v.jsonl", "s.csv"],
     "s.txt": ["views", "check", "v.jsonl", "s.txt"],
+    "s.xlsx": ["views", "check", "v.jsonl", "s.xlsx"],
+    "s.parquet": ["views", "check", "v.jsonl", "s.parquet"],
+    "s.md": ["views", "check", "v.jsonl", "s.md"],
     "t.jsonl": ["evaluate", "t.jsonl", "--baseline", "jaccard"],
     "t.csv": ["evaluate", "t.csv", "--baseline", "longer"],
     "l.jsonl": ["evaluate", "t.jsonl", "--labels", "l.jsonl", "--baseline", "tfidf"],

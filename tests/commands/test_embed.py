@@ -1,12 +1,14 @@
 """narrlit embed and export: files of embeddings, refusals, and folders for sentence-transformers."""
 
 import csv
+import io
 import json
 import signal
 
 import numpy as np
 import pytest
 
+from narrlit.data.rows import read_rows
 from narrlit.errors import ModelError
 
 
@@ -23,7 +25,7 @@ def test_every_table_holds_the_embeddings_and_all_columns(narrlit, tiny, tmp_pat
     ]
     (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [rows[0], {"plot": " "}, rows[1]]))
     options = ("--model", tiny(), "--text-column", "plot", "--drop-invalid")
-    for suffix in ("npy", "jsonl", "csv", "tsv", "parquet"):
+    for suffix in ("npy", "jsonl", "csv", "tsv", "parquet", "xlsx"):
         found = narrlit("embed", "s.jsonl", *options, "--out", f"v.{suffix}")
         assert found.code == 0, found.err
     expected = np.load("v.npy", allow_pickle=False)
@@ -42,8 +44,50 @@ def test_every_table_holds_the_embeddings_and_all_columns(narrlit, tiny, tmp_pat
     table = read_table("v.parquet").to_pydict()
     assert (table["title"], table["year"], table["row"]) == (["One", "Two"], [1890, None], [0, 1])
     assert np.allclose(table["embedding"], expected)
+    with (tmp_path / "v.columns.csv").open(newline="") as file:
+        expected_cells = [{"row": "0", "title": "One", "year": "1890", "tags": '["x"]', "id": "7", "lang": ""}]
+        assert next(csv.DictReader(file)) == expected_cells[0]
+    sheet = [row.value for row in read_rows("v.xlsx").rows]
+    assert [(row["plot"], row["year"], row["tags"]) for row in sheet] == [("A b.", 1890, '["x"]'), ("C d.", None, None)]
+    assert np.allclose([[row[f"embedding_{i}"] for i in range(1, 33)] for row in sheet], expected)
     found = narrlit("embed", "v.jsonl", "--model", tiny(), "--text-column", "plot", "--out", "w.jsonl")
     assert (found.code, "rename its column row" in found.err) == (2, True)
+
+
+def test_embed_reads_a_folder_and_standard_input(narrlit, tiny, tmp_path, monkeypatch):
+    (tmp_path / "tales").mkdir()
+    for name, text in (("a.txt", "A b.\n\nC d."), ("b.md", "# Title\nE f.")):
+        (tmp_path / "tales" / name).write_text(text)
+    assert narrlit("embed", "tales", "--model", tiny(), "--out", "v.npy").code == 0
+    assert abs(np.load("v.npy") - peer_embeddings(tiny(), ["A b.\n\nC d.", "E f."])).max() < 1e-5
+    assert [row.value["title"] for row in read_rows("v.columns.csv").rows] == ["", "Title"]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"A b.\nC d.\n")))
+    found = narrlit("embed", "-", "--one-per-line", "--model", tiny(), "--out", "w.npy")
+    assert (found.code, "standard input: 2 rows" in found.err, (tmp_path / "w.columns.csv").exists()) == (
+        0,
+        True,
+        False,
+    )
+    assert abs(np.load("w.npy") - peer_embeddings(tiny(), ["A b.", "C d."])).max() < 1e-5
+
+
+def test_embed_checks_before_the_work_what_a_workbook_holds(narrlit, tmp_path):
+    (tmp_path / "s.jsonl").write_text(json.dumps({"text": "a" * 40_000}))
+    found = narrlit("embed", "s.jsonl", "--model", "none", "--out", "v.xlsx")
+    assert (found.code, "text of row 1 has 40,000 characters" in found.err) == (2, True)
+
+
+def test_stories_in_other_languages_are_reported_for_a_model_of_one(narrlit, tiny, tmp_path, monkeypatch):
+    german = "Als der Winter kam, zog der Schmied mit seiner Tochter in die Stadt, denn er hatte das Haus verloren."
+    english = "A young cellist found that her scholarship came from the man who had ruined her grandfather."
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in [german, english, english]))
+    embed = ["embed", "s.jsonl", "--model", tiny(), "--out", "v.npy"]
+    assert "warning: 33 % of the stories are not in English (de), and the model has" in narrlit(*embed).err
+    monkeypatch.setattr("narrlit.models.registry.MULTILINGUAL", 1)
+    assert "warning" not in narrlit(*embed).err
+    monkeypatch.undo()
+    (tmp_path / "s.jsonl").write_text(json.dumps({"text": english}))
+    assert "warning" not in narrlit(*embed).err
 
 
 def test_embed_stops_at_an_invalid_row_unless_it_may_drop_it(narrlit, tiny, tmp_path):

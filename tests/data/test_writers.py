@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from narrlit.data.readers import read_examples, read_stories, read_triples
 from narrlit.data.schema import KINDS, Story, StoryTable, TrainingExample, TrainingExamples, Triple, Triples
-from narrlit.data.writers import write_examples, write_stories, write_table, write_triples
+from narrlit.data.writers import check_rows, write_examples, write_stories, write_table, write_triples
+from narrlit.errors import OptionError
 
 TABLES = ["f.jsonl", "f.csv", "f.tsv"]
 

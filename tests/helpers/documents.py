@@ -14,8 +14,8 @@ def write_docx(path, title, *paragraphs):
         path,
         {
             "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
-            '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override '
-            f'PartName="/word/document.xml" ContentType="{kinds}"/></Types>',
+            '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+            f'<Override PartName="/word/document.xml" ContentType="{kinds}"/></Types>',
             "_rels/.rels": '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
             f'<Relationship Id="r1" Type="{relation}" Target="word/document.xml"/></Relationships>',
             "word/document.xml": f'<w:document xmlns:w="{namespace}"><w:body>{"".join(runs)}</w:body></w:document>',

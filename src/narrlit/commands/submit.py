@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from narrlit.console import say, say_truncated
-from narrlit.data.readers import Stories, read_triples
+from narrlit.data.readers import Stories, read_stories, read_triples
 from narrlit.data.schema import FloatArray, Triples
 from narrlit.errors import OptionError, on_interrupt
 from narrlit.files import check_writable
@@ -60,7 +60,7 @@ def submit(  # noqa: PLR0913 - its parameters are the command's options
         raise OptionError("--check reads a zip alone: leave --model, --answers, --out and their options out")
     # A submission's rows correspond to the test file's rows: none may be dropped.
     triples = read_triples(track_a, strict=True) if track_a else None
-    stories = inputs.read(track_b) if track_b else None
+    stories = read_stories(track_b, strict=True, layout=inputs.layout) if track_b else None
     rows = (None if triples is None else len(triples), None if stories is None else len(stories))
     if check is not None:
         contents = check_submission(Path(check), *rows)

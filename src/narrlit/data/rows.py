@@ -218,8 +218,12 @@ def _suffix_of(text: str, layout: Layout) -> str:
             continue
         if isinstance(value, list if suffix == ".json" else dict | str):
             return suffix
-    names = [name.strip().casefold() for name in next(csv.reader([first], delimiter=_delimiter(first)))]
-    return ".csv" if {*TEXT_COLUMNS, "anchor", "anchor_text", "anchor_story", layout.text} & {*names} else ".txt"
+    names = [name.strip(' "\r').casefold() for name in first.split(_delimiter(first))]
+    return (
+        ".csv"
+        if {*TEXT_COLUMNS, "anchor", "anchor_text", "anchor_story", str(layout.text).casefold()} & {*names}
+        else ".txt"
+    )
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
@@ -296,12 +300,12 @@ def _delimiter(header: str, usual: str = ",") -> str:
     >>> _delimiter("id;title, author;text"), _delimiter("text", "\t")
     (';', '\t')
     """
-    return max((usual, ",", ";", "\t", "|"), key=lambda mark: len(next(csv.reader([header], delimiter=mark))))
+    return max((usual, ",", ";", "\t", "|"), key=re.sub('"[^"]*"', "", header).count)
 
 
 def _csv_cells(path: Path, text: str, usual: str) -> Iterator[tuple[int, list[Any]]]:
     csv.field_size_limit(2**31 - 1)  # by default 131,072 characters, fewer than a novel has
-    delimiter = _delimiter(text.lstrip().split("\n", 1)[0], usual)
+    delimiter = _delimiter(re.split(r"[\r\n]", text.lstrip(), maxsplit=1)[0], usual)
     line = 1
     try:
         # strict: otherwise a quote that never closes makes one story of the rest of the file.
