@@ -43,6 +43,7 @@ OTHERS = {
     "augment": "add back-translations of stories to training examples",
     "index": "stories with their vectors in a folder that is searched (LanceDB)",
     "search": "stories of an index most similar to a text or a story",
+    "map": "a collection as a dendrogram or a plane, with groups, nearest stories and passages, in one HTML file",
     "pairs": "most similar stories of a collection, and groups of retellings",
     "diversity": "how varied a collection is: Vendi score, nearest neighbors, near-duplicates",
     "cache": "list or remove cached embeddings",

@@ -47,7 +47,10 @@ def map_page(
     frame, links, n = story_map.frame, links or {}, len(story_map.frame)
     limit = CHARACTERS // n
     texts = [_beginning(parts, limit) for parts in (sentences or [[text] for text in frame["text"]])]
-    metadata = [name for name in frame.columns if name not in ("id", "title", "text")]
+    # A column that differs in every story, such as a file name, colors nothing.
+    metadata = [
+        name for name in frame.columns[3:] if frame[name].dtype.kind in "if" or frame[name].astype(str).nunique() < n
+    ]
     columns: list[dict[str, Any]] = [{"name": "groups", "values": [], "groups": True}]
     columns += [{"name": name, "values": [_plain(value) for value in frame[name]]} for name in metadata]
     for column in columns:
@@ -130,7 +133,7 @@ def _beginning(parts: Sequence[str], limit: int) -> list[str]:
 def _plain(value: Any) -> Any:
     """Make a value of a column one that JSON and a reader understand."""
     if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
-        return "" if value != value else float(value) if value % 1 else int(value)
+        return "" if np.isnan(value) else float(value) if value % 1 else int(value)
     return "" if value is None else cut(str(value), 60)
 
 

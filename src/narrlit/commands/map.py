@@ -1,0 +1,132 @@
+"""narrlit map: a collection as one picture, with its groups, nearest stories and linked passages."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from narrlit.console import say
+from narrlit.errors import OptionError
+from narrlit.files import atomic_path, check_apart, check_writable
+from narrlit.options import InputOptions, LabelOptions, ModelOptions, StoryOptions
+
+if TYPE_CHECKING:
+    from narrlit.models.encoder import Encoder
+
+
+def map(  # noqa: PLR0913 (options)
+    stories: str,
+    *,
+    out: str,
+    group: str | None = None,
+    triples: str | None = None,
+    k: int = 10,
+    use: ModelOptions,
+    read: StoryOptions,
+    inputs: InputOptions,
+    given: LabelOptions,
+) -> None:
+    """Draw a collection: up to 300 stories as a dendrogram with a heat map, more in a plane; both with their groups.
+
+    Beside NAME.html it writes NAME-neighbors.csv, NAME-groups.csv and, for an article, NAME.svg.
+
+    Args:
+        stories: an index, or stories as `narrlit embed` reads them.
+        out: the HTML file.
+        group: column whose values are compared with the nearest stories: how many share it, by chance how many.
+        triples: labeled triples that the model's accuracy is measured on, for the head of the page.
+        k: nearest stories that are listed of each.
+        use: the model, where the stories are no index; minilm if none is named.
+        read: what it reads of a story.
+        inputs: files of stories.
+        given: the triples' labels.
+    """
+    target = Path(out)
+    if target.suffix not in (".html", ".htm"):
+        raise OptionError(f"--out {out}: a map is an .html file")
+    if k < 1:
+        raise OptionError(f"--k {k}: at least 1 is needed")
+    beside = {name: target.with_name(f"{target.stem}{name}") for name in ("-neighbors.csv", "-groups.csv", ".svg")}
+    check_apart({f"--out {out} writes {path.name}:": path for path in beside.values()}, [stories, triples])
+    for path in (target, *beside.values()):
+        check_writable(path)
+    from narrlit.data.writers import write_table
+    from narrlit.explore.agreement import agreement
+    from narrlit.explore.collection import load_collection
+    from narrlit.explore.index import Index, index_at
+    from narrlit.explore.map_page import map_page, write_svg
+    from narrlit.explore.story_map import link_passages, map_stories
+
+    collection = load_collection(stories, use, read, inputs)
+    frame, about = collection.frame, collection.about
+    compared = None
+    if group is not None:
+        if group not in frame.columns[3:]:
+            columns = ", ".join(frame.columns[3:]) or "none"
+            raise OptionError(f"--group {group}: {stories} has no such column; there are {columns}")
+        values = ["" if value is None or value != value else str(value) for value in frame[group]]  # noqa: PLR0124 (NaN)
+        compared = agreement(collection.vectors, group, values, k)
+    if index_at(stories):
+        encoder = Index(stories, model=use.model, device=use.device, trust_remote_code=use.trust_remote_code).encoder
+    else:
+        encoder = read.encoder(ModelOptions(**{**vars(use), "model": about["model"]}))
+    facts = _facts(about, len(frame), encoder, _accuracy(about["model"], encoder, triples, read, given))
+    story_map = map_stories(frame, collection.vectors, k)
+    sentences, links = None, None
+    if story_map.tree is not None and encoder.reads == "text":
+        sentences, links = link_passages(encoder, frame["text"].tolist(), story_map.indices)
+    page = map_page(story_map, f"Map of {Path(stories).name}", facts, compared, sentences, links)
+    with atomic_path(beside[".svg"]) as temporary:
+        write_svg(story_map, temporary)
+    write_table(beside["-neighbors.csv"], story_map.neighbor_rows())
+    write_table(beside["-groups.csv"], story_map.group_rows())
+    with atomic_path(target) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+    print(f"{len(frame):,} stories, {len(story_map.names)} groups by {story_map.method}")
+    for name, central in zip(story_map.names, story_map.central, strict=True):
+        print(f"  {name} ({story_map.labels[central]})")
+    if compared is not None:
+        print("\n".join(compared.lines()))
+        print(f"Closest pairs with different {group}:")
+        for i, j, similarity in compared.surprises:
+            print(f"  {similarity:.3f} {story_map.labels[i]} ({values[i]}), {story_map.labels[j]} ({values[j]})")
+    say(f"{out}: {len(page.encode()) / 1e6:.1f} MB; beside it {', '.join(path.name for path in beside.values())}")
+
+
+def _facts(about: dict[str, Any], stories: int, encoder: "Encoder", accuracy: str) -> list[tuple[str, str]]:
+    """State model, size, what was read, languages and accuracy, for the head of the page."""
+    from narrlit.models.registry import language_warning
+
+    languages = sorted(about["languages"].items(), key=lambda item: -item[1])
+    checked = ", ".join(f"{language} {count}" for language, count in languages) or "none recognized"
+    warning = language_warning(encoder, about["languages"])
+    return [
+        ("Model", about["model"]),
+        ("Stories", f"{stories:,}"),
+        ("Read", f"{100 * about['share_read']:.4g} % of the words"),
+        ("Languages", f"{checked} of the stories checked" + (f"; {warning}" if warning else "")),
+        ("Accuracy", accuracy),
+    ]
+
+
+def _accuracy(model: str, encoder: "Encoder", triples: str | None, read: StoryOptions, given: LabelOptions) -> str:
+    """Measure the model's accuracy on labeled triples, or take it from its run's record."""
+    from narrlit.data.readers import file_digest
+    from narrlit.experiments.systems import SystemAnswers
+    from narrlit.models.embedding import score_triples
+    from narrlit.models.registry import find_record, read_record
+    from narrlit.options import seen_in_training
+
+    if triples is not None:
+        rows = given.read(triples)
+        scores = score_triples(encoder, read.triples(rows)).scores
+        summary = SystemAnswers.scored(model, "model", rows.labels == 1, scores).summary
+        seen = seen_in_training(model, file_digest(triples))
+        return f"{summary} on the triples of {Path(triples).name}" + (f"; {seen}" if seen else "")
+    path = find_record(model)
+    best = {} if path is None else read_record(path).get("best") or {}
+    if best.get("accuracy") is None:
+        return (
+            "not measured on judged triples; --triples FILE measures it: how often the closer of two stories is closer"
+        )
+    low, high = best["interval"]
+    record = f"{best['accuracy']:.3f} [{low:.3f}, {high:.3f}] on the validation triples of its run"
+    return record + "; best of several evaluations there, hence too high"

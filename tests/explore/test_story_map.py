@@ -1,0 +1,184 @@
+"""Groups, their names, links and drawings of small collections of known shape; the pages in a browser."""
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from narrlit.errors import DataError
+from narrlit.explore import story_map as module
+from narrlit.explore.agreement import agreement
+from narrlit.explore.map_page import CHARACTERS, map_page, write_svg
+from narrlit.explore.story_map import map_stories, name_groups
+
+ATTACK = "</script><img src=x onerror=alert(1)>{{ 7 * 7 }}"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+WORDS = [("ship", "storm"), ("dragon", "castle"), ("trial", "judge")]
+
+
+def collection(size=3, groups=3, seed=0):
+    """`size` stories around each of `groups` directions, with words of their group."""
+    random = np.random.default_rng(seed)
+    vectors = np.repeat(np.eye(groups, 8), size, axis=0) + 0.15 * random.normal(size=(groups * size, 8))
+    texts = [f"Anna met a {' and a '.join(WORDS[row // size % 3])}. {ATTACK}" for row in range(len(vectors))]
+    frame = pd.DataFrame({"id": [f"s{row}" for row in range(len(texts))], "title": "", "text": texts})
+    frame["title"] = [f"Tale {row} $x$ <b>" if row else "" for row in range(len(texts))]
+    frame["type"] = np.arange(len(texts)) // size % 3
+    frame["year"] = np.arange(len(texts)) + 1900.5
+    return frame, (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+def data_of(page):
+    return json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def test_a_dendrogram_finds_the_groups_and_puts_each_together():
+    frame, vectors = collection()
+    # In another order, so that none is the file's.
+    order = np.random.default_rng(1).permutation(len(frame))
+    result = map_stories(frame.iloc[order].reset_index(drop=True), vectors[order], k=2)
+    types = frame["type"].to_numpy()[order]
+    assert {(a, b) for a, b in zip(types, result.groups, strict=True)} == set(
+        zip(
+            types[[list(types).index(t) for t in range(3)]],
+            [result.groups[list(types).index(t)] for t in range(3)],
+            strict=True,
+        )
+    )
+    leaves = data_of(map_page(result, "x", []))["order"]
+    assert result.groups[leaves].tolist() == sorted(result.groups)
+    similarities = vectors[order] @ vectors[order].T
+    for story, near in enumerate(result.indices):
+        others = np.delete(np.arange(len(order)), story)
+        assert near.tolist() == others[np.argsort(-similarities[story, others])][:2].tolist()
+    assert result.neighbor_rows()[0]["neighbor_id"] == result.frame["id"][result.indices[0, 0]]
+    assert {row["group"] for row in result.group_rows()} == {1, 2, 3}
+
+
+def test_names_are_words_of_a_group_that_others_lack_and_central_stories_are_in_it():
+    frame, vectors = collection(size=4)
+    groups = frame["type"].to_numpy()
+    names, central = name_groups(frame["text"].tolist(), vectors, groups)
+    for group, name in enumerate(names):
+        assert set(name.split(", ")[:2]) == set(WORDS[group])
+        rows = np.flatnonzero(groups == group)
+        assert central[group] == rows[np.argmax(vectors[rows] @ vectors[rows].mean(axis=0))]
+
+
+def test_passages_above_chance_are_linked(minilm_encoder):
+    texts = [
+        "A girl lost a slipper at the ball. It rained in the evening.",
+        "Anna bought a loaf of bread. At the dance the girl left her shoe behind.",
+        "The bank lowered its rates. Trains to the north were late again.",
+    ]
+    sentences, links = module.link_passages(minilm_encoder, texts, np.array([[1], [0], [0]]))
+    assert sentences[1][1] == "At the dance the girl left her shoe behind."
+    assert [(i, j) for i, j, _ in links[0, 1]] == [(0, 1)]
+    assert set(links) == {(0, 1), (0, 2)}
+
+
+@pytest.fixture(scope="module")
+def minilm_encoder():
+    from narrlit.models.registry import load_encoder
+
+    return load_encoder("minilm")
+
+
+def test_pages_hold_texts_escaped_and_write_a_drawing(tmp_path):
+    frame, vectors = collection()
+    result = map_stories(frame, vectors, k=4)
+    compared = agreement(vectors, "type", frame["type"].astype(str).tolist(), 2)
+    page = map_page(result, ATTACK, [("Model", ATTACK)], compared, None, None)
+    assert "<img" not in page
+    assert "{{ 7 * 7 }}" in page
+    data = data_of(page)
+    assert data["stories"][0]["text"] == [frame["text"][0]]
+    assert data["stories"][0]["label"].startswith("Anna met")
+    assert data["cosines"][1][2] == round(1000 * float(vectors[1] @ vectors[2]))
+    assert [column["name"] for column in data["columns"] if column["first"]] == ["type"]
+    write_svg(result, tmp_path / "map.svg")
+    drawing = (tmp_path / "map.svg").read_text()
+    assert "Tale 1 $x$ &lt;b&gt;" in drawing
+    write_svg(result, tmp_path / "again.svg")
+    assert (tmp_path / "again.svg").read_text() == drawing
+
+
+def test_texts_of_a_large_page_are_cut(monkeypatch):
+    frame, vectors = collection()
+    monkeypatch.setattr("narrlit.explore.map_page.CHARACTERS", 9 * 20)
+    page = map_page(map_stories(frame, vectors, k=2), "x", [])
+    assert data_of(page)["stories"][0]["text"] == [frame["text"][0][:19] + "…"]
+    assert "first 20 characters" in page
+    assert CHARACTERS > 10**6
+
+
+def test_two_stories_are_no_map():
+    frame, vectors = collection(size=1, groups=2)
+    with pytest.raises(DataError, match="at least 3"):
+        map_stories(frame, vectors)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: the pages were opened in no browser")
+@pytest.mark.parametrize("kind", ["dendrogram", "plane"])
+def test_in_a_browser_pages_are_quiet_show_texts_and_fit_a_phone(kind, tmp_path):
+    from browser import Browser
+
+    frame, vectors = collection(size=3 if kind == "dendrogram" else 120)
+    result = map_stories(frame, vectors, k=3)
+    assert (result.points is None) == (kind == "dendrogram")
+    links = {(i, j): [(0, 0, 0.2)] for i, row in enumerate(result.indices.tolist()) for j in row if i < j}
+    page = map_page(result, ATTACK, [("Model", "none")], None, [text.split(". ") for text in frame["text"]], links)
+    path = tmp_path / "map.html"
+    path.write_text(page, encoding="utf-8")
+    write_svg(result, tmp_path / "map.svg")
+    browser = Browser(CHROMIUM, tmp_path)
+    try:
+        for width in (1280, 400):
+            browser(
+                "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
+            )
+            browser("Page.navigate", url=path.as_uri())
+            browser.wait(
+                "document.readyState == 'complete' && document.querySelectorAll('#chosen article').length == 2"
+            )
+            assert browser.value("document.documentElement.scrollWidth") <= width
+        x, y = browser.value(CELL if kind == "dendrogram" else POINT)
+        for event in ("mousePressed", "mouseReleased"):
+            browser("Input.dispatchMouseEvent", type=event, x=x, y=y, button="left", clickCount=1)
+        shown = "document.querySelector('#chosen article h3').textContent == 'Tale 4 $x$ <b>'"
+        browser.wait(shown)
+        assert "onerror" in browser.value("document.querySelector('#chosen .text').textContent")
+        assert browser.value("document.querySelectorAll('#chosen .linked').length") == 2
+        assert browser.value("document.querySelectorAll('img').length") == 0
+        browser.value("document.getElementById('search').value = 'dragon'; search()")
+        assert browser.value("document.getElementById('matches').textContent").startswith(f"{len(frame) // 3} found")
+    finally:
+        browser.close()
+    reports = [(event["method"], json.dumps(event.get("params", {}))) for event in browser.events]
+    assert not [text for method, text in reports if method in ("Runtime.exceptionThrown", "Log.entryAdded")]
+    kinds = [event["params"]["type"] for event in browser.events if event["method"] == "Runtime.consoleAPICalled"]
+    assert not {"error", "warning"} & set(kinds)
+    requests = [
+        event["params"]["request"] for event in browser.events if event["method"] == "Network.requestWillBeSent"
+    ]
+    assert {request["url"] for request in requests if not request["url"].startswith("data:")} == {path.as_uri()}
+
+
+CELL = """(() => {  // of story 4 and its nearest
+  const box = document.querySelector(".heat canvas").getBoundingClientRect();
+  scrollTo(0, box.y);
+  const at = document.querySelector(".heat canvas").getBoundingClientRect();
+  const place = (story) => (data.order.indexOf(story) + 0.5) / data.order.length;
+  return [at.x + at.width * place(data.near[4][0]), at.y + at.height * place(4)];
+})()"""
+POINT = """(() => {
+  document.querySelector(".plane").scrollIntoView();
+  const [root] = Bokeh.index.roots;
+  const points = Bokeh.documents[0].get_model_by_name("points").data;
+  const box = root.canvas_view.el.getBoundingClientRect();
+  return [box.x + root.frame.x_scale.compute(points.x[4]), box.y + root.frame.y_scale.compute(points.y[4])];
+})()"""
