@@ -16,8 +16,8 @@ from tqdm import tqdm
 
 from narrlit.cache.storage import model_identity
 from narrlit.console import counted, say, say_truncated
-from narrlit.data.readers import STORIES_KNOWN, Stories, collect, models_of, story_columns
-from narrlit.data.rows import Layout, Row, RowFile
+from narrlit.data.readers import STORIES_KNOWN, Stories, collect, models_of
+from narrlit.data.rows import Row, RowFile
 from narrlit.data.schema import FloatArray, Story, StoryTable
 from narrlit.errors import DataError, NarrlitError, OptionError, did_you_mean, on_interrupt, printable, reading, reason
 from narrlit.files import atomic_folder, atomic_path
@@ -157,7 +157,7 @@ class Index:
         fresh = np.flatnonzero(frame[DIGEST] != frame["id"].map(index._digests()))
         if progress and len(fresh) < len(frame):
             say(f"{path}: {len(frame) - len(fresh):,} of {counted(len(frame), 'story')} are there unchanged")
-        index.about["languages"] = dict(detect_languages(frame["text"].tolist()))
+        index.about["languages"] = languages(encoder, frame["text"].tolist())
         columns = index._columns(frame)
         bar = tqdm(total=len(fresh), desc="indexing", unit="story", disable=not progress, delay=0.5)
         with bar, on_interrupt("finished batches are kept: the same command goes on"):
@@ -470,6 +470,16 @@ def _plain(frame: "pd.DataFrame") -> "pd.DataFrame":
     return frame.astype(object).where(frame.notna(), None)
 
 
+def languages(encoder: "Encoder", texts: Sequence[str]) -> dict[str, int]:
+    """Count the texts of a sample by language; warn of languages that the encoder does not read."""
+    from narrlit.models.registry import language_warning
+
+    counts = detect_languages(texts)
+    if warning := language_warning(encoder, counts):
+        say(warning)
+    return dict(counts)
+
+
 def unit_vectors(vectors: FloatArray) -> FloatArray:
     """Scale vectors (N, D) to length 1."""
     unit: FloatArray = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -503,8 +513,9 @@ def _stories(stories: "pd.DataFrame | Sequence[str]") -> Stories:
     if not rows:
         raise DataError("there is no story: give at least one")
     file = RowFile(Path("stories"), [Row(number, row) for number, row in enumerate(rows, start=1)])
-    results, report = collect(file, models_of(file, examples=False), STORIES_KNOWN, strict=True)
-    table, columns = StoryTable(), story_columns(file, Layout())
+    models = models_of(file, examples=False)
+    results, report = collect(file, models, STORIES_KNOWN, strict=True)
+    table, columns = StoryTable(), getattr(models[0], "columns", {})
     indices = [table.add(parsed.text, id=parsed.id) for _, parsed in results]
     lines = [row.line for row, _ in results]
     return Stories(table, indices, report, [parsed.id for _, parsed in results], lines, rows, columns)
