@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -154,14 +155,20 @@ class TripleRow(ExampleRow):
 Model = type[BaseModel]
 
 
+@lru_cache(maxsize=8)
 def _columns(model: Model) -> dict[str, list[str]]:
     """Columns that may hold each field of a model."""
     aliases = {name: info.validation_alias for name, info in model.model_fields.items()}
     return {n: list(map(str, a.choices)) if isinstance(a, AliasChoices) else [n] for n, a in aliases.items()}
 
 
+@lru_cache(maxsize=8)
+def _needed(model: Model) -> list[list[str]]:
+    return [names for name, names in _columns(model).items() if model.model_fields[name].is_required()]
+
+
 def _fits(model: Model, value: object) -> bool:
-    needed = [names for name, names in _columns(model).items() if model.model_fields[name].is_required()]
+    needed = _needed(model)
     if not isinstance(value, Mapping):
         return len(needed) == 1 and isinstance(value, str)
     return all(any(name in value for name in names) for names in needed)
@@ -319,7 +326,7 @@ class Stories(Sequence[Story]):
     @property
     def metadata(self) -> list[dict[str, Any]]:
         """All other columns of the rows (N), in order."""
-        own = {"text", "story", *self.columns.values()}
+        own = set(self.columns.values())
         return [
             {k: v for k, v in row.items() if k not in own} if isinstance(row, Mapping) else {} for row in self.values
         ]

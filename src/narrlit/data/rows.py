@@ -147,9 +147,10 @@ def _folder_rows(folder: Path, notes: list[str]) -> list[Row]:
     for table in [file for file in unread if file.suffix.lower() in TABLE_SUFFIXES]:
         table_notes = list[str]()
         rows = [row.value for row in _file_rows(table, Layout(), table_notes)]
-        if "file_name" in rows[0]:
+        named = [{k: v for k, v in row.items() if v not in (None, "")} for row in rows if row.get("file_name")]
+        if named:
             notes += [f"{table.name} {note}" for note in table_notes]
-            columns |= {str(row["file_name"]): {k: v for k, v in row.items() if v not in (None, "")} for row in rows}
+            columns |= {str(row["file_name"]): row for row in named}
             unread.remove(table)
     found, own_notes = [], list[str]()
     for number, file in enumerate(stories, start=1):
@@ -211,13 +212,10 @@ def _suffix_of(text: str, layout: Layout) -> str:
     first = text.lstrip().partition("\n")[0]
     if layout.split is not None:
         return ".txt"
-    for suffix, start in ((".jsonl", first), (".json", text)):
-        try:
-            value = json.loads(start)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, list if suffix == ".json" else dict | str):
-            return suffix
+    for suffix, start, kind in ((".jsonl", first, dict | str), (".json", text, list)):
+        with suppress(ValueError, RecursionError):
+            if isinstance(json.loads(start), kind):
+                return suffix
     names = [name.strip(' "\r').casefold() for name in first.split(_delimiter(first))]
     return (
         ".csv"
