@@ -1,4 +1,4 @@
-"""Snippets of docs/integrations print what the pages say, where the package is installed."""
+"""Snippets of docs/integrations print what the pages say, where the package is installed; peers' lines are counted."""
 
 import contextlib
 import io
@@ -34,3 +34,11 @@ def test_the_exported_folder_works_there(narrlit, name):
     with contextlib.redirect_stdout(printed):
         exec(compile(code, name, "exec"), {"__name__": "__main__"})
     assert printed.getvalue().split() == output.split()
+
+
+def test_the_table_of_other_tools_counts_the_lines_of_its_scripts():
+    page = (PAGES.parent / "compare-tools.md").read_text(encoding="utf-8")
+    header, _, lines = (row.strip("| ").split(" | ") for row in re.findall(r"^\|.*\|$", page, re.MULTILINE)[:3])
+    scripts = dict(re.findall(r"^### ([\w-]+)$.*?```python\n(.*?)```", page, re.MULTILINE | re.DOTALL))
+    for tool, count in zip(header[1:], lines[2:], strict=True):
+        assert int(count) == sum(bool(line.strip()) for line in scripts[tool.split()[0]].splitlines()), tool
