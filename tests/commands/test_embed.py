@@ -74,7 +74,7 @@ def test_embed_reads_a_folder_and_standard_input(narrlit, tiny, tmp_path, monkey
 def test_embed_checks_before_the_work_what_a_workbook_holds(narrlit, tmp_path):
     (tmp_path / "s.jsonl").write_text(json.dumps({"text": "a" * 40_000}))
     found = narrlit("embed", "s.jsonl", "--model", "none", "--out", "v.xlsx")
-    assert (found.code, "text of row 1 has 40,000 characters" in found.err) == (2, True)
+    assert (found.code, "row 1 has a text of 40,000 characters" in found.err) == (2, True)
 
 
 def test_stories_in_other_languages_are_reported_for_a_model_of_one(narrlit, tiny, tmp_path, monkeypatch):

@@ -199,7 +199,7 @@ def test_columns_of_text_id_and_title_may_be_named(make):
     stories = read_stories(path, layout=Layout("plot", "nr", "name"))
     assert (texts(stories), stories.story_ids) == (["A king.", "A fox."], ["7", "2"])
     assert (stories.titles, stories.metadata) == (["King", None], [{"summary": "k"}, {"summary": "f"}])
-    with pytest.raises(DataError, match=r's.csv: column "no" is missing; found: plot, summary, nr, name; --id-column'):
+    with pytest.raises(DataError, match=r's.csv: column "no" is missing; found: plot, summary, nr, name; give'):
         read_stories(path, layout=Layout("plot", id="no"))
 
 

@@ -98,7 +98,7 @@ def test_excel_holds_texts_as_they_are_and_a_column_for_each_dimension(tmp_path)
         {"text": "=1+1", "n": 1, "tags": '["x"]', "date": None, "embedding_1": 0.5, "embedding_2": 1},
         {"text": "a b", "n": 2.5, "tags": None, "date": "1812-12-20", "embedding_1": 0.25, "embedding_2": -2},
     ]
-    with pytest.raises(OptionError, match=r"g.xlsx: text of row 2 has 32,768 characters, .* name a .csv"):
+    with pytest.raises(OptionError, match=r"g.xlsx: row 2 has a text of 32,768 characters, .* name a .csv"):
         check_rows(tmp_path / "g.xlsx", [{"text": "a"}, {"text": "b" * 32_768}])
 
 

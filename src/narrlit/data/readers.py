@@ -187,7 +187,9 @@ def _story_columns(file: RowFile, layout: Layout) -> dict[str, str]:
         matches = [c for name in usual for c in columns if c.strip().casefold() == name]
         if wanted is not None and wanted not in columns:
             names = ", ".join(printable(name, 30) for name in [*columns][:12]) or "no columns"
-            raise DataError(f'{file.path}: column "{wanted}" is missing; found: {names}; --{role}-column names one')
+            raise DataError(
+                f'{file.path}: column "{wanted}" is missing; found: {names}; give --{role}-column one of these'
+            )
         if wanted is None and len(matches) > 1 and matches[0].casefold() not in ("text", "story"):
             options = " or ".join(f"--text-column {name}" for name in matches)
             raise DataError(f"{file.path}: {' and '.join(matches)} could each be the text; give {options}")

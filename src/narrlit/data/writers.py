@@ -54,7 +54,7 @@ def write_rows(path: str | Path, rows: Iterable[Any]) -> None:
 
 
 def write_table(path: str | Path, rows: Sequence[Any], embeddings: FloatArray | None = None) -> None:
-    """Write N rows (mappings; bare values for JSON Lines and .txt), by suffix: see OUTPUT_SUFFIXES.
+    """Write N rows, mappings or texts, by suffix: OUTPUT_SUFFIXES or .txt; JSON Lines hold any values.
 
     Columns are those of all rows, in order of appearance; embeddings (N, D) become the column `embedding` (in CSV and
     TSV a JSON list), in Excel a column for each dimension. A text file has the texts alone.
@@ -62,9 +62,10 @@ def write_table(path: str | Path, rows: Sequence[Any], embeddings: FloatArray | 
     path = Path(path)
     suffix = path.suffix.lower()
     check_rows(path, rows)
+    if suffix not in JSON_SUFFIXES:
+        rows = [row if isinstance(row, Mapping) else {"text": row} for row in rows]
     columns = list(dict.fromkeys(name for row in rows if isinstance(row, Mapping) for name in row))
-    plain = not all(isinstance(row, Mapping) for row in rows)
-    if suffix == ".xlsx" and not plain:
+    if suffix == ".xlsx":
         _write_excel(path, columns, rows, embeddings)
         return
     if embeddings is not None and suffix != ".parquet":
@@ -73,19 +74,18 @@ def write_table(path: str | Path, rows: Sequence[Any], embeddings: FloatArray | 
     if suffix in JSON_SUFFIXES:
         write_rows(path, rows)
     elif suffix in TEXT_SUFFIXES:
-        texts = [row["text"] if isinstance(row, Mapping) else row for row in rows]
+        texts = [row["text"] for row in rows]
         _write_lines(path, ["\n\n".join(texts)] if any("\n" in text for text in texts) else texts)
-    elif suffix in DELIMITERS and not plain:
+    elif suffix in DELIMITERS:
         with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
             # Everything in quotes: which line breaks make csv quote a field differs between Python versions.
             writer = csv.writer(file, delimiter=DELIMITERS[suffix], quoting=csv.QUOTE_ALL, lineterminator="\n")
             writer.writerow(columns)
             writer.writerows([_cell(row.get(name)) for name in columns] for row in rows)
-    elif suffix == ".parquet" and not plain:
+    elif suffix == ".parquet":
         _write_parquet(path, [{name: row.get(name) for name in columns} for row in rows], embeddings)
     else:
-        kinds = ".jsonl file" if plain else f"{', '.join(OUTPUT_SUFFIXES)} file"
-        raise OptionError(f"{path}: file type '{suffix}' is unknown, or does not fit these rows; name a {kinds}")
+        raise OptionError(f"{path}: unknown file type '{suffix}'; name a {', '.join(OUTPUT_SUFFIXES)} file")
 
 
 def check_rows(path: Path, rows: Sequence[Any]) -> None:
@@ -96,11 +96,12 @@ def check_rows(path: Path, rows: Sequence[Any]) -> None:
         require("pyarrow", "parquet")
     elif path.suffix.lower() == ".xlsx":
         require("openpyxl", "documents")
-        cells = ((number, name, value) for number, row in enumerate(rows, start=1) for name, value in row.items())
-        for number, name, value in cells:
-            if isinstance(value, str) and len(value) > LONGEST_CELL:
+        for number, row in enumerate(rows, start=1):
+            values = row.values() if isinstance(row, Mapping) else [row]
+            longest = max((len(value) for value in values if isinstance(value, str)), default=0)
+            if longest > LONGEST_CELL:
                 raise OptionError(
-                    f"{path}: {name} of row {number} has {len(value):,} characters, a cell of Excel holds at most "
+                    f"{path}: row {number} has a text of {longest:,} characters, a cell of Excel holds at most "
                     f"{LONGEST_CELL:,}; name a .csv, .parquet or .jsonl file"
                 )
 
