@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from narrlit.data.tales import sample_tales
+
 ROWS = [
     {"id": "snow", "title": "Snow", "text": "A girl steals bread from a lord. Guards chase her through the snow."},
     {"id": "loaf", "title": "", "text": "A poor child takes a loaf. Soldiers hunt the thief all night."},
@@ -13,8 +15,10 @@ VIEWS = [{"text": row["text"], "theme": "Want.", "plot_events": ["One.", "Two."]
 
 
 @pytest.fixture(autouse=True)
-def no_pipeline(monkeypatch):
+def quick(monkeypatch):
+    """No pipeline, and a small background."""
     monkeypatch.setattr("spacy.util.is_package", lambda name: False)
+    monkeypatch.setattr("narrlit.explore.explanation.sample_tales", lambda: sample_tales()[:3])
 
 
 def test_ids_files_and_texts(narrlit, make):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from narrlit.console import say
 from narrlit.data.schema import Story, StoryTable
 from narrlit.data.views import StoryViews, ViewFiles
-from narrlit.errors import OptionError, did_you_mean
+from narrlit.errors import OptionError, did_you_mean, printable
 from narrlit.files import atomic_path, check_writable
 from narrlit.options import InputOptions, ModelOptions
 from narrlit.pages import cut
@@ -55,15 +55,14 @@ def explain(  # noqa: PLR0913 (options)
         say(f"views: {found.summary()}")
         found.attach(table, range(len(table)), "stories")
     background = [story.text for story in known.values()]
-    result = explain_stories(
-        *table, model=encoder or use.load_named(use.model or "minilm"), background=background, pipeline=pipeline
-    )
+    model = encoder or use.load_named(use.model or "minilm")
+    result = explain_stories(*table, model=model, background=background, pipeline=pipeline, name=use.model)
     if out is None:
         print(result)
         return
     with atomic_path(out) as path:
         path.write_text(result.html(), encoding="utf-8")
-    print("\n".join(result.findings))
+    print("\n".join(map(printable, result.findings)))
     say(f"{out}: open it in a browser")
 
 
