@@ -23,6 +23,8 @@ model = SentenceTransformer("{folder}"{consent})
 embeddings = model.encode([{stories}])
 print(model.similarity(embeddings, embeddings))
 ```
+
+sentence-transformers truncates what is longer; narrlit embeds it in windows and averages these.
 """
 TRAINED = "Trained so that stories of similar theme, course of action and outcome get similar embeddings."
 UNTRAINED = "A general text encoder, not trained on stories: similar embeddings mean similar text, by its own standard."

@@ -257,7 +257,8 @@ def fuse_by_position(narrlit, world_files, tiny):
 
 
 @pytest.mark.parametrize(
-    "options", [["--max-length", "5"], ["--pseudonymize", "--pipeline", PIPELINE, "--scope", "triple"]]
+    "options",
+    [["--max-length", "5", "--long", "truncate"], ["--pseudonymize", "--pipeline", PIPELINE, "--scope", "triple"]],
 )
 def test_stories_are_read_as_evaluate_reads_them(fuse_by_position, narrlit, world_files, tiny, options):
     kept, found = fuse_by_position(*options)

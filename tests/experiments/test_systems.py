@@ -148,6 +148,8 @@ def test_a_run_is_known_by_its_checkpoints_contents(tmp_path):
     assert spaces[0]["model"] == "mine-version_0"
     short = StoryVectors(str(run), LoadOptions(20), StoryOptions())._space()
     assert short == {**spaces[0], "max_length": 20}
+    cut = StoryVectors(str(run), LoadOptions(long="truncate"), StoryOptions())._space()
+    assert {**cut, "long": "windows"} == spaces[0] != cut  # truncated ones stay where earlier releases put them
     (base / "model.safetensors").write_bytes(b"other weights below the checkpoint's head")
     assert StoryVectors(str(run), LoadOptions(), StoryOptions())._space() != spaces[0]
 

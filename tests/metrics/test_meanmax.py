@@ -101,7 +101,7 @@ def test_triples_are_scored_as_a_loop_would(tiny, reading, prompts):
     assert found.scores == pytest.approx(np.array(wanted), abs=1e-6)
     assert found.aligned == aligned
     assert 6 < aligned < 36
-    assert found.truncated == 0
+    assert found.coverage.long == 0
 
 
 def test_a_story_without_a_sentence_is_refused(tiny):

@@ -14,11 +14,11 @@ from head_encoders import (
     views_by_hand,
 )
 
-from narrlit.data.schema import Story, StoryTable, Triple, Triples
-from narrlit.errors import DataError
+from narrlit.data.schema import Story, StoryTable, Triple, Triples, Views
+from narrlit.errors import DataError, OptionError
 from narrlit.models import embedding
 from narrlit.models.config import PRESETS, EncoderConfig, Fusion, Prompts
-from narrlit.models.embedding import embed, part_embeddings, score_triples
+from narrlit.models.embedding import Coverage, embed, part_embeddings, score_triples
 from narrlit.models.encoder import Encoder
 from narrlit.models.registry import with_fusion
 
@@ -30,7 +30,7 @@ def test_sentences_are_embedded_with_the_roles_prompt_before_each(tiny, kind, po
     found = embed(encoder, TEXTS, role, progress=False)
     assert found.embeddings.dtype == np.float32
     assert abs(found.embeddings - sentences_by_hand(encoder, TEXTS, role)).max() < 1e-5
-    assert found.truncated == 0
+    assert found.coverage.long == 0
 
 
 def test_texts_come_in_their_order_in_passes_with_repeats(tiny, monkeypatch):
@@ -43,11 +43,11 @@ def test_texts_come_in_their_order_in_passes_with_repeats(tiny, monkeypatch):
 
 def test_a_sentence_is_embedded_once_and_counted_once_if_it_is_cut(tiny, monkeypatch):
     encoder = sentence_encoder(tiny(), max_length=12)
-    seen, tokenize = [], encoder.tokenize
-    monkeypatch.setattr(encoder, "tokenize", lambda texts, role: seen.extend(texts) or tokenize(texts, role))
+    seen, token_ids = [], encoder.token_ids
+    monkeypatch.setattr(encoder, "token_ids", lambda texts, role: seen.extend(texts) or token_ids(texts, role))
     long = "A very long sentence about a ship that sank in the cold sea in winter."
-    assert embed(encoder, [f"Short. {long}", f"{long} Short.", "Short."], progress=False).truncated == 1
-    assert sorted(seen) == sorted([long, "Short."])
+    assert embed(encoder, [f"Short. {long}", f"{long} Short.", "Short."], progress=False).coverage.long == 1
+    assert sorted(seen) == sorted([long, "Short.", long])  # once more to cut it
 
 
 @pytest.mark.parametrize("blank", ["", " \n\t "])
@@ -70,9 +70,9 @@ def test_a_part_without_weight_is_never_embedded(tiny):
     encoder = view_encoder(tiny(), fusion=PRESETS["action_only"])
     long = [Story(story.id, story.text + " word" * 500, story.views) for story in viewed(3)]
     found = embed(encoder, long, progress=False)
-    assert found.truncated == 0
+    assert found.coverage.long == 0
     assert abs(found.embeddings - views_by_hand(encoder, viewed(3))).max() < 1e-6
-    assert embed(view_encoder(tiny()), long, progress=False).truncated == 3
+    assert embed(view_encoder(tiny()), long, progress=False).coverage.long == 3
 
 
 @pytest.mark.parametrize("hidden", [None, 16])
@@ -124,10 +124,90 @@ def test_scores_are_cosines_of_each_role(tiny, prompts):
     encoder = Encoder(EncoderConfig(tiny(), prompts=prompts, normalize=False)).eval()
     table = StoryTable.of(TEXTS)
     triples = Triples(table, [Triple(0, 1, 2, True), Triple(3, 0, 0), Triple(1, 2, 0, False)])
-    scores, truncated = score_triples(encoder, triples, progress=False)
+    scores, coverage = score_triples(encoder, triples, progress=False)
     anchors, candidates = (embed(encoder, TEXTS, role, progress=False).embeddings for role in ROLES[:2])
     anchors, candidates = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (anchors, candidates))
     expected = [[anchors[t.anchor] @ candidates[t.a], anchors[t.anchor] @ candidates[t.b]] for t in triples]
     assert np.allclose(scores, expected, atol=1e-6)
     assert scores.dtype == np.float64
-    assert truncated == 0
+    assert coverage.long == 0
+
+
+def reading(model, long, build=lambda model, **fields: Encoder(EncoderConfig(model, **fields)), **fields):
+    """An encoder that reads long texts in a way."""
+    encoder = build(model, **fields)
+    encoder.long = long
+    return encoder.eval()
+
+
+def test_texts_within_the_limit_have_the_same_vectors_bit_by_bit(tiny):
+    ways = [embed(reading(tiny(), long), TEXTS, progress=False) for long in ("truncate", "windows", "refuse")]
+    for vectors, coverage in ways:
+        assert np.array_equal(vectors, ways[0].embeddings)
+        words = sum(len(text.split()) for text in TEXTS)
+        assert coverage == Coverage(words, words, 4, 0)
+
+
+NAMES = ["king", "queen", "knight", "miller", "piper"]
+LONG = " ".join(f"The {name} met a fox on the way to the mill." for name in NAMES)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_long_text_is_the_mean_of_its_windows_by_the_tokens_that_each_adds(role):
+    encoder = reading("minilm", "windows", max_length=30, prompts=PROMPTS)
+    sentences = [f"{one}." for one in LONG.removesuffix(".").split(". ")]
+    # Two sentences of twelve tokens fit behind the prompt: an eighth of the room is less than one, so none overlaps.
+    texts = [" ".join(sentences[i : i + 2]) for i in (0, 2, 4)]
+    vectors = encoder.model.encode([encoder.prompt(role) + text for text in texts], prompt="")
+    mean = np.array([24, 24, 12]) @ vectors
+    found = embed(encoder, ["Short.", LONG], role, progress=False)
+    assert abs(found.embeddings[1] - mean / np.linalg.norm(mean)).max() < 1e-6
+    assert found.coverage == Coverage(56, 56, 2, 1)
+
+
+def test_the_ending_of_a_long_text_counts_in_windows_alone(tiny):
+    endings = [f"{LONG} {LONG} They all {end}." for end in ("came home", "died at sea")]
+    cut = embed(reading(tiny(), "truncate"), endings, progress=False)
+    assert np.array_equal(*cut.embeddings)
+    assert cut.coverage.record == {"truncated": 2, "words_read": round(cut.coverage.share, 4)}
+    assert 0.2 < cut.coverage.least < 0.7
+    whole = embed(reading(tiny(), "windows"), endings, progress=False)
+    assert abs(whole.embeddings[0] - whole.embeddings[1]).max() > 1e-4
+    assert whole.coverage.record == {"truncated": 0, "words_read": 1.0}
+
+
+def test_windows_keep_the_length_of_vectors_that_are_not_normalized(tiny):
+    encoder = reading(tiny(), "windows", normalize=False)
+    short, long = np.linalg.norm(embed(encoder, [LONG[:90], LONG * 3], progress=False).embeddings, axis=1)
+    assert abs(long / short - 1) < 0.3
+    assert abs(short - 1) > 1
+
+
+def test_sentences_and_views_are_read_in_windows_too(tiny):
+    words = [f"{'very ' * 120}{end}" for end in ("sad", "glad")]
+    found = embed(reading(tiny(), "windows", sentence_encoder), [f"A b. It was {w}." for w in words], progress=False)
+    assert (found.coverage.long, found.coverage.texts) == (2, 3)
+    assert not np.array_equal(*found.embeddings)
+    stories = [Story(w, "A b.", Views("T.", "A.", w)) for w in words]
+    found = embed(reading(tiny(), "windows", view_encoder), stories, progress=False)
+    assert not np.array_equal(*found.embeddings)
+    assert found.coverage.share == 1
+
+
+def test_a_long_story_is_refused_by_its_beginning(tiny):
+    with pytest.raises(DataError, match=r"story 'The king met a fox.* has \d+ tokens, more than 96: --long windows"):
+        embed(reading(tiny(), "refuse"), ["Short.", LONG * 2], progress=False)
+    with pytest.raises(OptionError, match="raise --max-length"):
+        embed(reading(tiny(), "windows", max_length=8, prompts=PROMPTS), [LONG], progress=False)
+
+
+def test_coverage_adds_up_and_is_put_in_words():
+    cut, whole = Coverage(100, 41.0, 2, 1, 0.2), Coverage(100, 100.0, 3, 0)
+    assert cut + whole == Coverage(200, 141.0, 5, 1, 0.2)
+    assert (cut + whole).summary(256) == (
+        "70.5 % of words read: 1 of 5 stories was cut at 256 tokens, the longest after 20 %"
+    )
+    assert Coverage(9, 9, 1, 1).summary(8, "sentence", "sentences") == (
+        "1 of 1 sentence is longer than 8 tokens: read in windows"
+    )
+    assert Coverage().share == 1

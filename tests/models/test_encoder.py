@@ -1,5 +1,8 @@
 """Packed, padded and sentence-transformers' own forward pass agree, in vectors and in gradients."""
 
+from itertools import pairwise
+
+import numpy as np
 import pytest
 import torch
 from adapted_encoders import gradients, packed
@@ -9,7 +12,7 @@ from narrlit.errors import ModelError
 from narrlit.models import packing
 from narrlit.models.config import EncoderConfig, Prompts
 from narrlit.models.embedding import embed
-from narrlit.models.encoder import Encoder, token_chunks
+from narrlit.models.encoder import Encoder, token_chunks, window_bounds
 
 KINDS = [
     ("bert", "mean"),
@@ -181,3 +184,18 @@ def test_token_chunks_hold_every_place_once_within_the_budget():
             inside = [lengths[place] for place in chunk]
             used = max(inside) * len(inside) if is_padded else sum(inside)
             assert used <= 12 or len(chunk) == 1
+
+
+@pytest.mark.parametrize(("seed", "room"), [(0, 1), (1, 7), (2, 40), (3, 256)])
+def test_windows_cover_every_token_from_edge_to_edge(seed, room):
+    lengths = np.random.default_rng(seed).integers(0, 60, 50)
+    edges = [5, *(5 + lengths.cumsum()).tolist()]
+    bounds = window_bounds(edges, room)
+    assert (bounds[0][0], bounds[-1][1]) == (5, edges[-1])
+    assert all(0 < end - start <= room for start, end in bounds)
+    overlaps = [before[1] - after[0] for before, after in pairwise(bounds)]
+    assert min(overlaps, default=0) >= 0
+    assert all(before[1] < after[1] for before, after in pairwise(bounds))
+    if room > lengths.max():
+        assert {place for pair in bounds for place in pair} <= set(edges)
+        assert abs(np.mean(overlaps) - room / 8) < 12

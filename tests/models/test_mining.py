@@ -134,7 +134,7 @@ def test_examples_get_their_nearest_negatives(tiny, prompts):
         assert list(after.kinds) == [*kept.values(), *["mined"] * len(mined)]
     again = mine_negatives(encoder, mining.examples, 3, margin=0.1, progress=False)
     assert again.examples.rows == mining.examples.rows
-    assert mining.truncated == 0
+    assert mining.coverage.long == 0
 
 
 def test_a_story_that_was_only_mined_before_can_be_mined_again(tiny):
