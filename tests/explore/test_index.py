@@ -138,6 +138,21 @@ def test_hybrid_search_ranks_by_words_too(made):
     assert np.allclose(found["similarity"], [similarity[id] for id in found["id"]], atol=1e-5)
 
 
+def test_rerank_adds_the_sentences_of_the_first_hundred(made, tales, tiny):
+    def sentences(text):
+        vectors = embed(load_encoder(tiny()), indexing.split_sentences(text)).embeddings
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    plain, found = made.like("s4", k=29), made.like("s4", k=29, rerank="meanmax")
+    own, scores = sentences(tales["text"][4]), {}
+    for id, cosine in zip(plain["id"], plain["similarity"], strict=True):
+        cosines = own @ sentences(tales["text"][int(id[1:])]).T
+        scores[id] = cosine + (cosines.max(axis=1).mean() + cosines.max(axis=0).mean()) / 2
+    expected = sorted(scores, key=lambda id: -scores[id])
+    assert found["id"].tolist() == expected != plain["id"].tolist()
+    assert made.search(tales["text"][4], k=2, rerank="meanmax", leave_out_text=True)["id"].tolist() == expected[:2]
+
+
 def test_only_new_and_changed_stories_are_embedded(copied, tales, tiny, embedded):
     changed = tales.copy()
     changed.loc[2, "text"] = "Nobody came to the feast."

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from narrlit.console import say, say_truncated
-from narrlit.data.readers import LABEL, read_triples
-from narrlit.data.rows import file_digest
+from narrlit.data.readers import LABEL, file_digest, read_triples
 from narrlit.data.writers import write_rows
 from narrlit.errors import OptionError
 from narrlit.files import check_apart, check_writable
@@ -88,13 +87,10 @@ def judge(
         from narrlit.submission import write_submission
 
         write_submission(target, answers, None, rows_a=len(answers))
-    record = {"file": triples, "model": use.model, "long": use.long, **coverage.record, **read.record()}
-    record |= {
-        "llm": llm.record(),
-        "sampling": asdict(SAMPLING.with_options(llm)),
-        "usage": language_model.usage.as_dict(),
-    }
+    record = {"file": triples, "model": use.model, **read.record(), "llm": llm.record()}
+    record |= {"sampling": asdict(SAMPLING.with_options(llm)), "usage": language_model.usage.as_dict()}
     record |= {"prompt": {"file": prompt, "name": instruction.name, "digest": instruction.digest}}
+    record |= {"long": use.long, **coverage.record}
     record |= {} if seen is None else {"seen_in_training": seen}
     write_rows(details, (judgement.as_dict() for judgement in judgements))
     report = judge_report(judgements, [triple.a_is_closer for triple in rows])

@@ -2,7 +2,7 @@
 
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from narrlit.console import counted, say
 from narrlit.data.writers import write_table
@@ -39,6 +39,7 @@ def search(  # noqa: PLR0912, PLR0913 - its parameters are the command's options
     k: int = 10,
     where: str | None = None,
     hybrid: bool = False,
+    rerank: Literal["meanmax"] | None = None,
     exclude_same: str | None = None,
     distinct: float | None = None,
     out: str | None = None,
@@ -52,6 +53,7 @@ def search(  # noqa: PLR0912, PLR0913 - its parameters are the command's options
         k: number of stories.
         where: condition on the columns in SQL, such as "country = 'France' AND year < 1900".
         hybrid: rank by vectors and by words together.
+        rerank: rank the first hundred again, by their sentences too; takes seconds.
         exclude_same: column, such as author; stories with the value of the story of --like are left out.
         distinct: leave out near-copies, stories whose similarity with a better one reaches this; 0.95 is usual.
         out: file to write, .csv, .tsv, .jsonl, .parquet, .xlsx or .html; by default a table on the screen.
@@ -79,7 +81,7 @@ def search(  # noqa: PLR0912, PLR0913 - its parameters are the command's options
         if len(source) != 1:
             raise OptionError(f"--like {like}: the file has {len(source)} stories; give a file with one")
         text = source[0].text
-    options = {"k": k, "where": where, "hybrid": hybrid, "distinct": distinct}
+    options = {"k": k, "where": where, "hybrid": hybrid, "rerank": rerank, "distinct": distinct}
     if text is not None:
         results = stories.search(text, **options, leave_out_text=like is not None)
     else:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 from narrlit.console import say_truncated
 from narrlit.data.schema import FloatArray
 from narrlit.errors import OptionError
-from narrlit.explore.index import Index, index_at, story_frame, unit_vectors
+from narrlit.explore.index import Index, index_at, languages, story_frame, unit_vectors
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
-from narrlit.preprocessing.languages import detect_languages
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,6 +60,6 @@ def load_collection(source: str, use: ModelOptions, read: StoryOptions, inputs: 
         "dimension": encoder.dimension,
         "long": use.long,
         "share_read": coverage.share,
-        "languages": dict(detect_languages(frame["text"].tolist())),
+        "languages": languages(encoder, frame["text"].tolist()),
     }
     return Collection(frame, unit_vectors(vectors), about)

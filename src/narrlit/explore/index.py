@@ -9,15 +9,15 @@ from datetime import timedelta
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from tqdm import tqdm
 
 from narrlit.cache.storage import model_identity
 from narrlit.console import counted, say, say_truncated
-from narrlit.data.readers import STORIES_KNOWN, Stories, collect, models_of, story_columns
-from narrlit.data.rows import Layout, Row, RowFile
+from narrlit.data.readers import STORIES_KNOWN, Stories, collect, models_of
+from narrlit.data.rows import Row, RowFile
 from narrlit.data.schema import FloatArray, Story, StoryTable
 from narrlit.errors import DataError, NarrlitError, OptionError, did_you_mean, on_interrupt, printable, reading, reason
 from narrlit.files import atomic_folder, atomic_path
@@ -41,6 +41,11 @@ BATCH, SPAN = 1000, 250
 """Stories that are committed together, and those embedded between two steps of the progress bar."""
 ANN_FROM = 50_000
 """Stories from which the vectors get an approximate index; below, exact search takes milliseconds."""
+
+
+RERANKED = 100
+"""Stories that the second stage of a search ranks."""
+Rerank = Literal["meanmax"]
 
 
 class Index:
@@ -157,7 +162,7 @@ class Index:
         fresh = np.flatnonzero(frame[DIGEST] != frame["id"].map(index._digests()))
         if progress and len(fresh) < len(frame):
             say(f"{path}: {len(frame) - len(fresh):,} of {counted(len(frame), 'story')} are there unchanged")
-        index.about["languages"] = dict(detect_languages(frame["text"].tolist()))
+        index.about["languages"] = languages(encoder, frame["text"].tolist())
         columns = index._columns(frame)
         bar = tqdm(total=len(fresh), desc="indexing", unit="story", disable=not progress, delay=0.5)
         with bar, on_interrupt("finished batches are kept: the same command goes on"):
@@ -210,6 +215,7 @@ class Index:
         *,
         where: str | None = None,
         hybrid: bool = False,
+        rerank: Rerank | None = None,
         distinct: float | None = None,
         leave_out_text: bool = False,
     ) -> "pd.DataFrame":
@@ -220,27 +226,27 @@ class Index:
             k: number of stories.
             where: condition on the columns in SQL, such as "country = 'France' AND year < 1900".
             hybrid: rank by vectors and by words (BM25) together, by reciprocal rank fusion.
+            rerank: rank the first hundred by the cosine plus the Mean-Max similarity of their sentences with the text's.
             distinct: leave out stories whose similarity with a better result reaches this.
             leave_out_text: leave out stories with exactly this text.
 
         Returns:
-            Up to k rows, the most similar first: rank from 1, id, title, similarity (cosine), snippet (the sentence
-            nearest to the text), and the metadata columns.
+            Up to k rows, the best first: rank from 1, id, title, similarity (cosine), snippet (the sentence nearest to
+            the text), and the metadata columns.
 
         Raises:
+            ModelError: if the model is to rerank and embeds no single sentences.
             OptionError: for an empty text or a wrong condition.
         """
         if not text.strip():
             raise OptionError("the query is empty: write what the stories are about")
-        vector = self.encode(text)
-        itself = ("text", text) if leave_out_text else None
-        rows = self._nearest(vector, text, itself, k, where, hybrid, distinct)
-        sentences = [split_sentences(story) for story in rows["text"]]
-        if len(rows) and self.encoder.reads == "text":
-            cosines = _vectors(self.encoder, [sentence for own in sentences for sentence in own])[0] @ vector
-            parts = np.split(cosines, np.cumsum([len(own) for own in sentences])[:-1])
-            sentences = [[own[int(np.argmax(part))]] for own, part in zip(sentences, parts, strict=True)]
-        return _results(rows, [own[0] for own in sentences])
+        vector, itself = self.encode(text), ("text", text) if leave_out_text else None
+        rows = self._nearest(vector, text, itself, k, where, hybrid, rerank, distinct)
+        if self.encoder.reads != "text":
+            return _results(rows, _first_sentences(rows))
+        pieces = [split_sentences(story) for story in rows["text"]]
+        vectors = self._sentence_vectors(pieces)
+        return _results(rows, [own[int(np.argmax(v @ vector))] for own, v in zip(pieces, vectors, strict=True)])
 
     def like(
         self,
@@ -249,16 +255,18 @@ class Index:
         *,
         where: str | None = None,
         hybrid: bool = False,
+        rerank: Rerank | None = None,
         exclude_same: str | None = None,
         distinct: float | None = None,
     ) -> "pd.DataFrame":
-        """Find the stories most similar to one of the index, without that story; the model is not needed.
+        """Find the stories most similar to one of the index, without that story; only reranking needs the model.
 
         Args:
             id: id of the story.
             k: number of stories.
             where: see `search`.
             hybrid: see `search`.
+            rerank: see `search`.
             exclude_same: a column, such as author; stories with the value of this story are left out.
             distinct: leave out stories whose similarity with this one, or with a better result, reaches this.
 
@@ -281,8 +289,8 @@ class Index:
                 other = f"(`{exclude_same}` != {_quoted(story[exclude_same])} OR `{exclude_same}` IS NULL)"
                 where = other if where is None else f"({where}) AND {other}"
         vector = np.array(story["vector"], np.float32)
-        rows = self._nearest(vector, story["text"], ("id", id), k, where, hybrid, distinct)
-        return _results(rows, [(split_sentences(text) or [text])[0] for text in rows["text"]])
+        rows = self._nearest(vector, story["text"], ("id", id), k, where, hybrid, rerank, distinct)
+        return _results(rows, _first_sentences(rows))
 
     def collection(self) -> "Collection":
         """Return all stories with their vectors."""
@@ -311,6 +319,7 @@ class Index:
         k: int,
         where: str | None,
         hybrid: bool,
+        rerank: Rerank | None,
         distinct: float | None,
     ) -> "pd.DataFrame":
         """Return up to k rows, the best first, with their similarity; a row is left out that has the value `itself`."""
@@ -321,7 +330,7 @@ class Index:
             raise OptionError(f"--k {k}: at least 1 is needed")
         if where is not None:
             self._check_condition(where)
-        limit = max(100, 2 * k) if hybrid else k + 1
+        limit = max(RERANKED + 1, 2 * k) if hybrid or rerank else k + 1
         while True:
             with self._guard():
                 query = self._table.search(vector, query_type="vector")
@@ -332,18 +341,36 @@ class Index:
                     query = query.where(where).bypass_vector_index()
                 found = query.distance_type("cosine").limit(limit).to_arrow()
                 rows = _plain(found.to_pandas(integer_object_nulls=True))
+            fewer = len(rows) < limit
+            if itself is not None:
+                rows = rows[rows[itself[0]] != itself[1]].reset_index(drop=True)
             vectors = np.stack(rows["vector"]) if len(rows) else np.empty((0, len(vector)), np.float32)
             rows["similarity"] = vectors @ vector
+            order = list(range(len(rows)))
+            if rerank is not None:
+                first = rows["similarity"][:RERANKED] + self._meanmax(text, rows["text"][:RERANKED].tolist())
+                order[:RERANKED] = np.argsort(-first.to_numpy(float), kind="stable").tolist()
             chosen, better = [], [] if itself is None else [vector]
-            for row in range(len(rows)):
-                if itself is not None and rows[itself[0]][row] == itself[1]:
-                    continue
+            for row in order:
                 if distinct is None or all(vectors[row] @ other < distinct for other in better):
                     chosen.append(row)
                     better.append(vectors[row])
-            if len(chosen) >= k or len(rows) < limit:
+            if len(chosen) >= k or fewer:
                 return rows.iloc[chosen[:k]].reset_index(drop=True)
             limit *= 4
+
+    def _meanmax(self, text: str, others: Sequence[str]) -> FloatArray:
+        """Compare a text with others (N,) by Mean-Max of their sentences, the mean of both directions."""
+        from narrlit.metrics.meanmax import max_similarity, require_text_encoder
+
+        require_text_encoder(self.encoder)
+        own, *stories = self._sentence_vectors([split_sentences(story) for story in (text, *others)])
+        return np.array([max_similarity(own, story) + max_similarity(story, own) for story in stories]) / 2
+
+    def _sentence_vectors(self, pieces: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Embed the sentences of stories, (S, D) each."""
+        vectors, _ = _vectors(self.encoder, [sentence for own in pieces for sentence in own])
+        return np.split(vectors, np.cumsum([len(own) for own in pieces])[:-1]) if pieces else []
 
     def _check_condition(self, where: str) -> None:
         try:
@@ -470,6 +497,16 @@ def _plain(frame: "pd.DataFrame") -> "pd.DataFrame":
     return frame.astype(object).where(frame.notna(), None)
 
 
+def languages(encoder: "Encoder", texts: Sequence[str]) -> dict[str, int]:
+    """Count the texts of a sample by language; warn of languages that the encoder does not read."""
+    from narrlit.models.registry import language_warning
+
+    counts = detect_languages(texts)
+    if warning := language_warning(encoder, counts):
+        say(warning)
+    return dict(counts)
+
+
 def unit_vectors(vectors: FloatArray) -> FloatArray:
     """Scale vectors (N, D) to length 1."""
     unit: FloatArray = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -491,6 +528,10 @@ def _vectors(
     return unit_vectors(vectors), coverage
 
 
+def _first_sentences(rows: "pd.DataFrame") -> list[str]:
+    return [split_sentences(text)[0] for text in rows["text"]]
+
+
 def _results(rows: "pd.DataFrame", snippets: Sequence[str]) -> "pd.DataFrame":
     metadata = [name for name in rows if name not in RESERVED and not name.startswith("_")]
     ranked = rows.assign(rank=range(1, len(rows) + 1), snippet=snippets)
@@ -503,8 +544,9 @@ def _stories(stories: "pd.DataFrame | Sequence[str]") -> Stories:
     if not rows:
         raise DataError("there is no story: give at least one")
     file = RowFile(Path("stories"), [Row(number, row) for number, row in enumerate(rows, start=1)])
-    results, report = collect(file, models_of(file, examples=False), STORIES_KNOWN, strict=True)
-    table, columns = StoryTable(), story_columns(file, Layout())
+    models = models_of(file, examples=False)
+    results, report = collect(file, models, STORIES_KNOWN, strict=True)
+    table, columns = StoryTable(), getattr(models[0], "columns", {})
     indices = [table.add(parsed.text, id=parsed.id) for _, parsed in results]
     lines = [row.line for row, _ in results]
     return Stories(table, indices, report, [parsed.id for _, parsed in results], lines, rows, columns)

@@ -1,0 +1,80 @@
+"""narrlit index and narrlit search: from a folder of texts to a table on the screen or in a file."""
+
+import csv
+import json
+
+import pytest
+
+from narrlit.data.storyworld import StoryWorld
+
+
+@pytest.fixture
+def indexed(narrlit, tiny, tmp_path):
+    """A folder of nine stories with a table, and its index."""
+    stories = [story.text for t in StoryWorld(3).triples(3) for story in (t.anchor, t.positive, t.negative)]
+    (tmp_path / "tales").mkdir()
+    rows = ["file_name,title,country"]
+    for n, text in enumerate(stories):
+        (tmp_path / "tales" / f"t{n}.txt").write_text(text)
+        rows.append(
+            f"t{n}.txt,{'<b>Tale</b>' if n == 4 else 'A tale with a title that takes a lot of room'},{'FI' * n}"
+        )
+    (tmp_path / "tales" / "tales.csv").write_text("\n".join(rows))
+    outcome = narrlit("index", "tales", "--model", tiny(), "--out", "i")
+    assert (outcome.code, "i: 9 stories" in outcome.err) == (0, True), outcome.err
+    return stories
+
+
+def test_a_table_on_the_screen_names_stories_and_fits_100_columns(indexed, narrlit):
+    outcome = narrlit("search", "i", indexed[4], "--k", "3")
+    head, first, *others = outcome.out.splitlines()
+    assert head.split() == ["#", "similarity", "id", "title", "snippet"]
+    assert first.split()[:4] == ["1", "1.000", "t4", "<b>Tale</b>"]
+    assert (len(others), max(map(len, [head, first, *others])) <= 100) == (2, True)
+    assert narrlit("search", "i", "x", "--where", "country = 'XX'").out == "no story fits\n"
+
+
+def test_like_takes_an_id_or_a_file_and_leaves_that_story_out(indexed, narrlit):
+    by_id = narrlit("search", "i", "--like", "t4", "--k", "3", "--out", "a.jsonl")
+    by_file = narrlit("search", "i", "--like", "tales/t4.txt", "--k", "3", "--out", "b.csv")
+    assert (by_id.code, by_file.code) == (0, 0), by_id.err + by_file.err
+    with open("a.jsonl") as file:
+        rows = [json.loads(line) for line in file]
+    with open("b.csv", newline="") as file:
+        same = [row["id"] for row in csv.DictReader(file)]
+    assert [row["id"] for row in rows] == same
+    assert (len(rows), "t4" in same) == (3, False)
+    assert list(rows[0]) == ["rank", "id", "title", "similarity", "snippet", "file_name", "country"]
+    assert [row["country"] for row in rows if row["id"] == "t0"] in ([], [None])
+
+
+def test_results_become_a_workbook_or_a_page_with_escaped_texts(indexed, narrlit, tmp_path):
+    for name in ("r.xlsx", "r.html"):
+        outcome = narrlit("search", "i", indexed[4], "--k", "2", "--out", name)
+        assert (outcome.code, f"{name}: 2 stories" in outcome.err, outcome.out) == (0, True, "")
+    page = (tmp_path / "r.html").read_text()
+    assert ("<b>Tale" in page, "&lt;b&gt;Tale&lt;/b&gt;" in page, page.count("<tr")) == (False, True, 3)
+    import openpyxl
+
+    cells = list(openpyxl.load_workbook(tmp_path / "r.xlsx").active.iter_rows(values_only=True))
+    assert (cells[0][:3], cells[1][:3]) == (("rank", "id", "title"), (1, "t4", "<b>Tale</b>"))
+
+
+def test_mistakes_are_told_in_one_line(indexed, narrlit, tiny):
+    for arguments, message in (
+        (["search", "i", "  "], "the query is empty"),
+        (["search", "i"], "give a text in quotes, or --like"),
+        (["search", "i", "x", "--like", "t1"], "give a text in quotes, or --like"),
+        (["search", "i", "--like", "t11"], "no story 't11' (did you mean t1?)"),
+        (["search", "i", "--like", "tales/tales.csv"], "column"),
+        (["search", "i", "x", "--where", "land = 1"], "columns: id (string), title (string)"),
+        (["search", "i", "x", "--exclude-same", "country"], "needs --like ID"),
+        (["search", "i", "x", "--k", "0"], "at least 1"),
+        (["search", "i", "x", "--out", "r.docx"], "name a file that ends in"),
+        (["search", "tales", "x"], "tales is no index; make one: narrlit index"),
+        (["index", "tales", "--model", tiny(pooling="cls"), "--out", "i"], "whose files have changed"),
+        (["index", "tales", "--model", tiny(), "--out", "tales"], "this file is read"),
+    ):
+        outcome = narrlit(*arguments)
+        assert (outcome.code, message in outcome.err) == (2, True), (arguments, outcome.err)
+        assert outcome.err.strip().splitlines()[-1].startswith("narrlit: error: ")
