@@ -37,9 +37,9 @@ class Agreement:
     def lines(self) -> list[str]:
         """State the shares beside what chance gives."""
         return [
-            f"{row['neighbors']} {row['share']:.0%} share {self.column}; chance {row['chance']:.0%} (95 % of "
-            f"permutations: {row['low']:.0%} to {row['high']:.0%}), p {_p(row['p'])}"
-            + (f"; {row['possible']:.0%} could at most" if row["possible"] < 1 else "")
+            f"{row['neighbors']} {_percent(row['share'])} share {self.column}; chance {_percent(row['chance'])} "
+            f"(95 % of permutations: {_percent(row['low'])} to {_percent(row['high'])}), p {_p(row['p'])}"
+            + (f"; {_percent(row['possible'])} could at most" if row["possible"] < 1 else "")
             for row in self.shares
         ]
 
@@ -105,6 +105,10 @@ def _by_value(
             row = {"value": str(name), "stories": n, "share": float(shared[inside].mean())}
             values.append(row | {"within": within, "to others": outside})
     return sorted(values, key=lambda row: row["within"] - row["to others"])
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _p(value: float) -> str:

@@ -16,7 +16,7 @@ PALETTE = ("#332288", "#88ccee", "#44aa99", "#117733", "#999933", "#ddcc77", "#c
 NONE = "#bbbbbb"
 SEQUENCE = ("#440154", "#443983", "#31688e", "#21918c", "#35b779", "#90d743", "#fde725")
 HEAT = ("#ffffff", "#deebf7", "#9ecae1", "#4292c6", "#08519c", "#08306b")
-CHARACTERS = 6_000_000
+CHARACTERS = 5_000_000
 """Characters of all texts in a page, which is then 10 MB at most."""
 ROW_HEIGHTS = (13, 24)
 TOOLTIP = """<div style="width: min(320px, 60vw); white-space: normal; font: 12px/1.4 system-ui, sans-serif">
@@ -185,6 +185,7 @@ def _plot(story_map: StoryMap) -> Any:
     source = ColumnDataSource({"x": points[:, 0], "y": points[:, 1], "color": [NONE] * n}, name="points")
     size = float(np.clip(180 / np.sqrt(n), 4, 9))
     shown = plot.scatter("x", "y", source=source, color="color", size=size, fill_alpha=0.8, line_color=None)
+    plot.x_range.renderers = plot.y_range.renderers = [shown]
     ring = ColumnDataSource({"x": [], "y": []}, name="ring")
     plot.scatter("x", "y", source=ring, size=size + 8, fill_color=None, line_color=INK, line_width=2.5)
     places = _group_places(story_map)

@@ -25,18 +25,20 @@
     });
     // Names of groups, the largest first, as long as they cover no other.
     const place = () => {
-      const boxes = [];
-      const text = data.names.map((group) => {
-        const [sx, sy] = [root.frame.x_scale.compute(group.x), root.frame.y_scale.compute(group.y)];
-        const half = 3.6 * group.name.length;
-        const [from, to] = [root.frame.x_range, root.frame.y_range];
-        const inside = group.x > from.min && group.x < from.max && group.y > to.min && group.y < to.max;
-        const free = boxes.every(([bx, by, bh]) => Math.abs(bx - sx) > bh + half || Math.abs(by - sy) > 18);
-        if (!inside || !free) return "";
+      const [boxes, shown, { left, right }] = [[], { x: [], y: [], text: [] }, root.frame.bbox];
+      const [across, up] = [plot.x_range, plot.y_range];
+      for (const { x, y, name } of data.names) {
+        const half = 4.1 * name.length;
+        const sx = Math.min(right - half, Math.max(left + half, root.frame.x_scale.compute(x)));
+        const sy = root.frame.y_scale.compute(y);
+        const inside = x > across.start && x < across.end && y > up.start && y < up.end;
+        if (!inside || boxes.some(([bx, by, bh]) => Math.abs(bx - sx) < bh + half && Math.abs(by - sy) < 24)) continue;
         boxes.push([sx, sy, half]);
-        return group.name;
-      });
-      if (text.some((name, at) => name !== names.data.text[at])) names.data = { ...names.data, text };
+        shown.x.push(root.frame.x_scale.invert(sx));
+        shown.y.push(y);
+        shown.text.push(name);
+      }
+      names.data = shown;
     };
     let waiting;
     const later = () => {
