@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from narrlit import losses
     from narrlit.api import embed, evaluate, similarity
     from narrlit.data.readers import read_stories, read_triples
+    from narrlit.explore.explanation import explain
     from narrlit.explore.index import Index
     from narrlit.metrics.triples import TripleAccuracy
     from narrlit.models.registry import load_encoder
@@ -25,6 +26,7 @@ __all__ = [
     "__version__",
     "embed",
     "evaluate",
+    "explain",
     "load_encoder",
     "losses",
     "read_stories",
@@ -37,6 +39,7 @@ _MODULES = {
     "TripleAccuracy": "narrlit.metrics.triples",
     "embed": "narrlit.api",
     "evaluate": "narrlit.api",
+    "explain": "narrlit.explore.explanation",
     "load_encoder": "narrlit.models.registry",
     "read_stories": "narrlit.data.readers",
     "read_triples": "narrlit.data.readers",

@@ -1,14 +1,22 @@
 """narrlit explain: why a model finds two stories similar, or one closer than another."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from narrlit.console import say
-from narrlit.data.readers import Stories
-from narrlit.data.schema import Story, normal_text
+from narrlit.data.schema import Story, StoryTable
 from narrlit.data.views import StoryViews, ViewFiles
-from narrlit.errors import DataError, OptionError, did_you_mean
+from narrlit.errors import OptionError, did_you_mean, printable
 from narrlit.files import atomic_path, check_writable
 from narrlit.options import InputOptions, ModelOptions
+from narrlit.pages import cut
+
+if TYPE_CHECKING:
+    from narrlit.models.encoder import Encoder
+
+FEWEST_WORDS = 3
+"""Words of an argument that is a text, rather than a mistyped file name or id."""
 
 
 def explain(  # noqa: PLR0913 (options)
@@ -38,22 +46,52 @@ def explain(  # noqa: PLR0913 (options)
     """
     if out is not None:
         check_writable(out)
-    known, model = _known(stories, inputs)
-    model = use.model or model or "minilm"
-    chosen = [_story(word, known, stories, inputs) for word in (a, b, other) if word is not None]
-    if views is not None:
-        found = StoryViews(ViewFiles.parse(views, "refuse"))
-        say(f"views: {found.summary()}")
-        chosen = [Story(story.id, story.text, found.views.get(normal_text(story.text))) for story in chosen]
     from narrlit.explore.explanation import explain as explain_stories
 
-    encoder = ModelOptions.load_named(use, model)
+    known, encoder = _known(stories, use, inputs)
+    table = StoryTable([_story(word, known, stories, inputs) for word in (a, b, other) if word is not None])
+    if views is not None:
+        found = StoryViews(ViewFiles.parse(views))
+        say(f"views: {found.summary()}")
+        found.attach(table, range(len(table)), "stories")
     background = [story.text for story in known.values()]
-    result = explain_stories(*chosen, model=encoder, background=background, pipeline=pipeline, name=model)
+    model = encoder or use.load_named(use.model or "minilm")
+    result = explain_stories(*table, model=model, background=background, pipeline=pipeline, name=use.model)
     if out is None:
-        print(result.text())
+        print(result)
         return
     with atomic_path(out) as path:
         path.write_text(result.html(), encoding="utf-8")
-    print("\n".join(result.findings))
+    print("\n".join(map(printable, result.findings)))
     say(f"{out}: open it in a browser")
+
+
+def _known(source: str | None, use: ModelOptions, inputs: InputOptions) -> tuple[dict[str, Story], "Encoder | None"]:
+    """Read the stories that ids name, each under its title, and the encoder of an index."""
+    from narrlit.explore.index import Index, index_at
+
+    if source is None:
+        return {}, None
+    if not index_at(source):
+        read = inputs.read(source)
+        rows = zip(read.story_ids, read.titles, read, strict=True)
+        return {id: Story(title or id, story.text) for id, title, story in rows}, None
+    index = Index(source, model=use.model, device=use.device, trust_remote_code=use.trust_remote_code)
+    frame = index.collection().frame
+    rows = zip(frame.id, frame.title, frame.text, strict=True)
+    return {id: Story(title or id, text) for id, title, text in rows}, index.encoder
+
+
+def _story(word: str, known: Mapping[str, Story], source: str | None, inputs: InputOptions) -> Story:
+    """Find the story that an argument is, names or holds."""
+    if word in known:
+        return known[word]
+    if Path(word[:255]).is_file():
+        read = inputs.read(word)
+        if len(read) != 1:
+            raise OptionError(f"{word} has {len(read)} stories: give --stories {word} and the ids of two")
+        return Story(read.titles[0] or Path(word).stem, read[0].text)
+    if len(word.split()) < FEWEST_WORDS:
+        ids = "an id needs --stories FILE" if source is None else f"no id of {source}{did_you_mean(word, known)}"
+        raise OptionError(f"{word!r} is no file and too short for a story; {ids}")
+    return Story(cut(word, 40), word)

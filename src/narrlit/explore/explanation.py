@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from narrlit.console import counted
 from narrlit.data.schema import ASPECTS, Story
 from narrlit.data.tales import sample_tales
-from narrlit.errors import DataError, MissingExtraError, ModelError
+from narrlit.errors import DataError, MissingExtraError, ModelError, printable
 from narrlit.pages import cut, render_page
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, pseudonymize_texts
 from narrlit.preprocessing.sentences import split_sentences
@@ -232,7 +232,7 @@ class Explanation:
         elif p <= 1 - QUANTILE:
             order = f": order kept ({kept:.2f}; {p:.1%} of random orders reach that)"
         elif kept > 0.9:
-            order = f", nearly in the same order ({kept:.2f}), as {p:.0%} of random orders would be"
+            order = f", in much the same order ({kept:.2f}), as {p:.0%} of random orders would be"
         else:
             order = f": told in another order (order kept: {kept:.2f})"
         linked = f"{counted(len(self.links), 'passage')} of {sizes} answer{'s' * (len(self.links) == 1)} one another"
@@ -248,10 +248,10 @@ class Explanation:
         """Write the explanation for a terminal of 100 columns."""
         lines = [line for finding in self.findings for line in _wrapped(finding)]
         if self.other is not None:
-            lines += ["", *_wrapped(f"Without these sentences of {self.stories[0].id} the margin falls most:")]
-            rows = self.margins.iloc[:: 1 if self.margin >= 0 else -1].head(STRONGEST)
-            for row in rows.itertuples():
-                lines += _columns((f"{row.drop:+.3f}", 7), (f"{row.sentence} {row.text}", WIDTH - 9))
+            lines += ["", *_wrapped(f"Without these sentences of {self.stories[0].id} the margin shrinks most:")]
+            sign = 1 if self.margin >= 0 else -1
+            for row in self.margins.iloc[::sign].head(STRONGEST).itertuples():
+                lines += _columns((f"{-sign * row.drop:+.3f}", 7), (f"{row.sentence} {row.text}", WIDTH - 9))
         for pair in filter(None, (self, self.other)):
             heads = [] if self.other is None else ["", *(x for line in pair.pair_findings for x in _wrapped(line))]
             lines += [*heads, "", *pair._pair_text()]
@@ -272,7 +272,7 @@ class Explanation:
             yield from [f"{cut(story.id, 50)}: without these sentences the cosine falls most"] if rows else []
             for row in rows:
                 yield from _columns(
-                    (f"{row['drop']:+.3f}", 7), (cut(f"{row['sentence']} {row['text']}", 400), WIDTH - 9)
+                    (f"{-row['drop']:+.3f}", 7), (cut(f"{row['sentence']} {row['text']}", 400), WIDTH - 9)
                 )
         for aspect, texts in self.views:
             yield from ("", f"{aspect.capitalize()}")
@@ -357,7 +357,7 @@ def explain(
     model: "str | Path | Encoder" = "minilm",
     background: Sequence[str] | None = None,
     pipeline: str | None = None,
-    progress: bool = False,
+    name: str | None = None,
 ) -> Explanation:
     """Explain why a model finds two stories similar, or an anchor closer to one story than to another.
 
@@ -368,7 +368,7 @@ def explain(
         model: a model folder, a run folder, a checkpoint, a hub id, `minilm`, or an encoder.
         background: stories of the same kind, on which chance is measured; None, or fewer than ten: the sample tales.
         pipeline: spaCy pipeline that finds names; None: en_core_web_sm, if it is installed.
-        progress: show a progress bar on stderr.
+        name: what to call the model.
 
     Raises:
         DataError: for a blank story.
@@ -380,13 +380,14 @@ def explain(
     >>> result.contributions.iloc[0].text
     'A diver seeks a pearl.'
     """
+    from narrlit.models.embedding import embed
     from narrlit.models.encoder import Encoder
     from narrlit.models.registry import load_encoder
 
     letters = ("A", "B") if other is None else ("anchor", "A", "B")
     stories = [
-        Story(name, each) if isinstance(each, str) else each
-        for name, each in zip(letters, (a, b, other), strict=False)
+        Story(letter, each) if isinstance(each, str) else each
+        for letter, each in zip(letters, (a, b, other), strict=False)
         if each is not None
     ]
     if len({story.id for story in stories}) < len(stories):
@@ -405,11 +406,10 @@ def explain(
         retold = {tale["atu"] for tale in tales if tale["text"] in own}
         others = [tale["text"] for tale in tales if tale["atu"] not in retold]
     others = [others[i] for i in np.unique(np.linspace(0, len(others) - 1, MOST_BACKGROUND).astype(int))]
-    from narrlit.models.embedding import embed
 
     def vectors(texts: list[str]) -> Floats:
         """Embed texts as unit vectors."""
-        found = embed(encoder, texts, progress=progress).embeddings.astype(np.float64)
+        found = embed(encoder, texts, progress=False).embeddings.astype(np.float64)
         unit: Floats = found / np.linalg.norm(found, axis=1, keepdims=True)
         return unit
 
@@ -417,7 +417,7 @@ def explain(
     readings, notes = _readings(stories, vectors, pipeline)
     pieces = vectors([sentence for text in others for sentence in split_sentences(text)])
     wholes, label = vectors(others), f"{len(others)} {kind}"
-    name = encoder.config.model if isinstance(model, Encoder) else str(model)
+    name = name or (encoder.config.model if isinstance(model, Encoder) else str(model))
     told = coverage.summary(encoder.max_length) if coverage.long else ""
     pairs = [_pair(readings[0], each, name, (wholes, pieces, label), notes, told) for each in readings[1:]]
     return pairs[0] if other is None else replace(pairs[0], other=pairs[1])
@@ -480,15 +480,7 @@ def _pair(
     free = free_passages(a.vectors[rest[0]], b.vectors[rest[1]], chance[np.ix_(*rest)])
     moved = [(rest[0][i], rest[1][j], strength) for i, j, strength in free]
     links = [
-        {
-            "sentence_a": i + 1,
-            "sentence_b": j + 1,
-            "cosine": float(chance[i, j] + strength),
-            "above_chance": strength,
-            "in_order": in_order,
-            "text_a": a.sentences[i],
-            "text_b": b.sentences[j],
-        }
+        (i + 1, j + 1, chance[i, j] + strength, strength, in_order, a.sentences[i], b.sentences[j])
         for found, in_order in ((ordered, True), (moved, False))
         for i, j, strength in found
     ]
@@ -541,7 +533,8 @@ def _bar(strength: float) -> str:
 
 
 def _wrapped(text: str, width: int = WIDTH) -> list[str]:
-    return textwrap.wrap(text, width) or [""]
+    """Wrap a text, without the terminal escapes in it."""
+    return textwrap.wrap(printable(text, 10_000), width) or [""]
 
 
 def _columns(*cells: tuple[str, int]) -> list[str]:

@@ -1,0 +1,62 @@
+"""narrlit explain: arguments that are texts, files and ids."""
+
+import json
+
+import pytest
+
+from narrlit.data.tales import sample_tales
+
+ROWS = [
+    {"id": "snow", "title": "Snow", "text": "A girl steals bread from a lord. Guards chase her through the snow."},
+    {"id": "loaf", "title": "", "text": "A poor child takes a loaf. Soldiers hunt the thief all night."},
+    {"id": "rocket", "title": "Rocket", "text": "Two engineers build a rocket. It explodes above the desert."},
+]
+VIEWS = [{"text": row["text"], "theme": "Want.", "plot_events": ["One.", "Two."], "outcome": "Flight."} for row in ROWS]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """No pipeline, and a small background."""
+    monkeypatch.setattr("spacy.util.is_package", lambda name: False)
+    monkeypatch.setattr("narrlit.explore.explanation.sample_tales", lambda: sample_tales()[:3])
+
+
+def test_ids_files_and_texts(narrlit, make):
+    rows, views, file = make("s.jsonl", ROWS), make("v.jsonl", VIEWS), make("fox.txt", "A fox runs.\nA dog sleeps.")
+    result = narrlit("explain", "snow", "loaf", "rocket", "--stories", rows, "--views", views, "--model", "minilm")
+    assert result.code == 0, result.err
+    assert result.out.startswith("minilm finds Snow closer to loaf than to Rocket: cosine ")
+    assert result.out.count("Flight.") == 4
+    result = narrlit("explain", file, "A fox runs. A dog sleeps.", "--out", "x.html")
+    assert result.code == 0, result.err
+    assert "finds fox and A fox runs. A dog sleeps. much alike: cosine 1.00." in " ".join(result.out.split())
+    page = (file.parent / "x.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "A dog sleeps." in page
+
+
+def test_what_is_no_story_is_refused_in_one_line(narrlit, make):
+    rows = make("s.jsonl", ROWS)
+    for arguments, message in (
+        (("snow", "missing.txt"), "is no file and too short for a story; an id needs --stories FILE"),
+        (("snow", "sno", "--stories", rows), "no id of " + str(rows) + " (did you mean snow?)"),
+        ((rows, "snow"), f"has 3 stories: give --stories {rows}"),
+        (
+            ("snow", "loaf", "--stories", rows, "--views", make("v.jsonl", VIEWS[:1])),
+            "1 of 2 different stories have no",
+        ),
+        (("snow", "loaf", "--stories", rows, "--out", "."), "is a folder"),
+    ):
+        result = narrlit("explain", *arguments)
+        assert result.code == 2
+        assert message in result.err
+        assert result.err.count("\n") <= 3
+
+
+def test_an_index_brings_its_model_and_titles(narrlit, make):
+    rows = make("s.jsonl", ROWS)
+    assert narrlit("index", rows, "--model", "minilm", "--out", "i").code == 0
+    result = narrlit("explain", "snow", "rocket", "--stories", "i")
+    assert result.code == 0, result.err
+    assert "Snow and Rocket" in result.out
+    assert json.loads((rows.parent / "i" / "index.json").read_text())
