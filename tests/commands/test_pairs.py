@@ -14,7 +14,7 @@ TALES = [
         "text": "A girl in a red hood meets a wolf, who eats her grandmother.",
         "land": "FR",
     },
-    {"id": "sea", "title": "", "text": "A sailor repairs his boat before the storm reaches the harbor.", "of": "PT"},
+    {"id": "sea", "title": "", "text": "A sailor repairs his boat before the storm reaches the harbor.", "land": "PT"},
     {
         "id": "hood",
         "title": "The Hood",
@@ -43,7 +43,7 @@ def test_pairs_are_printed_and_written_with_their_groups(narrlit, make):
     groups = [row.value for row in read_rows("pairs-groups.csv").rows]
     assert [(row["group"], row["id"]) for row in groups] == [("1", "wolf"), ("1", "hood")]
     assert narrlit("pairs", "tales.jsonl", "--threshold", "0.9", "--out", "pairs.graphml").code == 0
-    assert nx.read_graphml("pairs.graphml").nodes["hood"]["of"] == "DE"
+    assert nx.read_graphml("pairs.graphml").nodes["hood"]["land"] == "DE"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from narrlit.errors import DataError
 from narrlit.explore import pairs
 from narrlit.explore.pairs import chance_threshold, nearest, retelling_groups, similar_pairs, write_graph
 
@@ -53,6 +54,11 @@ def test_pairs_come_once_most_similar_first_with_mutual_ones_marked():
     assert found.loc[0, "title_b"] == "Title s1"
 
 
+def test_one_story_is_refused():
+    with pytest.raises(DataError, match="give two stories or more"):
+        similar_pairs(collection([[1, 0]]))
+
+
 @pytest.mark.parametrize(("works", "singles"), [(8, 0), (8, 8), (300, 700)])
 def test_groups_are_the_versions_of_a_work(works, singles):
     vectors = np.concatenate([retold(works, 3, 0.4), retold(singles, 1, 0, seed=1)])
@@ -91,7 +97,7 @@ def test_the_threshold_rises_with_the_number_of_pairs():
 def test_all_copies_of_a_text_are_one_group_among_stories_that_a_model_hardly_tells_apart():
     alike = retold(40, 1, 0) * 0.2 + 1
     groups, threshold, _ = retelling_groups(collection(np.concatenate([alike, alike[:1].repeat(30, axis=0)])))
-    assert threshold == 0.99 or threshold < 0.999
+    assert threshold <= 0.99
     assert groups["id"].tolist()[:31] == ["s0", *(f"s{row}" for row in range(40, 70))]
     assert (groups["group"] == 1).sum() == 31
 

@@ -117,8 +117,8 @@ def evaluate_retrieval(
         model = str(collection.about["model"])
         systems[name if model in systems else model] = asked, collection, asked.vectors, collection.vectors
     if baseline is not None:
-        vectors = lexical_vectors(baseline, *(each.frame["text"].tolist() for each in pairs[0]))
-        systems[baseline] = *pairs[0], *vectors
+        lexical = lexical_vectors(baseline, *(each.frame["text"].tolist() for each in pairs[0]))
+        systems[baseline] = *pairs[0], *lexical
     values = {}
     for name, (asked, collection, *vectors) in systems.items():
         query_ids = None if queries is None else asked.frame["id"].tolist()

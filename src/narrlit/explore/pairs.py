@@ -64,6 +64,8 @@ def similar_pairs(collection: "Collection", k: int = 10) -> "pd.DataFrame":
     """
     import pandas as pd
 
+    if len(collection.frame) < 2:
+        raise DataError("one story has no pair: give two stories or more")
     rows, cosines = nearest(collection.vectors, k)
     # By similarity, not by place among the k: of more copies of a text than k, each is a neighbor of all.
     mutual = cosines >= cosines[rows, -1] - ROUNDING
@@ -124,8 +126,6 @@ def chance_threshold(vectors: FloatArray) -> tuple[float, str]:
     """
     from scipy.stats import median_abs_deviation, norm
 
-    if len(vectors) < 2:
-        raise DataError("one story has no pair: give two stories or more")
     rows = np.random.default_rng(0).permutation(len(vectors))[:SAMPLE]
     cosines = (vectors[rows] @ vectors[rows].T)[np.triu_indices(len(rows), 1)]
     median, deviation = float(np.median(cosines)), float(median_abs_deviation(cosines, scale="normal"))
