@@ -191,5 +191,5 @@ def link_passages(encoder: "Encoder", texts: Sequence[str], indices: IntArray) -
 def _chance(vectors: Sequence[FloatArray]) -> float:
     """Cosine that 95 % of sentences do not reach with any sentence of another story, drawn at random."""
     others = np.roll(np.arange(len(vectors)), 1 + np.random.default_rng(0).integers(len(vectors) - 1))
-    best = [(mine @ vectors[other].T).max(axis=1) for mine, other in zip(vectors, others, strict=True)]
+    best = [(mine @ vectors[other].T).max(axis=1) for mine, other in zip(vectors, others.tolist(), strict=True)]
     return float(np.quantile(np.concatenate(best), 0.95))
