@@ -195,7 +195,11 @@ def _draw_tree(axes: Any, story_map: StoryMap, colors: Sequence[str]) -> None:
     axes.add_collection(LineCollection(lines, colors=shades))
     n = len(story_map.labels)
     axes.figure.set_size_inches(7, max(2, 0.2 * n + 0.6))
-    axes.set(ylim=(n - 0.5, -0.5), xlim=(1.02 * max(join[1] for join in tree["tree"]), 0), xlabel="similarity (cosine)")
+    axes.set(
+        ylim=(n - 0.5, -0.5),
+        xlim=(max(1e-3, *(1.02 * join[1] for join in tree["tree"])), 0),
+        xlabel="similarity (cosine)",
+    )
     axes.xaxis.set_major_formatter(lambda distance, _: f"{1 - distance:.1f}")
     axes.yaxis.tick_right()
     axes.set_yticks(range(n), [story_map.labels[story] for story in tree["order"]])
