@@ -163,7 +163,8 @@ def name_groups(texts: Sequence[str], vectors: FloatArray, groups: IntArray) -> 
         stories = uses[rows].sum(axis=0).A1  # of the group that use each word
         weights = np.where(stories > max(1, min(3, len(rows) / 3)), stories * rarity, 0)
         strongest = np.argsort(-weights, kind="stable")[:WORDS]
-        names.append(", ".join(vectorizer.get_feature_names_out()[[word for word in strongest if weights[word] > 0]]))
+        name = ", ".join(vectorizer.get_feature_names_out()[[word for word in strongest if weights[word] > 0]])
+        names.append(name or f"group {len(names) + 1}")
     return names, central
 
 
