@@ -1,7 +1,11 @@
 """narrlit map on the sample tales: its files, what it prints, and what it refuses."""
 
+import json
+
 import pandas as pd
 import pytest
+
+from narrlit.commands.map import _accuracy
 
 
 @pytest.fixture
@@ -36,6 +40,11 @@ def test_the_head_states_an_accuracy_that_was_measured(narrlit, tales, make, tmp
     result = narrlit("map", "tales", "--model", "minilm", "--out", "map.html", "--triples", triples)
     assert result.code == 0, result.err
     assert "(1 of 2) on the triples of triples.jsonl" in (tmp_path / "map.html").read_text()
+
+
+def test_the_head_states_the_accuracy_of_a_run(make, tmp_path):
+    make("run.json", json.dumps({"best": {"accuracy": 0.61, "interval": [0.54, 0.67]}}))
+    assert _accuracy(str(tmp_path), None, None, None, None).startswith("0.610 [0.540, 0.670] on the validation triples")
 
 
 @pytest.mark.parametrize(

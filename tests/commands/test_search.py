@@ -34,13 +34,12 @@ def test_a_table_on_the_screen_names_stories_and_fits_100_columns(indexed, narrl
     assert narrlit("search", "i", "x", "--where", "country = 'XX'").out == "no story fits\n"
 
 
-def test_like_takes_an_id_or_a_file_and_leaves_that_story_out(indexed, narrlit):
+def test_like_takes_an_id_or_a_file_and_leaves_that_story_out(indexed, narrlit, tmp_path):
     by_id = narrlit("search", "i", "--like", "t4", "--k", "3", "--out", "a.jsonl")
     by_file = narrlit("search", "i", "--like", "tales/t4.txt", "--k", "3", "--out", "b.csv")
     assert (by_id.code, by_file.code) == (0, 0), by_id.err + by_file.err
-    with open("a.jsonl") as file:
-        rows = [json.loads(line) for line in file]
-    with open("b.csv", newline="") as file:
+    rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    with (tmp_path / "b.csv").open(newline="") as file:
         same = [row["id"] for row in csv.DictReader(file)]
     assert [row["id"] for row in rows] == same
     assert (len(rows), "t4" in same) == (3, False)
@@ -68,7 +67,7 @@ def test_mistakes_are_told_in_one_line(indexed, narrlit, tiny):
         (["search", "i", "--like", "t11"], "no story 't11' (did you mean t1?)"),
         (["search", "i", "--like", "tales/tales.csv"], "column"),
         (["search", "i", "x", "--where", "land = 1"], "columns: id (string), title (string)"),
-        (["search", "i", "x", "--exclude-same", "country"], "needs --like ID"),
+        (["search", "i", "x", "--exclude-same", "country"], "needs a story of the index (--like ID)"),
         (["search", "i", "x", "--k", "0"], "at least 1"),
         (["search", "i", "x", "--out", "r.docx"], "name a file that ends in"),
         (["search", "tales", "x"], "tales is no index; make one: narrlit index"),

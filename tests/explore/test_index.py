@@ -246,6 +246,14 @@ def test_broken_folders_are_refused_with_a_remedy(copied, tmp_path, tiny):
         Index(copied)
 
 
+def test_numbers_of_another_file_replace_nothing(tiny, tmp_path):
+    Index.create(tmp_path / "i", ["A fox ran.", "A king fell ill."], tiny())
+    with pytest.raises(DataError, match="no column of ids"):
+        Index.create(tmp_path / "i", ["Bread was sold."], tiny())
+    index = Index.create(tmp_path / "i", ["A fox ran.", "A queen fell ill."], tiny())  # one story was corrected
+    assert index.collection().frame.set_index("id")["text"].to_dict() == {"1": "A fox ran.", "2": "A queen fell ill."}
+
+
 def test_columns_that_no_index_can_hold_are_refused(tiny, tmp_path, copied):
     for name in ("vector", "similarity", "a.b", "_x"):
         with pytest.raises(DataError, match="rename its column"):

@@ -121,6 +121,23 @@ def test_two_stories_are_no_map():
         map_stories(frame, vectors)
 
 
+def test_copies_of_one_text_are_drawn(tmp_path):
+    vectors = np.tile(np.eye(1, 4, dtype=np.float32), (3, 1))
+    columns = {
+        "id": list("abc"),
+        "title": "",
+        "text": "And so it is.",
+        "length": [np.inf, None, 2],
+        "tags": [["x"]] * 3,
+    }
+    result = map_stories(pd.DataFrame(columns), vectors)
+    data = data_of(map_page(result, "x", []))
+    assert data["similarity"] == [[1, 1]] * 3
+    assert data["columns"][1]["values"] == ["", "", 2]
+    write_svg(result, tmp_path / "map.svg")
+    assert (tmp_path / "map.svg").read_text().count("And so it is.") == 3
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: the pages were opened in no browser")
 @pytest.mark.parametrize("kind", ["dendrogram", "plane"])

@@ -109,7 +109,7 @@ def _facts(about: dict[str, Any], stories: int, encoder: "Encoder", accuracy: st
 
 def _accuracy(model: str, encoder: "Encoder", triples: str | None, read: StoryOptions, given: LabelOptions) -> str:
     """Measure the model's accuracy on labeled triples, or take it from its run's record."""
-    from narrlit.data.readers import file_digest
+    from narrlit.data.rows import file_digest
     from narrlit.experiments.systems import SystemAnswers
     from narrlit.models.embedding import score_triples
     from narrlit.models.registry import find_record, read_record
@@ -124,9 +124,7 @@ def _accuracy(model: str, encoder: "Encoder", triples: str | None, read: StoryOp
     path = find_record(model)
     best = {} if path is None else read_record(path).get("best") or {}
     if best.get("accuracy") is None:
-        return (
-            "not measured on judged triples; --triples FILE measures it: how often the closer of two stories is closer"
-        )
+        return "not measured on judged triples; --triples FILE measures it"
     low, high = best["interval"]
     record = f"{best['accuracy']:.3f} [{low:.3f}, {high:.3f}] on the validation triples of its run"
     return record + "; best of several evaluations there, hence too high"

@@ -64,11 +64,7 @@ def map_page(
         "similarity": story_map.cosines.round(3).astype(float).tolist(),
         "links": {f"{i}-{j}": [(s, t, round(x, 2)) for s, t, x in each] for (i, j), each in links.items() if each},
         "colors": [PALETTE[group % len(PALETTE)] for group in range(len(story_map.names))],
-        "palette": PALETTE,
-        "none": NONE,
-        "sequence": SEQUENCE,
-        "heat": HEAT,
-    }
+    } | {"palette": PALETTE, "none": NONE, "sequence": SEQUENCE, "heat": HEAT}
     scripts, division = list[str](), None
     if story_map.points is None:
         data |= _tree(story_map)
@@ -79,48 +75,18 @@ def map_page(
     here = Path(__file__)
     for name in ("map_page", "map_dendrogram" if division is None else "map_plane"):
         scripts.append(here.with_name(f"{name}.js").read_text(encoding="utf-8"))
-    labels = story_map.labels
-    value = {} if agreement is None else dict(enumerate(frame[agreement.column]))
-    surprises = [] if agreement is None else agreement.surprises
-    longest = int(frame["text"].str.len().max())
     return render_page(
         here.with_suffix(".html"),
         scripts,
         title=title,
-        findings=[
-            f"{n:,} stories, {len(story_map.names):,} groups",
-            *([] if agreement is None else agreement.lines()[:1]),
-        ],
+        map=story_map,
         facts=facts,
         data=data,
         division=division,
         row=int(np.clip(620 / n, *ROW_HEIGHTS)),
-        passages=_passages(links, longest, limit),
         agreement=agreement,
-        surprises=[(labels[i], value[i], labels[j], value[j], cosine) for i, j, cosine in surprises],
-        method=story_map.method[0].upper() + story_map.method[1:],
-        groups=[
-            {
-                "name": name,
-                "color": color,
-                "stories": int((story_map.groups == group).sum()),
-                "central": labels[central],
-            }
-            for group, (name, color, central) in enumerate(
-                zip(story_map.names, data["colors"], story_map.central, strict=True)
-            )
-        ],
+        shown=limit if frame["text"].str.len().max() > limit else None,
     )
-
-
-def _passages(links: Links, longest: int, limit: int) -> str:
-    words = (
-        "Sentences with the same number answer each other: their order is the same in both stories, and they are more "
-        "alike than 95 % of sentences are to any of an unrelated story. The darker, the more."
-        if links
-        else "narrlit explain compares two of these stories passage by passage."
-    )
-    return words + (f" Of each text the first {limit:,} characters are shown." if longest > limit else "")
 
 
 def _beginning(parts: Sequence[str], limit: int) -> list[str]:
@@ -133,7 +99,8 @@ def _beginning(parts: Sequence[str], limit: int) -> list[str]:
 def _plain(value: Any) -> Any:
     """Make a value of a column one that JSON and a reader understand."""
     if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
-        return "" if np.isnan(value) else float(value) if value % 1 else int(value)
+        number = float(value)
+        return "" if not np.isfinite(number) else int(number) if number.is_integer() else number
     return "" if value is None else cut(str(value), 60)
 
 
@@ -228,7 +195,11 @@ def _draw_tree(axes: Any, story_map: StoryMap, colors: Sequence[str]) -> None:
     axes.add_collection(LineCollection(lines, colors=shades))
     n = len(story_map.labels)
     axes.figure.set_size_inches(7, max(2, 0.2 * n + 0.6))
-    axes.set(ylim=(n - 0.5, -0.5), xlim=(1.02 * max(join[1] for join in tree["tree"]), 0), xlabel="similarity (cosine)")
+    axes.set(
+        ylim=(n - 0.5, -0.5),
+        xlim=(max(1e-3, *(1.02 * join[1] for join in tree["tree"])), 0),
+        xlabel="similarity (cosine)",
+    )
     axes.xaxis.set_major_formatter(lambda distance, _: f"{1 - distance:.1f}")
     axes.yaxis.tick_right()
     axes.set_yticks(range(n), [story_map.labels[story] for story in tree["order"]])

@@ -157,13 +157,14 @@ def name_groups(texts: Sequence[str], vectors: FloatArray, groups: IntArray) -> 
     members = [np.flatnonzero(groups == group) for group in range(count)]
     central = [int(rows[np.argmax(vectors[rows] @ vectors[rows].sum(axis=0))]) for rows in members]
     vectorizer = CountVectorizer(binary=True, stop_words="english", token_pattern=r"(?u)\b[^\W\d_]{3,}\b")  # noqa: S106
-    uses, names = vectorizer.fit_transform([*texts, "none"])[:-1], []
+    uses, names = vectorizer.fit_transform([*texts, "story"])[:-1], []  # texts of stop words alone, too
     rarity = np.log(len(texts) / np.maximum(uses.sum(axis=0).A1, 1))
     for rows in members:
         stories = uses[rows].sum(axis=0).A1  # of the group that use each word
         weights = np.where(stories > max(1, min(3, len(rows) / 3)), stories * rarity, 0)
         strongest = np.argsort(-weights, kind="stable")[:WORDS]
-        names.append(", ".join(vectorizer.get_feature_names_out()[[word for word in strongest if weights[word] > 0]]))
+        name = ", ".join(vectorizer.get_feature_names_out()[[word for word in strongest if weights[word] > 0]])
+        names.append(name or f"group {len(names) + 1}")
     return names, central
 
 
@@ -191,5 +192,5 @@ def link_passages(encoder: "Encoder", texts: Sequence[str], indices: IntArray) -
 def _chance(vectors: Sequence[FloatArray]) -> float:
     """Cosine that 95 % of sentences do not reach with any sentence of another story, drawn at random."""
     others = np.roll(np.arange(len(vectors)), 1 + np.random.default_rng(0).integers(len(vectors) - 1))
-    best = [(mine @ vectors[other].T).max(axis=1) for mine, other in zip(vectors, others, strict=True)]
+    best = [(mine @ vectors[other].T).max(axis=1) for mine, other in zip(vectors, others.tolist(), strict=True)]
     return float(np.quantile(np.concatenate(best), 0.95))
