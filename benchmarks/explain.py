@@ -76,8 +76,8 @@ def main() -> None:
                 name: np.argsort(-w, kind="stable") for name, w in rankings(encoder, story, other, pieces).items()
             }
             for k in (k for k in SIZES if k < len(story)):
-                random = [rng.permutation(len(story)) for _ in range(chosen.draws)]
-                named = [*((name, order) for name, order in orders.items()), *(("random", order) for order in random)]
+                draws = [rng.permutation(len(story)) for _ in range(chosen.draws)]
+                named = [*((name, order) for name, order in orders.items()), *(("random", order) for order in draws)]
                 deleted = [leave_out(story, order[:k].tolist()) for _, order in named]
                 kept = [leave_out(story, order[k:].tolist()) for _, order in named]
                 whole, joined, *found = vectors(judge, [" ".join(other), " ".join(story), *deleted, *kept])

@@ -27,9 +27,10 @@ def test_ids_files_and_texts(narrlit, make):
     assert result.code == 0, result.err
     assert result.out.startswith("minilm finds Snow closer to loaf than to Rocket: cosine ")
     assert result.out.count("Flight.") == 4
-    result = narrlit("explain", file, "A fox runs. A dog sleeps.", "--out", "x.html")
+    result = narrlit("explain", file, "A fox runs. A dog sleeps.", "Über " * 100 + "alles.", "--out", "x.html")
     assert result.code == 0, result.err
-    assert "finds fox and A fox runs. A dog sleeps. much alike: cosine 1.00." in " ".join(result.out.split())
+    assert "finds fox closer to A fox runs. A dog sleeps. than to Über Über" in result.out
+    assert "cosine 1.00 against" in result.out
     page = (file.parent / "x.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert "A dog sleeps." in page

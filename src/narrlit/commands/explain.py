@@ -1,5 +1,6 @@
 """narrlit explain: why a model finds two stories similar, or one closer than another."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,16 +78,16 @@ def _known(source: str | None, use: ModelOptions, inputs: InputOptions) -> tuple
         rows = zip(read.story_ids, read.titles, read, strict=True)
         return {id: Story(title or id, story.text) for id, title, story in rows}, None
     index = Index(source, model=use.model, device=use.device, trust_remote_code=use.trust_remote_code)
-    frame = index.collection().frame
-    rows = zip(frame.id, frame.title, frame.text, strict=True)
-    return {id: Story(title or id, text) for id, title, text in rows}, index.encoder
+    table = index.collection().frame
+    texts = zip(table.id, table.title, table.text, strict=True)
+    return {id: Story(title or id, text) for id, title, text in texts}, index.encoder
 
 
 def _story(word: str, known: Mapping[str, Story], source: str | None, inputs: InputOptions) -> Story:
     """Find the story that an argument is, names or holds."""
     if word in known:
         return known[word]
-    if Path(word[:255]).is_file():
+    if os.path.isfile(word):  # noqa: PTH113 (a text is longer than Path accepts)
         read = inputs.read(word)
         if len(read) != 1:
             raise OptionError(f"{word} has {len(read)} stories: give --stories {word} and the ids of two")

@@ -295,7 +295,7 @@ class Explanation:
         """Lay the sentences out as a parallel edition: passages linked in order share a row, others stand between."""
         largest = max(self.contributions["drop"].abs().max() if len(self.contributions) else 0, 1e-9)
         cells: list[Table] = []
-        for place, (letter, opposite) in enumerate(("ab", "ba")):
+        for place, (letter, opposite) in enumerate((("a", "b"), ("b", "a"))):
             table = self.contributions[self.contributions.story == self.stories[place].id]
             drops = dict(zip(table.sentence, table["drop"], strict=True))
             moved = {row[f"sentence_{letter}"]: row for row in self.links[~self.links.in_order].to_dict("records")}
