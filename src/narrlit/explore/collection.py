@@ -1,16 +1,27 @@
 """Collections of stories with their vectors: read from an index, or embedded from a file or folder."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from narrlit.console import say_truncated
-from narrlit.data.schema import FloatArray
-from narrlit.errors import OptionError
-from narrlit.explore.index import Index, index_at, languages, story_frame, unit_vectors
+import numpy as np
+
+from narrlit.console import say, say_truncated
+from narrlit.data.readers import STORIES_KNOWN, Stories, collect, models_of
+from narrlit.data.rows import Row, RowFile
+from narrlit.data.schema import FloatArray, StoryTable
+from narrlit.errors import DataError, OptionError
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
+from narrlit.preprocessing.languages import detect_languages
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from narrlit.models.encoder import Encoder
+
+RESERVED = ("id", "title", "text", "vector", "content_sha256", "rank", "similarity", "snippet")
+"""Columns of an index, and of its results, that no metadata can be named as."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +52,8 @@ def load_collection(source: str, use: ModelOptions, read: StoryOptions, inputs: 
         DataError: if the stories or the index can't be read.
         OptionError: if the options contradict the index.
     """
+    from narrlit.explore.index import Index, index_at
+
     if index_at(source):
         if read != StoryOptions():
             raise OptionError(f"{source} is an index with settings of its own: leave out options of reading stories")
@@ -63,3 +76,55 @@ def load_collection(source: str, use: ModelOptions, read: StoryOptions, inputs: 
         "languages": languages(encoder, frame["text"].tolist()),
     }
     return Collection(frame, unit_vectors(vectors), about)
+
+
+def stories_of(stories: "pd.DataFrame | Sequence[str]") -> Stories:
+    """Read texts, or the rows of a table with a column of texts, as those of a file."""
+    rows = list(stories.to_dict("records") if hasattr(stories, "to_dict") else stories)
+    if not rows:
+        raise DataError("there is no story: give at least one")
+    file = RowFile(Path("stories"), [Row(number, row) for number, row in enumerate(rows, start=1)])
+    models = models_of(file, examples=False)
+    results, report = collect(file, models, STORIES_KNOWN, strict=True)
+    table, columns = StoryTable(), getattr(models[0], "columns", {})
+    indices = [table.add(parsed.text, id=parsed.id) for _, parsed in results]
+    lines = [row.line for row, _ in results]
+    return Stories(table, indices, report, [parsed.id for _, parsed in results], lines, rows, columns)
+
+
+def story_frame(stories: Stories) -> "pd.DataFrame":
+    """Tabulate stories: id, title (may be empty), text, then the metadata columns.
+
+    Raises:
+        DataError: for two equal ids, or the name of a column that is taken.
+    """
+    import pandas as pd
+
+    own = zip(stories.story_ids, stories.titles, stories, stories.metadata, strict=True)
+    rows = [{"id": id, "title": title or "", "text": story.source_text, **data} for id, title, story, data in own]
+    names = dict.fromkeys(name for data in stories.metadata for name in data)
+    wrong = [name for name in names if name in RESERVED or "." in name or name[:1] in ("", "_")]
+    if wrong:
+        raise DataError(f"{stories.report.path}: rename its column {wrong[0]!r}: an index needs or forbids this name")
+    return plain(pd.DataFrame.from_records(rows))
+
+
+def plain(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Put None for missing values of any kind."""
+    return frame.astype(object).where(frame.notna(), None)
+
+
+def languages(encoder: "Encoder", texts: Sequence[str]) -> dict[str, int]:
+    """Count the texts of a sample by language; warn of languages that the encoder does not read."""
+    from narrlit.models.registry import language_warning
+
+    counts = detect_languages(texts)
+    if warning := language_warning(encoder, counts):
+        say(warning)
+    return dict(counts)
+
+
+def unit_vectors(vectors: FloatArray) -> FloatArray:
+    """Scale vectors (N, D) to length 1."""
+    unit: FloatArray = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit

@@ -16,27 +16,24 @@ from tqdm import tqdm
 
 from narrlit.cache.storage import model_identity
 from narrlit.console import counted, say, say_truncated
-from narrlit.data.readers import STORIES_KNOWN, Stories, collect, models_of
-from narrlit.data.rows import Row, RowFile
-from narrlit.data.schema import FloatArray, Story, StoryTable
+from narrlit.data.readers import Stories
+from narrlit.data.schema import FloatArray, Story
 from narrlit.errors import DataError, NarrlitError, OptionError, did_you_mean, on_interrupt, printable, reading, reason
+from narrlit.explore.collection import RESERVED, Collection, languages, plain, stories_of, story_frame, unit_vectors
 from narrlit.files import atomic_folder, atomic_path
 from narrlit.optional import require
 from narrlit.options import Device, LoadOptions, ModelOptions, StoryOptions
-from narrlit.preprocessing.languages import detect_languages
 from narrlit.preprocessing.sentences import split_sentences
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from narrlit.explore.collection import Collection
     from narrlit.models.embedding import Coverage
     from narrlit.models.encoder import Encoder
 
 FORMAT, RECORD, TABLE = "narrlit index 1", "index.json", "stories"
 DIGEST = "content_sha256"
-RESERVED = ("id", "title", "text", "vector", DIGEST, "rank", "similarity", "snippet")
 BATCH, SPAN = 1000, 250
 """Stories that are committed together, and those embedded between two steps of the progress bar."""
 ANN_FROM = 50_000
@@ -120,7 +117,7 @@ class Index:
             source = model or self.about["model_path"]
             self._use = ModelOptions(
                 max_length=settings["max_length"],
-                long=settings.get("long", "windows"),
+                long=settings["long"],
                 device=device,
                 trust_remote_code=trust_remote_code,
                 model=source,
@@ -169,7 +166,7 @@ class Index:
         """
         if read.postprocess is not None:
             raise OptionError("--postprocess: write a model with it (narrlit export), and index with that")
-        rows = stories if isinstance(stories, Stories) else _stories(stories)
+        rows = stories if isinstance(stories, Stories) else stories_of(stories)
         frame, use = story_frame(rows), ModelOptions(**{**vars(use), "model": model})
         encoder = read.encoder(use)
         encoder.require_one_prompt("narrlit index")
@@ -203,7 +200,7 @@ class Index:
         bar = tqdm(total=len(fresh), desc="indexing", unit="story", disable=not progress, delay=0.5)
         with bar, on_interrupt("finished batches are kept: the same command goes on"):
             for start in range(0, len(fresh), BATCH):
-                batch = fresh[start : start + BATCH]
+                batch = fresh[start : start + BATCH].tolist()
                 part = [attached[row] for row in batch] if read.reads_views else read.stories(_subset(rows, batch))
                 index._commit(columns.take(batch), *_vectors(encoder, part, bar.update))
         index._finish(changed=len(fresh) > 0)
@@ -242,7 +239,9 @@ class Index:
 
     def encode(self, text: str) -> FloatArray:
         """Encode a text as the stories were: (D,), of length 1."""
-        return _vectors(self.encoder, self._read.stories(_stories([text])))[0][0]
+        vectors, _ = _vectors(self.encoder, self._read.stories(stories_of([text])))
+        vector: FloatArray = vectors[0]
+        return vector
 
     def search(self, text: str, k: int = 10, **options: Any) -> "pd.DataFrame":
         """Find the stories most similar to a text.
@@ -302,20 +301,18 @@ class Index:
         rows = self._nearest(np.array(story["vector"], np.float32), story["text"], ("id", id), how)
         return _results(rows, _first_sentences(rows))
 
-    def collection(self) -> "Collection":
+    def collection(self) -> Collection:
         """Return all stories with their vectors."""
-        from narrlit.explore.collection import Collection
-
         with self._guard():
             table = self._table.to_arrow()
             vectors = table["vector"].combine_chunks().flatten().to_numpy().reshape(len(table), -1)
-            frame = _plain(table.drop_columns(["vector", DIGEST]).to_pandas(integer_object_nulls=True))
+            frame = plain(table.drop_columns(["vector", DIGEST]).to_pandas(integer_object_nulls=True))
         settings = self.about["settings"]
         about = {
             "source": str(self.path),
             "model": settings["model"],
             "dimension": vectors.shape[1],
-            "long": settings.get("long", "windows"),
+            "long": settings["long"],
             "share_read": self.coverage.share,
             "languages": self.about.get("languages", {}),
         }
@@ -341,7 +338,7 @@ class Index:
                     query = query.where(how.where).bypass_vector_index()
                 query = query.distance_type("cosine").nprobes(max(20, len(self) // ROWS_PER_PROBE))
                 found = query.limit(limit).to_arrow()
-                rows = _plain(found.to_pandas(integer_object_nulls=True))
+                rows = plain(found.to_pandas(integer_object_nulls=True))
             fewer = len(rows) < limit
             if itself is not None:
                 rows = rows[rows[itself[0]] != itself[1]].reset_index(drop=True)
@@ -360,7 +357,7 @@ class Index:
                 return rows.iloc[chosen[: how.k]].reset_index(drop=True)
             limit *= 4
 
-    def _meanmax(self, text: str, others: Sequence[str]) -> FloatArray:
+    def _meanmax(self, text: str, others: Sequence[str]) -> Any:
         """Compare a text with others (N,) by Mean-Max of their sentences, the mean of both directions."""
         from narrlit.metrics.meanmax import max_similarity, require_text_encoder
 
@@ -368,7 +365,7 @@ class Index:
         own, *stories = self._sentence_vectors([split_sentences(story) for story in (text, *others)])
         return np.array([max_similarity(own, story) + max_similarity(story, own) for story in stories]) / 2
 
-    def _sentence_vectors(self, pieces: Sequence[Sequence[str]]) -> list[FloatArray]:
+    def _sentence_vectors(self, pieces: Sequence[Sequence[str]]) -> list[Any]:
         """Embed the sentences of stories, (S, D) each."""
         vectors, _ = _vectors(self.encoder, [sentence for own in pieces for sentence in own])
         return np.split(vectors, np.cumsum([len(own) for own in pieces])[:-1]) if pieces else []
@@ -444,7 +441,9 @@ class Index:
                 self._table.optimize(cleanup_older_than=timedelta(minutes=10))
             there = {column for index in self._table.list_indices() for column in index.columns}
             if "text" not in there:
-                self._table.create_index("text", config=FTS())
+                counts = self.about.get("languages", {})
+                english = max(counts, key=counts.get, default="en") == "en"  # stems and stop words are
+                self._table.create_index("text", config=FTS(stem=english, remove_stop_words=english))
             if "vector" not in there and len(self) >= ANN_FROM:
                 self._table.create_index("vector", config=IvfFlat(distance_type="cosine"))
 
@@ -476,44 +475,6 @@ def index_at(path: str | Path) -> bool:
     return (Path(path) / RECORD).is_file()
 
 
-def story_frame(stories: Stories) -> "pd.DataFrame":
-    """Tabulate stories: id, title (may be empty), text, then the metadata columns.
-
-    Raises:
-        DataError: for two equal ids, or the name of a column that is taken.
-    """
-    import pandas as pd
-
-    own = zip(stories.story_ids, stories.titles, stories, stories.metadata, strict=True)
-    rows = [{"id": id, "title": title or "", "text": story.source_text, **data} for id, title, story, data in own]
-    names = dict.fromkeys(name for data in stories.metadata for name in data)
-    wrong = [name for name in names if name in RESERVED or "." in name or name[:1] in ("", "_")]
-    if wrong:
-        raise DataError(f"{stories.report.path}: rename its column {wrong[0]!r}: an index needs or forbids this name")
-    return _plain(pd.DataFrame.from_records(rows))
-
-
-def _plain(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Put None for missing values of any kind."""
-    return frame.astype(object).where(frame.notna(), None)
-
-
-def languages(encoder: "Encoder", texts: Sequence[str]) -> dict[str, int]:
-    """Count the texts of a sample by language; warn of languages that the encoder does not read."""
-    from narrlit.models.registry import language_warning
-
-    counts = detect_languages(texts)
-    if warning := language_warning(encoder, counts):
-        say(warning)
-    return dict(counts)
-
-
-def unit_vectors(vectors: FloatArray) -> FloatArray:
-    """Scale vectors (N, D) to length 1."""
-    unit: FloatArray = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    return unit
-
-
 def _vectors(
     encoder: "Encoder", stories: Sequence[Story] | Sequence[str], step: Callable[[int], object] = lambda count: None
 ) -> tuple[FloatArray, "Coverage"]:
@@ -539,23 +500,10 @@ def _results(rows: "pd.DataFrame", snippets: Sequence[str]) -> "pd.DataFrame":
     return ranked[["rank", "id", "title", "similarity", "snippet", *metadata]]
 
 
-def _stories(stories: "pd.DataFrame | Sequence[str]") -> Stories:
-    """Read texts, or the rows of a table with a column of texts, as those of a file."""
-    rows = list(stories.to_dict("records") if hasattr(stories, "to_dict") else stories)
-    if not rows:
-        raise DataError("there is no story: give at least one")
-    file = RowFile(Path("stories"), [Row(number, row) for number, row in enumerate(rows, start=1)])
-    models = models_of(file, examples=False)
-    results, report = collect(file, models, STORIES_KNOWN, strict=True)
-    table, columns = StoryTable(), getattr(models[0], "columns", {})
-    indices = [table.add(parsed.text, id=parsed.id) for _, parsed in results]
-    lines = [row.line for row, _ in results]
-    return Stories(table, indices, report, [parsed.id for _, parsed in results], lines, rows, columns)
-
-
 def _subset(stories: Stories, chosen: Sequence[int]) -> Stories:
-    lists = {name: getattr(stories, name) for name in ("rows", "ids", "lines", "values")}
-    return replace(stories, **{name: [values[row] for row in chosen] for name, values in lists.items()})
+    lists: dict[str, Any] = {name: getattr(stories, name) for name in ("rows", "ids", "lines", "values")}
+    chosen_of: dict[str, Any] = {name: [values[row] for row in chosen] for name, values in lists.items()}
+    return replace(stories, **chosen_of)
 
 
 def _identity(model: str) -> dict[str, str | None]:
