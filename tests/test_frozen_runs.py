@@ -48,7 +48,7 @@ def fit(system, model, folder, *more, **options):
 def correct(source, **options):
     """Validation triples that a model answers rightly."""
     triples = synthetic_triples(StoryWorld(0).triples(9, "validation"), StoryTable())
-    scores = score_triples(load_encoder(str(source), **options), triples).scores
+    scores = score_triples(load_encoder(str(source), long="truncate", **options), triples).scores
     return ((scores[:, 0] > scores[:, 1]) == (triples.labels == 1)).sum()
 
 
