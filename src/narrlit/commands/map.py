@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from narrlit.console import say
-from narrlit.errors import OptionError
+from narrlit.errors import OptionError, printable
 from narrlit.files import atomic_path, check_apart, check_writable
 from narrlit.options import InputOptions, LabelOptions, ModelOptions, StoryOptions
 
@@ -62,7 +62,7 @@ def map(  # noqa: PLR0913 (options)
         if group not in frame.columns[3:]:
             columns = ", ".join(frame.columns[3:]) or "none"
             raise OptionError(f"--group {group}: {stories} has no such column; there are {columns}")
-        values = ["" if value is None or value != value else str(value) for value in frame[group]]  # noqa: PLR0124 (NaN)
+        values = ["" if value is None else printable(value, 60) for value in frame[group]]
         compared = agreement(collection.vectors, group, values, k)
     if index_at(stories):
         encoder = Index(stories, model=use.model, device=use.device, trust_remote_code=use.trust_remote_code).encoder
@@ -85,7 +85,7 @@ def map(  # noqa: PLR0913 (options)
         print(f"  {name} ({story_map.labels[central]})")
     if compared is not None:
         print("\n".join(compared.lines()))
-        print(f"Closest pairs with different {group}:")
+        print(f"Closest pairs with different {printable(group, 60)}:")
         for i, j, similarity in compared.surprises:
             print(f"  {similarity:.3f} {story_map.labels[i]} ({values[i]}), {story_map.labels[j]} ({values[j]})")
     say(f"{out}: {len(page.encode()) / 1e6:.1f} MB; beside it {', '.join(path.name for path in beside.values())}")

@@ -75,6 +75,9 @@ def measure(
         if absent is not None:
             raise DataError(f"there is no {kind} {printable(absent, 60)!r}, which the qrels name; leave its rows out")
     asked, values = list(qrels), []
+    own_answer = next((query for query in asked if query_ids is None and query in qrels[query]), None)
+    if own_answer is not None:
+        raise DataError(f"the qrels call {printable(own_answer, 60)!r} relevant to itself; leave that row out")
     for start in range(0, len(asked), QUERIES_PER_BLOCK):
         block = asked[start : start + QUERIES_PER_BLOCK]
         scores = queries[[query_row[query] for query in block]] @ stories.T

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrlit.data.schema import FloatArray
-from narrlit.errors import DataError
+from narrlit.errors import DataError, printable
 from narrlit.explore.pairs import nearest
 
 PERMUTATIONS, LISTED = 1000, 10
@@ -36,8 +36,9 @@ class Agreement:
 
     def lines(self) -> list[str]:
         """State the shares beside what chance gives."""
+        column = printable(self.column, 60)
         return [
-            f"{row['neighbors']} {_percent(row['share'])} share {self.column}; chance {_percent(row['chance'])} "
+            f"{row['neighbors']} {_percent(row['share'])} share {column}; chance {_percent(row['chance'])} "
             f"(95 % of permutations: {_percent(row['low'])} to {_percent(row['high'])}), p {_p(row['p'])}"
             + (f"; {_percent(row['possible'])} could at most" if row["possible"] < 1 else "")
             for row in self.shares

@@ -16,7 +16,8 @@ from narrlit.console import counted
 from narrlit.data.schema import ASPECTS, Story
 from narrlit.data.tales import sample_tales
 from narrlit.errors import DataError, MissingExtraError, ModelError, printable
-from narrlit.pages import cut, render_page
+from narrlit.explore.collection import unit_vectors
+from narrlit.pages import render_page
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, pseudonymize_texts
 from narrlit.preprocessing.sentences import split_sentences
 
@@ -261,18 +262,18 @@ class Explanation:
         a, b = (story.id for story in self.stories)
         side = (WIDTH - 14) // 2
         if len(self.links):
-            yield from (*_columns((cut(a, side), side), ("", 10), (cut(b, side), side)), "─" * WIDTH)
+            yield from (*_columns((printable(a, side), side), ("", 10), (printable(b, side), side)), "─" * WIDTH)
         for link in self.links.sort_values("sentence_a").itertuples():
             bar = f"{_bar(link.above_chance)} {link.cosine:.2f}\n{'' if link.in_order else 'moved'}"
             texts = (f"{link.sentence_a} {link.text_a}", f"{link.sentence_b} {link.text_b}")
-            yield from _columns((cut(texts[0], 400), side), (bar, 10), (cut(texts[1], 400), side))
+            yield from _columns((printable(texts[0], 400), side), (bar, 10), (printable(texts[1], 400), side))
             yield ""
         for story in self.stories:
             rows = self.strongest(story)
-            yield from [f"{cut(story.id, 50)}: without these sentences the cosine falls most"] if rows else []
+            yield from [f"{printable(story.id, 50)}: without these sentences the cosine falls most"] if rows else []
             for row in rows:
                 yield from _columns(
-                    (f"{-row['drop']:+.3f}", 7), (cut(f"{row['sentence']} {row['text']}", 400), WIDTH - 9)
+                    (f"{-row['drop']:+.3f}", 7), (printable(f"{row['sentence']} {row['text']}", 400), WIDTH - 9)
                 )
         for aspect, texts in self.views:
             yield from ("", f"{aspect.capitalize()}")
@@ -409,9 +410,7 @@ def explain(
 
     def vectors(texts: list[str]) -> Floats:
         """Embed texts as unit vectors."""
-        found = embed(encoder, texts, progress=False).embeddings.astype(np.float64)
-        unit: Floats = found / np.linalg.norm(found, axis=1, keepdims=True)
-        return unit
+        return unit_vectors(embed(encoder, texts, progress=False).embeddings)
 
     coverage = embed(encoder, [story.text for story in stories], progress=False).coverage
     readings, notes = _readings(stories, vectors, pipeline)
