@@ -294,7 +294,7 @@ def test_fusion_weights_share_one_embedding(reproduction, folder, tiny, monkeypa
     full = one._answers(tiny(), {**row, "fusion": "full_only"}, labeled)
     monkeypatch.undo()
     read = StoryOptions(views=str(folder / "views/o3-mini.jsonl"), fusion="equal")
-    expected = answers_of(tiny(), labeled, read.triples(labeled), use=LoadOptions(), read=read)
+    expected = answers_of(tiny(), labeled, read.triples(labeled), use=LoadOptions(long="truncate"), read=read)
     assert np.abs(equal.scores - expected.scores).max() < 1e-5
     assert np.abs(equal.scores - full.scores).max() > 1e-3
 
@@ -408,7 +408,7 @@ def test_a_table_end_to_end(narrlit, folder, tiny, llm, monkeypatch):
         "out/comhis/full-seed43",
     ]
     # Dev cells are read from the run's record; the run's best checkpoint has the same accuracy.
-    again = narrlit("evaluate", folder / "dev/dev_track_a.jsonl", "--model", "out/comhis/full-seed42", "--json")
+    again = narrlit("evaluate", "--long", "truncate", folder / "dev/dev_track_a.jsonl", "--model", "out/comhis/full-seed42", "--json")
     assert json.loads(again.out)["accuracy"] == record["cells"]["1 | full system | dev B"]["seeds"][0]["accuracy"]
     assert {path.suffix for path in Path("out/comhis").glob("reproduce.*")} >= {".md", ".csv", ".json", ".tex"}
     again = narrlit(*words, *options)
