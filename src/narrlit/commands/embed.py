@@ -42,9 +42,7 @@ def embed(
     if use.model is None:
         raise OptionError("--model M is missing: a folder, a run, a checkpoint, a hub id or minilm")
     target = Path(out)
-    if target.suffix not in SUFFIXES:
-        raise OptionError(f"--out {out}: name a file that ends in {', '.join(SUFFIXES)}")
-    check_writable(target)
+    check_writable(target, *SUFFIXES)
     source = inputs.read(stories, strict=not drop_invalid)
     rows = [{"row": n, **(v if isinstance(v, Mapping) else {"text": v})} for n, v in enumerate(source.values)]
     if target.suffix != ".npy":

@@ -1,5 +1,6 @@
 """narrlit map: a collection as one picture, with its groups, nearest stories and linked passages."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,13 +41,12 @@ def map(  # noqa: PLR0913 (options)
         given: the triples' labels.
     """
     target = Path(out)
-    if target.suffix not in (".html", ".htm"):
-        raise OptionError(f"--out {out}: a map is an .html file")
     if k < 1:
         raise OptionError(f"--k {k}: at least 1 is needed")
     beside = {name: target.with_name(f"{target.stem}{name}") for name in ("-neighbors.csv", "-groups.csv", ".svg")}
     check_apart({f"--out {out} writes {path.name}:": path for path in beside.values()}, [stories, triples])
-    for path in (target, *beside.values()):
+    check_writable(target, ".html", ".htm")
+    for path in beside.values():
         check_writable(path)
     from narrlit.data.writers import write_table
     from narrlit.explore.agreement import agreement
@@ -67,7 +67,7 @@ def map(  # noqa: PLR0913 (options)
     if index_at(stories):
         encoder = Index(stories, model=use.model, device=use.device, trust_remote_code=use.trust_remote_code).encoder
     else:
-        encoder = read.encoder(ModelOptions(**{**vars(use), "model": about["model"]}))
+        encoder = read.encoder(replace(use, model=about["model"]))
     facts = _facts(about, len(frame), encoder, _accuracy(about["model"], encoder, triples, read, given))
     story_map = map_stories(frame, collection.vectors, k)
     sentences, links = None, None

@@ -38,9 +38,7 @@ def pairs(
         raise OptionError(f"--k {k}: at least 1 is needed")
     target = None if out is None else Path(out)
     if target is not None:
-        if target.suffix not in SUFFIXES:
-            raise OptionError(f"--out {out}: name a file that ends in {', '.join(SUFFIXES)}")
-        check_writable(target)
+        check_writable(target, *SUFFIXES)
     from narrlit.data.writers import write_table
     from narrlit.experiments.report import table_text
     from narrlit.explore.collection import load_collection

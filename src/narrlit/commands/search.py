@@ -44,9 +44,7 @@ def search(
     if (text is None) == (like is None):
         raise OptionError('give a text in quotes, or --like ID or FILE: narrlit search INDEX "a pact with the devil"')
     if out is not None:
-        if Path(out).suffix not in SUFFIXES:
-            raise OptionError(f"--out {out}: name a file that ends in {', '.join(SUFFIXES)}")
-        check_writable(out)
+        check_writable(out, *SUFFIXES)
     if (use.max_length, use.long) != (None, "windows"):
         raise OptionError("--max-length and --long are those of the index: leave them out")
     stories = Index(index, model=use.model, device=use.device, trust_remote_code=use.trust_remote_code)

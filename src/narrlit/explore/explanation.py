@@ -194,19 +194,14 @@ class Explanation:
 
         if self.other is None:
             raise DataError("margins need a third story: explain(anchor, a, b)")
-        rows: Table = []
-        pairs = [(pair, pair.contributions) for pair in (self, self.other)]
-        drops = [table[table.story == self.stories[0].id].set_index("sentence")["drop"] for _, table in pairs]
-        for number, text in enumerate(self.sentences[0], start=1):
-            row: dict[str, Any] = {"sentence": number, "drop": drops[0].get(number, 0) - drops[1].get(number, 0)}
-            row["text"] = text
-            for letter, pair in zip("ab", (self, self.other), strict=True):
-                link = pair.links[pair.links.sentence_a == number]
-                answer = (int(link.sentence_b.iloc[0]), float(link.cosine.iloc[0])) if len(link) else (None, None)
-                row |= dict(zip((f"answer_{letter}", f"cosine_{letter}"), answer, strict=True))
-                row[f"text_{letter}"] = link.text_b.iloc[0] if len(link) else ""
-            rows.append(row)
-        return pd.DataFrame(rows).sort_values("drop", ascending=False, kind="stable", ignore_index=True)
+        numbers = pd.RangeIndex(1, len(self.sentences[0]) + 1, name="sentence")
+        table = pd.DataFrame({"drop": 0.0, "text": self.sentences[0]}, index=numbers)
+        for letter, sign, pair in (("a", 1, self), ("b", -1, self.other)):
+            drops = pair.contributions[pair.contributions.story == self.stories[0].id].set_index("sentence")["drop"]
+            table["drop"] += sign * drops.reindex(numbers, fill_value=0)
+            answers = pair.links.set_index("sentence_a")[["sentence_b", "cosine", "text_b"]].reindex(numbers)
+            table[[f"answer_{letter}", f"cosine_{letter}", f"text_{letter}"]] = answers.fillna({"text_b": ""})
+        return _sorted(table.reset_index(), "drop")
 
     @property
     def findings(self) -> list[str]:

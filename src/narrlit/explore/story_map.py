@@ -157,7 +157,7 @@ def name_groups(texts: Sequence[str], vectors: FloatArray, groups: IntArray) -> 
     members = [np.flatnonzero(groups == group) for group in range(count)]
     central = [int(rows[np.argmax(vectors[rows] @ vectors[rows].sum(axis=0))]) for rows in members]
     vectorizer = CountVectorizer(binary=True, stop_words="english", token_pattern=r"(?u)\b[^\W\d_]{3,}\b")  # noqa: S106
-    uses, names = vectorizer.fit_transform([*texts, "story"])[:-1], []  # texts of stop words alone, too
+    names, uses = list[str](), vectorizer.fit_transform([*texts, "story"])[:-1]  # texts of stop words alone, too
     rarity = np.log(len(texts) / np.maximum(uses.sum(axis=0).A1, 1))
     for rows in members:
         stories = uses[rows].sum(axis=0).A1  # of the group that use each word
