@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from narrlit.console import say, say_truncated
-from narrlit.data.readers import LABEL, file_digest, read_triples
+from narrlit.data.readers import LABEL, read_triples
+from narrlit.data.rows import file_digest
 from narrlit.data.writers import write_rows
 from narrlit.errors import OptionError
 from narrlit.files import check_apart, check_writable

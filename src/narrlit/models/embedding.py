@@ -237,8 +237,9 @@ def _token_ids(encoder: Encoder, texts: list[str], role: Role) -> tuple[list[lis
 def _mean_direction(vectors: FloatArray, weights: Sequence[int]) -> FloatArray:
     """Average the directions of vectors (W, D) by weights; the result has their mean length."""
     lengths, shares = np.linalg.norm(vectors, axis=1), np.array(weights) / sum(weights)
-    mean: FloatArray = shares @ (vectors / lengths[:, None])
-    return shares @ lengths * mean / np.linalg.norm(mean)
+    mean = shares @ (vectors / lengths[:, None])
+    average: FloatArray = shares @ lengths * mean / np.linalg.norm(mean)
+    return average
 
 
 def _embed_sentences(encoder: Encoder, texts: list[str], role: Role, progress: bool) -> Embeddings:
