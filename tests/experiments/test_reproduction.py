@@ -408,7 +408,15 @@ def test_a_table_end_to_end(narrlit, folder, tiny, llm, monkeypatch):
         "out/comhis/full-seed43",
     ]
     # Dev cells are read from the run's record; the run's best checkpoint has the same accuracy.
-    again = narrlit("evaluate", "--long", "truncate", folder / "dev/dev_track_a.jsonl", "--model", "out/comhis/full-seed42", "--json")
+    again = narrlit(
+        "evaluate",
+        "--long",
+        "truncate",
+        folder / "dev/dev_track_a.jsonl",
+        "--model",
+        "out/comhis/full-seed42",
+        "--json",
+    )
     assert json.loads(again.out)["accuracy"] == record["cells"]["1 | full system | dev B"]["seeds"][0]["accuracy"]
     assert {path.suffix for path in Path("out/comhis").glob("reproduce.*")} >= {".md", ".csv", ".json", ".tex"}
     again = narrlit(*words, *options)

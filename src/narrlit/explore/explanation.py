@@ -230,7 +230,7 @@ class Explanation:
         elif kept > 0.9:
             order = f", in much the same order ({kept:.2f}), as {p:.0%} of random orders would be"
         else:
-            order = f": told in another order (order kept: {kept:.2f})"
+            order = f", their order no closer than chance ({kept:.2f}; {p:.0%} of random orders reach that)"
         linked = f"{counted(len(self.links), 'passage')} of {sizes} answer{'s' * (len(self.links) == 1)} one another"
         none = f"No passage answers another above chance ({sizes}): the similarity is one of the whole."
         return [
@@ -244,9 +244,11 @@ class Explanation:
         """Write the explanation for a terminal of 100 columns."""
         lines = [line for finding in self.findings for line in _wrapped(finding)]
         if self.other is not None:
-            lines += ["", *_wrapped(f"Without these sentences of {self.stories[0].id} the margin shrinks most:")]
-            sign = 1 if self.margin >= 0 else -1
-            for row in self.margins.iloc[::sign].head(STRONGEST).itertuples():
+            sign, rows = (1 if self.margin >= 0 else -1), self.margins
+            rows = rows[sign * rows["drop"] > 0].iloc[::sign].head(STRONGEST)
+            head = f"Without these sentences of {self.stories[0].id} the margin shrinks most:"
+            lines += ["", *_wrapped(head if len(rows) else "No sentence shrinks the margin if it is left out.")]
+            for row in rows.itertuples():
                 lines += _columns((f"{-sign * row.drop:+.3f}", 7), (f"{row.sentence} {row.text}", WIDTH - 9))
         for pair in filter(None, (self, self.other)):
             heads = [] if self.other is None else ["", *(x for line in pair.pair_findings for x in _wrapped(line))]
