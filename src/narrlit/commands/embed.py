@@ -57,14 +57,12 @@ def embed(
         check_apart({"--out's columns": table}, [stories, out])
         check_writable(table)
     with on_interrupt(f"nothing is kept; {out} is as it was"):
+        from narrlit.explore.collection import languages
         from narrlit.models import embedding
-        from narrlit.models.registry import language_warning
-        from narrlit.preprocessing.languages import detect_languages
 
         texts = read.stories(source)
         encoder = read.encoder(use)
-        if warning := language_warning(encoder, detect_languages([story.text for story in texts])):
-            say(warning)
+        languages(encoder, [story.text for story in texts])
         if role is None:
             encoder.require_one_prompt("narrlit embed")
         embeddings, coverage = embedding.embed(encoder, texts, role or "story")

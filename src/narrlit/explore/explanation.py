@@ -6,6 +6,7 @@ All numbers are cosines of a model's vectors. They describe the model, and claim
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -535,8 +536,6 @@ def _wrapped(text: str, width: int = WIDTH) -> list[str]:
 
 def _columns(*cells: tuple[str, int]) -> list[str]:
     """Wrap texts beside each other, each in its width."""
-    from itertools import zip_longest
-
     wrapped = [[line for part in text.split("\n") for line in _wrapped(part, width)] for text, width in cells]
     widths = [width for _, width in cells]
     rows = zip_longest(*wrapped, fillvalue="")
