@@ -377,7 +377,7 @@ def explain(
     >>> pearl = "A diver seeks a pearl. She drowns."
     >>> result = explain(grail, pearl)
     >>> result.contributions.iloc[0].text
-    'A diver seeks a pearl.'
+    'A knight seeks a grail.'
     """
     from narrlit.models.embedding import embed
     from narrlit.models.encoder import Encoder

@@ -38,7 +38,7 @@ def nearest(vectors: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
         Rows (N, k) of the neighbors, nearest first, and their cosines (N, k).
 
     >>> rows, cosines = nearest(np.array([[1, 0], [0.8, 0.6], [0, 1]], dtype=np.float32), 1)
-    >>> rows.ravel().tolist(), cosines.ravel().round(2).tolist()
+    >>> rows.ravel().tolist(), cosines.ravel().astype(float).round(2).tolist()
     ([1, 0, 1], [0.8, 0.8, 0.6])
     """
     import torch
