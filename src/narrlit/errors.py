@@ -83,8 +83,9 @@ def printable(text: object, limit: int = LONGEST_MESSAGE) -> str:
     ('a b [31mc', 'abc…')
     """
     beginning = str(text)[:100_000]
+    longest = LONGEST_WORD if limit <= LONGEST_MESSAGE else limit  # of a text without spaces nothing is lost
     words = "".join(c if c.isprintable() else " " for c in beginning).split()
-    line = " ".join(word if len(word) <= LONGEST_WORD else f"{word[: LONGEST_WORD - 1]}…" for word in words)
+    line = " ".join(word if len(word) <= longest else f"{word[: longest - 1]}…" for word in words)
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 

@@ -10,17 +10,21 @@ from pathlib import Path
 from narrlit.errors import OptionError, reason
 
 
-def check_writable(target: str | Path, *, folder: bool = False) -> None:
+def check_writable(target: str | Path, *suffixes: str, folder: bool = False) -> None:
     """Find out before long work whether its result can be written; nothing is made.
 
     Args:
         target: the file to write.
+        suffixes: of which its name must have one; none: any name will do.
         folder: the target is a folder, which must not exist or be empty.
 
     Raises:
-        OptionError: if something is in the target's place, or its parent can't be made or written to.
+        OptionError: for another suffix, or if something is in the target's place, or its parent can't be made or
+            written to.
     """
     target = Path(target)
+    if suffixes and target.suffix not in suffixes:
+        raise OptionError(f"--out {target}: name a file that ends in {', '.join(suffixes)}")
     with _writing(target):
         _check_free(target, folder)
         nearest = next((parent for parent in target.parents if os.path.lexists(parent)), Path())

@@ -80,13 +80,3 @@ def render_page(template: Path, scripts: Sequence[str], **values: Any) -> str:
         digests=[b64encode(sha256(each.encode()).digest()).decode() for each in scripts],
         made=f"narrlit {__version__}, {datetime.now(UTC).date()}",
     )
-
-
-def cut(text: str, length: int) -> str:
-    """Put a text on one line and cut it to `length` characters.
-
-    >>> cut("a  b", 9), cut("abcdef", 4)
-    ('a b', 'abc…')
-    """
-    text = " ".join(text.split())
-    return text if len(text) <= length else f"{text[: length - 1]}…"

@@ -68,3 +68,13 @@ def test_diversity_is_printed_or_one_json_object(narrlit, make):
     assert f"Vendi score: {result['vendi_score']:.1f} of 4 stories (by minilm)" in shown
     assert "most alike: The Wolf and The Hood (0.9" in shown
     assert "(cosine of 0.99 or more): 0 stories" in shown
+
+
+def test_no_escape_of_a_story_reaches_the_terminal_or_the_graph(narrlit, make):
+    rows = [{**tale, "id": f"{tale['id']}\x1b[2J", "title": f"\x1b[31m{tale['id']}", "a\x1bb": 1} for tale in TALES]
+    make("tales.jsonl", rows)
+    found = narrlit("pairs", "tales.jsonl", "--threshold", "0.9", "--out", "pairs.graphml")
+    assert (found.code, "\x1b" in found.out + found.err) == (0, False), found.err
+    assert nx.read_graphml("pairs.graphml").nodes["sea [2J"]["a b"] == 1
+    found = narrlit("diversity", "tales.jsonl")
+    assert (found.code, "\x1b" in found.out, "most alike: [31mwolf" in found.out) == (0, False, True)

@@ -53,6 +53,7 @@ def test_results_become_a_workbook_or_a_page_with_escaped_texts(indexed, narrlit
         assert (outcome.code, f"{name}: 2 stories" in outcome.err, outcome.out) == (0, True, "")
     page = (tmp_path / "r.html").read_text()
     assert ("<b>Tale" in page, "&lt;b&gt;Tale&lt;/b&gt;" in page, page.count("<tr")) == (False, True, 3)
+    assert "default-src 'none'" in page
     import openpyxl
 
     cells = list(openpyxl.load_workbook(tmp_path / "r.xlsx").active.iter_rows(values_only=True))

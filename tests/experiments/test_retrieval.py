@@ -45,6 +45,8 @@ def test_a_query_is_not_among_its_own_results_and_others_are_ranked_by_cosine():
     assert dict(zip(MEASURES, other[0], strict=True))["MRR"] == 1 / 3
     with pytest.raises(DataError, match="there is no story 'w', which the qrels name"):
         measure({"x": {"w": 1.0}}, vectors, vectors, None, ["x", "y", "z"])
+    with pytest.raises(DataError, match="the qrels call 'x' relevant to itself"):
+        measure({"x": {"x": 1.0, "y": 1.0}}, vectors, vectors, None, ["x", "y", "z"])
 
 
 def test_the_command_compares_collections_and_words(narrlit, make, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 
 from narrlit.errors import DataError
 from narrlit.explore import pairs
+from narrlit.explore.collection import plain
 from narrlit.explore.pairs import chance_threshold, nearest, retelling_groups, similar_pairs, write_graph
 
 
@@ -17,7 +18,7 @@ def collection(vectors, **columns):
     vectors = np.asarray(vectors, dtype=np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     ids = [f"s{row}" for row in range(len(vectors))]
-    frame = pd.DataFrame({"id": ids, "title": [f"Title {i}" for i in ids], "text": "a story", **columns})
+    frame = plain(pd.DataFrame({"id": ids, "title": [f"Title {i}" for i in ids], "text": "a story", **columns}))
     return SimpleNamespace(frame=frame, vectors=vectors, about={"model": "none"})
 
 

@@ -11,8 +11,11 @@ import pytest
 from narrlit.errors import DataError
 from narrlit.explore import story_map as module
 from narrlit.explore.agreement import agreement
+from narrlit.explore.collection import plain
 from narrlit.explore.map_page import CHARACTERS, map_page, write_svg
 from narrlit.explore.story_map import map_stories, name_groups
+from narrlit.models import embedding
+from narrlit.models.embedding import Coverage, Embeddings
 
 ATTACK = "</script><img src=x onerror=alert(1)>{{ 7 * 7 }}"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -78,6 +81,28 @@ def test_passages_above_chance_are_linked(minilm_encoder):
     assert sentences[1][1] == "At the dance the girl left her shoe behind."
     assert [(i, j) for i, j, _ in links[0, 1]] == [(0, 1)]
     assert set(links) == {(0, 1), (0, 2)}
+
+
+def test_vectors_of_any_length_link_the_same_passages(minilm_encoder, monkeypatch):
+    texts = [
+        "A girl lost a slipper. It rained.",
+        "She bought bread. The girl left her shoe.",
+        "The bank lowered rates.",
+    ]
+    links = module.link_passages(minilm_encoder, texts, np.array([[1], [0], [0]]))[1]
+    embed = embedding.embed
+    monkeypatch.setattr(embedding, "embed", lambda *given: Embeddings(embed(*given).embeddings * 7, Coverage()))
+    again = module.link_passages(minilm_encoder, texts, np.array([[1], [0], [0]]))[1]
+    assert [link[:2] for link in links[0, 1]] == [link[:2] for link in again[0, 1]]
+    assert [link[2] for link in again[0, 1]] == pytest.approx([link[2] for link in links[0, 1]], abs=1e-5)
+
+
+def test_numbers_color_a_map_also_as_texts_and_names_that_all_differ_do_not():
+    frame, vectors = collection()
+    frame["told"] = [str(1800 + row) for row in range(len(frame))]
+    frame["file_name"] = [f"{row}.txt" for row in range(len(frame))]
+    page = map_page(map_stories(plain(frame), vectors, k=2), "x", [])
+    assert [column["name"] for column in data_of(page)["columns"]] == ["groups", "type", "year", "told"]
 
 
 @pytest.fixture(scope="module")

@@ -80,7 +80,9 @@ def open_source(
             return Embeddings(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30), Coverage())
 
     if source.known is not None:
-        with reading("known embeddings", source.known, "write it again: narrlit embed --out FILE.jsonl"):
+        with reading(
+            "known embeddings", source.known, "write it again: narrlit embed --long truncate --out FILE.jsonl"
+        ):
             lines = Path(source.known).read_text(encoding="utf-8").splitlines()
             rows = [json.loads(line) for line in lines if line.strip()]
             texts = [str(row["text"]) for row in rows]

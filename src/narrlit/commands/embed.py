@@ -42,9 +42,7 @@ def embed(
     if use.model is None:
         raise OptionError("--model M is missing: a folder, a run, a checkpoint, a hub id or minilm")
     target = Path(out)
-    if target.suffix not in SUFFIXES:
-        raise OptionError(f"--out {out}: name a file that ends in {', '.join(SUFFIXES)}")
-    check_writable(target)
+    check_writable(target, *SUFFIXES)
     source = inputs.read(stories, strict=not drop_invalid)
     rows = [{"row": n, **(v if isinstance(v, Mapping) else {"text": v})} for n, v in enumerate(source.values)]
     if target.suffix != ".npy":
@@ -59,14 +57,12 @@ def embed(
         check_apart({"--out's columns": table}, [stories, out])
         check_writable(table)
     with on_interrupt(f"nothing is kept; {out} is as it was"):
+        from narrlit.explore.collection import languages
         from narrlit.models import embedding
-        from narrlit.models.registry import language_warning
-        from narrlit.preprocessing.languages import detect_languages
 
         texts = read.stories(source)
         encoder = read.encoder(use)
-        if warning := language_warning(encoder, detect_languages([story.text for story in texts])):
-            say(warning)
+        languages(encoder, [story.text for story in texts])
         if role is None:
             encoder.require_one_prompt("narrlit embed")
         embeddings, coverage = embedding.embed(encoder, texts, role or "story")

@@ -11,7 +11,6 @@ from narrlit.data.views import StoryViews, ViewFiles
 from narrlit.errors import OptionError, did_you_mean, printable
 from narrlit.files import atomic_path, check_writable
 from narrlit.options import InputOptions, ModelOptions
-from narrlit.pages import cut
 
 if TYPE_CHECKING:
     from narrlit.models.encoder import Encoder
@@ -95,4 +94,4 @@ def _story(word: str, known: Mapping[str, Story], source: str | None, inputs: In
     if len(word.split()) < FEWEST_WORDS:
         ids = "an id needs --stories FILE" if source is None else f"no id of {source}{did_you_mean(word, known)}"
         raise OptionError(f"{word!r} is no file and too short for a story; {ids}")
-    return Story(cut(word, 40), word)
+    return Story(printable(word, 40), word)

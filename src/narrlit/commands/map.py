@@ -1,10 +1,11 @@
 """narrlit map: a collection as one picture, with its groups, nearest stories and linked passages."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from narrlit.console import say
-from narrlit.errors import OptionError
+from narrlit.errors import OptionError, printable
 from narrlit.files import atomic_path, check_apart, check_writable
 from narrlit.options import InputOptions, LabelOptions, ModelOptions, StoryOptions
 
@@ -40,13 +41,12 @@ def map(  # noqa: PLR0913 (options)
         given: the triples' labels.
     """
     target = Path(out)
-    if target.suffix not in (".html", ".htm"):
-        raise OptionError(f"--out {out}: a map is an .html file")
     if k < 1:
         raise OptionError(f"--k {k}: at least 1 is needed")
     beside = {name: target.with_name(f"{target.stem}{name}") for name in ("-neighbors.csv", "-groups.csv", ".svg")}
     check_apart({f"--out {out} writes {path.name}:": path for path in beside.values()}, [stories, triples])
-    for path in (target, *beside.values()):
+    check_writable(target, ".html", ".htm")
+    for path in beside.values():
         check_writable(path)
     from narrlit.data.writers import write_table
     from narrlit.explore.agreement import agreement
@@ -62,12 +62,12 @@ def map(  # noqa: PLR0913 (options)
         if group not in frame.columns[3:]:
             columns = ", ".join(frame.columns[3:]) or "none"
             raise OptionError(f"--group {group}: {stories} has no such column; there are {columns}")
-        values = ["" if value is None or value != value else str(value) for value in frame[group]]  # noqa: PLR0124 (NaN)
+        values = ["" if value is None else printable(value, 60) for value in frame[group]]
         compared = agreement(collection.vectors, group, values, k)
     if index_at(stories):
         encoder = Index(stories, model=use.model, device=use.device, trust_remote_code=use.trust_remote_code).encoder
     else:
-        encoder = read.encoder(ModelOptions(**{**vars(use), "model": about["model"]}))
+        encoder = read.encoder(replace(use, model=about["model"]))
     facts = _facts(about, len(frame), encoder, _accuracy(about["model"], encoder, triples, read, given))
     story_map = map_stories(frame, collection.vectors, k)
     sentences, links = None, None
@@ -85,7 +85,7 @@ def map(  # noqa: PLR0913 (options)
         print(f"  {name} ({story_map.labels[central]})")
     if compared is not None:
         print("\n".join(compared.lines()))
-        print(f"Closest pairs with different {group}:")
+        print(f"Closest pairs with different {printable(group, 60)}:")
         for i, j, similarity in compared.surprises:
             print(f"  {similarity:.3f} {story_map.labels[i]} ({values[i]}), {story_map.labels[j]} ({values[j]})")
     say(f"{out}: {len(page.encode()) / 1e6:.1f} MB; beside it {', '.join(path.name for path in beside.values())}")

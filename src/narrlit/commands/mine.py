@@ -1,6 +1,5 @@
 """narrlit mine: hard negatives for training examples, by an encoder's cosines."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from narrlit.console import say, say_truncated
@@ -42,9 +41,7 @@ def mine(
         raise OptionError(f"--per-example {per_example}: at least 1 is needed")
     if not -2 <= margin <= 2:
         raise OptionError(f"--margin {margin}: a difference of cosines, from -2 to 2, is needed")
-    if Path(out).suffix != ".jsonl":
-        raise OptionError(f"--out {out}: name a file that ends in .jsonl")
-    check_writable(out)
+    check_writable(out, ".jsonl")
     examples = read_examples(triples, strict=strict)
     say_rows(examples)
     from narrlit.models.mining import mine_negatives

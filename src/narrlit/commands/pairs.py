@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from narrlit.console import counted, say
-from narrlit.errors import OptionError
+from narrlit.errors import OptionError, printable
 from narrlit.files import check_writable
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
@@ -38,9 +38,7 @@ def pairs(
         raise OptionError(f"--k {k}: at least 1 is needed")
     target = None if out is None else Path(out)
     if target is not None:
-        if target.suffix not in SUFFIXES:
-            raise OptionError(f"--out {out}: name a file that ends in {', '.join(SUFFIXES)}")
-        check_writable(target)
+        check_writable(target, *SUFFIXES)
     from narrlit.data.writers import write_table
     from narrlit.experiments.report import table_text
     from narrlit.explore.collection import load_collection
@@ -50,14 +48,15 @@ def pairs(
     table = similar_pairs(stories, k)
     groups, _, reason = retelling_groups(stories, threshold, table)
     rows = [
-        {"similarity": f"{row.similarity:.3f}", "story": row.title_a or row.id_a, "with": row.title_b or row.id_b}
+        {"similarity": f"{row.similarity:.3f}"}
+        | {"story": printable(row.title_a or row.id_a, 60), "with": printable(row.title_b or row.id_b, 60)}
         for row in table.head(SHOWN).itertuples()
     ]
     print(table_text("Most similar pairs", rows))
     print(f"## Groups of retellings\n\n{reason}\n")
     members = groups.assign(name=groups["title"].where(groups["title"] != "", groups["id"])).groupby("group")["name"]
     for number, names in members.agg(list).head(SHOWN).items():
-        print(f"{number}. {'; '.join(names)}")
+        print(f"{number}. {'; '.join(printable(name, 60) for name in names)}")
     more = f", of which {SHOWN} are shown" if len(members) > SHOWN else ""
     summary = f"{counted(len(members), 'group')} with {len(groups):,} of {len(stories.frame):,} stories{more}"
     print(f"\n{summary}." if len(members) else "No group: no pair of mutual neighbors is above the threshold.")

@@ -1,34 +1,23 @@
 """narrlit search: the stories of an index most similar to a text or a story."""
 
 from dataclasses import replace
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from narrlit import explore
 from narrlit.console import counted, say
 from narrlit.data.writers import write_table
 from narrlit.errors import OptionError, printable
 from narrlit.explore.index import Index, SearchOptions
 from narrlit.files import atomic_path, check_writable
 from narrlit.options import InputOptions, ModelOptions
+from narrlit.pages import render_page
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx", ".html")
 WIDTH = 100
-PAGE = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>{title}</title>
-<style>
-body {{ font: 16px/1.5 system-ui, sans-serif; margin: 1em auto; max-width: 70em; padding: 0 1em; overflow-x: auto }}
-table {{ border-collapse: collapse }}
-td, th {{ border-bottom: 1px solid #ccc; padding: .3em .6em; text-align: left; vertical-align: top }}
-</style>
-<h1>{title}</h1>
-{table}
-</html>
-"""
 
 
 def search(
@@ -55,9 +44,7 @@ def search(
     if (text is None) == (like is None):
         raise OptionError('give a text in quotes, or --like ID or FILE: narrlit search INDEX "a pact with the devil"')
     if out is not None:
-        if Path(out).suffix not in SUFFIXES:
-            raise OptionError(f"--out {out}: name a file that ends in {', '.join(SUFFIXES)}")
-        check_writable(out)
+        check_writable(out, *SUFFIXES)
     if (use.max_length, use.long) != (None, "windows"):
         raise OptionError("--max-length and --long are those of the index: leave them out")
     stories = Index(index, model=use.model, device=use.device, trust_remote_code=use.trust_remote_code)
@@ -70,14 +57,16 @@ def search(
     results = stories.like(str(like), **vars(how)) if text is None else stories.search(text, **vars(how))
     if out is None:
         print(screen_table(results))
-    elif out.endswith(".html"):
-        table = results.to_html(index=False, border=0, float_format="{:.3f}".format, na_rep="")
+        return
+    rows = results.to_dict("records")
+    if out.endswith(".html"):
+        template = Path(explore.__path__[0], "search_page.html")
+        page = render_page(template, [], title=printable(title, 100), columns=list(results), rows=rows)
         with atomic_path(out) as temporary:
-            temporary.write_text(PAGE.format(title=escape(printable(title, 100)), table=table), encoding="utf-8")
-        say(f"{out}: {counted(len(results), 'story')}")
+            temporary.write_text(page, encoding="utf-8")
     else:
-        write_table(out, results.to_dict("records"))
-        say(f"{out}: {counted(len(results), 'story')}")
+        write_table(out, rows)
+    say(f"{out}: {counted(len(results), 'story')}")
 
 
 def screen_table(results: "pd.DataFrame") -> str:

@@ -380,8 +380,10 @@ def collect(
     return results, ReadReport(file.path, len(file.rows), dict(dropped), dict(suspicious), unread, file.notes)
 
 
-def _stories(path: str | Path, strict: bool, stories: StoryTable | None, layout: Layout, examples: bool) -> Stories:
-    file = read_rows(path, layout)
+def parse_stories(
+    file: RowFile, strict: bool, stories: StoryTable | None = None, layout: Layout = Layout(), examples: bool = False
+) -> Stories:
+    """Read the stories of rows, as `read_stories` does; with `examples` those of triples and examples, too."""
     models = models_of(file, layout, examples)
     known = f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}" if examples else STORIES_KNOWN
     results, report = collect(file, models, known, strict)
@@ -409,14 +411,14 @@ def read_stories(
         DataError: if the file can't be read, has no text column or several, no row can be used, or strict refuses one.
         OptionError: if the layout does not fit the file.
     """
-    return _stories(path, strict, stories, layout, examples=False)
+    return parse_stories(read_rows(path, layout), strict, stories, layout)
 
 
 def read_any(
     path: str | Path, strict: bool = False, stories: StoryTable | None = None, layout: Layout = Layout()
 ) -> Stories:
     """Read all stories of a file of triples, examples or stories, each with its row's line and value."""
-    return _stories(path, strict, stories, layout, examples=True)
+    return parse_stories(read_rows(path, layout), strict, stories, layout, examples=True)
 
 
 def read_triples(

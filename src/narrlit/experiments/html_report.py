@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from narrlit.console import counted
 from narrlit.data.schema import Triples
+from narrlit.errors import printable
 from narrlit.experiments.comparison import FACETS
 from narrlit.experiments.report import Entry, Report, accuracy_cell, difference_cell
 from narrlit.experiments.systems import SystemAnswers
 from narrlit.metrics.data_check import check_tables
 from narrlit.optional import require
-from narrlit.pages import COLORS, GRAY, bokeh_parts, cut, render_page
+from narrlit.pages import COLORS, GRAY, bokeh_parts, render_page
 
 Projection = Literal["auto", "umap", "pca"]
 Floats = NDArray[np.floating[Any]]
@@ -246,7 +247,7 @@ def _maps(systems: Sequence[SystemAnswers], labeled: Triples, projection: Projec
     order = np.where((labeled.labels[rows] == 1)[:, None], [[0, 1, 2]], [[0, 2, 1]])
     indices = np.take_along_axis(labeled.indices[rows], order, axis=1)  # of anchor, closer and other
     stories, first, corners = np.unique(indices, return_index=True, return_inverse=True)
-    texts = [[cut(labeled.stories[index].source_text, SHORT_TEXT) for index in column] for column in indices.T]
+    texts = [[printable(labeled.stories[index].source_text, SHORT_TEXT) for index in column] for column in indices.T]
     method, project = _projector(projection, len(stories))
     figures: dict[str, Any] = {}
     for system in systems:
@@ -321,7 +322,7 @@ def _subsets(systems: Sequence[SystemAnswers], facets: Mapping[str, Sequence[Ent
             entries = [(-row - shift, entry["systems"][system.name]) for row, entry in enumerate(lines)]
             _intervals(plot, entries, place, horizontal=True)
         plot.yaxis.ticker = [-row for row in range(len(lines))]
-        plot.yaxis.major_label_overrides = {-row: cut(entry["bin"], 22) for row, entry in enumerate(lines)}
+        plot.yaxis.major_label_overrides = {-row: printable(entry["bin"], 22) for row, entry in enumerate(lines)}
         plot.ygrid.visible = False
         figures[f"By {name}: {FACETS[name]}" if name in FACETS else f"By {name}"] = plot
     if figures:
@@ -358,7 +359,7 @@ def _errors(systems: Sequence[SystemAnswers], labeled: Triples) -> Iterator[Sect
         wrong = [row for row in np.argsort(system.margin, kind="stable").tolist() if not system.correct[row]]
         errors[system.name] = [{"row": row + 1, "stories": {}} for row in wrong[:ERRORS]]
         for row, error in zip(wrong, errors[system.name], strict=False):
-            anchor, *candidates = [cut(text, LONG_TEXT) for text in texts[row]]
+            anchor, *candidates = [printable(text, LONG_TEXT) for text in texts[row]]
             common = {word.lower() for word in WORD.findall(anchor)} - ENGLISH_STOP_WORDS
             error["stories"]["Anchor"] = [(anchor, False)]
             closer = 0 if system.labels[row] else 1

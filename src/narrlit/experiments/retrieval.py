@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from narrlit.errors import DataError, printable, reading
 from narrlit.experiments.report import table_text
-from narrlit.explore.collection import Collection, load_collection
-from narrlit.explore.index import Index, index_at, story_frame
+from narrlit.explore.collection import Collection, load_collection, story_frame
+from narrlit.explore.index import Index, index_at
 from narrlit.metrics.retrieval import MEASURES, Lexical, lexical_vectors, ranks
 from narrlit.metrics.significance import clustered_interval, p_text, permutation_test
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
@@ -75,6 +75,9 @@ def measure(
         if absent is not None:
             raise DataError(f"there is no {kind} {printable(absent, 60)!r}, which the qrels name; leave its rows out")
     asked, values = list(qrels), []
+    own_answer = next((query for query in asked if query_ids is None and query in qrels[query]), None)
+    if own_answer is not None:
+        raise DataError(f"the qrels call {printable(own_answer, 60)!r} relevant to itself; leave that row out")
     for start in range(0, len(asked), QUERIES_PER_BLOCK):
         block = asked[start : start + QUERIES_PER_BLOCK]
         scores = queries[[query_row[query] for query in block]] @ stories.T
@@ -110,7 +113,7 @@ def evaluate_retrieval(
     Returns:
         Plain data, Markdown, and a row a query.
     """
-    qrels, systems = read_qrels(path), {}
+    qrels, systems = read_qrels(path), dict[str, tuple[Collection, Collection, Any, Any]]()
     sources = [name.strip() for name in source.split(",")]
     pairs = [_load(name, queries, use, read, inputs) for name in sources]
     for name, (asked, collection) in zip(sources, pairs, strict=True):
@@ -120,18 +123,26 @@ def evaluate_retrieval(
         lexical = lexical_vectors(baseline, *(each.frame["text"].tolist() for each in pairs[0]))
         systems[baseline] = *pairs[0], *lexical
     values = {}
-    for name, (asked, collection, *vectors) in systems.items():
+    for name, (asked, collection, own, others) in systems.items():
         query_ids = None if queries is None else asked.frame["id"].tolist()
-        values[name] = measure(qrels, *vectors, query_ids, collection.frame["id"].tolist())
-    first, *others = values
+        values[name] = measure(qrels, own, others, query_ids, collection.frame["id"].tolist())
+    first = next(iter(values))
     content: dict[str, Any] = {"qrels": path, "queries": len(qrels), "stories": len(pairs[0][1].frame), "measures": {}}
     rows = []
     for place, name in enumerate(MEASURES):
-        own = {system: _figures(table[:, place]) for system, table in values.items()}
-        for other in others:
-            own[other] |= _compared(values[other][:, place], values[first][:, place])
-        content["measures"][name] = own
-        rows += [{"measure": name, "system": system} | _cells(entry, first) for system, entry in own.items()]
+        figures = content["measures"][name] = {}
+        for system, table in values.items():
+            own, base = table[:, place], values[first][:, place]
+            low, high = clustered_interval(own, np.arange(len(own)))
+            figures[system] = {"mean": float(own.mean()), "interval": [low, high]}
+            compared = ""
+            if system != first:
+                difference, p = float((own - base).mean()), permutation_test(own, base)
+                figures[system] |= {"difference": difference, "p": p}
+                compared = f"{difference:+.3f} ({p_text(p)})"
+            text = f"{own.mean():.3f} [{low:.3f}, {high:.3f}]"
+            row = {"measure": name, "system": system, "mean, 95 % interval": text}
+            rows.append(row | {f"difference to {first}": compared})
     columns = [f"{system}.{name}" for system in values for name in MEASURES]
     answers = pd.DataFrame(np.hstack([*values.values()]), columns=columns)
     answers.insert(0, "query", [*qrels])
@@ -152,17 +163,3 @@ def _load(
     index = Index(source, model=use.model, device=use.device, trust_remote_code=use.trust_remote_code)
     frame = story_frame(inputs.read(queries))
     return Collection(frame, np.stack([index.encode(text) for text in frame["text"]]), collection.about), collection
-
-
-def _figures(values: NDArray[Any]) -> dict[str, Any]:
-    return {"mean": float(values.mean()), "interval": [*clustered_interval(values, np.arange(len(values)))]}
-
-
-def _compared(values: NDArray[Any], first: NDArray[Any]) -> dict[str, Any]:
-    return {"difference": float((values - first).mean()), "p": permutation_test(values, first)}
-
-
-def _cells(entry: Mapping[str, Any], first: str) -> dict[str, str]:
-    cells = {"mean, 95 % interval": "{:.3f} [{:.3f}, {:.3f}]".format(entry["mean"], *entry["interval"])}
-    compared = f"{entry['difference']:+.3f} ({p_text(entry['p'])})" if "p" in entry else ""
-    return cells | {f"difference to {first}": compared}

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrlit.data.schema import FloatArray
-from narrlit.errors import DataError
+from narrlit.errors import DataError, printable
 from narrlit.explore.pairs import nearest
+from narrlit.metrics.significance import p_text
 
 PERMUTATIONS, LISTED = 1000, 10
 """Permutations of the column behind chance levels; surprises that are listed."""
@@ -36,9 +37,10 @@ class Agreement:
 
     def lines(self) -> list[str]:
         """State the shares beside what chance gives."""
+        column = printable(self.column, 60)
         return [
-            f"{row['neighbors']} {_percent(row['share'])} share {self.column}; chance {_percent(row['chance'])} "
-            f"(95 % of permutations: {_percent(row['low'])} to {_percent(row['high'])}), p {_p(row['p'])}"
+            f"{row['neighbors']} {_percent(row['share'])} share {column}; chance {_percent(row['chance'])} "
+            f"(95 % of permutations: {_percent(row['low'])} to {_percent(row['high'])}), {p_text(row['p'])}"
             + (f"; {_percent(row['possible'])} could at most" if row["possible"] < 1 else "")
             for row in self.shares
         ]
@@ -109,7 +111,3 @@ def _by_value(
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
-
-
-def _p(value: float) -> str:
-    return "below .001" if value < 0.00101 else f"{value:.3f}".lstrip("0")

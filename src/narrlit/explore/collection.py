@@ -1,16 +1,16 @@
 """Collections of stories with their vectors: read from an index, or embedded from a file or folder."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from narrlit.console import say, say_truncated
-from narrlit.data.readers import STORIES_KNOWN, Stories, collect, models_of
+from narrlit.data.readers import Stories, parse_stories
 from narrlit.data.rows import Row, RowFile
-from narrlit.data.schema import FloatArray, StoryTable
+from narrlit.data.schema import FloatArray
 from narrlit.errors import DataError, OptionError
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.preprocessing.languages import detect_languages
@@ -62,7 +62,7 @@ def load_collection(source: str, use: ModelOptions, read: StoryOptions, inputs: 
 
     stories = inputs.read(source)
     frame, prepared = story_frame(stories), read.stories(stories)
-    use = ModelOptions(**{**vars(use), "model": use.model or "minilm"})
+    use = replace(use, model=use.model or "minilm")
     encoder = read.encoder(use)
     encoder.require_one_prompt("a collection")
     vectors, coverage = embed(encoder, prepared)
@@ -84,12 +84,7 @@ def stories_of(stories: "pd.DataFrame | Sequence[str]") -> Stories:
     if not rows:
         raise DataError("there is no story: give at least one")
     file = RowFile(Path("stories"), [Row(number, row) for number, row in enumerate(rows, start=1)])
-    models = models_of(file, examples=False)
-    results, report = collect(file, models, STORIES_KNOWN, strict=True)
-    table, columns = StoryTable(), getattr(models[0], "columns", {})
-    indices = [table.add(parsed.text, id=parsed.id) for _, parsed in results]
-    lines = [row.line for row, _ in results]
-    return Stories(table, indices, report, [parsed.id for _, parsed in results], lines, rows, columns)
+    return parse_stories(file, strict=True)
 
 
 def story_frame(stories: Stories) -> "pd.DataFrame":

@@ -6,6 +6,7 @@ All numbers are cosines of a model's vectors. They describe the model, and claim
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,7 +17,8 @@ from narrlit.console import counted
 from narrlit.data.schema import ASPECTS, Story
 from narrlit.data.tales import sample_tales
 from narrlit.errors import DataError, MissingExtraError, ModelError, printable
-from narrlit.pages import cut, render_page
+from narrlit.explore.collection import unit_vectors
+from narrlit.pages import render_page
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, pseudonymize_texts
 from narrlit.preprocessing.sentences import split_sentences
 
@@ -193,19 +195,14 @@ class Explanation:
 
         if self.other is None:
             raise DataError("margins need a third story: explain(anchor, a, b)")
-        rows: Table = []
-        pairs = [(pair, pair.contributions) for pair in (self, self.other)]
-        drops = [table[table.story == self.stories[0].id].set_index("sentence")["drop"] for _, table in pairs]
-        for number, text in enumerate(self.sentences[0], start=1):
-            row: dict[str, Any] = {"sentence": number, "drop": drops[0].get(number, 0) - drops[1].get(number, 0)}
-            row["text"] = text
-            for letter, pair in zip("ab", (self, self.other), strict=True):
-                link = pair.links[pair.links.sentence_a == number]
-                answer = (int(link.sentence_b.iloc[0]), float(link.cosine.iloc[0])) if len(link) else (None, None)
-                row |= dict(zip((f"answer_{letter}", f"cosine_{letter}"), answer, strict=True))
-                row[f"text_{letter}"] = link.text_b.iloc[0] if len(link) else ""
-            rows.append(row)
-        return pd.DataFrame(rows).sort_values("drop", ascending=False, kind="stable", ignore_index=True)
+        numbers = pd.RangeIndex(1, len(self.sentences[0]) + 1, name="sentence")
+        table = pd.DataFrame({"drop": 0.0, "text": self.sentences[0]}, index=numbers)
+        for letter, sign, pair in (("a", 1, self), ("b", -1, self.other)):
+            drops = pair.contributions[pair.contributions.story == self.stories[0].id].set_index("sentence")["drop"]
+            table["drop"] += sign * drops.reindex(numbers, fill_value=0)
+            answers = pair.links.set_index("sentence_a")[["sentence_b", "cosine", "text_b"]].reindex(numbers)
+            table[[f"answer_{letter}", f"cosine_{letter}", f"text_{letter}"]] = answers.fillna({"text_b": ""})
+        return _sorted(table.reset_index(), "drop")
 
     @property
     def findings(self) -> list[str]:
@@ -234,7 +231,7 @@ class Explanation:
         elif kept > 0.9:
             order = f", in much the same order ({kept:.2f}), as {p:.0%} of random orders would be"
         else:
-            order = f": told in another order (order kept: {kept:.2f})"
+            order = f", their order no closer than chance ({kept:.2f}; {p:.0%} of random orders reach that)"
         linked = f"{counted(len(self.links), 'passage')} of {sizes} answer{'s' * (len(self.links) == 1)} one another"
         none = f"No passage answers another above chance ({sizes}): the similarity is one of the whole."
         return [
@@ -248,9 +245,11 @@ class Explanation:
         """Write the explanation for a terminal of 100 columns."""
         lines = [line for finding in self.findings for line in _wrapped(finding)]
         if self.other is not None:
-            lines += ["", *_wrapped(f"Without these sentences of {self.stories[0].id} the margin shrinks most:")]
-            sign = 1 if self.margin >= 0 else -1
-            for row in self.margins.iloc[::sign].head(STRONGEST).itertuples():
+            sign, rows = (1 if self.margin >= 0 else -1), self.margins
+            rows = rows[sign * rows["drop"] > 0].iloc[::sign].head(STRONGEST)
+            head = f"Without these sentences of {self.stories[0].id} the margin shrinks most:"
+            lines += ["", *_wrapped(head if len(rows) else "No sentence shrinks the margin if it is left out.")]
+            for row in rows.itertuples():
                 lines += _columns((f"{-sign * row.drop:+.3f}", 7), (f"{row.sentence} {row.text}", WIDTH - 9))
         for pair in filter(None, (self, self.other)):
             heads = [] if self.other is None else ["", *(x for line in pair.pair_findings for x in _wrapped(line))]
@@ -261,18 +260,18 @@ class Explanation:
         a, b = (story.id for story in self.stories)
         side = (WIDTH - 14) // 2
         if len(self.links):
-            yield from (*_columns((cut(a, side), side), ("", 10), (cut(b, side), side)), "─" * WIDTH)
+            yield from (*_columns((printable(a, side), side), ("", 10), (printable(b, side), side)), "─" * WIDTH)
         for link in self.links.sort_values("sentence_a").itertuples():
             bar = f"{_bar(link.above_chance)} {link.cosine:.2f}\n{'' if link.in_order else 'moved'}"
             texts = (f"{link.sentence_a} {link.text_a}", f"{link.sentence_b} {link.text_b}")
-            yield from _columns((cut(texts[0], 400), side), (bar, 10), (cut(texts[1], 400), side))
+            yield from _columns((printable(texts[0], 400), side), (bar, 10), (printable(texts[1], 400), side))
             yield ""
         for story in self.stories:
             rows = self.strongest(story)
-            yield from [f"{cut(story.id, 50)}: without these sentences the cosine falls most"] if rows else []
+            yield from [f"{printable(story.id, 50)}: without these sentences the cosine falls most"] if rows else []
             for row in rows:
                 yield from _columns(
-                    (f"{-row['drop']:+.3f}", 7), (cut(f"{row['sentence']} {row['text']}", 400), WIDTH - 9)
+                    (f"{-row['drop']:+.3f}", 7), (printable(f"{row['sentence']} {row['text']}", 400), WIDTH - 9)
                 )
         for aspect, texts in self.views:
             yield from ("", f"{aspect.capitalize()}")
@@ -378,7 +377,7 @@ def explain(
     >>> pearl = "A diver seeks a pearl. She drowns."
     >>> result = explain(grail, pearl)
     >>> result.contributions.iloc[0].text
-    'A diver seeks a pearl.'
+    'A knight seeks a grail.'
     """
     from narrlit.models.embedding import embed
     from narrlit.models.encoder import Encoder
@@ -409,9 +408,7 @@ def explain(
 
     def vectors(texts: list[str]) -> Floats:
         """Embed texts as unit vectors."""
-        found = embed(encoder, texts, progress=False).embeddings.astype(np.float64)
-        unit: Floats = found / np.linalg.norm(found, axis=1, keepdims=True)
-        return unit
+        return unit_vectors(embed(encoder, texts, progress=False).embeddings)
 
     coverage = embed(encoder, [story.text for story in stories], progress=False).coverage
     readings, notes = _readings(stories, vectors, pipeline)
@@ -539,8 +536,6 @@ def _wrapped(text: str, width: int = WIDTH) -> list[str]:
 
 def _columns(*cells: tuple[str, int]) -> list[str]:
     """Wrap texts beside each other, each in its width."""
-    from itertools import zip_longest
-
     wrapped = [[line for part in text.split("\n") for line in _wrapped(part, width)] for text, width in cells]
     widths = [width for _, width in cells]
     rows = zip_longest(*wrapped, fillvalue="")

@@ -18,7 +18,7 @@ const colorsOf = (column) => {
   for (const value of values) if (value !== "" && value !== null) sizes.set(value, (sizes.get(value) ?? 0) + 1);
   const names = [...sizes.keys()];
   if (column.groups) return { colors: data.groups.map((group) => data.colors[group] ?? data.none), key: [] };
-  if (names.length > data.palette.length && names.every((name) => typeof name === "number")) {
+  if (names.length > data.palette.length && names.every((name) => isFinite(name))) {
     names.sort((a, b) => a - b);
     const step = data.sequence.length / names.length;
     const rank = new Map(names.map((name, at) => [name, Math.floor(at * step)]));

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from narrlit.errors import printable
 from narrlit.explore.agreement import Agreement
 from narrlit.explore.story_map import Links, StoryMap
 from narrlit.optional import require
-from narrlit.pages import GRAY, INK, bokeh_parts, cut, render_page
+from narrlit.pages import GRAY, INK, bokeh_parts, render_page
 
 PALETTE = ("#332288", "#88ccee", "#44aa99", "#117733", "#999933", "#ddcc77", "#cc6677", "#882255", "#aa4499")
 """Colors that color-blind readers can tell apart, after Paul Tol's scheme "muted"."""
@@ -44,12 +45,17 @@ def map_page(
     Raises:
         MissingExtraError: if a plane is to be drawn and Bokeh is not installed.
     """
+    import pandas as pd
+
     frame, links, n = story_map.frame, links or {}, len(story_map.frame)
     limit = CHARACTERS // n
     texts = [_beginning(parts, limit) for parts in (sentences or [[text] for text in frame["text"]])]
     # A column that differs in every story, such as a file name, colors nothing.
     metadata = [
-        name for name in frame.columns[3:] if frame[name].dtype.kind in "if" or frame[name].astype(str).nunique() < n
+        name
+        for name in frame.columns[3:]
+        if frame[name].astype(str).nunique() < n
+        or pd.to_numeric(frame[name], errors="coerce").notna().sum() >= frame[name].astype(bool).sum()
     ]
     columns: list[dict[str, Any]] = [{"name": "groups", "values": [], "groups": True}]
     columns += [{"name": name, "values": [_plain(value) for value in frame[name]]} for name in metadata]
@@ -93,7 +99,7 @@ def _beginning(parts: Sequence[str], limit: int) -> list[str]:
     """Take sentences up to a number of characters; one that is too long is cut."""
     ends = np.cumsum([len(part) for part in parts])
     whole = int((ends <= limit).sum())
-    return [*parts[:whole], *([cut(parts[whole], limit)] if whole == 0 and limit > 0 else [])]
+    return [*parts[:whole], *([printable(parts[whole], limit)] if whole == 0 and limit > 0 else [])]
 
 
 def _plain(value: Any) -> Any:
@@ -101,7 +107,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
         number = float(value)
         return "" if not np.isfinite(number) else int(number) if number.is_integer() else number
-    return "" if value is None else cut(str(value), 60)
+    return "" if value is None else printable(value, 60)
 
 
 def _tree(story_map: StoryMap) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def nearest(vectors: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
         Rows (N, k) of the neighbors, nearest first, and their cosines (N, k).
 
     >>> rows, cosines = nearest(np.array([[1, 0], [0.8, 0.6], [0, 1]], dtype=np.float32), 1)
-    >>> rows.ravel().tolist(), cosines.ravel().round(2).tolist()
+    >>> rows.ravel().tolist(), cosines.ravel().astype(float).round(2).tolist()
     ([1, 0, 1], [0.8, 0.8, 0.6])
     """
     import torch
@@ -141,17 +141,17 @@ def chance_threshold(vectors: FloatArray) -> tuple[float, str]:
 def write_graph(path: Path, collection: "Collection", pairs: "pd.DataFrame", groups: "pd.DataFrame") -> None:
     """Write stories and their pairs as GraphML: nodes with title, group and metadata, edges with their similarity."""
     import networkx as nx
-    import pandas as pd
 
     graph = nx.Graph()
     group_of = dict(zip(groups["id"], groups["group"], strict=True))
     for story in collection.frame.drop(columns="text").to_dict("records"):
         values = {**story, "label": story["title"] or story["id"], "group": group_of.get(story["id"], 0)}
         # XML has no control characters; GraphML has neither lists nor missing values.
-        node = {name: printable(v) if isinstance(v, str) else v for name, v in values.items()}
-        node = {name: v for name, v in node.items() if pd.api.types.is_scalar(v) and pd.notna(v)}
-        graph.add_node(story["id"], **node)
+        node = {
+            printable(n): v if isinstance(v, int | float) else printable(v) for n, v in values.items() if v is not None
+        }
+        graph.add_node(printable(story["id"]), **node)
     for a, b, similarity in pairs[["id_a", "id_b", "similarity"]].itertuples(index=False):
-        graph.add_edge(a, b, weight=float(similarity), similarity=float(similarity))
+        graph.add_edge(printable(a), printable(b), weight=similarity, similarity=similarity)
     with atomic_path(path) as temporary:
         nx.write_graphml(graph, temporary)

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrlit.data.schema import FloatArray, IntArray
-from narrlit.errors import DataError
+from narrlit.errors import DataError, printable
+from narrlit.explore.collection import unit_vectors
 from narrlit.explore.explanation import aligned_passages
 from narrlit.explore.pairs import nearest
-from narrlit.pages import cut
 from narrlit.preprocessing.sentences import split_sentences
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def map_stories(frame: "pd.DataFrame", vectors: FloatArray, k: int = 10) -> Stor
     if len(frame) < FEWEST:
         raise DataError(f"a map needs at least {FEWEST} stories, not {len(frame)}")
     titles = zip(frame["title"], frame["text"], strict=True)
-    labels = [cut(title or text, LABEL) for title, text in titles]
+    labels = [printable(title or text, LABEL) for title, text in titles]
     parts = _dendrogram(vectors) if len(frame) <= IN_DENDROGRAM else _plane(vectors)
     names, central = name_groups(frame["text"].tolist(), vectors, parts["groups"])
     indices, cosines = nearest(vectors, min(k, len(frame) - 1))
@@ -157,7 +157,7 @@ def name_groups(texts: Sequence[str], vectors: FloatArray, groups: IntArray) -> 
     members = [np.flatnonzero(groups == group) for group in range(count)]
     central = [int(rows[np.argmax(vectors[rows] @ vectors[rows].sum(axis=0))]) for rows in members]
     vectorizer = CountVectorizer(binary=True, stop_words="english", token_pattern=r"(?u)\b[^\W\d_]{3,}\b")  # noqa: S106
-    uses, names = vectorizer.fit_transform([*texts, "story"])[:-1], []  # texts of stop words alone, too
+    names, uses = list[str](), vectorizer.fit_transform([*texts, "story"])[:-1]  # texts of stop words alone, too
     rarity = np.log(len(texts) / np.maximum(uses.sum(axis=0).A1, 1))
     for rows in members:
         stories = uses[rows].sum(axis=0).A1  # of the group that use each word
@@ -183,7 +183,7 @@ def link_passages(encoder: "Encoder", texts: Sequence[str], indices: IntArray) -
 
     sentences = [split_sentences(text) or [text] for text in texts]
     ends = np.cumsum([len(each) for each in sentences])
-    vectors = np.split(embed(encoder, [one for each in sentences for one in each]).embeddings, ends[:-1])
+    vectors = np.split(unit_vectors(embed(encoder, [one for each in sentences for one in each]).embeddings), ends[:-1])
     chance = _chance(vectors)
     pairs = sorted({(min(i, j), max(i, j)) for i, row in enumerate(indices.tolist()) for j in row})
     return sentences, {(i, j): aligned_passages(vectors[i], vectors[j], chance) for i, j in pairs}
