@@ -11,7 +11,7 @@ import argparse
 import random
 from pathlib import Path
 
-from narrlit.data.readers import read_rows
+from narrlit.data.rows import read_rows
 from narrlit.data.schema import normal_text
 from narrlit.data.writers import write_rows
 

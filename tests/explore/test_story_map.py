@@ -91,7 +91,9 @@ def test_vectors_of_any_length_link_the_same_passages(minilm_encoder, monkeypatc
     ]
     links = module.link_passages(minilm_encoder, texts, np.array([[1], [0], [0]]))[1]
     embed = embedding.embed
-    monkeypatch.setattr(embedding, "embed", lambda *given: Embeddings(embed(*given).embeddings * 7, Coverage()))
+    monkeypatch.setattr(
+        embedding, "embed", lambda *given, **how: Embeddings(embed(*given, **how).embeddings * 7, Coverage())
+    )
     again = module.link_passages(minilm_encoder, texts, np.array([[1], [0], [0]]))[1]
     assert [link[:2] for link in links[0, 1]] == [link[:2] for link in again[0, 1]]
     assert [link[2] for link in again[0, 1]] == pytest.approx([link[2] for link in links[0, 1]], abs=1e-5)

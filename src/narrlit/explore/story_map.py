@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrlit.data.schema import FloatArray, IntArray
+from narrlit.data.tales import sample_tales
 from narrlit.errors import DataError, printable
 from narrlit.explore.collection import unit_vectors
-from narrlit.explore.explanation import aligned_passages
+from narrlit.explore.explanation import FEWEST_BACKGROUND, MOST_BACKGROUND, aligned_passages, chance_levels
 from narrlit.explore.pairs import nearest
 from narrlit.preprocessing.sentences import split_sentences
 
@@ -169,7 +170,7 @@ def name_groups(texts: Sequence[str], vectors: FloatArray, groups: IntArray) -> 
 
 
 def link_passages(encoder: "Encoder", texts: Sequence[str], indices: IntArray) -> tuple[list[list[str]], Links]:
-    """Split stories into sentences and link those of each story with those of its neighbors.
+    """Split stories into sentences and link those of each story with those of its neighbors, as `explain` does.
 
     Args:
         encoder: embeds the sentences.
@@ -184,13 +185,13 @@ def link_passages(encoder: "Encoder", texts: Sequence[str], indices: IntArray) -
     sentences = [split_sentences(text) or [text] for text in texts]
     ends = np.cumsum([len(each) for each in sentences])
     vectors = np.split(unit_vectors(embed(encoder, [one for each in sentences for one in each]).embeddings), ends[:-1])
-    chance = _chance(vectors)
-    pairs = sorted({(min(i, j), max(i, j)) for i, row in enumerate(indices.tolist()) for j in row})
-    return sentences, {(i, j): aligned_passages(vectors[i], vectors[j], chance) for i, j in pairs}
-
-
-def _chance(vectors: Sequence[FloatArray]) -> float:
-    """Cosine that 95 % of sentences do not reach with any sentence of another story, drawn at random."""
-    others = np.roll(np.arange(len(vectors)), 1 + np.random.default_rng(0).integers(len(vectors) - 1))
-    best = [(mine @ vectors[other].T).max(axis=1) for mine, other in zip(vectors, others.tolist(), strict=True)]
-    return float(np.quantile(np.concatenate(best), 0.95))
+    rows = np.unique(np.linspace(0, len(texts) - 1, MOST_BACKGROUND + 2).astype(int)).tolist()
+    pieces = [vectors[row] for row in rows]
+    if len(texts) < FEWEST_BACKGROUND + 2:
+        tales = [one for tale in sample_tales() for one in split_sentences(tale["text"])]
+        rows, pieces = [-1], [unit_vectors(embed(encoder, tales, progress=False).embeddings)]
+    links = {}
+    for i, j in sorted({(min(i, j), max(i, j)) for i, row in enumerate(indices.tolist()) for j in row}):
+        background = np.concatenate([piece for row, piece in zip(rows, pieces, strict=True) if row not in (i, j)])
+        links[i, j] = aligned_passages(vectors[i], vectors[j], chance_levels(vectors[i], vectors[j], background))
+    return sentences, links
