@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -199,10 +200,15 @@ class Index:
         columns = index._columns(frame)
         bar = tqdm(total=len(fresh), desc="indexing", unit="story", disable=not progress, delay=0.5)
         with bar, on_interrupt("finished batches are kept: the same command goes on"):
-            for start in range(0, len(fresh), BATCH):
-                batch = fresh[start : start + BATCH].tolist()
-                part = [attached[row] for row in batch] if read.reads_views else read.stories(_subset(rows, batch))
-                index._commit(columns.take(batch), *_vectors(encoder, part, bar.update))
+            try:
+                for start in range(0, len(fresh), BATCH):
+                    batch = fresh[start : start + BATCH].tolist()
+                    part = [attached[row] for row in batch] if read.reads_views else read.stories(_subset(rows, batch))
+                    index._commit(columns.take(batch), *_vectors(encoder, part, bar.update))
+            except NarrlitError:
+                if not len(index):  # its settings would refuse the remedy, such as --long windows
+                    shutil.rmtree(path)
+                raise
         index._finish(changed=len(fresh) > 0)
         if progress:
             say_truncated(index.coverage, encoder.max_length, *encoder.unit)
