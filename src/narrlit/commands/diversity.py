@@ -2,7 +2,7 @@
 
 import json as json_format
 
-from narrlit.errors import OptionError
+from narrlit.errors import OptionError, printable
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
 
@@ -37,7 +37,7 @@ def diversity(
         print(json_format.dumps(result))
         return
     pair = result["most_alike"]
-    names = [title or id for title, id in zip(pair["titles"], pair["ids"], strict=True)]
+    names = [printable(title or id, 100) for title, id in zip(pair["titles"], pair["ids"], strict=True)]
     print(
         f"Vendi score: {result['vendi_score']:.1f} of {result['stories']:,} stories (by {result['model']})\n"
         f"similarity with the nearest story: {result['mean_nearest_similarity']:.3f} on average\n"

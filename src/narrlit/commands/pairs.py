@@ -3,13 +3,15 @@
 from pathlib import Path
 
 from narrlit.console import counted, say
-from narrlit.errors import OptionError
+from narrlit.errors import OptionError, printable
 from narrlit.files import check_writable
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
 SUFFIXES = (".csv", ".tsv", ".xlsx", ".jsonl", ".parquet", ".graphml")
 SHOWN = 20
 """Pairs, and groups, that are printed."""
+WIDTH = 60
+"""Characters of a title that are printed."""
 
 
 def pairs(
@@ -50,7 +52,11 @@ def pairs(
     table = similar_pairs(stories, k)
     groups, _, reason = retelling_groups(stories, threshold, table)
     rows = [
-        {"similarity": f"{row.similarity:.3f}", "story": row.title_a or row.id_a, "with": row.title_b or row.id_b}
+        {
+            "similarity": f"{row.similarity:.3f}",
+            "story": printable(row.title_a or row.id_a, WIDTH),
+            "with": printable(row.title_b or row.id_b, WIDTH),
+        }
         for row in table.head(SHOWN).itertuples()
     ]
     print(table_text("Most similar pairs", rows))
