@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+from threading import Thread
 
 import pytest
 
@@ -45,6 +47,10 @@ def test_like_takes_an_id_or_a_file_and_leaves_that_story_out(indexed, narrlit, 
     assert (len(rows), "t4" in same) == (3, False)
     assert list(rows[0]) == ["rank", "id", "title", "similarity", "snippet", "file_name", "country"]
     assert [row["country"] for row in rows if row["id"] == "t0"] in ([], [None])
+    os.mkfifo(tmp_path / "pipe.txt")  # as <(...) and - are
+    Thread(target=(tmp_path / "pipe.txt").write_text, args=[indexed[4]]).start()
+    by_pipe = narrlit("search", "i", "--like", "pipe.txt", "--k", "3", "--out", "c.csv")
+    assert (by_pipe.code, (tmp_path / "c.csv").read_text()) == (0, (tmp_path / "b.csv").read_text()), by_pipe.err
 
 
 def test_results_become_a_workbook_or_a_page_with_escaped_texts(indexed, narrlit, tmp_path):

@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 
 from narrlit.data.storyworld import StoryWorld
-from narrlit.errors import DataError, OptionError
+from narrlit.errors import DataError, NarrlitError, OptionError
 from narrlit.explore import index as indexing
 from narrlit.explore.collection import load_collection
 from narrlit.explore.index import Index
 from narrlit.models.embedding import embed
 from narrlit.models.registry import load_encoder
-from narrlit.options import InputOptions, ModelOptions, StoryOptions
+from narrlit.options import InputOptions, LoadOptions, ModelOptions, StoryOptions
 
 COUNTRIES = ("France", "China", None)
 
@@ -195,6 +195,15 @@ def test_an_interrupted_index_keeps_its_batches_and_goes_on(tales, tiny, tmp_pat
     assert (index.coverage.texts, len(index)) == (30, 30)
 
 
+def test_an_index_that_was_killed_before_its_first_batch_is_empty_not_broken(tales, tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(Index, "_commit", lambda *batch: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        Index.create(tmp_path / "i", tales, tiny())
+    for use in (Index.collection, lambda index: index.search("A knight.")):
+        with pytest.raises(DataError, match="no story yet"):
+            use(Index(tmp_path / "i"))
+
+
 def test_many_stories_get_an_approximate_index_that_finds_the_same(tales, tiny, copied, monkeypatch):
     monkeypatch.setattr(indexing, "ANN_FROM", 30)
     exact = Index(copied).like("s9", k=5)
@@ -244,6 +253,20 @@ def test_broken_folders_are_refused_with_a_remedy(copied, tmp_path, tiny):
     (copied / "index.json").write_text("{")
     with pytest.raises(DataError, match="remove the folder"):
         Index(copied)
+
+
+def test_a_refused_first_run_leaves_no_index_that_refuses_the_remedy(tiny, tmp_path):
+    texts = ["A knight seeks a grail in a far country. " * 40]
+    with pytest.raises(NarrlitError, match="--long windows"):
+        Index.create(tmp_path / "i", texts, tiny(), use=LoadOptions(max_length=32, long="refuse"))
+    assert len(Index.create(tmp_path / "i", texts, tiny(), use=LoadOptions(max_length=32))) == 1
+
+
+def test_empty_cells_are_missing_values(tiny, tmp_path):
+    rows = [{"text": f"A knight seeks grail {year}.", "year": year} for year in ("1900", "", "")]
+    index = Index.create(tmp_path / "i", pd.DataFrame(rows), tiny())
+    assert index.search("A grail.", where="CAST(year AS INT) < 1950").id.tolist() == ["1"]
+    assert sorted(index.like("2", exclude_same="year").id) == ["1", "3"]
 
 
 def test_numbers_of_another_file_replace_nothing(tiny, tmp_path):

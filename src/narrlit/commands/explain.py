@@ -86,7 +86,7 @@ def _story(word: str, known: Mapping[str, Story], source: str | None, inputs: In
     """Find the story that an argument is, names or holds."""
     if word in known:
         return known[word]
-    if os.path.isfile(word):  # noqa: PTH113 (a text is longer than Path accepts)
+    if os.path.exists(word) and not os.path.isdir(word):  # noqa: PTH110, PTH112 (a text is longer than Path accepts)
         read = inputs.read(word)
         if len(read) != 1:
             raise OptionError(f"{word} has {len(read)} stories: give --stories {word} and the ids of two")

@@ -4,8 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+<<<<<<< HEAD
 from narrlit.console import say
 from narrlit.errors import OptionError, printable
+=======
+from narrlit.console import counted, say
+from narrlit.errors import OptionError
+>>>>>>> i14-trial
 from narrlit.files import atomic_path, check_apart, check_writable
 from narrlit.options import InputOptions, LabelOptions, ModelOptions, StoryOptions
 
@@ -80,7 +85,7 @@ def map(  # noqa: PLR0913 (options)
     write_table(beside["-groups.csv"], story_map.group_rows())
     with atomic_path(target) as temporary:
         temporary.write_text(page, encoding="utf-8")
-    print(f"{len(frame):,} stories, {len(story_map.names)} groups: {story_map.method}")
+    print(f"{len(frame):,} stories, {counted(len(story_map.names), 'group')}: {story_map.method}")
     for name, central in zip(story_map.names, story_map.central, strict=True):
         print(f"  {name} ({story_map.labels[central]})")
     if compared is not None:

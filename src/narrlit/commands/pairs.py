@@ -10,6 +10,8 @@ from narrlit.options import InputOptions, ModelOptions, StoryOptions
 SUFFIXES = (".csv", ".tsv", ".xlsx", ".jsonl", ".parquet", ".graphml")
 SHOWN = 20
 """Pairs, and groups, that are printed."""
+WIDTH = 60
+"""Characters of a title that are printed."""
 
 
 def pairs(
@@ -48,8 +50,16 @@ def pairs(
     table = similar_pairs(stories, k)
     groups, _, reason = retelling_groups(stories, threshold, table)
     rows = [
+<<<<<<< HEAD
         {"similarity": f"{row.similarity:.3f}"}
         | {"story": printable(row.title_a or row.id_a, 60), "with": printable(row.title_b or row.id_b, 60)}
+=======
+        {
+            "similarity": f"{row.similarity:.3f}",
+            "story": printable(row.title_a or row.id_a, WIDTH),
+            "with": printable(row.title_b or row.id_b, WIDTH),
+        }
+>>>>>>> i14-trial
         for row in table.head(SHOWN).itertuples()
     ]
     print(table_text("Most similar pairs", rows))

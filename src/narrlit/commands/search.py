@@ -49,7 +49,7 @@ def search(
         raise OptionError("--max-length and --long are those of the index: leave them out")
     stories = Index(index, model=use.model, device=use.device, trust_remote_code=use.trust_remote_code)
     title = f"Stories like {text or like}"
-    if like is not None and like not in stories and Path(like).is_file():
+    if like is not None and like not in stories and Path(like).exists() and not Path(like).is_dir():
         source = inputs.read(like)
         if len(source) != 1:
             raise OptionError(f"--like {like}: the file has {len(source)} stories; give a file with one")

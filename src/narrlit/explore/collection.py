@@ -96,7 +96,16 @@ def story_frame(stories: Stories) -> "pd.DataFrame":
     import pandas as pd
 
     own = zip(stories.story_ids, stories.titles, stories, stories.metadata, strict=True)
-    rows = [{"id": id, "title": title or "", "text": story.source_text, **data} for id, title, story, data in own]
+    rows = [
+        # An empty cell is a missing value: CAST(year AS INT) fails on "", and unknown authors are not the same author.
+        {
+            "id": id,
+            "title": title or "",
+            "text": story.source_text,
+            **{n: None if v == "" else v for n, v in data.items()},
+        }
+        for id, title, story, data in own
+    ]
     names = dict.fromkeys(name for data in stories.metadata for name in data)
     wrong = [name for name in names if name in RESERVED or "." in name or name[:1] in ("", "_")]
     if wrong:

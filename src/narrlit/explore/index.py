@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -199,10 +200,15 @@ class Index:
         columns = index._columns(frame)
         bar = tqdm(total=len(fresh), desc="indexing", unit="story", disable=not progress, delay=0.5)
         with bar, on_interrupt("finished batches are kept: the same command goes on"):
-            for start in range(0, len(fresh), BATCH):
-                batch = fresh[start : start + BATCH].tolist()
-                part = [attached[row] for row in batch] if read.reads_views else read.stories(_subset(rows, batch))
-                index._commit(columns.take(batch), *_vectors(encoder, part, bar.update))
+            try:
+                for start in range(0, len(fresh), BATCH):
+                    batch = fresh[start : start + BATCH].tolist()
+                    part = [attached[row] for row in batch] if read.reads_views else read.stories(_subset(rows, batch))
+                    index._commit(columns.take(batch), *_vectors(encoder, part, bar.update))
+            except NarrlitError:
+                if not len(index):  # its settings would refuse the remedy, such as --long windows
+                    shutil.rmtree(path)
+                raise
         index._finish(changed=len(fresh) > 0)
         if progress:
             say_truncated(index.coverage, encoder.max_length, *encoder.unit)
@@ -303,6 +309,7 @@ class Index:
 
     def collection(self) -> Collection:
         """Return all stories with their vectors."""
+        self._require_stories()
         with self._guard():
             table = self._table.to_arrow()
             vectors = table["vector"].combine_chunks().flatten().to_numpy().reshape(len(table), -1)
@@ -325,6 +332,7 @@ class Index:
         from lancedb.query import MatchQuery
         from lancedb.rerankers import RRFReranker
 
+        self._require_stories()
         if how.where is not None:
             self._check_condition(how.where)
         limit = max(RERANKED + 1, 2 * how.k) if how.hybrid or how.rerank else how.k + 1
@@ -369,6 +377,12 @@ class Index:
         """Embed the sentences of stories, (S, D) each."""
         vectors, _ = _vectors(self.encoder, [sentence for own in pieces for sentence in own])
         return np.split(vectors, np.cumsum([len(own) for own in pieces])[:-1]) if pieces else []
+
+    def _require_stories(self) -> None:
+        if not len(self):
+            raise DataError(
+                f"index {self.path} has no story yet: its first run was interrupted; give narrlit index again"
+            )
 
     def _check_condition(self, where: str) -> None:
         try:
