@@ -37,11 +37,7 @@ def diversity(
         print(json_format.dumps(result))
         return
     pair = result["most_alike"]
-<<<<<<< HEAD
     names = [printable(title or id, 60) for title, id in zip(pair["titles"], pair["ids"], strict=True)]
-=======
-    names = [printable(title or id, 100) for title, id in zip(pair["titles"], pair["ids"], strict=True)]
->>>>>>> i14-trial
     print(
         f"Vendi score: {result['vendi_score']:.1f} of {result['stories']:,} stories (by {result['model']})\n"
         f"similarity with the nearest story: {result['mean_nearest_similarity']:.3f} on average\n"

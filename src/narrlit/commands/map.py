@@ -4,13 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-<<<<<<< HEAD
-from narrlit.console import say
-from narrlit.errors import OptionError, printable
-=======
 from narrlit.console import counted, say
-from narrlit.errors import OptionError
->>>>>>> i14-trial
+from narrlit.errors import OptionError, printable
 from narrlit.files import atomic_path, check_apart, check_writable
 from narrlit.options import InputOptions, LabelOptions, ModelOptions, StoryOptions
 

@@ -50,16 +50,11 @@ def pairs(
     table = similar_pairs(stories, k)
     groups, _, reason = retelling_groups(stories, threshold, table)
     rows = [
-<<<<<<< HEAD
-        {"similarity": f"{row.similarity:.3f}"}
-        | {"story": printable(row.title_a or row.id_a, 60), "with": printable(row.title_b or row.id_b, 60)}
-=======
         {
             "similarity": f"{row.similarity:.3f}",
             "story": printable(row.title_a or row.id_a, WIDTH),
             "with": printable(row.title_b or row.id_b, WIDTH),
         }
->>>>>>> i14-trial
         for row in table.head(SHOWN).itertuples()
     ]
     print(table_text("Most similar pairs", rows))
