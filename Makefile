@@ -28,7 +28,7 @@ demo: $(STAMP)
 
 # Two files at a time, a thread each: most of a whole fit's test is one process that starts up.
 test: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --doctest-modules src/narrlit tests
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --doctest-modules tests/test_docs.py src/narrlit tests
 
 test-fast: $(STAMP)
 	$(BIN)/pytest -m 'not slow'
