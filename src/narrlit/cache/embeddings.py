@@ -71,6 +71,7 @@ class CachedEmbeddings:
         known = known[:: max(1, len(known) // COMPARED)][:COMPARED]
 
         def compute(positions: list[int]) -> torch.Tensor:
+            """Embed the texts at positions, once it is known that the source agrees with the cache."""
             if self._source is None:
                 self._source = open_source(self._config, self._options, self._prompts, self._device)
             if known and self.cache.sources | {self._options.kind} != {"encoder"}:

@@ -62,7 +62,7 @@ def evaluate(  # noqa: PLR0913 (options)
     if retrieval is not None:
         if baseline not in (None, "tfidf", "bm25") or scorer != "cosine" or given != LabelOptions():
             raise OptionError("--retrieval takes --baseline tfidf or bm25, and no --scorer, --labels or --strict")
-        from narrlit.experiments.retrieval import evaluate_retrieval
+        from narrlit.experiments.retrieval_report import evaluate_retrieval
 
         _report(*evaluate_retrieval(retrieval, triples, queries, baseline, use, read, inputs), json, out)
         return

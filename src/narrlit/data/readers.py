@@ -207,6 +207,8 @@ def models_of(file: RowFile, layout: Layout = Layout(), examples: bool = True) -
     texts = ("text", "story") if found.get("text", "text") in ("text", "story") else (found["text"],)
 
     class NamedRow(StoryRow):
+        """A row of a file of stories with columns of other names."""
+
         columns: ClassVar[dict[str, str]] = found
         text: Text = _named(*texts)
         id: Name = Field(None, validation_alias=AliasChoices(found.get("id", "id")))
@@ -463,6 +465,7 @@ def read_examples(path: str | Path, strict: bool = False, stories: StoryTable | 
     table = StoryTable() if stories is None else stories
 
     def example(row: ExampleRow) -> TrainingExample:
+        """Add the texts of a row to the table."""
         texts, kinds = training_texts(row)
         anchor, positive, *negatives = map(table.add, texts)
         return TrainingExample(anchor, positive, tuple(negatives), tuple(kinds), row.group)
@@ -542,6 +545,7 @@ def row_texts(
     columns = [column for name, names in known.items() if name not in ("id", "group", LABEL) for column in names]
 
     def texts(value: Any) -> Texts:
+        """Collect the texts of a row by their places."""
         if not isinstance(value, Mapping):
             return _texts(value, "")
         numbered = [name for name in value if not story and _NUMBERED.fullmatch(name)]

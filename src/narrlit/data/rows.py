@@ -59,7 +59,7 @@ class RowFile:
 
 @dataclass(frozen=True)
 class Layout:
-    """How a file holds stories.
+    """Layout of a file of stories.
 
     Attributes:
         text: column of the text; None: one of TEXT_COLUMNS.

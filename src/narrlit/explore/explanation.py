@@ -217,7 +217,7 @@ class Explanation:
 
     @property
     def pair_findings(self) -> list[str]:
-        """How alike the two stories are, how their passages answer one another, and what names contribute."""
+        """Sentences on the similarity of the two stories, their linked passages, and the share of names."""
         (a, b), (closer_a, closer_b), (kept, p) = self.stories, self.closer, self.order
         share = (closer_a + closer_b) / (2 * int(self.background.split()[0]))
         alike = next(word for limit, word in ALIKE if share <= limit)

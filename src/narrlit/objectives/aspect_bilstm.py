@@ -116,7 +116,7 @@ class AspectBiLSTM(FrozenObjective):
         return terms
 
     def subspace_losses(self, embeddings: Tensor, labels: Tensor, indices: Tensor) -> dict[str, Tensor]:
-        """Compute batch-hard losses over the stories of all processes, and count labelled stories `without_pair`.
+        """Compute batch-hard losses over the stories of all processes, and count labeled stories without a pair.
 
         Args:
             embeddings: (N, output) of this process's stories; N is the same in each process.

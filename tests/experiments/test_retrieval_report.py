@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from narrlit.errors import DataError
-from narrlit.experiments.retrieval import measure, read_qrels
+from narrlit.experiments.retrieval_report import measure, read_qrels
 from narrlit.metrics.retrieval import MEASURES
 
 STORIES = [
