@@ -16,7 +16,7 @@ from narrlit.data.rows import Layout, file_digest
 from narrlit.data.schema import FloatArray, Story, StoryTable, TrainingExamples, Triple, Triples, Views, normal_text
 from narrlit.data.views import StoryViews, ViewFiles
 from narrlit.errors import ModelError, OptionError, did_you_mean, reading
-from narrlit.models.config import Long, parse_fusion
+from narrlit.models.config import Long, Precision, parse_fusion
 from narrlit.models.postprocessing import fit_steps, parse_steps
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, Scope, pseudonymize_texts
 
@@ -58,12 +58,15 @@ class LoadOptions:
         max_length: tokens of a text that the model reads at once; by default as it was trained.
         long: longer texts are read in overlapping windows of whole sentences, whose embeddings are averaged, truncated,
             as in training, or refused.
+        precision: number format to compute in; bf16 is two to three times as fast where the machine has it, and changes
+            cosines by less than 0.006; auto takes it there; by default the model's own.
         device: where to compute; auto takes a GPU where there is one.
         trust_remote_code: run Python files that come with the model; only for models whose author you trust.
     """
 
     max_length: int | None = None
     long: Long = "windows"
+    precision: Precision | None = None
     device: Device = "auto"
     trust_remote_code: bool = False
 
@@ -91,7 +94,7 @@ class LoadOptions:
             with reading("model", model, "see --model in --help", ModelError):
                 remote = self.trust_remote_code
                 encoder = load_encoder(model, trust_remote_code=remote, max_length=self.max_length, long=self.long)
-                return encoder.to(device)
+                return encoder.to(device).cast(self.precision)
         except ModelError as error:
             variable = next((name for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE") if os.environ.get(name)), None)
             if variable is None or path.exists() or model == "minilm":

@@ -1,16 +1,20 @@
-"""Dropout in packed attention on a CPU: the written-out attention, its mask, and where it is used."""
+"""Packed attention on a CPU and as a GPU calls it: products, masks, windows, and every architecture's own rules."""
 
 import math
+from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 import torch
 import torch.nn.functional as F
+from adapted_encoders import gradients
 from tiny_models import world_texts
 
 from narrlit.data.batch import PackedStories
 from narrlit.models import packing
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
+from narrlit.models.loading import set_dropout
 from narrlit.models.packing import Options
 
 LENGTHS = (7, 1, 12)
@@ -24,7 +28,7 @@ def inputs(requires_grad=False, size=8):
 
 def fixed_masks(dropout):
     generator = torch.Generator().manual_seed(2)
-    return {n: (torch.rand(1, 4, n, n, generator=generator) >= dropout).float() for n in LENGTHS}
+    return {n: (torch.rand(4, n, n, generator=generator) >= dropout).float() for n in LENGTHS}
 
 
 def reference(qkv, masks, dropout, scaling):
@@ -55,7 +59,7 @@ def masks_drawn(monkeypatch):
     """Shape of every mask drawn."""
     shapes = []
     keep = packing._keep
-    monkeypatch.setattr(packing, "_keep", lambda shape, dropout: shapes.append(tuple(shape)) or keep(shape, dropout))
+    monkeypatch.setattr(packing, "_keep", lambda shape, *rest: shapes.append(tuple(shape)) or keep(shape, *rest))
     return shapes
 
 
@@ -63,7 +67,7 @@ def masks_drawn(monkeypatch):
 def test_outputs_and_gradients_are_those_of_the_definition_with_the_same_mask(monkeypatch, scaling):
     dropout = 0.25  # exact in 16 bits
     masks = fixed_masks(dropout)
-    monkeypatch.setattr(packing, "_keep", lambda shape, p: masks[shape[-1]])
+    monkeypatch.setattr(packing, "_keep", lambda shape, p, dtype: masks[shape[-1]].to(dtype))
     target = torch.randn(1, 4, sum(LENGTHS), 8, generator=torch.Generator().manual_seed(3))
     ours, theirs = inputs(requires_grad=True), inputs(requires_grad=True)
     found = packing._attend_each(ours, LENGTHS, Options(scaling, dropout, causal=False))
@@ -97,16 +101,183 @@ def test_the_scale_is_that_of_the_probability_drawn():
     q = torch.zeros(1, 1, 1, 2)
     value = torch.ones(1, 1, 1, 2)
     torch.manual_seed(0)
-    outputs = {float(packing._attend_with_dropout(q, q, value, 0.1, None)[0, 0, 0, 0]) for _ in range(200)}
+    outputs = {
+        float(packing._attend((q, q, value), (1,), Options(None, 0.1, causal=False))[0, 0, 0, 0]) for _ in range(200)
+    }
     assert sorted(outputs) == pytest.approx([0, 1 / (1 - 6554 / 65536)])
 
 
-def test_causal_models_and_other_number_formats_stay_with_torch(sdpa_calls, masks_drawn):
-    packing._attend_each(inputs(), LENGTHS, Options(None, 0.2, causal=True))
-    assert sdpa_calls == [0.2] * len(LENGTHS)
-    packing._attend_each(tuple(x.bfloat16() for x in inputs()), LENGTHS, Options(None, 0.2, causal=False))
-    assert sdpa_calls == [0.2] * 2 * len(LENGTHS)
+def test_without_dropout_float32_stays_with_torch_and_bfloat16_where_it_trains_does_not(sdpa_calls, masks_drawn):
+    plain = Options(None, 0.0, causal=False)
+    exact = packing._attend_each(inputs(requires_grad=True), LENGTHS, plain)
+    assert sdpa_calls == [0.0] * len(LENGTHS)
+    half = [x.bfloat16() for x in inputs(requires_grad=True)]
+    products = packing._attend_each(half, LENGTHS, plain)
+    assert len(sdpa_calls) == len(LENGTHS)
+    with torch.no_grad():
+        torchs = packing._attend_each(half, LENGTHS, plain)
+    assert len(sdpa_calls) == 2 * len(LENGTHS)
     assert not masks_drawn
+    for found in (products, torchs):
+        assert found.dtype == torch.bfloat16
+        assert (found - exact).abs().max() < 0.02
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_gradients_in_bfloat16_point_where_those_in_float32_do(tiny, dropout):
+    encoder = Encoder(EncoderConfig(tiny("bert"), dropout=dropout))
+    found = []
+    for half in (False, True):
+        torch.manual_seed(3)  # the same masks
+        with torch.autocast("cpu", torch.bfloat16, enabled=half):
+            found.append(torch.cat([g.flatten() for g in gradients(encoder, world_texts()[:6]).values()]))
+    assert F.cosine_similarity(*found, dim=0) > 0.998
+
+
+def test_dropout_of_hidden_states_keeps_the_mean_and_follows_the_seed():
+    x = torch.randn(50_000, requires_grad=True)
+    drop = packing.Dropout(0.25)
+    torch.manual_seed(4)
+    once = drop(x)
+    torch.manual_seed(4)
+    assert torch.equal(drop(x), once)
+    assert not torch.equal(drop(x), once)
+    stays = once != 0
+    assert abs(stays.float().mean() - 0.75) < 0.01
+    assert torch.allclose(once[stays], x[stays] / 0.75)
+    (gradient,) = torch.autograd.grad(once.sum(), x)
+    assert torch.allclose(gradient, stays / 0.75)
+    assert drop.eval()(x) is x
+
+
+def test_every_dropout_of_a_transformer_is_the_cheap_one_and_checkpoints_replay_it(tiny):
+    texts = world_texts()[:3]
+    found = []
+    for checkpointed in (False, True):
+        config = EncoderConfig(tiny("bert"), dropout=0.3, gradient_checkpointing=checkpointed)
+        encoder = Encoder(config)
+        drops = [module for module in encoder.transformer.modules() if isinstance(module, torch.nn.Dropout)]
+        assert {type(module) for module in drops} == {packing.Dropout}
+        torch.manual_seed(1)
+        found.append(gradients(encoder, texts))
+    assert all(torch.allclose(found[0][name], found[1][name], atol=1e-6) for name in found[0])
+
+
+WINDOW = {"sliding_window": 5, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}
+GROUPED = {"num_key_value_heads": 2, "head_dim": 8, **WINDOW}
+ARCHITECTURES = {
+    "bert": {},
+    "mpnet": {},
+    "distilbert": {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48},
+    "modernbert": {"local_attention": 8, "global_attn_every_n_layers": 2, "cls_token_id": 2, "sep_token_id": 3},
+    "gemma3_text": {**GROUPED, "query_pre_attn_scalar": 16, "use_bidirectional_attention": True},
+    "gemma3_text causal": {**GROUPED, "query_pre_attn_scalar": 16},
+    "qwen3": {**GROUPED, "use_sliding_window": True},
+}
+STORIES = (7, 1, 30, 12)
+
+
+def tiny_model(name):
+    """A random transformer of this architecture that trains without dropout."""
+    from transformers import AutoConfig, AutoModel
+
+    shape = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
+    sizes = {**shape, "vocab_size": 200, "pad_token_id": 1, "max_position_embeddings": 64}
+    torch.manual_seed(0)
+    config = AutoConfig.for_model(name.split()[0], **{**sizes, **ARCHITECTURES[name]})
+    transformer = AutoModel.from_config(config).float()
+    for parameter in transformer.parameters():  # else many are 0 or 1
+        parameter.data += 0.1 * torch.randn_like(parameter)
+    set_dropout(transformer, 0.0)
+    return transformer.train()
+
+
+def states_and_gradients(transformer, packs, first):
+    """Hidden states (T, D) of the stories' tokens, and gradients for a fixed random loss."""
+    generator = torch.Generator().manual_seed(2)
+    ids = [torch.randint(4, 200, (n,), generator=generator) for n in STORIES]
+    transformer.zero_grad()
+    if packs:
+        batch = packing.features(torch.cat(ids), STORIES, first)
+        del batch["modality"]
+        states = transformer(**batch).last_hidden_state[0]
+    else:
+        padded = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=1)
+        mask = (torch.arange(max(STORIES)) < torch.tensor(STORIES)[:, None]).long()
+        states = transformer(input_ids=padded, attention_mask=mask).last_hidden_state[mask.bool()]
+    (states * torch.randn(states.shape, generator=generator)).sum().backward()
+    return states.detach(), {n: p.grad.clone() for n, p in transformer.named_parameters() if p.grad is not None}
+
+
+def varlen_reference(query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *, scale, window_size, enable_gqa):
+    """Attention of (T, H, E) as torch describes that of its varlen_attn."""
+    assert cu_seq_q.dtype == cu_seq_k.dtype == torch.int32
+    assert torch.equal(cu_seq_q, cu_seq_k)
+    ends = cu_seq_q.tolist()
+    assert max_q == max_k == max(b - a for a, b in pairwise(ends))
+    assert enable_gqa == (query.shape[1] != key.shape[1])
+    left, right = (10**9 if side < 0 else side for side in window_size)
+    outputs = []
+    for a, b in pairwise(ends):
+        q, k, v = (x[a:b].transpose(0, 1) for x in (query, key, value))
+        k, v = (x.repeat_interleave(q.shape[0] // x.shape[0], 0) for x in (k, v))
+        offset = torch.arange(b - a) - torch.arange(b - a)[:, None]  # of the key from the query
+        scores = (q @ k.mT) * scale
+        scores = scores.masked_fill((offset < -left) | (offset > right), -torch.inf)
+        outputs.append((scores.softmax(-1) @ v).transpose(0, 1))
+    return torch.cat(outputs)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_packed_stories_have_the_states_and_gradients_of_padded_ones(name, monkeypatch):
+    from torch.nn.attention import varlen
+
+    transformer = tiny_model(name)
+    first = 2 if name == "mpnet" else 0
+    expected, wanted = states_and_gradients(transformer, packs=False, first=first)
+    assert packing.packable(transformer.config)
+    packing.prepare(transformer)
+    again, _ = states_and_gradients(transformer, packs=False, first=first)
+    assert torch.allclose(again, expected, atol=1e-6)
+    calls = []
+    for way in ("each", "padded", "flash"):
+        with monkeypatch.context() as patch:
+            if way == "padded":
+                patch.setattr(packing, "_attend_each", packing._attend_padded)
+            if way == "flash":
+                patch.setattr(varlen, "varlen_attn", lambda *a, **o: calls.append(o) or varlen_reference(*a, **o))
+                patch.setattr(packing, "_flash_fits", lambda query, options: options.ends is not None)
+            states, found = states_and_gradients(transformer, packs=True, first=first)
+        assert torch.allclose(states, expected, atol=1e-5), way
+        assert found.keys() == wanted.keys()
+        for key, gradient in wanted.items():
+            assert (found[key] - gradient).abs().max() < 1e-5 * (1 + gradient.abs().max()), (way, key)
+    assert len(calls) == (0 if name == "mpnet" else 3)  # its bias is none that flash attention takes
+
+
+def test_flash_attention_is_for_half_precision_without_dropout_on_newer_gpus(monkeypatch):
+    capability = (9, 0)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+
+    def fits(dtype=torch.bfloat16, size=32, is_cuda=True, **changes):
+        """Whether a call on a GPU takes flash attention."""
+        query = SimpleNamespace(is_cuda=is_cuda, dtype=dtype, shape=(1, 4, 9, size), device="cuda")
+        return packing._flash_fits(query, Options(None, 0.0, causal=False, ends=torch.zeros(3))._replace(**changes))
+
+    assert fits()
+    assert fits(torch.float16, causal=True, window=3)
+    assert not any((fits(torch.float32), fits(size=36), fits(size=264), fits(is_cuda=False)))
+    assert not fits(dropout=0.1)
+    assert not fits(ends=None)
+    capability = (7, 5)
+    assert not fits()
+
+
+def test_torchs_own_flash_attention_takes_what_it_is_called_with():
+    query, key = (torch.empty(1, heads, 9, 32, dtype=torch.bfloat16, device="meta") for heads in (4, 2))
+    ends = torch.empty(3, dtype=torch.int32, device="meta")
+    options = Options(0.1, 0.0, causal=True, window=3, ends=ends)
+    assert packing._attend_flash((query, key, key), (4, 5), options).shape == query.shape
 
 
 def test_a_model_drops_weights_while_it_trains_and_never_in_eval_mode(tiny, sdpa_calls, masks_drawn):
@@ -115,7 +286,7 @@ def test_a_model_drops_weights_while_it_trains_and_never_in_eval_mode(tiny, sdpa
     stories = PackedStories(torch.tensor([t for x in ids for t in x]), tuple(map(len, ids)), torch.arange(3))
     sdpa_calls.clear()  # of building the model
     encoder.train()(stories).sum().backward()
-    assert masks_drawn == [(1, 4, len(x), len(x)) for _ in range(3) for x in ids]
+    assert [shape for shape in masks_drawn if shape[0] == 4] == [(4, len(x), len(x)) for _ in range(3) for x in ids]
     assert not sdpa_calls
     masks_drawn.clear()
     encoder.eval()(stories)

@@ -280,6 +280,8 @@ class StoryVectors:
             settings["fit"] = [asdict(self._read), fitted, hashlib.sha256(texts.encode()).hexdigest()]
         if self._use.long != "truncate":
             settings["long"] = self._use.long
+        if self._use.precision is not None:
+            settings["precision"] = self._use.precision
         return {"model": name, "files": files, "max_length": self._use.max_length, **settings, "stored": "float32"}
 
 

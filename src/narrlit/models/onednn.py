@@ -82,7 +82,7 @@ def _targets(transformer: Any) -> Iterator[tuple[nn.Module, nn.Linear, str]]:
 def _plain(linear: nn.Module) -> bool:
     # Exactly nn.Linear: LoRA's and quantized layers derive from it and compute something else.
     ordinary = type(linear) is nn.Linear and not _altered(linear)
-    return ordinary and linear.weight.dtype == torch.float32 and linear.weight.device.type == "cpu"
+    return ordinary and linear.weight.dtype in (torch.float32, torch.bfloat16) and linear.weight.device.type == "cpu"
 
 
 def _known(module: nn.Module) -> bool:
@@ -100,7 +100,7 @@ def _forward(linear: nn.Linear, activation: str) -> Callable[[Tensor], Tensor]:
 
     def forward(x: Tensor) -> Tensor:
         # "none" after "gelu" is oneDNN's word for the exact one.
-        output: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, activation, [], "none")
+        output: Tensor = torch.ops.mkldnn._linear_pointwise(x.to(weight.dtype), weight, bias, activation, [], "none")
         return output
 
     return forward

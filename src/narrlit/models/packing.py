@@ -1,10 +1,12 @@
 """Attention over packed stories: a batch's tokens are concatenated, and each story attends to itself alone.
 
-One attention function, registered with transformers' attention interface, serves every model that calls it; models
-are neither copied nor patched. The batch goes in with shape (1, T) and position ids that start again at each story.
+One attention function, registered with transformers' attention interface, serves every model that calls it, and MPNet,
+which does not, through its modules' `forward`. The batch goes in with shape (1, T) and position ids that start again at
+each story.
 """
 
 import math
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,24 +15,34 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 PACKED = "narrlit_packed"
-PACKABLE = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "qwen2", "qwen3"})
+PACKABLE = frozenset({"bert", "camembert", "distilbert", "modernbert", "mpnet", "roberta", "xlm-roberta"}) | {
+    *("gemma3_text", "qwen2", "qwen3")
+}
 """Architectures (`model_type`) tested to give the same vectors packed and padded."""
 
 
-def register() -> None:
-    """Make the packed attention known to transformers; calling it again does no harm."""
+def prepare(transformer: Any) -> None:
+    """Make a transformer take packed stories, in place; padded batches give what they gave before."""
     from transformers import AttentionInterface, AttentionMaskInterface
 
     AttentionInterface.register(PACKED, _attention)
     AttentionMaskInterface.register(PACKED, _mask)
+    if transformer.config.model_type != "mpnet":
+        transformer.set_attn_implementation(PACKED)
+        return
+    encoder = transformer.encoder
+    transformer.forward = partial(_mpnet_forward, transformer)
+    encoder.compute_position_bias = partial(_mpnet_bias, encoder)
+    for layer in encoder.layer:
+        layer.attention.attn.forward = partial(_mpnet_attention, layer.attention.attn)
 
 
 def packable(config: Any) -> bool:
     """Return whether a transformers model of this config can take packed stories."""
-    layer_types = getattr(config, "layer_types", None) or ["full_attention"]
+    layer_types = getattr(config, "layer_types", None) or ()
     return (
         config.model_type in PACKABLE
-        and set(layer_types) == {"full_attention"}
+        and {"full_attention", "sliding_attention"}.issuperset(layer_types)
         and not getattr(config, "is_decoder", False)
         and getattr(config, "position_embedding_type", "absolute") == "absolute"
     )
@@ -47,7 +59,7 @@ def features(token_ids: Tensor, lengths: tuple[int, ...], first_position: int) -
     return {
         "input_ids": token_ids[None],
         "position_ids": positions[None].to(token_ids.device, non_blocking=True),
-        "cu_seq_lens_q": F.pad(ends, (1, 0)).to(token_ids.device, non_blocking=True),
+        "cu_seq_lens_q": F.pad(ends, (1, 0)).int().to(token_ids.device, non_blocking=True),
         "lengths": lengths,
         "modality": "text",
     }
@@ -64,47 +76,175 @@ def _attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
 ) -> tuple[Tensor, None]:
     """Attend within each story: (1, H, T, E) in, (1, T, H, E) out."""
-    from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
     lengths = kwargs.pop("lengths", None)
     if lengths is None:
         output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
         return output, None
-    groups = getattr(module, "num_key_value_groups", 1)
-    key, value = repeat_kv(key, groups), repeat_kv(value, groups)
-    attend = _attend_padded if query.is_cuda else _attend_each
-    options = Options(kwargs.get("scaling"), kwargs.get("dropout", 0.0), bool(getattr(module, "is_causal", False)))
-    output = attend((query, key, value), lengths, options)
-    return output.transpose(1, 2), None
+    scaling, dropout, window = kwargs.get("scaling"), kwargs.get("dropout", 0.0), kwargs.get("sliding_window")
+    causal = bool(getattr(module, "is_causal", False))
+    options = Options(scaling, dropout, causal, window, ends=kwargs.get("cu_seq_lens_q"))
+    return _attend((query, key, value), lengths, options).transpose(1, 2), None
+
+
+def _mpnet_forward(transformer: Any, *args: Any, lengths: tuple[int, ...] | None = None, **kwargs: Any) -> Any:
+    # It passes no further arguments on to its layers.
+    transformer.encoder.lengths = lengths
+    if lengths is not None:
+        # A mask of four dimensions is taken as it is; the usual one would have the square of all tokens.
+        kwargs["attention_mask"] = torch.empty(1, 1, 1, 1)
+    return type(transformer).forward(transformer, *args, **kwargs)
+
+
+def _mpnet_bias(encoder: Any, hidden_states: Tensor) -> Any:
+    """Compute the bias of relative positions once for all layers: of the longest story, and with it the lengths."""
+    compute = partial(type(encoder).compute_position_bias, encoder)
+    lengths = encoder.lengths
+    return compute(hidden_states) if lengths is None else (compute(hidden_states[:, : max(lengths)]), lengths)
+
+
+def _mpnet_attention(
+    module: Any, hidden_states: Tensor, attention_mask: Tensor | None, position_bias: Any, **kwargs: Any
+) -> Any:
+    if not isinstance(position_bias, tuple):
+        return type(module).forward(module, hidden_states, attention_mask, position_bias, **kwargs)
+    bias, lengths = position_bias
+    heads = (module.num_attention_heads, module.attention_head_size)
+    inputs = tuple(f(hidden_states).unflatten(-1, heads).transpose(1, 2) for f in (module.q, module.k, module.v))
+    options = Options(None, module.dropout.p if module.training else 0.0, causal=False, bias=bias)
+    return (module.o(_attend(inputs, lengths, options).transpose(1, 2).flatten(2)),)
 
 
 class Options(NamedTuple):
-    """Settings of one attention call: factor of the dot products, dropout, and whether later tokens are hidden."""
+    """Settings of one attention call.
+
+    Attributes:
+        scaling: factor of the dot products; None: the root of E, inverted.
+        dropout: probability.
+        causal: later tokens are hidden.
+        window: tokens at this distance and farther are hidden; None: none are.
+        bias: added to the dot products of the longest story, (1, H, L, L); other stories take its beginning.
+        ends: tokens before each story and in all, (U + 1,), which flash attention needs.
+    """
 
     scaling: float | None
     dropout: float
     causal: bool
+    window: int | None = None
+    bias: Tensor | None = None
+    ends: Tensor | None = None
+
+    def mask(self, length: int, like: Tensor) -> Tensor | None:
+        """Compute what is added to the dot products of a story, (1, 1 or H, L, L); None for nothing."""
+        if self.bias is not None:
+            return self.bias.to(like.dtype)
+        positions = torch.arange(length, device=like.device)
+        distance = positions[:, None] - positions
+        if self.causal:
+            hidden = (distance < 0) | (distance >= (self.window or length))
+        elif self.window is not None and self.window < length:
+            hidden = distance.abs() >= self.window
+        else:
+            return None
+        # Not infinity: rows of padding may have all tokens hidden, and would become NaN.
+        return like.new_zeros(1, 1, length, length).masked_fill(hidden, torch.finfo(like.dtype).min)
 
 
-def _attend_each(inputs: tuple[Tensor, Tensor, Tensor], lengths: tuple[int, ...], options: Options) -> Tensor:
-    scaling, dropout, causal = options
-    attend = partial(F.scaled_dot_product_attention, dropout_p=dropout, is_causal=causal, scale=scaling)
-    query = inputs[0]
-    if dropout and not causal and query.device.type == "cpu" and query.dtype == torch.float32:
-        attend = partial(_attend_with_dropout, dropout=dropout, scaling=scaling)
+Inputs = tuple[Tensor, ...]
+"""Queries, keys and values (1, H, T, E); keys and values may have fewer heads."""
+
+
+def _attend(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> Tensor:
+    """Attend within each story: (1, H, T, E) in and out."""
+    query, kind = inputs[0], inputs[0].device.type
+    # As torch's attention does under autocast: what turns queries and keys may have made them float32 again.
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else query.dtype
+    query, key, value = (x.to(dtype) for x in inputs)
+    if _flash_fits(query, options):
+        return _attend_flash((query, key, value), lengths, options)
+    groups = query.shape[1] // key.shape[1]
+    key, value = (x.repeat_interleave(groups, 1) if groups > 1 else x for x in (key, value))
+    return (_attend_padded if query.is_cuda else _attend_each)((query, key, value), lengths, options)
+
+
+def _attend_each(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> Tensor:
+    scaling, dropout, causal, window, bias, _ = options
+    query, longest = inputs[0], max(lengths)
+    graph = torch.is_grad_enabled() and (query.requires_grad or (bias is not None and bias.requires_grad))
+    # For these torch has no fused attention on a CPU, or in bfloat16 a slow backward pass.
+    written_out = bool(dropout) or (graph and (query.dtype == torch.bfloat16 or bias is not None))
+    if written_out and query.device.type == "cpu":
+        scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+        mask = options.mask(longest, query)
+        first = None if mask is None else mask[0]
+        return _Products.apply(*(x[0] for x in inputs), first, lengths, scaling, dropout)[None]  # type: ignore[no-any-return,no-untyped-call]
+    plain = causal and (window is None or window >= longest)
+    mask = None if plain else options.mask(longest, query)
+    attend = partial(F.scaled_dot_product_attention, dropout_p=dropout, is_causal=plain, scale=scaling)
     # split and not slices: the gradient of a split is one concatenation, that of U slices is U full-size tensors.
-    pieces = zip(*(torch.split(x, list(lengths), dim=2) for x in inputs), strict=True)
-    return torch.cat([attend(*qkv) for qkv in pieces], dim=2)
+    pieces = [torch.split(x, list(lengths), dim=2) for x in inputs]
+    masks = [None if mask is None else mask[..., :n, :n] for n in lengths]
+    return torch.cat([attend(*own) for own in zip(*pieces, masks, strict=True)], dim=2)
 
 
-def _attend_with_dropout(query: Tensor, key: Tensor, value: Tensor, dropout: float, scaling: float | None) -> Tensor:
-    """Compute attention with dropout of one story.
+class _Products(torch.autograd.Function):
+    """Attention within each story by products of matrices, with dropout: (H, T, E) in and out.
 
-    With dropout torch has no fused attention for a CPU, and drawing its mask takes as long as all the rest.
+    One tensor keeps the weights of all stories for the backward pass, negative where they are dropped: a third of what
+    torch would keep, and in one piece, since the C library hardly uses a freed piece again for one of the same size.
     """
-    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-    weights = torch.softmax((query * scaling) @ key.transpose(-2, -1), dim=-1)
-    return (weights * _keep(weights.shape, dropout)) @ value / (1 - _dropped(dropout) / DRAWS)
+
+    @staticmethod
+    def forward(
+        context: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None,
+        lengths: tuple[int, ...],
+        scaling: float,
+        dropout: float,
+    ) -> Tensor:
+        query, key, value = (x.contiguous() for x in (query * scaling, key, value))
+        kept = query.new_empty(len(query) * sum(n * n for n in lengths))
+        output = torch.empty_like(query)
+        context.lengths, context.scaling = lengths, scaling
+        context.factor = 1 / (1 - _dropped(dropout) / DRAWS)
+        for n, span, weights in _stories(kept, len(query), lengths):
+            scores = query[:, span] @ key[:, span].mT
+            if mask is not None:
+                scores += mask[:, :n, :n]
+            torch.softmax(scores, -1, out=weights)
+            if dropout:
+                torch.copysign(weights, _keep(weights.shape, dropout, weights.dtype) - 0.5, out=weights)
+            output[:, span] = torch.relu(weights) @ value[:, span]
+        context.save_for_backward(query, key, value, mask, kept)
+        return output.mul_(context.factor)
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        query, key, value, mask, kept = context.saved_tensors
+        gradient = (gradients[0] * context.factor).contiguous()
+        of_query, of_key, of_value = (torch.empty_like(x) for x in (query, key, value))
+        of_mask = torch.zeros_like(mask) if context.needs_input_grad[3] else None
+        for n, span, weights in _stories(kept, len(query), context.lengths):
+            of_value[:, span] = torch.relu(weights).mT @ gradient[:, span]
+            of_weights = torch.ops.aten.threshold_backward(gradient[:, span] @ value[:, span].mT, weights, 0)
+            of_scores = torch.ops.aten._softmax_backward_data(of_weights, weights.abs(), -1, weights.dtype)
+            of_query[:, span] = of_scores @ key[:, span]
+            of_key[:, span] = of_scores.mT @ query[:, span]
+            if of_mask is not None:
+                of_mask[:, :n, :n] += of_scores
+        return of_query.mul_(context.scaling), of_key, of_value, of_mask, None, None, None
+
+
+def _stories(kept: Tensor, heads: int, lengths: tuple[int, ...]) -> Iterator[tuple[int, slice, Tensor]]:
+    """Yield the length n of each story, its tokens, and its part (H, n, n) of the weights."""
+    start = 0
+    for n, weights in zip(lengths, torch.split(kept, [heads * n * n for n in lengths]), strict=True):
+        yield n, slice(start, start + n), weights.view(heads, n, n)
+        start += n
 
 
 DRAWS = 2**16
@@ -116,15 +256,49 @@ def _dropped(dropout: float) -> int:
     return min(round(dropout * DRAWS), DRAWS - 1)
 
 
-def _keep(shape: torch.Size, dropout: float) -> Tensor:
+def _keep(shape: torch.Size, dropout: float, dtype: torch.dtype = torch.float32) -> Tensor:
     """Draw 1.0 where a weight stays and 0.0 where it is dropped, by 16 bits each of torch's default generator."""
     wide = torch.empty(-(-math.prod(shape) // 4), dtype=torch.int64).random_(-(2**63), None)
     bits = wide.view(torch.int16)[: math.prod(shape)].view(shape)
-    # Straight to numbers: multiplying by booleans costs five times as much.
-    return torch.ge(bits, _dropped(dropout) - DRAWS // 2, out=torch.empty(shape))
+    # Never as booleans: multiplying by them costs five times as much.
+    return bits.ge_(_dropped(dropout) - DRAWS // 2).to(dtype)
 
 
-def _attend_padded(inputs: tuple[Tensor, Tensor, Tensor], lengths: tuple[int, ...], options: Options) -> Tensor:
+class Dropout(nn.Dropout):
+    """Dropout that draws 16 bits a value on a CPU, where torch's own takes several times as long."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Drop values while training."""
+        if not self.training or not self.p or x.device.type != "cpu":
+            return super().forward(x)
+        return x * _keep(x.shape, self.p, x.dtype).div_(1 - _dropped(self.p) / DRAWS)
+
+
+def _flash_fits(query: Tensor, options: Options) -> bool:
+    half = query.dtype in (torch.float16, torch.bfloat16) and query.shape[-1] % 8 == 0 and query.shape[-1] <= 256
+    if not (query.is_cuda and half) or options.dropout or options.ends is None:
+        return False
+    # Older releases of torch have another signature or none, GPUs before Ampere no such kernel.
+    return torch.__version__ >= "2.13" and torch.cuda.get_device_capability(query.device) >= (8, 0)
+
+
+def _attend_flash(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> Tensor:
+    from torch.nn.attention.varlen import varlen_attn
+
+    reach = -1 if options.window is None else options.window - 1
+    query, key, value = (x[0].transpose(0, 1) for x in inputs)
+    ends, longest = options.ends, max(lengths)
+    attend: Any = varlen_attn
+    output: Tensor = attend(
+        *(query, key, value, ends, ends, longest, longest),
+        scale=options.scaling,
+        window_size=(reach, 0 if options.causal else reach),
+        enable_gqa=inputs[0].shape[1] != inputs[1].shape[1],
+    )
+    return output.transpose(0, 1)[None]
+
+
+def _attend_padded(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> Tensor:
     # On a GPU one call over padded stories beats a call a story; everything but attention stays packed.
     device = inputs[0].device
     inside = torch.arange(max(lengths), device=device) < torch.tensor(lengths, device=device)[:, None]
@@ -134,9 +308,9 @@ def _attend_padded(inputs: tuple[Tensor, Tensor, Tensor], lengths: tuple[int, ..
         wide = x.new_zeros(inside.numel(), x.shape[1], x.shape[3])
         return wide.index_copy(0, positions, x[0].transpose(0, 1)).view(*inside.shape, *wide.shape[1:]).transpose(1, 2)
 
-    mask = inside[:, None, None, :]
-    if options.causal:
-        mask = mask & torch.ones(2 * inside.shape[1:], dtype=torch.bool, device=device).tril()
+    mask, added = inside[:, None, None, :], options.mask(inside.shape[1], inputs[0])
+    if added is not None:
+        mask = torch.where(mask, added, torch.finfo(added.dtype).min)
     query, key, value = map(padded, inputs)
     output = F.scaled_dot_product_attention(
         query, key, value, attn_mask=mask, dropout_p=options.dropout, scale=options.scaling
