@@ -1,8 +1,25 @@
-"""Number of processes, rank, and gathering over them."""
+"""Number of processes, rank, and what they exchange: rows with gradients, sums, and Python objects with errors."""
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from functools import lru_cache
+from pathlib import Path
+from secrets import token_hex
+from socket import gethostname
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+from narrlit.errors import ModelError, NarrlitError, OptionError
+
+T = TypeVar("T")
+PATIENCE = timedelta(days=2)
+"""Longest wait for another process's work on the CPU; GPU back-ends give up after 10 minutes."""
+LAG = 10.0
+"""Seconds after which a shared folder on a network shows a new file."""
 
 
 def world_size() -> int:
@@ -21,13 +38,112 @@ def gather(x: Tensor) -> Tensor:
     The loss of own anchors over gathered candidates needs no factor: averaged by DDP or FSDP, its gradient is that of
     one process with the whole batch.
     """
-    if world_size() == 1:
-        return x
-    if not x.requires_grad:
-        constant = [torch.empty_like(x) for _ in range(world_size())]
-        dist.all_gather(constant, x.contiguous())
-        return torch.cat(constant)
-    from torch.distributed.nn.functional import all_gather
+    return x if world_size() == 1 else _Gathered.apply(x)  # type: ignore[no-untyped-call]
 
-    pieces: tuple[Tensor, ...] = all_gather(x.contiguous())  # type: ignore[no-untyped-call]
-    return torch.cat(pieces)
+
+class _Gathered(torch.autograd.Function):
+    """Rows of all processes; of the gradients that each has for them, every process gets the sum for its own."""
+
+    @staticmethod
+    def forward(_context: Any, x: Tensor) -> Tensor:
+        pieces = [torch.empty_like(x) for _ in range(world_size())]
+        dist.all_gather(pieces, x.contiguous())
+        return torch.cat(pieces)
+
+    @staticmethod
+    def backward(_context: Any, *gradients: Tensor) -> Tensor:
+        return summed(gradients[0]).chunk(world_size())[rank()]
+
+
+def summed(x: Tensor) -> Tensor:
+    """Sum a tensor over the processes, without gradients."""
+    x = x.detach().clone()
+    if world_size() > 1:
+        dist.all_reduce(x)
+    return x
+
+
+def joint_mean(x: Tensor) -> Tensor:
+    """Return this process's term of the mean over all processes' rows, of which each has its own number, also none.
+
+    (n, ...) in, (...) out: the sum of own rows, times W / N, with N rows in all. Averaged over the W processes, by DDP
+    or FSDP, terms and gradients are those of one process with all rows; 0 where no process has a row.
+    """
+    rows = summed(torch.tensor(float(len(x)), device=x.device))
+    return x.sum(0) * (world_size() / rows.clamp(min=1))
+
+
+def averages(terms: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Average scalars, of the same names in each process, over the processes in one exchange, without gradients."""
+    device = next(iter(terms.values())).device
+    stacked = torch.stack([value.detach().to(device, torch.float32) for value in terms.values()])
+    return dict(zip(terms, summed(stacked) / world_size(), strict=True))
+
+
+def together(compute: Callable[[], T]) -> T:
+    """Run `compute` in every process until all are done; an error in one is an error in each, and none waits for it."""
+    if world_size() == 1:
+        return compute()
+    fault: Exception | None = None
+    try:
+        result = compute()
+    except Exception as error:  # noqa: BLE001 (whatever it is, the others must know)
+        fault = error
+    faults: list[NarrlitError | None] = [None] * world_size()
+    known = isinstance(fault, NarrlitError) or fault is None
+    own = fault if known else ModelError(f"process {rank()} failed: {str(fault) or type(fault).__name__}")
+    dist.all_gather_object(faults, own, _patient_group(dist.group.WORLD))
+    if fault is not None:
+        raise fault
+    for failure in filter(None, faults):
+        raise failure
+    return result
+
+
+def from_first(compute: Callable[[], T]) -> T:
+    """Run `compute` in the first process alone and return its result in every one; an error there is one in each."""
+    results = [together(lambda: compute() if rank() == 0 else None)]
+    if world_size() > 1:
+        dist.broadcast_object_list(results, 0, _patient_group(dist.group.WORLD))
+    return results[0]  # type: ignore[return-value]
+
+
+def check_shared(folder: Path, option: str) -> None:
+    """Check that every process sees what the first one writes into a folder; nothing stays there.
+
+    Raises:
+        OptionError: in every process, if one does not within LAG seconds; it names the `option` that sets the folder.
+    """
+    if world_size() == 1:
+        return
+
+    def write() -> str:
+        """Write a file of a name that no process has looked for: network folders remember what was not there."""
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f".shared-{token_hex(8)}"
+        file.touch()
+        return file.name
+
+    def look() -> None:
+        """Wait for the file."""
+        deadline = time.monotonic() + LAG
+        while not (folder / name).exists():
+            if time.monotonic() > deadline:
+                raise OptionError(
+                    f"{folder.absolute()}: process {rank()} on {gethostname()} does not see what process 0 writes "
+                    f"there; set {option} to a folder that all nodes share"
+                )
+            time.sleep(0.1)
+
+    name = from_first(write)
+    try:
+        together(look)
+    finally:
+        if rank() == 0:
+            (folder / name).unlink(missing_ok=True)
+
+
+@lru_cache(maxsize=1)
+def _patient_group(_world: Any) -> Any:
+    """Make the group, once for the group of all processes, over which objects pass on the CPU."""
+    return dist.new_group(backend="gloo", timeout=PATIENCE)

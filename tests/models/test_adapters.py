@@ -5,14 +5,14 @@ import math
 
 import pytest
 import torch
-from adapted_encoders import adapted, gradients, move, vectors
+from adapted_encoders import adapted, gradients, move, packed, vectors
 from tiny_models import world_texts
 from torch import nn
 
 from narrlit.errors import OptionError
 from narrlit.export import export
 from narrlit.models.config import EncoderConfig, LoRA
-from narrlit.models.encoder import Encoder
+from narrlit.models.encoder import Encoder, token_chunks
 from narrlit.models.weights import trained_weights
 
 QWEN3 = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
@@ -125,6 +125,25 @@ def test_gradient_checkpointing_gives_the_same_gradients(tiny, kind, pooling, lo
     assert all(torch.allclose(plain[name], again[name], atol=1e-6) for name in plain)
 
 
+@pytest.mark.parametrize(("kind", "is_packed"), [("bert", True), ("mpnet", False), ("qwen3", True)])
+def test_gradient_caching_gives_the_same_gradients_pass_by_pass(tiny, kind, is_packed):
+    texts, found = world_texts()[:6], []
+    for cached in (False, True):
+        fields = {"packed": is_packed, "gradient_caching": cached, "dropout": 0.3, "token_budget": 120}
+        encoder = Encoder(EncoderConfig(tiny(kind, "mean"), **fields)).train()
+        runs = []
+        encoder.model[0].register_forward_pre_hook(lambda *_: runs.append(1))  # noqa: B023
+        torch.manual_seed(5)
+        found.append(gradients(encoder, texts))
+        passes = len(token_chunks(packed(encoder, texts).lengths, 120, padded=not is_packed))
+        assert passes > 2
+        assert len(runs) == passes * (1 + cached)
+    plain, again = found
+    assert plain.keys() == again.keys()
+    assert sum(gradient.abs().sum() for gradient in plain.values()) > 1
+    assert all(torch.allclose(plain[name], again[name], atol=1e-6) for name in plain)
+
+
 @pytest.mark.parametrize(("kind", "pooling"), KINDS)
 def test_merging_leaves_plain_layers_and_the_same_vectors(tiny, kind, pooling):
     texts = world_texts()[:4]
@@ -166,10 +185,12 @@ def test_adapters_are_float32_and_merge_into_the_base_dtype(tiny):
 
 def test_adapters_have_a_dropout_of_their_own(tiny):
     encoder = adapted(tiny, "bert", "mean", dropout=0.25, lora=LoRA(rank=2, dropout=0.5))
-    found = {".lora_dropout." in f".{n}": m.p for n, m in encoder.transformer.named_modules() if type(m) is nn.Dropout}
+    found = {
+        ".lora_dropout." in f".{n}": m.p for n, m in encoder.transformer.named_modules() if isinstance(m, nn.Dropout)
+    }
     assert found == {True: 0.5, False: 0.25}
     off = adapted(tiny, "bert", "mean", dropout=0.25, lora=LoRA(rank=2, dropout=0.0))
-    assert {m.p for m in off.transformer.modules() if type(m) is nn.Dropout} == {0.25}
+    assert {m.p for m in off.transformer.modules() if isinstance(m, nn.Dropout)} == {0.25}
 
 
 def test_adapters_follow_the_run_s_seed_and_disturb_no_other_draw(tiny, monkeypatch):

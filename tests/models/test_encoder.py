@@ -9,10 +9,10 @@ from adapted_encoders import gradients, packed
 from tiny_models import world_texts
 
 from narrlit.errors import ModelError
-from narrlit.models import packing
 from narrlit.models.config import EncoderConfig, Prompts
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder, token_chunks, window_bounds
+from narrlit.models.registry import load_encoder
 
 KINDS = [
     ("bert", "mean"),
@@ -34,7 +34,7 @@ def test_the_three_paths_give_the_same_vectors(tiny, kind, pooling):
     texts = texts_of_many_lengths()
     encoder = Encoder(EncoderConfig(tiny(kind, pooling))).eval()
     unpacked = Encoder(EncoderConfig(tiny(kind, pooling), packed=False)).eval()
-    assert encoder.packs == (kind != "mpnet")
+    assert (encoder.packs, unpacked.packs) == (True, False)
     with torch.no_grad():
         ours, padded = encoder(packed(encoder, texts)), unpacked(packed(unpacked, texts))
     theirs = unpacked.model.encode(texts, convert_to_tensor=True, batch_size=3)
@@ -70,21 +70,12 @@ def test_gradients_equal_sentence_transformers_own(tiny):
 def test_micro_batches_change_nothing(tiny):
     texts = texts_of_many_lengths()
     for kind in ("bert", "mpnet"):
-        whole = Encoder(EncoderConfig(tiny(kind), token_budget=10**6)).eval()
-        cut = Encoder(EncoderConfig(tiny(kind), token_budget=100)).eval()
+        whole, cut = (
+            Encoder(EncoderConfig(tiny(kind), packed=kind == "bert", token_budget=budget)).eval()
+            for budget in (10**6, 100)
+        )
         with torch.no_grad():
             assert torch.allclose(whole(packed(whole, texts)), cut(packed(cut, texts)), atol=1e-6)
-
-
-def test_attention_padded_for_gpus_equals_attention_a_story(tiny, monkeypatch):
-    texts = texts_of_many_lengths()
-    for kind, pooling in (("bert", "mean"), ("qwen3", "lasttoken")):
-        encoder = Encoder(EncoderConfig(tiny(kind, pooling), dropout=0.0)).eval()
-        with torch.no_grad():
-            each = encoder(packed(encoder, texts))
-            with monkeypatch.context() as patch:
-                patch.setattr(packing, "_attend_each", packing._attend_padded)
-                assert torch.allclose(encoder(packed(encoder, texts)), each, atol=1e-5)
 
 
 def test_normalisation_stands_once_at_the_end_or_not_at_all(tiny):
@@ -112,6 +103,62 @@ def test_dropout_is_really_on_where_asked_for_and_off_where_not(tiny):
             assert torch.allclose(one, encoder(batch), atol=1e-6) == (probability == 0)
     encoder.eval()
     assert torch.allclose(encoder(batch), encoder(batch))
+
+
+def cosines(vectors):
+    return np.corrcoef(vectors.astype(np.float64))
+
+
+@pytest.mark.parametrize(("kind", "pooling"), KINDS)
+@pytest.mark.parametrize("packs", [True, False])
+def test_bfloat16_changes_linear_layers_alone_and_embeddings_little(tiny, kind, pooling, packs):
+    config, texts = EncoderConfig(tiny(kind, pooling), packed=packs), texts_of_many_lengths()
+    exact, _ = embed(Encoder(config).eval(), texts, progress=False)
+    encoder = Encoder(config).eval().cast("bf16")
+    found, _ = embed(encoder, texts, progress=False)
+    assert found.dtype == np.float32
+    assert np.abs(cosines(found) - cosines(exact)).max() < 6e-3
+    assert np.abs(found - exact).max() > 1e-5
+    assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)  # not normalized in bfloat16
+    linear = {module.weight.dtype for module in encoder.modules() if isinstance(module, torch.nn.Linear)}
+    assert linear == {torch.bfloat16}
+    assert encoder.transformer.get_input_embeddings().weight.dtype == torch.float32
+
+
+def test_the_number_format_is_picked_by_what_the_processor_can_do(tiny, monkeypatch):
+    def dtypes(precision):
+        """Number formats of a loaded model's weights."""
+        encoder = load_encoder(tiny("bert"), precision=precision)
+        return {parameter.dtype for parameter in encoder.parameters()}
+
+    for ability, expected in ((False, 1), (True, 2)):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda found=ability: {"avx512_bf16": found})
+        assert len(dtypes("auto")) == expected
+    assert dtypes(None) == {torch.float32}
+    half = Encoder(EncoderConfig(tiny("bert"), dtype="bfloat16"))
+    assert half(packed(half, ["A text."])).dtype == torch.float32  # pooled and normalized so
+    assert {parameter.dtype for parameter in half.cast("fp32").parameters()} == {torch.float32}
+
+
+def test_heads_read_what_a_model_in_bfloat16_gives(tiny, tmp_path):
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Dense
+
+    from narrlit.models.heads import build_head
+
+    theirs = SentenceTransformer(tiny("bert", "cls"), device="cpu")
+    theirs.insert(2, Dense(32, 32))
+    theirs.save(str(tmp_path / "dense"))
+    texts = world_texts()[:4]
+    found = []
+    for precision in ("fp32", "bf16"):
+        encoder = load_encoder(str(tmp_path / "dense"))
+        torch.manual_seed(0)
+        encoder.attach(build_head("bilstm", 32, hidden=8, output=16))
+        encoder.postprocess(Dense(16, 8))
+        torch.nn.init.eye_(encoder.post[1].linear.weight)
+        found.append(embed(encoder.eval().cast(precision), texts, progress=False)[0])
+    assert 1e-7 < np.abs(found[0] - found[1]).max() < 0.02
 
 
 def test_prompts_stand_before_the_text_by_role(tiny):

@@ -106,7 +106,9 @@ def test_no_file_gives_the_consent_to_run_code(tiny, tmp_path, monkeypatch):
 
     asked = []
     read = loading._read
-    monkeypatch.setattr(loading, "_read", lambda config, trust: asked.append(trust) or read(config, trust))
+    monkeypatch.setattr(
+        loading, "_read", lambda config, trust, empty: asked.append(trust) or read(config, trust, empty)
+    )
     settings = {**EncoderConfig(tiny()).as_dict(), "trust_remote_code": True}
     encoder = Encoder(EncoderConfig.from_dict(settings))
     state = {f"encoder.{name}": value for name, value in encoder.state_dict().items()}

@@ -2,23 +2,20 @@
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import SystemRandom
-from typing import TypeVar
 
-import torch.distributed as dist
 from torch import Tensor
 from tqdm import tqdm
 
 from narrlit.cache.storage import EmbeddingCache
-from narrlit.distributed import rank, world_size
-from narrlit.errors import ModelError
+from narrlit.distributed import from_first, rank, together, world_size
 
 Embed = Callable[[list[int]], Tensor]
 """Computes the embeddings (n, D) of n positions."""
 SECONDS_PER_SHARD = 5.0
 """Work that a killed process loses at most."""
 FEWEST, MOST = 32, 16384
-T = TypeVar("T")
 
 
 def fill(
@@ -41,40 +38,14 @@ def fill(
         Number of embeddings that this process computed.
     """
     cache.refresh()
-    missing = cache.missing(keys)
+    missing = from_first(lambda: cache.missing(keys))  # a network folder may show other processes less
     if in_step:
-        return _compute(cache, keys, embed, _from_first(missing), progress and rank() == 0, in_step=True)
+        return _compute(cache, keys, embed, missing, progress and rank() == 0, in_step=True)
     bounds = [len(missing) * i // world_size() for i in range(world_size() + 1)]
     own = missing[bounds[rank()] : bounds[rank() + 1]]
-    computed = _together(lambda: _compute(cache, keys, embed, own, progress and rank() == 0))
+    computed = together(lambda: _compute(cache, keys, embed, own, progress and rank() == 0))
     cache.refresh()
     return computed + _compute(cache, keys, embed, cache.missing(keys), progress)
-
-
-def _from_first(value: T) -> T:
-    """Return the first process's value in every process."""
-    values = [value]
-    if world_size() > 1:
-        dist.broadcast_object_list(values, 0)
-    return values[0]
-
-
-def _together(compute: Callable[[], int]) -> int:
-    """Run `compute` in every process until all are done; an error in one is an error in each, and none waits for it."""
-    if world_size() == 1:
-        return compute()
-    computed, fault = 0, None
-    try:
-        computed = compute()
-    except Exception as error:  # noqa: BLE001 (whatever it is, the others must know)
-        fault = error
-    faults: list[str | None] = [None] * world_size()
-    dist.all_gather_object(faults, None if fault is None else str(fault) or type(fault).__name__)
-    if fault is not None:
-        raise fault
-    if any(faults):
-        raise ModelError(f"another process could not compute its embeddings: {next(filter(None, faults))}")
-    return computed
 
 
 def _compute(
@@ -102,7 +73,7 @@ def _compute(
                 cache.add([keys[position] for position in left], embeddings, write=rank() == 0 or not in_step)
                 computed += len(left)
                 size = _next_size(size, len(left), time.monotonic() - began)
-                size = _from_first(size) if in_step else size
+                size = from_first(partial(int, size)) if in_step else size
             bar.update(len(span))
     return computed
 

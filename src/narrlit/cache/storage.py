@@ -83,8 +83,11 @@ def model_identity(model: str) -> tuple[str, str | None]:
     """
     checkpoint = find_checkpoint(model)
     if checkpoint is not None:
-        with checkpoint.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if checkpoint.is_dir():  # sharded
+            digest = folder_digest(checkpoint)
+        else:
+            with checkpoint.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
         record = find_record(model)
         settings = read_checkpoint(checkpoint)["hyper_parameters"] if record is None else read_record(record)["model"]
         files = f"{digest} {model_identity(settings['encoder']['model'])[1]}"

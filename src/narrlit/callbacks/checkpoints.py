@@ -1,6 +1,7 @@
 """Best and last checkpoint of a run, written beside their target and renamed."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -62,3 +63,15 @@ class LastCheckpoint(ModelCheckpoint):
         """Save within an epoch."""
         if not trainer.is_last_batch:
             super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
+
+    def _save_checkpoint(self, trainer: L.Trainer, filepath: str) -> None:
+        """Save; a sharded checkpoint, a folder that strategies overwrite in place, is written beside it first."""
+        target = Path(filepath)
+        beside = target.with_suffix(".new")
+        replaces = trainer.strategy.broadcast(target.is_dir())
+        super()._save_checkpoint(trainer, str(beside) if replaces else filepath)
+        if replaces and trainer.is_global_zero:
+            shutil.rmtree(target)
+            beside.rename(target)
+        trainer.strategy.barrier()
+        self._last_checkpoint_saved = filepath

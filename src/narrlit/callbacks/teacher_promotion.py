@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 
 from narrlit.cache.storage import CacheDtype
 from narrlit.callbacks import teachers
+from narrlit.distributed import check_shared
 from narrlit.errors import ModelError, OptionError
 from narrlit.files import atomic_path
 from narrlit.models.weights import read_weights, restore_weights, trained_weights
@@ -126,7 +127,7 @@ class TeacherPromotion(Callback):
         self._resumed: dict[str, Any] | None = None
 
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
-        """Check that the fit can be divided."""
+        """Check that the fit can be divided, and that all its processes see the run's directory."""
         if stage != "fit" or trainer.fast_dev_run:  # type: ignore[attr-defined]
             return
         if not isinstance(pl_module, SelfDistillation):
@@ -143,6 +144,8 @@ class TeacherPromotion(Callback):
             raise OptionError(f"TeacherPromotion: rounds end with their last epoch, so leave {stopping[0]} out")
         self._epochs = epochs // self.rounds
         pl_module.rounds = self.rounds
+        if trainer.loggers:
+            check_shared(Path(str(trainer.log_dir)), "trainer.logger.init_args.save_dir")
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Begin the first round, or go on in the round of a checkpoint; one that had run out of patience ends again."""
@@ -245,8 +248,8 @@ class TeacherPromotion(Callback):
         entry = self.state.close()
         if entry["promoted"] and student:
             entry["folder"] = f"round_{entry['round']}"
-            weights = read_weights(self._folder / student["file"])
             if trainer.is_global_zero:
+                weights = read_weights(self._folder / student["file"])
                 teachers.promote(self._folder / entry["folder"], _student(pl_module), weights, entry)
             trainer.strategy.barrier()
         decision = "promoted" if entry["promoted"] else "not promoted"

@@ -213,7 +213,7 @@ class PseudoLabelCollator:
     collator: Collator  # makes the batch
     inputs: StoryInputs[Any]  # of all stories
     labels: IntArray  # (S, 3) pseudo-labels by story index, PADDING where there is none
-    unlabelled: IntArray  # (M,) story indices, of which each batch gets as many as it has examples
+    unlabelled: IntArray  # (M,) story indices of this process alone; each batch gets as many as it has examples
     seed: int  # of the draw; the same examples get the same unlabelled stories
 
     def __call__(self, chosen: list[int]) -> ExampleBatch:

@@ -36,6 +36,7 @@ from narrlit.datamodules.pseudo_labels import (
     truth_labels,
     write_labels,
 )
+from narrlit.distributed import from_first
 from narrlit.errors import OptionError
 from narrlit.metrics.data_check import CheckedSet, check_sets
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, pseudonymize_texts
@@ -236,9 +237,14 @@ class StoryData(L.LightningDataModule):
                 names = [{k: v for story in group if story for k, v in story.names.items()} for group in known]
         groups = [[self.source[index] for index in scope] for scope in scopes]
         texts = [[t for s in group for t in (s.text, *(s.views.texts if s.views else ()))] for group in groups]
-        results = pseudonymize_texts(texts, options, names, lead=self.has_views and options.scope == "story")
-        for scope, group, result in zip(scopes, groups, results, strict=True):
-            done = iter([each.text for each in result])
+
+        def replace() -> list[list[str]]:
+            """Replace names, which takes spaCy: in one process for all."""
+            results = pseudonymize_texts(texts, options, names, lead=self.has_views and options.scope == "story")
+            return [[each.text for each in result] for result in results]
+
+        for scope, group, result in zip(scopes, groups, from_first(replace), strict=True):
+            done = iter(result)
             for index, old in zip(scope, group, strict=True):
                 text, views = next(done), Views(next(done), next(done), next(done)) if old.views else None
                 new = self.stories.add(text, id=old.id, views=views, original=old.text)
@@ -365,7 +371,10 @@ class StoryData(L.LightningDataModule):
         )
         collator = self.reader.collator(examples, inputs)
         if self._labels is not None:
-            collator = PseudoLabelCollator(collator, inputs, self._labels, self._unlabelled, run_seed())
+            share = self._share()
+            # As many in each process, and no story twice in a batch of all.
+            own = self._unlabelled[share.rank :: share.world][: len(self._unlabelled) // share.world]
+            collator = PseudoLabelCollator(collator, inputs, self._labels, own, run_seed())
         self._loader = ResumableLoader(
             range(len(examples)),  # type: ignore[arg-type]
             batch_sampler=sampler,

@@ -43,7 +43,9 @@ def distances(x: Tensor, y: Tensor, metric: Distance = "cosine") -> Tensor:
     raise ValueError(f"no distance named {metric!r}: cosine, euclidean, squared_euclidean")
 
 
-def triplet_loss(d_positive: Tensor, d_negative: Tensor, margin: float | Tensor) -> Tensor:
+def triplet_loss(
+    d_positive: Tensor, d_negative: Tensor, margin: float | Tensor, reduction: Literal["mean", "none"] = "mean"
+) -> Tensor:
     """Mean of `max(0, d(a, p) - d(a, n) + margin)`: the positive must be closer than the negative by the margin.
 
     Source: ttda704 (single view; margin 0.3 on cosine distance). Mendel292 uses it with 1.038, Comhis with 0.2, written
@@ -53,14 +55,16 @@ def triplet_loss(d_positive: Tensor, d_negative: Tensor, margin: float | Tensor)
         d_positive: (B,) distances of the anchors to their positives, B >= 1.
         d_negative: (B,) distances of the anchors to their negatives.
         margin: in the unit of the distances; a number, or (B,), one for each row.
+        reduction: `none` returns the rows.
 
     Returns:
-        () the mean over all B rows, those that cost nothing included.
+        () the mean over all B rows, those that cost nothing included, or (B,).
 
     >>> triplet_loss(torch.tensor([0.5, 0.1]), torch.tensor([0.4, 0.9]), margin=0.3).item()  # (0.4 + 0) / 2
     0.20000000298023224
     """
-    return torch.relu(d_positive - d_negative + margin).mean()
+    costs = torch.relu(d_positive - d_negative + margin)
+    return costs.mean() if reduction == "mean" else costs
 
 
 def adaptive_margin(

@@ -11,6 +11,8 @@ Role = Literal["anchor", "candidate", "story"]
 Pooling = Literal["mean", "cls", "last"]
 Long = Literal["windows", "truncate", "refuse"]
 """Treatment of texts longer than an encoder's limit."""
+Precision = Literal["bf16", "fp32", "auto"]
+"""Number format that an encoder computes in; `auto` is bfloat16 where the device has it in hardware."""
 CONSENT = "NARRLIT_TRUST_REMOTE_CODE"
 
 
@@ -82,12 +84,14 @@ class EncoderConfig:
         frozen_layers: share of the lower layers (rounded down) that don't train, 0 to 1; above 0 the embeddings of
             tokens and positions don't train either; not together with `lora`, which freezes all layers.
         packed: concatenate stories without padding, where the architecture can.
-        token_budget: tokens per forward pass; None: 8,192 on a CPU, 65,536 elsewhere.
+        token_budget: tokens per forward pass; None: 8,192 on a CPU (2,048 with gradient caching), 65,536 elsewhere.
         dtype: of the weights.
         lora: adapters that train in place of the model's own weights; None: the model itself trains.
         quantization: store the weights of linear layers in 4 (`nf4`) or 8 bits (`int8`), where they can't train;
             None: in `dtype`.
         gradient_checkpointing: recompute each layer in the backward pass: less memory, about a third slower.
+        gradient_caching: recompute each pass of `token_budget` tokens in the backward pass (GradCache, Gao 2021),
+            so that memory does not grow with the batch; about a third slower.
     """
 
     model: str = "minilm"
@@ -104,6 +108,7 @@ class EncoderConfig:
     lora: LoRA | None = None
     quantization: Literal["nf4", "int8"] | None = None
     gradient_checkpointing: bool = False
+    gradient_caching: bool = False
 
     def __post_init__(self) -> None:
         _require(0 <= self.frozen_layers <= 1, "encoder.frozen_layers", self.frozen_layers, "a share from 0 to 1")

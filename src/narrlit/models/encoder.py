@@ -1,6 +1,8 @@
 """The story encoder: a sentence-transformers model, packed batches in, one embedding per text out, and its heads."""
 
+import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -8,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from narrlit.data.batch import PackedStories
 from narrlit.errors import ModelError, OptionError
 from narrlit.models import adapters, packing
-from narrlit.models.config import EncoderConfig, Long, Role
+from narrlit.models.config import EncoderConfig, Long, Precision, Role
 from narrlit.models.loading import PROMPT_NAMES, first_position, load_model, quiet
 from narrlit.preprocessing.sentences import split_sentences
 
@@ -30,16 +33,21 @@ class Encoder(nn.Module):
         views: fusion of the embeddings of a story's text and views, if any.
         post: post-processing of story embeddings, if any; `models.embedding.embed` applies it.
         packs: stories are concatenated without padding.
+        sharded: each process holds a part of the weights.
         long: how `models.embedding.embed` reads texts longer than `max_length`; training truncates.
     """
 
     long: Long = "truncate"
+    sharded = False
 
-    def __init__(self, config: EncoderConfig, *, trust_remote_code: bool = False) -> None:
-        """Load the model; `trust_remote_code` runs Python files that come with it."""
+    def __init__(self, config: EncoderConfig, *, trust_remote_code: bool = False, empty: bool = False) -> None:
+        """Load the model; `trust_remote_code` runs Python files that come with it.
+
+        An `empty` one has its weights on the meta device, where they take no memory.
+        """
         super().__init__()
         self.config = config
-        self.model = load_model(config, trust_remote_code)
+        self.model = load_model(config, trust_remote_code, empty)
         self.sentences: SentenceBiLSTM | None = None
         self.views: ViewFusion | None = None
         self.post: nn.Sequential | None = None
@@ -49,8 +57,14 @@ class Encoder(nn.Module):
             adapters.checkpoint_gradients(self.transformer)
         self.packs = config.packed and packing.packable(self.transformer.config)
         if self.packs:
-            packing.register()
-            self.transformer.set_attn_implementation(packing.PACKED)
+            packing.prepare(self.transformer)
+        for module in self.transformer.modules():
+            if type(module) is nn.Dropout:
+                module.__class__ = packing.Dropout
+        # What the transformer computes in half precision is pooled, projected and normalized in float32.
+        self.model[0].register_forward_hook(_in_float32)
+        for module in list(self.model)[2:]:
+            module.register_forward_pre_hook(_in_own_dtype)
         self._first_position = first_position(self.transformer)
 
     @property
@@ -143,6 +157,22 @@ class Encoder(nn.Module):
         if self.has_adapters or self.quantized:
             adapters.merge_adapters(self.transformer)
 
+    def cast(self, precision: Precision | None) -> "Encoder":
+        """Set the number format to embed in, on the device where the model is; None: no change.
+
+        In bfloat16 the linear layers' weights are cast once. What is added up from layer to layer stays float32:
+        cosines then change half as much as in a model that is bfloat16 throughout.
+        """
+        if precision == "bf16" or (precision == "auto" and _computes_bfloat16(self.device)):
+            for module in self.transformer.modules():
+                if isinstance(module, nn.Linear):
+                    _cast(module, torch.bfloat16)
+            autocast: Any = torch.autocast(self.device.type, torch.bfloat16)
+            self.transformer.forward = autocast(self.transformer.forward)
+        elif precision == "fp32":
+            _cast(self.transformer, torch.float32)
+        return self
+
     def prompt(self, role: Role) -> str:
         """Return the text put before a story in this role."""
         return str(self.model.prompts[PROMPT_NAMES[role]])
@@ -206,20 +236,27 @@ class Encoder(nn.Module):
     def forward(self, stories: PackedStories) -> Tensor:
         """Embed U texts, (U, text_dimension), in their order; a BiLSTM or a fusion of views is not applied."""
         chunks = token_chunks(stories.lengths, self.token_budget(stories.token_ids.device), padded=not self.packs)
-        if len(chunks) == 1 and self.packs:
-            return self._embed(stories)
-        vectors = torch.cat([self._embed(stories.select(chunk)) for chunk in chunks])
+        embed: Callable[[PackedStories], Tensor] = self._embed
+        if self.config.gradient_caching and torch.is_grad_enabled():
+            # Checkpointing a whole pass is gradient caching, and draws its dropout again.
+            embed = partial(checkpoint, self._embed, use_reentrant=False)
+        elif len(chunks) == 1 and self.packs:
+            return embed(stories)
+        vectors = torch.cat([embed(stories.select(chunk)) for chunk in chunks])
         order = [position for chunk in chunks for position in chunk]
         return vectors[torch.tensor(order, device=vectors.device).argsort()]
 
     def token_budget(self, device: torch.device) -> int:
         """Return the tokens per forward pass on this device, with or without gradients as they are now."""
+        if self.sharded:  # weights are exchanged in each pass: every process must have as many
+            return sys.maxsize
         if self.config.token_budget is not None:
             return self.config.token_budget
         if device.type != "cpu":
             return 65536
-        # Without a graph to keep, small pieces stay in the cache: a seventh faster (benchmarks/embed.py).
-        return 8192 if torch.is_grad_enabled() else 2048
+        if torch.is_grad_enabled():
+            return 2048 if self.config.gradient_caching else 8192
+        return 4096  # small pieces stay in the cache: a seventh faster
 
     def _embed(self, stories: PackedStories) -> Tensor:
         if self.packs:
@@ -269,6 +306,26 @@ class Encoder(nn.Module):
         mode = (folder / "modules.json").stat().st_mode
         for path in folder.rglob("*.safetensors"):  # written so that only their owner can read them
             path.chmod(mode)
+
+
+def _computes_bfloat16(device: torch.device) -> bool:
+    """Return whether a device has matrix products in bfloat16."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    # Older releases of torch do not tell.
+    abilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    return device.type == "cpu" and bool(abilities.get("amx_bf16") or abilities.get("avx512_bf16"))
+
+
+def _cast(module: nn.Module, dtype: torch.dtype) -> None:
+    # Not module.to, which would round the buffers too: the frequencies of rotations must stay exact.
+    for parameter in module.parameters():
+        if parameter.is_floating_point():
+            parameter.data = parameter.data.to(dtype)
+
+
+def _in_float32(module: nn.Module, arguments: Any, features: dict[str, Any]) -> None:
+    features["token_embeddings"] = features["token_embeddings"].float()
 
 
 def _in_own_dtype(module: nn.Module, arguments: tuple[dict[str, Any]]) -> None:

@@ -43,14 +43,15 @@ def model_folder(model: str) -> Path | None:
     return None
 
 
-def load_model(config: EncoderConfig, trust_remote_code: bool = False) -> "SentenceTransformer":
+def load_model(config: EncoderConfig, trust_remote_code: bool = False, empty: bool = False) -> "SentenceTransformer":
     """Load the model that a config names, on the CPU, quantized and with the config's overrides, without adapters.
 
-    Python files that come with the model run with `trust_remote_code`, or after `allow_remote_code`.
+    Python files that come with the model run with `trust_remote_code`, or after `allow_remote_code`. An `empty` model
+    is made from its configuration, on the meta device.
     """
     from narrlit.models import adapters
 
-    model = _read(config, trust_remote_code or remote_code_allowed())
+    model = _read(config, trust_remote_code or remote_code_allowed(), empty)
     transformer = model[0].model
     adapters.prepare_quantized(transformer)
     _override_pooling(model, config)
@@ -74,7 +75,7 @@ def load_model(config: EncoderConfig, trust_remote_code: bool = False) -> "Sente
     return model
 
 
-def _read(config: EncoderConfig, trust: bool) -> "SentenceTransformer":
+def _read(config: EncoderConfig, trust: bool, empty: bool) -> "SentenceTransformer":
     from narrlit.models import adapters
 
     folder = model_folder(config.model)
@@ -88,21 +89,21 @@ def _read(config: EncoderConfig, trust: bool) -> "SentenceTransformer":
             with path.open("rb") as file:
                 if file.read(len(LFS_POINTER)) == LFS_POINTER:
                     raise ModelError(f"{path}: it is a git-LFS pointer without its content: run git lfs pull there")
-    with quiet(), reading("model", config.model, remedy, ModelError), _missing_weights() as missing:
+    with quiet(), reading("model", config.model, remedy, ModelError), _missing_weights(empty) as missing:
         import torch
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.models import Pooling, Transformer
 
         model = SentenceTransformer(
             config.model if folder is None else str(folder),
-            device="cpu",
+            device="meta" if empty else "cpu",
             revision=config.revision,
             trust_remote_code=trust,
             local_files_only=folder is not None,
             model_kwargs={"dtype": getattr(torch, config.dtype), **options},
         )
         # Otherwise the device map, which a quantized model needs to load, would decide where it may be moved.
-        model = model.to("cpu")
+        model = model if empty else model.to("cpu")
     if not (len(model) >= 2 and isinstance(model[0], Transformer) and isinstance(model[1], Pooling)):
         kinds = ", ".join(type(module).__name__ for module in model)
         raise ModelError(f"model {config.model}: it must begin with a transformer and its pooling, and has {kinds}")
@@ -115,14 +116,21 @@ def _read(config: EncoderConfig, trust: bool) -> "SentenceTransformer":
 
 
 @contextmanager
-def _missing_weights() -> Iterator[set[str]]:
-    """Collect the names of weights that transformers does not find for models loaded inside the block."""
+def _missing_weights(empty: bool) -> Iterator[set[str]]:
+    """Collect the names of weights that transformers does not find for models loaded inside the block.
+
+    With `empty`, it does not look for any: models are built on the meta device.
+    """
+    import torch
     from transformers import PreTrainedModel
 
     original = PreTrainedModel.__dict__["from_pretrained"]
     missing: set[str] = set()
 
     def from_pretrained(cls: Any, *args: Any, **options: Any) -> Any:
+        if empty:
+            with torch.device("meta"):
+                return cls._from_config(options["config"], dtype=options["dtype"])
         model, report = original.__func__(cls, *args, **{**options, "output_loading_info": True})
         missing.update(name for name in report["missing_keys"] if "pooler." not in name)
         return (model, report) if options.get("output_loading_info") else model

@@ -3,13 +3,14 @@
 import json
 import pickle
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from narrlit.errors import ModelError, reading
-from narrlit.models.config import EncoderConfig, Fusion, Long
+from narrlit.models.config import EncoderConfig, Fusion, Long, Precision
 
 if TYPE_CHECKING:
     from narrlit.models.encoder import Encoder
@@ -17,11 +18,29 @@ if TYPE_CHECKING:
 RECORD = "run.json"
 MULTILINGUAL = 60_000
 """Tokens of a vocabulary from which a model is taken to read several languages; BERT's English one has 30,522."""
+SHARD_CLASSES = (
+    *("Metadata", "MetadataIndex", "TensorProperties", "TensorStorageMetadata", "BytesStorageMetadata", "StorageMeta"),
+    *(
+        "ChunkStorageMetadata",
+        "_MEM_FORMAT_ENCODING",
+        "_StorageInfo",
+        "_get_layout",
+        "Size",
+        "PosixPath",
+        "WindowsPath",
+    ),
+)
+"""Names in the table of a sharded checkpoint."""
 VERSION = re.compile(r"version_(\d+)")
 
 
 def load_encoder(
-    source: str, *, trust_remote_code: bool = False, max_length: int | None = None, long: Long = "windows"
+    source: str,
+    *,
+    trust_remote_code: bool = False,
+    max_length: int | None = None,
+    long: Long = "windows",
+    precision: Precision | None = None,
 ) -> "Encoder":
     """Load the encoder that `source` names, ready to embed: adapters merged, unless their model is quantized.
 
@@ -33,6 +52,7 @@ def load_encoder(
         max_length: tokens of a story (of a sentence, where the model reads sentences) that are read; None: as trained,
             or as the model's files say.
         long: longer texts are read in windows, truncated, or refused.
+        precision: number format to compute in, `bf16`, `fp32` or `auto`; None: the model's own.
 
     Raises:
         ModelError: if there is no such model or it can't be loaded.
@@ -59,7 +79,7 @@ def load_encoder(
     if not encoder.quantized:
         encoder.merge()
     encoder.long = long
-    return encoder.eval()
+    return encoder.eval().cast(precision)
 
 
 def with_fusion(encoder: "Encoder", fusion: Fusion | None) -> "Encoder":
@@ -148,13 +168,41 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     """Read a checkpoint, tensors and plain data only; raise ModelError if it is broken or holds anything else."""
     import torch
 
-    if path.is_dir():
-        raise ModelError(f"checkpoint {path}: it is sharded; set strategy.save_distributed_checkpoint to false")
     with reading("checkpoint", path, "name another one", ModelError):
         try:
+            if path.is_dir():
+                return _read_sharded(path)
             return dict(torch.load(path, map_location="cpu", weights_only=True, mmap=True))
         except (pickle.UnpicklingError, RuntimeError) as error:  # torch's own message advises to run whatever is in it
             raise ModelError(f"checkpoint {path}: it is broken, or holds more than tensors and plain data") from error
+
+
+def _read_sharded(folder: Path) -> dict[str, Any]:
+    """Read a sharded checkpoint, a folder, with its weights whole and without the optimizer's state."""
+    import torch
+    from torch.distributed.checkpoint.state_dict_loader import load
+
+    with (folder / ".metadata").open("rb") as file:
+        stored = _ShardTable(file).load().state_dict_metadata
+    names = [name for name in stored if name.startswith("state_dict.")]
+    weights = {name: torch.empty(stored[name].size, dtype=stored[name].properties.dtype) for name in names}
+    with warnings.catch_warnings(action="ignore"):  # it notes that there is one process only
+        load(weights, checkpoint_id=folder, no_dist=True)
+    content = dict(torch.load(folder / "meta.pt", map_location="cpu", weights_only=True))
+    return content | {"state_dict": _part(weights, "state_dict.")}
+
+
+class _ShardTable(pickle.Unpickler):
+    """Reads which shard holds what, refusing anything else: torch's own reader would run code."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return a class by which torch describes shards."""
+        import torch
+
+        known = name in SHARD_CLASSES or (module == "torch" and isinstance(getattr(torch, name, None), torch.dtype))
+        if not known or module.partition(".")[0] not in ("torch", "pathlib"):
+            raise pickle.UnpicklingError(f"{module}.{name}")
+        return super().find_class(module, name)
 
 
 def _from_checkpoint(path: Path, trust_remote_code: bool, max_length: int | None) -> "Encoder":

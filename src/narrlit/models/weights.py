@@ -1,15 +1,17 @@
 """Trained weights: copied out of a module, restored, saved beside an encoder's config, and sharded over processes."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+import torch.distributed as dist
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from narrlit.distributed import world_size
+from narrlit.distributed import rank, together, world_size
 from narrlit.errors import ModelError, OptionError, reading
 from narrlit.models.adapters import transformer_layers
 from narrlit.models.config import EncoderConfig
@@ -17,6 +19,7 @@ from narrlit.models.encoder import Encoder
 
 CONFIG = "encoder.json"
 WEIGHTS = "weights.safetensors"
+LORA_FACTOR = re.compile(r"lora_[AB]\.\w+$")
 Module = TypeVar("Module", bound=nn.Module)
 
 
@@ -68,32 +71,52 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         return load_file(path)
 
 
-def shard(encoder: Encoder, mesh: Any | None) -> Encoder:
-    """Shard an encoder layer by layer over every process (FSDP2); without a mesh, nothing is done.
+def build_encoder(config: EncoderConfig, mesh: Any | None) -> Encoder:
+    """Build an encoder to train: with a mesh, sharded layer by layer over every process (FSDP2).
 
-    The mesh's own dimensions are ignored: a node's processes would be its tensor-parallel dimension, while here each
-    has a batch of its own.
+    The first process alone loads the weights, and each receives its shards from there. The mesh's own dimensions are
+    ignored: a node's processes would be its tensor-parallel dimension, while here each has a batch of its own.
     """
+    # Models load in eval mode, and Lightning keeps the mode it finds: without train(), dropout would stay off.
     if mesh is None:
-        return encoder
-    if encoder.quantized:
+        return Encoder(config).train()
+    if config.quantization is not None:
         raise OptionError(
-            f"encoder.quantization is {encoder.config.quantization}: quantized weights can't be sharded; "
+            f"encoder.quantization is {config.quantization}: quantized weights can't be sharded; "
             "use --trainer.strategy ddp, where each process holds all of them"
         )
-    return shard_head(encoder, mesh, [*transformer_layers(encoder.transformer)])
+    if config.gradient_caching:
+        raise OptionError(
+            "encoder.gradient_caching can't be used with sharded weights, of which every process needs as many passes: "
+            "use --trainer.strategy ddp, or encoder.gradient_checkpointing"
+        )
+    encoder = together(lambda: Encoder(config, empty=rank() > 0)).train()
+    loaded = {name: parameter.detach() for name, parameter in encoder.named_parameters()}
+    layers = transformer_layers(encoder.transformer)
+    # Adapters apart from the frozen weights, which may be of another precision and have no gradients to reduce.
+    adapters = [[part for name, part in layer.named_modules() if LORA_FACTOR.search(name)] for layer in layers]
+    shard_head(encoder, mesh, [*filter(None, adapters), *layers])
+    if rank() > 0:
+        encoder.to_empty(device=mesh.device_type)
+    encoder.sharded = True
+    with torch.no_grad():
+        for name, parameter in encoder.named_parameters():
+            parameter.copy_(_like(parameter, loaded.pop(name) if rank() == 0 else torch.empty(parameter.shape)))
+        for buffer in encoder.buffers():  # some are in no state dict, such as rotary frequencies
+            dist.broadcast(buffer, 0)
+    return encoder
 
 
-def shard_head(module: Module, mesh: Any | None, layers: Sequence[nn.Module] = ()) -> Module:
-    """Shard a module, its layers first: beside a sharded encoder, what is not sharded has no common gradient."""
+def shard_head(module: Module, mesh: Any | None, units: Sequence[nn.Module | list[nn.Module]] = ()) -> Module:
+    """Shard a module, its units first: beside a sharded encoder, what is not sharded has no common gradient."""
     if mesh is None:
         return module
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
     every_process = init_device_mesh(mesh.device_type, (world_size(),))
-    for layer in layers:
-        fully_shard(layer, mesh=every_process)
+    for unit in units:
+        fully_shard(unit, mesh=every_process)
     return fully_shard(module, mesh=every_process)  # type: ignore[return-value]
 
 

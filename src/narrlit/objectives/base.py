@@ -17,11 +17,12 @@ from torch.nn import functional as F
 from narrlit.data.batch import Collator, ExampleBatch, Packed, StoryInputs, TokenizedStories, TripleBatch
 from narrlit.data.sampling import ExampleCollator
 from narrlit.data.schema import FloatArray, Role, Story, TrainingExamples
+from narrlit.distributed import averages
 from narrlit.errors import ModelError, OptionError
 from narrlit.metrics.triples import TripleAccuracy, answered_rightly
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
-from narrlit.models.weights import shard
+from narrlit.models.weights import build_encoder
 from narrlit.seeds import run_seed, seed_step
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
@@ -119,11 +120,10 @@ class Objective(L.LightningModule):
         """Build the encoder, once."""
         if hasattr(self, "encoder"):
             return
-        # Models load in eval mode, and Lightning keeps the mode it finds: without train(), dropout would stay off.
-        encoder = Encoder(self.encoder_config).train()
+        encoder = build_encoder(self.encoder_config, self.device_mesh)
         if self.needs_unit_vectors and not encoder.normalized:
             raise OptionError("encoder.normalize is false, but this objective compares by cosine: set it to true")
-        self.encoder = shard(encoder, self.device_mesh)
+        self.encoder = encoder
 
     # What a datamodule calls (data.batch.StoryReader)
 
@@ -150,7 +150,9 @@ class Objective(L.LightningModule):
 
     @abstractmethod
     def loss(self, embeddings: Tensor, batch: Any) -> dict[str, Tensor]:
-        """Return the `loss`, and any further scalars to log.
+        """Return the `loss`, and any further scalars to log, alike named in each process.
+
+        Averaged over the processes, they are those of one process with the joint batch.
 
         Args:
             embeddings: (U, D), of the batch's stories.
@@ -192,8 +194,9 @@ class Objective(L.LightningModule):
         """Embed the batch's stories once and compute the loss."""
         terms = self.loss(self.training_embeddings(batch.stories), batch)
         size = len(batch.anchors)
-        self.log("train/loss", terms["loss"], prog_bar=True, batch_size=size)
-        self.log_dict({f"train/{k}": v for k, v in terms.items() if k != "loss"}, batch_size=size)
+        shown = averages(terms)
+        self.log("train/loss", shown.pop("loss"), prog_bar=True, batch_size=size)
+        self.log_dict({f"train/{k}": v for k, v in shown.items()}, batch_size=size)
         return terms["loss"]
 
     # Evaluation
@@ -240,19 +243,24 @@ class Objective(L.LightningModule):
         summary = metric.summary()
         metric.reset()
         low, high = summary.interval
-        # Every process has the same synchronized numbers: nothing is left to reduce.
-        self.log(f"{stage}/accuracy", summary.accuracy, prog_bar=True)
+        # Every process has the same synchronized numbers: their maximum is exact.
+        joint: Any = {"sync_dist": True, "reduce_fx": "max"}
+        self.log(f"{stage}/accuracy", summary.accuracy, prog_bar=True, **joint)
         interval = {f"{stage}/accuracy_low": low, f"{stage}/accuracy_high": high}
-        self.log_dict({**interval, f"{stage}/triples": float(summary.n)})
+        self.log_dict({**interval, f"{stage}/triples": float(summary.n)}, **joint)
         self.summaries[stage] = summary
 
     # Checkpoints
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Save adapters without the frozen weights under them, which the model's own files hold."""
-        if self.encoder_config.lora is not None:
+        """Save adapters without the frozen weights under them, which the model's own files hold.
+
+        A sharded checkpoint keeps them: strategies load nothing else.
+        """
+        state = checkpoint["state_dict"]
+        if self.encoder_config.lora is not None and not any(hasattr(value, "device_mesh") for value in state.values()):
             trained = {name for name, parameter in self.named_parameters() if parameter.requires_grad}
-            checkpoint["state_dict"] = {k: v for k, v in checkpoint["state_dict"].items() if k in trained}
+            checkpoint["state_dict"] = {k: v for k, v in state.items() if k in trained}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Check that the checkpoint is of this objective, and that its weights fit."""

@@ -9,7 +9,7 @@ from torch import Tensor
 from narrlit.cache.teacher import TeacherEmbeddings
 from narrlit.data.batch import ExampleBatch
 from narrlit.data.schema import KINDS, PADDING
-from narrlit.distributed import gather, rank
+from narrlit.distributed import gather, rank, summed
 from narrlit.errors import OptionError
 from narrlit.losses.contrastive import candidate_cosines, info_nce
 from narrlit.losses.distillation import distillation_loss, linear_weight
@@ -55,7 +55,7 @@ class SelfDistillation(Objective):
     Attributes:
         teacher: embeddings of the round's teacher, None in a first round.
         round: number of the round.
-        kept: for each kind of candidate, those that the teacher kept in this round, and their total; in this process.
+        kept: for each kind of candidate, those that the teacher kept in this round, and their total.
     """
 
     teacher: TeacherEmbeddings | None = None
@@ -156,11 +156,11 @@ class SelfDistillation(Objective):
 
 
 def kept_counts(passed: Tensor, valid: Tensor, kinds: Tensor) -> dict[str, tuple[int, int]]:
-    """Count the valid candidates (B, C + K) that the teacher's mask passes, and all, by kind (B, K) if it occurs."""
+    """Count all processes' valid candidates (B, C + K) that the mask passes, and all, by kind (B, K) if it occurs."""
     names = ("unknown", *KINDS, "in_batch")
     in_batch = kinds.new_full((len(kinds), valid.shape[1] - kinds.shape[1]), len(KINDS) + 1)
     category = torch.cat([in_batch, kinds + 1], dim=1)
     of_category = category[..., None] == torch.arange(len(names), device=kinds.device)
     counts = torch.stack([(of_category & chosen[..., None]).sum((0, 1)) for chosen in (valid & passed, valid)])
-    kept, total = counts.tolist()  # one synchronization with the device for all kinds
+    kept, total = summed(counts).tolist()  # one synchronization with the device for all kinds
     return {name: (kept[i], total[i]) for i, name in enumerate(names) if total[i]}

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from narrlit.data.batch import ExampleBatch
 from narrlit.data.schema import KINDS
+from narrlit.distributed import joint_mean
 from narrlit.errors import OptionError
 from narrlit.losses.triplet import Distance, adaptive_margin, distances, triplet_loss
 from narrlit.models.config import EncoderConfig
@@ -72,20 +73,20 @@ def triplet_terms(
 ) -> dict[str, Tensor]:
     """Compute a batch's triplet loss, each negative of an example a triplet, and the share `active` within the margin.
 
-    Embeddings (U, D) are of the batch's stories; unit vectors where the distance is cosine.
+    Every triplet of all processes has the same weight: both are this process's terms of the mean (`joint_mean`), 0 with
+    a graph where it has no triplet. Embeddings (U, D) are of the batch's stories; unit vectors where the distance is
+    cosine.
     """
     if not batch.negatives.shape[1]:
         raise OptionError(
             "this objective needs negatives, and no training example has one: use MultipleNegativesRanking"
         )
     example, column = (batch.negatives >= 0).nonzero(as_tuple=True)
-    if not len(example):  # nothing to learn from this batch, but gradients of 0
-        return {"loss": embeddings.sum() * 0}
     anchors = embeddings[batch.anchors[example]]
     d_positive = distances(anchors, embeddings[batch.positives[example]], distance)
     d_negative = distances(anchors, embeddings[batch.negatives[example, column]], distance)
     adapted: float | Tensor = margin
     if maximum_margin is not None:
         adapted = adaptive_margin(d_positive, d_negative, margin, maximum_margin)
-    active = (d_positive - d_negative + adapted > 0).float().mean()
-    return {"loss": triplet_loss(d_positive, d_negative, adapted), "active": active.detach()}
+    costs = triplet_loss(d_positive, d_negative, adapted, reduction="none")
+    return {"loss": joint_mean(costs), "active": joint_mean((costs > 0).float())}
