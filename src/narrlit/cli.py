@@ -20,7 +20,7 @@ TRAINING = {
     "predict": "write a checkpoint's answers to triples",
 }
 OTHERS = {
-    "embed": "embeddings of stories, as .npy, .jsonl, .csv, .xlsx or .parquet",
+    "embed": "embeddings of stories, as .npy, .jsonl, .csv, .xlsx or .parquet, or a folder of parts",
     "evaluate": "accuracy of a model or a baseline on labeled triples, or retrieval",
     "compare": "systems on the same labeled triples, with paired tests",
     "check-data": "what files of stories share, and which shortcuts solve their triples",

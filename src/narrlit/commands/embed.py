@@ -1,4 +1,4 @@
-"""narrlit embed: embeddings of stories, in a file."""
+"""narrlit embed: embeddings of stories, in a file, or of any number of them in the parts of a folder."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,6 +8,7 @@ import numpy as np
 from narrlit.console import counted, say, say_truncated
 from narrlit.data.writers import check_rows, write_table
 from narrlit.errors import DataError, OptionError, on_interrupt
+from narrlit.explore.parts import EmbeddingRun, PartOptions
 from narrlit.files import atomic_path, check_apart, check_writable
 from narrlit.models.config import Role
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
@@ -22,6 +23,7 @@ def embed(
     use: ModelOptions,
     read: StoryOptions,
     inputs: InputOptions,
+    parts: PartOptions,
     role: Role | None = None,
     drop_invalid: bool = False,
 ) -> None:
@@ -29,12 +31,15 @@ def embed(
 
     Args:
         stories: a folder with a story a file, a table (CSV, TSV, Excel, Parquet, JSON Lines), a text file or document,
-            or - for standard input.
-        out: file to write; .jsonl, .csv, .tsv, .xlsx and .parquet hold the embeddings, all columns of the input and the
+            or - for standard input; where --out is a folder, JSON Lines, CSV or Parquet: a file, a folder or glob of
+            them, or its address in an object store (s3://, gs://).
+        out: folder, where millions of stories are embedded in parts, of which an interruption loses one at most; or
+            file; .jsonl, .csv, .tsv, .xlsx and .parquet hold the embeddings, all columns of the input and the
             number of the row; .npy the embeddings alone, with the other columns than the text in NAME.columns.csv.
         use: the model.
         read: what it reads of a story.
         inputs: how their file is read.
+        parts: of the folder.
         role: prompt to put before the stories, for models with one for anchors and another for candidates; embeddings
             of one role are compared with those of the other.
         drop_invalid: leave out and count rows without a text, instead of stopping at the first.
@@ -42,6 +47,11 @@ def embed(
     if use.model is None:
         raise OptionError("--model M is missing: a folder, a run, a checkpoint, a hub id or minilm")
     target = Path(out)
+    if not target.suffix or target.is_dir():
+        EmbeddingRun(target, stories, use, read, inputs, role, drop_invalid, parts).run()
+        return
+    if parts != PartOptions():
+        raise OptionError(f"--out {out}: --part-rows, --format, --engine and --workers need a folder")
     check_writable(target, *SUFFIXES)
     source = inputs.read(stories, strict=not drop_invalid)
     rows = [{"row": n, **(v if isinstance(v, Mapping) else {"text": v})} for n, v in enumerate(source.values)]

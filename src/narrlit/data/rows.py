@@ -1,5 +1,6 @@
 """Rows of files as they are: JSON Lines, CSV, Excel, Parquet, text files, documents and folders of stories."""
 
+import codecs
 import csv
 import hashlib
 import io
@@ -7,12 +8,12 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from narrlit.console import counted
 from narrlit.errors import DataError, OptionError, printable, reading
@@ -38,10 +39,11 @@ LATIN_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: a JSON value, a mapping of a CSV's cells, or a line of text; and the line it starts on."""
+    """One row: a JSON value, a mapping of a CSV's cells, or a text; the line it starts on, and perhaps its file."""
 
     line: int
     value: Any
+    path: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,9 @@ class RowFile:
 
     def place(self, row: Row) -> str:
         """Name a row in messages: file and line, or the file of a folder."""
-        return str(self.path / row.value["file_name"]) if self.path.is_dir() else f"{self.path}:{row.line}"
+        if row.path is None and self.path.is_dir():
+            return str(self.path / row.value["file_name"])
+        return f"{row.path or self.path}:{row.line}"
 
 
 @dataclass(frozen=True)
@@ -124,10 +128,47 @@ def _file_rows(path: Path, layout: Layout, notes: list[str]) -> list[Row]:  # no
     if suffix == ".json" and text.lstrip().startswith("["):
         return [Row(number, value) for number, value in enumerate(_json(path, 1, text), start=1)]
     if suffix in JSON_SUFFIXES:
-        return [Row(number, _json(path, number, line)) for number, line in _lines(text)]
+        return [Row(number, _json(path, number, line)) for number, line in _lines(text.split("\n"))]
     if suffix in DELIMITERS:
-        return list(_table_rows(path, _csv_cells(path, text, DELIMITERS[suffix])))
+        return list(_table_rows(path, _csv_cells(path, io.StringIO(text, newline=""), DELIMITERS[suffix])))
     return _text_rows(path, text, layout.split, notes)
+
+
+def stream_rows(file: IO[bytes], path: Path, wanted: Callable[[int], bool], start: int = 0) -> Iterator[Row | None]:
+    """Read the rows of a JSON Lines, CSV or Parquet file one by one, in constant memory.
+
+    Args:
+        file: its content, which can be read twice.
+        path: its name.
+        wanted: of a row's number; other rows are None, and their JSON is not parsed.
+        start: number of the first row.
+
+    Raises:
+        DataError: if the file is broken.
+    """
+    suffix = path.suffix.lower()
+    with reading("file", path, "write it again, as UTF-8 where it is text"):
+        if suffix == ".parquet":
+            first = start
+            for batch in require("pyarrow.parquet", "parquet").ParquetFile(file, buffer_size=2**20).iter_batches(1024):
+                some = any(map(wanted, range(first, first + len(batch))))
+                for number, value in enumerate(batch.to_pylist() if some else [None] * len(batch), first):
+                    yield Row(number - start + 1, value, path) if wanted(number) else None
+                first += len(batch)
+            return
+        head, encoding = file.read(2**20), "utf-8-sig"
+        file.seek(0)
+        try:
+            codecs.getincrementaldecoder(encoding)().decode(head)
+        except UnicodeDecodeError:
+            encoding = _decoded(head)[1]
+        if suffix in DELIMITERS:
+            cells = _csv_cells(path, io.TextIOWrapper(file, encoding, newline=""), DELIMITERS[suffix])
+            for number, row in enumerate(_table_rows(path, cells), start):
+                yield Row(row.line, row.value, path) if wanted(number) else None
+            return
+        for number, (line, text) in enumerate(_lines(io.TextIOWrapper(file, encoding, newline="\n")), start):
+            yield Row(line, _json(path, line, text), path) if wanted(number) else None
 
 
 def _files(folder: Path) -> list[Path]:
@@ -224,11 +265,11 @@ def _suffix_of(text: str, layout: Layout) -> str:
     )
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    # Not splitlines: it also splits at U+2028, which may stand inside a JSON string or a story.
-    for number, line in enumerate(text.split("\n"), start=1):
+def _lines(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+    # Of text.split("\n"), not splitlines: it also splits at U+2028, which may stand inside a JSON string or a story.
+    for number, line in enumerate(lines, start=1):
         if line.strip():
-            yield number, line.removesuffix("\r")
+            yield number, line.removesuffix("\n").removesuffix("\r")
 
 
 def _json(path: Path, number: int, line: str) -> Any:
@@ -240,7 +281,7 @@ def _json(path: Path, number: int, line: str) -> Any:
 
 
 def _text_rows(path: Path, text: str, split: Literal["lines", "blank-lines"] | None, notes: list[str]) -> list[Row]:
-    lines = list(_lines(text))
+    lines = list(_lines(text.split("\n")))
     if split == "lines":
         return [Row(number, line) for number, line in lines]
     if split == "blank-lines":
@@ -301,13 +342,14 @@ def _delimiter(header: str, usual: str = ",") -> str:
     return max((usual, ",", ";", "\t", "|"), key=re.sub('"[^"]*"', "", header).count)
 
 
-def _csv_cells(path: Path, text: str, usual: str) -> Iterator[tuple[int, list[Any]]]:
+def _csv_cells(path: Path, text: IO[str], usual: str) -> Iterator[tuple[int, list[Any]]]:
     csv.field_size_limit(2**31 - 1)  # by default 131,072 characters, fewer than a novel has
-    delimiter = _delimiter(re.split(r"[\r\n]", text.lstrip(), maxsplit=1)[0], usual)
+    delimiter = _delimiter(next(filter(str.strip, iter(text.readline, "")), ""), usual)
+    text.seek(0)
     line = 1
     try:
         # strict: otherwise a quote that never closes makes one story of the rest of the file.
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        reader = csv.reader(text, delimiter=delimiter, strict=True)
         for cells in reader:
             yield line, cells
             line = reader.line_num + 1

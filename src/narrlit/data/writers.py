@@ -83,7 +83,7 @@ def write_table(path: str | Path, rows: Sequence[Any], embeddings: FloatArray | 
             writer.writerow(columns)
             writer.writerows([_cell(row.get(name)) for name in columns] for row in rows)
     elif suffix == ".parquet":
-        _write_parquet(path, [{name: row.get(name) for name in columns} for row in rows], embeddings)
+        write_parquet(path, rows, embeddings)
     else:
         raise OptionError(f"{path}: unknown file type '{suffix}'; name a {', '.join(OUTPUT_SUFFIXES)} file")
 
@@ -137,11 +137,20 @@ def _cell(value: object) -> object:
     return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, bool | list | dict) else value
 
 
-def _write_parquet(path: Path, rows: Sequence[Any], embeddings: FloatArray | None) -> None:
+def write_parquet(path: Path, rows: Sequence[Mapping[str, Any]], embeddings: FloatArray | None = None) -> None:
+    """Write N rows and their embeddings (N, D) to Parquet; values of several types in a column become JSON texts."""
     arrow, parquet = require("pyarrow", "parquet"), require("pyarrow.parquet", "parquet")
-    table = arrow.Table.from_pylist(rows)
+    columns = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
+        try:
+            column = arrow.array(values)
+        except (arrow.ArrowInvalid, arrow.ArrowTypeError):
+            column = arrow.array([v if isinstance(v, str | None) else json.dumps(v, default=str) for v in values])
+        # Empty so far: text is what later files of the same table can be read as, whatever they hold.
+        columns[name] = column.cast(arrow.string()) if arrow.types.is_null(column.type) else column
     if embeddings is not None:
-        vectors = arrow.FixedSizeListArray.from_arrays(arrow.array(embeddings.ravel()), embeddings.shape[1])
-        table = table.append_column("embedding", vectors)
+        flat = arrow.array(embeddings.ravel())
+        columns["embedding"] = arrow.FixedSizeListArray.from_arrays(flat, embeddings.shape[1])
     with atomic_path(path) as temporary:
-        parquet.write_table(table, temporary)
+        parquet.write_table(arrow.table(columns), temporary)

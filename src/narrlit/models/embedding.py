@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -191,10 +192,13 @@ def _embed_texts(encoder: Encoder, texts: list[str], role: Role, progress: bool)
     device = encoder.device
     embeddings, coverage = np.empty((len(texts), encoder.text_dimension), dtype=np.float32), Coverage()
     bar = tqdm(total=len(texts), desc="embedding", unit="text", disable=not progress, delay=0.5)
-    with bar, torch.inference_mode(), fused_linears(encoder.transformer):
-        for start in range(0, len(texts), TEXTS_PER_SPAN):
-            span = texts[start : start + TEXTS_PER_SPAN]
-            ids, windows, read = _token_ids(encoder, span, role)
+    spans = [texts[start : start + TEXTS_PER_SPAN] for start in range(0, len(texts), TEXTS_PER_SPAN)]
+    with bar, ThreadPoolExecutor(1) as thread, torch.inference_mode(), fused_linears(encoder.transformer):
+        tokenized = [thread.submit(_token_ids, encoder, span, role) for span in spans[:1]]
+        for number, span in enumerate(spans):
+            ids, windows, read = tokenized.pop().result()
+            # The next span meanwhile: a GPU would wait for it.
+            tokenized += [thread.submit(_token_ids, encoder, later, role) for later in spans[number + 1 : number + 2]]
             coverage += read
             pieces = np.empty((len(ids), encoder.text_dimension), dtype=np.float32)
             for chunk in token_chunks([len(x) for x in ids], TOKENS_PER_PASS.get(device.type, 8192), padded=True):
@@ -205,7 +209,7 @@ def _embed_texts(encoder: Encoder, texts: list[str], role: Role, progress: bool)
                 bar.update(sum(i < len(span) for i in chunk))
             for i, (rows, weights) in windows.items():
                 pieces[i] = _mean_direction(pieces[rows], weights)
-            embeddings[start : start + len(span)] = pieces[: len(span)]
+            embeddings[number * TEXTS_PER_SPAN :][: len(span)] = pieces[: len(span)]
     return Embeddings(embeddings, coverage)
 
 

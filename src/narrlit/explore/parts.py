@@ -1,0 +1,323 @@
+"""Embeddings of collections larger than the memory: parts of a folder, each whole or not there, and a manifest.
+
+A part is what is embedded and written at once. Processes share the parts by their numbers and nothing else, so that any
+number of them, stopped and started again in any way, write the same folder.
+"""
+
+import json
+import logging
+import os
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, lru_cache
+from glob import glob, has_magic
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from tqdm import tqdm
+
+from narrlit.cache.storage import model_identity
+from narrlit.console import counted, say, say_truncated
+from narrlit.data.readers import Stories, parse_stories
+from narrlit.data.rows import DELIMITERS, JSON_SUFFIXES, Layout, Row, RowFile, stream_rows
+from narrlit.data.writers import write_parquet, write_table
+from narrlit.errors import DataError, OptionError, mistake_behind, on_interrupt, reading
+from narrlit.explore.collection import languages
+from narrlit.files import atomic_path, check_writable
+from narrlit.models.config import Role
+from narrlit.optional import require
+from narrlit.options import InputOptions, ModelOptions, StoryOptions
+
+if TYPE_CHECKING:
+    from narrlit.models.embedding import Coverage
+
+Done = tuple[int, int, "tuple[Coverage, int, str, str] | None"]
+"""The row behind a part, the rows that were embedded, and how much of them was read: coverage, limit and its unit."""
+MANIFEST = "manifest.json"
+SUFFIXES = (*JSON_SUFFIXES, *DELIMITERS, ".parquet")
+SAMPLE = 1000
+"""First rows, by which the column of the text is found."""
+
+
+@dataclass(frozen=True)
+class PartOptions:
+    """Options of a folder of embeddings.
+
+    Attributes:
+        part_rows: rows of the input that are embedded and written at once, to a file of their own.
+        format: parquet holds the embeddings, all columns and the number of the row in the input, from 0; npy the
+            embeddings alone, with the other columns than the text in part-N.columns.csv.
+        engine: local is this process, and those that torchrun or srun start with it; ray a cluster, by Ray Data.
+        workers: processes of Ray that embed.
+    """
+
+    part_rows: int = 16_384
+    format: Literal["parquet", "npy"] = "parquet"
+    engine: Literal["local", "ray"] = "local"
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        if min(self.part_rows, self.workers) < 1:
+            raise OptionError("--part-rows and --workers: at least 1 is needed")
+
+
+@dataclass(frozen=True)
+class EmbeddingRun:
+    """Embeddings of the rows of files, written in parts to a folder; the fields are the command's arguments."""
+
+    folder: Path
+    stories: str
+    use: ModelOptions
+    read: StoryOptions
+    inputs: InputOptions
+    role: Role | None
+    drop_invalid: bool
+    parts: PartOptions
+
+    def run(self) -> None:
+        """Embed what is not there yet; the process that finds all parts there completes the manifest.
+
+        Raises:
+            DataError: if the input can't be read or a row has no text.
+            OptionError: if the folder holds something else, or parts with other settings.
+        """
+        if self.read.transductive or self.inputs.layout.split is not None:
+            raise OptionError("--transductive, --one-per-line and --by-blank-line read all at once: give --out FILE")
+        manifest = self._begin()
+        if manifest["complete"] and all((self.folder / part["file"]).exists() for part in manifest["parts"]):
+            say(f"{self.folder}: complete, {counted(len(manifest['parts']), 'part')}; nothing to do")
+            return
+        with on_interrupt(f"finished parts are kept in {self.folder}: the same command goes on"):
+            total = self._embed(self._by_ray() if self.parts.engine == "ray" else self._here())
+        self._finish(manifest, total)
+
+    @cached_property
+    def files(self) -> list[tuple[str, int]]:
+        """Names and sizes, in bytes, of the files that are read, in order."""
+        with reading("stories", self.stories, "check the path"):
+            system, path = _file_system(self.stories)
+            if has_magic(path) and not Path(path).exists():
+                found = system.get_file_info(glob(path))  # noqa: PTH207  (Path.glob takes no absolute pattern)
+            else:
+                found = system.get_file_info([path])
+                if not found[0].is_file:
+                    found = system.get_file_info(require("pyarrow.fs", "parquet").FileSelector(path))
+        named = [(info.path, info.size) for info in found if info.is_file and info.base_name[0] not in "._"]
+        files = sorted(file for file in named if file[0].lower().endswith(SUFFIXES))
+        if not files:
+            kinds = ", ".join(SUFFIXES)
+            raise DataError(f"{self.stories}: no {kinds} file, which --out FOLDER needs; other kinds: --out FILE.npy")
+        return files
+
+    @cached_property
+    def sample(self) -> Stories:
+        """Stories of the first rows."""
+        first = [row for row in islice(self._rows(lambda _: True), SAMPLE) if row is not None]
+        if not first:
+            raise DataError(f"{self.stories} has no rows; name a file with data in it")
+        for name in ("row", "embedding"):
+            if any(isinstance(row.value, Mapping) and name in row.value for row in first):
+                raise DataError(f"{self.stories}: rename its column {name}, which is a column of the output")
+        return parse_stories(RowFile(Path(self.stories), first), strict=False, layout=self.inputs.layout)
+
+    @cached_property
+    def encoder(self) -> Any:
+        """The model; in each process its own."""
+        import torch
+
+        if torch.cuda.device_count() > 1:
+            local_rank = int(os.environ.get("LOCAL_RANK") or os.environ.get("SLURM_LOCALID") or 0)
+            torch.cuda.set_device(local_rank % torch.cuda.device_count())
+        encoder = self.read.encoder(self.use)
+        if self.role is None:
+            encoder.require_one_prompt("narrlit embed")
+        languages(encoder, [story.text for story in self.sample])
+        return encoder
+
+    def path(self, number: int) -> Path:
+        """Name the file of a part."""
+        return self.folder / f"part-{number:05d}.{self.parts.format}"
+
+    def unfinished(self, rank: int = 0, world: int = 1) -> Iterator[tuple[int, list[Row] | None]]:
+        """Read the input in order; yield the row behind each part and its rows, None if done or another process's."""
+        size, stop = self.parts.part_rows, 0
+        wanted = lru_cache(lambda number: number % world == rank and not self.path(number).exists())
+        rows = self._rows(lambda row: wanted(row // size))
+        while part := list(islice(rows, size)):
+            stop += len(part)
+            yield stop, part if part[0] is not None else None  # type: ignore[misc]
+
+    def write(self, stop: int, rows: list[Row]) -> "tuple[Coverage, int, str, str]":
+        """Embed the rows of a part and write its file; return how much of the stories was read, and of which unit."""
+        from narrlit.models.embedding import Coverage, embed
+
+        start, text = stop - len(rows), self.sample.columns.get("text")
+        values = [row.value if isinstance(row.value, Mapping) else {"text": row.value} for row in rows]
+        texts = [value.get(text or "text") for value in values]
+        used = [i for i, t in enumerate(texts) if not self.drop_invalid or (isinstance(t, str) and t.strip())]
+        embeddings, coverage = np.empty((0, self.encoder.dimension), dtype=np.float32), Coverage()
+        if used:
+            file = RowFile(Path(self.stories), [rows[i] for i in used])
+            # A copy: the options remember the stories that they have prepared.
+            stories = replace(self.read).stories(parse_stories(file, strict=True, layout=Layout(text)))
+            embeddings, coverage = embed(self.encoder, stories, self.role or "story", progress=False)
+        table, path = [{"row": start + i, **values[i]} for i in used], self.path(start // self.parts.part_rows)
+        if self.parts.format == "parquet":
+            write_parquet(path, table, embeddings)
+        else:
+            others = [{name: value for name, value in row.items() if name != (text or "text")} for row in table]
+            if others:
+                write_table(path.with_suffix(".columns.csv"), others)
+            with atomic_path(path) as temporary, temporary.open("wb") as opened:
+                np.save(opened, embeddings, allow_pickle=False)
+        return coverage, self.encoder.max_length, *self.encoder.unit
+
+    def _rows(self, wanted: Callable[[int], bool]) -> Iterator[Row | None]:
+        """Read all files as one; `wanted` and None as in `stream_rows`, with positions in the whole input."""
+        start = 0
+        for name, _ in self.files:
+            with _file_system(self.stories)[0].open_input_file(name) as file:
+                for row in stream_rows(file, Path(name), wanted, start):
+                    start += 1
+                    yield row
+
+    def _begin(self) -> dict[str, Any]:
+        """Read the folder's manifest, or write the first one."""
+        check_writable(self.folder / MANIFEST)
+        model, digest = model_identity(str(self.use.model))
+        elsewhere = ("model", "device", "trust_remote_code", "engine", "workers")
+        options = asdict(self.use) | asdict(self.read) | asdict(self.parts)
+        settings = {
+            "model": model,
+            "model_files": digest,
+            "inputs": [{"file": Path(name).name, "bytes": size} for name, size in self.files],
+            "text_column": self.sample.columns.get("text"),
+            "role": self.role or "story",
+            "drop_invalid": self.drop_invalid,
+            **{name: value for name, value in options.items() if name not in elsewhere},
+        }
+        names = [file.name for file in self.folder.glob("[!.]*")]  # first: another process may be writing the manifest
+        if (self.folder / MANIFEST).is_file():
+            with reading("manifest", self.folder / MANIFEST, "name a new folder"):
+                manifest: dict[str, Any] = json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))
+                before = manifest["settings"]
+            differing = [name for name in before | settings if before.get(name) != settings.get(name)]
+            if not differing:
+                return manifest
+            if any(name.startswith("part-") for name in names):
+                name = differing[0]
+                change = "" if name == "inputs" else f" ({name}: {before.get(name)} there, {settings.get(name)} now)"
+                raise OptionError(f"{self.folder} holds embeddings with other {name}{change}: name a new folder")
+        elif names:
+            raise OptionError(f"{self.folder} is not empty and has no {MANIFEST}: name a new folder")
+        return self._write_manifest({"complete": False, "settings": settings, "parts": []})
+
+    def _embed(self, parts: Iterator[Done]) -> int:
+        """Count the rows of parts as they are done; return the number of the input's rows."""
+        total, coverage, unit = 0, None, None
+        with tqdm(desc="embedding", unit="story", delay=0.5) as bar:
+            for stop, rows, read in parts:
+                total = max(total, stop)
+                bar.update(rows)
+                if read is not None:
+                    coverage, unit = read[0] if coverage is None else coverage + read[0], read[1:]
+        if unit is not None:
+            say_truncated(coverage, *unit)
+        return total
+
+    def _here(self) -> Iterator[Done]:
+        """Embed the parts of this process."""
+        world = int(os.environ.get("WORLD_SIZE") or os.environ.get("SLURM_STEP_NUM_TASKS") or 1)
+        rank = int(os.environ.get("RANK") or os.environ.get("SLURM_PROCID") or 0) if world > 1 else 0
+        for stop, rows in self.unfinished(rank, world):
+            yield (stop, 0, None) if rows is None else (stop, len(rows), self.write(stop, rows))
+
+    def _by_ray(self) -> Iterator[Done]:
+        """Embed the parts by Ray Data: one task reads them, workers embed and write them.
+
+        Not by Ray's own readers, for which the id "007" is a number and some texts are dates, nor by its writer, which
+        can't go on after an interruption. Ray gives what a lost worker had to another.
+        """
+        os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_BACKEND_LOG_LEVEL="fatal")
+        ray, data = require("ray", "ray"), require("ray.data", "ray")
+        ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        logging.getLogger("ray.data").setLevel("ERROR")
+        context = data.DataContext.get_current()
+        context.enable_progress_bars, context.target_max_block_size = False, 1  # a part is a block, however small
+        gpus, cpus = (ray.cluster_resources().get(kind, 0) for kind in ("GPU", "CPU"))
+        share = max((cpus - 1) / self.parts.workers, 0.1)  # one processor reads
+        resources = {"num_gpus": 1} if gpus else {"num_cpus": int(share) if share > 1 else share}
+        place, use = Path(self.stories), Path(str(self.use.model))
+        run = replace(
+            self,
+            folder=self.folder.absolute(),  # a worker's folder is another
+            stories=self.stories if "://" in self.stories else str(place.absolute()),
+            use=replace(self.use, model=str(use.absolute())) if use.exists() else self.use,
+        )
+
+        def parts(_: Any) -> Iterator[dict[str, Any]]:
+            """Read the parts that are not there yet."""
+            for part in run.unfinished():
+                yield {"part": [pickle.dumps(part)]}
+
+        try:
+            pool = data.ActorPoolStrategy(size=self.parts.workers)
+            read = data.from_items([0]).map_batches(parts, batch_size=1)
+            done = read.map_batches(_Worker, fn_constructor_args=(run,), batch_size=1, compute=pool, **resources)
+            for row in done.iter_rows():
+                yield pickle.loads(row["done"])  # noqa: S301  (what the worker has just written)
+        except Exception as error:
+            raise mistake_behind(getattr(error, "cause", error)) or error from error
+        finally:
+            ray.shutdown()
+
+    def _finish(self, manifest: dict[str, Any], total: int) -> None:
+        """Complete the manifest if all parts are there."""
+        paths = [self.path(number) for number in range(-(-total // self.parts.part_rows))]
+        missing, parts, dimension = sum(not path.exists() for path in paths), [], 0
+        if missing:
+            say(f"{self.folder}: {missing} of {counted(len(paths), 'part')} are missing: other processes write them")
+            return
+        for path in paths:
+            with reading("part", path, "remove it, and run the command again"):
+                if path.suffix == ".npy":
+                    rows, dimension = np.load(path, mmap_mode="r").shape
+                else:
+                    schema = require("pyarrow.parquet", "parquet").read_metadata(path)
+                    rows, dimension = schema.num_rows, schema.schema.to_arrow_schema().field("embedding").type.list_size
+            parts.append({"file": path.name, "rows": rows})
+        embedded = sum(part["rows"] for part in parts)
+        self._write_manifest({**manifest, "complete": True, "rows": embedded, "dimension": dimension, "parts": parts})
+        for left in self.folder.glob(".part-*"):  # of processes that were killed
+            left.unlink(missing_ok=True)
+        dropped = f"; left out {counted(total - embedded, 'row')} without a text" if embedded < total else ""
+        what = f"{counted(embedded, 'embedding')} of {dimension} dimensions"
+        say(f"{self.folder}: {what} in {counted(len(parts), 'part')}{dropped}")
+
+    def _write_manifest(self, manifest: dict[str, Any]) -> dict[str, Any]:
+        with atomic_path(self.folder / MANIFEST) as temporary:
+            temporary.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+        return manifest
+
+
+class _Worker:
+    """Process of Ray that embeds parts; the model is loaded once."""
+
+    def __init__(self, run: EmbeddingRun) -> None:
+        self.run = run
+
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """Embed a part, or pass it on if it is there."""
+        stop, rows = pickle.loads(batch["part"][0])  # noqa: S301  (what the reading task has just written)
+        done = (stop, 0, None) if rows is None else (stop, len(rows), self.run.write(stop, rows))
+        return {"done": [pickle.dumps(done)]}
+
+
+def _file_system(stories: str) -> tuple[Any, str]:
+    """Return the file system of a path or an address, and the path in it."""
+    fs = require("pyarrow.fs", "parquet")
+    system, path = fs.FileSystem.from_uri(stories) if "://" in stories else (fs.LocalFileSystem(), stories)
+    return system, path

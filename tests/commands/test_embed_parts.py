@@ -1,0 +1,199 @@
+"""narrlit embed --out FOLDER: parts that are whole or not there, resumed, shared by processes and by Ray."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset
+import pytest
+from pyarrow import parquet
+
+from narrlit.data.rows import read_rows
+from narrlit.data.storyworld import StoryWorld
+
+PROCESS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID")
+
+
+@pytest.fixture(autouse=True)
+def one_process(monkeypatch):
+    for name in PROCESS:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def rows(make):
+    """23 stories in rows.jsonl, every third without a year, one with a text for it."""
+    texts = [triple.anchor.text for triple in StoryWorld(7).triples(23)]
+    rows = [{"id": f"{n:03d}", "plot": text, **({"year": 1900 + n} if n % 3 else {})} for n, text in enumerate(texts)]
+    rows[11]["year"] = "about 1911"
+    make("rows.jsonl", rows)
+    return rows
+
+
+def manifest(folder):
+    return json.loads((Path(folder) / "manifest.json").read_text())
+
+
+def table(folder):
+    files = [f"{folder}/{part['file']}" for part in manifest(folder)["parts"]]
+    return pa.dataset.dataset(files).to_table(["row", "id", "plot", "embedding"])
+
+
+def vectors(folder):
+    column = table(folder)["embedding"]
+    return column.combine_chunks().flatten().to_numpy().reshape(len(column), -1)
+
+
+def test_parts_are_the_rows_of_one_run(narrlit, tiny, rows):
+    model = ("--model", tiny(), "--long", "truncate")
+    assert narrlit("embed", "rows.jsonl", *model, "--out", "all.npy").code == 0
+    found = narrlit("embed", "rows.jsonl", *model, "--out", "out", "--part-rows", 5)
+    assert (found.code, "out: 23 embeddings of 32 dimensions in 5 parts" in found.err) == (0, True), found.err
+    assert "23 of 23 stories were cut at 96 tokens" in found.err
+    record = manifest("out")
+    assert (record["complete"], record["rows"], [part["rows"] for part in record["parts"]]) == (
+        True,
+        23,
+        [5, 5, 5, 5, 3],
+    )
+    written = table("out").to_pydict()
+    assert (written["row"], written["id"]) == ([*range(23)], [row["id"] for row in rows])
+    assert written["plot"] == [row["plot"] for row in rows]
+    assert abs(vectors("out") - np.load("all.npy")).max() < 1e-6
+    year = [parquet.read_table(f"out/part-{part:05d}.parquet")["year"].to_pylist() for part in (0, 2)]
+    assert year == [[None, 1901, 1902, None, 1904], ["1910", "about 1911", None, "1913", "1914"]]
+    assert (
+        "complete, 5 parts; nothing to do"
+        in narrlit("embed", "rows.jsonl", *model, "--out", "out", "--part-rows", 5).err
+    )
+
+
+def test_files_of_a_folder_are_one_input(narrlit, tiny, rows, make, tmp_path):
+    """Parts reach over files of three kinds; rows without a text leave a gap, or a part without rows."""
+    (tmp_path / "in").mkdir()
+    make("in/a.jsonl", [{"id": row["id"], "plot": row["plot"]} for row in rows[:7]] + [{"id": "x", "plot": " "}])
+    lines = [f'{row["id"]};"{row["plot"]}\n\u00e9"\r\n' for row in rows[7:12]]
+    make("in/b.csv", "".join(["id;plot\r\n", *lines]).encode("cp1252"))
+    stories = pa.Table.from_pylist([{"id": row["id"], "plot": row["plot"]} for row in rows[12:]] + [{"plot": None}] * 2)
+    parquet.write_table(stories, tmp_path / "in/c.parquet", row_group_size=3)
+    make("in/notes.txt", "not read")
+    embed = ["embed", "in", "--model", tiny(), "--part-rows", 8]
+    found = narrlit(*embed, "--out", "strict")
+    assert (found.code, "in/a.jsonl:8: empty plot" in found.err) == (2, True), found.err
+    for source, out in (("in", "out"), (f"file://{tmp_path}/in", "uri"), ("in/[abc].*", "glob")):
+        found = narrlit("embed", source, *embed[2:], "--out", out, "--drop-invalid", "--format", "npy")
+        assert "in 4 parts; left out 3 rows without a text" in found.err, found.err
+        assert [part["rows"] for part in manifest(out)["parts"]] == [7, 8, 8, 0]
+    columns = [row.value for n in range(3) for row in read_rows(f"out/part-{n:05d}.columns.csv").rows]
+    assert [row["id"] for row in columns] == [row["id"] for row in rows]
+    assert [int(row["row"]) for row in columns] == [n for n in range(24) if n != 7]
+    plots = [{"plot": row["plot"] + "\n\u00e9" * (7 <= n < 12)} for n, row in enumerate(rows)]
+    make("all.jsonl", plots)
+    assert narrlit("embed", "all.jsonl", "--model", tiny(), "--out", "all.npy").code == 0
+    parts = [np.load(f"out/{part['file']}") for part in manifest("out")["parts"]]
+    assert abs(np.concatenate(parts) - np.load("all.npy")).max() < 1e-6
+
+
+def test_another_model_input_or_setting_is_refused(narrlit, tiny, rows, make):
+    embed = ["embed", "rows.jsonl", "--model", tiny(), "--out", "out", "--part-rows", 9]
+    assert narrlit(*embed).code == 0
+    for changed in (["--model", tiny("roberta")], ["--role", "anchor"], ["--part-rows", 8], ["--long", "truncate"]):
+        words = {**dict(zip(embed[2::2], embed[3::2], strict=True)), **dict([changed])}
+        found = narrlit("embed", "rows.jsonl", *(word for pair in words.items() for word in pair))
+        assert (found.code, "out holds embeddings with other" in found.err) == (2, True), changed
+    make("rows.jsonl", rows[1:])
+    assert "with other inputs: name a new folder" in narrlit(*embed).err
+    Path("full").mkdir()
+    Path("full/x.txt").write_text("x")
+    assert "full is not empty and has no manifest.json" in narrlit(*embed[:4], "--out", "full").err
+    assert (
+        "--part-rows, --format, --engine and --workers need a folder"
+        in narrlit(*embed[:4], "--out", "a.npy", "--part-rows", 3).err
+    )
+    assert "no .jsonl" in narrlit("embed", "full", "--model", tiny(), "--out", "new").err
+
+
+def test_two_processes_share_the_parts(narrlit, tiny, rows, monkeypatch):
+    embed = ["embed", "rows.jsonl", "--model", tiny(), "--part-rows", 5]
+    assert narrlit(*embed, "--out", "one").code == 0
+    places = []
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
+    monkeypatch.setattr("torch.cuda.set_device", places.append)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    found = narrlit(*embed, "--out", "two", "--device", "cpu")
+    assert "3 of 5 parts are missing: other processes write them" in found.err
+    assert (sorted(path.name for path in Path("two").glob("part*")), manifest("two")["complete"], places) == (
+        ["part-00001.parquet", "part-00003.parquet"],
+        False,
+        [1],
+    )
+    for name, value in (("WORLD_SIZE", None), ("RANK", None), ("SLURM_STEP_NUM_TASKS", "2"), ("SLURM_PROCID", "0")):
+        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+    assert narrlit(*embed, "--out", "two", "--device", "cpu").code == 0
+    assert table("two").equals(table("one"))
+    assert manifest("two")["complete"]
+
+
+def test_a_killed_run_goes_on(narrlit, tiny, rows, monkeypatch):
+    """kill -9 while a part is embedded; what is there is not embedded again."""
+    embed = ["embed", "rows.jsonl", "--model", tiny(), "--part-rows", "2"]
+    assert narrlit(*embed, "--out", "one").code == 0
+    code = "import sys; from narrlit.cli import main; sys.exit(main())"
+    process = subprocess.Popen([sys.executable, "-c", code, *embed, "--out", "two"], stderr=subprocess.DEVNULL)
+    while not (kept := sorted(Path("two").glob("part-0000[3-9].parquet"))) and process.poll() is None:
+        time.sleep(0.001)
+    process.kill()
+    process.wait()
+    Path("two/.part-00009-rest.parquet").write_text("half")
+    before = {path: path.stat().st_mtime_ns for path in Path("two").glob("part*")}
+    assert kept
+    assert len(before) < 12
+    assert not manifest("two")["complete"]
+    assert narrlit(*embed, "--out", "two").code == 0
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert table("two").equals(table("one"))
+    assert not [*Path("two").glob(".*")]
+    from narrlit.models import embedding
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(embedding, "embed", interrupt)
+    found = narrlit(*embed, "--out", "three")
+    assert (found.code, "finished parts are kept in three: the same command goes on" in found.err) == (130, True)
+
+
+@pytest.mark.slow
+def test_ray_loses_nothing_with_a_worker(narrlit, tiny, rows, make, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # or tests beside this one starve the workers
+    embed = ["embed", "rows.jsonl", "--model", tiny(), "--part-rows", 1]
+    assert narrlit(*embed, "--out", "one").code == 0
+    killed = []
+
+    def kill():
+        """Kill a worker of Ray once it has written."""
+        while not killed and not [*Path("two").glob("part-*")]:
+            time.sleep(0.005)
+        for line in Path("/proc").glob("[0-9]*/cmdline"):
+            name = line.read_bytes() if line.exists() else b""
+            if name.startswith(b"ray::") and b"_Worker" in name and not killed:
+                killed.append(int(line.parent.name))
+                os.kill(killed[0], signal.SIGKILL)
+
+    thread = threading.Thread(target=kill, daemon=True)
+    thread.start()
+    found = narrlit(*embed, "--out", "two", "--engine", "ray", "--workers", 2)
+    assert found.code == 0, found.err
+    thread.join()
+    assert killed
+    assert (manifest("two")["complete"], table("two").equals(table("one"))) == (True, True)
