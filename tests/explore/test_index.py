@@ -89,6 +89,10 @@ def test_the_snippet_is_the_sentence_nearest_to_the_query(made):
         sentences = indexing.split_sentences(text)
         cosines = [made.encode(sentence) @ made.encode("They argued about the money.") for sentence in sentences]
         assert snippet == sentences[int(np.argmax(cosines))]
+    first = made.search("They argued about the money.", k=3, nearest_sentence=False)
+    assert first["id"].tolist() == found["id"].tolist()
+    texts = made.collection().frame.set_index("id")["text"]
+    assert first["snippet"].tolist() == [indexing.split_sentences(texts[id])[0] for id in first["id"]]
 
 
 def test_conditions_and_columns_leave_stories_out(made):

@@ -45,8 +45,8 @@ def search(
         raise OptionError('give a text in quotes, or --like ID or FILE: narrlit search INDEX "a pact with the devil"')
     if out is not None:
         check_writable(out, *SUFFIXES)
-    if (use.max_length, use.long) != (None, "windows"):
-        raise OptionError("--max-length and --long are those of the index: leave them out")
+    if (use.max_length, use.long, use.precision) != (None, "windows", None):
+        raise OptionError("--max-length, --long and --precision are those of the index: leave them out")
     stories = Index(index, model=use.model, device=use.device, trust_remote_code=use.trust_remote_code)
     title = f"Stories like {text or like}"
     if like is not None and like not in stories and Path(like).exists() and not Path(like).is_dir():

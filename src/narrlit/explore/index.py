@@ -61,6 +61,8 @@ class SearchOptions:
         distinct: leave out near-copies, stories whose similarity with a better result, or with the story of --like,
             reaches this; 0.95 is usual.
         leave_out_text: leave out stories with exactly the text of the query.
+        nearest_sentence: show of each result the sentence nearest to the text, which takes most of a search's time;
+            otherwise its first sentence.
     """
 
     k: int = 10
@@ -70,6 +72,7 @@ class SearchOptions:
     exclude_same: str | None = None
     distinct: float | None = None
     leave_out_text: bool = False
+    nearest_sentence: bool = True
 
     def __post_init__(self) -> None:
         if self.k < 1:
@@ -272,7 +275,7 @@ class Index:
             raise OptionError("--exclude-same needs a story of the index (--like ID): a text has no columns")
         vector = self.encode(text)
         rows = self._nearest(vector, text, ("text", text) if how.leave_out_text else None, how)
-        if self.encoder.reads != "text":
+        if self.encoder.reads != "text" or not how.nearest_sentence:
             return _results(rows, _first_sentences(rows))
         pieces = [split_sentences(story) for story in rows["text"]]
         vectors = self._sentence_vectors(pieces)
