@@ -1,0 +1,51 @@
+"""The benchmark: every part runs on both sides, and its JSON file holds what its table shows."""
+
+import importlib
+import json
+import logging
+from pathlib import Path
+from statistics import median
+
+import pytest
+import torch
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+JOBS = {"embedding", "ranking", "cached ranking", "self-distillation", "step with cached teacher", "search", "memory"}
+JOBS |= {"frozen projection", "frozen BiLSTM", "start: --help"}
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    logger, threads = logging.getLogger("lightning.pytorch"), torch.get_num_threads()
+    level = logger.level
+    yield importlib.import_module("bench")
+    logger.setLevel(level)
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.slow
+def test_every_part_measures_both_sides(bench, tmp_path, capsys):
+    bench.main(["--quick", "--threads", "1", "--out", str(tmp_path / "bench.json")])
+    record = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))
+    rows = record["rows"]
+    assert {row["job"].partition(",")[0] for row in rows} == JOBS
+    assert all(min(row["ours"]) > 0 for row in rows)
+    assert sum(bool(row["peer"]) for row in rows) > len(rows) / 2
+    assert all(row["ratio"] == median(row["peer"]) / median(row["ours"]) for row in rows if row["peer"])
+    assert all(row["share_of_limit"] > 0 for row in rows if row["job"].startswith(("embedding", "ranking")))
+    table = capsys.readouterr().out
+    assert all(f"{row['job']} " in table for row in rows)
+
+
+def test_ratio_is_the_peers_cost_over_ours_round_by_round(bench):
+    row = bench.Row("job", peer=[2.0, 9.0, 8.0], ours=[1.0, 3.0, 2.0], unit="stories/s", count=6, flops=30)
+    record = row.record({"fp32": 60})
+    assert (record["ratio"], record["range"], record["share_of_limit"]) == (3.0, [2.0, 4.0], 0.25)
+    assert row.cells({"fp32": 60})[3:] == ["0.75 stories/s", "3 stories/s", "3.00", "2.00-4.00", "-", "25%"]
+
+
+def test_results_that_differ_end_the_run_with_an_error(bench, monkeypatch, tmp_path):
+    monkeypatch.setitem(bench.PARTS, "embedding", lambda setting: iter([bench.Row("a job", wrong="by far")]))
+    with pytest.raises(SystemExit, match="a job, , fp32: by far"):
+        bench.main(["--quick", "--threads", "1", "--out", str(tmp_path / "bench.json"), "embedding"])
