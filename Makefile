@@ -6,7 +6,7 @@ STAMP := $(VENV)/installed
 export HF_HUB_OFFLINE ?= 1
 DEMO ?= runs/demo-$(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: help install demo test test-fast lint types docs check clean
+.PHONY: help install demo test test-fast lint types docs check bench clean
 
 help:
 	@echo "make demo       data, training, evaluation and export on synthetic stories, in a few minutes"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-fast  the quick tests"
 	@echo "make docs       documentation in site/; a warning is an error"
 	@echo "make check      ruff, mypy, documentation and every test"
+	@echo "make bench      speed and memory against sentence-transformers: a table and runs/bench.json; needs a quiet machine"
 
 install: $(STAMP)
 
@@ -28,7 +29,7 @@ demo: $(STAMP)
 
 # Two files at a time, a thread each: most of a whole fit's test is one process that starts up.
 test: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --doctest-modules tests/test_docs.py src/narrlit tests
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --doctest-modules src/narrlit tests
 
 test-fast: $(STAMP)
 	$(BIN)/pytest -m 'not slow'
@@ -44,6 +45,10 @@ docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 check: lint types docs test
+
+# make bench STORIES=stories.jsonl PARTS='embedding ranking'
+bench: $(STAMP)
+	$(BIN)/python benchmarks/bench.py $(PARTS) $(if $(STORIES),--stories "$(STORIES)")
 
 clean:
 	rm -rf $(VENV) runs site .mypy_cache .ruff_cache .pytest_cache

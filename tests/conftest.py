@@ -6,11 +6,14 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import functools
+import gc
 import json
+import weakref
 from dataclasses import dataclass
 
 import pytest
 import torch
+from _pytest.doctest import DoctestModule
 from tiny_models import tiny_transformer, trained_tokenizer
 
 from narrlit.data.schema import StoryTable
@@ -22,9 +25,21 @@ torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else int(os.envir
 
 
 def pytest_collection_modifyitems(items):
-    """Files with slow tests first: at the end, processes beside each other share what is quick, and none waits long."""
+    """The longest file first, then those with slow tests: what is quick is shared at the end, and none waits long."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    items.sort(key=lambda item: (item.path.name != "test_docs.py", item.path not in slow))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Doctests are in the sources: to look for some in the tests would import each file of these a second time."""
+    return [file for file in (yield) if not isinstance(file, DoctestModule)]
+
+
+def pytest_collection_finish():
+    """Leave the libraries out of garbage collections: experiments make one after every fit."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +61,39 @@ def tiny(tmp_path_factory):
         return str(folder / "model")
 
     return lambda kind="bert", pooling="mean": build(kind, pooling)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def minilm_embeds_a_text_once():
+    """Keep the vectors that MiniLM computed for a sequence of tokens: the same tales are read by many tests."""
+    from narrlit.models.encoder import Encoder
+
+    compute, vectors, states = Encoder.forward, {}, weakref.WeakKeyDictionary()
+
+    def state_of(encoder):
+        """Settings and sums of weights, summed again where a weight has been changed."""
+        versions = [(weight.data_ptr(), weight._version) for weight in encoder.parameters()]
+        if states.get(encoder, (None,))[0] != versions:
+            plain = [item for item in vars(encoder).items() if isinstance(item[1], bool | int | str | torch.dtype)]
+            sums = [weight.float().sum().item() for weight in encoder.parameters()]
+            states[encoder] = versions, f"{encoder.model} {plain} {sums}"
+        return states[encoder][1]
+
+    def forward(encoder, stories):
+        if encoder.training or not torch.is_inference_mode_enabled() or encoder.text_dimension != 384:
+            return compute(encoder, stories)
+        state = state_of(encoder)
+        keys = [(state, *ids.tolist()) for ids in stories.token_ids.split(list(stories.lengths))]
+        missing = [place for place, key in enumerate(keys) if key not in vectors]
+        if missing:
+            vectors.update(
+                zip((keys[place] for place in missing), compute(encoder, stories.select(missing)), strict=True)
+            )
+        return torch.stack([vectors[key] for key in keys])
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Encoder, "forward", forward)
+        yield
 
 
 @pytest.fixture

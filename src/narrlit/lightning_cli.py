@@ -1,5 +1,6 @@
 """LightningCLI as narrlit sets it up: one stage's parser, layered configs, records and checkpoints by default."""
 
+import json
 import logging
 import os
 import shutil
@@ -10,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from jsonargparse import Namespace
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Trainer
@@ -143,8 +143,8 @@ class StageCLI(LightningCLI):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the whole configuration as plain data, as a run's config.yaml has it."""
-        text = self.parser.dump(self.config, skip_none=False, skip_link_targets=False, format="yaml")
-        return dict(yaml.safe_load(text))
+        text = self.parser.dump(self.config, skip_none=False, skip_link_targets=False, format="json_compact")
+        return dict(json.loads(text))  # YAML takes thrice as long
 
 
 def parse_fit(arguments: Sequence[str]) -> StageCLI:

@@ -1,13 +1,10 @@
 """Filling a store: what it lacks is made, nothing else, whoever else is at it and however often it is killed."""
 
-import os
+import multiprocessing
 import random
 import signal
 import socket
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import filling_worker
 import pytest
@@ -117,11 +114,23 @@ def test_what_can_be_no_vectors_of_the_texts_is_refused(tmp_path, embed, spans_o
 
 
 def worker(folder, log, *more):
-    tests = Path(filling_worker.__file__).parent
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tests), *sys.path]), "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        [sys.executable, str(tests / "filling_worker.py"), *map(str, (folder, log, *more))], env=environment
-    )
+    """A fork of this process that fills the cache: it has the libraries loaded."""
+    process = multiprocessing.get_context("fork").Process(target=filling_worker.main, args=(folder, log, *more))
+    process.start()
+    return process
+
+
+def exit_codes(processes):
+    for process in processes:
+        process.join(60)
+    return [process.exitcode for process in processes]
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
 
 def lines(log):
@@ -155,8 +164,8 @@ def test_no_kill_loses_or_repeats_a_finished_shard(tmp_path):
         process = worker(folder, log, *(death if isinstance(death, tuple) else ()))
         if isinstance(death, int):
             wait_for(lambda least=before + death: len(lines(log)) >= least, process)
-            process.send_signal(signal.SIGKILL)
-        assert process.wait(60) == (0 if death is None else -signal.SIGKILL), death
+            process.kill()
+        assert exit_codes([process]) == [0 if death is None else -signal.SIGKILL], death
         embedded = lines(log)[before:]
         assert embedded
         assert not finished & set(embedded), death
@@ -169,7 +178,7 @@ def test_no_kill_loses_or_repeats_a_finished_shard(tmp_path):
 
 def wait_for(happened, process):
     while not happened():
-        assert process.poll() is None
+        assert process.exitcode is None
         time.sleep(0.002)
 
 
@@ -177,47 +186,38 @@ def wait_for(happened, process):
 def test_two_processes_beside_each_other_end_with_every_vector_right(tmp_path):
     folder, logs = tmp_path / "store", [tmp_path / "one", tmp_path / "two"]
     processes = [worker(folder, log) for log in logs]
-    assert [process.wait(60) for process in processes] == [0, 0]
+    assert exit_codes(processes) == [0, 0]
     assert set(lines(logs[0]) + lines(logs[1])) == set(TEXTS)
     assert_all_right(folder)
 
 
 @pytest.mark.slow
-def test_the_processes_of_one_fit_divide_what_is_missing(tmp_path):
+def test_the_processes_of_one_fit_divide_what_is_missing(tmp_path, port):
     folder, logs = tmp_path / "store", [tmp_path / "one", tmp_path / "two"]
     EmbeddingCache(folder).add(KEYS[:100], (expected()[:100]))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     processes = [worker(folder, log, "rank", rank, port) for rank, log in enumerate(logs)]
-    assert [process.wait(60) for process in processes] == [0, 0]
+    assert exit_codes(processes) == [0, 0]
     assert sorted(lines(logs[0])) == sorted(TEXTS[100:250])
     assert sorted(lines(logs[1])) == sorted(TEXTS[250:])
     assert_all_right(folder)
 
 
 @pytest.mark.slow
-def test_an_error_in_one_process_ends_the_others_too(tmp_path):
+def test_an_error_in_one_process_ends_the_others_too(tmp_path, port):
     logs = [tmp_path / "one", tmp_path / "two"]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     processes = [worker(tmp_path / "store", log, "broken", rank, port) for rank, log in enumerate(logs)]
-    assert [process.wait(60) for process in processes] == [3, 3]
-    assert logs[0].read_text() == "ModelError: another process could not compute its embeddings: the source is down\n"
+    assert exit_codes(processes) == [3, 3]
+    assert logs[0].read_text() == "ModelError: process 1 failed: the source is down\n"
     assert logs[1].read_text() == "ValueError: the source is down\n"
 
 
 @pytest.mark.slow
-def test_in_step_the_first_process_alone_decides_and_writes(tmp_path):
+def test_in_step_the_first_process_alone_decides_and_writes(tmp_path, port):
     folder, logs = tmp_path / "cache", [tmp_path / "one", tmp_path / "two"]
     EmbeddingCache(folder / "0").add(KEYS[:100], expected()[:100])
     EmbeddingCache(folder / "1").add(KEYS[:50], expected()[:50])  # an older view of the same folder
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     processes = [worker(folder, log, "step", rank, port) for rank, log in enumerate(logs)]
-    assert [process.wait(60) for process in processes] == [0, 0]
+    assert exit_codes(processes) == [0, 0]
     assert lines(logs[0]) == lines(logs[1]) == TEXTS[100:]
     assert_all_right(folder / "0")
     assert sorted(stored_texts(folder / "1")) == sorted(TEXTS[:50])

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -79,14 +78,15 @@ def test_mistakes_cost_one_line_and_exit_code_2(narrlit, triples, make, argument
 @needs_real
 @pytest.mark.slow
 def test_minilm_and_the_baselines_on_the_development_set(narrlit, tmp_path):
-    options = ["--models", "minilm", "--baselines", "all", "--by", "overlap,margin", "--out", "o", "--long", "truncate"]
+    """Mean-Max: the paper's is .615, 123 of 200, with a splitter of its own; a better one may move a triple or two."""
     triples = REAL / "dev/dev_track_a.jsonl"
-    assert narrlit("compare", triples, *options).code == 0
-    began = time.monotonic()
-    assert narrlit("compare", triples, *options).code == 0
-    assert time.monotonic() - began < 5  # the model alone takes longer to load and embed
+    options = ["--baselines", "all", "--by", "overlap,margin", "--out", "o", "--long", "truncate"]
+    assert narrlit("compare", triples, "--models", "minilm,meanmax:minilm", *options).code == 0
     content = json.loads((tmp_path / "o/compare.json").read_text())
     correct = {entry["system"]: entry["correct"] for entry in content["systems"]}
+    assert correct.pop("meanmax:minilm") == pytest.approx(122, abs=3)
     assert correct == {"minilm": 110, "random": 98, "jaccard": 90, "tfidf": 113, "longer": 117}
     quartiles = [one["systems"]["minilm"]["correct"] for one in content["by"]["margin"]]
     assert quartiles == pytest.approx([21, 26, 29, 34], abs=1)
+    windows = json.loads(narrlit("evaluate", triples, "--model", "minilm", "--json").out)
+    assert (windows["n"], windows["correct"]) == (200, pytest.approx(112, abs=1))

@@ -94,19 +94,6 @@ def test_meanmax_records_its_settings(narrlit, world_files, tiny):
     assert "sentences are longer than 10 tokens: read in windows" in found.err
 
 
-@needs_real
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("options", "correct", "margin"),
-    [(["--long", "truncate"], 110, 0), ([], 112, 1), (["--scorer", "meanmax"], 122, 3)],
-)
-def test_minilm_on_the_development_set_stays_near_the_published_figures(narrlit, options, correct, margin):
-    """Mean-Max: the paper's is .615, 123 of 200, with a splitter of its own; a better one may move a triple or two."""
-    found = narrlit("evaluate", REAL / "dev/dev_track_a.jsonl", "--model", "minilm", *options, "--json")
-    answer = json.loads(found.out)
-    assert (answer["n"], answer["correct"]) == (200, pytest.approx(correct, abs=margin))
-
-
 def recall_of_joined(pairs, encoder):
     """Mean reciprocal ranks, truncated and in windows, of the text that a query's partner is joined into by threes."""
     places = np.arange(len(pairs) // 3 * 3)
@@ -133,7 +120,8 @@ def test_joined_development_stories_are_found_more_often_in_windows():
     anchors = {texts[0] for texts in rows.texts()}
     texts = zip(rows.texts(), rows.labels.tolist(), strict=True)
     pairs = {right: anchor for (anchor, a, b), label in texts if (right := a if label else b) not in anchors}
-    truncated, windows = recall_of_joined([(anchor, right) for right, anchor in pairs.items()], load_encoder("minilm"))
+    some = [(anchor, right) for right, anchor in pairs.items()][:60]
+    truncated, windows = recall_of_joined(some, load_encoder("minilm"))
     assert windows > truncated + 0.02
 
 

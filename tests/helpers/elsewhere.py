@@ -1,4 +1,4 @@
-"""An exported folder used by sentence-transformers alone, in a process that can't import this package."""
+"""Exported folders used by sentence-transformers alone, in a process that can't import this package."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-_BEGINNING = """
+_PROGRAM = """
 import json, sys
 
 class Absent:
@@ -19,16 +19,18 @@ sys.meta_path.insert(0, Absent())
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
-folder, texts = sys.argv[1], json.loads(sys.argv[2])
-model = SentenceTransformer(folder, trust_remote_code=True, device="cpu")
+for folder, texts, program in json.loads(sys.argv[1]):
+    model = SentenceTransformer(folder, trust_remote_code=True, device="cpu")
+    exec(program)
+    np.savez(folder + ".npz", **found)
+assert "narrlit" not in sys.modules
 """
 
 
-def used_elsewhere(exported, texts, program, tmp_path):
-    """What a program leaves in `found`; it has `model`, `texts`, `folder`, numpy and json."""
-    environment = {**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules"), "HF_HUB_OFFLINE": "1"}
-    ending = 'assert "narrlit" not in sys.modules\nnp.savez(folder + ".npz", **found)\n'
-    command = [sys.executable, "-c", _BEGINNING + program + ending, str(exported), json.dumps(texts)]
-    done = subprocess.run(command, check=False, cwd=tmp_path, env=environment, capture_output=True, text=True)
+def used_elsewhere(jobs, cwd):
+    """What programs leave in `found`, for each (folder, texts, program); they have these, `model`, np and json."""
+    environment = {**os.environ, "HF_MODULES_CACHE": str(cwd / "modules"), "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-c", _PROGRAM, json.dumps([[str(folder), *rest] for folder, *rest in jobs])]
+    done = subprocess.run(command, check=False, cwd=cwd, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return np.load(f"{exported}.npz")
+    return [np.load(f"{folder}.npz") for folder, *_ in jobs]

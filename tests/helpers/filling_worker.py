@@ -1,6 +1,6 @@
 """Fills a cache in a process of its own, which may be one of two, and may be killed at a given point as by a power cut.
 
-python filling_worker.py FOLDER LOG [die WHERE COUNT | rank RANK PORT | broken RANK PORT | step RANK PORT]
+main(FOLDER, LOG, [die WHERE COUNT | rank RANK PORT | broken RANK PORT | step RANK PORT])
 """
 
 import os
@@ -96,14 +96,10 @@ def main(folder, log, role=None, *more):
 
         dist.init_process_group("gloo", f"tcp://127.0.0.1:{more[1]}", rank=int(more[0]), world_size=2)
     # In step, the second process sees a folder of its own, as on a node without the shared one.
-    own = Path(folder) / more[0] if role == "step" else Path(folder)
+    own = Path(folder) / str(more[0]) if role == "step" else Path(folder)
     cache = EmbeddingCache(own)
     if role == "broken":
-        fail(cache, log, broken=more[0] == "1")
+        fail(cache, log, broken=more[0] == 1)
     else:
         filling.fill(cache, KEYS, embed_into(log, die), in_step=role == "step", progress=False)
-        assert cache.missing(KEYS) == [] or (role == "step" and more[0] == "1")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+        assert cache.missing(KEYS) == [] or (role == "step" and more[0] == 1)

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import shutil
 
 import pytest
 import torch
@@ -72,16 +73,23 @@ else:
 """
 
 
+@pytest.fixture(scope="module")
+def written(tiny, tmp_path_factory):
+    """Exported folders of an encoder of sentences and of one of views, by what they read."""
+    folder = tmp_path_factory.mktemp("exported")
+    options = {"prompts": PROMPTS, "max_length": 80}
+    for reads, encoder in (
+        ("sentences", sentence_encoder(tiny(), **options)),
+        ("views", view_encoder(tiny(), 16, **options)),
+    ):
+        export(encoder, folder / reads / "out", "a run", trained=True)
+    return {reads: folder / reads / "out" for reads in ("sentences", "views")}
+
+
 @pytest.fixture
-def exported(tiny, tmp_path):
-    """exported("sentences" | "views"): the folder of such an encoder."""
-
-    def write(reads):
-        build = sentence_encoder if reads == "sentences" else lambda *a, **b: view_encoder(*a, 16, **b)
-        export(build(tiny(), prompts=PROMPTS, max_length=80), tmp_path / "out", "a run", trained=True)
-        return tmp_path / "out"
-
-    return write
+def exported(written, tmp_path):
+    """exported("sentences" | "views"): a copy of that folder, to be damaged."""
+    return lambda reads: shutil.copytree(written[reads], tmp_path / "out")
 
 
 @pytest.mark.parametrize("kind", HEADS)
@@ -101,20 +109,17 @@ def test_plain_heads_need_no_code_of_this_package(tiny, tmp_path, kind):
 
 
 @pytest.mark.slow
-def test_sentence_transformers_alone_reads_sentences(exported, tiny, tmp_path):
+def test_sentence_transformers_alone_reads_sentences_and_views(written, tiny, tmp_path):
+    stories = viewed(5)
+    jobs = [(written["sentences"], TEXTS, SENTENCES), (written["views"], joined(stories), VIEWS)]
+    sentences, views = used_elsewhere(jobs, tmp_path)
     encoder = sentence_encoder(tiny(), prompts=PROMPTS, max_length=80)
     ours = {role: embed(encoder, TEXTS, role, progress=False).embeddings for role in ROLES}
-    theirs = used_elsewhere(exported("sentences"), TEXTS, SENTENCES, tmp_path)
     for name, role in [*zip(ROLES, ROLES, strict=True), *((x, "story") for x in ("one_by_one", "turned", "again"))]:
-        assert abs(theirs[name] - ours[role]).max() < 1e-6, name
-
-
-@pytest.mark.slow
-def test_sentence_transformers_alone_reads_views(exported, tiny, tmp_path):
-    encoder, stories = view_encoder(tiny(), 16, prompts=PROMPTS, max_length=80), viewed(5)
-    theirs = used_elsewhere(exported("views"), joined(stories), VIEWS, tmp_path)
+        assert abs(sentences[name] - ours[role]).max() < 1e-6, name
+    encoder = view_encoder(tiny(), 16, prompts=PROMPTS, max_length=80)
     for name, prompt in (("story", "text: "), ("turned", "text: "), ("candidate", "passage: ")):
-        assert abs(theirs[name] - views_by_hand(encoder, stories, prompt)).max() < 1e-6, name
+        assert abs(views[name] - views_by_hand(encoder, stories, prompt)).max() < 1e-6, name
 
 
 @pytest.mark.parametrize("reads", ["sentences", "views"])
