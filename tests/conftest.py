@@ -21,6 +21,8 @@ from narrlit.data.storyworld import StoryWorld, synthetic_examples, synthetic_tr
 from narrlit.data.writers import write_examples, write_triples
 
 # One thread where tests run beside each other: two processes of two threads take ten times as long.
+# With its OpenMP layer in the process, forks compute other last bits than the process itself.
+os.environ.setdefault("NUMBA_THREADING_LAYER", "workqueue")
 torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else int(os.environ.get("OMP_NUM_THREADS", "2")))
 
 
