@@ -5,12 +5,14 @@ clipped to norm 1 (the peer's default). The time measured runs from the end of t
 the peer tokenizes within it, and narrlit's share of the tokenizing that it does ahead of the first step is added.
 """
 
+import logging
 import multiprocessing
-import resource
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import lightning
@@ -297,6 +299,8 @@ def distillation(setting: Setting) -> Iterator[Row]:
 def peak(side: str, batch: int, how: How, caching: bool, setting: Setting) -> float:
     """Train one step of triples of MAX_TOKENS tokens each; return the largest resident memory of the process in GB."""
     torch.set_num_threads(setting.threads)
+    warnings.filterwarnings("ignore")
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     texts = long_texts(3 * batch)
     if side == "peer":
         theirs(in_our_order(texts, batch), batch, how, setting.device)
@@ -304,7 +308,9 @@ def peak(side: str, batch: int, how: How, caching: bool, setting: Setting) -> fl
         rank_fit(texts, batch, setting.device, how.precision, config(how.dropout, gradient_caching=caching))
     if setting.device == "cuda":
         return torch.cuda.max_memory_allocated() / 1e9
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    # Not getrusage, whose maximum begins with that of the process that started this one.
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e9
 
 
 def memory(setting: Setting) -> Iterator[Row]:
