@@ -69,6 +69,9 @@ def test_embedding_gives_the_same_vectors_and_leaves_the_model_as_it_was(tiny, m
             yield
 
     monkeypatch.setattr(embedding, "fused_linears", counting)
+    embed(encoder, world_texts()[:1], progress=False)
+    assert not counts  # for one text it would not pay
+    monkeypatch.setattr(embedding, "TEXTS_TO_FUSE", 2)
     ours, _ = embed(encoder, world_texts(), progress=False)
     assert not there or counts == [6 * LAYERS]
     assert not any("forward" in vars(module) for module in encoder.modules())

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -22,6 +23,8 @@ from narrlit.preprocessing.sentences import split_sentences
 
 TEXTS_PER_SPAN = 4096
 """Texts tokenized at a time, so that a large collection neither waits for its last text nor fills the memory."""
+TEXTS_TO_FUSE = 64
+"""Texts from which on preparing fused layers, which takes as long as embedding a story or two, is worth its time."""
 TOKENS_PER_PASS = {"cpu": 8192, "cuda": 65536}
 STORIES_PER_PASS = 256
 TRIPLE_ROLES: list[Role] = ["anchor", "candidate", "candidate"]
@@ -193,7 +196,8 @@ def _embed_texts(encoder: Encoder, texts: list[str], role: Role, progress: bool)
     embeddings, coverage = np.empty((len(texts), encoder.text_dimension), dtype=np.float32), Coverage()
     bar = tqdm(total=len(texts), desc="embedding", unit="text", disable=not progress, delay=0.5)
     spans = [texts[start : start + TEXTS_PER_SPAN] for start in range(0, len(texts), TEXTS_PER_SPAN)]
-    with bar, ThreadPoolExecutor(1) as thread, torch.inference_mode(), fused_linears(encoder.transformer):
+    fused: Any = fused_linears(encoder.transformer) if len(texts) >= TEXTS_TO_FUSE else nullcontext()
+    with bar, ThreadPoolExecutor(1) as thread, torch.inference_mode(), fused:
         tokenized = [thread.submit(_token_ids, encoder, span, role) for span in spans[:1]]
         for number, span in enumerate(spans):
             ids, windows, read = tokenized.pop().result()
