@@ -46,12 +46,14 @@ class _Gathered(torch.autograd.Function):
 
     @staticmethod
     def forward(_context: Any, x: Tensor) -> Tensor:
+        """Concatenate the rows (B, ...) of all processes."""
         pieces = [torch.empty_like(x) for _ in range(world_size())]
         dist.all_gather(pieces, x.contiguous())
         return torch.cat(pieces)
 
     @staticmethod
     def backward(_context: Any, *gradients: Tensor) -> Tensor:
+        """Sum all processes' gradients of this process's rows."""
         return summed(gradients[0]).chunk(world_size())[rank()]
 
 

@@ -206,6 +206,7 @@ class _Products(torch.autograd.Function):
         scaling: float,
         dropout: float,
     ) -> Tensor:
+        """Attend story by story."""
         query, key, value = (x.contiguous() for x in (query * scaling, key, value))
         kept = query.new_empty(len(query) * sum(n * n for n in lengths))
         output = torch.empty_like(query)
@@ -224,6 +225,7 @@ class _Products(torch.autograd.Function):
 
     @staticmethod
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Compute the gradients of queries, keys, values and mask from the weights kept."""
         query, key, value, mask, kept = context.saved_tensors
         gradient = (gradients[0] * context.factor).contiguous()
         of_query, of_key, of_value = (torch.empty_like(x) for x in (query, key, value))
