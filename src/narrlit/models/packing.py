@@ -210,7 +210,7 @@ class _Products(torch.autograd.Function):
         query, key, value = (x.contiguous() for x in (query * scaling, key, value))
         kept = query.new_empty(len(query) * sum(n * n for n in lengths))
         output = torch.empty_like(query)
-        context.lengths, context.scaling = lengths, scaling
+        context.lengths, context.scaling, context.dropout = lengths, scaling, dropout
         context.factor = 1 / (1 - _dropped(dropout) / DRAWS)
         for n, span, weights in _stories(kept, len(query), lengths):
             scores = query[:, span] @ key[:, span].mT
@@ -219,7 +219,7 @@ class _Products(torch.autograd.Function):
             torch.softmax(scores, -1, out=weights)
             if dropout:
                 torch.copysign(weights, _keep(weights.shape, dropout, weights.dtype) - 0.5, out=weights)
-            output[:, span] = torch.relu(weights) @ value[:, span]
+            output[:, span] = (torch.relu(weights) if dropout else weights) @ value[:, span]
         context.save_for_backward(query, key, value, mask, kept)
         return output.mul_(context.factor)
 
@@ -231,9 +231,12 @@ class _Products(torch.autograd.Function):
         of_query, of_key, of_value = (torch.empty_like(x) for x in (query, key, value))
         of_mask = torch.zeros_like(mask) if context.needs_input_grad[3] else None
         for n, span, weights in _stories(kept, len(query), context.lengths):
-            of_value[:, span] = torch.relu(weights).mT @ gradient[:, span]
-            of_weights = torch.ops.aten.threshold_backward(gradient[:, span] @ value[:, span].mT, weights, 0)
-            of_scores = torch.ops.aten._softmax_backward_data(of_weights, weights.abs(), -1, weights.dtype)
+            of_weights, left, all_weights = gradient[:, span] @ value[:, span].mT, weights, weights
+            if context.dropout:
+                of_weights = torch.ops.aten.threshold_backward(of_weights, weights, 0)
+                left, all_weights = torch.relu(weights), weights.abs()
+            of_value[:, span] = left.mT @ gradient[:, span]
+            of_scores = torch.ops.aten._softmax_backward_data(of_weights, all_weights, -1, weights.dtype)
             of_query[:, span] = of_scores @ key[:, span]
             of_key[:, span] = of_scores.mT @ query[:, span]
             if of_mask is not None:
