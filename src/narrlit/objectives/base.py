@@ -310,11 +310,14 @@ class Objective(L.LightningModule):
             {"params": [p for p in trained if p.ndim >= 2], "weight_decay": settings.weight_decay},
             {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
         ]
-        # One kernel for all weights. With mixed precision Lightning refuses to clip the gradients of such an optimizer.
-        mixed = "mixed" in str(getattr(self.trainer, "precision", ""))
-        fuse = settings.optimizer != "sgd" and self.device.type in {"cpu", "cuda"} and not mixed
+        # One kernel for all weights. Lightning refuses to clip gradients that such an optimizer unscales, as it can, but
+        # in bfloat16 nothing is scaled.
+        precision = str(getattr(self.trainer, "precision", ""))
+        fuse = settings.optimizer != "sgd" and self.device.type in {"cpu", "cuda"} and precision != "16-mixed"
         make = partial(OPTIMIZERS[settings.optimizer], fused=True) if fuse else OPTIMIZERS[settings.optimizer]
         optimizer = make([g for g in groups if g["params"]], lr=settings.learning_rate)
+        if precision == "bf16-mixed":
+            optimizer._step_supports_amp_scaling = False  # type: ignore[attr-defined]
         steps = self.round_steps
         scheduler = torch.optim.lr_scheduler.LambdaLR(
             optimizer, lambda step: schedule_factor(step, steps, settings.warmup, settings.decay)
