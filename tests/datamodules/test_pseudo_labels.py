@@ -7,6 +7,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger
 from threadpoolctl import threadpool_limits
 
+from narrlit.data.sampling import Share
 from narrlit.datamodules import Clusters, PseudoLabels, StoryWorldData
 from narrlit.datamodules.pseudo_labels import LABELS_FILE, cluster, positional_labels, read_labels, write_labels
 from narrlit.errors import DataError, OptionError
@@ -60,6 +61,18 @@ def test_training_stories_have_labels_and_unlabelled_ones_where_the_run_is_trans
     batch = next(iter(data.train_dataloader()))
     assert batch.pseudo_labels.tolist() == data._labels[batch.stories.indices].tolist()
     assert (batch.unlabelled is not None) == transductive
+
+
+def test_processes_share_unlabelled_stories_evenly(monkeypatch):
+    shares = []
+    for rank in range(4):
+        data = StoryWorldData(10, 4, 3, pseudo_labels=PseudoLabels("positional", CLUSTERS, transductive=True))
+        attach(data)
+        data.setup("fit")
+        monkeypatch.setattr(data, "_share", lambda rank=rank: Share(rank, 4))
+        shares.append(set(data.train_dataloader().collate_fn.unlabelled.tolist()))
+    assert [len(share) for share in shares] == [2] * 4  # of 9 stories
+    assert len(set.union(*shares)) == 8
 
 
 def test_truth_needs_data_that_know_it():

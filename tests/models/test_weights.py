@@ -7,12 +7,12 @@ import torch
 from adapted_encoders import adapted, move, vectors
 from tiny_models import world_texts
 
-from narrlit.errors import ModelError
+from narrlit.errors import ModelError, OptionError
 from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
 from narrlit.models.registry import load_encoder
-from narrlit.models.weights import read_weights, restore_weights, save_encoder, trained_weights
+from narrlit.models.weights import build_encoder, read_weights, restore_weights, save_encoder, trained_weights
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +84,14 @@ def test_a_broken_teacher_s_folder_names_its_file(tiny, tmp_path):
         (tmp_path / "encoder.json").write_text(text)
         with pytest.raises(ModelError, match=r"encoder\.json"):
             load_encoder(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"), [({"gradient_caching": True}, "gradient_caching"), ({"quantization": "nf4"}, "quantization")]
+)
+def test_what_sharded_weights_cannot_have_is_refused(tiny, fields, named):
+    with pytest.raises(OptionError, match=f"encoder.{named}"):
+        build_encoder(EncoderConfig(tiny("qwen3"), **fields), mesh=object())
 
 
 def test_weights_are_put_back_in_place(tiny):
