@@ -173,6 +173,7 @@ ARCHITECTURES = {
     "gemma3_text": {**GROUPED, "query_pre_attn_scalar": 16, "use_bidirectional_attention": True},
     "gemma3_text causal": {**GROUPED, "query_pre_attn_scalar": 16},
     "qwen3": {**GROUPED, "use_sliding_window": True},
+    "qwen3 both ways": {"num_key_value_heads": 2, "head_dim": 8, "is_causal": False},
 }
 STORIES = (7, 1, 30, 12)
 

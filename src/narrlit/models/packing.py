@@ -83,7 +83,8 @@ def _attention(
         output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
         return output, None
     scaling, dropout, window = kwargs.get("scaling"), kwargs.get("dropout", 0.0), kwargs.get("sliding_window")
-    causal = bool(getattr(module, "is_causal", False))
+    # A causal architecture whose config says otherwise reads both ways, as transformers' own masks do.
+    causal = bool(getattr(module, "is_causal", False)) and getattr(module.config, "is_causal", None) is not False
     options = Options(scaling, dropout, causal, window, ends=kwargs.get("cu_seq_lens_q"))
     return _attend((query, key, value), lengths, options).transpose(1, 2), None
 
