@@ -236,7 +236,7 @@ def _token_ids(encoder: Encoder, texts: list[str], role: Role) -> tuple[list[lis
             windows[i] = [i, *range(len(ids), len(ids) + len(others))], added
             ids += others
     elif long:
-        for i, cut in zip(long, encoder.tokenize([texts[i] for i in long], role)[0], strict=True):
+        for i, cut in zip(long, encoder.truncated([texts[i] for i in long], role), strict=True):
             shares[i], ids[i] = len(cut) / len(ids[i]), cut
     words = np.array([len(text.split()) for text in texts])
     return ids, windows, Coverage(int(words.sum()), float(words @ shares), len(texts), len(long), float(shares.min()))

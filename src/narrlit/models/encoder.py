@@ -200,14 +200,18 @@ class Encoder(nn.Module):
 
     def tokenize(self, texts: Sequence[str], role: Role = "story") -> tuple[list[list[int]], int]:
         """Tokenize texts as `token_ids` does, cut at `max_length`; also count those that were cut."""
-        prompt, tokenizer = self.prompt(role), self.model[0].tokenizer
         encoded = self.token_ids(texts, role)
         long = [i for i, ids in enumerate(encoded) if len(ids) > self.max_length]
         if long:
-            cut = tokenizer([prompt + texts[i] for i in long], truncation=True, max_length=self.max_length)["input_ids"]
-            for i, ids in zip(long, cut, strict=True):
+            for i, ids in zip(long, self.truncated([texts[i] for i in long], role), strict=True):
                 encoded[i] = ids
         return encoded, len(long)
+
+    def truncated(self, texts: Sequence[str], role: Role = "story") -> list[list[int]]:
+        """Tokenize texts as `token_ids` does, cut at `max_length`."""
+        prompted, options = [self.prompt(role) + text for text in texts], {"max_length": self.max_length}
+        ids: list[list[int]] = self.model[0].tokenizer(prompted, truncation=True, **options)["input_ids"]
+        return ids
 
     def windows(self, text: str, role: Role = "story") -> tuple[list[list[int]], list[int]]:
         """Tokenize a text longer than `max_length` in windows, each with the prompt; also count the tokens each adds.
