@@ -310,8 +310,8 @@ class Objective(L.LightningModule):
             {"params": [p for p in trained if p.ndim >= 2], "weight_decay": settings.weight_decay},
             {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
         ]
-        # One kernel for all weights. Lightning refuses to clip gradients that such an optimizer unscales, as it can, but
-        # in bfloat16 nothing is scaled.
+        # One kernel for all weights. Lightning does not clip gradients that such an optimizer could unscale, but
+        # bfloat16 has no scale.
         precision = str(getattr(self.trainer, "precision", ""))
         fuse = settings.optimizer != "sgd" and self.device.type in {"cpu", "cuda"} and precision != "16-mixed"
         make = partial(OPTIMIZERS[settings.optimizer], fused=True) if fuse else OPTIMIZERS[settings.optimizer]
