@@ -19,16 +19,9 @@ RECORD = "run.json"
 MULTILINGUAL = 60_000
 """Tokens of a vocabulary from which a model is taken to read several languages; BERT's English one has 30,522."""
 SHARD_CLASSES = (
-    *("Metadata", "MetadataIndex", "TensorProperties", "TensorStorageMetadata", "BytesStorageMetadata", "StorageMeta"),
-    *(
-        "ChunkStorageMetadata",
-        "_MEM_FORMAT_ENCODING",
-        "_StorageInfo",
-        "_get_layout",
-        "Size",
-        "PosixPath",
-        "WindowsPath",
-    ),
+    *("Metadata", "MetadataIndex", "StorageMeta", "BytesStorageMetadata", "ChunkStorageMetadata"),
+    *("TensorProperties", "TensorStorageMetadata", "_MEM_FORMAT_ENCODING", "_StorageInfo", "_get_layout"),
+    *("Size", "PosixPath", "WindowsPath"),
 )
 """Names in the table of a sharded checkpoint."""
 VERSION = re.compile(r"version_(\d+)")
