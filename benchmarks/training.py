@@ -346,5 +346,5 @@ def _memory(setting: Setting, batches: Sequence[int], how: How, caching: bool) -
                 run = partial(peak, side, batch, how, caching, setting)
                 getattr(row, side).append(run() if setting.quick else pool.submit(run).result())
         sizes.append((batch, row.ours[0]))
-        row.note = "" if caching or batch != 16 else f"aim: at most {MEMORY_AIM} GB"
+        row.note = f"aim: at most {MEMORY_AIM} GB" if batch == 16 else ""
         yield row
