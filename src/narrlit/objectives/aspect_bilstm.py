@@ -121,7 +121,7 @@ class AspectBiLSTM(FrozenObjective):
         Args:
             embeddings: (N, output) of this process's stories; N is the same in each process.
             labels: (N, 3) pseudo-labels, PADDING where there is none.
-            indices: (N,) story indices; a story is no pair of itself.
+            indices: (N,) story indices; a story never pairs with itself.
         """
         gathered, known, stories = gather(embeddings), gather(labels), gather(indices)
         terms: dict[str, Tensor] = {}

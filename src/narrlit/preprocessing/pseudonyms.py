@@ -153,6 +153,7 @@ class _Entity:
 
     @property
     def kind(self) -> Kind:
+        """Kind of the placeholder, or else the one with most votes."""
         if self.placeholder is not None:
             return next(kind for kind in KINDS if self.placeholder.startswith(kind))
         return min(self.votes, key=lambda kind: (-self.votes[kind], KINDS.index(kind)))
