@@ -8,7 +8,9 @@ first one of leave one out is the largest drop by construction: only the other f
 """
 
 import argparse
+import json
 import os
+from collections.abc import Mapping
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 import numpy as np
@@ -59,6 +61,7 @@ def main() -> None:
     options.add_argument("--judge", help="measures the cosines; by default the same model")
     options.add_argument("--pairs", type=int, default=100)
     options.add_argument("--draws", type=int, default=20, help="random choices that a ranking is compared with")
+    options.add_argument("--json", action="store_true", help="print one line of JSON")
     chosen = options.parse_args()
     encoder = load_encoder(chosen.model)
     judge = encoder if chosen.judge is None else load_encoder(chosen.judge)
@@ -87,15 +90,46 @@ def main() -> None:
                     drops.setdefault((name, "kept", k), []).append(keeping)
         for key, values in drops.items():
             losses.setdefault(key, [float("nan")] * len(rows))[row] = float(np.mean(values))
+    results = compared(losses)
+    if chosen.json:
+        print(json.dumps({"pairs": len(rows), **results}))
+        return
     print(f"{len(rows)} pairs; sentences named by {chosen.model}, cosines of {chosen.judge or chosen.model}")
-    print(f"{'':7} {'k':>2} {'ranking':28} {'drop':>7} {'random':>7} {'better':>7}  p (paired, n)")
+    print(f"{'':12} {'ranking':28} {'drop':>7} {'random':>7} {'better':>7}  p (paired, n)")
+    for sentences, rankings_of in results.items():
+        for name, result in rankings_of.items():
+            test = f"{p_text(result['p'])}, n = {result['n']}"
+            figures = f"{result['drop']:7.3f} {result['random']:7.3f} {result['better']:7.2f}"
+            print(f"{sentences:12} {name:28} {figures}  {test}")
+
+
+def compared(losses: Mapping[tuple[str, str, int], list[float]]) -> dict[str, dict[str, dict[str, float]]]:
+    """Compare each ranking's losses with those of random sentences, over the pairs that have so many sentences.
+
+    Args:
+        losses: what the cosine loses, by ranking, what is done to its first sentences and their number; one for each
+            pair of stories, NaN where a story is too short.
+
+    Returns:
+        By `deleted 1` and the like, and by ranking: mean loss, that of random sentences, the share of pairs in which
+        the ranking is better, and n and p of the paired permutation test.
+    """
+    results: dict[str, dict[str, dict[str, float]]] = {}
     for name, action, k in sorted(losses, key=lambda key: (key[1], key[2])):
+        if name == "random":
+            continue
         mine, random = np.array(losses[name, action, k]), np.array(losses["random", action, k])
-        there = ~np.isnan(mine)
-        mine, random = mine[there], random[there]
+        known = ~np.isnan(mine)
+        mine, random = mine[known], random[known]
         better = np.mean(mine > random if action == "deleted" else mine < random)
-        test = f"{p_text(permutation_test(mine, random))}, n = {there.sum()}" if name != "random" else ""
-        print(f"{action:7} {k:2} {name:28} {mine.mean():7.3f} {random.mean():7.3f} {better:7.2f}  {test}")
+        results.setdefault(f"{action} {k}", {})[name] = {
+            "drop": float(mine.mean()),
+            "random": float(random.mean()),
+            "better": float(better),
+            "n": int(known.sum()),
+            "p": permutation_test(mine, random),
+        }
+    return results
 
 
 if __name__ == "__main__":

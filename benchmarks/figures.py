@@ -1,0 +1,393 @@
+"""Every figure that README and docs show: measured by figures.yaml's commands, recorded in docs/figures.json.
+
+    python benchmarks/figures.py --data FOLDER                 # what was never run, or was changed
+    python benchmarks/figures.py --data FOLDER --only frozen   # this one again
+    python benchmarks/figures.py --check                       # pages against the record; nothing runs
+
+A measurement has commands, the files that they read below FOLDER (the shared task's repository), and where their
+results lie. `shown` says, for each page, the texts in which its figures stand there: `{path}` is a result,
+`{path|style}` one in another style. Published figures come from the tables of the papers that `narrlit reproduce` uses.
+Figures in the output of a command or Python block that tests/test_docs.py runs are compared there.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import measure
+import yaml
+
+from narrlit.data.rows import file_digest
+from narrlit.files import atomic_path
+from narrlit.metrics.significance import p_text
+
+ROOT = Path(__file__).resolve().parents[1]
+SPECIFICATION = Path(__file__).with_name("figures.yaml")
+RECORD = ROOT / "docs" / "figures.json"
+TABLES = ROOT / "src" / "narrlit" / "tables"
+LIBRARIES = ("narrlit", "torch", "lightning", "transformers", "sentence-transformers", "scikit-learn")
+
+MPNET = "all-mpnet-base-v2"
+FIELD = re.compile(r"{([^{}|]+)(?:\|(\w+))?}")
+FENCED = re.compile(r"(?ms)^```(\w*)\n(.*?)^```$")
+PAGES_OF_PAPERS = ("README.md", "docs/systems/", "docs/reproduce.md", "docs/evaluation.md")
+"""Pages that quote the papers' figures."""
+NOT_RUN = "<!-- no-run:"
+RESULT = re.compile(
+    r"""(?<![\w.,\]-])[+\u2212-]?\.\d{2,4}\b            # an accuracy: .560
+    | \[[+\u2212-]?0?\.\d+,\ [+\u2212-]?0?\.\d+\]       # an interval
+    | \bp\ [=<]\ 0?\.\d+ | \bp\ =\ \de-\d+              # p of a test
+    | \b\d[\d.,]*\ (?:stories|triples|queries)/s        # a speed
+    | \b\d[\d.,]*\ times\ (?:as\ fast|the\ speed)
+    | \b\d+\.\d\ %                                    # a share, to a tenth
+    """,
+    re.VERBOSE,
+)
+"""Texts on a page that are results. Settings are written with a zero before the point, as in 0.05."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Commands, what they read, where their results are, and where these are shown.
+
+    Attributes:
+        name: of the measurement.
+        about: what it measures.
+        commands: lines of shell words; {data} is the folder of the task's data, {benchmarks} that of this script.
+        data: files below the folder of data that the commands read.
+        encoder: model that embeds.
+        results: name of a result to its JSON file below the working folder; `stdout:N` is the last line that command N,
+            from 0, prints.
+        shown: texts by page, with results in braces.
+    """
+
+    name: str
+    about: str
+    commands: Sequence[str]
+    data: Sequence[str]
+    encoder: str
+    results: Mapping[str, str]
+    shown: Mapping[str, Sequence[str]]
+
+    @property
+    def paths(self) -> list[str]:
+        """Paths of the results that are shown."""
+        fields = (field for texts in self.shown.values() for text in texts for field in FIELD.finditer(text))
+        return sorted({field[1] for field in fields})
+
+
+def read_measurements() -> dict[str, Measurement]:
+    """Read figures.yaml."""
+    content = yaml.safe_load(SPECIFICATION.read_text(encoding="utf-8"))
+    return {name: Measurement(name, **{"data": [], "encoder": "", **entry}) for name, entry in content.items()}
+
+
+def read_record() -> dict[str, Any]:
+    """Read docs/figures.json; an empty record where there is none."""
+    if not RECORD.is_file():
+        return {"figures": {}}
+    content: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    return content
+
+
+def write_record(record: Mapping[str, Any]) -> None:
+    """Write docs/figures.json, with the figures that the papers publish."""
+    figures = dict(sorted(record["figures"].items()))
+    content = {"figures": figures, "published": {path.stem: published(path) for path in sorted(TABLES.glob("*.yaml"))}}
+    with atomic_path(RECORD) as temporary:
+        temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def published(path: Path) -> list[float]:
+    """Read the figures of a paper's tables, and those that it states in its text."""
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    rows = [row for table in content["tables"].values() for row in table.get("rows", {}).values()]
+    figures = {figure for row in rows for figure in row["published"].values() if figure is not None}
+    return sorted(figures | set(content.get("stated", [])))
+
+
+def measured(
+    measurement: Measurement, folders: Mapping[str, Path], work: Path, mpnet: Path | None, again: bool
+) -> dict[str, Any]:
+    """Run a measurement's commands, unless the working folder has their results, and return its record.
+
+    Args:
+        measurement: what to run.
+        folders: those that stand for the names in braces.
+        work: folder of the results; earlier ones are removed.
+        mpnet: folder of all-mpnet-base-v2, which commands find by that name in the working folder.
+        again: run the commands even if their results are there.
+
+    Raises:
+        SystemExit: if a command fails.
+    """
+    finished = work / "finished.json"
+    commands = list(measurement.commands)
+    before = json.loads(finished.read_text(encoding="utf-8")) if finished.is_file() else {}
+    if again or before.get("commands") != commands:
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        if mpnet is not None:
+            (work / MPNET).symlink_to(mpnet.resolve())
+        before = {"commands": commands} | run_all(measurement, folders, work)
+        finished.write_text(json.dumps(before), encoding="utf-8")
+    results = {name: result_of(place, before["printed"], work) for name, place in measurement.results.items()}
+    about = {name: value for name, value in before.items() if name != "printed"}
+    values = {path: value_at(results, path) for path in measurement.paths}
+    return {"about": measurement.about, **about, "encoder": measurement.encoder, "values": values}
+
+
+def run_all(measurement: Measurement, folders: Mapping[str, Path], work: Path) -> dict[str, Any]:
+    """Run the commands of a measurement; return what they print, and what their figures depend on."""
+    places = {name: str(folder) for name, folder in folders.items()}
+    start = time.monotonic()
+    printed = [run(command.format(**places), work) for command in measurement.commands]
+    return {
+        "printed": printed,
+        "data": {name: file_digest(folders["data"] / name) for name in measurement.data},
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
+        "processor": measure.machine(),
+        "date": datetime.now(UTC).date().isoformat(),
+        "seconds": round(time.monotonic() - start),
+    }
+
+
+def result_of(place: str, printed: Sequence[str], work: Path) -> Any:
+    """Read a result: a JSON file, or the last line that a command prints (`stdout:N`)."""
+    number = place.removeprefix("stdout:")
+    if number != place:
+        return by_name(json.loads(printed[int(number)].splitlines()[-1]))
+    return by_name(json.loads((work / place).read_text(encoding="utf-8")))
+
+
+def run(command: str, work: Path) -> str:
+    """Run a command in a folder and return what it prints."""
+    words = shlex.split(command)
+    program = [sys.executable, "-m", "narrlit"] if words[0] == "narrlit" else [sys.executable]
+    print(f"$ {command}", flush=True)
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        [*program, *words[1:]], cwd=work, env=environment, stdout=subprocess.PIPE, text=True, check=False
+    )
+    (work / "printed.txt").open("a", encoding="utf-8").write(f"$ {command}\n{done.stdout}")
+    if done.returncode:
+        sys.exit(f"{command}: exit code {done.returncode}; {work / 'printed.txt'} has its output")
+    return done.stdout
+
+
+def by_name(value: Any) -> Any:
+    """Turn lists of entries that name their system into mappings by that name, so that a path can name one."""
+    if isinstance(value, dict):
+        return {name: by_name(inner) for name, inner in value.items()}
+    if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
+        for key in ("system", "model", "name"):
+            if all(key in entry for entry in value):
+                return {entry[key]: by_name(entry) for entry in value}
+        return {str(number): by_name(entry) for number, entry in enumerate(value)}
+    return value
+
+
+def value_at(values: Any, path: str) -> Any:
+    """Find the result at a path of names with slashes between; of an accuracy its counts and interval."""
+    for name in path.split("/"):
+        if name not in values:
+            raise SystemExit(f"{path}: there is no {name!r}; there are {', '.join(values)}")
+        values = values[name]
+    if isinstance(values, dict):
+        kept = ("n", "correct", "accuracy", "mean", "interval", "difference", "lost", "won", "p")
+        return {name: values[name] for name in kept if name in values and not isinstance(values[name], dict)}
+    return values
+
+
+def shown_texts(measurement: Measurement, values: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Fill the results into the texts of each page."""
+
+    def fill(field: re.Match[str]) -> str:
+        return formatted(values[field[1]], field[2])
+
+    return {page: [FIELD.sub(fill, text) for text in texts] for page, texts in measurement.shown.items()}
+
+
+def formatted(value: Any, style: str | None) -> str:
+    """Format a result.
+
+    >>> accuracy = {"n": 200, "correct": 112, "accuracy": 0.56, "interval": [0.491, 0.627]}
+    >>> formatted(accuracy, None), formatted(accuracy, "count"), formatted(accuracy, "short"), formatted(0.5, None)
+    ('.560 [.491, .627]', '112 of 200', '.560', '.500')
+    >>> formatted({**accuracy, "p": 0.031}, "p"), formatted(1.426, "ratio"), formatted(0.61, "percent")
+    ('p = .031', '1.4', '61')
+    """
+    if style is not None:
+        return STYLES[style](value)
+    return bare(accuracy_text(value) if isinstance(value, dict) else f"{value:.3f}")
+
+
+def accuracy_text(value: Mapping[str, Any]) -> str:
+    """Format an accuracy, or another mean, with its interval."""
+    center = value["accuracy"] if "accuracy" in value else value["mean"]
+    low, high = value["interval"]
+    return f"{center:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def bare(text: str) -> str:
+    """Leave the zero before a decimal point out, as the pages do for results."""
+    return re.sub(r"\b0\.", ".", text).replace("-", "\u2212")
+
+
+def p_of(value: Any) -> str:
+    """Format the p of a paired test."""
+    return bare(p_text(value["p"] if isinstance(value, dict) else value))
+
+
+def significant(value: float) -> str:
+    """Format a speed with three digits."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+STYLES: dict[str, Callable[[Any], str]] = {
+    "short": lambda value: formatted(value, None).partition(" ")[0],
+    "count": lambda value: f"{value['correct']} of {value['n']}",
+    "n": lambda value: f"{value['n']:,}",
+    "printed": lambda value: f"{accuracy_text(value)} ({value['correct']} of {value['n']})",
+    "change": lambda value: bare(f"{value['difference']:+.3f}"),
+    "lost": lambda value: f"{value['lost']} lost, {value['won']} won, {p_text(value['p'])}",
+    "moved": lambda value: bare(f"{-value:+.3f}"),
+    "p": p_of,
+    "test": lambda value: f"{formatted(value, 'short')} ({p_of(value)})",
+    "zero": lambda value: f"{value:.3f}",
+    "percent": lambda value: f"{100 * value:.0f}",
+    "ratio": lambda value: f"{value:.1f}",
+    "ratio2": lambda value: f"{value:.2f}",
+    "integer": lambda value: f"{value:,.0f}",
+    "significant": significant,
+}
+"""Functions that format a result, by the name of the style."""
+
+
+def check() -> list[str]:
+    """Compare the pages with the record.
+
+    Returns:
+        A line for each measurement without a record, each recorded figure that its page does not show, and each result
+        on a page that nothing recorded.
+    """
+    faults, record = [], read_record()
+    shown: dict[str, list[str]] = {}
+    for name, measurement in read_measurements().items():
+        entry = record["figures"].get(name)
+        if entry is None or not is_record_of(entry, measurement):
+            faults.append(f"{name}: not recorded as figures.yaml has it; run benchmarks/figures.py --only {name}")
+            continue
+        for page, texts in shown_texts(measurement, entry["values"]).items():
+            shown.setdefault(page, []).extend(texts)
+    known = published_texts(record)
+    for path in pages():
+        name = path.relative_to(ROOT).as_posix()
+        text, expected = path.read_text(encoding="utf-8"), shown.get(name, [])
+        faults += [f"{name}: does not show {wanted!r}" for wanted in expected if wanted not in text]
+        quoted = known if name.startswith(PAGES_OF_PAPERS) else set[str]()
+        faults += [f"{name}:{line}: {result} is not recorded" for line, result in unrecorded(text, expected, quoted)]
+    return faults
+
+
+def is_record_of(entry: Mapping[str, Any], measurement: Measurement) -> bool:
+    """Return whether a record is of the measurement's commands and has the results that it shows."""
+    return entry["commands"] == list(measurement.commands) and set(entry["values"]) == set(measurement.paths)
+
+
+def published_texts(record: Mapping[str, Any]) -> set[str]:
+    """Write the papers' figures as pages may show them, with two to four digits."""
+    figures = [figure for paper in record.get("published", {}).values() for figure in paper]
+    return {f"{figure:.{digits}f}".lstrip("0") for figure in figures for digits in (2, 3, 4)}
+
+
+def pages() -> list[Path]:
+    """List README and the pages of the documentation."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def unrecorded(text: str, shown: Sequence[str], known: set[str]) -> Iterator[tuple[int, str]]:
+    """Find results in a page's prose, tables and unproven outputs that are neither recorded nor published."""
+    text = FENCED.sub(lambda block: blank(block[0]) if tested(text, block) else block[0], text)
+    for wanted in sorted(shown, key=len, reverse=True):
+        text = text.replace(wanted, blank(wanted))
+    for number, line in enumerate(text.splitlines(), 1):
+        for found in RESULT.finditer(line):
+            if found[0].lstrip("+\u2212-") not in known:
+                yield number, found[0]
+
+
+def tested(text: str, block: re.Match[str]) -> bool:
+    """Return whether a block is code, or the output of a block that the tests run."""
+    if block[1] != "text":
+        return True
+    before = text[: block.start()].rstrip()
+    if not before.endswith("```"):
+        return False
+    code = before.rfind("\n```", 0, len(before) - 3)
+    return NOT_RUN not in text[:code].rstrip().rpartition("\n")[2]
+
+
+def blank(text: str) -> str:
+    """Return as many empty lines as a text has line breaks."""
+    return "\n" * text.count("\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, or check."""
+    parser = argparse.ArgumentParser(description="measure, record and check the figures of README and docs")
+    parser.add_argument("--data", type=Path, help="folder of the task's data: dev/, test/, synthetic/, ...")
+    parser.add_argument("--mpnet", type=Path, help="folder of all-mpnet-base-v2")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="measurements to run, also if they are recorded")
+    parser.add_argument("--work", type=Path, default=Path("runs/figures"), help="folder of the runs (runs/figures)")
+    parser.add_argument("--check", action="store_true", help="compare README and docs with the record")
+    parser.add_argument("--list", action="store_true", help="list the measurements")
+    chosen = parser.parse_args(arguments)
+    measurements = read_measurements()
+    if chosen.list:
+        for name, measurement in measurements.items():
+            print(f"{name:<20} {measurement.about}")
+        return
+    if chosen.check:
+        faults = check()
+        print("\n".join(faults) or f"every figure of {len(pages())} pages is recorded or published")
+        sys.exit(bool(faults))
+    unknown = set(chosen.only or ()) - set(measurements)
+    if unknown:
+        parser.error(f"no measurement is named {min(unknown)}: choose from {', '.join(measurements)}")
+    if chosen.data is None:
+        parser.error("--data FOLDER is needed: the shared task's data")
+    record = read_record()
+    folders = {"data": chosen.data.resolve(), "benchmarks": Path(__file__).resolve().parent}
+    for name, measurement in measurements.items():
+        entry = record["figures"].get(name, {})
+        recorded = entry.get("commands") == list(measurement.commands) and set(entry["values"]) == set(
+            measurement.paths
+        )
+        if (chosen.only and name not in chosen.only) or (recorded and not chosen.only):
+            continue
+        if chosen.mpnet is None and any(MPNET in command for command in measurement.commands):
+            print(f"{name}: left out, since it needs --mpnet FOLDER")
+            continue
+        entry = measured(measurement, folders, chosen.work.resolve() / name, chosen.mpnet, again=bool(chosen.only))
+        record = read_record()  # two runs may measure different figures
+        record["figures"][name] = entry
+        write_record(record)
+        print(f"{name}: {entry['seconds']} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

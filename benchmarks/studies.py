@@ -1,0 +1,206 @@
+"""Small studies behind what README and docs state: each prints one line of JSON.
+
+python benchmarks/studies.py tales --mpnet all-mpnet-base-v2
+python benchmarks/studies.py postprocessing --data narrative-similarity-dataset
+python benchmarks/studies.py windows --data narrative-similarity-dataset
+python benchmarks/studies.py retellings --data narrative-similarity-dataset
+"""
+
+import argparse
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from twins import twins
+
+from narrlit import load_encoder
+from narrlit.data.readers import read_triples
+from narrlit.data.schema import triple_cosines
+from narrlit.data.tales import sample_tales
+from narrlit.metrics.significance import AccuracySummary, clustered_interval, paired, permutation_test
+from narrlit.models.embedding import embed
+from narrlit.models.encoder import Encoder
+from narrlit.models.postprocessing import fit_steps, parse_steps
+
+Floats = NDArray[np.float64]
+Result = dict[str, Any]
+
+STEPS = ("center", "abtt:1", "abtt:3", "whiten")
+SYNTHETIC = "synthetic/synthetic_data_for_classification_830of1900.jsonl"
+TELL_ME_AGAIN = "extra/tell_me_again_triplets.jsonl"
+
+
+def unit_vectors(encoder: Encoder, texts: Sequence[str]) -> Floats:
+    """Embed texts: unit vectors (N, D)."""
+    vectors = embed(encoder, list(texts)).embeddings.astype(np.float64)
+    unit: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit
+
+
+def centered(vectors: Floats) -> Floats:
+    """Subtract the mean of unit vectors (N, D); the result has unit length."""
+    moved = vectors - vectors.mean(axis=0)
+    unit: Floats = moved / np.linalg.norm(moved, axis=1, keepdims=True)
+    return unit
+
+
+def tales(chosen: argparse.Namespace) -> Result:
+    """Count the sample tales whose nearest tale, or one of the three nearest, has the same type."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    rows = sample_tales()
+    texts, types = [row["text"] for row in rows], np.array([row["atu"] for row in rows])
+    minilm = unit_vectors(load_encoder("minilm"), texts)
+    mpnet = unit_vectors(load_encoder(chosen.mpnet), texts)
+    measures = {
+        "tfidf": TfidfVectorizer().fit_transform(texts).toarray(),
+        "tfidf without stop words": TfidfVectorizer(stop_words="english").fit_transform(texts).toarray(),
+        "minilm": minilm,
+        "minilm centered": centered(minilm),
+        "mpnet": mpnet,
+        "mpnet centered": centered(mpnet),
+    }
+    others = len(rows) - 1
+    same = np.mean([np.sum(types == kind) - 1 for kind in types])
+    none_of_three = np.prod([(others - same - n) / (others - n) for n in range(3)])
+    counts: Result = {name: same_type(vectors, types) for name, vectors in measures.items()}
+    counts["chance"] = {"nearest": len(rows) * same / others, "three": len(rows) * (1 - none_of_three)}
+    return {"tales": len(rows), **counts}
+
+
+def same_type(vectors: Floats, types: NDArray[np.str_]) -> dict[str, int]:
+    """Count stories whose nearest story, and one of the three nearest, has their type."""
+    similarity = vectors @ vectors.T
+    np.fill_diagonal(similarity, -np.inf)
+    nearest = np.argsort(-similarity, axis=1, kind="stable")[:, :3]
+    agrees = types[nearest] == types[:, None]
+    return {"nearest": int(agrees[:, 0].sum()), "three": int(agrees.any(axis=1).sum())}
+
+
+def postprocessing(chosen: argparse.Namespace) -> Result:
+    """Compare MiniLM with and without post-processing, fitted on several collections, on the development triples."""
+    encoder = load_encoder("minilm", long="truncate")
+    triples = read_triples(chosen.data / "dev/dev_track_a.jsonl")
+    texts = [text for texts in triples.texts() for text in texts]
+    dev = unit_vectors(encoder, texts)
+    right = triples.labels == 1
+    sample = different_texts(chosen.data / "sample/sample_track_a.jsonl")
+    training = different_texts(chosen.data / SYNTHETIC)
+    sample_vectors = unit_vectors(encoder, sample)
+    collections = {
+        "synthetic and sample": np.vstack([sample_vectors, unit_vectors(encoder, training)]),
+        "sample": sample_vectors,
+        "development": np.unique(dev, axis=0),
+    }
+    plain = wrong_rows(dev, right)
+    results: Result = {"plain": summary(plain, len(right))}
+    for name, vectors in collections.items():
+        results[name] = {"stories": len(vectors)}
+        for steps in STEPS:
+            fitted = fit_steps(parse_steps(steps), vectors.astype(np.float32))
+            wrong = wrong_rows(fitted(dev.astype(np.float32)), right)
+            results[name][steps] = {**summary(wrong, len(right)), **paired(wrong, plain, len(right))}
+    return results
+
+
+def different_texts(path: Path) -> list[str]:
+    """Read the different texts of a file of triples."""
+    triples = read_triples(path)
+    return list(dict.fromkeys(text for texts in triples.texts() for text in texts))
+
+
+def wrong_rows(vectors: NDArray[np.floating[Any]], right: NDArray[np.bool_]) -> set[int]:
+    """Answer triples by the cosines of their vectors (3N, D); return the rows that are wrong."""
+    scores = triple_cosines(vectors.reshape(len(right), 3, -1))
+    return set(np.flatnonzero((scores[:, 0] > scores[:, 1]) != right).tolist())
+
+
+def summary(wrong: set[int], n: int) -> Result:
+    """Count right answers, with the interval."""
+    return AccuracySummary(n, n - len(wrong)).as_dict()
+
+
+def windows(chosen: argparse.Namespace) -> Result:
+    """Find a story within three joined ones, read whole in windows or truncated: mean reciprocal rank."""
+    stories, qrels = twins(chosen.data / TELL_ME_AGAIN, 240)
+    text_of = {story["id"]: story["text"] for story in stories}
+    pairs = [(text_of[query], text_of[story]) for query, story in dict(qrels).items()]
+    random.Random(0).shuffle(pairs)
+    joined = [" ".join(partner for _, partner in pairs[start : start + 3]) for start in range(0, len(pairs), 3)]
+    target = np.arange(len(pairs)) // 3
+    place = np.arange(len(pairs)) % 3
+    ranks = {}
+    results: Result = {"queries": len(pairs), "texts": len(joined)}
+    for long in ("truncate", "windows"):
+        encoder = load_encoder("minilm", long=long)
+        queries = unit_vectors(encoder, [query for query, _ in pairs])
+        similarity = queries @ unit_vectors(encoder, joined).T
+        own = similarity[np.arange(len(pairs)), target]
+        reciprocal = 1 / (1 + (similarity > own[:, None]).sum(axis=1))
+        ranks[long] = reciprocal
+        low, high = clustered_interval(reciprocal, target)
+        by_place = {name: float(reciprocal[place == n].mean()) for n, name in enumerate(("first", "second", "third"))}
+        read = embed(encoder, joined).coverage.share
+        results[long] = {"all": {"mean": float(reciprocal.mean()), "interval": [low, high]}, **by_place, "read": read}
+    results["p"] = permutation_test(ranks["windows"], ranks["truncate"], target)
+    return results
+
+
+def retellings(chosen: argparse.Namespace) -> Result:
+    """Measure groups of retellings at the default threshold: are their pairs of one work, and how many are found?"""
+    import pandas as pd
+
+    from narrlit.explore.collection import Collection
+    from narrlit.explore.pairs import retelling_groups, similar_pairs
+
+    stories, _ = twins(chosen.data / TELL_ME_AGAIN, None)
+    vectors = unit_vectors(load_encoder("minilm"), [story["text"] for story in stories]).astype(np.float32)
+    frame = pd.DataFrame(stories).assign(title="")
+    first = ~frame["work"].duplicated()
+    results: Result = {}
+    for name, rows in {"all": first | True, "one a work": first}.items():
+        collection = Collection(frame[rows].reset_index(drop=True), vectors[rows.to_numpy()], {"model": "minilm"})
+        groups, threshold, _ = retelling_groups(collection, None, similar_pairs(collection, 10))
+        work_of = dict(zip(collection.frame["id"], collection.frame["work"], strict=True))
+        members = [[work_of[id] for id in ids] for _, ids in groups.groupby("group")["id"]]
+        claimed = sum(pairs_of(len(works)) for works in members)
+        correct = sum(pairs_of(count) for works in members for count in Counter(works).values())
+        existing = sum(pairs_of(count) for count in Counter(collection.frame["work"]).values())
+        results[name] = {
+            "stories": len(collection.frame),
+            "works": collection.frame["work"].nunique(),
+            "threshold": float(threshold),
+            "groups": len(members),
+            "pure": correct / claimed if claimed else 0.0,
+            "recalled": correct / existing if existing else 0.0,
+        }
+    return results
+
+
+def pairs_of(count: int) -> int:
+    """Count the pairs of so many stories."""
+    return count * (count - 1) // 2
+
+
+STUDIES: dict[str, Callable[[argparse.Namespace], Result]] = {
+    study.__name__: study for study in (tales, postprocessing, windows, retellings)
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a study and print its result."""
+    parser = argparse.ArgumentParser(description="small studies behind what README and docs state")
+    parser.add_argument("study", choices=STUDIES)
+    parser.add_argument("--data", type=Path, help="folder of the task's data")
+    parser.add_argument("--mpnet", help="folder or hub id of all-mpnet-base-v2")
+    chosen = parser.parse_args(arguments)
+    print(json.dumps(STUDIES[chosen.study](chosen)))
+
+
+if __name__ == "__main__":
+    main()
