@@ -323,7 +323,8 @@ class StoryData(L.LightningDataModule):
         if before is not None and (before / LABELS_FILE).is_file():
             labels, note = read_labels(before, texts), {"source": "positional", "resumed_from": str(before)}
         else:
-            labels, note = positional_labels(texts, self.reader.text_embeddings, self.pseudo_labels.clusters)
+            settings = self.pseudo_labels
+            labels, note = positional_labels(texts, self.reader.text_embeddings, settings.clusters, settings.rounding)
         # K-means adds up in another order on another processor: the first process's labels count.
         labels = trainer.strategy.broadcast(labels, 0)
         folder = trainer.log_dir  # a collective call; without a logger it is the working directory
