@@ -1,6 +1,7 @@
 """Every config can be instantiated, without weights, and says what it is."""
 
 import functools
+import re
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,15 @@ QWEN = ("qwen3_8b", "qwen3_8b_lora", "qwen3_8b_qlora")
 BACKBONES = [f"backbones/{name}.yaml" for name in (*ENCODERS, *QWEN)]
 SPACES = {"triplet": "baselines/triplet.yaml", "comhis": "comhis.yaml", "mendel292": "mendel292_inductive.yaml"}
 SPACES = {f"search_spaces/{name}.yaml": system for name, system in SPACES.items()}
+PAGES = {
+    "hits": ["hits.yaml"],
+    "ttda704": ["ttda704.yaml", "ttda704_track_a.yaml"],
+    "nlp-fsdm": ["nlp_fsdm.yaml"],
+    "mendel292": ["mendel292_inductive.yaml", "mendel292_transductive.yaml", *MENDEL292[:3]],
+    "comhis": ["comhis.yaml"],
+}
+"""The configs that each system's page describes."""
+PARAMETER = re.compile(r"`((?:model|data|trainer)\.[\w.]+)(?:: ([^`]+))?`")
 HARDWARE = [f"hardware/{name}.yaml" for name in ("cpu", "gpu", "ddp", "fsdp")]
 
 
@@ -121,6 +131,8 @@ def test_a_header_says_what_it_is(name):
     words = ["What:", "Run:"] if name not in ("hardware/cpu.yaml", "hardware/gpu.yaml") else ["What:"]
     if name in (*SYSTEMS, *SPACES):
         words += ["Needs:", "Expect:"]
+    if name in {config for configs in PAGES.values() for config in configs}:
+        words += ["Variant:"]
     for word in words:
         assert any(word in line for line in header), word
     assert f"configs/{name}" in "".join(header) or name.startswith("hardware/")
@@ -266,6 +278,62 @@ def test_ttda704_track_a_has_the_papers_values():
     margins = (adaptive.model.distance, adaptive.model.margin, adaptive.model.maximum_margin)
     assert margins == ("squared_euclidean", 0.3, 1.5)
     assert adaptive.datamodule.loading.pseudonyms.backend == "spacy"
+
+
+def setting(cli, name):
+    """Value of an option such as model.encoder.pooling in a parsed command, KeyError where there is none."""
+    top, *path = name.split(".")
+    value = cli.config[top] if top == "trainer" else cli.config[top]["init_args"]
+    for key in path:
+        value = value[key]
+    return value
+
+
+def overlay_of(values):
+    """A config that sets options such as model.encoder.pooling to values, given as YAML."""
+    config = {}
+    for name, value in values.items():
+        top, *path = name.split(".")
+        inner = config.setdefault(top, {})
+        for key in path[:-1] if top == "trainer" else ["init_args", *path[:-1]]:
+            inner = inner.setdefault(key, {})
+        inner[path[-1]] = yaml.safe_load(value)
+    return config
+
+
+def has_setting(config, name):
+    try:
+        setting(parse(config), name)
+    except KeyError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_parameters_that_a_systems_page_names_can_be_set(page, tmp_path):
+    text = (Path(__file__).parents[1] / f"docs/systems/{page}.md").read_text(encoding="utf-8")
+    named = PARAMETER.findall("\n".join(line for line in text.splitlines() if line.startswith("|")))
+    assert len(named) >= 3
+    values = {config: {} for config in PAGES[page]}
+    for name, value in named:
+        config = next((config for config in PAGES[page] if has_setting(config, name)), None)
+        assert config is not None, name
+        if value:
+            values[config][name] = value
+    for config, wanted in values.items():
+        overlay = tmp_path / config
+        overlay.write_text(yaml.safe_dump(overlay_of(wanted)), encoding="utf-8")
+        cli = parse(config, options=("--config", str(overlay)))
+        assert {name: setting(cli, name) for name in wanted} == {n: yaml.safe_load(v) for n, v in wanted.items()}
+
+
+def test_defaults_are_the_decisions_that_the_pages_name():
+    assert parse("nlp_fsdm.yaml").model.reduction == "mean"
+    assert parse("ttda704.yaml").model.alignment_terms == "mean"
+    assert parse("hits.yaml").model.first_masked_round == 0
+    mendel292 = parse("mendel292_inductive.yaml")
+    assert (mendel292.model.aspects.divisor, mendel292.datamodule.pseudo_labels.rounding) == ("paired", "down")
+    assert parse("comhis.yaml").datamodule.validation_share == 1
 
 
 def test_nlp_fsdm_is_as_written():

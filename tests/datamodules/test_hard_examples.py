@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples, example_of
-from narrlit.datamodules import HardExampleSampling, StoryWorldData
+from narrlit.datamodules import FileData, HardExampleSampling, StoryWorldData
 from narrlit.datamodules.hard_examples import example_cosines, hard_examples
 from narrlit.errors import OptionError
 
@@ -75,3 +75,46 @@ def test_mining_needs_validation_triples():
     alone.setup("fit")
     with pytest.raises(OptionError, match="mine_validation needs validation triples"):
         alone.prepare_inputs("fit")
+
+
+def divided(make, share, mine=True, rows=20):
+    """A fit's data of which a share of the validation triples is evaluated; its settings mine every wrong triple."""
+    train = [{"anchor": f"anchor {i}", "positive": f"e{'a' * i}", "negative": f"o{'i' * i}"} for i in range(6)]
+    triples = [
+        {"anchor_text": f"a{i} e", "text_a": f"t{i} {'e' * i}", "text_b": f"n{i} a", "text_a_is_closer": True}
+        for i in range(rows)
+    ]
+    sampling = HardExampleSampling(1.0, 2.0, mine_validation=mine)
+    files = str(make("train.jsonl", train)), str(make("validation.jsonl", triples))
+    data = FileData(*files, hard_examples=sampling, validation_share=share)
+    attach(data)
+    data.setup("fit")
+    data.prepare_inputs("fit")
+    return data
+
+
+def test_a_share_of_the_validation_triples_is_evaluated_and_only_the_others_are_mined(make):
+    data, whole = divided(make, 0.6), divided(make, 1.0)
+    evaluated, every = set(data.triples["validation"].texts()), whole.triples["validation"].texts()
+    assert len(evaluated) == 12
+    assert evaluated < set(every)
+    assert [row for row in every if row in evaluated] == data.triples["validation"].texts()  # in the file's order
+    mined = {row[0] for row in data.examples.texts()[6:]}
+    allowed = {anchor for anchor, _, _ in every} - {anchor for anchor, _, _ in evaluated}
+    wrong = {row[0] for row in whole.examples.texts()[6:]}  # with a share of 1 all of them train
+    assert mined == wrong & allowed
+    assert 0 < len(mined) < len(wrong)
+    assert data.train_validation_overlap() == (0, 0, 0)
+    assert whole.train_validation_overlap().shared_pairs == 2 * len(wrong)
+    assert data.provenance["validation"]["divided"] == {"share": 0.6, "evaluated": 12, "set_apart": 8}
+    assert data.flags()["mined_validation"]
+    assert divided(make, 0.6).triples["validation"].texts() == data.triples["validation"].texts()
+
+
+def test_a_share_needs_no_mining_and_must_leave_a_triple(make):
+    assert len(divided(make, 0.5, mine=False).examples) == 6
+    with pytest.raises(OptionError, match=r"validation_share 0\.1 of 3 triples is none"):
+        divided(make, 0.1, rows=3)
+    for share in (0, -0.5, 1.5, float("nan")):
+        with pytest.raises(OptionError, match=r"data\.validation_share is"):
+            FileData(validation_share=share)

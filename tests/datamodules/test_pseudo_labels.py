@@ -43,6 +43,23 @@ def test_each_aspect_clusters_its_segment():
         positional_labels(["Same."] * 5, embed, CLUSTERS)
 
 
+def test_segments_are_rounded_as_the_settings_say():
+    """Ten sentences have their ninth and tenth in the outcome, or the eighth too: labels follow from these texts."""
+    settings = PseudoLabels("positional", CLUSTERS, rounding="symmetric")
+    data = StoryWorldData(10, 2, pseudo_labels=settings)
+    reader = attach(data)
+    data.setup("fit")
+    data.prepare_inputs("fit")
+    stories = data.training_indices
+    texts = [data.stories[i].text for i in stories.tolist()]
+    segments = [positional_segments(split_sentences(text), rounding="symmetric") for text in texts]
+    assert segments != [positional_segments(split_sentences(text)) for text in texts]
+    for column, count in enumerate((4, 3, 2)):
+        embeddings = reader.text_embeddings([segment[column] for segment in segments]).astype(float)
+        assert data._labels[stories, column].tolist() == cluster(embeddings, count, 0)[0].tolist()
+    assert data.provenance["train"]["pseudo_labels"]["rounding"] == "symmetric"
+
+
 @pytest.mark.parametrize("transductive", [False, True])
 def test_training_stories_have_labels_and_unlabelled_ones_where_the_run_is_transductive(transductive):
     settings = PseudoLabels("positional", CLUSTERS, transductive)

@@ -114,22 +114,28 @@ def objectives():
     unused, lookup = EncoderConfig("unused"), {}
     lookup["ranking"] = MultipleNegativesRanking(unused, scale=5.0)
     lookup["pairs"] = MultipleNegativesRanking(unused, scale=5.0, candidates="pairs")
+    lookup["sum"] = MultipleNegativesRanking(unused, scale=5.0, reduction="sum")
     lookup["triplet"] = Triplet(unused, margin=0.8)
     lookup["adaptive"] = Triplet(unused, distance="squared_euclidean", margin=0.5, maximum_margin=1.5)
     lookup["distillation"] = SelfDistillation(unused, use_triple_negative=True, mask_margin=0.3)
     lookup["views"] = MultiView(unused, hidden=6)
+    lookup["aligned views"] = MultiView(unused, hidden=6, alignment_terms="views")
     for objective in lookup.values():
         objective.encoder = Lookup()
     teacher = torch.randn(STORIES, 5, generator=torch.Generator().manual_seed(4))
     lookup["distillation"].teacher = TeacherEmbeddings(teacher + 1.0)
     lookup["distillation"]._trainer = SimpleNamespace(global_step=0, estimated_stepping_batches=20)
-    torch.manual_seed(0)
-    lookup["views"].views = ViewFusion(8, asdict(Fusion()), hidden=6)
+    for name in ("views", "aligned views"):
+        torch.manual_seed(0)
+        lookup[name].views = ViewFusion(8, asdict(Fusion()), hidden=6)
     heads = {
         "projection": Projection(margin=0.8, noise=1.0),
         "mlp": MLPHead(hidden=[10], output=6),
         "aspects": AspectBiLSTM(bilstm=BiLSTMConfig(output=8, dropout=0), aspects=Aspects(margin=2.0)),
         "all labels": AspectBiLSTM(bilstm=BiLSTMConfig(output=8, dropout=0), aspects=Aspects("all", margin=2.0)),
+        "labeled": AspectBiLSTM(
+            bilstm=BiLSTMConfig(output=8, dropout=0), aspects=Aspects(margin=2.0, divisor="labeled")
+        ),
     }
     return lookup | {name: built(objective) for name, objective in heads.items()}
 
@@ -153,13 +159,13 @@ def own_batch(name, step, rows):
     batch = joint_batch(step)
     batch.anchors, batch.positives = batch.anchors[rows], batch.positives[rows]
     batch.negatives, batch.kinds = batch.negatives[rows], batch.kinds[rows]
-    if name in ("aspects", "all labels"):
+    if name in ("aspects", "all labels", "labeled"):
         unlabelled = packed([2] * 8, STORIES, seed=9).select(range(8)[rows])
         labels = torch.randint(2, (8, 3), generator=torch.Generator().manual_seed(step))[rows]
         batch.unlabelled = UnlabelledBatch(unlabelled, labels)
     elif name in ("projection", "mlp"):
         batch.stories = packed([1] * STORIES, 0, seed=step)
-    elif name == "views":
+    elif name in ("views", "aligned views"):
         others = joint_batch(step).anchors.roll(-1)[rows]
         pieces = PackedStories(torch.zeros(4 * STORIES), (1,) * 4 * STORIES, torch.arange(4 * STORIES))
         views = PackedViews(pieces, torch.arange(4 * STORIES).view(STORIES, 4), torch.arange(STORIES))

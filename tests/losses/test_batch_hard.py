@@ -25,7 +25,7 @@ def vectors(n, seed, dimension=4):
     return torch.randn(n, dimension, generator=generator, dtype=torch.float64)
 
 
-def by_hand(rows, labels, margin, stories):
+def by_hand(rows, labels, margin, stories, divisor="paired"):
     """The loss and its rows by plain loops."""
     costs = []
     for i, label in enumerate(labels):
@@ -34,20 +34,28 @@ def by_hand(rows, labels, margin, stories):
         negatives = [math.dist(rows[i], rows[j]) for j in others if labels[j] != label]
         if label != -1 and positives and negatives:
             costs.append(max(0.0, max(positives) - min(negatives) + margin))
-    return sum(costs) / max(1, len(costs)), len(costs)
+    counted = len(costs) if divisor == "paired" else sum(label != -1 for label in labels)
+    return sum(costs) / max(1, counted), len(costs)
 
 
+@pytest.mark.parametrize("divisor", ["paired", "labeled"])
 @pytest.mark.parametrize("margin", [0.0, 0.537, 3.0])
 @pytest.mark.parametrize("n", [1, 2, 3, 8])
 @pytest.mark.parametrize("case", LABELS)
-def test_it_is_its_formula(case, n, margin):
+def test_it_is_its_formula(case, n, margin, divisor):
     rows, labels = vectors(n, n), LABELS[case][:n]
-    found = batch_hard(rows, torch.tensor(labels), margin)
-    loss, count = by_hand(rows.tolist(), labels, margin, range(n))
+    found = batch_hard(rows, torch.tensor(labels), margin, divisor=divisor)
+    loss, count = by_hand(rows.tolist(), labels, margin, range(n), divisor)
     assert found.loss.item() == pytest.approx(loss, abs=1e-12)
     assert found.rows.item() == count
     assert (found.loss.shape, found.rows.shape, found.rows.dtype) == ((), (), torch.int64)
     assert count == 0 if case in NONE_PAIRED else count > 0 or n < 8
+
+
+def test_the_divisor_is_the_rows_with_a_pair_or_those_with_a_label():
+    labels = torch.tensor(LABELS["one alone"])  # seven rows of one class, and one alone with its label: it has no pair
+    paired, labeled = (batch_hard(vectors(8, 8), labels, 3.0, divisor=name).loss for name in ("paired", "labeled"))
+    assert 8 * labeled.item() == pytest.approx(7 * paired.item()) != 0
 
 
 @given(st.lists(st.tuples(st.integers(-1, 2), st.integers(0, 4)), min_size=1, max_size=12), st.integers(0, 99))

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from contrastive_by_hand import GRID, D, by_hand, cosines_by_hand, masks, places, vectors
@@ -16,6 +18,19 @@ def test_ranking_loss_is_its_formula(b, spare, k, kind, scale):
     assert ranking_loss(anchors, positives, target, negatives, keep, scale).item() == pytest.approx(expected, abs=1e-12)
     if k == 0:
         assert ranking_loss(anchors, positives, target, None, keep, scale).item() == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("b", [1, 2, 5])
+def test_equation_1_of_nlp_fsdm_is_the_sum_over_the_anchors(b):
+    """L = - sum_i log(exp(sim(a_i, p_i) tau) / sum_j exp(sim(a_i, p_j) tau)), in plain loops."""
+    anchors, positives, tau = vectors(b, seed=0), vectors(b, seed=1), 3.0
+    expected = 0.0
+    for i in range(b):
+        exponentials = [math.exp(float(anchors[i] @ positives[j]) * tau) for j in range(b)]
+        expected -= math.log(exponentials[i] / sum(exponentials))
+    found = ranking_loss(anchors, positives, torch.arange(b), scale=tau, reduction="sum")
+    assert found.item() == pytest.approx(expected, abs=1e-12)
+    assert ranking_loss(anchors, positives, torch.arange(b), scale=tau).item() == pytest.approx(expected / b, abs=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["none", "random", "all masked"])

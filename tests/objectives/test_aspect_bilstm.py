@@ -35,8 +35,8 @@ def test_each_slice_alone_has_a_gradient_into_the_whole_bilstm(aspect):
     assert [n for n, p in objective.head.lstm.named_parameters() if not p.grad.any()] == []
 
 
-def by_hand(v, labels, margin):
-    """Batch-hard in plain loops: mean over rows with a pair, and how many labelled rows have none."""
+def by_hand(v, labels, margin, divisor="paired"):
+    """Batch-hard in plain loops: mean over rows with a pair (or a label), and how many labelled rows have none."""
     costs, without = [], 0
     for i in range(len(v)):
         if labels[i] < 0:
@@ -47,11 +47,13 @@ def by_hand(v, labels, margin):
             costs.append(torch.relu(max(far) - min(near) + margin))
         else:
             without += 1
-    return torch.stack(costs).mean() if costs else v.sum() * 0, without
+    counted = len(costs) + (without if divisor == "labeled" else 0)
+    return torch.stack(costs).sum() / counted if costs else v.sum() * 0, without
 
 
-def test_the_whole_loss_is_the_papers_weighted_sum():
-    objective = built(AspectBiLSTM(bilstm=BiLSTMConfig(output=16, dropout=0)))
+@pytest.mark.parametrize("divisor", ["paired", "labeled"])
+def test_the_whole_loss_is_the_papers_weighted_sum(divisor):
+    objective = built(AspectBiLSTM(bilstm=BiLSTMConfig(output=16, dropout=0), aspects=Aspects(divisor=divisor)))
     batch = labelled_batch()
     batch.pseudo_labels[0, 0] = 7  # alone with its theme, as the second is now
     v = objective(batch.stories)
@@ -60,7 +62,7 @@ def test_the_whole_loss_is_the_papers_weighted_sum():
     total = 1.437 * triplet
     for k, (begin, end, weight) in enumerate([(0, 8, 0.5), (8, 12, 0.3), (12, 16, 0.2)]):
         part = torch.nn.functional.normalize(v[:4, begin:end], dim=1)
-        loss, without = by_hand(part, batch.pseudo_labels[:4, k].tolist(), 0.537)
+        loss, without = by_hand(part, batch.pseudo_labels[:4, k].tolist(), 0.537, divisor)
         total = total + 0.974 * weight * loss
         name = ("theme", "action", "outcome")[k]
         assert torch.allclose(found[name], loss, atol=1e-6)

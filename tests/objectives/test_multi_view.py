@@ -48,7 +48,7 @@ def cosine(x, y):
     return (x @ y) / (x.norm() * y.norm())
 
 
-def loss_by_hand(objective, stories, heads):
+def loss_by_hand(objective, stories, heads, alignment_terms="mean"):
     """The issue's formulas, story by story, on the encoder's own vectors of one text at a time."""
     own = [[torch.tensor(objective.encoder.model.encode(part, prompt="")) for part in story] for story in stories]
     names = ASPECTS
@@ -71,27 +71,41 @@ def loss_by_hand(objective, stories, heads):
     aligned = 0.0
     for story in own:
         views = [normalize(by_head(view, story[place]), dim=0) for place, view in enumerate(names, 1)]
-        mean = torch.stack(views).mean(0)
         weights = WEIGHTS.weights
         fused = weights[0] * story[0] + sum(w * v for w, v in zip(weights[1:], views, strict=True))
-        aligned += (fused / fused.norm() - mean / mean.norm()).square().sum() / len(own)
+        targets = [torch.stack(views).mean(0)] if alignment_terms == "mean" else views
+        for target in targets:
+            aligned += (fused / fused.norm() - target / target.norm()).square().sum() / len(own)
     terms["alignment"] = aligned if heads else torch.tensor(0.0)
     terms["loss"] = sum(terms[view] for view in names) + 0.5 * terms["alignment"]
     return terms
 
 
+@pytest.mark.parametrize("alignment_terms", ["mean", "views"])
 @pytest.mark.parametrize("variant", ["as_written", "as_published"])
-def test_the_loss_is_its_formulas(build, variant):
-    objective = build(variant=variant)
+def test_the_loss_is_its_formulas(build, variant, alignment_terms):
+    objective = build(variant=variant, alignment_terms=alignment_terms)
     batch = batch_of(objective)
     found = objective.loss(objective.training_embeddings(batch.stories), batch)
     with torch.no_grad():
-        expected = loss_by_hand(objective, parts(6)[:4], variant == "as_written")
+        expected = loss_by_hand(objective, parts(6)[:4], variant == "as_written", alignment_terms)
     assert set(found) == {"loss", "theme", "action", "outcome", "alignment"}
     for name, value in expected.items():
         assert found[name].item() == pytest.approx(float(value), abs=2e-5), name
     if variant == "as_written":
         assert found["alignment"] > 0.01
+
+
+def test_three_alignments_are_not_one_and_pull_on_every_head(build):
+    one, three = build(), build(alignment_terms="views", temperature=1e9)  # at this temperature contrasts do not pull
+    batch = batch_of(one)
+    losses = [each.loss(each.training_embeddings(batch.stories), batch)["alignment"] for each in (one, three)]
+    assert losses[1] > 2 * losses[0] > 0  # the views are further from the fused embedding than their mean is
+    found = gradients(three, batch)
+    heads = [parameter for name, parameter in three.named_parameters() if name.startswith("views.heads.")]
+    assert len(heads) == 12
+    assert all(parameter.grad.abs().sum() > 1e-4 for parameter in heads)
+    assert any(name.startswith("encoder.") for name in found)
 
 
 def gradients(objective, batch):

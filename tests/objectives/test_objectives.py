@@ -64,6 +64,15 @@ def test_pairs_leave_the_explicit_negatives_out(build):
     assert triplets.loss(vectors, batch)["loss"] > expected + 1e-4
 
 
+@pytest.mark.parametrize("candidates", ["pairs", "triplets"])
+def test_the_sum_over_the_anchors_is_the_mean_times_their_number(build, candidates):
+    mean = build(MultipleNegativesRanking, candidates=candidates)
+    total = build(MultipleNegativesRanking, candidates=candidates, reduction="sum")
+    batch = batch_of(mean)
+    vectors = mean(batch.stories)
+    assert torch.allclose(total.loss(vectors, batch)["loss"], 4 * mean.loss(vectors, batch)["loss"])
+
+
 @pytest.mark.parametrize("distance", ["cosine", "euclidean", "squared_euclidean"])
 def test_triplets_are_all_pairs_but_padding(build, distance):
     objective = build(Triplet, distance=distance, margin=0.4)
@@ -141,6 +150,7 @@ def test_options_out_of_range_are_refused():
         lambda: Triplet(margin=float("nan")),
         lambda: Optimization(warmup=2),
         lambda: SelfDistillation(temperature=0),
+        lambda: SelfDistillation(first_masked_round=-1),
         lambda: Distillation(temperature=0),
         lambda: Distillation(first_weight=-1),
         *(partial(MultiView, **{name: -1}) for name in ("temperature", "hidden", "alignment")),

@@ -109,6 +109,20 @@ def test_the_first_round_has_neither_mask_nor_teacher(build):
     assert found["loss"].item() == pytest.approx(by_hand(objective, vectors, batch)[0], abs=1e-5)
 
 
+@pytest.mark.parametrize(("number", "masked"), [(1, False), (2, True), (3, True)])
+def test_the_mask_may_begin_after_the_first_change_of_teacher(build, number, masked):
+    """HITS, section 3.3: the mask is "enabled only after the first teacher update"."""
+    later, always, never = build(first_masked_round=2), build(), build(mask=False)
+    batch = batch_of(later)
+    vectors = later(batch.stories)
+    for objective in (later, always, never):
+        objective.round = number
+    found, expected = later.loss(vectors, batch), (always if masked else never).loss(vectors, batch)
+    assert {name: value.item() for name, value in found.items()} == {n: v.item() for n, v in expected.items()}
+    assert (found[f"round_{number}/kept_theme"] < 1) == masked
+    assert later.hparams["first_masked_round"] == 2
+
+
 def test_kl_only_and_mask_only(build):
     batch = batch_of(build())
     mask_only, kl_only = build(distill=False), build(mask=False)

@@ -11,8 +11,8 @@ def story(n):
     return [f"s{i}." for i in range(n)]
 
 
-def sizes(n, *ratios):
-    return [len(part.split()) for part in positional_segments(story(n), *ratios)]
+def sizes(n, *ratios, rounding="down"):
+    return [len(part.split()) for part in positional_segments(story(n), *ratios, rounding=rounding)]
 
 
 @pytest.mark.parametrize(
@@ -31,14 +31,31 @@ def test_quarter_half_quarter(n, expected):
     assert sizes(n) == expected
 
 
-@given(st.integers(3, 200), st.tuples(*[st.floats(0.01, 5)] * 3))
-def test_any_ratios_are_kept_to(n, ratios):
-    found = sizes(n, ratios)
+@pytest.mark.parametrize("n", range(3, 41))
+def test_the_symmetric_quarters_are_equal_and_the_middle_has_the_rest(n):
+    quarter = max(1, n // 4)
+    assert sizes(n, rounding="symmetric") == [quarter, n - 2 * quarter, quarter]
+    if n % 4 == 0:
+        assert sizes(n) == sizes(n, rounding="symmetric")
+
+
+def test_ten_sentences_are_cut_in_two_ways():
+    assert (sizes(10), sizes(10, rounding="symmetric")) == ([2, 5, 3], [2, 6, 2])
+    first, middle, last = positional_segments(story(10), rounding="symmetric")
+    assert (first, last) == ("s0. s1.", "s8. s9.")
+    assert middle == "s2. s3. s4. s5. s6. s7."
+
+
+@pytest.mark.parametrize("rounding", ["down", "symmetric"])
+@given(n=st.integers(3, 200), ratios=st.tuples(*[st.floats(0.01, 5)] * 3))
+def test_any_ratios_are_kept_to(n, ratios, rounding):
+    found = sizes(n, ratios, rounding=rounding)
     shares = [n * ratio / sum(ratios) for ratio in ratios]
     assert sum(found) == n
     assert min(found) >= 1
     if min(shares) >= 1:
-        assert all(abs(size - share) <= 1 + 1e-6 for size, share in zip(found, shares, strict=True))
+        limit = 1 if rounding == "down" else 2  # the middle takes what both others lose
+        assert all(abs(size - share) <= limit + 1e-6 for size, share in zip(found, shares, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -54,6 +71,7 @@ def test_any_ratios_are_kept_to(n, ratios):
 )
 def test_no_slice_is_empty_however_small_its_share(n, ratios, expected):
     assert sizes(n, ratios) == expected
+    assert min(sizes(n, ratios, rounding="symmetric")) >= 1
 
 
 def test_what_can_not_be_cut_is_refused():

@@ -54,6 +54,17 @@ def grouped_folds(groups: IntArray, folds: int, seed: int = 0) -> list[IntArray]
     return [np.sort(rows).astype(np.int64) for _, rows in splitter.split(groups, groups=groups)]
 
 
+def random_share(rows: int, share: float, seed: int = 0) -> tuple[IntArray, IntArray]:
+    """Divide rows at random into a share of them, rounded, and the rest; both ascending.
+
+    >>> [len(rows) for rows in random_share(5, 0.6)]
+    [3, 2]
+    """
+    order = np.random.default_rng(seed).permutation(rows)
+    count = round(share * rows)
+    return np.sort(order[:count]).astype(np.int64), np.sort(order[count:]).astype(np.int64)
+
+
 class Overlap(NamedTuple):
     """Counts of different stories, of pairs of an anchor and a candidate, and of anchors that two sets share."""
 

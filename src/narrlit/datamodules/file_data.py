@@ -11,6 +11,7 @@ from narrlit.data.views import StoryViews, ViewFiles
 from narrlit.datamodules.hard_examples import HardExampleSampling
 from narrlit.datamodules.pseudo_labels import PseudoLabels
 from narrlit.datamodules.story_data import Loading, Stage, StoryData
+from narrlit.errors import OptionError
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class FileData(StoryData):
         hard_examples: HardExampleSampling = HardExampleSampling(),
         pseudo_labels: PseudoLabels = PseudoLabels(),
         loading: Loading = Loading(),
+        validation_share: float = 1.0,
     ) -> None:
         """Name the files.
 
@@ -61,8 +63,15 @@ class FileData(StoryData):
             hard_examples: sampling of hard examples.
             pseudo_labels: labels of the training stories' aspects.
             loading: batches.
+            validation_share: how many of the validation triples are evaluated, above 0 to 1; the same random choice in
+                every run. The others are left out, or for `hard_examples.mine_validation`.
+
+        Source: of the share, Comhis, section 4.3: a subset of the development data, whose size it does not give.
         """
+        if not 0 < validation_share <= 1:
+            raise OptionError(f"data.validation_share is {validation_share}: a share above 0, at most 1, is needed")
         super().__init__(loading, hard_examples, pseudo_labels)
+        self.validation_share = validation_share
         self.train = _listed(train)
         self.extra = extra
         self.views = views

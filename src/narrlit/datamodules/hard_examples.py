@@ -28,7 +28,8 @@ class HardExampleSampling:
         weight: how much more often than another a hard example is drawn, with replacement; 1: nothing is drawn, and
             every example comes once an epoch.
         mine_validation: also train on hard triples of the validation data, with their labels, as the paper does:
-            validation accuracy is then no estimate for other triples. The run is flagged.
+            validation accuracy is then no estimate for other triples, unless `data.validation_share` sets apart those
+            that are mined. The run is flagged.
     """
 
     share: float = 0.2

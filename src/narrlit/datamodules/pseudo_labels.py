@@ -14,7 +14,7 @@ import numpy as np
 from narrlit.data.schema import ASPECTS, FloatArray, IntArray
 from narrlit.errors import DataError, OptionError, reading
 from narrlit.files import atomic_path
-from narrlit.preprocessing.sentences import positional_segments, split_sentences
+from narrlit.preprocessing.sentences import Rounding, positional_segments, split_sentences
 
 LABELS_FILE = "pseudo_labels.npz"
 
@@ -50,11 +50,14 @@ class PseudoLabels:
             StoryWorld's; `none`: no labels.
         clusters: of the positional labels.
         transductive: also cluster, and train on, stories of `extra.unlabelled`. The run is flagged.
+        rounding: of segments, where sentences can't be quartered: `down` rounds where a segment begins, so that of ten
+            sentences the first has 2 and the last 3; `symmetric` gives both 2.
     """
 
     source: Literal["positional", "truth", "none"] = "none"
     clusters: Clusters = field(default_factory=Clusters)
     transductive: bool = False
+    rounding: Rounding = "down"
 
     def __post_init__(self) -> None:
         if self.transductive and self.source != "positional":
@@ -62,7 +65,10 @@ class PseudoLabels:
 
 
 def positional_labels(
-    texts: Sequence[str], embed: Callable[[Sequence[str]], FloatArray], clusters: Clusters
+    texts: Sequence[str],
+    embed: Callable[[Sequence[str]], FloatArray],
+    clusters: Clusters,
+    rounding: Rounding = "down",
 ) -> tuple[IntArray, dict[str, Any]]:
     """Cluster N stories by the embeddings of their first, middle and last segments, aspect by aspect.
 
@@ -70,7 +76,8 @@ def positional_labels(
     Source: Mendel292, section 2.6.
     """
     columns, details = [], {}
-    segments = zip(*(positional_segments(split_sentences(text)) for text in texts), strict=True)
+    stories = [positional_segments(split_sentences(text), rounding=rounding) for text in texts]
+    segments = zip(*stories, strict=True)
     for aspect, segment in zip(ASPECTS, segments, strict=True):
         count = getattr(clusters, aspect)
         different = len(set(segment))
@@ -82,7 +89,8 @@ def positional_labels(
         labels, inertia = cluster(embed(segment).astype(np.float64), count, clusters.seed)
         columns.append(labels)
         details[aspect] = {"sizes": np.bincount(labels).tolist(), "inertia": inertia}
-    return np.stack(columns, axis=1), {"source": "positional", "seed": clusters.seed, "clusters": details}
+    description = {"source": "positional", "rounding": rounding, "seed": clusters.seed, "clusters": details}
+    return np.stack(columns, axis=1), description
 
 
 def cluster(embeddings: np.ndarray[Any, np.dtype[np.float64]], count: int, seed: int) -> tuple[IntArray, float]:

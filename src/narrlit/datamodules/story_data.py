@@ -25,7 +25,7 @@ from narrlit.data.schema import (
     Views,
     example_of,
 )
-from narrlit.data.splits import Overlap, overlap
+from narrlit.data.splits import Overlap, overlap, random_share
 from narrlit.data.storyworld import SyntheticStory
 from narrlit.datamodules.hard_examples import HardExampleSampling, example_cosines, hard_examples
 from narrlit.datamodules.pseudo_labels import (
@@ -103,12 +103,14 @@ class StoryData(L.LightningDataModule):
         stories: every story that a stage reads, training stories first, as the encoder reads it.
         examples: what trains, mined validation triples included.
         triples: what each stage evaluates.
+        validation_share: how many of the validation triples are evaluated; the others can be mined.
         provenance: plain data for run.json.
         synthetic_rows: how many of the training examples, the last ones, a language model wrote.
     """
 
     has_views = False
     has_unlabelled = False  # the user named unlabelled stories
+    validation_share = 1.0
 
     def __init__(
         self,
@@ -129,6 +131,8 @@ class StoryData(L.LightningDataModule):
         self.synthetic_rows = 0
         self._read_examples = TrainingExamples(self.source, [])
         self._read_triples: dict[Stage, Triples] = {}
+        self._minable = Triples(self.stories, [])
+        self._read_minable = Triples(self.source, [])
         self._mined: list[int] = []
         self._unlabelled: IntArray = np.empty(0, dtype=np.int64)
         self._pseudonymized: dict[tuple[int, ...], dict[int, int]] = {}
@@ -187,7 +191,28 @@ class StoryData(L.LightningDataModule):
             rows = self._encoded([row.indices for row in read], name)
             labeled = [Triple(x, a, b, old.a_is_closer) for (x, a, b), old in zip(rows, read, strict=True)]
             self.triples[name] = Triples(self.stories, labeled, read.report)
+            if name == "validation":
+                self._divide_validation()
         self._check_triples(stage, self.triples[name])
+
+    def _divide_validation(self) -> None:
+        """Keep a share of the validation triples, and set the others apart for mining; of a whole, all can be mined."""
+        triples, read = self.triples["validation"], self._read_triples["validation"]
+        self._minable, self._read_minable = triples, read
+        if self.validation_share == 1 or not triples:
+            return
+        chosen, others = random_share(len(triples), self.validation_share)
+        if not len(chosen):
+            raise OptionError(f"data.validation_share {self.validation_share:g} of {len(triples)} triples is none")
+
+        def take(rows: Triples, numbers: IntArray) -> Triples:
+            return Triples(rows.stories, [rows[number] for number in numbers.tolist()], rows.report)
+
+        self.triples["validation"], self._read_triples["validation"] = take(triples, chosen), take(read, chosen)
+        self._minable, self._read_minable = take(triples, others), take(read, others)
+        counts = {"share": self.validation_share, "evaluated": len(chosen), "set_apart": len(others)}
+        self.provenance["validation"]["divided"] = counts
+        rank_zero_info(f"validation: {len(chosen)} of {len(triples)} triples are evaluated")
 
     def _check(self, stage: str) -> None:
         trainer, objective = cast(L.Trainer, self.trainer), type(self.reader).__name__
@@ -282,19 +307,19 @@ class StoryData(L.LightningDataModule):
         of = f"{wrong} of {len(weights)} ranked wrongly"
         rank_zero_info(f"hard examples: {of}, {len(hard)} drawn more often{unbound}")
         if settings.mine_validation:
-            triples = self.triples["validation"]
-            if not triples:
+            if not self._minable:
                 raise OptionError("hard_examples.mine_validation needs validation triples: give --data.validation FILE")
-            candidates = TrainingExamples(self.stories, [example_of(triple) for triple in triples])
+            candidates = TrainingExamples(self.stories, [example_of(triple) for triple in self._minable])
             rows, wrong = hard_examples(*example_cosines(candidates, self.reader), settings.share)
             self._mined = rows.tolist()
             self.examples = TrainingExamples(self.stories, [*self.examples, *(candidates[row] for row in self._mined)])
             weights = np.concatenate([weights, np.full(len(rows), settings.weight)])
             note["mined_validation"] = len(rows)
-            rank_zero_warn(
-                f"{len(rows)} validation triples train, of {wrong} ranked wrongly: validation accuracy is no estimate "
-                "for other triples"
-            )
+            mined = f"{len(rows)} validation triples train, of {wrong} ranked wrongly"
+            if self.validation_share == 1:
+                rank_zero_warn(f"{mined}: validation accuracy is no estimate for other triples")
+            else:
+                rank_zero_info(f"{mined}, of {len(self._minable)} that are not evaluated")
         self._weights = weights if settings.weight != 1 else None
         self.provenance["train"]["hard_examples"] = note
 
@@ -323,7 +348,8 @@ class StoryData(L.LightningDataModule):
         if before is not None and (before / LABELS_FILE).is_file():
             labels, note = read_labels(before, texts), {"source": "positional", "resumed_from": str(before)}
         else:
-            labels, note = positional_labels(texts, self.reader.text_embeddings, self.pseudo_labels.clusters)
+            settings = self.pseudo_labels
+            labels, note = positional_labels(texts, self.reader.text_embeddings, settings.clusters, settings.rounding)
         # K-means adds up in another order on another processor: the first process's labels count.
         labels = trainer.strategy.broadcast(labels, 0)
         folder = trainer.log_dir  # a collective call; without a logger it is the working directory
@@ -338,9 +364,9 @@ class StoryData(L.LightningDataModule):
 
     def train_validation_overlap(self, anchors_only: bool = False) -> Overlap:
         """Compare the training data (or its anchors, where nothing else trains) with the validation data, as read."""
-        read = self._read_triples.get("validation", Triples(self.source, []))
-        validation = read.texts()
-        rows = [*self._read_examples.texts(), *(validation[row] for row in self._mined)]
+        validation = self._read_triples.get("validation", Triples(self.source, [])).texts()
+        minable = self._read_minable.texts()
+        rows = [*self._read_examples.texts(), *(minable[row] for row in self._mined)]
         return overlap([row[:1] for row in rows] if anchors_only else rows, validation)
 
     def check(self) -> dict[str, Any]:

@@ -29,7 +29,7 @@ CANDIDATES = 3
 """Negatives for each aspect, where the user gives no number."""
 
 NEGATIVE_SAMPLING = Sampling(max_tokens=1200, temperature=0.8, top_p=0.9)
-"""Source: HITS (SemEval-2026 Task 4), section 3 and published code."""
+"""Source: HITS (SemEval-2026 Task 4), section 4.3; the number of tokens is its published code's."""
 
 VIEW_SAMPLING = Sampling(max_tokens=2000, temperature=0.3)
 """Source: ttda704 (SemEval-2026 Task 4), Appendix A.1."""

@@ -5,7 +5,7 @@ Letters of the shapes: N rows (stories of a batch), D dimension of a vector.
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,19 +18,26 @@ class BatchHard(NamedTuple):
     """Loss of a batch, and the number of rows that contribute."""
 
     loss: Tensor
-    """() mean over the rows that have a pair, in the unit of the distances; 0 with a graph where none has."""
+    """() mean over rows, in the unit of the distances; 0 with a graph where none has a pair."""
     rows: Tensor
     """() int64, rows that have both a positive and a negative."""
 
 
-def batch_hard(vectors: Tensor, labels: Tensor, margin: float, stories: Tensor | None = None) -> BatchHard:
+def batch_hard(
+    vectors: Tensor,
+    labels: Tensor,
+    margin: float,
+    stories: Tensor | None = None,
+    divisor: Literal["paired", "labeled"] = "paired",
+) -> BatchHard:
     """Mean over rows i of `max(0, |v_i - v_p| - |v_i - v_n| + margin)`, p and n the hardest that the batch holds.
 
     p is the row farthest from i among those with its label, n the nearest among those with another. A row that has no
-    label, no p or no n gives nothing, and the mean does not count it. Several processes gather the rows before: each
-    then has the whole batch's loss, and averaged gradients are right without a factor.
+    label, no p or no n gives nothing. Several processes gather the rows before: each then has the whole batch's loss,
+    and averaged gradients are right without a factor.
 
-    Source: Mendel292, section 2.4 (after Hermans et al. 2017), margin 0.537 in subspaces of unit vectors.
+    Source: Mendel292, section 2.4 (after Hermans et al. 2017), margin 0.537 in subspaces of unit vectors. Its mean is
+    over N, which it does not define.
 
     Args:
         vectors: (N, D) of any length, N >= 1; the distance is Euclidean.
@@ -38,6 +45,7 @@ def batch_hard(vectors: Tensor, labels: Tensor, margin: float, stories: Tensor |
         margin: in the unit of the distances.
         stories: (N,) int64, the story of each row, numbered alike in all processes; rows of the same story are no pair.
             None: all are different ones.
+        divisor: rows that the sum is divided by: those that have a pair (`paired`) or a label (`labeled`).
 
     Returns:
         The loss, in float32 or the vectors' precision if that is higher. Its gradient is finite everywhere; that of the
@@ -56,7 +64,8 @@ def batch_hard(vectors: Tensor, labels: Tensor, margin: float, stories: Tensor |
     d_negative = distances(vectors, vectors[near], "euclidean")
     costs = torch.relu(d_positive - d_negative + margin) * paired
     rows = paired.sum()
-    return BatchHard(costs.sum() / rows.clamp(min=1), rows)
+    counted = rows if divisor == "paired" else (labels >= 0).sum()
+    return BatchHard(costs.sum() / counted.clamp(min=1), rows)
 
 
 def subspaces(vectors: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:

@@ -4,6 +4,8 @@ Letters of the shapes: B anchors, C positives, K negatives of an anchor's own, M
 dimension of a vector.
 """
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -18,12 +20,14 @@ def ranking_loss(
     negatives: Tensor | None = None,
     keep: Tensor | None = None,
     scale: float = 20.0,
+    reduction: Literal["mean", "sum"] = "mean",
 ) -> Tensor:
     """Multiple negatives ranking: pick each anchor's own positive out of all candidates.
 
     The mean over anchors i of `-log exp(scale cos(a_i, p_i)) / sum_c exp(scale cos(a_i, c))`, where c runs over the
-    positives, then the negatives. NLP-FSDM (Eq. 1, after Henderson et al. 2017) writes the scale as tau and multiplies
-    by it: a larger value makes a sharper softmax. A temperature that divides, as InfoNCE has it, is scale = 1 / tau.
+    positives, then the negatives. NLP-FSDM (Eq. 1, after Henderson et al. 2017) has the sum over the anchors; it writes
+    the scale as tau and multiplies by it: a larger value makes a sharper softmax. A temperature that divides, as
+    InfoNCE has it, is scale = 1 / tau.
 
     Args:
         anchors: (B, D) unit vectors, B >= 1.
@@ -33,9 +37,10 @@ def ranking_loss(
         keep: (B, C + N) bool, False takes a candidate out of the row's softmax; None keeps all. An anchor's own
             positive stays in whatever the mask says: a row with nothing else left costs 0 and has gradient 0.
         scale: factor of the cosine, without unit, > 0.
+        reduction: `mean` or `sum` over the anchors.
 
     Returns:
-        () mean over the anchors, in natural units (nats), in float32 or the inputs' precision if that is higher.
+        () mean or sum over the anchors, in natural units (nats), in float32 or the inputs' precision if that is higher.
 
     Raises:
         ValueError: if `keep` isn't (B, C + N) or the target isn't (B,).
@@ -45,16 +50,22 @@ def ranking_loss(
     0.3133
     """
     candidates = positives if negatives is None else torch.cat([positives, negatives])
-    return info_nce(candidate_cosines(anchors, candidates), target, keep, 1 / scale)
+    return info_nce(candidate_cosines(anchors, candidates), target, keep, 1 / scale, reduction)
 
 
-def info_nce(similarities: Tensor, target: Tensor, keep: Tensor | None = None, temperature: float = 0.09) -> Tensor:
+def info_nce(
+    similarities: Tensor,
+    target: Tensor,
+    keep: Tensor | None = None,
+    temperature: float = 0.09,
+    reduction: Literal["mean", "sum"] = "mean",
+) -> Tensor:
     """InfoNCE: pick each anchor's own positive out of its candidates.
 
     The mean over anchors i of `-log exp(s_ip / tau) / sum_c exp(s_ic / tau)`, where c runs over the kept candidates
     and the own positive.
 
-    Source: HITS, Eq. 1 and 2, tau = 0.09 (after van den Oord et al. 2019).
+    Source: HITS, Eq. 1 and 2 (after van den Oord et al. 2019); tau = 0.09 is its published code's.
 
     Args:
         similarities: (B, M) cosines of each anchor with its candidates, B >= 1.
@@ -62,9 +73,10 @@ def info_nce(similarities: Tensor, target: Tensor, keep: Tensor | None = None, t
         keep: (B, M) bool, False takes a candidate out of the row's softmax; None keeps all. An anchor's own
             positive stays in whatever the mask says: a row with nothing else left costs 0 and has gradient 0.
         temperature: tau > 0, in the unit of the similarities.
+        reduction: `mean` or `sum` over the anchors.
 
     Returns:
-        () mean over the anchors, in natural units (nats), in float32 or the inputs' precision if that is higher.
+        () mean or sum over the anchors, in natural units (nats), in float32 or the inputs' precision if that is higher.
 
     Raises:
         ValueError: if the similarities aren't (B, M), `keep` isn't either, or the target isn't (B,).
@@ -74,7 +86,7 @@ def info_nce(similarities: Tensor, target: Tensor, keep: Tensor | None = None, t
     """
     kept = with_positive(keep, target, similarities)
     logits = similarities.to(torch.promote_types(similarities.dtype, torch.float32)) / temperature
-    return F.cross_entropy(logits.masked_fill(~kept, float("-inf")), target)
+    return F.cross_entropy(logits.masked_fill(~kept, float("-inf")), target, reduction=reduction)
 
 
 def candidate_cosines(anchors: Tensor, positives: Tensor, negatives: Tensor | None = None) -> Tensor:

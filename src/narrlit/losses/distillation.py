@@ -17,10 +17,10 @@ def distillation_loss(
 
     T^2 compensates for the gradient's 1 / T^2, so that T does not change the term's weight (Hinton et al. 2015).
 
-    Source: HITS, Eq. 4, T = 0.15. Its z are called logits, but its published code takes raw cosines. The caller chooses
-    (the objective's `distillation.space`: cosine or logits) by what it gives: cosines, or cosines / tau, where tau is
-    InfoNCE's temperature. Both sides must be of one kind. Cosines / tau at T cost what cosines do at T tau, times
-    tau^-2.
+    Source: HITS, Eq. 4; T = 0.15 is its published code's. The paper calls its z logits, the code takes raw cosines. The
+    caller chooses (the objective's `distillation.space`: cosine or logits) by what it gives: cosines, or cosines / tau,
+    where tau is InfoNCE's temperature. Both sides must be of one kind. Cosines / tau at T cost what cosines do at
+    T tau, times tau^-2.
 
     Args:
         student: (B, M) similarities of each anchor with its candidates, B >= 1: cosines, or cosines / tau.

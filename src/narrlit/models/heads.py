@@ -34,7 +34,7 @@ def build_head(kind: Kind, dimension: int, **settings: Any) -> nn.Module:
     - `projection` (noise): one square linear map without bias that begins as the identity plus noise, the length of
       the random part of We for a unit vector e. Source: Comhis, Eq. 1.
     - `mlp` (hidden, output): linear layers with ReLU between them; without hidden layers a linear head.
-      Source: Mendel292, appendix B, item 2: 384 -> 256, and 384 -> 512 -> 512 -> 256.
+      Source: Mendel292, appendix B, item 2: 384 -> 256, and 384 -> 512 -> 512 -> 256; it names no activation.
     - `bilstm` (fields of `BiLSTMConfig`): see `SentenceBiLSTM`.
     """
     if kind == "bilstm":
@@ -193,10 +193,11 @@ def _packed_sequence(vectors: Tensor, lengths: Sequence[int]) -> PackedSequence:
 class ViewFusion(InnerModel):
     """Story embedding fused from those of its text and its views: the normalized weighted sum of unit vectors.
 
-    Each view has a head of two linear layers with ReLU between them, 768 -> 512 -> 768 in the paper; without heads the
-    views keep the encoder's embeddings.
+    Each view has a head of two linear layers with ReLU between them; without heads the views keep the encoder's
+    embeddings.
 
-    Source: ttda704 at SemEval-2026 Task 4, section 4.2 and appendix A.4.
+    Source: ttda704 at SemEval-2026 Task 4, section 4.2 and appendix A.4: 768 -> 512 -> 768. The paper names no
+    activation; ReLU is the published code's.
     """
 
     config_file_name = "views.json"

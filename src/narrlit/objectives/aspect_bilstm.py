@@ -29,6 +29,8 @@ class Aspects:
         weight: of these losses together (lambda_mt).
         unlabelled_weight: the same for unlabelled stories of a transductive run.
         margin: of the batch-hard loss, in Euclidean distance of unit vectors.
+        divisor: stories of a batch that a subspace's loss is averaged over: those that have a pair (`paired`), or all
+            whose label counts (`labeled`).
     """
 
     labelled: Literal["anchors", "all"] = "anchors"
@@ -37,6 +39,7 @@ class Aspects:
     weight: float = 0.974
     unlabelled_weight: float = 0.355
     margin: float = 0.537
+    divisor: Literal["paired", "labeled"] = "paired"
 
     def __post_init__(self) -> None:
         """Check ranges."""
@@ -50,7 +53,8 @@ class AspectBiLSTM(FrozenObjective):
     """w_t triplet(cosine distance) + w sum_k w_k L_k [+ w_u sum_k w_k L_k of unlabelled stories].
 
     L_k is batch-hard in subspace k over pseudo-labels; a story without a partner of its label, or one of another, gives
-    nothing, and is counted as `without_pair`. Without pseudo-labels the triplet loss alone remains.
+    nothing, and is counted as `without_pair`. Without pseudo-labels the triplet loss alone remains. The paper divides
+    L_k by N and does not define it: see `aspects.divisor`.
 
     Source: Mendel292, section 2 and appendix B, items 3 to 5.
     """
@@ -127,7 +131,7 @@ class AspectBiLSTM(FrozenObjective):
         terms: dict[str, Tensor] = {}
         total = gathered.sum() * 0
         for k, subspace in enumerate(subspaces(gathered, self.sizes)):
-            hard = batch_hard(subspace, known[:, k], self.aspects.margin, stories)
+            hard = batch_hard(subspace, known[:, k], self.aspects.margin, stories, self.aspects.divisor)
             total = total + self.aspects.weights[k] * hard.loss
             terms[ASPECTS[k]] = hard.loss.detach()
             terms[f"{ASPECTS[k]}_without_pair"] = ((known[:, k] >= 0).sum() - hard.rows).float()

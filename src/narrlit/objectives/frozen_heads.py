@@ -183,7 +183,7 @@ class Projection(FrozenObjective):
 class MLPHead(FrozenObjective):
     """Triplet margin loss on cosine distance, over linear layers with ReLU between them; none hidden: a linear map.
 
-    Source: Mendel292, appendix B, item 2.
+    Source: Mendel292, appendix B, item 2, which names no activation.
     """
 
     def __init__(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Literal
 
+import torch
 from lightning_utilities.core.rank_zero import rank_zero_info
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -23,17 +24,18 @@ class MultiView(Objective):
     """Sum over the views of -log e^{cos(a,p)/tau} / (e^{cos(a,p)/tau} + e^{cos(a,n)/tau}), and alignment.
 
     a is an anchor's whole text, p its own view, n the same view of another story of the batch; each view has a head
-    over the one encoder. Alignment is `alignment || z_f/|z_f| - z/|z| ||^2`: z is the mean of the three views'
-    embeddings, z_f the fused embedding that stands for the story in use. In one pass the encoder embeds all different
-    texts and views of a batch.
+    over the one encoder. Alignment is `alignment || z_f/|z_f| - z/|z| ||^2`: z_f is the fused embedding that stands for
+    the story in use, z the mean of the three views' unit vectors. With `alignment_terms: views` it is the sum of three
+    such terms, z being each view in turn. In one pass the encoder embeds all different texts and views of a batch.
 
     `as_written`: a, p and n are the head's embeddings of the view; so are the views in z and z_f.
     `as_published`: the published code compares the encoder's own embeddings, so no head lies between a loss and the
-    encoder, and aligns a mean of embeddings with that same mean, which is 0 whatever the weights. Heads are left out.
-    Its heads have 256 hidden units, and it writes the view's name before a view's text, which the paper does not.
+    encoder, and its three terms align the mean of a, p and n with that same mean: 0 whatever the weights. Heads are
+    left out. Its heads have 256 hidden units, and it writes the view's name before a view's text, which the paper does
+    not.
 
-    Source: ttda704, Eq. 1 and 2, section 4.2 and appendix A.4. The appendix counts three terms of alignment, Eq. 2 has
-    this one.
+    Source: ttda704, Eq. 1 and 2, section 4.2 and appendix A.4. Eq. 2 has one term of alignment (`mean`); the appendix
+    counts three and does not write them out (`views`).
     """
 
     reads_views = True
@@ -49,6 +51,7 @@ class MultiView(Objective):
         hidden: int = 512,
         temperature: float = 0.07,
         alignment: float = 0.5,
+        alignment_terms: Literal["mean", "views"] = "mean",
     ) -> None:
         """Set the loss.
 
@@ -60,6 +63,8 @@ class MultiView(Objective):
             hidden: hidden units of a head.
             temperature: divides cosines.
             alignment: weight of the alignment.
+            alignment_terms: what the fused embedding is aligned with: the `mean` of the views, one term, or each of the
+                `views`, three terms.
         """
         if hidden < 1:
             raise OptionError(f"hidden is {hidden}: at least 1 is needed")
@@ -70,8 +75,14 @@ class MultiView(Objective):
         self.hidden = hidden if variant == "as_written" else None
         self.temperature = temperature
         self.alignment = alignment
-        views = {"fusion": asdict(fusion), "hidden": self.hidden}
-        self.save_settings(variant=variant, temperature=temperature, alignment=alignment, views=views)
+        self.alignment_terms = alignment_terms
+        self.save_settings(
+            variant=variant,
+            temperature=temperature,
+            alignment=alignment,
+            alignment_terms=alignment_terms,
+            views={"fusion": asdict(fusion), "hidden": self.hidden},
+        )
 
     def configure_model(self) -> None:
         """Build the encoder and the heads, once."""
@@ -126,8 +137,18 @@ class MultiView(Objective):
             view: view_contrast(anchors[:, k], own[:, k], other[:, k], self.temperature)
             for k, view in enumerate(ASPECTS)
         }
-        mean = own.mean(1)
-        alignment = alignment_loss(mean if heads is None else self.views.fuse(parts[batch.anchors]), mean)
+        alignment = self._alignment(parts[batch.anchors])
         loss = sum(contrasts.values(), self.alignment * alignment)
         terms = {name: term.detach() for name, term in contrasts.items()}
         return {"loss": loss, **terms, "alignment": alignment.detach()}
+
+    def _alignment(self, parts: Tensor) -> Tensor:
+        """Compute the alignment, without its weight, of anchors' unit vectors (B, 4, D) of text and views."""
+        views = parts[:, 1:]
+        mean = views.mean(1)
+        if self.variant == "as_published":
+            return alignment_loss(mean, mean)
+        fused = self.views.fuse(parts)
+        if self.alignment_terms == "mean":
+            return alignment_loss(fused, mean)
+        return torch.stack([alignment_loss(fused, view) for view in views.unbind(1)]).sum()

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from narrlit.data.batch import ExampleBatch
 from narrlit.data.schema import PADDING
-from narrlit.distributed import gather, rank
+from narrlit.distributed import gather, rank, world_size
 from narrlit.losses.contrastive import ranking_loss
 from narrlit.losses.masks import duplicates_mask
 from narrlit.models.config import EncoderConfig
@@ -21,7 +21,7 @@ class MultipleNegativesRanking(Objective):
     candidate that is the same story as the anchor or its positive never counts as a negative.
 
     Source: NLP-FSDM, Eq. 1, whose tau multiplies and so is the scale (Henderson et al. 2017). The paper's Eq. 1 has
-    `pairs`; with `triplets` the dissimilar story of each triple is a candidate too.
+    `pairs` and `sum`; with `triplets` the dissimilar story of each triple is a candidate too.
     """
 
     def __init__(
@@ -30,6 +30,7 @@ class MultipleNegativesRanking(Objective):
         optimization: Optimization = Optimization(),
         scale: float = 20.0,
         candidates: Literal["pairs", "triplets"] = "triplets",
+        reduction: Literal["mean", "sum"] = "mean",
     ) -> None:
         """Set the loss.
 
@@ -38,12 +39,14 @@ class MultipleNegativesRanking(Objective):
             optimization: its optimizer.
             scale: factor of the cosine, the inverse temperature.
             candidates: `pairs` or `triplets`.
+            reduction: `mean` or `sum` over the anchors of a batch, those of all processes.
         """
         check_numbers("", positive={"scale": scale})
         super().__init__(encoder, optimization)
         self.scale = scale
         self.candidates = candidates
-        self.save_settings(scale=scale, candidates=candidates)
+        self.reduction: Literal["mean", "sum"] = reduction
+        self.save_settings(scale=scale, candidates=candidates, reduction=reduction)
 
     def negatives_used(self, batch: ExampleBatch) -> Tensor | None:
         """Return which negatives the loss reads: none of them for `pairs`."""
@@ -63,4 +66,6 @@ class MultipleNegativesRanking(Objective):
             candidates = torch.cat([candidates, gather(torch.where(chosen < 0, PADDING, indices[chosen]))])
         keep = duplicates_mask(candidates, indices[batch.anchors], indices[batch.positives])
         anchors = embeddings[batch.anchors]
-        return {"loss": ranking_loss(anchors, positives, target, negatives, keep, self.scale)}
+        loss = ranking_loss(anchors, positives, target, negatives, keep, self.scale, self.reduction)
+        # Losses are averaged over the processes: the factor makes that the sum over all their anchors.
+        return {"loss": loss * world_size() if self.reduction == "sum" else loss}

@@ -50,7 +50,9 @@ class SelfDistillation(Objective):
 
     Source: HITS, Eq. 1 to 5. Its Eq. 1 calls the similarities in CE the teacher's; as in its published code, they are
     the student's here, and the teacher's are in the mask (Eq. 3) and in KL (Eq. 4). The weight w falls linearly over
-    the steps of a round, as published. `TeacherPromotion` divides a fit into rounds and provides the teachers.
+    the steps of a round, as in that code, from which both temperatures are, too. Section 3.3 masks "after the first
+    teacher update": here from the first round with a teacher on, with `first_masked_round: 2` once a student has
+    replaced it. `TeacherPromotion` divides a fit into rounds and provides the teachers.
 
     Attributes:
         teacher: embeddings of the round's teacher, None in a first round.
@@ -61,13 +63,14 @@ class SelfDistillation(Objective):
     teacher: TeacherEmbeddings | None = None
     round = 0
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 (a config's keys)
         self,
         encoder: EncoderConfig = EncoderConfig(),
         optimization: Optimization = Optimization(),
         temperature: float = 0.09,
         mask: bool = True,
         mask_margin: float = -0.05,
+        first_masked_round: int = 0,
         distill: bool = True,
         distillation: Distillation = Distillation(),
         use_triple_negative: bool = False,
@@ -80,6 +83,7 @@ class SelfDistillation(Objective):
             temperature: divides cosines in CE.
             mask: leave out candidates that the teacher finds as similar as the positive.
             mask_margin: added to the positive's cosine, above which the teacher masks a candidate.
+            first_masked_round: first round that has a mask, if it has a teacher.
             distill: add the KL term.
             distillation: its settings.
             use_triple_negative: the dissimilar story of a triple is a negative too; it is none as published.
@@ -87,15 +91,18 @@ class SelfDistillation(Objective):
         check_numbers("", positive={"temperature": temperature})
         if not -2 <= mask_margin <= 2:
             raise OptionError(f"mask_margin is {mask_margin}: a difference of cosines from -2 to 2 is needed")
+        if first_masked_round < 0:
+            raise OptionError(f"first_masked_round is {first_masked_round}: a number of at least 0 is needed")
         super().__init__(encoder, optimization)
         self.kept: dict[str, tuple[int, int]] = {}
         self.temperature = temperature
         self.mask = mask
         self.mask_margin = mask_margin
+        self.first_masked_round = first_masked_round
         self.distill = distill
         self.distillation = distillation
         self.use_triple_negative = use_triple_negative
-        names = ("temperature", "mask", "mask_margin", "distill", "use_triple_negative")
+        names = ("temperature", "mask", "mask_margin", "first_masked_round", "distill", "use_triple_negative")
         self.save_settings(**{name: getattr(self, name) for name in names}, distillation=asdict(distillation))
 
     def on_fit_start(self) -> None:
@@ -137,7 +144,8 @@ class SelfDistillation(Objective):
     def _loss_with_teacher(
         self, student: Tensor, teacher: Tensor, target: Tensor, valid: Tensor, kinds: Tensor
     ) -> dict[str, Tensor]:
-        passed = teacher_mask(teacher, target, self.mask_margin) if self.mask else torch.ones_like(valid)
+        masked = self.mask and self.round >= self.first_masked_round
+        passed = teacher_mask(teacher, target, self.mask_margin) if masked else torch.ones_like(valid)
         keep = valid & passed
         loss = info_nce(student, target, keep, self.temperature)
         terms = {"ce": loss.detach()}

@@ -21,8 +21,8 @@ class Triplet(Objective):
     An example with K negatives makes K triplets. With `maximum_margin` the margin adapts:
     m = margin + 0.5 clamp(d_n - d_p, 0, maximum_margin - margin).
 
-    Source: ttda704, section 3 (cosine distance, margin 0.3); its published code has squared Euclidean distances and
-    the adaptive margin.
+    Source: ttda704, appendix A.3 and Table 4 (cosine distance, margin 0.3); its published code has squared Euclidean
+    distances and the adaptive margin.
     """
 
     def __init__(

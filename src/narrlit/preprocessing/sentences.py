@@ -3,6 +3,10 @@
 import math
 import re
 from collections.abc import Sequence
+from typing import Literal
+
+Rounding = Literal["down", "symmetric"]
+"""Rounding of the segments of a story whose number of sentences can't be divided as wanted."""
 
 
 def _set(words: str) -> frozenset[str]:
@@ -144,13 +148,17 @@ def _ends_at_full_stop(block: str, start: int, stop: re.Match[str], following: s
 
 
 def positional_segments(
-    sentences: Sequence[str], ratios: tuple[float, float, float] = (0.25, 0.5, 0.25)
+    sentences: Sequence[str],
+    ratios: tuple[float, float, float] = (0.25, 0.5, 0.25),
+    rounding: Rounding = "down",
 ) -> tuple[str, str, str]:
     """Cut a story into theme, action and outcome: its first quarter of sentences, the middle half, the last quarter.
 
-    Of n sentences the action begins at sentence floor(n / 4) and the outcome at floor(3 n / 4), counted from 0. Each
-    segment holds at least one sentence. From three sentences on, each is in one segment. A story of two gives the first
-    to the theme, the second to the outcome and both to the action; a story of one gives it to all three.
+    Of n sentences the action begins at sentence floor(n / 4), counted from 0. The outcome begins at floor(3 n / 4)
+    (rounding `down`: of ten sentences the segments have 2, 5 and 3), or holds the last floor(n / 4) (`symmetric`: 2, 6
+    and 2). Each segment holds at least one sentence. From three sentences on, each is in one segment. A story of two
+    gives the first to the theme, the second to the outcome and both to the action; a story of one gives it to all
+    three.
 
     Source: Mendel292, section 2.6, which does not say how it rounds.
 
@@ -166,5 +174,8 @@ def positional_segments(
         return sentences[0], " ".join(sentences), sentences[-1]
     # 0.29 of 100 is 28.999999999999996 in floating point: hence the 1e-9.
     action = min(max(math.floor(n * ratios[0] / sum(ratios) + 1e-9), 1), n - 2)
-    outcome = min(max(math.floor(n * (ratios[0] + ratios[1]) / sum(ratios) + 1e-9), action + 1), n - 1)
+    outcome = math.floor(n * (ratios[0] + ratios[1]) / sum(ratios) + 1e-9)
+    if rounding == "symmetric":
+        outcome = n - math.floor(n * ratios[2] / sum(ratios) + 1e-9)
+    outcome = min(max(outcome, action + 1), n - 1)
     return " ".join(sentences[:action]), " ".join(sentences[action:outcome]), " ".join(sentences[outcome:])
