@@ -99,12 +99,12 @@ def test_a_server_that_fails_again_and_again_gets_no_more_requests(job, llm):
     ],
 )
 def test_what_no_request_can_mend_ends_the_job(job, llm, monkeypatch, setting, words):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-0815")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-JyVkZxQv")
     for name, value in setting.items():
         setattr(llm, name, value)
     with pytest.raises(ModelError, match=words) as caught:
         job(STORIES)
-    assert "0815" not in str(caught.value)
+    assert "JyVkZxQv" not in str(caught.value)
     assert KEY not in str(caught.value)
 
 
