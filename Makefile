@@ -6,12 +6,13 @@ STAMP := $(VENV)/installed
 export HF_HUB_OFFLINE ?= 1
 DEMO ?= runs/demo-$(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: help install demo test test-fast lint types docs check bench clean
+.PHONY: help install demo test test-fast test-random lint types docs check bench clean
 
 help:
 	@echo "make demo       data, training, evaluation and export on synthetic stories, in a few minutes"
 	@echo "make test       every test and doctest"
 	@echo "make test-fast  the quick tests"
+	@echo "make test-random SEED=1  every test and doctest in an order that the seed decides"
 	@echo "make docs       documentation in site/; a warning is an error"
 	@echo "make check      ruff, mypy, documentation and every test"
 	@echo "make bench      speed and memory against sentence-transformers: a table and runs/bench.json; needs a quiet machine"
@@ -28,8 +29,13 @@ demo: $(STAMP)
 	$(BIN)/narrlit demo --out "$(DEMO)"
 
 # Two files at a time, a thread each: most of a whole fit's test is one process that starts up.
+ALL_TESTS = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --doctest-modules src/narrlit tests
+
 test: $(STAMP)
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --doctest-modules src/narrlit tests
+	$(ALL_TESTS)
+
+test-random: $(STAMP)
+	$(ALL_TESTS) -p randomly $(if $(SEED),--randomly-seed=$(SEED))
 
 test-fast: $(STAMP)
 	$(BIN)/pytest -m 'not slow'

@@ -13,7 +13,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from measure import MAX_TOKENS, Row, Setting, interleave, minilm, peer_model, storyworld, timed, warm
+from measure import (
+    MAX_TOKENS,
+    NOT_HERE,
+    Row,
+    Setting,
+    interleave,
+    minilm,
+    peer_model,
+    runs_here,
+    storyworld,
+    timed,
+    warm,
+)
 from numpy.typing import NDArray
 
 from narrlit.explore.index import Index
@@ -30,9 +42,10 @@ AIMS = {"fp32": 1.6, "bf16": 3.0}
 def embedding(setting: Setting) -> Iterator[Row]:
     """Embed stories; both sides tokenize within the time measured."""
     device = setting.device
-    half = load_encoder("minilm", max_length=MAX_TOKENS, long="truncate").to(device).cast("bf16")
-    peers = {"peer fp32": peer_model(device), "peer bf16": peer_model(device, torch.bfloat16)}
-    encoders = {"fp32": minilm(device), "bf16": half}
+    peers, encoders = {"peer fp32": peer_model(device)}, {"fp32": minilm(device)}
+    if runs_here("bf16", device):
+        peers["peer bf16"] = peer_model(device, torch.bfloat16)
+        encoders["bf16"] = load_encoder("minilm", max_length=MAX_TOKENS, long="truncate").to(device).cast("bf16")
     missing = ""
     try:
         importlib.import_module("optimum.intel")
@@ -53,6 +66,9 @@ def embedding(setting: Setting) -> Iterator[Row]:
         times = warm(variants, setting)
         exact = cosines(vectors["peer fp32"])
         for precision, peer in (("fp32", "fp32"), ("bf16", "fp32"), ("bf16", "bf16"), ("fp32", "OpenVINO")):
+            if precision not in encoders:
+                yield Row("embedding", texts.name, precision, note=f"peer: {peer}; {NOT_HERE}")
+                continue
             row = Row("embedding", texts.name, precision, times.get(f"peer {peer}", []), times[precision])
             row.unit, row.count, row.flops = "stories/s", len(texts.texts), texts.flops
             row.aim = AIMS[precision] if peer == "fp32" else None

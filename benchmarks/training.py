@@ -19,7 +19,20 @@ import lightning
 import psutil  # type: ignore[import-untyped]  # comes with accelerate
 import torch
 from datasets import Dataset
-from measure import MAX_TOKENS, Clock, Row, Setting, Texts, interleave, long_texts, minilm, peer_model, timed
+from measure import (
+    MAX_TOKENS,
+    NOT_HERE,
+    Clock,
+    Row,
+    Setting,
+    Texts,
+    interleave,
+    long_texts,
+    minilm,
+    peer_model,
+    runs_here,
+    timed,
+)
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.base.sampler import DefaultBatchSampler
 from sentence_transformers.sentence_transformer import losses
@@ -204,6 +217,8 @@ def ranking(setting: Setting) -> Iterator[Row]:
         ordered = in_our_order(texts.texts, batch)
         variants: dict[Any, Callable[[], Clock]] = {}
         for peer, own, _ in comparisons:
+            if not runs_here(own.precision, device):
+                continue
             variants["peer", peer] = partial(theirs, ordered, batch, peer, device)
             variants["ours", own] = partial(rank_fit, texts.texts, batch, device, own.precision, config(own.dropout))
         clocks: dict[Any, list[Clock]] = interleave(variants, setting.rounds)
@@ -218,10 +233,13 @@ def ranking(setting: Setting) -> Iterator[Row]:
 def _rows(job: str, texts: Texts, clocks: Mapping[Any, list[Clock]], comparisons: Any, **work: Any) -> Iterator[Row]:
     for peer, own, aim in comparisons:
         name = f"{job}, dropout {own.dropout:g}" + f", peer {peer.dropout:g}" * (peer.dropout != own.dropout)
+        note = f"peer in {peer.precision}" if own.precision == "bf16" else ""
+        if ("ours", own) not in clocks:
+            yield Row(name, texts.name, own.precision, note=f"{note}; {NOT_HERE}")
+            continue
         sides: Any = {
             side: [clock.step for clock in clocks[side, how]] for side, how in (("peer", peer), ("ours", own))
         }
-        note = f"peer in {peer.precision}" if own.precision == "bf16" else ""
         yield Row(name, texts.name, own.precision, **sides, aim=aim, note=note, **work)
 
 
@@ -231,12 +249,18 @@ def cached(setting: Setting) -> Iterator[Row]:
     texts, device = setting.texts(3 * batch * steps)[-1], setting.device
     encoder = config(0.1, gradient_caching=True, token_budget=mini * MAX_TOKENS)
     variants = {"peer": partial(theirs, in_our_order(texts.texts, batch), batch, FP32, device, mini)}
-    for precision in ("fp32",) if setting.quick else ("fp32", "bf16"):
-        variants[precision] = partial(rank_fit, texts.texts, batch, device, precision, encoder)
+    precisions = ("fp32",) if setting.quick else ("fp32", "bf16")
+    for precision in precisions:
+        if runs_here(precision, device):
+            variants[precision] = partial(rank_fit, texts.texts, batch, device, precision, encoder)
     steps_of = {name: [clock.step for clock in own] for name, own in interleave(variants, setting.rounds).items()}
     flops = 3 * texts.flops / steps
-    for precision in list(variants)[1:]:
-        row = Row(f"cached ranking, batch {batch}, dropout 0.1", texts.name, precision, steps_of["peer"])
+    job = f"cached ranking, batch {batch}, dropout 0.1"
+    for precision in precisions:
+        if precision not in variants:
+            yield Row(job, texts.name, precision, note=NOT_HERE)
+            continue
+        row = Row(job, texts.name, precision, steps_of["peer"])
         row.ours, row.unit, row.count, row.flops = steps_of[precision], "triples/s", batch, flops
         row.note = "peer: CachedMultipleNegativesRankingLoss, fp32"
         yield row
@@ -283,6 +307,8 @@ def distillation(setting: Setting) -> Iterator[Row]:
     }
     comparisons = SHIPPED[1:2] if setting.quick else SHIPPED
     for _, own, _ in comparisons:
+        if not runs_here(own.precision, device):
+            continue
         variants["ours", own] = partial(fit, SelfDistillation, own.precision, config(own.dropout))
     clocks: dict[Any, list[Clock]] = interleave(variants, setting.rounds)
     work = {"unit": "stories/s", "count": batch * each, "flops": 3 * texts.flops / steps}

@@ -4,6 +4,9 @@ import os
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+# One thread, here and in the processes that tests start: sums are divided among threads, so that another number of
+# them gives other last bits, and two processes of two threads beside each other take ten times as long.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 import functools
 import gc
@@ -11,6 +14,7 @@ import json
 import weakref
 from dataclasses import dataclass
 
+import hypothesis
 import pytest
 import torch
 from _pytest.doctest import DoctestModule
@@ -20,14 +24,26 @@ from narrlit.data.schema import StoryTable
 from narrlit.data.storyworld import StoryWorld, synthetic_examples, synthetic_triples
 from narrlit.data.writers import write_examples, write_triples
 
-# One thread where tests run beside each other: two processes of two threads take ten times as long.
 # With its OpenMP layer in the process, forks compute other last bits than the process itself.
 os.environ.setdefault("NUMBA_THREADING_LAYER", "workqueue")
-torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else int(os.environ.get("OMP_NUM_THREADS", "2")))
+torch.set_num_threads(1)
 
 
-def pytest_collection_modifyitems(items):
+# No limits of time, which a busy machine breaks. The same examples in every run, but in a run that is random anyway.
+hypothesis.settings.register_profile(
+    "same", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.register_profile("random", hypothesis.settings.get_profile("same"), derandomize=False)
+
+
+def pytest_configure(config):
+    hypothesis.settings.load_profile("random" if config.pluginmanager.hasplugin("randomly") else "same")
+
+
+def pytest_collection_modifyitems(config, items):
     """The longest file first, then those with slow tests: what is quick is shared at the end, and none waits long."""
+    if config.pluginmanager.hasplugin("randomly"):
+        return
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path.name != "test_docs.py", item.path not in slow))
 
@@ -65,12 +81,21 @@ def tiny(tmp_path_factory):
     return lambda kind="bert", pooling="mean": build(kind, pooling)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def minilm_embeds_a_text_once():
-    """Keep the vectors that MiniLM computed for a sequence of tokens: the same tales are read by many tests."""
+@pytest.fixture(scope="session")
+def minilm_vectors():
+    """Vectors by settings, weights and tokens, and settings and weights by encoder: what `memoized_minilm` keeps."""
+    return {}, weakref.WeakKeyDictionary()
+
+
+@pytest.fixture(scope="module")
+def memoized_minilm(minilm_vectors):
+    """MiniLM computes each sequence of tokens once in all modules that use this: the same tales are read by many tests.
+
+    For modules whose subject is what is done with vectors, never for those that test encoders, embedding or caches.
+    """
     from narrlit.models.encoder import Encoder
 
-    compute, vectors, states = Encoder.forward, {}, weakref.WeakKeyDictionary()
+    compute, (vectors, states) = Encoder.forward, minilm_vectors
 
     def state_of(encoder):
         """Settings and sums of weights, summed again where a weight has been changed."""

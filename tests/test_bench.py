@@ -5,9 +5,13 @@ import json
 import logging
 from pathlib import Path
 from statistics import median
+from types import SimpleNamespace
 
 import pytest
 import torch
+
+from narrlit.models import capabilities
+from narrlit.models.capabilities import has_bf16
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 JOBS = {"embedding", "ranking", "cached ranking", "self-distillation", "step with cached teacher", "search", "memory"}
@@ -30,6 +34,9 @@ def test_every_part_measures_both_sides(bench, tmp_path, capsys):
     record = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))
     rows = record["rows"]
     assert {row["job"].partition(",")[0] for row in rows} == JOBS
+    missing = [row for row in rows if not row["ours"]]
+    assert {row["precision"] for row in missing} == (set() if has_bf16(torch.device("cpu")) else {"bf16"})
+    rows = [row for row in rows if row["ours"]]
     assert all(min(row["ours"]) > 0 for row in rows)
     assert sum(bool(row["peer"]) for row in rows) > len(rows) / 2
     assert all(row["ratio"] == median(row["peer"]) / median(row["ours"]) for row in rows if row["peer"])
@@ -49,3 +56,21 @@ def test_results_that_differ_end_the_run_with_an_error(bench, monkeypatch, tmp_p
     monkeypatch.setitem(bench.PARTS, "embedding", lambda setting: iter([bench.Row("a job", wrong="by far")]))
     with pytest.raises(SystemExit, match="a job, , fp32: by far"):
         bench.main(["--quick", "--threads", "1", "--out", str(tmp_path / "bench.json"), "embedding"])
+
+
+@pytest.mark.parametrize("part", ["embedding", "ranking", "cached", "distillation"])
+def test_bf16_on_a_processor_without_it_is_a_row_that_says_so(bench, monkeypatch, part):
+    monkeypatch.setattr(capabilities, "has_bf16", lambda device: False)
+    training = importlib.import_module("training")
+    monkeypatch.setattr(training, "ours", lambda *args: pytest.fail("no fit is needed"))
+    clock = SimpleNamespace(step=1.0, losses=[0.5])
+    monkeypatch.setattr(training, "interleave", lambda variants, rounds: {name: [clock] for name in variants})
+    monkeypatch.setattr(bench.measure, "storyworld", lambda count: [f"Story {i} of a king." for i in range(count)])
+    setting = bench.Setting(1, 1, "cpu", None, part == "embedding")
+    rows = list(bench.PARTS[part](setting))
+    half = [row for row in rows if row.precision == "bf16"]
+    assert half
+    assert all(row.note.endswith("not on this processor") and not row.ours for row in half)
+    assert all(row.ours for row in rows if row.precision == "fp32")
+    assert "bf16" not in bench.measure.gemm_limits("cpu", 8)
+    assert all(row.cells({"fp32": 1.0}) for row in rows)

@@ -3,7 +3,7 @@
 `<!-- no-run: REASON -->` above a block: its commands are parsed and not run. A `text` block after a block is its
 output: all that a Python block prints, or lines that commands print (`...` stands for others; not compared where a
 short fit of these tests stands for a long one). Blocks run in the order of the pages, in one folder; a repeated command
-runs once.
+runs once. The test of a page first runs the pages before it, where they have not run: any order of tests will do.
 """
 
 import contextlib
@@ -19,6 +19,8 @@ import pytest
 import yaml
 
 from narrlit.cli import main
+
+pytestmark = pytest.mark.usefixtures("memoized_minilm")
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -82,6 +84,7 @@ def blocks_of(path):
 
 
 PAGES = {str(path.relative_to(ROOT)): blocks_of(path) for path in pages()}
+PAGES_THAT_RUN = [name for name, blocks in PAGES.items() if any(block.kind != "text" for block in blocks)]
 BLOCKS = [block for blocks in PAGES.values() for block in blocks]
 COMMANDS = [(b, words) for b in BLOCKS if b.kind == "bash" for words in b.commands()]
 
@@ -115,23 +118,67 @@ def shortening(arguments):
     return [*ONE_STEP.split(), *([] if "--data.train" in arguments else FEW_STORIES.split())]
 
 
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory):
-    """run(arguments) -> what it prints, in the folder that all pages share, with stories and a short run in it."""
-    folder = tmp_path_factory.mktemp("docs")
-    done = {}
+class Workspace:
+    """The folder that all pages share, and what has run in it.
 
-    def run(arguments):
-        if tuple(arguments) not in done:
+    Attributes:
+        printed: what each command printed, by its arguments.
+        mistakes: what is wrong with each page that has run; None: nothing.
+    """
+
+    def __init__(self):
+        self.printed, self.mistakes = {}, {}
+
+    def run(self, arguments):
+        """What a command prints, which runs once."""
+        if tuple(arguments) not in self.printed:
             code, out, err = call([*arguments, *shortening(arguments)])
             assert code == 0, (shlex.join(arguments), err[-2000:])
-            done[tuple(arguments)] = out + err
-        return done[tuple(arguments)]
+            self.printed[tuple(arguments)] = out + err
+        return self.printed[tuple(arguments)]
 
+    def run_page(self, page):
+        """Run a page after those before it, which is what its reader does; each runs once."""
+        for name in PAGES_THAT_RUN[: PAGES_THAT_RUN.index(page) + 1]:
+            if name not in self.mistakes:
+                self.mistakes[name] = self.mistake_of(name)
+        if self.mistakes[page] is not None:
+            raise self.mistakes[page]
+
+    def mistake_of(self, page):
+        try:
+            for block in PAGES[page]:
+                if block.runs and block.kind == "bash":
+                    self.run_commands(block)
+                elif block.runs and block.kind == "python":
+                    run_python(block)
+        except Exception as mistake:  # noqa: BLE001  (its own test raises it)
+            return mistake
+
+    def run_commands(self, block):
+        printed = [self.run(a) for words in block.commands() if (a := arguments_of(words)) and a[0] != "demo"]
+        if block.output is not None and "runs/" not in block.code and "narrlit fit" not in block.code:
+            lines = {" ".join(line.split()) for text in printed for line in text.splitlines()}
+            documented = [" ".join(line.split()) for line in block.output.splitlines()]
+            assert not [x for x in documented if x not in lines and x != "..."], f"{block.page}:{block.line}"
+
+
+def run_python(block):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(block.code, f"{block.page}:{block.line}", "exec"), {"__name__": "__main__"})
+    if block.output is not None:
+        assert out.getvalue().split() == block.output.split(), f"{block.page}:{block.line}"
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory):
+    """A Workspace with stories and a short run in it."""
+    folder, workspace = tmp_path_factory.mktemp("docs"), Workspace()
     with contextlib.chdir(folder):
-        run(STORIES.split())
-        run(RUN.split())
-        yield run
+        workspace.run(STORIES.split())
+        workspace.run(RUN.split())
+        yield workspace
     shutil.rmtree(folder)
 
 
@@ -189,21 +236,9 @@ def unknown_options(name, words):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [name for name, blocks in PAGES.items() if any(b.kind != "text" for b in blocks)])
+@pytest.mark.parametrize("page", PAGES_THAT_RUN)
 def test_page_runs(page, workspace):
-    for block in PAGES[page]:
-        if block.kind == "bash" and block.runs:
-            printed = [workspace(a) for words in block.commands() if (a := arguments_of(words)) and a[0] != "demo"]
-            if block.output is not None and "runs/" not in block.code and "narrlit fit" not in block.code:
-                lines = {" ".join(line.split()) for text in printed for line in text.splitlines()}
-                documented = [" ".join(line.split()) for line in block.output.splitlines()]
-                assert not [x for x in documented if x not in lines and x != "..."], f"{page}:{block.line}"
-        elif block.kind == "python" and block.runs:
-            out = io.StringIO()
-            with contextlib.redirect_stdout(out):
-                exec(compile(block.code, f"{page}:{block.line}", "exec"), {"__name__": "__main__"})
-            if block.output is not None:
-                assert out.getvalue().split() == block.output.split(), f"{page}:{block.line}"
+    workspace.run_page(page)
 
 
 def test_the_readme_is_short_and_opens_with_an_example():

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -20,6 +21,7 @@ from run_helpers import (
 
 from narrlit.data.schema import StoryTable
 from narrlit.data.storyworld import StoryWorld, synthetic_triples
+from narrlit.models import capabilities
 from narrlit.models.embedding import score_triples
 from narrlit.models.registry import load_encoder
 
@@ -240,6 +242,18 @@ def test_weights_in_half_precision_are_refused_and_mixed_precision_trains(tiny, 
     mixed = ["--trainer.precision", "bf16-mixed", "--trainer.gradient_clip_val", "1.0"]
     fit_here(fit_arguments(tiny(), tmp_path, *mixed, epochs=1), tmp_path)
     assert {value.dtype for value in weights_of(tmp_path).values() if value.is_floating_point()} == {torch.float32}
+
+
+def test_a_fit_in_bfloat16_on_a_processor_without_it_warns_in_one_line(tiny, narrlit, monkeypatch, tmp_path):
+    for possible in (False, True):
+        monkeypatch.setattr(capabilities, "has_bf16", lambda device, answer=possible: answer)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            done = narrlit(*fit_arguments(tiny(), tmp_path, "--trainer.precision", "bf16-mixed", epochs=1))
+        assert done.code == 0
+        messages = [str(one.message) for one in caught if "bfloat16 instructions" in str(one.message)]
+        assert len(messages) == (0 if possible else 1)
+        assert all("trainer.precision bf16-mixed" in message and "32-true" in message for message in messages)
 
 
 def test_files_train_without_validation_and_by_another_objective(tiny, narrlit, world_files, tmp_path):

@@ -58,8 +58,9 @@ class LoadOptions:
         max_length: tokens of a text that the model reads at once; by default as it was trained.
         long: longer texts are read in overlapping windows of whole sentences, whose embeddings are averaged, truncated,
             as in training, or refused.
-        precision: number format to compute in; bf16 is two to three times as fast where the machine has it, and changes
-            cosines by less than 0.006; auto takes it there; by default the model's own.
+        precision: number format to compute in; bf16 is two to three times as fast where the machine has it
+            (AVX512-BF16, AMX or a GPU), refused elsewhere, and changes cosines by less than 0.006; auto is bf16 where
+            the machine has it, else fp32; by default the model's own.
         device: where to compute; auto takes a GPU where there is one.
         trust_remote_code: run Python files that come with the model; only for models whose author you trust.
     """
@@ -79,11 +80,13 @@ class LoadOptions:
 
         Raises:
             ModelError: if there is no such model or it can't be loaded.
-            OptionError: if the machine lacks the device.
+            OptionError: if the machine lacks the device, or the device bf16.
         """
+        from narrlit.models.capabilities import no_bf16, pick_precision
         from narrlit.models.registry import load_encoder
 
         device, path = pick_device(self.device), Path(model)
+        precision = pick_precision(self.precision, device)
         if not path.exists() and path.parent != Path() and (path.parent.is_dir() or path.parts[0] == "runs"):
             siblings = sorted(child.name for child in path.parent.glob("[!.]*"))
             raise ModelError(
@@ -94,12 +97,23 @@ class LoadOptions:
             with reading("model", model, "see --model in --help", ModelError):
                 remote = self.trust_remote_code
                 encoder = load_encoder(model, trust_remote_code=remote, max_length=self.max_length, long=self.long)
-                return encoder.to(device).cast(self.precision)
+                encoder = encoder.to(device).cast(precision)
         except ModelError as error:
             variable = next((name for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE") if os.environ.get(name)), None)
             if variable is None or path.exists() or model == "minilm":
                 raise
             raise ModelError(f"{error}; {variable} is set, so that nothing is downloaded: unset it") from error
+        if self.precision == "auto" and precision == "fp32":
+            say(f"--precision auto: float32; {no_bf16(device)}")
+        return encoder
+
+    def chosen_precision(self) -> Precision | None:
+        """Choose the number format as `load_named` does; None: the model's own."""
+        if self.precision != "auto":
+            return self.precision
+        from narrlit.models.capabilities import pick_precision
+
+        return pick_precision("auto", pick_device(self.device))
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ def test_no_server_there_is_told_with_how_to_start_one(server):
 def test_a_server_that_does_not_answer_in_time_is_told(server):
     released = threading.Event()
     server.on_request = lambda server, number: released.wait(20)
-    message = refusal_of(server, timeout=0.05, max_retries=1, batch_size=64)
+    message = refusal_of(server, timeout=0.5, max_retries=1, batch_size=64)
     released.set()
     assert "no answer in time" in message
     assert len(server.requests) == 2

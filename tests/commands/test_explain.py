@@ -6,6 +6,8 @@ import pytest
 
 from narrlit.data.tales import sample_tales
 
+pytestmark = pytest.mark.usefixtures("memoized_minilm")
+
 ROWS = [
     {"id": "snow", "title": "Snow", "text": "A girl steals bread from a lord. Guards chase her through the snow."},
     {"id": "loaf", "title": "", "text": "A poor child takes a loaf. Soldiers hunt the thief all night."},

@@ -206,8 +206,9 @@ def test_requests_that_fail_leave_their_triples_to_the_similarities_and_are_sent
 
 
 def test_the_key_stands_nowhere(judge, server, monkeypatch, tmp_path):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-0815")
-    server.key = "sk-secret-4711"
+    # Ends that no digest or story has; a few digits would stand in a similarity by chance.
+    wrong, server.key = "sk-wrong-JyVkZxQv", "sk-secret-QzXwVkJy"
+    monkeypatch.setenv("OPENAI_API_KEY", wrong)
     found = judge()
     assert (found.code, "HTTP 401" in found.err) == (2, True)
     monkeypatch.setenv("OPENAI_API_KEY", server.key)
@@ -216,8 +217,8 @@ def test_the_key_stands_nowhere(judge, server, monkeypatch, tmp_path):
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) == 6  # triples, answers, rows, two reports, cache
     for text in (found.err, found.out, right.err, right.out, *map(str, files)):
-        assert "0815" not in text
-        assert "4711" not in text
+        assert "JyVkZxQv" not in text
+        assert "QzXwVkJy" not in text
 
 
 def test_a_model_is_needed_and_every_row(narrlit, judge, server, tmp_path):

@@ -7,6 +7,8 @@ import pytest
 
 from narrlit.commands.map import _accuracy
 
+pytestmark = pytest.mark.usefixtures("memoized_minilm")
+
 
 @pytest.fixture
 def tales(narrlit):

@@ -7,6 +7,8 @@ import pytest
 
 from narrlit.data.readers import read_rows
 
+pytestmark = pytest.mark.usefixtures("memoized_minilm")
+
 TALES = [
     {
         "id": "wolf",

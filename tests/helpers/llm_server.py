@@ -79,6 +79,7 @@ class LLMServer:
         refuses: fields of a request that it refuses with 400, as `response_format`.
         key: what clients must send; None: whatever they like.
         seconds: how long a reply takes.
+        on_request: on_request(number) is called while the request of this number, from 0 on, waits for its answer.
         bodies: of the requests for completions, in the order of arrival; `headers` beside them.
         answered: how often each question was answered with a whole reply that reached the client.
         most_at_once: how many requests waited at the same time.
@@ -92,6 +93,7 @@ class LLMServer:
         self.refuses = refuses
         self.key = key
         self.seconds = seconds
+        self.on_request: Callable = lambda number: None
         self.bodies, self.headers, self.times = [], [], []
         self.answered = Counter()
         self.at_once = self.most_at_once = 0
@@ -108,6 +110,7 @@ class LLMServer:
     def complete(self, body, headers):
         """(status, headers, body) for a request for a completion; None: the connection is cut."""
         with self.lock:
+            number = len(self.bodies)
             self.bodies.append(body)
             self.headers.append(headers)
             self.times.append(time.monotonic())
@@ -116,6 +119,7 @@ class LLMServer:
             mode = next(self.modes, self.mode)
             mode = mode(body) if callable(mode) else mode
         try:
+            self.on_request(number)
             self.closing.wait(self.seconds)
             return self.answer(body, mode)
         finally:

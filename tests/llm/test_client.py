@@ -48,7 +48,8 @@ def test_anything_that_decides_the_answer_makes_another_request(job, llm):
 
 
 def test_concurrency_is_a_limit_that_is_reached(job, llm):
-    llm.seconds = 0.05
+    together = threading.Barrier(3)
+    llm.on_request = lambda number: together.wait(20)
     job(STORIES, concurrency=3)
     assert llm.most_at_once == 3
 
@@ -73,9 +74,9 @@ def test_retry_after_is_honored(job, llm):
     [("500", "HTTP 500"), ("time-out", "timeout"), ("no choices", "malformed answer"), ("cut off", "length")],
 )
 def test_a_failure_that_stays_is_counted_and_sent_again_by_the_next_run(job, llm, mode, reason):
-    job(["warm up"])
-    llm.modes = iter(["sound", mode])
-    assert job(["fine", "x"], concurrency=1, timeout=0.3)[1] == reason
+    job(["fine"])
+    llm.modes = iter([mode])
+    assert job(["fine", "x"], concurrency=1, timeout=0.3 if mode == "time-out" else 20)[1] == reason
     is_reply = mode in ("cut off", "refused", "empty")
     assert job.llm.usage.failures == ({} if is_reply else {reason: 1})
     assert (reason in job.llm.usage.summary()) is not is_reply or not reason
@@ -99,12 +100,12 @@ def test_a_server_that_fails_again_and_again_gets_no_more_requests(job, llm):
     ],
 )
 def test_what_no_request_can_mend_ends_the_job(job, llm, monkeypatch, setting, words):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-0815")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-JyVkZxQv")
     for name, value in setting.items():
         setattr(llm, name, value)
     with pytest.raises(ModelError, match=words) as caught:
         job(STORIES)
-    assert "0815" not in str(caught.value)
+    assert "JyVkZxQv" not in str(caught.value)
     assert KEY not in str(caught.value)
 
 
@@ -166,12 +167,20 @@ def test_the_key_comes_from_the_environment_and_stands_nowhere(job, llm, monkeyp
 
 def test_ctrl_c_ends_the_job_and_the_next_run_resumes(job, llm):
     job(STORIES[:4])
-    llm.seconds = 0.2
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    ended = threading.Event()
+
+    def interrupt(number):
+        if number == 8:
+            os.kill(os.getpid(), signal.SIGINT)
+        if number >= 8:
+            ended.wait(20)
+
+    llm.on_request = interrupt
     with pytest.raises(KeyboardInterrupt):
         job(STORIES, concurrency=2)
     done = sum(llm.answered.values())
-    llm.seconds = 0
+    ended.set()
+    llm.on_request = lambda number: None
     job(STORIES)
     assert 4 <= done < len(STORIES)
     assert job.llm.usage.from_cache >= min(done, 4)

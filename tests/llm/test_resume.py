@@ -1,9 +1,9 @@
-"""Jobs killed with SIGKILL at random: nothing that has an answer is sent again."""
+"""Jobs killed with SIGKILL: nothing that has an answer is sent again."""
 
 import json
 import multiprocessing
-import random
 import sqlite3
+import threading
 import time
 from contextlib import closing
 
@@ -45,7 +45,7 @@ def write_themes(url, folder, transport, ready):
 
 def start(llm, folder, transport):
     ready = FORK.Event()
-    process = FORK.Process(target=write_themes, args=(llm.url, folder, transport, ready))
+    process = FORK.Process(target=write_themes, args=(llm.url, folder, transport, ready), daemon=True)
     process.start()
     assert ready.wait(30)
     return process
@@ -60,11 +60,17 @@ def answered(folder):
     return {(row["content"], row["seed"]) for row in rows}
 
 
-@pytest.mark.parametrize("transport", ["chat", "batch"])
-def test_a_killed_job_sends_nothing_that_has_an_answer(llm, tmp_path, monkeypatch, transport):
-    monkeypatch.setattr("narrlit.llm.batch_api.POLL_SECONDS", 0.05)
-    llm.seconds = 0.05 if transport == "chat" else 0.0
-    llm.batches.polls = 8
+def wait_for(happened, process):
+    while not happened():
+        assert process.exitcode is None
+        time.sleep(0.002)
+
+
+@pytest.mark.parametrize(("transport", "answers"), [("chat", 1), ("chat", 13), ("chat", 29), ("batch", 0)])
+def test_a_killed_job_sends_nothing_that_has_an_answer(llm, tmp_path, transport, answers):
+    killed, unending = threading.Event(), 10**9
+    llm.on_request = lambda number: killed.wait(60) if number >= answers else None
+    llm.batches.polls = unending
     again = {content(story) for story in STORIES[::5]}  # these need a second attempt
 
     def mode(body):
@@ -72,12 +78,17 @@ def test_a_killed_job_sends_nothing_that_has_an_answer(llm, tmp_path, monkeypatc
 
     llm.mode = mode
     process = start(llm, tmp_path, transport)
-    time.sleep(random.uniform(0.1, 0.35))
+    if transport == "chat":
+        wait_for(lambda: sum(llm.answered.values()) == answers and llm.at_once == 4, process)
+    else:
+        wait_for(lambda: sum(llm.batches.looks.values()) > 3, process)
     process.kill()
     process.join()
-    assert process.exitcode == -9, "killed after its end"
-    time.sleep(0.1)  # the server notices
+    assert process.exitcode == -9
+    killed.set()
+    llm.batches.polls = 1
     known, first = answered(tmp_path), len(llm.bodies)
+    assert len(known) >= answers - 4  # the last may have been under way
     process = start(llm, tmp_path, transport)
     process.join(60)
     assert process.exitcode == 0

@@ -82,7 +82,7 @@ def test_parts_come_in_their_order_and_what_occurs_twice_once(tiny, hidden):
     for position in range(4):
         with_fusion(encoder, Fusion(*(float(i == position) for i in range(4))))
         assert abs(parts[:, position] - views_by_hand(encoder, stories)).max() < 1e-6
-    assert np.array_equal(parts[0, 1], parts[1, 1])
+    assert abs(parts[0, 1] - parts[1, 1]).max() < 1e-6  # rows of one product of matrices, which may round otherwise
     few = part_embeddings(encoder, stories, progress=False, needed=[1, 3]).embeddings
     assert abs(few[:, [1, 3]] - parts[:, [1, 3]]).max() < 1e-6
     assert not few[:, [0, 2]].any()
@@ -173,7 +173,8 @@ def test_a_long_text_is_the_mean_of_its_windows_by_the_tokens_that_each_adds(rol
 def test_the_ending_of_a_long_text_counts_in_windows_alone(tiny):
     endings = [f"{LONG} {LONG} They all {end}." for end in ("came home", "died at sea")]
     cut = embed(reading(tiny(), "truncate"), endings, progress=False)
-    assert np.array_equal(*cut.embeddings)
+    # Rows of one product of matrices, which may round otherwise.
+    assert abs(cut.embeddings[0] - cut.embeddings[1]).max() < 1e-6
     assert cut.coverage.record == {"truncated": 2, "words_read": round(cut.coverage.share, 4)}
     assert 0.2 < cut.coverage.least < 0.7
     whole = embed(reading(tiny(), "windows"), endings, progress=False)
@@ -192,10 +193,10 @@ def test_sentences_and_views_are_read_in_windows_too(tiny):
     words = [f"{'very ' * 120}{end}" for end in ("sad", "glad")]
     found = embed(reading(tiny(), "windows", sentence_encoder), [f"A b. It was {w}." for w in words], progress=False)
     assert (found.coverage.long, found.coverage.texts) == (2, 3)
-    assert not np.array_equal(*found.embeddings)
+    assert abs(found.embeddings[0] - found.embeddings[1]).max() > 1e-5
     stories = [Story(w, "A b.", Views("T.", "A.", w)) for w in words]
     found = embed(reading(tiny(), "windows", view_encoder), stories, progress=False)
-    assert not np.array_equal(*found.embeddings)
+    assert abs(found.embeddings[0] - found.embeddings[1]).max() > 1e-5
     assert found.coverage.share == 1
 
 

@@ -97,6 +97,15 @@ def test_layers_in_bfloat16_are_fused_too_and_round_their_float32_input(no_grad)
 
 
 @needs_onednn
+@pytest.mark.skipif(torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="this processor has bfloat16")
+def test_layers_in_bfloat16_stay_torch_s_on_a_processor_without_it(no_grad):
+    transformer = tiny_encoder("bert").bfloat16()
+    with fused_linears(transformer) as count:
+        assert count == 0
+        assert hidden(transformer).isfinite().all()
+
+
+@needs_onednn
 def test_modules_are_restored_after_an_exception(no_grad):
     transformer = tiny_encoder("bert")
     before = hidden(transformer)

@@ -45,8 +45,10 @@ def test_whitening_inverts_a_covariance_that_many_stories_need_not_shrink(count)
     values = unit(vectors)
     whitened = fit_steps(parse_steps("whiten"), vectors)
     assert np.allclose(whitened.weight.T @ whitened.weight, LedoitWolf().fit(values).precision_)
-    variances = [np.var(values @ (row / np.linalg.norm(row))) for row in whitened.weight]
-    assert variances == sorted(variances, reverse=True)
+    variances = np.array([np.var(values @ (row / np.linalg.norm(row))) for row in whitened.weight])
+    # Of 6 stories, directions from the sixth on have no variance but rounding, of which no order is known.
+    assert (np.diff(variances) < 1e-12).all()
+    assert variances[0] > 2 * variances[4] > 1e-6
     exact = np.allclose(np.cov((values @ whitened.weight.T).T), np.eye(8), atol=0.05)
     assert (exact, whitened.shrinkage < 0.01) == ((True, True) if count == 20_000 else (False, False))
 

@@ -185,8 +185,9 @@ def test_what_stands_beside_8_bit_weights_moves_with_them(qwen3):
     before = vectors(encoder, texts)
     encoder._apply(lambda tensor: tensor.data.clone())
     assert layer.state.CB.data_ptr() == layer.weight.data_ptr()
-    assert torch.equal(vectors(encoder, texts), before)
-    assert torch.equal(vectors(encoder.to("cpu"), texts), before)
+    # Memory elsewhere may be summed in another order; stale memory would give anything.
+    assert torch.allclose(vectors(encoder, texts), before, atol=1e-6)
+    assert torch.allclose(vectors(encoder.to("cpu"), texts), before, atol=1e-6)
 
 
 @pytest.mark.parametrize("package", ["bitsandbytes"])

@@ -56,7 +56,8 @@ def test_a_missing_pooler_is_no_missing_weight(folder):
     weights = load_file(folder / "model.safetensors")
     assert any("pooler" in name for name in weights)
     save_file({k: v for k, v in weights.items() if "pooler" not in k}, folder / "model.safetensors", {"format": "pt"})
-    assert np.array_equal(embed(load_encoder(str(folder)), TEXTS, progress=False)[0], before)
+    # Weights that lie elsewhere in the file are aligned otherwise, and may be summed in another order.
+    assert abs(embed(load_encoder(str(folder)), TEXTS, progress=False)[0] - before).max() < 1e-6
 
 
 def _cut(path):

@@ -100,7 +100,8 @@ def test_weights_are_put_back_in_place(tiny):
     kept = trained_weights(encoder)
     restore_weights(other, kept)
     assert [p.data_ptr() for p in other.parameters()] == places
-    assert torch.equal(vectors(encoder, ["A story."]), vectors(other, ["A story."]))
+    assert all(torch.equal(p, dict(encoder.named_parameters())[n]) for n, p in other.named_parameters() if n in kept)
+    assert torch.allclose(vectors(encoder, ["A story."]), vectors(other, ["A story."]), atol=1e-6)
     move(encoder, 0.5)
     assert not any(torch.equal(kept[n], p) for n, p in encoder.named_parameters() if ".lora_B." in n)  # copies
     name = next(iter(kept))

@@ -281,7 +281,7 @@ class StoryVectors:
         if self._use.long != "truncate":
             settings["long"] = self._use.long
         if self._use.precision is not None:
-            settings["precision"] = self._use.precision
+            settings["precision"] = self._use.chosen_precision()  # what `auto` is differs from machine to machine
         return {"model": name, "files": files, "max_length": self._use.max_length, **settings, "stored": "float32"}
 
 

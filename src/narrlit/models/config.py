@@ -12,7 +12,7 @@ Pooling = Literal["mean", "cls", "last"]
 Long = Literal["windows", "truncate", "refuse"]
 """Treatment of texts longer than an encoder's limit."""
 Precision = Literal["bf16", "fp32", "auto"]
-"""Number format that an encoder computes in; `auto` is bfloat16 where the device has it in hardware."""
+"""Number format that an encoder computes in; `auto` is bfloat16 where the device has it in hardware, else float32."""
 CONSENT = "NARRLIT_TRUST_REMOTE_CODE"
 
 

@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 from narrlit.data.batch import PackedStories
 from narrlit.errors import ModelError, OptionError
-from narrlit.models import adapters, packing
+from narrlit.models import adapters, capabilities, packing
 from narrlit.models.config import EncoderConfig, Long, Precision, Role
 from narrlit.models.loading import PROMPT_NAMES, first_position, load_model, quiet
 from narrlit.preprocessing.sentences import split_sentences
@@ -162,14 +162,18 @@ class Encoder(nn.Module):
 
         In bfloat16 the linear layers' weights are cast once. What is added up from layer to layer stays float32:
         cosines then change half as much as in a model that is bfloat16 throughout.
+
+        Raises:
+            OptionError: for `bf16` on a device without it.
         """
-        if precision == "bf16" or (precision == "auto" and _computes_bfloat16(self.device)):
+        chosen = capabilities.pick_precision(precision, self.device)
+        if chosen == "bf16":
             for module in self.transformer.modules():
                 if isinstance(module, nn.Linear):
                     _cast(module, torch.bfloat16)
             autocast: Any = torch.autocast(self.device.type, torch.bfloat16)
             self.transformer.forward = autocast(self.transformer.forward)
-        elif precision == "fp32":
+        elif chosen == "fp32":
             _cast(self.transformer, torch.float32)
         return self
 
@@ -310,15 +314,6 @@ class Encoder(nn.Module):
         mode = (folder / "modules.json").stat().st_mode
         for path in folder.rglob("*.safetensors"):  # written so that only their owner can read them
             path.chmod(mode)
-
-
-def _computes_bfloat16(device: torch.device) -> bool:
-    """Return whether a device has matrix products in bfloat16."""
-    if device.type == "cuda":
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    # Older releases of torch do not tell.
-    abilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-    return device.type == "cpu" and bool(abilities.get("amx_bf16") or abilities.get("avx512_bf16"))
 
 
 def _cast(module: nn.Module, dtype: torch.dtype) -> None:

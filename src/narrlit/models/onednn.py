@@ -31,7 +31,7 @@ def fused_linears(transformer: Any) -> Iterator[int]:
     fitting = transformer.config.model_type in FUSABLE and transformer.config.hidden_act == "gelu"
     ordinary = torch.is_grad_enabled() or torch.is_autocast_enabled("cpu")
     targets: list[tuple[nn.Module, nn.Linear, str]] = []
-    if fitting and not ordinary and _available():
+    if fitting and not ordinary:
         with suppress(AttributeError):  # a release of transformers that names the parts otherwise
             targets = list(_targets(transformer))
     try:
@@ -44,23 +44,25 @@ def fused_linears(transformer: Any) -> Iterator[int]:
 
 
 @functools.cache
-def _available() -> bool:
-    """Check that this torch has the operators and they compute what is expected."""
+def _available(dtype: torch.dtype) -> bool:
+    """Check that this torch has the operators and, on this processor, they compute what is expected in this format."""
     operators = torch.ops.mkldnn
     known = hasattr(operators, "_linear_pointwise") and hasattr(operators, "_reorder_linear_weight")
     # Measured on x86 alone: other processors have other kernels behind the same operators.
     if not known or platform.machine().lower() not in {"x86_64", "amd64"}:
         return False
-    linear = nn.Linear(4, 3, device="meta").to_empty(device="cpu")  # so made, it draws no random numbers
-    x = torch.linspace(-2, 2, 8).view(1, 2, 4)
+    linear = nn.Linear(4, 3, device="meta", dtype=dtype).to_empty(device="cpu")  # so made, it draws no random numbers
+    x = torch.linspace(-2, 2, 8, dtype=dtype).view(1, 2, 4)
+    # Results lie below 8, where bfloat16 has steps of 1/32.
+    tolerance = 1 / 16 if dtype == torch.bfloat16 else 1e-6
     try:
         with torch.no_grad():
             linear.weight.copy_(torch.linspace(-1, 1, 12).view(3, 4))
             linear.bias.copy_(torch.linspace(0, 1, 3))
-            plain = torch.allclose(_forward(linear, "none")(x), linear(x), atol=1e-6)
-            return plain and torch.allclose(_forward(linear, "gelu")(x), F.gelu(linear(x)), atol=1e-6)
+            plain = torch.allclose(_forward(linear, "none")(x), linear(x), atol=tolerance)
+            return plain and torch.allclose(_forward(linear, "gelu")(x), F.gelu(linear(x)), atol=tolerance)
     except (RuntimeError, TypeError):
-        # Another signature, or a build without oneDNN behind the operators.
+        # Another signature, a build without oneDNN behind the operators, or bfloat16 on a processor without it.
         return False
 
 
@@ -81,8 +83,9 @@ def _targets(transformer: Any) -> Iterator[tuple[nn.Module, nn.Linear, str]]:
 
 def _plain(linear: nn.Module) -> bool:
     # Exactly nn.Linear: LoRA's and quantized layers derive from it and compute something else.
-    ordinary = type(linear) is nn.Linear and not _altered(linear)
-    return ordinary and linear.weight.dtype in (torch.float32, torch.bfloat16) and linear.weight.device.type == "cpu"
+    if type(linear) is not nn.Linear or _altered(linear) or linear.weight.device.type != "cpu":
+        return False
+    return linear.weight.dtype in (torch.float32, torch.bfloat16) and _available(linear.weight.dtype)
 
 
 def _known(module: nn.Module) -> bool:

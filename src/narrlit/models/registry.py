@@ -49,6 +49,7 @@ def load_encoder(
 
     Raises:
         ModelError: if there is no such model or it can't be loaded.
+        OptionError: for `bf16` on a processor without it.
     """
     from sentence_transformers.models import Dense
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import lightning as L
 import torch
 from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
-from lightning_utilities.core.rank_zero import rank_zero_info
+from lightning_utilities.core.rank_zero import rank_zero_info, rank_zero_warn
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -20,6 +20,7 @@ from narrlit.data.schema import FloatArray, Role, Story, TrainingExamples
 from narrlit.distributed import averages
 from narrlit.errors import ModelError, OptionError
 from narrlit.metrics.triples import TripleAccuracy, answered_rightly
+from narrlit.models import capabilities
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
 from narrlit.models.weights import build_encoder
@@ -287,6 +288,15 @@ class Objective(L.LightningModule):
         saved, own = checkpoint.get("hyper_parameters", {}).get("objective"), type(self).__name__
         if saved != own:
             raise ModelError(f"the checkpoint is of {saved or 'another program'}, this run of {own}: {OWN_CONFIG}")
+
+    def on_fit_start(self) -> None:
+        """Warn of bfloat16 on a processor without it: the fit works, but takes many times as long."""
+        precision, device = str(self.trainer.precision), self.device
+        if precision.startswith("bf16") and device.type == "cpu" and not capabilities.has_bf16(device):
+            rank_zero_warn(
+                f"trainer.precision {precision}: {capabilities.no_bf16(device)}; training takes up to ten times as "
+                "long as in float32: use --trainer.precision 32-true"
+            )
 
     # Optimizer
 

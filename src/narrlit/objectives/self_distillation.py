@@ -107,6 +107,7 @@ class SelfDistillation(Objective):
 
     def on_fit_start(self) -> None:
         """Refuse data of which no example has a negative that is used."""
+        super().on_fit_start()
         examples = self.trainer.datamodule.examples  # type: ignore[attr-defined]
         used = examples.negatives >= 0
         if not self.use_triple_negative:

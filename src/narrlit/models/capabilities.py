@@ -1,0 +1,44 @@
+"""Number formats that a device computes in hardware."""
+
+from typing import Any, Literal
+
+import torch
+
+from narrlit.errors import OptionError
+from narrlit.models.config import Precision
+
+
+def has_bf16(device: torch.device) -> bool:
+    """Return whether matrix products in bfloat16 run in the device's hardware; without it they are many times slower.
+
+    On a CPU oneDNN's limits, such as `ONEDNN_MAX_CPU_ISA=AVX2`, count too.
+    """
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if device.type != "cpu":
+        return False
+    # Older releases of torch do not tell.
+    abilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    in_hardware = bool(abilities.get("amx_bf16") or abilities.get("avx512_bf16"))
+    return in_hardware and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+def pick_precision(precision: Precision | None, device: torch.device) -> Literal["bf16", "fp32"] | None:
+    """Choose the number format to compute in on a device; None: the model's own.
+
+    Raises:
+        OptionError: for `bf16` on a device without it.
+    """
+    if precision == "auto":
+        return "bf16" if has_bf16(device) else "fp32"
+    # Apple's GPUs do not tell: who names bf16 there gets it.
+    if precision == "bf16" and device.type in ("cpu", "cuda") and not has_bf16(device):
+        raise OptionError(f"--precision bf16: {no_bf16(device)}, and would take many times as long; use auto or fp32")
+    return precision
+
+
+def no_bf16(device: torch.device) -> str:
+    """Say that a device lacks bfloat16."""
+    if device.type == "cpu":
+        return "this processor has no bfloat16 instructions (AVX512-BF16 or AMX)"
+    return f"this {device.type} device does not compute bfloat16 in hardware"
