@@ -1,11 +1,14 @@
 """Errors that a user can mend: the command line prints them as one line and exits with 2, without a traceback."""
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 LONGEST_MESSAGE, LONGEST_WORD = 300, 150
 """Characters of a library's message, and of a file name or another word in it, that are repeated."""
+UNSAFE_ADVICE = re.compile(r"weights_only|trust_remote_code|arbitrary code|trusted source", re.IGNORECASE)
+"""Words of torch's and transformers' advice to run what is in a file."""
 
 
 class NarrlitError(Exception):
@@ -58,7 +61,7 @@ def reason(error: BaseException) -> str:
     >>> reason(FileNotFoundError(2, "No such file or directory", "a.json")), reason(KeyError("model"))
     ('no such file or directory', "'model' is missing")
     """
-    text = printable(error)
+    text = printable(_without_unsafe_advice(str(error)))
     if isinstance(error, OSError) and error.strerror:
         return error.strerror[:1].lower() + error.strerror[1:]
     if isinstance(error, UnicodeDecodeError):
@@ -74,6 +77,16 @@ def reason(error: BaseException) -> str:
             return words
     unexpected = isinstance(error, TypeError | AttributeError | IndexError | AssertionError)
     return f"unexpected content ({text or type(error).__name__})" if unexpected else text or type(error).__name__
+
+
+def _without_unsafe_advice(message: str) -> str:
+    """Leave out the sentences in which a library advises to run code that comes with a file.
+
+    >>> _without_unsafe_advice("Load failed. Re-run with `weights_only` set to `False`. Unsupported class os.system.")
+    'Load failed. Unsupported class os.system.'
+    """
+    sentences = re.split(r"(?<=[.:!?])\s+", message[:100_000])
+    return " ".join(text for text in sentences if not UNSAFE_ADVICE.search(text))
 
 
 def printable(text: object, limit: int = LONGEST_MESSAGE) -> str:

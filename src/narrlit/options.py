@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from narrlit.models.encoder import Encoder
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
+Track = Literal["a", "b"]
+"""Track of the shared task: a, which candidate is closer; b, one vector for each story."""
 
 
 def say_rows(rows: Triples | TrainingExamples) -> None:
@@ -463,6 +465,20 @@ class LabelOptions:
             raise OptionError(f"{self.labels} has {rows}: write true or false in each")
         say_rows(result)
         return result
+
+
+@dataclass(frozen=True)
+class SubmissionOptions:
+    """Options of scoring vectors and submissions on labeled triples.
+
+    Attributes:
+        stories: file whose row i is the story of vector i, for .npy files and submissions.
+        track: track of the shared task that the triples are of, by which a submission answers; by default b, its
+            vectors, where --stories has every story of the triples, and a, its answers, where it lacks one.
+    """
+
+    stories: str | None = None
+    track: Track | None = None
 
 
 def seen_in_training(model: str, sha256: str) -> str | None:

@@ -47,6 +47,68 @@ def test_a_mixture_is_compared_and_written(narrlit, triples, tiny, make, tmp_pat
     assert "embedding" not in again.err
 
 
+@pytest.fixture
+def two_tracks(narrlit, triples, tiny, make):
+    """The nine triples' stories, and a zip of their vectors by a model and of answers to nine other triples."""
+    texts = dict.fromkeys(text for triple in read_triples(triples).texts() for text in triple)
+    make("stories.jsonl", [{"text": text} for text in reversed(texts)])
+    evaluated = json.loads(narrlit("evaluate", triples, "--model", tiny(), "--json", "--out", "e").out)
+    with Path("e/answers.csv").open() as file:
+        of_model = [row[f"{tiny()}.answers_a"] == "true" for row in csv.DictReader(file)]
+    make("others.jsonl", [{"text_a_is_closer": not answer} for answer in of_model])
+    parts = ["--answers", "others.jsonl", "--track-a", triples, "--track-b", "stories.jsonl", "--model", tiny()]
+    assert narrlit("submit", *parts, "--out", "two.zip").code == 0
+    assert narrlit("submit", *parts[:4], "--out", "a.zip").code == 0
+    assert narrlit("submit", *parts[4:], "--out", "b.zip").code == 0
+    return evaluated["correct"]
+
+
+@pytest.mark.parametrize("option", ["--models", "--answers"])
+def test_a_submission_is_scored_on_the_track_of_the_triples(narrlit, triples, make, two_tracks, option):
+    def scored(*arguments):
+        found = narrlit("compare", triples, option, *arguments, "--out", "o")
+        assert found.code == 0, found.err
+        assert f"track {flag}" in found.out
+        return json.loads(Path("o/compare.json").read_text())["systems"][0]["correct"]
+
+    flag = "B"
+    assert scored("two.zip", "--stories", "stories.jsonl") == two_tracks
+    assert scored("two.zip", "--stories", "stories.jsonl", "--track", "b") == two_tracks
+    assert scored("b.zip", "--stories", "stories.jsonl") == two_tracks
+    flag = "A"
+    assert scored("two.zip", "--stories", "stories.jsonl", "--track", "a") == 9 - two_tracks
+    make("fewer.jsonl", Path("stories.jsonl").read_text().partition("\n")[2])  # Track B of other triples
+    assert scored("two.zip", "--stories", "fewer.jsonl") == 9 - two_tracks
+    assert scored("a.zip") == 9 - two_tracks
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["two.zip"], "two.zip holds answers (Track A) and vectors (Track B): give --track a if the triples are of"),
+        (["b.zip"], "b.zip holds vectors: give --stories FILE"),
+        (["two.zip", "--track", "b"], "two.zip holds vectors: give --stories FILE"),
+        (["b.zip", "--track", "a"], "b.zip holds Track B alone, and the triples are of Track A by --track: leave"),
+        (
+            ["a.zip", "--stories", "stories.jsonl"],
+            "of Track B since stories.jsonl holds their stories: leave a.zip out",
+        ),
+        (
+            ["two.zip", "--stories", "double.jsonl"],
+            "has 27 vectors, double.jsonl 28 stories; give the file they are of",
+        ),
+    ],
+)
+def test_a_submission_that_cannot_belong_to_the_triples_is_refused(
+    narrlit, triples, make, two_tracks, arguments, words
+):
+    lines = Path("stories.jsonl").read_text().splitlines(keepends=True)
+    assert len(lines) == 27
+    make("double.jsonl", "".join([*lines, lines[0]]))
+    found = narrlit("compare", triples, "--models", *arguments)
+    assert (found.code, found.out, words in found.err) == (2, "", True), found.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

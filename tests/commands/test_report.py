@@ -3,10 +3,14 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from narrlit.data.readers import read_triples
 from narrlit.data.schema import StoryTable
 from narrlit.data.storyworld import StoryWorld, synthetic_triples
+from narrlit.data.writers import write_rows
+from narrlit.submission import write_submission
 
 
 def test_a_model_and_a_baseline_in_one_page(narrlit, world_files, tiny, tmp_path):
@@ -19,6 +23,19 @@ def test_a_model_and_a_baseline_in_one_page(narrlit, world_files, tiny, tmp_path
     assert f"{jaccard['accuracy']:.3f} [" in page
     for title in ("Map of the stories", "Distances from the anchor", "Worst errors", "Check of the data"):
         assert f"<h2>{title}</h2>" in page
+
+
+def test_a_submission_is_reported_with_its_track(narrlit, world_files, tmp_path):
+    triples = world_files / "validation.jsonl"
+    texts = [text for triple in read_triples(triples).texts() for text in triple]
+    write_rows(tmp_path / "stories.jsonl", texts)
+    vectors = np.random.default_rng(0).normal(size=(len(texts), 12)).astype(np.float32)
+    write_submission(tmp_path / "s.zip", [True] * 9, vectors)
+    command = ["report", "s.zip", "--triples", triples, "--projection", "pca", "--out", "r.html"]
+    found = narrlit(*command)
+    assert (found.code, "s.zip holds answers (Track A) and vectors (Track B): give --track a" in found.err) == (2, True)
+    assert narrlit(*command, "--stories", "stories.jsonl").code == 0
+    assert "vectors of Track B" in (tmp_path / "r.html").read_text()
 
 
 def run_with(folder, validation):

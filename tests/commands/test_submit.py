@@ -4,9 +4,12 @@ import json
 import zipfile
 
 import pytest
+import torch
+from torch import nn
 
 from narrlit.data.readers import read_triples
 from narrlit.metrics.meanmax import MeanMax, meanmax_scores
+from narrlit.models.encoder import Encoder
 from narrlit.models.registry import load_encoder
 from narrlit.submission import read_submission
 
@@ -89,3 +92,32 @@ def test_what_is_fitted_on_the_stories_themselves_is_refused(narrlit, world_file
     assert found.code == 0, found.err
     assert "left out 9 that are embedded here" in found.err
     assert read_submission(tmp_path / "s.zip")[1].shape == (9, 32)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp32"])
+def test_vectors_may_differ_by_the_rounding_of_the_format_they_are_computed_in(
+    narrlit, world_files, tiny, monkeypatch, precision
+):
+    """Rounding differs between batches on some processors alone: here small batches are rounded, others are not."""
+    forward = Encoder.forward
+
+    def rounded_in_small_batches(encoder, stories):
+        vectors = forward(encoder, stories)
+        return vectors.bfloat16().float() if len(vectors) < 9 else vectors
+
+    def cast(encoder, precision):  # on a processor without bfloat16 too
+        if precision == "bf16":
+            for module in encoder.transformer.modules():
+                if isinstance(module, nn.Linear):
+                    module.bfloat16()
+            encoder.transformer.forward = torch.autocast("cpu", torch.bfloat16)(encoder.transformer.forward)
+        return encoder
+
+    monkeypatch.setattr(Encoder, "forward", rounded_in_small_batches)
+    monkeypatch.setattr(Encoder, "cast", cast)
+    command = ["submit", "--track-b", world_files / "stories.jsonl", "--model", tiny(), "--precision", precision]
+    found = narrlit(*command, "--out", "s.zip")
+    if precision == "bf16":
+        assert (found.code, "9 stories alone, in other batches" in found.err) == (0, True), found.err
+    else:
+        assert (found.code, "depends on other stories, by the encoder" in found.err) == (2, True)

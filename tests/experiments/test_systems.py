@@ -15,7 +15,7 @@ from narrlit.experiments.systems import StoryVectors, SystemAnswers, answer_rows
 from narrlit.metrics.meanmax import MeanMax, meanmax_scores
 from narrlit.models.embedding import embed, score_triples
 from narrlit.models.registry import load_encoder
-from narrlit.options import LoadOptions, ModelOptions, StoryOptions
+from narrlit.options import LoadOptions, ModelOptions, StoryOptions, SubmissionOptions
 from narrlit.submission import write_submission
 
 
@@ -30,9 +30,10 @@ def labeled(world_files, tmp_path, monkeypatch):
 def answer(labeled):
     """answer(spec, read=..., max_length=...): the system's answers to the nine triples."""
 
-    def run(spec, read=None, max_length=None, **options):
+    def run(spec, read=None, max_length=None, stories=None, track=None, **options):
         read = read or StoryOptions()
-        return answers_of(str(spec), labeled, read.triples(labeled), use=LoadOptions(max_length), read=read, **options)
+        options |= {"use": LoadOptions(max_length), "read": read, "submitted": SubmissionOptions(stories, track)}
+        return answers_of(str(spec), labeled, read.triples(labeled), **options)
 
     return run
 
@@ -176,7 +177,7 @@ def test_files_of_answers_vectors_and_submissions(answer, labeled, tiny, world_f
             assert (found.scores, found.margin) == (None, None)
         else:
             np.testing.assert_allclose(found.margin, model.margin, atol=1e-6)
-    assert answer(tmp_path / "a.zip").correct.tolist() == (~model.correct).tolist()
+    assert answer(tmp_path / "a.zip", track="a").correct.tolist() == (~model.correct).tolist()
     assert answer(tmp_path / "track_b.npy", stories="stories.jsonl").vectors.shape == (9, 3, 32)
 
 

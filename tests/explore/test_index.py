@@ -308,7 +308,36 @@ def test_a_collection_is_loaded_from_an_index_or_from_stories(made, tales, tiny,
     assert {name: value for name, value in one.about.items() if name not in ("source", "model")} == {
         name: value for name, value in other.about.items() if name not in ("source", "model")
     }
-    with pytest.raises(OptionError, match="settings of its own"):
-        load_collection(str(made.path), ModelOptions(), StoryOptions(missing_views="positional"), InputOptions())
     with pytest.raises(OptionError, match="was made with"):
         load_collection(str(made.path), ModelOptions(model="minilm"), StoryOptions(), InputOptions())
+
+
+LOADING = ["--max-length 64", "--long truncate", "--precision fp32"]
+READING = ["--missing-views positional", "--text-column plot"]
+OF_AN_INDEX = [
+    *[("search", option) for option in [*LOADING, "--text-column plot"]],
+    *[("explain", option) for option in LOADING],  # its columns are those of the files beside the index
+    *[(name, option) for name in ("map", "pairs", "diversity", "evaluate") for option in LOADING + READING],
+]
+
+
+@pytest.mark.parametrize(("command", "option"), OF_AN_INDEX)
+def test_options_that_cannot_change_an_index_are_refused(made, narrlit, make, command, option):
+    make("q.tsv", "s0\ts1\t1\n")
+    arguments = {
+        "search": [made.path, "a pact with the devil"],
+        "map": [made.path, "--out", "map.html"],
+        "evaluate": ["q.tsv", "--retrieval", made.path],
+        "explain": ["s0", "s1", "--stories", made.path],
+    }
+    found = narrlit(command, *arguments.get(command, [made.path]), *option.split())
+    words = f"{made.path} is an index, made with --model model --long windows: leave out {option.split()[0]}, or make"
+    assert (found.code, found.out, words in found.err) == (2, "", True), found.err
+
+
+def test_columns_of_the_queries_of_an_index_are_named(made, narrlit, make, tales):
+    make("q.tsv", "x\ts1\t1\n")
+    make("queries.jsonl", [{"id": "x", "plot": tales["text"][1], "summary": "another"}])
+    command = ["evaluate", "q.tsv", "--retrieval", made.path, "--queries", "queries.jsonl", "--json"]
+    found = narrlit(*command, "--text-column", "plot")
+    assert json.loads(found.out)["measures"]["recall@1"]["model"]["mean"] == 1

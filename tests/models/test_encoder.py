@@ -241,3 +241,12 @@ def test_windows_cover_every_token_from_edge_to_edge(seed, room):
     if room > lengths.max():
         assert {place for pair in bounds for place in pair} <= set(edges)
         assert abs(np.mean(overlaps) - room / 8) < 12
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("float32", 2**-23), ("float16", 2**-10), ("bfloat16", 2**-7)])
+def test_the_rounding_error_is_that_of_the_weights_as_they_are(tiny, dtype, error):
+    encoder = Encoder(EncoderConfig(tiny(), dtype=dtype))
+    assert encoder.rounding_error == error
+    assert encoder.cast("fp32").rounding_error == 2**-23
+    encoder.transformer.encoder.layer[1].output.dense.bfloat16()
+    assert encoder.rounding_error == 2**-7

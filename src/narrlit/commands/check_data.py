@@ -63,7 +63,8 @@ def check_data(  # noqa: PLR0913 - its parameters are the command's options
             read.stories(source)
         encoder = read.encoder(use)
         for path, stories in original.items():
-            print(f"{path}: {check_independence(read.steps(encoder), stories, dtype=encoder.config.dtype)}")
+            finding = check_independence(read.steps(encoder), stories, rounding_error=encoder.rounding_error)
+            print(f"{path}: {finding}")
     if out is not None:
         keep_report(Path(out), "check_data", check, markdown)
         say(f"{out}: check_data.json, check_data.md")

@@ -7,7 +7,7 @@ from narrlit.console import say
 from narrlit.errors import OptionError
 from narrlit.files import check_writable
 from narrlit.metrics.meanmax import MeanMax
-from narrlit.options import LabelOptions, LoadOptions, StoryOptions
+from narrlit.options import LabelOptions, LoadOptions, StoryOptions, SubmissionOptions
 
 
 def compare(  # noqa: PLR0913 (options)
@@ -16,11 +16,11 @@ def compare(  # noqa: PLR0913 (options)
     use: LoadOptions,
     read: StoryOptions,
     given: LabelOptions,
+    submitted: SubmissionOptions,
     meanmax: MeanMax,
     models: str | None = None,
     answers: str | None = None,
     baselines: str | None = None,
-    stories: str | None = None,
     by: str | None = None,
     out: str | None = None,
 ) -> None:
@@ -33,13 +33,13 @@ def compare(  # noqa: PLR0913 (options)
         use: how models are loaded.
         read: what they read of stories.
         given: labels of the triples.
+        submitted: what vectors and submissions are of.
         meanmax: settings of Mean-Max.
         models: runs, folders, checkpoints, hub ids or minilm, with commas between; meanmax:MODEL compares sentence with
-            sentence.
+            sentence. Files, as for --answers, may be among them.
         answers: files of answers to these triples, with commas between - text_a_is_closer (.jsonl, .csv), as judge and
             predict write it, a submission (.zip), or vectors (.npy).
         baselines: random, jaccard, tfidf, longer, with commas between, or all.
-        stories: file whose row i is the story of vector i, for vectors.
         by: accuracy by quartile of overlap (of words), length or margin, or by a column of the triples' file; several
             with commas between.
         out: folder for the report (compare.json, .csv, .md, .tex, .svg) and answers.csv, which replace earlier ones.
@@ -73,7 +73,7 @@ def compare(  # noqa: PLR0913 (options)
     values = read_facets(facets, triples, labeled)
     prepared = read.triples(labeled)
     systems = [
-        answers_of(spec, labeled, prepared, use=use, read=read, stories=stories, meanmax=meanmax, triples=triples)
+        answers_of(spec, labeled, prepared, use=use, read=read, submitted=submitted, meanmax=meanmax, triples=triples)
         for spec in specs
     ]
     plainly = asdict(StoryOptions())

@@ -68,7 +68,7 @@ def explain(  # noqa: PLR0913 (options)
 
 def _known(source: str | None, use: ModelOptions, inputs: InputOptions) -> tuple[dict[str, Story], "Encoder | None"]:
     """Read the stories that ids name, each under its title, and the encoder of an index."""
-    from narrlit.explore.index import Index, index_at
+    from narrlit.explore.index import index_at, open_index
 
     if source is None:
         return {}, None
@@ -76,7 +76,7 @@ def _known(source: str | None, use: ModelOptions, inputs: InputOptions) -> tuple
         read = inputs.read(source)
         rows = zip(read.story_ids, read.titles, read, strict=True)
         return {id: Story(title or id, story.text) for id, title, story in rows}, None
-    index = Index(source, model=use.model, device=use.device, trust_remote_code=use.trust_remote_code)
+    index = open_index(source, use)
     table = index.collection().frame
     texts = zip(table.id, table.title, table.text, strict=True)
     return {id: Story(title or id, text) for id, title, text in texts}, index.encoder

@@ -51,7 +51,7 @@ def map(  # noqa: PLR0913 (options)
     from narrlit.data.writers import write_table
     from narrlit.explore.agreement import agreement
     from narrlit.explore.collection import load_collection
-    from narrlit.explore.index import Index, index_at
+    from narrlit.explore.index import index_at, open_index
     from narrlit.explore.map_page import map_page, write_svg
     from narrlit.explore.story_map import link_passages, map_stories
 
@@ -65,7 +65,7 @@ def map(  # noqa: PLR0913 (options)
         values = ["" if value is None else printable(value, 60) for value in frame[group]]
         compared = agreement(collection.vectors, group, values, k)
     if index_at(stories):
-        encoder = Index(stories, model=use.model, device=use.device, trust_remote_code=use.trust_remote_code).encoder
+        encoder = open_index(stories, use).encoder
     else:
         encoder = read.encoder(replace(use, model=about["model"]))
     facts = _facts(about, len(frame), encoder, _accuracy(about["model"], encoder, triples, read, given))

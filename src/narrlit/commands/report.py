@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from narrlit.console import say
 from narrlit.errors import OptionError
 from narrlit.files import atomic_path, check_writable
-from narrlit.options import LabelOptions, LoadOptions, StoryOptions
+from narrlit.options import LabelOptions, LoadOptions, StoryOptions, SubmissionOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ def report(  # noqa: PLR0913 (options)
     use: LoadOptions,
     read: StoryOptions,
     given: LabelOptions,
-    stories: str | None = None,
+    submitted: SubmissionOptions,
     by: str = "overlap,length",
     projection: Literal["auto", "umap", "pca"] = "auto",
     out: str,
@@ -36,7 +36,7 @@ def report(  # noqa: PLR0913 (options)
         use: how models are loaded.
         read: what models read of the stories.
         given: the triples' labels.
-        stories: file whose row i is the story of vector i, for .npy files and submissions.
+        submitted: what vectors and submissions are of.
         by: accuracy by quartile of overlap (of words) or length, or by a column of the triples' file; several with
             commas between.
         projection: of embeddings to the plane; auto is UMAP where it is installed and there are 60 stories.
@@ -58,7 +58,7 @@ def report(  # noqa: PLR0913 (options)
     source, labeled = _triples(triples, given, found)
     prepared = read.triples(labeled)
     systems = [
-        answers_of(name, labeled, prepared, use=use, read=read, stories=stories, triples=source) for name in runs
+        answers_of(name, labeled, prepared, use=use, read=read, submitted=submitted, triples=source) for name in runs
     ]
     facets = read_facets(["margin", *filter(None, by.split(","))], str(source), labeled)
     comparison = compare_systems(systems, labeled, facets, {})

@@ -8,7 +8,7 @@ from narrlit import explore
 from narrlit.console import counted, say
 from narrlit.data.writers import write_table
 from narrlit.errors import OptionError, printable
-from narrlit.explore.index import Index, SearchOptions
+from narrlit.explore.index import SearchOptions, open_index
 from narrlit.files import atomic_path, check_writable
 from narrlit.options import InputOptions, ModelOptions
 from narrlit.pages import render_page
@@ -45,9 +45,7 @@ def search(
         raise OptionError('give a text in quotes, or --like ID or FILE: narrlit search INDEX "a pact with the devil"')
     if out is not None:
         check_writable(out, *SUFFIXES)
-    if (use.max_length, use.long, use.precision) != (None, "windows", None):
-        raise OptionError("--max-length, --long and --precision are those of the index: leave them out")
-    stories = Index(index, model=use.model, device=use.device, trust_remote_code=use.trust_remote_code)
+    stories = open_index(index, use, inputs=inputs if like is None else InputOptions())
     title = f"Stories like {text or like}"
     if like is not None and like not in stories and Path(like).exists() and not Path(like).is_dir():
         source = inputs.read(like)

@@ -96,7 +96,7 @@ def _run(
     if texts is not None:
         encoder.require_one_prompt("Track B")
         embeddings, coverage = embed(encoder, texts)
-        say(check_independence(read.steps(encoder), original, embeddings, encoder.config.dtype))
+        say(check_independence(read.steps(encoder), original, embeddings, encoder.rounding_error))
     if triples is not None:
         if meanmax is None:
             scores, read_a = score_triples(encoder, triples)

@@ -143,6 +143,8 @@ def _flags(flags: Mapping[str, Any], evaluations: bool = True) -> str:
     words += [str(flags["seen_in_training"])] if "seen_in_training" in flags else []
     if evaluations and "num_evaluations" in flags:
         words.append(f"chosen among {counted(flags['num_evaluations'], 'evaluation')} on its validation triples")
+    if "track" in flags:
+        words.append(f"{'vectors' if flags['track'] == 'B' else 'answers'} of Track {flags['track']}")
     return "; ".join(words)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from narrlit.errors import DataError, printable, reading
 from narrlit.experiments.report import table_text
 from narrlit.explore.collection import Collection, load_collection, story_frame
-from narrlit.explore.index import Index, index_at
+from narrlit.explore.index import index_at, open_index
 from narrlit.metrics.retrieval import MEASURES, Lexical, lexical_vectors, ranks
 from narrlit.metrics.significance import clustered_interval, p_text, permutation_test
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
@@ -115,7 +115,10 @@ def evaluate_retrieval(
     """
     qrels, systems = read_qrels(path), dict[str, tuple[Collection, Collection, Any, Any]]()
     sources = [name.strip() for name in source.split(",")]
-    pairs = [_load(name, queries, use, read, inputs) for name in sources]
+    # The stories of an index are read already: columns and lines are those of other files, where there are any.
+    only_indexes = queries is None and all(index_at(name) for name in sources)
+    of_index = inputs if only_indexes else InputOptions()
+    pairs = [_load(name, queries, use, read, inputs, of_index) for name in sources]
     for name, (asked, collection) in zip(sources, pairs, strict=True):
         model = str(collection.about["model"])
         systems[name if model in systems else model] = asked, collection, asked.vectors, collection.vectors
@@ -152,14 +155,19 @@ def evaluate_retrieval(
 
 
 def _load(
-    source: str, queries: str | None, use: ModelOptions, read: StoryOptions, inputs: InputOptions
+    source: str,
+    queries: str | None,
+    use: ModelOptions,
+    read: StoryOptions,
+    inputs: InputOptions,
+    of_index: InputOptions,
 ) -> tuple[Collection, Collection]:
     """Load the queries, encoded like the stories, and the stories."""
-    collection = load_collection(source, use, read, inputs)
+    collection = load_collection(source, use, read, of_index if index_at(source) else inputs)
     if queries is None:
         return collection, collection
     if not index_at(source):
         return load_collection(queries, use, read, inputs), collection
-    index = Index(source, model=use.model, device=use.device, trust_remote_code=use.trust_remote_code)
+    index = open_index(source, use, read)
     frame = story_frame(inputs.read(queries))
     return Collection(frame, np.stack([index.encode(text) for text in frame["text"]]), collection.about), collection

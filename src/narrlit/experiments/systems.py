@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,7 +20,7 @@ from narrlit.metrics.baselines import BASELINES
 from narrlit.metrics.meanmax import MeanMax, require_text_encoder, sentence_scores
 from narrlit.metrics.significance import AccuracySummary
 from narrlit.models.registry import find_record, read_record
-from narrlit.options import LoadOptions, ModelOptions, StoryOptions, seen_in_training
+from narrlit.options import LoadOptions, ModelOptions, StoryOptions, SubmissionOptions, Track, seen_in_training
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -92,7 +92,7 @@ def answers_of(
     *,
     use: LoadOptions,
     read: StoryOptions,
-    stories: str | None = None,
+    submitted: SubmissionOptions = SubmissionOptions(),
     meanmax: MeanMax | None = None,
     triples: str | None = None,
 ) -> SystemAnswers:
@@ -105,14 +105,14 @@ def answers_of(
         prepared: the same with views attached and names replaced, as `read` wants it.
         use: how models are loaded.
         read: how models read stories.
-        stories: file whose row i is the story of vector i, for vectors.
+        submitted: stories of vectors, and the track that the triples are of.
         meanmax: settings of Mean-Max.
         triples: path of the file of triples, by which a model that was trained on them is recognized.
 
     Raises:
         DataError: if a file can't be read or belongs to other triples.
         ModelError: if a model can't be found or loaded.
-        OptionError: if vectors lack their stories.
+        OptionError: if vectors lack their stories, or a submission lacks the track of the triples.
     """
     labels, path = labeled.labels == 1, Path(spec)
     if spec in BASELINES:
@@ -122,14 +122,9 @@ def answers_of(
     if path.suffix == ".npy":
         with reading("vectors", path, "write them by numpy.save or narrlit embed --out FILE.npy"):
             vectors = np.load(path, allow_pickle=False)
-        return _from_vectors(spec, "vectors", labeled, labels, vectors, stories)
+        return _from_vectors(spec, "vectors", labeled, labels, vectors, submitted.stories)
     if path.suffix == ".zip":
-        from narrlit.submission import read_submission
-
-        answers, vectors = read_submission(path)
-        if answers is not None:
-            return SystemAnswers(spec, "submission", labels, _fitting(spec, answers, labeled))
-        return _from_vectors(spec, "submission", labeled, labels, vectors, stories)
+        return _from_submission(spec, labeled, labels, submitted)
     model = spec.removeprefix(MEANMAX)
     if not model:
         raise OptionError(f"{MEANMAX} needs a model behind it, such as {MEANMAX}minilm")
@@ -187,6 +182,54 @@ def _from_answers(name: str, labeled: Triples, labels: Bools) -> SystemAnswers:
     return SystemAnswers(name, "answers", labels, fitting, scores)
 
 
+def _from_submission(name: str, labeled: Triples, labels: Bools, submitted: SubmissionOptions) -> SystemAnswers:
+    """Answer by the part of a submission that is of the triples' track: its answers or its vectors."""
+    from narrlit.submission import read_submission
+
+    answers, vectors = read_submission(Path(name))
+    tracks: list[Track] = []
+    if answers is not None:
+        tracks.append("a")
+    if vectors is not None:
+        tracks.append("b")
+    stories = submitted.stories
+    scored = submitted.track or _track_of(labeled, stories, tracks)
+    if scored is None:
+        raise OptionError(
+            f"{name} holds answers (Track A) and vectors (Track B): give --track a if the triples are of Track A, or "
+            "--stories FILE, the stories of Track B, if they are of Track B"
+        )
+    if scored not in tracks:
+        cause = "by --track" if submitted.track else f"since {stories} holds their stories"
+        raise OptionError(
+            f"{name} holds Track {tracks[0].upper()} alone, and the triples are of Track {scored.upper()} {cause}: "
+            f"leave {name} out, or give --track {tracks[0]} if it answers these triples"
+        )
+    flags = {"track": scored.upper()}
+    if scored == "b":
+        return replace(_from_vectors(name, "submission", labeled, labels, vectors, stories), flags=flags)
+    return SystemAnswers(name, "submission", labels, _fitting(name, answers or [], labeled), flags=flags)
+
+
+def _track_of(labeled: Triples, stories: str | None, tracks: Sequence[Track]) -> Track | None:
+    """Find the track of triples: b where the file of Track B's stories has all of theirs; None without that file.
+
+    Where these do not tell, a submission of one track answers by that.
+    """
+    if stories is not None:
+        texts = {story.text for story in read_stories(stories, strict=True)}
+        if texts.issuperset(_texts(labeled)):
+            return "b"
+    if len(tracks) == 1:
+        return tracks[0]
+    return None if stories is None else "a"
+
+
+def _texts(labeled: Triples) -> list[str]:
+    """Texts of anchor, A and B of each triple, as they are in their file (3 N)."""
+    return [labeled.stories[index].source_text for index in labeled.indices.ravel().tolist()]
+
+
 def _from_vectors(
     name: str, kind: Kind, labeled: Triples, labels: Bools, vectors: Any, stories: str | None
 ) -> SystemAnswers:
@@ -204,7 +247,7 @@ def _from_vectors(
     if len(vectors) != len(texts):
         raise DataError(f"{name} has {len(vectors)} vectors, {stories} {len(texts)} stories; give the file they are of")
     row_of = {story.text: row for row, story in enumerate(texts)}
-    needed = [labeled.stories[index].source_text for index in labeled.indices.ravel().tolist()]
+    needed = _texts(labeled)
     absent = next((row for row, text in enumerate(needed) if text not in row_of), None)
     if absent is not None:
         raise DataError(

@@ -11,7 +11,7 @@ from narrlit.console import say, say_truncated
 from narrlit.data.readers import Stories, parse_stories
 from narrlit.data.rows import Row, RowFile
 from narrlit.data.schema import FloatArray
-from narrlit.errors import DataError, OptionError
+from narrlit.errors import DataError
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.preprocessing.languages import detect_languages
 
@@ -50,14 +50,12 @@ def load_collection(source: str, use: ModelOptions, read: StoryOptions, inputs: 
 
     Raises:
         DataError: if the stories or the index can't be read.
-        OptionError: if the options contradict the index.
+        OptionError: for options that can't change an index.
     """
-    from narrlit.explore.index import Index, index_at
+    from narrlit.explore.index import index_at, open_index
 
     if index_at(source):
-        if read != StoryOptions():
-            raise OptionError(f"{source} is an index with settings of its own: leave out options of reading stories")
-        return Index(source, model=use.model, device=use.device, trust_remote_code=use.trust_remote_code).collection()
+        return open_index(source, use, read, inputs).collection()
     from narrlit.models.embedding import embed
 
     stories = inputs.read(source)

@@ -5,7 +5,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import timedelta
 from functools import cached_property
 from html import escape
@@ -23,7 +23,7 @@ from narrlit.errors import DataError, NarrlitError, OptionError, did_you_mean, o
 from narrlit.explore.collection import RESERVED, Collection, languages, plain, stories_of, story_frame, unit_vectors
 from narrlit.files import atomic_folder, atomic_path
 from narrlit.optional import require
-from narrlit.options import Device, LoadOptions, ModelOptions, StoryOptions
+from narrlit.options import Device, InputOptions, LoadOptions, ModelOptions, StoryOptions
 from narrlit.preprocessing.sentences import split_sentences
 
 if TYPE_CHECKING:
@@ -42,9 +42,10 @@ ANN_FROM = 50_000
 ROWS_PER_PROBE = 8192
 """Half of the partitions, of 4,096 rows each, are searched: recall at 10 was .96 with 10 of 24, .999 with 20."""
 
-
 RERANKED = 100
 """Stories that the second stage of a search ranks."""
+APPLICABLE = ("model", "device", "trust_remote_code")
+"""Options of loading and reading that apply to an index as well."""
 
 
 @dataclass(frozen=True)
@@ -216,6 +217,21 @@ class Index:
         if progress:
             say_truncated(index.coverage, encoder.max_length, *encoder.unit)
         return index
+
+    @property
+    def settings(self) -> str:
+        """Options that the index was made with, as the command line has them."""
+        made = self.about["settings"]
+        options = [f"--model {made['model']}", f"--long {made['long']}"]
+        if made["max_length"] is not None:
+            options.append(f"--max-length {made['max_length']}")
+        if made["views"]:
+            options.append("--views")
+        if made["fusion"] is not None:
+            options.append(f"--fusion {made['fusion']}")
+        if made["pseudonyms"] is not None:
+            options.append("--pseudonymize")
+        return " ".join(options)
 
     def __len__(self) -> int:
         """Count the stories."""
@@ -485,6 +501,37 @@ class Index:
         with self._guard():
             head = self._table.search().select(["id", "title", "text"]).limit(5).to_arrow().to_pandas()
         return f"<p>{escape(repr(self))}</p>{head.to_html(index=False)}"
+
+
+def open_index(
+    path: str | Path,
+    use: ModelOptions = ModelOptions(),
+    read: StoryOptions = StoryOptions(),
+    inputs: InputOptions = InputOptions(),
+) -> Index:
+    """Open an index by the options of a command.
+
+    Args:
+        path: the folder.
+        use: where the model is now, and the device.
+        read: must be as by default: the stories were read when the index was made.
+        inputs: must be as by default, likewise.
+
+    Raises:
+        DataError: if there is no index, or it is broken.
+        OptionError: for an option that can't change an index, such as --max-length, or another model than the index's.
+    """
+    index = Index(path, model=use.model, device=use.device, trust_remote_code=use.trust_remote_code)
+    changed = []
+    for options in (use, read, inputs):
+        for option in fields(options):
+            if option.name not in APPLICABLE and getattr(options, option.name) != option.default:
+                changed.append(f"--{option.name.replace('_', '-')}")
+    if changed:
+        raise OptionError(
+            f"{path} is an index, made with {index.settings}: leave out {', '.join(changed)}, or make another index"
+        )
+    return index
 
 
 def index_at(path: str | Path) -> bool:

@@ -126,6 +126,15 @@ class Encoder(nn.Module):
         """Weights of the model are stored in 4 or 8 bits."""
         return adapters.is_quantized(self.transformer)
 
+    @property
+    def rounding_error(self) -> float:
+        """Relative rounding error of the coarsest number format that its weights have, which it computes in.
+
+        It is that of the weights as they are now: `cast` and merged adapters leave `config.dtype` as it was.
+        """
+        formats = {weight.dtype for weight in self.parameters() if weight.is_floating_point()}
+        return max(torch.finfo(dtype).eps for dtype in formats)
+
     def attach(self, head: nn.Module) -> None:
         """Put a head behind the model: what `build_head` built, or a `ViewFusion`."""
         from narrlit.models.heads import SentenceBiLSTM, ViewFusion
