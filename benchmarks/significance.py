@@ -202,7 +202,8 @@ def mixed_model(stories: Stories, differences: Numbers) -> Numbers:
         precision = 1 / (1 + ratio * eigenvalues)
         information = float(precision @ ones**2)
         mean = rotated @ (ones * precision) / information
-        variance = np.square(rotated - mean[:, None] * ones) @ precision / (n - 1)
+        squares = np.square(rotated - mean[:, None] * ones) @ precision
+        variance = np.maximum(squares / (n - 1), 1e-12)  # systems that never differ
         determinants = np.log(precision).sum() - np.log(information)
         likelihood = (determinants - (n - 1) * np.log(variance)) / 2
         results.append((likelihood, np.abs(mean) / np.sqrt(variance / information)))

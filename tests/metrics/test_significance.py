@@ -1,5 +1,7 @@
+import importlib
 from itertools import product
 from math import comb, isnan, sqrt
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -259,6 +261,24 @@ def test_false_positives_and_coverage_under_dependence():
         covered += low <= 0.6 <= high
     assert mistaken / 600 < 0.077 < naive / 600
     assert covered / 600 > 0.923
+
+
+def test_the_simulation_has_a_row_for_each_test_and_interval(monkeypatch, world_files):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    simulation = importlib.import_module("significance")
+    tests, intervals = simulation.error_rates([str(world_files / "validation.jsonl")], simulations=10, seed=1)
+    settings = {(row.triples, row.stories) for row in tests}
+    assert settings == set(product(("validation.jsonl", "synthetic"), ("none", "hard, .3", "hard, .6", "favored, .6")))
+    assert len(tests) == 5 * len(settings)
+    assert {row.test for row in tests} >= {"McNemar", "by story"}
+    assert {row.interval for row in intervals} == {"Wilson", "by story", "ours - published", "ours alone"}
+    assert all(0 <= share <= 1 for row in tests for share in (row.false_positives, row.power))
+    # Another run with the seed has the same rows, and a test with a higher p fewer of them below .05.
+    assert simulation.error_rates([str(world_files / "validation.jsonl")], 10, 1) == (tests, intervals)
+    power = {(row.triples, row.stories, row.test): row.power for row in tests}
+    for triples, stories in settings:
+        assert power[triples, stories, "by story"] <= power[triples, stories, "McNemar"]
+    assert "False positives / power" in simulation.tables(tests, intervals)
 
 
 @pytest.mark.parametrize(
