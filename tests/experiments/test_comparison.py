@@ -9,7 +9,7 @@ from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.errors import OptionError
 from narrlit.experiments.comparison import combine, compare_systems, divide, read_facets, weighted_mean
 from narrlit.experiments.systems import SystemAnswers
-from narrlit.metrics.significance import clustered_interval, permutation_test, smallest_difference
+from narrlit.metrics.significance import SharedStories, interval_by_story, mcnemar_by_story, smallest_difference
 
 LABELS = np.random.default_rng(7).random(40) < 0.5
 
@@ -54,7 +54,7 @@ def test_p_is_scipys_and_holm_corrects_it():
     assert (two["lost"], two["won"], two["p"]) == (4, 2, pytest.approx(binomtest(2, 6).pvalue))
     needed = 100 * (smallest_difference(40, 6 / 40) + 1 / 40)
     assert found.notes[0] == (
-        "better: better than first. other: no difference to first can be claimed at n = 40; "
+        "better: better than first. other: a difference to first cannot be shown at n = 40; "
         f"about {needed:.0f} points would be needed."
     )
     assert found.tables[""][1]["difference to first"] == "+0.200 (0 lost, 8 won, p = 0.008)"
@@ -64,18 +64,52 @@ def test_p_is_scipys_and_holm_corrects_it():
     assert swapped["conclusion"] == "first: worse than better."
 
 
-def test_triples_that_share_stories_are_tested_together():
+def test_triples_that_share_stories_are_tested_by_story():
     first, other = system("first", right(*range(20)), size=1), system("other", right(*range(28)), size=1)
-    found = compared([first, other], shared=4).content
-    entry, groups = found["systems"][1], np.arange(40) // 4
+    report = compared([first, other], shared=4)
+    found, shared = report.content, SharedStories([[n // 4, 100 + n, 200 + n] for n in range(40)])
+    entry = found["systems"][1]
     assert found["groups"] == 10
-    assert entry["by_story"]["interval"] == list(clustered_interval(other.correct, groups))
-    p = permutation_test(other.correct, first.correct, groups)
-    # Eight triples of two stories are two observations: 2 of 4 ways are as extreme.
-    assert entry["difference"]["p_by_story"] == entry["difference"]["adjusted_p"] == p == 0.5
+    assert found["triples_sharing_stories"] == 40
+    assert found["degrees_of_freedom"] == pytest.approx(9)
+    assert entry["by_story"]["interval"] == list(interval_by_story(other.correct, shared))
+    p = mcnemar_by_story(other.correct, first.correct, shared)
+    # Eight triples of two stories tell less than eight.
+    assert entry["difference"]["p_by_story"] == entry["difference"]["adjusted_p"] == p > 0.05
     assert entry["difference"]["p"] < 0.01
-    assert entry["difference"]["discordance"] == pytest.approx(2 * 4**2 / 40)
-    assert found["conclusion"].startswith("other: no difference to first can be claimed")
+    assert entry["difference"]["design_effect"] > 3
+    assert found["conclusion"].startswith("other: a difference to first cannot be shown at n = 40; about ")
+    (row,) = report.tables[""][1:]
+    assert row["p by story"] == f"{p:.3f}"
+    assert row["design effect"] == f"{entry['difference']['design_effect']:.2f}"
+    (note,) = (note for note in report.notes if note.startswith("By story"))
+    assert "40 of 40 triples share a story" in note
+    assert "McNemar's test, variance robust to shared stories, Student's t with 9 degrees of freedom" in note
+
+
+def test_a_difference_is_shown_though_all_triples_hang_together():
+    stories = StoryTable()
+    rows = [
+        Triple(stories.add(f"x {n}"), stories.add(f"x {n + 1}"), stories.add(f"b {n}"), bool(LABELS[n]))
+        for n in range(40)
+    ]
+    first = system("first", right(*range(0, 40, 2)), size=1)
+    better = system("better", right(*(n for n in range(40) if n % 8 != 3)), size=1)
+    found = compare_systems([first, better], Triples(stories, rows), {}, {}).content
+    assert found["groups"] == 1
+    assert found["conclusion"] == "better: better than first."
+
+
+def test_triples_with_one_anchor_show_nothing():
+    first, other = system("first", right(), size=1), system("other", right(*range(40)), size=1)
+    found = compared([first, other], shared=40)
+    assert found.content["systems"][1]["difference"]["adjusted_p"] == 1
+    assert found.notes[0] == (
+        "other: a difference to first cannot be shown at n = 40; triples that share so many stories show none, however "
+        "large."
+    )
+    (note,) = (note for note in found.notes if note.startswith("By story"))
+    assert "neither a difference nor its absence can be shown" in note
 
 
 def test_one_system_is_compared_with_none_and_flags_stand_beside_it():

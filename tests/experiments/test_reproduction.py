@@ -1,4 +1,4 @@
-"""Tables of the papers as data, what their rows need, the record that a reproduction resumes from, and its verdicts."""
+"""Tables of the papers as data, what their rows need, the record that a reproduction resumes from, and differences."""
 
 import json
 import shutil
@@ -13,9 +13,9 @@ from narrlit.errors import DataError, ModelError, OptionError
 from narrlit.experiments import reproduction as module
 from narrlit.experiments.fitting import parse_fit
 from narrlit.experiments.paper_tables import FILES, SYSTEMS, Backbone, find_files, list_tables, read_tables
-from narrlit.experiments.reproduction import Reproduction, averaged, verdict
+from narrlit.experiments.reproduction import Reproduction, averaged, difference_to_paper, incomparable
 from narrlit.experiments.systems import answers_of
-from narrlit.metrics.significance import wilson_interval
+from narrlit.metrics.significance import difference_interval, wilson_interval
 from narrlit.models.config import PRESETS
 from narrlit.options import LoadOptions, StoryOptions
 
@@ -311,21 +311,58 @@ def test_seeds_are_averaged():
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
-        ({"published": 0.55}, "within the interval"),
-        ({"published": 0.48}, "above"),
-        ({"published": 0.62}, "below"),
+        ({"published": 0.55}, None),
         ({"published": None}, "no published figure"),
         ({"published": 0.55, "flags": {"trained_on_validation": True}}, "trained on validation: no result"),
         ({"published": 0.55, "flags": {"mined_validation": True}}, "trained on validation: no result"),
-        ({"published": 0.62, "flags": {"mined_validation": True}, "column": "test B"}, "below"),
-        ({"published": 0.62, "flags": {"transductive": True}}, "below"),
+        ({"published": 0.62, "flags": {"mined_validation": True}, "column": "test B"}, None),
+        ({"published": 0.62, "flags": {"transductive": True}}, None),
         ({"accuracy": None, "published": 0.5}, "none: scores are NaN"),
         ({"not_run": "labels not given"}, "labels not given"),
         ({"not_run": "x is absent"}, "not run: x is absent"),
     ],
 )
-def test_verdicts(entry, expected):
-    assert verdict({"column": "dev B", "accuracy": 0.55, "interval": [0.49, 0.61], "flags": {}, **entry}) == expected
+def test_why_a_cell_has_no_difference(entry, expected):
+    cell = {"column": "dev B", "accuracy": 0.55, "interval": [0.49, 0.61], "flags": {}, **entry}
+    assert incomparable(cell) == expected
+
+
+def test_a_difference_has_the_interval_of_both_sides():
+    found = difference_to_paper({"published": 0.65, "published_n": 40, "accuracy": 0.55, "n": 200})
+    assert found["difference"] == pytest.approx(-0.1)
+    assert found["difference_interval"] == pytest.approx(difference_interval(0.55, 200, 0.65, 40))
+    # As wide as 40 answers of the paper make it: 0 lies in it, though .65 lies outside of our own interval.
+    assert wilson_interval(110, 200)[1] < 0.65
+    assert found["difference_interval"][1] > 0
+    assert difference_to_paper({"published": 0.65, "published_n": None, "accuracy": 0.55, "n": 200}) == {
+        "difference": pytest.approx(-0.1),
+        "difference_interval": None,
+    }
+
+
+def test_the_papers_numbers_of_triples(reproduction):
+    found = {cell.column: cell.published_n for system in SYSTEMS for cell in reproduction(system, ()).cells}
+    assert found.pop("CV A") is None
+    assert found.pop("dev B") in (40, 200)
+    assert found == {"dev A": 200, "test A": 400, "test B": 400}
+    assert {cell.published_n for cell in reproduction("ttda704", ("7",)).wanted} == {40}
+    # What they are inferred from: every figure on dev is a multiple of 1/40.
+    figures = [cell.published for cell in reproduction("ttda704", ("2", "7")).wanted if cell.published is not None]
+    assert len(figures) == 16
+    assert all((40 * figure) == pytest.approx(round(40 * figure)) for figure in figures)
+
+
+def test_the_report_gives_differences_and_no_verdict(reproduction, computed):
+    report = reproduction().run()
+    row = next(iter(report.tables.values()))[0]
+    low, high = difference_interval(0.5, 10, 0.55, 200)
+    assert row["ours - published"] == f"-0.050 [{low:+.3f}, {high:+.3f}]"
+    assert "Ours - published: with the 95 % interval" in report.notes[-1]
+    text = report.markdown()
+    assert not [word for word in ("verdict", "agrees", "differs", "within", "above", "below") if word in text.lower()]
+    cross_validated = reproduction(numbers=("2",)).run()
+    row = next(iter(cross_validated.tables.values()))[0]
+    assert (row["column"], row["ours - published"]) == ("CV A", "-0.006 (the paper's n is unknown)")
 
 
 def test_a_missing_file_is_named_with_its_remedy(tmp_path):
@@ -360,13 +397,13 @@ def test_an_option_that_no_row_can_take_is_refused(reproduction):
 def test_notes_say_what_is_missing(reproduction, folder):
     shutil.rmtree(folder / "test/labels")
     report = reproduction().run()
-    verdicts = [row["verdict"] for rows in report.tables.values() for row in rows]
-    assert verdicts[1:] == ["labels not given", "not run", "not run"]
+    cells = [row["ours - published"] for rows in report.tables.values() for row in rows]
+    assert cells[1:] == ["labels not given", "not run", "not run"]
     assert report.notes[0] == "Not run: sentence-transformers/all-MiniLM-L12-v2 is absent."
     assert [note.partition(":")[0] for note in report.notes[1:]] == [
         "Absent encoders",
         "Test labels",
-        "Verdict",
+        "Ours - published",
     ]
 
 

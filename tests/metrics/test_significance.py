@@ -1,14 +1,20 @@
+import importlib
 from itertools import product
 from math import comb, isnan, sqrt
+from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from narrlit.metrics.significance import (
-    clustered_interval,
+    SharedStories,
+    bootstrap_interval,
+    difference_interval,
     holm,
+    interval_by_story,
     mcnemar,
+    mcnemar_by_story,
     permutation_test,
     seed_spread,
     smallest_difference,
@@ -65,14 +71,6 @@ def test_permutations_of_numbers_are_all_sign_flips():
     assert permutation_test([1, 0], [1, 0]) == 1
 
 
-def test_a_group_is_flipped_as_a_whole():
-    first, second = [1] * 8, [0] * 8
-    assert permutation_test(first, second) == pytest.approx(2 / 256)
-    assert permutation_test(first, second, groups=[3, 3, 5, 5, 7, 7, 9, 9]) == pytest.approx(2 / 16)
-    # What a group wins and loses cancels out.
-    assert permutation_test([1, 0, 1], [0, 1, 0], groups=[1, 1, 2]) == 1
-
-
 def test_many_permutations_are_drawn_by_the_seed():
     first, second = judgements(30, 14)
     drawn = permutation_test(first, second)
@@ -81,24 +79,238 @@ def test_many_permutations_are_drawn_by_the_seed():
     assert drawn == pytest.approx(mcnemar(first, second), abs=0.01)
 
 
-def test_an_interval_over_groups_is_as_wide_as_that_of_so_many_triples():
-    correct = np.random.default_rng(0).random(60) < 0.6
-    single = clustered_interval(correct, np.arange(60))
-    # Four copies of a triple tell no more than the triple.
-    assert clustered_interval(np.repeat(correct, 4), np.repeat(np.arange(60), 4)) == single
-    assert single == pytest.approx(wilson_interval(int(correct.sum()), 60), abs=0.02)
-    assert clustered_interval(correct, np.arange(60), seed=1) != single
-    low, high = clustered_interval(correct, np.arange(60), confidence=0.8)
-    assert single[0] < low < high < single[1]
+def test_bootstrap_interval():
+    values = np.random.default_rng(0).random(60) < 0.6
+    interval = bootstrap_interval(values)
+    assert interval == pytest.approx(wilson_interval(int(values.sum()), 60), abs=0.02)
+    assert bootstrap_interval(values, seed=1) != interval
+    low, high = bootstrap_interval(values, confidence=0.8)
+    assert interval[0] < low < high < interval[1]
+    assert bootstrap_interval([0.3]) == (0, 1)
+    assert bootstrap_interval([1, 1, 1]) == wilson_interval(3, 3)
+    assert bootstrap_interval([0, 0, 0]) == wilson_interval(0, 3)
 
 
-def test_one_group_tells_nothing():
-    assert clustered_interval([True, False, True], [4, 4, 4]) == (0, 1)
+# Triples that share stories ------------------------------------------------------------------------------------------
+
+CHAIN = [[n, n + 1, 1000 + n] for n in range(200)]
+"""Each triple shares a story with the next: all hang together."""
+MIXED = [[0, 1, 2], [0, 3, 4], [0, 5, 6], [3, 7, 8], [3, 1, 9], [10, 11, 12], [13, 14, 15], [13, 16, 14]]
+FIRST = [1, 1, 1, 0, 1, 1, 0, 1]
+SECOND = [0, 0, 1, 1, 0, 1, 1, 0]
 
 
-def test_groups_without_a_single_error_leave_doubt():
-    assert clustered_interval([True] * 6, [1, 1, 1, 2, 2, 3]) == wilson_interval(3, 3)
-    assert clustered_interval([False] * 6, [1, 1, 1, 2, 2, 3]) == wilson_interval(0, 3)
+def groups(count, size):
+    """`count` groups of `size` triples with the same anchor."""
+    return [[n // size, 10_000 + n, 20_000 + n] for n in range(count * size)]
+
+
+def loops(stories, values):
+    """Design effect and degrees of freedom by plain loops over all pairs of triples."""
+    n = len(stories)
+    share = {story: sum(story in row for row in stories) / n for row in stories for story in row}
+    weights = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            common = set(stories[i]) & set(stories[j])
+            if common:
+                weights[i, j] = 1 / (1 - max(share[story] for story in common)) ** 2
+    deviations = np.array(values, float) - np.mean(values)
+    total = sum(weights[i, j] * deviations[i] * deviations[j] for i in range(n) for j in range(n))
+    center = np.eye(n) - 1 / n
+    expected = np.trace(center @ weights @ center)
+    effect = (total / expected) / (sum(deviations**2) / (n - 1))
+    return max(1, effect), expected**2 / np.sum((center @ weights @ center) ** 2)
+
+
+@pytest.mark.parametrize("stories", [MIXED, groups(4, 2), CHAIN[:8]])
+def test_the_design_effect_is_that_of_plain_loops(stories):
+    shared = SharedStories(stories)
+    generator = np.random.default_rng(0)
+    effects = []
+    for values in [FIRST, SECOND, np.subtract(FIRST, SECOND), *generator.normal(size=(20, 8))]:
+        effect, degrees = loops(stories, values)
+        assert shared.design_effect(values) == pytest.approx(effect)
+        assert shared.degrees_of_freedom == pytest.approx(degrees)
+        effects.append(effect)
+    assert min(effects) == 1 < max(effects)
+
+
+def test_p_by_story_is_mcnemars_statistic_over_the_design_effect():
+    stories = CHAIN[:72]
+    first = [n % 6 in (0, 1, 2, 5) for n in range(72)]
+    second = [n % 6 in (3, 5) for n in range(72)]  # 36 won, in threes, and 12 lost
+    effect, degrees = loops(stories, np.subtract(first, second, dtype=float))
+    expected = 2 * t.sf((36 - 12) / sqrt((36 + 12) * effect), degrees)
+    assert effect > 1.1
+    assert expected > mcnemar(first, second)
+    assert mcnemar_by_story(first, second, SharedStories(stories)) == pytest.approx(expected)
+    assert mcnemar_by_story(second, first, SharedStories(stories)) == pytest.approx(expected)
+
+
+def test_equal_groups_are_as_many_observations():
+    shared = SharedStories(groups(10, 4))
+    assert shared.num_sharing == 40
+    assert shared.degrees_of_freedom == pytest.approx(9)
+    # Within a group all answers are equal: 40 triples tell what 10 tell.
+    values = np.repeat(np.random.default_rng(3).normal(size=10), 4)
+    sample = np.var(values[::4], ddof=1) / 10
+    assert np.var(values, ddof=1) / 40 * shared.design_effect(values) == pytest.approx(sample)
+    assert shared.design_effect(np.ones(40)) == pytest.approx(4)
+
+
+@pytest.mark.parametrize(("won", "lost"), [(12, 3), (30, 14), (5, 0), (0, 0), (1, 1)])
+def test_without_shared_stories_it_is_mcnemars_test(won, lost):
+    first, second = judgements(won, lost)
+    shared = SharedStories([[3 * n, 3 * n + 1, 3 * n + 2] for n in range(len(first))])
+    assert shared.num_sharing == 0
+    assert mcnemar_by_story(first, second, shared) == mcnemar(first, second)
+    assert interval_by_story(first, shared) == wilson_interval(sum(first), len(first))
+    assert shared.design_effect(np.subtract(first, second, dtype=float)) == pytest.approx(1)
+
+
+def test_p_by_story_is_never_below_mcnemars():
+    generator = np.random.default_rng(0)
+    shared = SharedStories(CHAIN[:40])
+    larger = 0
+    for _ in range(50):
+        first, second = (generator.random(40) < 0.5).tolist(), (generator.random(40) < 0.6).tolist()
+        p, exact = mcnemar_by_story(first, second, shared), mcnemar(first, second)
+        assert p >= exact
+        larger += p > exact
+    assert larger > 5
+
+
+def test_a_chain_of_triples_has_power_though_all_hang_together():
+    first = [n % 3 != 0 for n in range(200)]
+    second = [n % 5 in (1, 3) for n in range(200)]
+    p = mcnemar_by_story(first, second, SharedStories(CHAIN))
+    assert mcnemar(first, second) <= p < 0.001
+
+
+def test_what_depends_on_stories_counts_less():
+    # One system is wrong in runs of ten neighbors, the other never is: as many errors, alone or together.
+    together = [n % 40 >= 10 for n in range(200)]
+    alone = [n % 4 != 0 for n in range(200)]
+    shared, right = SharedStories(CHAIN), [True] * 200
+    assert shared.design_effect(np.array(together, float)) > 1.5
+    assert shared.design_effect(np.array(alone, float)) == 1
+    wide, narrow = (interval_by_story(answers, shared) for answers in (together, alone))
+    assert wide[1] - wide[0] > 1.2 * (narrow[1] - narrow[0])
+    assert narrow == pytest.approx(wilson_interval(150, 200), abs=0.002)  # t of 65 degrees of freedom, not normal
+    assert mcnemar_by_story(right, together, shared) > mcnemar_by_story(right, alone, shared)
+
+
+@pytest.mark.parametrize(
+    "stories",
+    [
+        groups(1, 30),  # one anchor
+        [[0, n % 2 + 1, n + 10] for n in range(30)],  # one anchor, and two stories in half of the triples each
+        [[n, 50 + n, 100 + n] for n in range(1)],  # one triple
+    ],
+)
+def test_a_story_in_all_triples_allows_no_test(stories):
+    shared, n = SharedStories(stories), len(stories)
+    assert shared.degrees_of_freedom == 0
+    if n > 1:
+        assert mcnemar_by_story([True] * n, [False] * n, shared) == 1
+        assert interval_by_story([True] * n, shared) == (0, 1)
+
+
+def test_two_anchors_are_two_observations():
+    # With one degree of freedom nothing short of certainty is shown.
+    shared = SharedStories(groups(2, 50))
+    assert shared.degrees_of_freedom == pytest.approx(1)
+    answers = [n % 4 > 0 for n in range(100)]
+    assert mcnemar_by_story(answers, [not right for right in answers], shared) > 0.05
+
+
+def test_a_story_in_most_triples_leaves_doubt():
+    # The frequent story moves the mean of all triples, and so hides its own effect: the weights make up for it.
+    stories = [[0 if n < 120 else n, 1000 + n, 2000 + n] for n in range(200)]
+    shared = SharedStories(stories)
+    first = [n < 120 or n % 2 == 0 for n in range(200)]
+    second = [(n >= 120 and n % 2 == 1) or n < 30 for n in range(200)]
+    assert mcnemar(first, second) < 1e-6
+    assert mcnemar_by_story(first, second, shared) > 0.05
+
+
+def test_all_right_leaves_the_doubt_of_as_many_groups():
+    shared = SharedStories(groups(6, 5))
+    low, high = interval_by_story([True] * 30, shared)
+    share = t.isf(0.025, 5) ** 2 / 6  # Wilson's lower end for 6 of 6, with t
+    assert (low, high) == (pytest.approx(1 / (1 + share)), 1)
+    low, high = interval_by_story([False] * 30, shared)
+    assert (low, high) == (0, pytest.approx(share / (1 + share)))
+
+
+@pytest.mark.slow
+def test_false_positives_and_coverage_under_dependence():
+    # 3 standard errors of 600 simulations around the nominal 5 %: .05 + .027.
+    generator = np.random.default_rng(0)
+    stories = np.array([generator.choice(260, 3, replace=False) for _ in range(150)])
+    shared = SharedStories(stories)
+    mistaken = covered = naive = 0
+    for _ in range(600):
+        effects = generator.normal(size=(2, 260))
+        scores = effects[:, stories].sum(axis=-1) * sqrt(0.5 / 3) + generator.normal(size=(2, 150)) * sqrt(0.5)
+        first, second = (scores > norm.isf(0.6)).tolist()
+        mistaken += mcnemar_by_story(first, second, shared) < 0.05
+        naive += mcnemar(first, second) < 0.05
+        low, high = interval_by_story(first, shared)
+        covered += low <= 0.6 <= high
+    assert mistaken / 600 < 0.077 < naive / 600
+    assert covered / 600 > 0.923
+
+
+def test_the_simulation_has_a_row_for_each_test_and_interval(monkeypatch, world_files):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    simulation = importlib.import_module("significance")
+    tests, intervals = simulation.error_rates([str(world_files / "validation.jsonl")], simulations=10, seed=1)
+    settings = {(row.triples, row.stories) for row in tests}
+    assert settings == set(product(("validation.jsonl", "synthetic"), ("none", "hard, .3", "hard, .6", "favored, .6")))
+    assert len(tests) == 5 * len(settings)
+    assert {row.test for row in tests} >= {"McNemar", "by story"}
+    assert {row.interval for row in intervals} == {"Wilson", "by story", "ours - published", "ours alone"}
+    assert all(0 <= share <= 1 for row in tests for share in (row.false_positives, row.power))
+    # Another run with the seed has the same rows, and a test with a higher p fewer of them below .05.
+    assert simulation.error_rates([str(world_files / "validation.jsonl")], 10, 1) == (tests, intervals)
+    power = {(row.triples, row.stories, row.test): row.power for row in tests}
+    for triples, stories in settings:
+        assert power[triples, stories, "by story"] <= power[triples, stories, "McNemar"]
+    assert "False positives / power" in simulation.tables(tests, intervals)
+
+
+@pytest.mark.parametrize(
+    ("correct", "n", "other", "other_n", "low", "high"),
+    # Newcombe (1998b), Table II, method 10.
+    [
+        (56, 70, 48, 80, 0.0524, 0.3339),
+        (9, 10, 3, 10, 0.1705, 0.8090),
+        (6, 7, 2, 7, 0.0582, 0.8062),
+        (5, 56, 0, 29, -0.0381, 0.1926),
+        (0, 10, 0, 20, -0.1611, 0.2775),
+        (0, 10, 0, 10, -0.2775, 0.2775),
+        (10, 10, 0, 20, 0.6791, 1.0),
+        (10, 10, 0, 10, 0.6075, 1.0),
+    ],
+)
+def test_newcombes_published_intervals(correct, n, other, other_n, low, high):
+    found = difference_interval(correct / n, n, other / other_n, other_n)
+    assert found == pytest.approx((low, high), abs=6e-5)
+    swapped = difference_interval(other / other_n, other_n, correct / n, n)
+    assert swapped == pytest.approx((-high, -low), abs=6e-5)
+
+
+def test_the_interval_of_a_difference_covers_it():
+    # Exact: the chance that the interval holds 0, over all outcomes of two systems of accuracy .6.
+    n, other_n = 60, 40
+    ours, theirs = ([comb(size, k) * 0.6**k * 0.4 ** (size - k) for k in range(size + 1)] for size in (n, other_n))
+    covered = 0
+    for i, j in product(range(n + 1), range(other_n + 1)):
+        low, high = difference_interval(i / n, n, j / other_n, other_n)
+        covered += ours[i] * theirs[j] * (low <= 0 <= high)
+    assert covered == pytest.approx(0.95, abs=0.01)
 
 
 def test_holm_adjusts_in_steps_and_in_any_order():

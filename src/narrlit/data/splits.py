@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from narrlit.data.schema import IntArray, TrainingExamples, normal_text
+from narrlit.data.schema import IntArray, TrainingExamples, Triples, normal_text
 from narrlit.errors import OptionError
 
 
@@ -32,6 +32,14 @@ def story_groups(examples: TrainingExamples) -> IntArray:
     graph = coo_array((np.ones(len(first)), (first, second)), shape=(size, size))
     groups: IntArray = connected_components(graph, directed=False)[1][: len(examples)].astype(np.int64)
     return groups
+
+
+def story_numbers(triples: Triples) -> IntArray:
+    """Number the stories of N triples (N, 3), equal numbers for the same story, as `story_groups` compares them."""
+    numbers: dict[str, int] = {}
+    keys = [normal_text(story.source_text) for story in triples.stories]
+    of_story = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+    return of_story[triples.indices]
 
 
 def grouped_folds(groups: IntArray, folds: int, seed: int = 0) -> list[IntArray]:

@@ -13,7 +13,7 @@ from narrlit.console import counted
 from narrlit.data.readers import TRIPLES_KNOWN, TripleRow, collect
 from narrlit.data.rows import read_rows
 from narrlit.data.schema import IntArray, TrainingExamples, Triples, example_of
-from narrlit.data.splits import grouped_folds, story_groups
+from narrlit.data.splits import grouped_folds, story_groups, story_numbers
 from narrlit.errors import OptionError, did_you_mean, printable
 from narrlit.experiments import report
 from narrlit.experiments.fusion import best_elsewhere, simplex_grid
@@ -22,10 +22,11 @@ from narrlit.experiments.systems import SystemAnswers
 from narrlit.metrics.baselines import jaccard_scores
 from narrlit.metrics.significance import (
     AccuracySummary,
-    clustered_interval,
+    SharedStories,
     holm,
+    interval_by_story,
+    mcnemar_by_story,
     paired,
-    permutation_test,
     smallest_difference,
 )
 
@@ -111,13 +112,14 @@ def compare_systems(
 ) -> Report:
     """Compare systems with the first of them on N labeled triples; `facets` as `read_facets` finds them."""
     groups = story_groups(TrainingExamples(labeled.stories, [example_of(triple) for triple in labeled]))
-    entries = [_entry(system, systems[0], groups) for system in systems]
+    shared = SharedStories(story_numbers(labeled))
+    entries = [_entry(system, systems[0], shared) for system in systems]
     differences = [entry["difference"] for entry in entries[1:]]
     for difference, p in zip(differences, holm([one.get("p_by_story", one["p"]) for one in differences]), strict=True):
         difference["adjusted_p"] = p
     together, weights = combine([system for system in systems if system.kind != "baseline"], groups)
     # The oracle is an upper bound: a test against it would mean nothing.
-    combined = [_entry(system, together[0] if system is together[0] else systems[0], groups) for system in together]
+    combined = [_entry(system, together[0] if system is together[0] else systems[0], shared) for system in together]
     by = {name: _by_facet(systems, values) for name, values in facets.items()}
     first, others, count = systems[0].name, len(systems) - 1, len(np.unique(groups))
     agreement = {a.name: {b.name: float((a.answers == b.answers).mean()) for b in systems} for a in systems}
@@ -129,13 +131,10 @@ def compare_systems(
     notes = {}
     if others:
         notes["difference"] = f"accuracy minus that of {first}; lost: only {first} is right, won: only the other system"
-        of = "p by story" if count < len(groups) else "p"
+        of = "p by story" if shared.num_sharing else "p"
         notes["adjusted_p"] = f"{of}, corrected for {counted(others, 'comparison')} (Holm)"
-    if count < len(groups):
-        notes["by_story"] = (
-            f"these triples share stories; the interval resamples their {count} groups, and p exchanges the answers of "
-            "whole groups"
-        )
+    if shared.num_sharing:
+        notes["by_story"] = by_story_note(shared)
     if weights:
         notes["weighted_mean"] = (
             "of the distances between both scores, each system's in its own unit, with weights (as in the table) that "
@@ -143,12 +142,14 @@ def compare_systems(
         )
     notes |= {f"by_{name}": FACETS[name] for name in by if name in FACETS}
     seen = [f"{system.name}: {system.flags[SEEN]}." for system in systems if SEEN in system.flags]
-    sentence = [conclusion(entries)] if others else []
+    sentence = [conclusion(entries, shared)] if others else []
     return Report(
         content={
             **about,
             "conclusion": sentence[0] if sentence else None,
             "groups": count,
+            "triples_sharing_stories": shared.num_sharing,
+            "degrees_of_freedom": shared.degrees_of_freedom if shared.num_sharing else None,
             "systems": entries,
             "combined": combined,
             "weights_by_fold": weights,
@@ -162,20 +163,36 @@ def compare_systems(
     )
 
 
-def _entry(system: SystemAnswers, first: SystemAnswers, groups: IntArray) -> Entry:
+def by_story_note(shared: SharedStories) -> str:
+    """Say how many triples share stories, and which test and interval count with it."""
+    count = f"{shared.num_sharing} of {shared.num_triples} triples share a story with others"
+    if not shared.degrees_of_freedom:
+        return f"{count}, and so much that neither a difference nor its absence can be shown"
+    return (
+        f"{count}; interval and p by story count with it (score interval and McNemar's test, variance robust to shared "
+        f"stories, Student's t with {shared.degrees_of_freedom:.0f} degrees of freedom). n divided by the design "
+        "effect is the number of independent triples that would tell as much of the difference"
+    )
+
+
+def _entry(system: SystemAnswers, first: SystemAnswers, shared: SharedStories) -> Entry:
     """Accuracy of a system, its intervals, and its difference to the first."""
     entry: Entry = {"system": system.name, "kind": system.kind, **system.summary.as_dict()}
-    sizes = np.bincount(groups)
-    if sizes.max() > 1:
-        entry["by_story"] = {"interval": list(clustered_interval(system.correct, groups))}
+    testable = shared.num_sharing > 0 and shared.degrees_of_freedom > 0
+    if shared.num_sharing:
+        entry["by_story"] = {"interval": list(interval_by_story(system.correct, shared))}
+        if testable:
+            entry["by_story"]["design_effect"] = shared.design_effect(system.correct)
     if system is not first:
         wrong, other = (set(np.flatnonzero(~one.correct).tolist()) for one in (system, first))
-        entry["difference"] = paired(wrong, other, len(groups))
-        if sizes.max() > 1:
-            entry["difference"]["p_by_story"] = permutation_test(system.correct, first.correct, groups)
-        # Where each triple is a group of its own: the share of triples that one system alone has right.
-        steps = np.bincount(groups, system.correct.astype(np.float64) - first.correct)
-        entry["difference"]["discordance"] = float(np.square(steps).sum() / len(groups))
+        difference = paired(wrong, other, shared.num_triples)
+        difference["discordance"] = (difference["lost"] + difference["won"]) / shared.num_triples
+        if shared.num_sharing:
+            difference["p_by_story"] = mcnemar_by_story(system.correct, first.correct, shared)
+        if testable:
+            steps = system.correct.astype(np.float64) - first.correct
+            difference["design_effect"] = shared.design_effect(steps)
+        entry["difference"] = difference
     return {**entry, "flags": system.flags}
 
 
@@ -192,6 +209,7 @@ def _rows(entries: Sequence[Entry], first: str) -> list[Entry]:
             "interval by story": "[{:.3f}, {:.3f}]".format(*interval) if interval else "",
             f"difference to {first}": report.difference_cell(difference),
             "p by story": _p_cell(difference, "p_by_story"),
+            "design effect": _effect_cell(difference),
             "adjusted p": _p_cell(difference, "adjusted_p"),
             "flags": ", ".join(flags + [SEEN] * (SEEN in entry["flags"])),
         }
@@ -204,12 +222,18 @@ def _p_cell(difference: Entry | None, name: str) -> str:
     return "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def conclusion(entries: Sequence[Entry]) -> str:
-    """Say in one sentence which systems differ from the first, and what is needed where no difference can be claimed.
+def _effect_cell(difference: Entry | None) -> str:
+    effect = (difference or {}).get("design_effect")
+    return "" if effect is None else f"{effect:.2f}"
+
+
+def conclusion(entries: Sequence[Entry], shared: SharedStories) -> str:
+    """Say in one sentence which systems are better or worse than the first, and what is needed to show it of others.
 
     >>> difference = {"difference": 0.06, "adjusted_p": 0.12, "discordance": 0.33}
-    >>> conclusion([{"system": "minilm", "n": 200}, {"system": "other", "difference": difference}])
-    'other: no difference to minilm can be claimed at n = 200; about 8 points would be needed.'
+    >>> independent = SharedStories([[n] for n in range(200)])
+    >>> conclusion([{"system": "minilm", "n": 200}, {"system": "other", "difference": difference}], independent)
+    'other: a difference to minilm cannot be shown at n = 200; about 8 points would be needed.'
     """
     first, n = entries[0]["system"], entries[0]["n"]
     better: list[Entry] = []
@@ -231,18 +255,33 @@ def conclusion(entries: Sequence[Entry]) -> str:
         if chosen
     ]
     if open_ones:
-        # Holm compares the smallest p left with the level divided by the comparisons left; exact tests need 1/n more.
+        names = ", ".join(entry["system"] for entry in open_ones)
+        # Holm compares the smallest p left with the level divided by the comparisons left.
         level = LEVEL / sum(entry["difference"]["adjusted_p"] >= LEVEL for entry in entries[1:])
-        shares = [entry["difference"]["discordance"] for entry in open_ones]
-        points = sorted(100 * (smallest_difference(n, share, alpha=level) + 1 / n) for share in shares)
-        needed = " to ".join(dict.fromkeys(f"{end:.0f}" for end in (points[0], points[-1])))
-        parts.append(
-            f"{', '.join(entry['system'] for entry in open_ones)}: no difference to {first} can be claimed at n = {n}; "
-            f"about {needed} points would be needed"
-        )
+        needed = _points_needed([entry["difference"] for entry in open_ones], level, shared)
+        parts.append(f"{names}: a difference to {first} cannot be shown at n = {n}; {needed}")
     if seen:
         parts.append(f"{', '.join(seen)}: no result, trained on these triples")
     return f"{'. '.join(parts)}."
+
+
+def _points_needed(differences: Sequence[Entry], level: float, shared: SharedStories) -> str:
+    """Say how large differences must be for p to reach a level, each with as many differing answers as it has."""
+    from scipy.stats import norm, t
+
+    if shared.num_sharing and not shared.degrees_of_freedom:
+        return "triples that share so many stories show none, however large"
+    if shared.num_sharing:
+        level = 2 * norm.sf(t.isf(level / 2, shared.degrees_of_freedom))
+    n = shared.num_triples
+    points = []
+    for difference in differences:
+        share = difference["discordance"] * difference.get("design_effect", 1)
+        points.append(100 * (smallest_difference(n, share, alpha=level) + 1 / n))  # exact tests need 1/n more
+    if min(points) >= 100:
+        return "these triples show none, however large"
+    needed = " to ".join(dict.fromkeys(f"{min(end, 100):.0f}" for end in (min(points), max(points))))
+    return f"about {needed} points would be needed"
 
 
 def _by_facet(systems: Sequence[SystemAnswers], values: Values | None) -> list[Entry]:

@@ -26,7 +26,7 @@ from narrlit.experiments.systems import SystemAnswers, answers_of, flags_of
 from narrlit.files import atomic_path, check_writable
 from narrlit.llm.client import LLM, LLMOptions
 from narrlit.llm.judge import ScoredTriple, judge_triples
-from narrlit.metrics.significance import AccuracySummary, seed_spread, wilson_interval
+from narrlit.metrics.significance import AccuracySummary, difference_interval, seed_spread, wilson_interval
 from narrlit.models.config import parse_fusion
 from narrlit.models.registry import RECORD as RUN_RECORD
 from narrlit.models.registry import pseudonyms_of, read_record
@@ -39,6 +39,8 @@ FOLDS = {"folds": 5, "fold_seed": 0, "ungrouped": False}
 UNLABELED = "labels not given"
 NOT_RUN = "not run"
 TRAINED = "trained on validation: no result"
+PUBLISHED_N = {"dev A": 200, "dev B": 200, "test A": 400, "test B": 400}
+"""Triples of the task's splits; of how many the papers' cross-validations (CV) evaluate, none says."""
 
 
 class Cell(NamedTuple):
@@ -48,6 +50,7 @@ class Cell(NamedTuple):
     name: str
     column: str
     published: float | None
+    published_n: int | None
     row: Entry
 
     @property
@@ -78,6 +81,7 @@ class Reproduction:
     def __post_init__(self) -> None:
         self.content = read_tables(self.system)
         tables = self.content["tables"]
+        published_n = PUBLISHED_N | self.content.get("published_n", {})
         for number in self.numbers:
             if number not in tables:
                 hint = f"{did_you_mean(number, tables)}; there are {', '.join(tables)}"
@@ -87,7 +91,7 @@ class Reproduction:
         if self.seeds < 1:
             raise OptionError(f"--seeds {self.seeds}: at least 1 fit a row is needed")
         self.cells = [
-            Cell(number, name, column, published, row)
+            Cell(number, name, column, published, published_n.get(column), row)
             for number, table in tables.items()
             for name, row in table.get("rows", {}).items()
             for column, published in row["published"].items()
@@ -300,8 +304,10 @@ class Reproduction:
             if cell.key not in self.record["cells"]:
                 continue
             about = {"table": cell.table, "row": cell.name, "column": cell.column, "published": cell.published}
-            entry = {**about, **self.record["cells"][cell.key]}
-            entry["verdict"] = verdict(entry)
+            entry = {**about, "published_n": cell.published_n, **self.record["cells"][cell.key]}
+            entry["incomparable"] = incomparable(entry)
+            if entry["incomparable"] is None:
+                entry |= difference_to_paper(entry)
             records.append(entry)
             title = f"{self.system}, table {cell.table}: {self.content['tables'][cell.table]['shows']}"
             tables.setdefault(title, []).append(_formatted(entry))
@@ -327,16 +333,24 @@ class Reproduction:
         if self.seeds > 1:
             notes.append(f"Trained rows: mean ± standard deviation of {self.seeds} seeds; interval of one evaluation.")
         if any(entry["column"].startswith("CV") for entry in records):
-            notes.append("CV: folds that share no story, after the last epoch; the paper's folds are ungrouped.")
+            notes.append(
+                "CV: folds that share no story and evaluate no synthetic triple, after the last epoch; the paper says "
+                "neither which triples its folds evaluate nor how many."
+            )
         if any("num_evaluations" in entry.get("flags", {}) for entry in records if entry["column"].startswith("dev")):
             notes.append("Dev: of trained rows the best epoch on these very triples, too high by this selection.")
-        verdicts = [entry["verdict"] for entry in records]
-        notes += [f"{each[:1].upper()}{each[1:]}." for each in dict.fromkeys(verdicts) if each.startswith(NOT_RUN)]
-        if any(each.endswith("is absent") for each in verdicts):
+        reasons = [entry["incomparable"] or "" for entry in records]
+        notes += [f"{each[:1].upper()}{each[1:]}." for each in dict.fromkeys(reasons) if each.startswith(NOT_RUN)]
+        if any(each.endswith("is absent") for each in reasons):
             notes.append("Absent encoders: --backbone A,B names folders of them, which are recognized by their names.")
-        if UNLABELED in verdicts:
+        if UNLABELED in reasons:
             notes.append("Test labels: test/labels/ below --data, or --labels-a FILE and --labels-b FILE.")
-        notes.append("Verdict: the published figure lies within our interval, or ours lies above or below it (95 %).")
+        if any("difference" in entry for entry in records):
+            notes.append(
+                "Ours - published: with the 95 % interval of a difference between independent answers (Newcombe), as a "
+                "rule too wide where both answer the same triples. With 0 in it neither a difference nor equality is "
+                "shown."
+            )
         return notes
 
 
@@ -360,17 +374,25 @@ def _formatted(entry: Entry) -> Entry:
         "ours": (f"{entry['accuracy']:.3f}" + (f" ± {spread:.3f}" if spread is not None else "")) if known else "",
         "95 % interval": "[{:.3f}, {:.3f}]".format(*entry["interval"]) if known else "",
         "n": str(entry["n"]) if known else "",
-        "verdict": NOT_RUN if entry["verdict"].startswith(NOT_RUN) else entry["verdict"],
+        "ours - published": _difference_cell(entry),
         "flags": ", ".join(flags),
     }
 
 
-def verdict(entry: Mapping[str, Any]) -> str:
-    """Compare our accuracy with the published figure of a cell.
+def _difference_cell(entry: Entry) -> str:
+    """Format the difference to the published figure, or why there is none."""
+    if entry["incomparable"]:
+        return NOT_RUN if entry["incomparable"].startswith(NOT_RUN) else str(entry["incomparable"])
+    if entry["difference_interval"] is None:
+        return f"{entry['difference']:+.3f} (the paper's n is unknown)"
+    return "{:+.3f} [{:+.3f}, {:+.3f}]".format(entry["difference"], *entry["difference_interval"])
 
-    >>> cell = {"column": "dev A", "published": 0.7, "accuracy": 0.55, "interval": [0.481, 0.617]}
-    >>> verdict(cell), verdict({**cell, "published": 0.6})
-    ('below', 'within the interval')
+
+def incomparable(entry: Mapping[str, Any]) -> str | None:
+    """Say why a cell has no difference to the published figure; None if it has one.
+
+    >>> incomparable({"not_run": "minilm is absent"})
+    'not run: minilm is absent'
     """
     if "not_run" in entry:
         return UNLABELED if entry["not_run"] == UNLABELED else f"{NOT_RUN}: {entry['not_run']}"
@@ -379,9 +401,16 @@ def verdict(entry: Mapping[str, Any]) -> str:
     flags = entry.get("flags", {})
     if entry["column"].startswith("dev") and ("trained_on_validation" in flags or "mined_validation" in flags):
         return TRAINED
-    if entry["published"] is None:
-        return "no published figure"
-    low, high = entry["interval"]
-    if low <= entry["published"] <= high:
-        return "within the interval"
-    return "above" if entry["published"] < low else "below"
+    return "no published figure" if entry["published"] is None else None
+
+
+def difference_to_paper(entry: Mapping[str, Any]) -> Entry:
+    """Compute our accuracy minus the published one, and its 95 % interval; None if the paper's n is unknown.
+
+    >>> cell = difference_to_paper({"published": 0.55, "published_n": 200, "accuracy": 0.6, "n": 200})
+    >>> [round(end, 3) for end in cell["difference_interval"]]
+    [-0.047, 0.145]
+    """
+    n = entry["published_n"]
+    interval = list(difference_interval(entry["accuracy"], entry["n"], entry["published"], n)) if n else None
+    return {"difference": entry["accuracy"] - entry["published"], "difference_interval": interval}

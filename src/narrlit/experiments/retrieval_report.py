@@ -16,7 +16,7 @@ from narrlit.experiments.report import table_text
 from narrlit.explore.collection import Collection, load_collection, story_frame
 from narrlit.explore.index import index_at, open_index
 from narrlit.metrics.retrieval import MEASURES, Lexical, lexical_vectors, ranks
-from narrlit.metrics.significance import clustered_interval, p_text, permutation_test
+from narrlit.metrics.significance import bootstrap_interval, p_text, permutation_test
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
 Qrels = Mapping[str, Mapping[str, float]]
@@ -136,7 +136,7 @@ def evaluate_retrieval(
         figures = content["measures"][name] = {}
         for system, table in values.items():
             own, base = table[:, place], values[first][:, place]
-            low, high = clustered_interval(own, np.arange(len(own)))
+            low, high = bootstrap_interval(own)
             figures[system] = {"mean": float(own.mean()), "interval": [low, high]}
             compared = ""
             if system != first:
