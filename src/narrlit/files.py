@@ -4,7 +4,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from narrlit.errors import OptionError, reason
@@ -71,8 +71,11 @@ def atomic_path(target: str | Path, *, private: bool = False) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        temporary.chmod(0o600 if private else 0o666 & ~_umask())
-        temporary.replace(target)
+        with _writing(target):
+            temporary.chmod(0o600 if private else 0o666 & ~_umask())
+            _sync(temporary)
+            temporary.replace(target)
+            _sync_folder(target.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -91,8 +94,14 @@ def atomic_folder(target: str | Path) -> Iterator[Path]:
         temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         yield temporary
-        temporary.chmod(0o777 & ~_umask())
-        temporary.replace(target)
+        with _writing(target):
+            temporary.chmod(0o777 & ~_umask())
+            for folder, _, files in os.walk(temporary):
+                for file in files:
+                    _sync(Path(folder, file))
+                _sync_folder(Path(folder))
+            temporary.replace(target)
+            _sync_folder(target.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -113,6 +122,22 @@ def _check_free(target: Path, folder: bool) -> None:
         raise OptionError(f"{target} is a folder: name a file")
     elif target.exists() and not target.is_file():
         raise OptionError(f"{target} is a device or pipe, which a finished file would replace: name a file")
+
+
+def _sync(file: Path) -> None:
+    """Write a file's content to the disk: a crash after the renaming must not leave an empty file."""
+    with file.open("rb+") as opened:
+        os.fsync(opened.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    """Write a folder's names to the disk, where the operating system can."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _umask() -> int:
