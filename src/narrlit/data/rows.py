@@ -27,6 +27,8 @@ TEXT_SUFFIXES = (".txt", ".md")
 DOCUMENT_SUFFIXES = (".docx", ".epub", ".pdf")
 TEXT_COLUMNS = ("text", "story", "plot", "summary", "synopsis", "description")
 STANDARD_INPUT = (Path("-"), Path("/dev/stdin"))
+FORMULA = re.compile("'*[=+@\t\r-]")
+"""Beginning of a cell that a spreadsheet program would run as a formula; in CSV the writers put ' before it."""
 # Control characters that no text has.
 _BINARY = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f]")
 _HEADING = re.compile(r"^ {0,3}#{1,6} +(.+?)[ #]*$", re.MULTILINE)
@@ -351,7 +353,8 @@ def _csv_cells(path: Path, text: IO[str], usual: str) -> Iterator[tuple[int, lis
         # strict: otherwise a quote that never closes makes one story of the rest of the file.
         reader = csv.reader(text, delimiter=delimiter, strict=True)
         for cells in reader:
-            yield line, cells
+            # As the writers, which put ' before what would run as a formula.
+            yield line, [cell[1:] if cell[:1] == "'" and FORMULA.match(cell) else cell for cell in cells]
             line = reader.line_num + 1
     except csv.Error as error:
         raise DataError(f"{path}:{line}: broken CSV, {error}; put texts in double quotes, quotes doubled") from error
