@@ -325,6 +325,8 @@ def _excel_cells(path: Path, content: bytes, notes: list[str]) -> Iterator[tuple
     openpyxl = require("openpyxl", "documents")
     with reading("workbook", path, "save it as .xlsx again"):
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
+        for sheet in book.worksheets:
+            sheet.reset_dimensions()  # declared ones may be too small, and cells outside would be lost
         sheets = [(sheet.title, list(sheet.iter_rows(values_only=True))) for sheet in book.worksheets]
     title, rows = next(((title, rows) for title, rows in sheets if rows), ("", []))
     if len(sheets) > 1:
