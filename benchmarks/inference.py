@@ -135,7 +135,8 @@ def startup(setting: Setting) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         story = Path(folder) / "story.txt"
         story.write_text("A knight seeks a grail.", encoding="utf-8")
-        write = ["-m", "narrlit", "embed", str(story), "--model", "minilm", "--out", f"{folder}/story.npy"]
+        out = ["--out", f"{folder}/story.npy", "--overwrite"]
+        write = ["-m", "narrlit", "embed", str(story), "--model", "minilm", *out]
         jobs = {
             "--help": {"ours": ["-m", "narrlit", "--help"]},
             "import": {"ours": ["-c", "import narrlit"], "peer": ["-c", "import sentence_transformers"]},

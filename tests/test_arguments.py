@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import pytest
 
@@ -11,6 +11,7 @@ import narrlit.commands
 from narrlit.arguments import call, parser
 from narrlit.cli import ALIASES, OTHERS, TRAINING
 from narrlit.errors import OptionError
+from narrlit.files import Output
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,11 @@ def sample(
     folder: str = "runs",
     *,
     use: Shared,
-    out: str,
+    out: Annotated[str, Output()],
     count: int = 3,
     share: float = 0.5,
     names: tuple[str, ...] = (),
-    map: str | None = None,
+    map: Annotated[str | None, Output()] = None,
 ) -> int | None:
     """Do something.
 

@@ -112,6 +112,10 @@ def test_stages_evaluate_and_predict_with_a_checkpoint(straight, tiny, narrlit, 
     predicted = record_of(tmp_path)
     assert (predicted["stage"], predicted["status"]) == ("predict", "finished")
     assert predicted["command"]["checkpoint"] == str(checkpoint)
+    (tmp_path / "tiny/predictions.jsonl").write_text("mine\n")
+    found = narrlit("predict", *common)
+    assert (found.code, "tiny/predictions.jsonl exists: move it away" in found.err) == (2, True)
+    assert (tmp_path / "tiny/predictions.jsonl").read_text() == "mine\n"
 
 
 def test_the_command_line_overrides_a_checkpoint(straight, tiny, tmp_path):

@@ -42,6 +42,10 @@ def write_zip(path, **files):
         ({"track_b__jsonl": lines({"embeddings": [0.5] * 12}, {"embeddings": [0.5] * 11})}, "equally many"),
         ({"track_b__jsonl": '{"embeddings": [NaN' + ", 1" * 11 + "]}\n"}, "row 1 holds NaN"),
         ({"track_b__jsonl": lines({"embeddings": [0.0] * 12})}, "all zeros"),
+        (
+            {"track_b__jsonl": lines({"embeddings": [1.0] * 12}, {"embeddings": [1e39] * 12})},
+            "row 2 holds a number beyond",
+        ),
         ({"track_b__npy": "nothing"}, "track_b.npy"),
         ({"track_b__npy": saved(np.array([{}], dtype=object))}, "track_b.npy"),
         ({"track_b__npy": saved(np.ones((2, 12)), np.savez)}, "one array of numbers"),
@@ -94,6 +98,8 @@ def test_an_invalid_submission_never_replaces_a_good_one(tmp_path):
     assert check_submission(path) == contents
     with pytest.raises(DataError, match=r"/s\.zip/track_b\.npy: row 1 holds NaN"):
         write_submission(path, None, np.full((3, 12), np.nan, np.float32))
+    with pytest.raises(DataError, match=r"/s\.zip/track_b\.npy: row 2 holds a number beyond the range of float32"):
+        write_submission(path, None, embeddings.astype(np.float64) * [[1], [1e39], [1]])
     with pytest.raises(DataError, match="row 2 is all zeros"):
         write_submission(path, None, embeddings * [[1], [0], [1]])
     with pytest.raises(DataError, match="1 rows, the test file has 2"):

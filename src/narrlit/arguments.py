@@ -8,17 +8,18 @@ import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
-from typing import Annotated, Any, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
 from cyclopts._convert import _converters
 
 from narrlit.errors import OptionError
-from narrlit.files import check_apart
+from narrlit.files import Output, OutputOptions, check_apart, check_free, check_writable
 
 Command = Callable[..., int | None]
-OUTPUTS = frozenset({"out", "map", "report", "log"})
-"""Options that name what a command writes."""
+OUTPUT_OPTIONS = "output_options"
+"""Parameter that a command with outputs gets, if its signature lacks it."""
 METAVARS = {"STR": "VALUE", "INT": "N", "FLOAT": "X"}
 
 
@@ -35,7 +36,8 @@ def call(command: Command, name: str, arguments: Sequence[str]) -> int:
         The exit code; 0 where the command returns None.
 
     Raises:
-        OptionError: for arguments that do not fit, or an output that is also an input.
+        OptionError: for arguments that do not fit, an output that is also an input, or one that exists without
+            `--overwrite`.
     """
     app = parser(command, name)
     arguments = [re.sub("^--pseudonymise", "--pseudonymize", word) for word in arguments]  # its former spelling
@@ -48,7 +50,8 @@ def call(command: Command, name: str, arguments: Sequence[str]) -> int:
             message = f"Unexpected argument: {' '.join(error.unused_tokens or [])}"
         raise OptionError(f"{message}; narrlit {name} --help lists the options") from error
     bound.apply_defaults()
-    _check_outputs(bound.arguments)
+    if parsed is app.default_command:  # not its help
+        _check_outputs(command, bound.arguments)
     return parsed(*bound.args, **bound.kwargs) or 0
 
 
@@ -71,6 +74,7 @@ def parser(command: Command, name: str) -> App:
 def _flattened(command: Command) -> Command:
     """Return the command with dataclasses as flat, optional options, and `*rest` for any word."""
     hints = get_type_hints(command)
+    injected = OUTPUT_OPTIONS not in hints and any(not output.continued for _, output in outputs_of(command))
     parameters = []
     # Dataclasses, which commands share, come last, so that help begins with a command's own options.
     ordered = sorted(
@@ -88,9 +92,21 @@ def _flattened(command: Command) -> Command:
             changes["kind"] = parameter.POSITIONAL_ONLY
         hints[parameter.name] = kind
         parameters.append(parameter.replace(annotation=kind, **changes))
+    if injected:
+        hints[OUTPUT_OPTIONS] = Annotated[OutputOptions, Parameter(name="*")]
+        parameters.append(
+            inspect.Parameter(
+                OUTPUT_OPTIONS,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=OutputOptions(),
+                annotation=hints[OUTPUT_OPTIONS],
+            )
+        )
 
     @functools.wraps(command)
     def flattened(*arguments: Any, **options: Any) -> int | None:
+        if injected:
+            del options[OUTPUT_OPTIONS]
         return command(*arguments, **options)
 
     flattened.__annotations__ = hints
@@ -154,21 +170,70 @@ def _wrapped(text: str, indent: int, further: int = 0) -> list[str]:
     return textwrap.wrap(text, width, initial_indent=" " * indent, subsequent_indent=" " * (indent + further))
 
 
-def _check_outputs(values: Mapping[str, Any]) -> None:
-    """Refuse an output that is also an input or another output."""
-    paths = list(_paths(values))
-    check_apart(
-        {f"--{name}": path for name, path, whole in paths if name in OUTPUTS and whole},
-        [path for name, path, _ in paths if name not in OUTPUTS],
-    )
+def outputs_of(command: Command | type) -> list[tuple[str, Output]]:
+    """List the parameters, and the fields of dataclasses among them, that name files which a command writes."""
+    outputs = []
+    for name, hint in get_type_hints(command, include_extras=True).items():
+        if is_dataclass(hint) and isinstance(hint, type):
+            outputs += outputs_of(hint)
+        outputs += [(name, each) for each in _metadata(hint) if isinstance(each, Output)]
+    return outputs
 
 
-def _paths(values: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
-    """Options with the strings that they hold, whole and divided at commas."""
+def _metadata(hint: Any) -> list[Any]:
+    """Collect the metadata of a type, or of the types that it is a union of."""
+    if get_origin(hint) is Annotated:
+        return list(hint.__metadata__)
+    return [each for part in get_args(hint) for each in _metadata(part)]
+
+
+def _check_outputs(command: Command, arguments: Mapping[str, Any]) -> None:
+    """Refuse an output that is also an input or another output, that can't be written, or that exists."""
+    outputs, values = outputs_of(command), dict(_flat(arguments))
+    named = {name for name, _ in outputs}
+    choices = {name for name, hint in _hints(command) if _is_choice(hint)}
+    read = [word for name, value in values.items() if name not in named | choices for word in _words(value)]
+    written = [(f"--{name}", values[name]) for name in dict(outputs) if values.get(name) is not None]
+    replaced = list[tuple[Path, str]]()
+    for name, output in outputs:
+        value = values.get(name)
+        for file in output.files(value, values):
+            if value is None or file != Path(value):
+                written.append((f"--{name} writes", file))
+            if not output.continued:
+                replaced.append((file, "folder" if value is not None and file.parent == Path(value) else "file"))
+    check_apart(written, read)
+    for file, _ in replaced:
+        check_writable(file)
+    for file, kind in replaced:
+        check_free([file], values["overwrite"], kind=kind)
+
+
+def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Options with their values; those of dataclasses among them in place of the dataclass."""
     for name, value in values.items():
         if is_dataclass(value):
-            yield from _paths(vars(value))
-        elif isinstance(value, str | tuple | list):
-            for word in [value] if isinstance(value, str) else value:
-                yield name, str(word), True
-                yield from ((name, part.strip(), False) for part in str(word).split(",") if part.strip())
+            yield from _flat(vars(value))
+        else:
+            yield name, value
+
+
+def _hints(command: Command | type) -> Iterator[tuple[str, Any]]:
+    """Options with their types; those of dataclasses among them in place of the dataclass."""
+    for name, hint in get_type_hints(command).items():
+        if is_dataclass(hint) and isinstance(hint, type):
+            yield from _hints(hint)
+        else:
+            yield name, hint
+
+
+def _is_choice(hint: Any) -> bool:
+    """True for a type of a few words, none of which is a path."""
+    return get_origin(hint) is Literal or any(map(_is_choice, get_args(hint)))
+
+
+def _words(value: Any) -> Iterator[str]:
+    """Strings that a value holds, whole and divided at commas."""
+    for word in [value] if isinstance(value, str) else value if isinstance(value, tuple | list) else ():
+        yield str(word)
+        yield from filter(None, (part.strip() for part in str(word).split(",")))

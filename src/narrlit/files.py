@@ -1,13 +1,69 @@
-"""Files appear whole or not at all: written beside their place under a temporary name, then renamed."""
+"""Files appear whole or not at all, and replace nothing that a command reads or another run made."""
 
+import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from narrlit.errors import OptionError, reason
+
+NOT_READ = (".html", ".htm", ".npy", ".svg", ".zip")
+"""Suffixes of outputs that no command reads from a folder; others in a folder of stories may be stories."""
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Options of files that are written.
+
+    Attributes:
+        overwrite: replace files that exist; by default they are refused.
+    """
+
+    overwrite: bool = False
+
+
+class Output:
+    """Files that a command writes, as metadata of the parameter that names them: `out: Annotated[str, Output()]`.
+
+    The command line refuses such a file if the command also reads it, or if it exists and `--overwrite` is missing.
+    """
+
+    def __init__(
+        self,
+        *names: str,
+        written: Callable[[Mapping[str, Any]], Iterable[str | Path]] | None = None,
+        continued: bool = False,
+    ) -> None:
+        """Declare the files.
+
+        Args:
+            names: their paths, made of the option's {path}, its {stem} (the path without its suffix) and its {suffix};
+                default: the path alone.
+            written: returns their paths from all arguments of the command, where that takes more than the option.
+            continued: the command itself continues what an earlier run left there, or refuses it.
+        """
+        self.names = names or ("{path}",)
+        self.written = written
+        self.continued = continued
+
+    @classmethod
+    def folder(cls, *names: str) -> "Output":
+        """Declare files in the folder that the option names."""
+        return cls(*(f"{{path}}/{name}" for name in names))
+
+    def files(self, path: str | None, arguments: Mapping[str, Any]) -> list[Path]:
+        """List the files, from the option's value and all arguments of the command."""
+        if self.written is not None:
+            return [Path(file) for file in self.written(arguments)]
+        if path is None:
+            return []
+        stem, suffix = os.path.splitext(path)  # noqa: PTH122  (Path has no stem with its folder)
+        return [Path(name.format(path=path, stem=stem, suffix=suffix)) for name in self.names]
 
 
 def check_writable(target: str | Path, *suffixes: str, folder: bool = False) -> None:
@@ -32,24 +88,55 @@ def check_writable(target: str | Path, *suffixes: str, folder: bool = False) -> 
             pass
 
 
-def check_apart(written: Mapping[str, str | Path | None], read: Iterable[str | Path | None]) -> None:
-    """Refuse to write a file over one that is read, or two files into the same place.
+def check_free(files: Iterable[str | Path], overwrite: bool, note: str = "", kind: str = "file") -> None:
+    """Refuse to replace files unless it is wanted.
 
     Args:
-        written: files by the option that names them; None: not written.
-        read: files that are read; None: not given.
+        files: files to be written.
+        overwrite: existing files may be replaced.
+        note: about those that exist, for the message.
+        kind: file or folder, which the option names.
+
+    Raises:
+        OptionError: naming the first file that exists.
+    """
+    existing = next((path for path in files if os.path.lexists(path)), None)
+    if existing is not None and not overwrite:
+        raise OptionError(f"{existing} exists{note}: give --overwrite to replace it, or name another {kind}")
+
+
+def check_apart(written: Iterable[tuple[str, str | Path]], read: Iterable[str | Path]) -> None:
+    """Refuse to write a file over one that is read, or two files into the same place.
+
+    Links count as what they point to. An existing file inside a folder that is read counts as read.
+
+    Args:
+        written: files with the option that names each.
+        read: files and folders that are read, and other words, which name no file.
 
     Raises:
         OptionError: naming the option.
     """
-    taken = {os.path.realpath(path) for path in read if path is not None}
-    for option, path in written.items():
-        if path is None:
-            continue
-        place = os.path.realpath(path)
-        if place in taken:
+    read = list(read)
+    taken = {identity for path in read for identity in _identities(path)}
+    folders = {identity for path in read if os.path.isdir(path) for identity in _identities(path)}  # noqa: PTH112
+    for option, path in written:
+        identities = _identities(path)
+        if taken & identities:
             raise OptionError(f"{option} {path}: this file is read, or written by another option; name another")
-        taken.add(place)
+        inside = folders & _identities(Path(path).parent)
+        if inside and Path(path).is_file() and Path(path).suffix.lower() not in NOT_READ:
+            raise OptionError(f"{option} {path}: this file is read, with its folder; name another")
+        taken |= identities
+
+
+def made_with(record: str | Path, settings: str) -> bool:
+    """Return True if the JSON record of an earlier run has this digest as `settings`."""
+    try:
+        content = json.loads(Path(record).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(content, dict) and content.get("settings") == settings
 
 
 @contextmanager
@@ -71,8 +158,11 @@ def atomic_path(target: str | Path, *, private: bool = False) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        temporary.chmod(0o600 if private else 0o666 & ~_umask())
-        temporary.replace(target)
+        with _writing(target):
+            temporary.chmod(0o600 if private else 0o666 & ~_umask())
+            _sync(temporary)
+            temporary.replace(target)
+            _sync_folder(target.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -91,8 +181,14 @@ def atomic_folder(target: str | Path) -> Iterator[Path]:
         temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         yield temporary
-        temporary.chmod(0o777 & ~_umask())
-        temporary.replace(target)
+        with _writing(target):
+            temporary.chmod(0o777 & ~_umask())
+            for folder, _, files in os.walk(temporary):
+                for file in files:
+                    _sync(Path(folder, file))
+                _sync_folder(Path(folder))
+            temporary.replace(target)
+            _sync_folder(target.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -113,6 +209,31 @@ def _check_free(target: Path, folder: bool) -> None:
         raise OptionError(f"{target} is a folder: name a file")
     elif target.exists() and not target.is_file():
         raise OptionError(f"{target} is a device or pipe, which a finished file would replace: name a file")
+
+
+def _identities(path: str | Path) -> set[Any]:
+    """Return the resolved path and, where there is a file, its device and number, which hard links share."""
+    identities: set[Any] = {os.path.realpath(path)}
+    with suppress(OSError, ValueError):  # words that are no path
+        status = os.stat(path)  # noqa: PTH116  (of words longer than Path accepts)
+        identities.add((status.st_dev, status.st_ino))
+    return identities
+
+
+def _sync(file: Path) -> None:
+    """Write a file's content to the disk: a crash after the renaming must not leave an empty file."""
+    with file.open("rb+") as opened:
+        os.fsync(opened.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    """Write a folder's names to the disk, where the operating system can."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _umask() -> int:

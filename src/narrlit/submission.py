@@ -133,8 +133,9 @@ def read_submission(path: Path, name: Path | None = None) -> tuple[list[bool] | 
         where = f"{name}/{TRACK_B_LINES}"
         with reading("embeddings", where, "every row needs `embeddings`, a list of equally many numbers"):
             rows = _rows(content[TRACK_B_LINES], where)
-            embeddings = np.array([row["embeddings"] for row in rows], dtype=np.float32)
+            embeddings = np.array([row["embeddings"] for row in rows], dtype=np.float64)
         _check_embeddings(embeddings, where)
+        embeddings = embeddings.astype(np.float32)
     return answers, embeddings
 
 
@@ -200,12 +201,24 @@ def _check_embeddings(embeddings: Any, where: str) -> None:
         raise DataError(f"{where}: one array of numbers, rows x dimension, is needed (numpy.save)")
     if embeddings.shape[1] not in DIMENSIONS_ALLOWED:
         raise DataError(f"{where}: the dimension is {embeddings.shape[1]}, the task allows 10 to 8192")
+    check_vectors(embeddings, where)
+
+
+def check_vectors(vectors: NDArray[Any], where: str) -> None:
+    """Refuse vectors (N, D) of any number type that have no cosine in float32.
+
+    Raises:
+        DataError: naming the first row that holds NaN, infinity or a number beyond float32, or is all zeros there.
+    """
+    with np.errstate(over="ignore"):
+        single = vectors.astype(np.float32)
     for kind, bad in (
-        ("holds NaN or infinity", ~np.isfinite(embeddings).all(axis=1)),
-        ("is all zeros, which has no cosine", ~embeddings.any(axis=1)),
+        ("holds NaN or infinity", ~np.isfinite(vectors).all(axis=1)),
+        ("holds a number beyond the range of float32", ~np.isfinite(single).all(axis=1)),
+        ("is all zeros in float32, which has no cosine", ~single.any(axis=1)),
     ):
         if bad.any():
-            raise DataError(f"{where}: row {int(np.argmax(bad)) + 1} {kind}")
+            raise DataError(f"{where}: row {int(np.argmax(bad)) + 1} {kind}; embed it again")
 
 
 def check_independence(

@@ -1,7 +1,9 @@
 """Files as people have them: folders, documents, encodings, workbooks, standard input, columns and ids."""
 
 import io
+import re
 import sys
+import zipfile
 
 import pytest
 from documents import write_docx, write_epub, write_pdf
@@ -129,6 +131,25 @@ def test_documents_are_stories_with_their_heading_as_title(tales):
 def test_other_encodings_are_found_and_named(make, text, encoding, named):
     stories = read_stories(make("s.csv", f'id,text\n1,"{text}"\n'.encode(encoding)))
     assert (texts(stories), stories.report.summary()) == ([text], f"s.csv: 1 row; read as {named}")
+
+
+@pytest.mark.parametrize("declared", ['<dimension ref="A1:A2"/>', '<dimension ref="A1"/>', ""])
+def test_no_cell_of_a_workbook_is_lost_where_its_declared_size_is_wrong(tmp_path, declared):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["text", "land"], ["A king.", "FR"], ["A fox.", "PT"], [], ["A ship.", "DE"]):
+        book.active.append(row)
+    book.save(tmp_path / "right.xlsx")
+    with zipfile.ZipFile(tmp_path / "right.xlsx") as right, zipfile.ZipFile(tmp_path / "wrong.xlsx", "w") as wrong:
+        for name in right.namelist():
+            content = right.read(name)
+            if name == "xl/worksheets/sheet1.xml":
+                assert b'<dimension ref="A1:B5"' in content
+                content = re.sub(rb"<dimension [^>]*>", declared.encode(), content)
+            wrong.writestr(name, content)
+    stories = read_stories(tmp_path / "wrong.xlsx")
+    assert (texts(stories), stories.lines) == (["A king.", "A fox.", "A ship."], [2, 3, 5])
+    assert [row["land"] for row in stories.metadata] == ["FR", "PT", "DE"]
 
 
 def test_workbooks_and_parquet_keep_types_and_all_columns(tmp_path):

@@ -1,5 +1,6 @@
 """Writers: what is written is read back equal, and a file appears whole or not at all."""
 
+import csv
 import datetime
 import json
 import tempfile
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from narrlit.data.readers import read_examples, read_stories, read_triples
+from narrlit.data.rows import read_rows
 from narrlit.data.schema import KINDS, Story, StoryTable, TrainingExample, TrainingExamples, Triple, Triples
 from narrlit.data.writers import check_rows, write_examples, write_stories, write_table, write_triples
 from narrlit.errors import OptionError
@@ -64,6 +66,44 @@ def test_examples_come_back(data):
     written = TrainingExamples(table, rows)
     read = back(write_examples, read_examples, "f.jsonl", written)
     assert (read.rows, read.texts()) == (written.rows, written.texts())
+
+
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "'=1", "''-1", "'a", "'", '=HYPERLINK("x")', "-- he said"]
+formulas = st.builds("{}{}".format, st.sampled_from(["'" * n + sign for n in range(3) for sign in "=+-@\t\r'"]), texts)
+
+
+@pytest.mark.parametrize("name", ["f.csv", "f.tsv"])
+@settings(max_examples=60, deadline=None)
+@given(rows=st.lists(st.builds(Story, texts, formulas | texts), min_size=1, max_size=4))
+def test_texts_that_would_run_as_formulas_come_back(name, rows):
+    assert list(back(write_stories, read_stories, name, rows)) == rows
+
+
+@pytest.mark.parametrize("name", ["f.csv", "f.tsv"])
+def test_no_cell_of_csv_begins_like_a_formula(tmp_path, name):
+    rows = [{"=cmd": text, "@id": -0.5, "n": -3, "text": text} for text in FORMULAS]
+    write_table(tmp_path / name, rows, np.array([[-1.0]] * len(rows), dtype=np.float32))
+    with (tmp_path / name).open(encoding="utf-8", newline="") as file:
+        header, *lines = csv.reader(file, delimiter="," if name == "f.csv" else "\t")
+    assert header == ["'=cmd", "'@id", "n", "text", "embedding"]
+    for cells in lines:
+        assert not [cell for cell in (cells[0], cells[3], cells[4]) if cell[:1] in "=+-@\t\r"]
+        assert cells[1:3] == ["-0.5", "-3"]  # numbers
+    read = [row.value for row in read_rows(tmp_path / name).rows]
+    assert [(row["=cmd"], row["@id"], row["text"]) for row in read] == [(text, "-0.5", text) for text in FORMULAS]
+
+
+def test_texts_of_excel_are_texts_and_come_back(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    write_table(tmp_path / "f.xlsx", [{"=cmd": text, "n": -0.5} for text in FORMULAS])
+    cells = [cell for row in openpyxl.load_workbook(tmp_path / "f.xlsx").active.iter_rows() for cell in row]
+    assert {cell.data_type for cell in cells[::2]} == {"s"}
+    assert {cell.value: cell.quotePrefix for cell in cells[::2]} == {
+        text: text not in ("'a", "'") for text in ["=cmd", *FORMULAS]
+    }
+    assert [row.value for row in read_rows(tmp_path / "f.xlsx").rows] == [
+        {"=cmd": text, "n": -0.5} for text in FORMULAS
+    ]
 
 
 def test_rows_of_every_column_and_embeddings(tmp_path):

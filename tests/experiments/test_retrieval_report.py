@@ -30,6 +30,8 @@ def test_both_layouts_of_judgments_are_read(make):
     ("content", "words"),
     [
         ("a1\ta2\tyes\n", "q.tsv:1: 'a1 a2 yes' is no judgment; write query-id"),
+        ("a1\ta2\t1\nb1\tb2\tinf\n", "q.tsv:2: the score inf is no finite number"),
+        ("a1 0 a2 nan\n", "q.tsv:1: the score nan is no finite number"),
         ("a1\ta2\n", "q.tsv:1: 'a1 a2' is no judgment"),
         ("a1\ta2\t0\n", "names no relevant story"),
     ],

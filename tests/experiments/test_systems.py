@@ -265,7 +265,9 @@ def test_mistakes_in_files_name_file_and_field(answer, make, tmp_path, name, con
         ),
         (np.ones(2), ["a", "b"], DataError, "v.npy: one array of numbers"),
         (np.array([[1, 2], [0, 0]]), ["a", "b"], DataError, "v.npy: row 2 is all zeros"),
-        (np.array([[np.nan, 2], [0, 1]]), ["a", "b"], DataError, "v.npy: row 1 is all zeros or holds NaN"),
+        (np.array([[np.nan, 2], [0, 1]]), ["a", "b"], DataError, "v.npy: row 1 holds NaN or infinity"),
+        (np.array([[1, 2], [1, 1e39]]), ["a", "b"], DataError, "v.npy: row 2 holds a number beyond .* float32"),
+        (np.array([[1e-60, 0], [1, 2]]), ["a", "b"], DataError, "v.npy: row 1 is all zeros in float32"),
     ],
 )
 def test_mistakes_in_vectors_name_file_and_row(answer, make, tmp_path, vectors, texts, error, words):

@@ -14,6 +14,7 @@ from lightning_utilities.core.rank_zero import rank_zero_info
 from narrlit.data.schema import Triples
 from narrlit.data.writers import write_rows
 from narrlit.distributed import gather
+from narrlit.errors import OptionError
 
 PREDICTIONS = "predictions.jsonl"
 ANSWERS = "validation_answers.json"
@@ -28,19 +29,32 @@ class PredictionWriter(BasePredictionWriter):
         interval: Literal["epoch"] = "epoch"
         super().__init__(interval)
 
+    def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
+        """Refuse, before the work, to replace another run's predictions.
+
+        Raises:
+            OptionError: if the file exists.
+        """
+        target = self._target(trainer)
+        if stage == "predict" and target.exists():
+            raise OptionError(f"{target} exists: move it away, or name another --trainer.logger.init_args.version")
+
     def write_on_epoch_end(
         self, trainer: L.Trainer, pl_module: L.LightningModule, predictions: Sequence[Any], batch_indices: Sequence[Any]
     ) -> None:
         """Gather every process's predictions and write text_a_is_closer with both scores."""
         columns = [gather(torch.cat([p[name] for p in predictions])) for name in ("positions", "score_a", "score_b")]
-        log_dir = trainer.log_dir  # a collective call
+        target = self._target(trainer)
         if not trainer.is_global_zero:
             return
         rows = sorted(zip(*(column.tolist() for column in columns), strict=True))
-        target = Path(log_dir or trainer.default_root_dir) / PREDICTIONS
         answers = [{"text_a_is_closer": a > b, "score_a": a, "score_b": b} for row, a, b in rows if row >= 0]
         write_rows(target, answers)
         rank_zero_info(f"predictions: {target}")
+
+    def _target(self, trainer: L.Trainer) -> Path:
+        """Return the path of the file; a collective call, as the logger's directory is."""
+        return Path(trainer.log_dir or trainer.default_root_dir) / PREDICTIONS
 
 
 def triples_digest(triples: Triples) -> str:

@@ -1,9 +1,14 @@
 """narrlit ablate: a system and its ablations, one fit each, in one table."""
 
 from pathlib import Path
+from typing import Annotated
+
+from narrlit.files import Output
 
 
-def ablate(*fit: str, out: str, ablations: str | None = None, seeds: str | None = None) -> None:
+def ablate(
+    *fit: str, out: Annotated[str, Output(continued=True)], ablations: str | None = None, seeds: str | None = None
+) -> None:
     """Fit and evaluate a system and its ablations; all other options, --config first, are those of `narrlit fit`.
 
     The first row, full, is the config as given; each further one adds an overlay, which wins over all configs and

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from narrlit.console import counted, say
 from narrlit.data.readers import read_examples
@@ -19,7 +19,7 @@ from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples
 from narrlit.data.writers import write_examples
 from narrlit.errors import OptionError
 from narrlit.experiments.report import keep_report, table_text
-from narrlit.files import atomic_path, check_apart, check_writable
+from narrlit.files import Output, atomic_path
 from narrlit.options import Device, pick_device, say_rows
 from narrlit.preprocessing.back_translation import BackTranslation, Pivots, TranslationModel, back_translate
 
@@ -56,11 +56,11 @@ def augment(  # noqa: PLR0913 (options)
     action: Literal["backtranslate"],
     triples: str,
     *,
-    out: str,
+    out: Annotated[str, Output(), Output("{stem}.translations.jsonl", continued=True)],
     mixed: bool = False,
     pivots: Pivots,
     quality: Quality,
-    report: str | None = None,
+    report: Annotated[str | None, Output.folder("report.json", "report.md", "bertscore.svg")] = None,
     device: Device = "auto",
     strict: bool = False,
 ) -> None:
@@ -84,9 +84,6 @@ def augment(  # noqa: PLR0913 (options)
     target = Path(out)
     if target.suffix != ".jsonl":
         raise OptionError(f"--out {out}: give a file that ends in .jsonl")
-    check_apart({"--out": out}, [triples])
-    for path in (target, *([Path(report) / "report.json"] if report else [])):
-        check_writable(path)
     data = read_examples(triples, strict=strict)
     say_rows(data)
     computing = pick_device(device)

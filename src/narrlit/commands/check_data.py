@@ -1,10 +1,11 @@
 """narrlit check-data: stories that files share, and shortcuts that solve their triples."""
 
 from pathlib import Path
+from typing import Annotated
 
 from narrlit.console import say
 from narrlit.errors import OptionError
-from narrlit.files import check_writable
+from narrlit.files import Output
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
 
@@ -15,7 +16,7 @@ def check_data(  # noqa: PLR0913 - its parameters are the command's options
     *,
     labels: str | None = None,
     threshold: float = 0.5,
-    out: str | None = None,
+    out: Annotated[str | None, Output.folder("check_data.json", "check_data.md")] = None,
     use: ModelOptions,
     read: StoryOptions,
     inputs: InputOptions,
@@ -37,8 +38,6 @@ def check_data(  # noqa: PLR0913 - its parameters are the command's options
         raise OptionError("--views, --pseudonymize, --postprocess and their like need --model")
     if not 0 < threshold <= 1:
         raise OptionError(f"--threshold {threshold}: a number above 0, at most 1, is needed")
-    if out is not None:
-        check_writable(Path(out) / "check_data.json")
     from narrlit.experiments.report import keep_report, table_text
     from narrlit.metrics.data_check import check_sets, check_tables, read_set
 

@@ -2,12 +2,15 @@
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
 from narrlit.console import say
 from narrlit.errors import OptionError
-from narrlit.files import check_writable
+from narrlit.files import Output
 from narrlit.metrics.meanmax import MeanMax
 from narrlit.options import LabelOptions, LoadOptions, StoryOptions, SubmissionOptions
+
+FILES = ("compare.json", "compare.csv", "compare.md", "compare.tex", "compare.svg", "answers.csv")
 
 
 def compare(  # noqa: PLR0913 (options)
@@ -22,7 +25,7 @@ def compare(  # noqa: PLR0913 (options)
     answers: str | None = None,
     baselines: str | None = None,
     by: str | None = None,
-    out: str | None = None,
+    out: Annotated[str | None, Output.folder(*FILES)] = None,
 ) -> None:
     """Compare systems with the first one named, on the same labeled triples.
 
@@ -42,7 +45,7 @@ def compare(  # noqa: PLR0913 (options)
         baselines: random, jaccard, tfidf, longer, with commas between, or all.
         by: accuracy by quartile of overlap (of words), length or margin, or by a column of the triples' file; several
             with commas between.
-        out: folder for the report (compare.json, .csv, .md, .tex, .svg) and answers.csv, which replace earlier ones.
+        out: folder for the report (compare.json, .csv, .md, .tex, .svg) and answers.csv.
     """
     from narrlit.experiments.systems import ANSWER_SUFFIXES, MEANMAX, answer_rows, answers_of
     from narrlit.metrics.baselines import BASELINES
@@ -63,8 +66,6 @@ def compare(  # noqa: PLR0913 (options)
         raise OptionError(f"{twice} is named twice; a system is compared once")
     if meanmax != MeanMax() and not any(name.startswith(MEANMAX) for name in names):
         raise OptionError(f"--reading, --gamma, --windows and --tau need --models {MEANMAX}MODEL")
-    if out is not None:
-        check_writable(Path(out) / "compare.json")
     from narrlit.data.rows import file_digest
     from narrlit.data.writers import write_table
     from narrlit.experiments.comparison import compare_systems, read_facets

@@ -1,10 +1,18 @@
 """narrlit crossval: k-fold cross-validation of a config, one fit a fold."""
 
 from pathlib import Path
+from typing import Annotated
+
+from narrlit.files import Output
 
 
 def crossval(
-    *fit: str, out: str, folds: int = 5, fold_seed: int = 0, ungrouped: bool = False, seeds: str | None = None
+    *fit: str,
+    out: Annotated[str, Output(continued=True)],
+    folds: int = 5,
+    fold_seed: int = 0,
+    ungrouped: bool = False,
+    seeds: str | None = None,
 ) -> None:
     """Fit and evaluate a config once a fold; all other options, --config first, are those of `narrlit fit`.
 

@@ -5,18 +5,19 @@ import shlex
 import time
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from narrlit.cli import main
 from narrlit.console import say
 from narrlit.errors import NarrlitError
-from narrlit.files import check_writable
+from narrlit.files import Output, check_writable
 
 LARGEST_DIFFERENCE = 1e-5
 
 
-def demo(*, out: str = "runs/demo") -> None:
+def demo(*, out: Annotated[str, Output(continued=True)] = "runs/demo") -> None:
     """Run the whole way on synthetic stories: evaluate word overlap, train, export, embed, submit, compare, report.
 
     Args:

@@ -1,7 +1,8 @@
 """narrlit embed: embeddings of stories, in a file, or of any number of them in the parts of a folder."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -9,17 +10,25 @@ from narrlit.console import counted, say, say_truncated
 from narrlit.data.writers import check_rows, write_table
 from narrlit.errors import DataError, OptionError, on_interrupt
 from narrlit.explore.parts import EmbeddingRun, PartOptions
-from narrlit.files import atomic_path, check_apart, check_writable
+from narrlit.files import Output, atomic_path, check_writable
 from narrlit.models.config import Role
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
 SUFFIXES = (".npy", ".jsonl", ".csv", ".tsv", ".xlsx", ".parquet")
 
 
+def _files(arguments: Mapping[str, Any]) -> Iterable[Path]:
+    """List the files that are written; a folder's parts are continued, or refused, by EmbeddingRun."""
+    target = Path(arguments["out"])
+    if not target.suffix or target.is_dir():
+        return []
+    return [target, target.with_suffix(".columns.csv")] if target.suffix == ".npy" else [target]
+
+
 def embed(
     stories: str,
     *,
-    out: str,
+    out: Annotated[str, Output(written=_files)],
     use: ModelOptions,
     read: StoryOptions,
     inputs: InputOptions,
@@ -63,9 +72,6 @@ def embed(
     text, table = source.columns.get("text", "text"), target.with_suffix(".columns.csv")
     others = [{name: value for name, value in row.items() if name != text} for row in rows]
     with_table = target.suffix == ".npy" and any(len(row) > 1 for row in others)
-    if with_table:
-        check_apart({"--out's columns": table}, [stories, out])
-        check_writable(table)
     with on_interrupt(f"nothing is kept; {out} is as it was"):
         from narrlit.explore.collection import languages
         from narrlit.models import embedding
@@ -82,6 +88,8 @@ def embed(
                 np.save(file, embeddings, allow_pickle=False)
             if with_table:
                 write_table(table, others)
+            else:
+                table.unlink(missing_ok=True)  # of embeddings that were replaced
         else:
             write_table(target, rows, embeddings)
     say(f"{target}: {counted(len(embeddings), 'embedding')} of {embeddings.shape[1]} dimensions")

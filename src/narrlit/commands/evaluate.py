@@ -3,12 +3,12 @@
 import json as json_format
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from narrlit.console import say, say_truncated
 from narrlit.data.rows import file_digest
 from narrlit.errors import OptionError
-from narrlit.files import check_writable
+from narrlit.files import Output
 from narrlit.metrics.meanmax import MeanMax
 from narrlit.options import InputOptions, LabelOptions, ModelOptions, StoryOptions, seen_in_training
 
@@ -35,7 +35,7 @@ def evaluate(  # noqa: PLR0913 (options)
     retrieval: str | None = None,
     queries: str | None = None,
     json: bool = False,
-    out: str | None = None,
+    out: Annotated[str | None, Output.folder("evaluate.json", "evaluate.md", "answers.csv")] = None,
 ) -> None:
     """Evaluate a model or a baseline on labeled triples: accuracy, n and a 95 % Wilson interval.
 
@@ -57,8 +57,6 @@ def evaluate(  # noqa: PLR0913 (options)
         out: folder for evaluate.json and .md, and answers.csv with the scores and margin of each triple, or
             the measures of each query.
     """
-    if out is not None:
-        check_writable(Path(out) / "evaluate.json")
     if retrieval is not None:
         if baseline not in (None, "tfidf", "bm25") or scorer != "cosine" or given != LabelOptions():
             raise OptionError("--retrieval takes --baseline tfidf or bm25, and no --scorer, --labels or --strict")

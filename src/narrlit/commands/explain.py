@@ -3,13 +3,13 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from narrlit.console import say
 from narrlit.data.schema import Story, StoryTable
 from narrlit.data.views import StoryViews, ViewFiles
 from narrlit.errors import OptionError, did_you_mean, printable
-from narrlit.files import atomic_path, check_writable
+from narrlit.files import Output, atomic_path
 from narrlit.options import InputOptions, ModelOptions
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def explain(  # noqa: PLR0913 (options)
     stories: str | None = None,
     views: str | None = None,
     pipeline: str | None = None,
-    out: str | None = None,
+    out: Annotated[str | None, Output()] = None,
     use: ModelOptions,
     inputs: InputOptions,
 ) -> None:
@@ -44,8 +44,6 @@ def explain(  # noqa: PLR0913 (options)
         use: the model; minilm if none is named, or that of an index.
         inputs: how files of stories are read.
     """
-    if out is not None:
-        check_writable(out)
     from narrlit.explore.explanation import explain as explain_stories
 
     known, encoder = _known(stories, use, inputs)

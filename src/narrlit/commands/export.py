@@ -1,15 +1,18 @@
 """narrlit export: a sentence-transformers folder from a run or a checkpoint."""
 
 from pathlib import Path
+from typing import Annotated
 
 from narrlit.console import say
 from narrlit.errors import OptionError
-from narrlit.files import check_writable
+from narrlit.files import Output, check_writable
 from narrlit.models.config import parse_fusion
 from narrlit.options import ModelOptions, StoryOptions
 
 
-def export(source: str, *, out: str, read: StoryOptions, trust_remote_code: bool = False) -> None:
+def export(
+    source: str, *, out: Annotated[str, Output(continued=True)], read: StoryOptions, trust_remote_code: bool = False
+) -> None:
     """Write a sentence-transformers folder that loads without narrlit and gives the same embeddings.
 
     Args:

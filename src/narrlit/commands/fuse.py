@@ -2,11 +2,14 @@
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
 from narrlit.console import say
 from narrlit.errors import OptionError
-from narrlit.files import check_writable
+from narrlit.files import Output
 from narrlit.options import LabelOptions, LoadOptions, TextOptions, pick_device, seen_in_training
+
+FILES = ("fuse.json", "fuse.md", "fuse.csv", "fuse.tex", "fuse.svg")
 
 
 def fuse(  # noqa: PLR0913 (options)
@@ -20,7 +23,7 @@ def fuse(  # noqa: PLR0913 (options)
     grid: float = 0.1,
     folds: int = 5,
     fold_seed: int = 0,
-    out: str | None = None,
+    out: Annotated[str | None, Output.folder(*FILES)] = None,
 ) -> None:
     """Compare weights of a story's text and views on labeled triples; each model embeds every text and view once.
 
@@ -34,15 +37,13 @@ def fuse(  # noqa: PLR0913 (options)
         grid: step of the weights in the grid search.
         folds: number of folds of the grid search; triples that share a story are in the same fold.
         fold_seed: seed of the folds.
-        out: folder for the report, fuse.json, .md, .csv and .tex, which replaces an earlier one.
+        out: folder for the report, fuse.json, .md, .csv, .tex and .svg.
     """
     names = [name.strip() for name in models.split(",")]
     if not all(names) or len(set(names)) < len(names):
         raise OptionError(f"--models {models}: give different models, separated by commas")
     if not read.reads_views:
         raise OptionError("views are needed: give --views FILE, or --missing-views positional")
-    if out is not None:
-        check_writable(Path(out) / "fuse.json")
     from narrlit.data.rows import file_digest
     from narrlit.experiments import fusion
     from narrlit.experiments.report import table_text

@@ -2,8 +2,9 @@
 
 import json
 from dataclasses import asdict, replace
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from narrlit.console import say
 from narrlit.data.readers import Stories, read_any, read_examples
@@ -11,7 +12,7 @@ from narrlit.data.rows import file_digest
 from narrlit.data.schema import ASPECTS, StoryTable, TrainingExamples, normal_text
 from narrlit.data.writers import write_examples, write_rows
 from narrlit.errors import OptionError
-from narrlit.files import atomic_path, check_apart, check_writable
+from narrlit.files import Output, OutputOptions, atomic_path, check_free, check_writable, made_with
 from narrlit.llm.client import LLMOptions
 from narrlit.llm.generator import GenerationOptions
 from narrlit.options import InputOptions, say_rows
@@ -30,7 +31,8 @@ def generate(
     kind: Literal["negatives", "views"],
     file: str,
     *,
-    out: str,
+    out: Annotated[str, Output("{path}", f"{{path}}{REPORT}", f"{{path}}{CACHE}", continued=True)],
+    output_options: OutputOptions,
     inputs: InputOptions,
     generation: GenerationOptions,
     llm: LLMOptions,
@@ -45,6 +47,7 @@ def generate(
         kind: negatives (stories like the anchor in theme, action or outcome alone) or views (theme, events, outcome).
         file: training examples or labeled triples for negatives; stories, triples or training examples for views.
         out: file to write (.jsonl).
+        output_options: whether texts of other settings are replaced.
         inputs: how a file of stories is read.
         generation: texts to generate.
         llm: language model.
@@ -58,16 +61,18 @@ def generate(
         raise OptionError(f"--out {target}: must end in .jsonl")
     if kind == "views" and (generation.candidates or generation.allow_names):
         raise OptionError("--candidates and --allow-names apply to negatives only: leave them out")
-    check_apart({"--out": target, "the report": report_file, "--answer-cache": cache}, [file])
     for path in (target, report_file):
         check_writable(path)
+    digest = _settings_digest(kind, file, inputs, generation, llm)
+    if not made_with(report_file, digest):
+        check_free((target, report_file), output_options.overwrite, ", made with other settings")
     model = LLM(llm, cache)
     if kind == "negatives":
         summary, generators = _negatives(file, model, generation, target)
     else:
         summary, generators = _views(read_any(file, layout=inputs.layout), model, generation, target)
     prompts = {generator.prompt.name: generator.prompt.digest for generator in generators}
-    content = {"kind": kind, "file": file, "sha256": file_digest(file), "prompts": prompts}
+    content = {"settings": digest, "kind": kind, "file": file, "sha256": file_digest(file), "prompts": prompts}
     content |= {"sampling": asdict(generators[0].sampling)}
     content |= summary.report(model, generation)
     with atomic_path(report_file) as temporary:
@@ -80,6 +85,15 @@ def generate(
         say(f"and {len(incomplete) - SHOWN} more, listed in {report_file}")
     say(f"{summary.items - len(incomplete)} of {summary.items} complete; {model.usage.summary()}")
     return int(bool(incomplete))
+
+
+def _settings_digest(kind: str, file: str, inputs: InputOptions, generation: GenerationOptions, llm: LLMOptions) -> str:
+    """Compute the SHA-256, in hex, of what decides the texts: a run with the same continues an earlier one."""
+    names = [f"negatives_{aspect}" for aspect in ASPECTS] if kind == "negatives" else ["views"]
+    prompts = [generation.prompt(name).digest for name in names]
+    model = [llm.endpoint().model, llm.seed, llm.temperature, llm.max_tokens]
+    settings = [kind, file_digest(file), asdict(inputs), {**asdict(generation), "prompts": prompts}, model]
+    return sha256(json.dumps(settings).encode()).hexdigest()
 
 
 def _negatives(

@@ -1,10 +1,20 @@
 """narrlit index: stories with their vectors in a folder that is searched."""
 
+from typing import Annotated
+
 from narrlit.console import counted, say
+from narrlit.files import Output
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
 
-def index(stories: str, *, out: str, use: ModelOptions, read: StoryOptions, inputs: InputOptions) -> None:
+def index(
+    stories: str,
+    *,
+    out: Annotated[str, Output(continued=True)],
+    use: ModelOptions,
+    read: StoryOptions,
+    inputs: InputOptions,
+) -> None:
     """Make an index of stories, or add stories to one; a story whose id is there replaces that one.
 
     A run that was interrupted goes on when the same command is given again.

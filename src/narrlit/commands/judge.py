@@ -1,17 +1,19 @@
 """narrlit judge: a language model decides which candidate is closer, given an encoder's similarities."""
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 from narrlit.console import say, say_truncated
 from narrlit.data.readers import LABEL, read_triples
 from narrlit.data.rows import file_digest
 from narrlit.data.writers import write_rows
 from narrlit.errors import OptionError
-from narrlit.files import check_apart, check_writable
+from narrlit.files import Output, OutputOptions, check_free, check_writable, made_with
 from narrlit.llm.client import LLMOptions
 from narrlit.options import ModelOptions, StoryOptions, say_rows, seen_in_training
 
@@ -19,12 +21,15 @@ if TYPE_CHECKING:
     from narrlit.llm.judge import Judgement
 
 SHOWN = 10
+REPORTS = ("{path}.report.json", "{path}.report.md", "{path}.rows.jsonl", "{path}.answers.sqlite")
+"""Files beside the answers."""
 
 
-def judge(
+def judge(  # noqa: PLR0913 (options)
     triples: str,
     *,
-    out: str,
+    out: Annotated[str, Output("{path}", *REPORTS, continued=True)],
+    output_options: OutputOptions,
     use: ModelOptions,
     read: StoryOptions,
     llm: LLMOptions,
@@ -42,6 +47,7 @@ def judge(
     Args:
         triples: triples (JSON Lines or CSV), with or without labels.
         out: Track A answers (.jsonl), or a submission (.zip).
+        output_options: whether answers of other settings are replaced.
         use: the encoder of the similarities.
         read: what it reads of a story.
         llm: language model.
@@ -63,11 +69,12 @@ def judge(
         raise OptionError(f"--out {target}: must end in .jsonl, or in .zip for a submission")
     if use.model is None:
         raise OptionError("give --model M, the encoder of the similarities")
-    written = {"--out": target} | {f"the file {path.name}": path for path in (*reports, details)}
-    check_apart({**written, "--answer-cache": cache}, [triples, labels, prompt])
-    for path in written.values():
-        check_writable(path)
     instruction = load_prompt("judge", prompt)
+    sampling = asdict(SAMPLING.with_options(llm))
+    encoder_settings = [use.model, use.long, use.max_length, use.precision, asdict(read)]
+    model_settings = [llm.endpoint().model, llm.seed, sampling, instruction.digest, swap]
+    settings = _digest([file_digest(triples), *encoder_settings, *model_settings])
+    _check_earlier((target, *reports, details), reports[0], settings, output_options)
     language_model = LLM(llm, cache)
     # The answers stand for the file's rows: none may be left out.
     rows = read_triples(triples, labels=labels, strict=True)
@@ -88,8 +95,8 @@ def judge(
         from narrlit.submission import write_submission
 
         write_submission(target, answers, None, rows_a=len(answers))
-    record = {"file": triples, "model": use.model, **read.record(), "llm": llm.record()}
-    record |= {"sampling": asdict(SAMPLING.with_options(llm)), "usage": language_model.usage.as_dict()}
+    record = {"settings": settings, "file": triples, "model": use.model, **read.record(), "llm": llm.record()}
+    record |= {"sampling": sampling, "usage": language_model.usage.as_dict()}
     record |= {"prompt": {"file": prompt, "name": instruction.name, "digest": instruction.digest}}
     record |= {"long": use.long, **coverage.record}
     record |= {} if seen is None else {"seen_in_training": seen}
@@ -100,6 +107,19 @@ def judge(
     print(table, end="")
     say(language_model.usage.summary())
     return _say_failed(judgements)
+
+
+def _digest(settings: list[Any]) -> str:
+    """Compute the SHA-256, in hex, of plain data."""
+    return sha256(json.dumps(settings).encode()).hexdigest()
+
+
+def _check_earlier(files: Sequence[Path], report: Path, settings: str, options: OutputOptions) -> None:
+    """Refuse to replace the files of an earlier run, unless its settings were the same: that one is continued."""
+    for path in files:
+        check_writable(path)
+    if not made_with(report, settings):
+        check_free(files, options.overwrite, ", made with other settings")
 
 
 def _say_failed(judgements: "Sequence[Judgement]") -> int:

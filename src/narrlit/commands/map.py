@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from narrlit.console import counted, say
 from narrlit.errors import OptionError, printable
-from narrlit.files import atomic_path, check_apart, check_writable
+from narrlit.files import Output, atomic_path, check_writable
 from narrlit.options import InputOptions, LabelOptions, ModelOptions, StoryOptions
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def map(  # noqa: PLR0913 (options)
     stories: str,
     *,
-    out: str,
+    out: Annotated[str, Output("{path}", "{stem}-neighbors.csv", "{stem}-groups.csv", "{stem}.svg")],
     group: str | None = None,
     triples: str | None = None,
     k: int = 10,
@@ -44,10 +44,7 @@ def map(  # noqa: PLR0913 (options)
     if k < 1:
         raise OptionError(f"--k {k}: at least 1 is needed")
     beside = {name: target.with_name(f"{target.stem}{name}") for name in ("-neighbors.csv", "-groups.csv", ".svg")}
-    check_apart({f"--out {out} writes {path.name}:": path for path in beside.values()}, [stories, triples])
     check_writable(target, ".html", ".htm")
-    for path in beside.values():
-        check_writable(path)
     from narrlit.data.writers import write_table
     from narrlit.explore.agreement import agreement
     from narrlit.explore.collection import load_collection

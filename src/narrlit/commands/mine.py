@@ -1,12 +1,12 @@
 """narrlit mine: hard negatives for training examples, by an encoder's cosines."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from narrlit.console import say, say_truncated
 from narrlit.data.readers import read_examples
 from narrlit.data.writers import write_examples
 from narrlit.errors import OptionError
-from narrlit.files import check_writable
+from narrlit.files import Output, check_writable
 from narrlit.options import LoadOptions, say_rows
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def mine(
     *,
     model: str,
     use: LoadOptions,
-    out: str,
+    out: Annotated[str, Output()],
     per_example: int = 9,
     margin: float = -0.05,
     strict: bool = False,

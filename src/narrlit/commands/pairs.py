@@ -1,10 +1,11 @@
 """narrlit pairs: the most similar stories of a collection, and groups of retellings."""
 
 from pathlib import Path
+from typing import Annotated
 
 from narrlit.console import counted, say
 from narrlit.errors import OptionError, printable
-from narrlit.files import check_writable
+from narrlit.files import Output, check_writable
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
 SUFFIXES = (".csv", ".tsv", ".xlsx", ".jsonl", ".parquet", ".graphml")
@@ -19,7 +20,7 @@ def pairs(
     *,
     k: int = 10,
     threshold: float | None = None,
-    out: str | None = None,
+    out: Annotated[str | None, Output("{path}", "{stem}-groups{suffix}")] = None,
     use: ModelOptions,
     read: StoryOptions,
     inputs: InputOptions,
@@ -72,8 +73,10 @@ def pairs(
         say(f"{target}: {len(stories.frame):,} nodes, {len(table):,} edges")
         return
     write_table(target, table.to_dict("records"))
+    beside = target.with_name(f"{target.stem}-groups{target.suffix}")
     if len(groups):
-        beside = target.with_name(f"{target.stem}-groups{target.suffix}")
         write_table(beside, groups.to_dict("records"))
         say(f"{beside}: {counted(len(members), 'group')}")
+    else:
+        beside.unlink(missing_ok=True)  # of pairs that were replaced
     say(f"{target}: {counted(len(table), 'pair')}")

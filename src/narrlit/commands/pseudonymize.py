@@ -4,14 +4,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from narrlit.console import counted, say
 from narrlit.data.readers import row_texts, with_texts
 from narrlit.data.rows import JSON_SUFFIXES, RowFile, read_rows
 from narrlit.data.writers import OUTPUT_SUFFIXES, check_rows, write_table
 from narrlit.errors import DataError, OptionError, reading
-from narrlit.files import atomic_path, check_apart, check_writable
+from narrlit.files import Output, atomic_path
 from narrlit.options import InputOptions
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, Replacement, Scope, pseudonymize_texts, restore
 
@@ -21,14 +21,14 @@ Texts = dict[str, str]
 def pseudonymize(  # noqa: PLR0913 - its parameters are the command's options
     file: str,
     *,
-    out: str,
+    out: Annotated[str, Output()],
     inputs: InputOptions,
     scope: Scope = "story",
     pipeline: str = PseudonymOptions.pipeline,
     coref: bool = False,
     coref_model: str = PseudonymOptions.coref_model,
     names: str | None = None,
-    map: str | None = None,
+    map: Annotated[str | None, Output()] = None,
     restore: str | None = None,
 ) -> None:
     """Replace names by placeholders such as Character_A and Location_1; other fields, rows and their order stay.
@@ -50,9 +50,6 @@ def pseudonymize(  # noqa: PLR0913 - its parameters are the command's options
         raise OptionError("--restore takes no other options than --out")
     if Path(out).suffix.lower() not in (*OUTPUT_SUFFIXES, ".txt"):
         raise OptionError(f"--out {out}: name a file that ends in {', '.join(OUTPUT_SUFFIXES)} or .txt")
-    check_apart({"--out": out, "--map": map}, [file, names, restore])
-    for path in filter(None, (out, map)):
-        check_writable(path)
     rows = read_rows(file, inputs.layout)
     for note in rows.notes:
         say(f"{rows.path.name}: {note}")

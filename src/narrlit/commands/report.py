@@ -1,11 +1,11 @@
 """narrlit report: what systems answered, as one HTML file."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from narrlit.console import say
 from narrlit.errors import OptionError
-from narrlit.files import atomic_path, check_writable
+from narrlit.files import Output, atomic_path
 from narrlit.options import LabelOptions, LoadOptions, StoryOptions, SubmissionOptions
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def report(  # noqa: PLR0913 (options)
     submitted: SubmissionOptions,
     by: str = "overlap,length",
     projection: Literal["auto", "umap", "pca"] = "auto",
-    out: str,
+    out: Annotated[str, Output()],
 ) -> None:
     """Write a report of runs or other systems: accuracy, training, maps, distances, errors and data, in one HTML file.
 
@@ -52,7 +52,6 @@ def report(  # noqa: PLR0913 (options)
         raise OptionError("give different systems: one is named twice")
     if Path(out).suffix not in (".html", ".htm"):
         raise OptionError(f"--out {out}: a report is an .html file")
-    check_writable(out)
     records = {name: path for name in runs if (path := find_record(name)) is not None}
     found = [Run(name, path.parent, read_record(path)) for name, path in records.items()]
     source, labeled = _triples(triples, given, found)

@@ -1,8 +1,10 @@
 """narrlit reproduce: the tables of the five papers, published figures beside ours."""
 
 from pathlib import Path
+from typing import Annotated
 
 from narrlit.errors import OptionError, on_interrupt
+from narrlit.files import Output
 
 
 def reproduce(  # noqa: PLR0913 (options)
@@ -15,7 +17,7 @@ def reproduce(  # noqa: PLR0913 (options)
     labels_a: str | None = None,
     labels_b: str | None = None,
     seeds: int = 1,
-    out: str = "runs/reproduce",
+    out: Annotated[str, Output(continued=True)] = "runs/reproduce",
 ) -> None:
     """Compute the tables of a system's paper and compare each cell with the published figure.
 

@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from narrlit import explore
 from narrlit.console import counted, say
 from narrlit.data.writers import write_table
 from narrlit.errors import OptionError, printable
 from narrlit.explore.index import SearchOptions, open_index
-from narrlit.files import atomic_path, check_writable
+from narrlit.files import Output, atomic_path, check_writable
 from narrlit.options import InputOptions, ModelOptions
 from narrlit.pages import render_page
 
@@ -28,7 +28,7 @@ def search(
     use: ModelOptions,
     inputs: InputOptions,
     like: str | None = None,
-    out: str | None = None,
+    out: Annotated[str | None, Output()] = None,
 ) -> None:
     """Find the stories of an index most similar to a text, or to a story.
 

@@ -3,17 +3,30 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
 from narrlit.console import say
 from narrlit.data.schema import StoryTable
 from narrlit.data.storyworld import StoryWorld, SyntheticTriple, synthetic_examples, synthetic_triples
 from narrlit.data.writers import write_examples, write_rows, write_stories, write_triples
 from narrlit.errors import OptionError
+from narrlit.files import Output
+
+FILES = (
+    "train.jsonl",
+    "train_views.jsonl",
+    "validation.jsonl",
+    "validation_stories.jsonl",
+    "validation_views.jsonl",
+    "test.jsonl",
+    "test_stories.jsonl",
+    "test_views.jsonl",
+)
 
 
 def storyworld(
     *,
-    out: str,
+    out: Annotated[str, Output.folder(*FILES)],
     seed: int = 0,
     train: int = 400,
     validation: int = 200,
@@ -24,7 +37,7 @@ def storyworld(
     """Write synthetic stories: train, validation and test triples, the stories alone, and their true views.
 
     Args:
-        out: folder to write into; files of these names are replaced.
+        out: folder to write into.
         seed: seed of the random stories.
         train: number of training examples; the triple's negative first, then those like the anchor in one aspect only.
         validation: number of labeled validation triples.

@@ -1,16 +1,24 @@
 """narrlit submit: write or check a submission to the shared task."""
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 from narrlit.console import say, say_truncated
 from narrlit.data.readers import Stories, read_stories, read_triples
 from narrlit.data.schema import FloatArray, Triples
 from narrlit.errors import OptionError, on_interrupt
-from narrlit.files import check_writable
+from narrlit.files import Output
 from narrlit.metrics.meanmax import MeanMax
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.submission import check_independence, check_submission, read_answers, write_submission
+
+DEFAULT = "submission.zip"
+
+
+def _files(arguments: Mapping[str, Any]) -> Iterable[str]:
+    """List the file that is written; checking writes none."""
+    return [] if arguments["check"] is not None else [arguments["out"] or DEFAULT]
 
 
 def submit(  # noqa: PLR0913 - its parameters are the command's options
@@ -23,7 +31,7 @@ def submit(  # noqa: PLR0913 - its parameters are the command's options
     answers: str | None = None,
     scorer: Literal["cosine", "meanmax"] = "cosine",
     meanmax: MeanMax,
-    out: str | None = None,
+    out: Annotated[str | None, Output(written=_files)] = None,
     check: str | None = None,
 ) -> None:
     """Write a submission zip from the test files, or check one.
@@ -41,7 +49,7 @@ def submit(  # noqa: PLR0913 - its parameters are the command's options
         out: zip to write; default: submission.zip.
         check: zip to check instead; with --track-a or --track-b also its numbers of rows.
     """
-    target = out or "submission.zip"
+    target = out or DEFAULT
     if check is None:
         if (use.model is None) != (answers is not None and not track_b):
             raise OptionError(
@@ -55,7 +63,6 @@ def submit(  # noqa: PLR0913 - its parameters are the command's options
             raise OptionError("--reading, --gamma, --windows and --tau need --scorer meanmax")
         if answers is not None and (not track_a or scorer == "meanmax"):
             raise OptionError("--answers need --track-a FILE, whose answers they are, and no --scorer")
-        check_writable(target)
     elif use != ModelOptions() or read != StoryOptions() or answers is not None or out is not None:
         raise OptionError("--check reads a zip alone: leave --model, --answers, --out and their options out")
     # A submission's rows correspond to the test file's rows: none may be dropped.

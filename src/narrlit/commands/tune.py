@@ -1,16 +1,18 @@
 """narrlit tune: search hyperparameters on one fold and evaluate them on the others."""
 
 from pathlib import Path
+from typing import Annotated
 
 from narrlit.configuration import find_config
 from narrlit.errors import OptionError
+from narrlit.files import Output
 
 
 def tune(
     *fit: str,
     space: str,
     trials: int,
-    out: str,
+    out: Annotated[str, Output(continued=True)],
     folds: int = 5,
     fold_seed: int = 0,
     epochs_before_pruning: int = 1,

@@ -27,6 +27,8 @@ TEXT_SUFFIXES = (".txt", ".md")
 DOCUMENT_SUFFIXES = (".docx", ".epub", ".pdf")
 TEXT_COLUMNS = ("text", "story", "plot", "summary", "synopsis", "description")
 STANDARD_INPUT = (Path("-"), Path("/dev/stdin"))
+FORMULA = re.compile("'*[=+@\t\r-]")
+"""Beginning of a cell that a spreadsheet program would run as a formula; in CSV the writers put ' before it."""
 # Control characters that no text has.
 _BINARY = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f]")
 _HEADING = re.compile(r"^ {0,3}#{1,6} +(.+?)[ #]*$", re.MULTILINE)
@@ -323,6 +325,8 @@ def _excel_cells(path: Path, content: bytes, notes: list[str]) -> Iterator[tuple
     openpyxl = require("openpyxl", "documents")
     with reading("workbook", path, "save it as .xlsx again"):
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
+        for sheet in book.worksheets:
+            sheet.reset_dimensions()  # declared ones may be too small, and cells outside would be lost
         sheets = [(sheet.title, list(sheet.iter_rows(values_only=True))) for sheet in book.worksheets]
     title, rows = next(((title, rows) for title, rows in sheets if rows), ("", []))
     if len(sheets) > 1:
@@ -351,7 +355,8 @@ def _csv_cells(path: Path, text: IO[str], usual: str) -> Iterator[tuple[int, lis
         # strict: otherwise a quote that never closes makes one story of the rest of the file.
         reader = csv.reader(text, delimiter=delimiter, strict=True)
         for cells in reader:
-            yield line, cells
+            # As the writers, which put ' before what would run as a formula.
+            yield line, [cell[1:] if cell[:1] == "'" and FORMULA.match(cell) else cell for cell in cells]
             line = reader.line_num + 1
     except csv.Error as error:
         raise DataError(f"{path}:{line}: broken CSV, {error}; put texts in double quotes, quotes doubled") from error

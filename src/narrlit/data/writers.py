@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from narrlit.data.readers import LABEL
-from narrlit.data.rows import DELIMITERS, JSON_SUFFIXES, TABLE_SUFFIXES, TEXT_SUFFIXES
+from narrlit.data.rows import DELIMITERS, FORMULA, JSON_SUFFIXES, TABLE_SUFFIXES, TEXT_SUFFIXES
 from narrlit.data.schema import FloatArray, Story, TrainingExamples, Triples
 from narrlit.errors import DataError, OptionError
 from narrlit.files import atomic_path
@@ -80,8 +80,8 @@ def write_table(path: str | Path, rows: Sequence[Any], embeddings: FloatArray | 
         with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
             # Everything in quotes: which line breaks make csv quote a field differs between Python versions.
             writer = csv.writer(file, delimiter=DELIMITERS[suffix], quoting=csv.QUOTE_ALL, lineterminator="\n")
-            writer.writerow(columns)
-            writer.writerows([_cell(row.get(name)) for name in columns] for row in rows)
+            writer.writerow([_csv_cell(name) for name in columns])
+            writer.writerows([_csv_cell(row.get(name)) for name in columns] for row in rows)
     elif suffix == ".parquet":
         write_parquet(path, rows, embeddings)
     else:
@@ -120,17 +120,25 @@ def _write_excel(path: Path, columns: Sequence[str], rows: Sequence[Any], embedd
         """Write a text as it is, not as a formula, without the characters that Excel refuses."""
         if value is None or isinstance(value, int | float):
             return value
-        result = cells.WriteOnlyCell(sheet, _CONTROL.sub(" ", str(value)))
+        text = _CONTROL.sub(" ", str(value))
+        result = cells.WriteOnlyCell(sheet, text)
         result.data_type = "s"
+        result.quotePrefix = FORMULA.match(text) is not None  # Excel keeps the text a text when it is edited
         return result
 
     dimensions = [] if embeddings is None else [f"embedding_{i}" for i in range(1, embeddings.shape[1] + 1)]
-    sheet.append([*columns, *dimensions])
+    sheet.append([cell(name) for name in (*columns, *dimensions)])
     for number, row in enumerate(rows):
         vector = [] if embeddings is None else embeddings[number].tolist()
         sheet.append([*(cell(_cell(row.get(name))) for name in columns), *vector])
     with atomic_path(path) as temporary:
         book.save(temporary)
+
+
+def _csv_cell(value: object) -> object:
+    """Put ' before a text that would run as a formula, and before one that has ' there already: readers take it off."""
+    value = _cell(value)
+    return f"'{value}" if isinstance(value, str) and FORMULA.match(value) else value
 
 
 def _cell(value: object) -> object:

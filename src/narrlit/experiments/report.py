@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from narrlit.data.writers import write_table
 from narrlit.files import atomic_path
 from narrlit.metrics.significance import paired_text, seed_spread
 
@@ -50,8 +51,9 @@ class Report:
             ends = [value if isinstance(value, list) else (None, None) for value in frame.pop(column)]
             frame[[column.replace("interval", "low"), column.replace("interval", "high")]] = ends
         latex = [pd.DataFrame(rows).fillna("").to_latex(index=False, escape=True) for rows in self.tables.values()]
-        texts = {"csv": frame.to_csv(index=False), "tex": "\n".join(latex)}
-        keep_report(folder, name, self.content, self.markdown(), **texts)
+        keep_report(folder, name, self.content, self.markdown(), tex="\n".join(latex))
+        known = frame.astype(object).where(frame.notna(), None)
+        write_table(folder / f"{name}.csv", known.to_dict("records"))
         if find_spec("matplotlib"):
             interval_plot(self.intervals, folder / f"{name}.svg")
 

@@ -140,7 +140,7 @@ class Reproduction:
         begun = {"version": VERSION, "narrlit": __version__, "system": self.system, **settings}
         self.record = {**begun, "files": {}, "stand_ins": {}, "cells": {}}
         if not path.is_file():
-            check_writable(path)
+            check_writable(self.folder, folder=True)
             return
         with reading("record", path, "remove it, or choose another --out"):
             before = json.loads(path.read_text(encoding="utf-8"))

@@ -3,6 +3,7 @@
 Letters of the shapes: Q queries, N stories, D dimension, M measures.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,8 @@ def read_qrels(path: str) -> Qrels:
             gain = float(score)
         except ValueError as error:
             raise DataError(f"{path}:{number}: {printable(line, 60)!r} is no judgment; {LAYOUT}") from error
+        if not math.isfinite(gain):
+            raise DataError(f"{path}:{number}: the score {printable(score, 60)} is no finite number; {LAYOUT}")
         if gain > 0:
             qrels.setdefault(query, {})[story] = gain
     if not qrels:

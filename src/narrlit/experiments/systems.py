@@ -234,15 +234,13 @@ def _from_vectors(
     name: str, kind: Kind, labeled: Triples, labels: Bools, vectors: Any, stories: str | None
 ) -> SystemAnswers:
     """Look up each triple's vectors by the texts of the file of stories."""
+    from narrlit.submission import check_vectors
+
     if stories is None:
         raise OptionError(f"{name} holds vectors: give --stories FILE, whose row i is the story of vector i")
     if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
         raise DataError(f"{name}: one array of numbers, stories x dimension, is needed (numpy.save)")
-    broken = ~(np.isfinite(vectors).all(axis=1) & vectors.any(axis=1))
-    if broken.any():
-        raise DataError(
-            f"{name}: row {int(np.argmax(broken)) + 1} is all zeros or holds NaN or infinity; embed it again"
-        )
+    check_vectors(vectors, name)
     texts = read_stories(stories, strict=True)
     if len(vectors) != len(texts):
         raise DataError(f"{name} has {len(vectors)} vectors, {stories} {len(texts)} stories; give the file they are of")

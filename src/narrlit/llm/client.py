@@ -10,12 +10,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import BaseModel
 from tqdm import tqdm
 
 from narrlit.errors import NarrlitError, OptionError
+from narrlit.files import Output
 from narrlit.llm.cache import AnswerCache, Reply
 from narrlit.prompts import Prompt
 from narrlit.servers import Endpoint, SettingNames
@@ -67,7 +68,7 @@ class LLMOptions:
     retries: int = 5
     timeout: float = 120
     batch: bool = False
-    answer_cache: str | None = None
+    answer_cache: Annotated[str | None, Output(continued=True)] = None
 
     def __post_init__(self) -> None:
         NAMES.check(self.api_key_env, self.concurrency, self.retries, self.timeout)

@@ -1,0 +1,324 @@
+"""What commands write: never over what they read, and over an earlier file only with --overwrite."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from narrlit.arguments import outputs_of, parser
+from narrlit.cli import OTHERS, TRAINING, main
+from narrlit.data.tales import sample_tales
+
+READ_ONLY = {"cache", "diversity", "views"}
+"""Commands without a file to write; `cache rm` removes what can be computed again."""
+RUNS = set(TRAINING)
+"""Commands of Lightning: each run has a new folder."""
+SERVER = "--base-url http://localhost:1/v1 --llm-model m"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command without its output; the words that name the output, its files, and the files it reads."""
+
+    words: str
+    place: str
+    files: tuple[str, ...]
+    reads: tuple[str, ...] = ()
+
+    @property
+    def command(self):
+        return [*self.words.split(), *self.place.split()]
+
+
+FIGURES = "--out figures"
+REPLACED = [
+    Case(
+        "evaluate validation.jsonl --baseline jaccard",
+        FIGURES,
+        ("figures/evaluate.json", "figures/evaluate.md", "figures/answers.csv"),
+        ("validation.jsonl",),
+    ),
+    Case(
+        "compare validation.jsonl --baselines jaccard,longer",
+        FIGURES,
+        (*(f"figures/compare.{end}" for end in ("json", "csv", "md", "tex", "svg")), "figures/answers.csv"),
+        ("validation.jsonl",),
+    ),
+    Case(
+        "check-data train.jsonl validation.jsonl",
+        FIGURES,
+        ("figures/check_data.json", "figures/check_data.md"),
+        ("train.jsonl", "validation.jsonl"),
+    ),
+    Case(
+        "fuse validation.jsonl --models minilm --views validation_views.jsonl --grid 0.5 --folds 2",
+        FIGURES,
+        tuple(f"figures/fuse.{end}" for end in ("json", "csv", "md", "tex", "svg")),
+        ("validation.jsonl", "validation_views.jsonl"),
+    ),
+    Case(
+        "pairs test_stories.jsonl --model minilm --threshold -1",
+        "--out p.csv",
+        ("p.csv", "p-groups.csv"),
+        ("test_stories.jsonl",),
+    ),
+    Case(
+        "map test_stories.jsonl --model minilm --k 2",
+        "--out m.html",
+        ("m.html", "m-neighbors.csv", "m-groups.csv", "m.svg"),
+        ("test_stories.jsonl",),
+    ),
+    Case(
+        "explain a.txt b.txt --model minilm --views test_views.jsonl",
+        "--out e.html",
+        ("e.html",),
+        ("a.txt", "b.txt", "test_views.jsonl"),
+    ),
+    Case(
+        "report jaccard longer --triples validation.jsonl --projection pca",
+        "--out r.html",
+        ("r.html",),
+        ("validation.jsonl",),
+    ),
+    Case("mine train.jsonl --model minilm --per-example 1", "--out mined.jsonl", ("mined.jsonl",), ("train.jsonl",)),
+    Case("embed test_stories.jsonl --model minilm", "--out v.npy", ("v.npy", "v.columns.csv"), ("test_stories.jsonl",)),
+    Case("embed test_stories.jsonl --model minilm", "--out v.csv", ("v.csv",), ("test_stories.jsonl",)),
+    Case(
+        "submit --model minilm --track-a test.jsonl --track-b test_stories.jsonl",
+        "--out s.zip",
+        ("s.zip",),
+        ("test.jsonl", "test_stories.jsonl"),
+    ),
+    Case("submit --model minilm --track-a test.jsonl", "", ("submission.zip",), ("test.jsonl",)),
+    Case(
+        "pseudonymize test_stories.jsonl --names test_views.jsonl",
+        "--out p.jsonl --map n.jsonl",
+        ("p.jsonl", "n.jsonl"),
+        ("test_stories.jsonl", "test_views.jsonl"),
+    ),
+    Case(
+        "storyworld --train 2 --validation 2 --test 2",
+        "--out world",
+        tuple(
+            f"world/{name}.jsonl"
+            for name in (
+                "train",
+                "train_views",
+                *(f"{split}{end}" for split in ("validation", "test") for end in ("", "_stories", "_views")),
+            )
+        ),
+    ),
+    Case("sample", "tales", (*(f"tales/{tale['file_name']}" for tale in sample_tales()), "tales/tales.csv")),
+]
+UNREACHED = [  # not run here to the end: they need an index, translations or a language model
+    Case("search test.index wolf", "--out found.csv", ("found.csv",)),
+    Case(
+        "augment backtranslate train.jsonl --pivots fr",
+        "--out more.jsonl --report figures",
+        ("more.jsonl", "figures/report.json", "figures/report.md", "figures/bertscore.svg"),
+        ("train.jsonl",),
+    ),
+    Case(
+        f"generate negatives train.jsonl {SERVER}",
+        "--out n.jsonl",
+        ("n.jsonl", "n.jsonl.report.json"),
+        ("train.jsonl",),
+    ),
+    Case(
+        f"judge validation.jsonl --model minilm {SERVER}",
+        "--out a.jsonl",
+        ("a.jsonl", "a.jsonl.report.json", "a.jsonl.report.md", "a.jsonl.rows.jsonl"),
+        ("validation.jsonl",),
+    ),
+]
+CONTINUED = [  # an option names a file that only grows
+    Case(
+        "augment backtranslate train.jsonl --pivots fr",
+        "--out more.jsonl",
+        ("more.translations.jsonl",),
+        ("train.jsonl",),
+    ),
+    Case(f"generate negatives train.jsonl {SERVER}", "--out n.jsonl", ("n.jsonl.answers.sqlite",), ("train.jsonl",)),
+    Case(
+        f"generate negatives train.jsonl {SERVER}",
+        "--out n.jsonl --answer-cache c.sqlite",
+        ("c.sqlite",),
+        ("train.jsonl",),
+    ),
+    Case(
+        f"judge validation.jsonl --model minilm {SERVER}",
+        "--out a.jsonl",
+        ("a.jsonl.answers.sqlite",),
+        ("validation.jsonl",),
+    ),
+    Case(
+        f"judge validation.jsonl --model minilm {SERVER}",
+        "--out a.jsonl --answer-cache c.sqlite",
+        ("c.sqlite",),
+        ("validation.jsonl",),
+    ),
+]
+FIT = "--config configs/quickstart.yaml"
+FOLDERS = [  # a folder must be new, or begun by the same command
+    Case("export minilm", "--out new", ()),
+    Case("demo", "--out new", ()),
+    Case("index test_stories.jsonl", "--out new", (), ("test_stories.jsonl",)),
+    Case("embed test_stories.jsonl --model minilm", "--out new", (), ("test_stories.jsonl",)),
+    Case(f"crossval {FIT}", "--out new", ()),
+    Case(f"ablate {FIT} --ablations o.yaml", "--out new", ()),
+    Case(f"tune {FIT} --space s.yaml --trials 1", "--out new", ()),
+    Case("reproduce hits --backbone minilm --data data", "--out .", ()),
+]
+CASES = [*REPLACED, *UNREACHED, *CONTINUED, *FOLDERS]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A folder with all the files that the cases read."""
+    folder = tmp_path_factory.mktemp("world")
+    assert main(["storyworld", "--out", str(folder), "--train", "6", "--validation", "6", "--test", "3"]) == 0
+    for name, row in zip("ab", (folder / "test_stories.jsonl").read_text(encoding="utf-8").splitlines(), strict=False):
+        (folder / f"{name}.txt").write_text(json.loads(row)["text"], encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def files(world, tmp_path):
+    shutil.copytree(world, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+def contents(folder):
+    """Bytes of each file, by its path; the cache of embeddings is left out."""
+    paths = [path for path in folder.rglob("*") if path.is_file() and not path.is_relative_to(folder / "runs")]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+def each(cases):
+    return [pytest.param(case, id=f"{case.words.split()[0]}{n}") for n, case in enumerate(cases)]
+
+
+def each_file(cases):
+    pairs = [(case, file) for case in cases for file in (case.files[::9] if "sample" in case.words else case.files)]
+    return [pytest.param(case, file, id=f"{case.words.split()[0]}-{file}") for case, file in pairs]
+
+
+def command_of(name):
+    function = name.replace("-", "_")
+    return getattr(import_module(f"narrlit.commands.{function}"), function)
+
+
+WRITERS = re.compile(r"\b(atomic_\w+|write_\w+|keep_report|\w*export\w*\.export|\.write)\(")
+NAMES_AN_OUTPUT = re.compile(r"\bto write\b|\bwrite into\b|^folder\b.* for\b")
+
+
+@pytest.mark.parametrize("name", sorted(OTHERS))
+def test_every_option_that_names_an_output_is_declared_and_has_a_case(name):
+    command = command_of(name)
+    declared = {parameter for parameter, _ in outputs_of(command)}
+    arguments = parser(command, name).assemble_argument_collection(parse_docstring=True)
+    options = {argument.names[-1].lstrip("-").replace("-", "_").lower(): argument for argument in arguments}
+    naming = {o for o, a in options.items() if a.show and NAMES_AN_OUTPUT.search(str(a.parameter.help))}
+    assert naming | ({"out", "map", "report", "log", "answer_cache"} & options.keys()) <= declared
+    cases = [case for case in CASES if case.words.split()[0] == name]
+    for option in declared:
+        assert any(f"--{option.replace('_', '-')}" in case.place or case.words == name for case in cases), option
+    source = Path(import_module(command.__module__).__file__).read_text(encoding="utf-8")
+    assert declared or not WRITERS.search(source)
+    assert bool(declared) == (name not in READ_ONLY)
+
+
+def test_every_command_has_its_place():
+    assert {case.words.split()[0] for case in CASES} | READ_ONLY | RUNS == OTHERS.keys() | TRAINING.keys()
+
+
+@pytest.mark.parametrize("case", each(REPLACED))
+def test_a_second_run_needs_overwrite_and_writes_what_it_declares(narrlit, files, case):
+    pytest.importorskip("bokeh" if case.words.startswith("report") else "matplotlib")
+    before = contents(files)
+    assert narrlit(*case.command).code == 0
+    first = contents(files)
+    assert set(case.files) >= first.keys() - before.keys() != set()
+    found = narrlit(*case.command)
+    if not case.words.startswith("sample"):  # which writes the same again
+        assert (found.code, "exists: give --overwrite to replace it, or name another" in found.err) == (2, True)
+    assert contents(files) == first
+    (files / case.files[0]).write_text("mine\n")
+    found = narrlit(*case.command, "--overwrite")
+    assert found.code == 0, found.err
+    assert contents(files)[case.files[0]] != b"mine\n"
+    assert contents(files).keys() == first.keys()
+
+
+@pytest.mark.parametrize(("case", "file"), each_file([*REPLACED, *UNREACHED]))
+def test_a_file_of_another_run_stays(narrlit, files, case, file):
+    (files / file).parent.mkdir(exist_ok=True)
+    (files / file).write_text("mine\n")
+    before = contents(files)
+    found = narrlit(*case.command)
+    message = (
+        rf"error: {re.escape(file)} exists[a-z ,]*: give --overwrite to replace it, or name another (file|folder)\n"
+    )
+    assert (found.code, bool(re.search(message, found.err))) == (2, True), found.err
+    assert contents(files) == before
+
+
+@pytest.mark.parametrize("link", ["hard", "symbolic"])
+@pytest.mark.parametrize(("case", "file"), each_file([case for case in CASES if case.reads]))
+def test_no_output_replaces_what_is_read_even_with_overwrite(narrlit, files, case, file, link):
+    for read in case.reads:
+        (files / file).parent.mkdir(exist_ok=True)
+        (files / file).unlink(missing_ok=True)
+        (os.link if link == "hard" else os.symlink)(files / read, files / file)
+        before = contents(files)
+        found = narrlit(*case.command, *([] if case in CONTINUED else ["--overwrite"]))
+        assert (found.code, f"{file}: this file is read, or written by another option" in found.err) == (2, True)
+        assert contents(files) == before
+
+
+@pytest.mark.parametrize("case", each(FOLDERS))
+def test_a_folder_with_other_files_is_refused(narrlit, files, case):
+    (files / "s.yaml").write_text("model.optimization.learning_rate: {choices: [0.001, 0.0001]}\n")
+    (files / "o.yaml").write_text("seed_everything: 3\n")
+    (files / "data/dev").mkdir(parents=True)
+    shutil.copy(files / "validation.jsonl", files / "data/dev/dev_track_a.jsonl")
+    folder = files / ("hits" if "reproduce" in case.words else "new")
+    folder.mkdir()
+    (folder / "mine.txt").write_text("mine\n")
+    before = contents(files)
+    found = narrlit(*case.command)
+    assert (found.code, "name a new folder" in found.err or "is no index" in found.err) == (2, True), found.err
+    assert contents(files) == before
+
+
+def test_a_file_in_a_folder_that_is_read_is_read(narrlit, tmp_path):
+    assert narrlit("sample", "tales").code == 0
+    before = contents(tmp_path)
+    words = ("pairs", "tales", "--model", "minilm", "--overwrite", "--out")
+    found = narrlit(*words, "tales/tales.csv")
+    assert (found.code, "tales/tales.csv: this file is read, with its folder" in found.err) == (2, True)
+    assert contents(tmp_path) == before
+    assert narrlit(*words, "tales/pairs.csv").code == 0
+
+
+def test_standard_input_is_not_written_over(files):
+    before = contents(files)
+    command = [sys.executable, "-m", "narrlit", "pseudonymize", "-", "--names", "test_views.jsonl", "--overwrite"]
+    with (files / "test_stories.jsonl").open() as stories:
+        done = subprocess.run(
+            [*command, "--out", "test_stories.jsonl"],
+            cwd=files,
+            stdin=stories,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, "this file is read" in done.stderr) == (2, True), done.stderr
+    assert contents(files) == before
