@@ -17,6 +17,8 @@ from narrlit.servers import Endpoint
 ENDPOINT = "/v1/chat/completions"
 UNFINISHED = ("validating", "in_progress", "finalizing", "cancelling")
 MAX_REQUESTS, MAX_BYTES = 50_000, 190_000_000
+MAX_FILE_BYTES, TRANSFER_SECONDS = 2**30, 3600
+"""Of a file of results; a file of requests or results may take longer than one reply."""
 QUIET_SECONDS, POLL_SECONDS = 0.2, 20.0
 """A batch is sent when no request was added for the first, and asked for every so many of the second."""
 
@@ -30,7 +32,8 @@ class BatchTransport:
     """
 
     def __init__(self, endpoint: Endpoint, cache: AnswerCache) -> None:
-        self._client, self._cache, self._url = endpoint.client(asynchronous=True), cache, endpoint.url
+        self._client, self._cache, self._url = endpoint.client(MAX_FILE_BYTES), cache, endpoint.url
+        self._files = self._client.with_options(timeout=TRANSFER_SECONDS).files
         self._queue: Part = {}
         self._waiting: dict[str, asyncio.Future[Reply]] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -94,7 +97,7 @@ class BatchTransport:
         bodies = {key: body for key, (_, body) in part.items()}
         line = {"method": "POST", "url": ENDPOINT}
         content = "\n".join(json.dumps({"custom_id": key, **line, "body": body}) for key, body in bodies.items())
-        file = await self._client.files.create(file=(f"{name}.jsonl", content.encode()), purpose="batch")
+        file = await self._files.create(file=(f"{name}.jsonl", content.encode()), purpose="batch")
         batch = await self._client.batches.create(
             input_file_id=file.id, endpoint=ENDPOINT, completion_window="24h", metadata={"narrlit": name}
         )

@@ -51,7 +51,7 @@ class LLMOptions:
         seed: seed of the first attempt; each retry adds 1.
         concurrency: requests at a time.
         retries: times a request is sent again when the server is busy, fails or cannot be reached.
-        timeout: seconds to wait for an answer.
+        timeout: seconds that an answer may take, from the first byte sent to the last received.
         batch: send requests as files through OpenAI's Batch API (cheaper, takes up to a day).
         answer_cache: SQLite file of all requests and answers, from which an interrupted job resumes; default: beside
             the output.
@@ -255,7 +255,7 @@ class ChatTransport:
     """Send each request as a chat completion; the SDK retries and honors Retry-After."""
 
     def __init__(self, endpoint: Endpoint, concurrency: int) -> None:
-        self._endpoint, self._client = endpoint, endpoint.client(asynchronous=True)
+        self._endpoint, self._client = endpoint, endpoint.client()
         self._slots = asyncio.Semaphore(concurrency)
         self._reached = False
         self._failures = 0
@@ -279,14 +279,14 @@ class ChatTransport:
                 failure = RequestFailed("timeout")
             except openai.APIConnectionError as error:
                 if not self._reached:
-                    raise self._endpoint.error(error) from None
+                    raise await self._endpoint.error(error) from None
                 failure = RequestFailed("connection error")
             except openai.APIStatusError as error:
                 if error.status_code in (401, 403, 404) or error.code == "insufficient_quota":
-                    raise self._endpoint.error(error) from None  # no request can succeed
+                    raise await self._endpoint.error(error) from None  # no request can succeed
                 refused = refused_parameter(error.status_code, error.message, body)
                 failure = RequestFailed(f"HTTP {error.status_code}", refused)
-            except ValueError:  # no JSON
+            except (openai.APIError, ValueError):  # too large, no JSON, or nested too deeply
                 failure = RequestFailed("malformed answer")
             except RequestFailed as error:
                 failure = error
@@ -320,6 +320,8 @@ def refused_parameter(status: int, message: str, body: dict[str, Any]) -> str | 
     """
     if status not in (400, 422):
         return None
+    if not isinstance(finish, str | None) or not all(isinstance(number, int) for number in used):
+        raise RequestFailed("malformed answer")
     if "max_tokens" in body and "max_completion_tokens" in message and "instead" in message:
         return "max_tokens"
     named = (name for name in OPTIONAL_PARAMETERS if name in body and re.search(rf"\b{name}\b", message))
