@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from narrlit.errors import ModelError, printable
 from narrlit.llm.cache import AnswerCache, Reply
-from narrlit.llm.client import Request, RequestFailed, result_of_line
+from narrlit.llm.client import Request, RequestFailed, key_and_result
 from narrlit.servers import Endpoint
 
 ENDPOINT = "/v1/chat/completions"
@@ -130,15 +130,23 @@ class BatchTransport:
             reason = printable(reasons[0] if reasons else "no reason")
             raise ModelError(f"{self._url}: batch {batch_id} failed: {reason}")
         results: dict[str, Reply | RequestFailed] = {}
+        broken_lines = 0
         for file_id in filter(None, (batch.error_file_id, batch.output_file_id)):
-            content = (await self._client.files.content(file_id)).text
-            for line in map(json.loads, filter(str.strip, content.split("\n"))):
-                results[line["custom_id"]] = result_of_line(line, bodies.get(line["custom_id"], {}))
+            content = (await self._files.content(file_id)).text
+            for line in filter(str.strip, content.split("\n")):
+                try:
+                    key, result = key_and_result(line, bodies)
+                except ValueError:
+                    broken_lines += 1
+                else:
+                    results[key] = result
         replies = {key: result for key, result in results.items() if isinstance(result, Reply)}
         self._cache.finish_batch(name, replies)
-        _say(batch_id, f"{batch.status}, {len(replies):,} answers")
+        broken = f", {broken_lines:,} broken lines, whose requests the same command sends again" if broken_lines else ""
+        _say(batch_id, f"{batch.status}, {len(replies):,} answers{broken}")
+        lacking = RequestFailed("broken line of a batch" if broken_lines else f"batch {batch.status}")
         for key in bodies:
-            future, result = self._waiting.pop(key), results.get(key, RequestFailed(f"batch {batch.status}"))
+            future, result = self._waiting.pop(key), results.get(key, lacking)
             if isinstance(result, Reply):
                 future.set_result(result)
             else:

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -181,13 +181,20 @@ class LLM:
         self._path = Path(options.answer_cache or cache)
         self._refused: set[str] = set()
         self._in_flight: dict[str, asyncio.Task[Reply]] = {}
+        self._unusable: set[str] = set()
         self._cache: AnswerCache
         self._transport: ChatTransport | BatchTransport
 
     def run(self, items: Sequence[Item], work: Callable[[Item], Awaitable[Result]], unit: str) -> list[Result]:
-        """Apply `work`, which awaits `ask`, to N items; the same call after an interruption resumes."""
+        """Apply `work`, which awaits `ask`, to N items; the same call after an interruption resumes.
+
+        Replies that were discarded leave the cache at the end, so that a later run requests them again; until then an
+        interrupted job goes on as if it had not been.
+        """
         with AnswerCache(self._path) as self._cache:
-            return asyncio.run(self._run(items, work, unit))
+            results = asyncio.run(self._run(items, work, unit))
+            self._cache.forget(self._unusable)
+        return results
 
     async def _run(self, items: Sequence[Item], work: Callable[[Item], Awaitable[Result]], unit: str) -> list[Result]:
         results: dict[int, Result] = {}
@@ -227,6 +234,10 @@ class LLM:
             self._in_flight[key] = asyncio.ensure_future(self._send(key, request))
             self._in_flight[key].add_done_callback(lambda _: self._in_flight.pop(key, None))
         return await self._in_flight[key]
+
+    def discard(self, request: Request) -> None:
+        """Mark the reply to a request as unusable."""
+        self._unusable.add(request.key(self._endpoint.model))
 
     async def _send(self, key: str, request: Request) -> Reply:
         model = self._endpoint.model
@@ -309,6 +320,8 @@ def reply_of(completion: Any) -> Reply:
         used = (usage.prompt_tokens or 0, usage.completion_tokens or 0) if usage else (0, 0)
     except (AttributeError, IndexError, TypeError):
         raise RequestFailed("malformed answer") from None
+    if not isinstance(finish, str | None) or not all(isinstance(number, int) for number in used):
+        raise RequestFailed("malformed answer")
     return Reply(str(text), finish, *used)
 
 
@@ -320,8 +333,6 @@ def refused_parameter(status: int, message: str, body: dict[str, Any]) -> str | 
     """
     if status not in (400, 422):
         return None
-    if not isinstance(finish, str | None) or not all(isinstance(number, int) for number in used):
-        raise RequestFailed("malformed answer")
     if "max_tokens" in body and "max_completion_tokens" in message and "instead" in message:
         return "max_tokens"
     named = (name for name in OPTIONAL_PARAMETERS if name in body and re.search(rf"\b{name}\b", message))
@@ -329,8 +340,25 @@ def refused_parameter(status: int, message: str, body: dict[str, Any]) -> str | 
     return next(named, "response_format" if schemas else None)
 
 
-def result_of_line(line: dict[str, Any], body: dict[str, Any]) -> Reply | RequestFailed:
-    """Read one line of a batch's output or error file; `body` is that of the request."""
+def key_and_result(line: str, bodies: Mapping[str, dict[str, Any]]) -> tuple[str, Reply | RequestFailed]:
+    """Read one line of a batch's output or error file.
+
+    Args:
+        line: JSON.
+        bodies: of the requests, by key.
+
+    Raises:
+        ValueError: if the line is broken: cut off, no JSON, or without what every line has.
+    """
+    try:
+        content = json.loads(line)
+        key = str(content["custom_id"])
+        return key, _result_of(content, bodies.get(key, {}))
+    except (AttributeError, KeyError, RecursionError, TypeError) as error:
+        raise ValueError("broken line") from error
+
+
+def _result_of(line: dict[str, Any], body: dict[str, Any]) -> Reply | RequestFailed:
     from openai.types.chat import ChatCompletion
 
     response = line.get("response") or {}
