@@ -155,3 +155,19 @@ def test_a_prompt_with_a_field_is_the_user_message(model, tmp_path, llm):
         {"role": "user", "content": 'Views of "A {text} {anchor_text} \\1.", as {"theme": ...}.'}
     ]
     assert llm.bodies[0]["temperature"] == 0.1
+
+
+def test_what_all_attempts_rejected_is_requested_again_by_the_next_run(model, writer, llm):
+    llm.mode = "wrong schema"
+    options = GenerationOptions(attempts=2, candidates=1)
+    stories = anchors(writer)
+    (first, *_) = generate_negatives(model(), stories, options)
+    assert first.accepted == {aspect: [] for aspect in ASPECTS}
+    llm.mode = None
+    requests = len(llm.bodies)
+    (second, *_) = generate_negatives(model(), stories, options)
+    assert all(len(second.accepted[aspect]) == 1 for aspect in ASPECTS)
+    assert len(llm.bodies) > requests
+    requests = len(llm.bodies)
+    generate_negatives(model(), stories, options)
+    assert len(llm.bodies) == requests
