@@ -34,6 +34,10 @@ NEGATIVE_SAMPLING = Sampling(max_tokens=1200, temperature=0.8, top_p=0.9)
 VIEW_SAMPLING = Sampling(max_tokens=2000, temperature=0.3)
 """Source: ttda704 (SemEval-2026 Task 4), Appendix A.1."""
 
+MAX_STRAY_BRACES = 100
+"""Braces of a reply that may begin an object and turn out not to, after which no more are tried."""
+_OBJECT = re.compile(r'\{(?=\s*["}])')
+
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Line = Annotated[Text, AfterValidator(lambda text: " ".join(text.split()))]
 
@@ -73,15 +77,19 @@ def parse_reply(text: str, schema: type[Schema]) -> Schema:
 
 
 def _objects(text: str) -> Iterator[Any]:
+    """Yield the JSON objects in a text, in time that grows with its length alone."""
     decoder = json.JSONDecoder(strict=False)  # models write line breaks inside strings
-    start = text.find("{")
-    while start >= 0:
+    end, failures = 0, 0
+    for brace in _OBJECT.finditer(text):
+        if brace.start() < end:
+            continue
         try:
-            value, end = decoder.raw_decode(text, start)
+            value, end = decoder.raw_decode(text, brace.start())
             yield value
         except (ValueError, RecursionError):
-            end = start + 1
-        start = text.find("{", end)
+            failures += 1
+            if failures == MAX_STRAY_BRACES:
+                return
 
 
 @dataclass(frozen=True)
