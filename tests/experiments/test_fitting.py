@@ -121,7 +121,7 @@ def test_several_processes_are_a_command_of_their_own(config, tmp_path, monkeypa
 
 def record(run, **changes):
     run.mkdir()
-    evaluation = {"epoch": 0, "n": 4, "correct": 3, "accuracy": 0.75}
+    evaluation = {"epoch": 0, "n": 4, "correct": 3, "accuracy": 0.75, "interval": [0.3, 0.95]}
     content = {"status": "finished", "validations": [evaluation], "best": evaluation, "flags": {}, **changes}
     (run / "run.json").write_text(json.dumps(content))
     answers = {"triples": "", "evaluations": [{"epoch": 0, "step": 1, "wrong": [2]}]}

@@ -176,3 +176,38 @@ def test_a_run_whose_checkpoint_moved_uses_the_newest_and_without_any_is_refused
     (tmp_path / "checkpoints").mkdir()
     torch.save({"state_dict": {}}, tmp_path / "checkpoints/last.ckpt")
     assert "last.ckpt" in refusal(tmp_path)
+
+
+EVALUATION = {"n": 4, "correct": 3, "accuracy": 0.75, "interval": [0.3, 0.95]}
+
+
+@pytest.mark.parametrize(
+    ("damaged", "words"),
+    [
+        ({"checkpoints": ["best.ckpt"]}, "checkpoints: "),
+        ({"checkpoints": {"best": 3}}, "checkpoints.best: "),
+        ({"model": "minilm"}, "model: "),
+        ({"model": {"encoder": {}}}, "model.encoder.model: field required"),
+        ({"data": {"train": {"files": [{"path": "a"}]}}}, "data.train.files.0.sha256: field required"),
+        ({"flags": 3}, "flags: "),
+        ({"best": {"n": 4, "correct": 3, "accuracy": "high", "interval": [0, 1]}}, "best.accuracy: "),
+        ({"best": {key: value for key, value in EVALUATION.items() if key != "interval"}}, "best.interval: "),
+        ({"validations": [EVALUATION, 3]}, "validations.1: "),
+    ],
+)
+def test_a_damaged_record_is_named_with_its_field(tmp_path, damaged, words):
+    record = tmp_path / "run.json"
+    record.write_text(json.dumps({"status": "finished", "best": EVALUATION, **damaged}))
+    message = refusal(tmp_path)
+    assert message.startswith(f"run record {record}: {words}")
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("name", ["state_dict", "hyper_parameters"])
+@pytest.mark.parametrize("value", [None, 3, [1], {}, {"encoder": 3}])
+def test_a_checkpoint_with_damaged_fields_is_named(tmp_path, name, value):
+    path = tmp_path / "x.ckpt"
+    torch.save({"state_dict": {}, "hyper_parameters": {"encoder": {"model": "minilm"}}, name: value}, path)
+    message = refusal(path)
+    assert message.startswith(f"checkpoint {path}: ")
+    assert "\n" not in message

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from narrlit.errors import ModelError, reading
 from narrlit.models.config import EncoderConfig, Fusion, Long, Precision
+from narrlit.models.run_file import check_record
 
 if TYPE_CHECKING:
     from narrlit.models.encoder import Encoder
@@ -146,7 +147,7 @@ def find_record(source: str) -> Path | None:
 def read_record(record: Path) -> dict[str, Any]:
     """Read a run's record; raise ModelError if it is broken."""
     with reading("run record", record, "name a checkpoint in another folder", ModelError):
-        return dict(json.loads(record.read_text(encoding="utf-8")))
+        return check_record(json.loads(record.read_text(encoding="utf-8")))
 
 
 def pseudonyms_of(source: str) -> dict[str, Any] | None:
@@ -159,15 +160,21 @@ def pseudonyms_of(source: str) -> dict[str, Any] | None:
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
     """Read a checkpoint, tensors and plain data only; raise ModelError if it is broken or holds anything else."""
-    import torch
-
     with reading("checkpoint", path, "name another one", ModelError):
         try:
-            if path.is_dir():
-                return _read_sharded(path)
-            return dict(torch.load(path, map_location="cpu", weights_only=True, mmap=True))
+            content = _read_sharded(path) if path.is_dir() else _read_whole(path)
         except (pickle.UnpicklingError, RuntimeError) as error:  # torch's own message advises to run whatever is in it
             raise ModelError(f"checkpoint {path}: it is broken, or holds more than tensors and plain data") from error
+        for name in ("state_dict", "hyper_parameters"):
+            if not isinstance(content.get(name, {}), dict):
+                raise ModelError(f"checkpoint {path}: {name} is no mapping; name another one")
+        return content
+
+
+def _read_whole(path: Path) -> dict[str, Any]:
+    import torch
+
+    return dict(torch.load(path, map_location="cpu", weights_only=True, mmap=True))
 
 
 def _read_sharded(folder: Path) -> dict[str, Any]:
