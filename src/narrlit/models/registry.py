@@ -113,12 +113,16 @@ def find_checkpoint(source: str) -> Path | None:
     if not (path / RECORD).is_file():
         return None
     named: dict[str, str] = read_record(path / RECORD).get("checkpoints", {})
-    # A run that was killed may have replaced a checkpoint after its last record: then the newest one serves.
-    newest = sorted((path / "checkpoints").glob("*.ckpt"), key=lambda file: file.stat().st_mtime, reverse=True)
-    for candidate in [path / named[name] for name in ("best", "last") if name in named] + newest:
-        if candidate.exists():
-            return candidate
-    raise ModelError(f"run {path}: it has no checkpoint yet; continue training, or name another model")
+    chosen = next((path / named[name] for name in ("best", "last") if name in named), None)
+    if chosen is not None and chosen.exists():
+        return chosen
+    there = sorted((path / "checkpoints").glob("*.ckpt"), key=lambda file: file.stat().st_mtime, reverse=True)
+    if chosen is None and there:  # killed between its first checkpoint and the next record
+        return there[0]
+    if chosen is None or not there:
+        raise ModelError(f"run {path}: it has no checkpoint; continue training, or name another model")
+    others = " or ".join(str(file) for file in there[:3])
+    raise ModelError(f"run {path}: its best checkpoint, {chosen}, is gone; restore it, or name another one: {others}")
 
 
 def _run_directory(path: Path) -> Path:
