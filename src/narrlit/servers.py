@@ -154,10 +154,12 @@ def _bounded_client(openai: Any, max_bytes: int) -> Any:
 
     The time-out of HTTP libraries is that between two pieces of a reply: a byte a minute would never end.
     """
-    base = openai.DefaultAsyncHttpxClient
-    httpx: Any = import_module(base.__base__.__module__.partition(".")[0])  # httpx or httpx2, by the SDK's release
+    sdk_client: Any = openai.DefaultAsyncHttpxClient
+    httpx: Any = import_module(
+        sdk_client.__base__.__module__.partition(".")[0]
+    )  # httpx or httpx2, by the SDK's release
 
-    class BoundedResponse(httpx.Response):  # type: ignore[misc]
+    class BoundedResponse(httpx.Response):
         def json(self, **options: Any) -> Any:
             """Parse the reply; ValueError if it is no JSON, or nested too deeply."""
             try:
@@ -167,7 +169,7 @@ def _bounded_client(openai: Any, max_bytes: int) -> Any:
             _check_depth(content)
             return content
 
-    class BoundedClient(base):  # type: ignore[misc]
+    class BoundedClient(sdk_client):  # type: ignore[misc]
         async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
             """Send a request and read its whole reply."""
             try:
