@@ -1,9 +1,12 @@
 """Whole fits: what a run leaves, what accepts it, and that a killed one resumes to the same numbers."""
 
 import json
+import multiprocessing
+import os
 import re
 import shutil
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +19,11 @@ from run_helpers import (
     fit_here,
     record_of,
     weights_of,
+    without_folder,
 )
 
+from narrlit.callbacks import RunLogger
+from narrlit.cli import main
 from narrlit.data.schema import StoryTable
 from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.models.embedding import score_triples
@@ -264,3 +270,52 @@ def test_training_on_validation_triples_is_flagged_and_shown(tiny, narrlit, worl
     with pytest.warns(UserWarning, match="training data contain validation triples"):
         assert narrlit(*arguments).code == 0
     assert record_of(tmp_path)["flags"]["trained_on_validation"] is True
+
+
+def test_runs_go_under_the_trainers_root(tiny, tmp_path):
+    arguments = without_folder(fit_arguments(tiny(), tmp_path, epochs=1))
+    fit_here([*arguments, "--trainer.default_root_dir", tmp_path / "root"], tmp_path)
+    fit_here([*arguments, "--trainer.default_root_dir", tmp_path / "root"], tmp_path)
+    run = tmp_path / "root/quickstart/version_1"
+    assert json.loads((run / "run.json").read_text())["status"] == "finished"
+    assert (run / "checkpoints/last.ckpt").is_file()
+    assert list(run.glob("events.*"))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_fits_at_once_have_a_folder_each(tiny, tmp_path):
+    arguments = without_folder(fit_arguments(tiny(), tmp_path, epochs=1))
+    context = multiprocessing.get_context("fork")
+    begin = context.Barrier(2)
+
+    def child():
+        torch.set_num_threads(1)
+        os.chdir(tmp_path)
+        begin.wait(60)
+        os._exit(main([str(argument) for argument in arguments]))
+
+    fits = [context.Process(target=child) for _ in range(2)]
+    for fit in fits:
+        fit.start()
+    for fit in fits:
+        fit.join(300)
+    assert [fit.exitcode for fit in fits] == [0, 0]
+    runs = sorted((tmp_path / "runs/quickstart").iterdir())
+    assert [run.name for run in runs] == ["version_0", "version_1"]
+    for run in runs:
+        record = json.loads((run / "run.json").read_text())
+        assert (record["status"], record["checkpoints"]["last"]) == ("finished", "checkpoints/last.ckpt")
+
+
+def test_loggers_in_several_processes_never_share_a_folder(tmp_path):
+    def claim(folder, name):
+        Path(folder, name).write_text("\n".join(RunLogger(str(tmp_path / "runs")).log_dir for _ in range(50)))
+
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=claim, args=(tmp_path, str(number))) for number in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    claimed = [line for number in range(4) for line in (tmp_path / str(number)).read_text().split()]
+    assert (len(claimed), len(set(claimed))) == (200, 200)

@@ -3,7 +3,6 @@
 import json
 import logging
 import os
-import shutil
 import sys
 import warnings
 from argparse import ArgumentError
@@ -28,9 +27,11 @@ from narrlit.callbacks import (
     PredictionWriter,
     ProgressBar,
     Projector,
+    RunLogger,
     RunRecord,
 )
 from narrlit.callbacks.checkpoints import AtomicCheckpointIO
+from narrlit.callbacks.display import RUNS
 from narrlit.configuration import find_config, read_yaml
 from narrlit.datamodules import StoryData
 from narrlit.errors import NarrlitError, OptionError, mistake_behind
@@ -121,9 +122,13 @@ class StageCLI(LightningCLI):
         settings: Any = self.config
         if settings.ckpt_path is not None:
             _check_checkpoint(settings.ckpt_path)
-        if settings.trainer.logger is None or settings.trainer.logger is True:
-            logger = Namespace(class_path="narrlit.callbacks.RunLogger", init_args=Namespace())  # type: ignore[no-untyped-call]
-            settings.trainer.logger = logger
+        trainer = settings.trainer
+        if trainer.logger is None or trainer.logger is True:
+            trainer.logger = Namespace(class_path="narrlit.callbacks.RunLogger", init_args=Namespace(save_dir=None))  # type: ignore[no-untyped-call]
+        loggers = trainer.logger if isinstance(trainer.logger, list) else [trainer.logger]
+        for logger in loggers:
+            if logger and logger.class_path.endswith(".RunLogger") and logger.init_args.save_dir is None:
+                logger.init_args.save_dir = str(trainer.default_root_dir or RUNS)
 
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """Build the trainer, with a progress bar unless that is switched off."""
@@ -168,15 +173,14 @@ def run_stage(stage: str, arguments: Sequence[str]) -> int:
     try:
         cli = StageCLI(stage, arguments)
         trainer = cli.trainer
-        folder = Path(trainer.logger.log_dir) if trainer.logger and trainer.logger.log_dir else None
-        existed = folder is None or folder.exists()
         run = getattr(trainer, stage)
         try:
-            with logging_redirect_tqdm([log for log in map(logging.getLogger, LOGGERS) if log.handlers]):
+            redirected = [log for log in map(logging.getLogger, LOGGERS) if log.handlers]
+            with logging_redirect_tqdm(redirected):
                 run(cli.model, datamodule=cli.datamodule, ckpt_path=cli.config.ckpt_path, weights_only=True)
         except NarrlitError:
-            if folder is not None and not existed and trainer.is_global_zero and not trainer.global_step:
-                shutil.rmtree(folder, ignore_errors=True)
+            if trainer.is_global_zero and not trainer.global_step and isinstance(trainer.logger, RunLogger):
+                trainer.logger.remove_new_folder()
             raise
         except MisconfigurationException as error:
             raise OptionError(parser_message(str(error))) from error

@@ -148,6 +148,12 @@ def apart_environment():
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
 
 
+def without_folder(arguments):
+    """The arguments of a fit without those that name its folder."""
+    first = arguments.index("--trainer.logger.init_args.save_dir")
+    return arguments[:first] + arguments[first + 6 :]
+
+
 def record_of(folder):
     """run.json of the run that `fit_arguments` names."""
     return json.loads((Path(folder) / "tiny/run.json").read_text())
