@@ -319,3 +319,32 @@ def test_loggers_in_several_processes_never_share_a_folder(tmp_path):
         process.join(60)
     claimed = [line for number in range(4) for line in (tmp_path / str(number)).read_text().split()]
     assert (len(claimed), len(set(claimed))) == (200, 200)
+
+
+def finite(state):
+    return all(bool(value.isfinite().all()) for value in state.values())
+
+
+@pytest.mark.parametrize("step", [6, 8], ids=["within an epoch", "at its end"])
+def test_a_diverged_fit_fails_and_names_the_last_good_checkpoint(tiny, narrlit, tmp_path, step):
+    more = ["--trainer.callbacks+=run_helpers.SpoilAt", "--trainer.callbacks.step", step]
+    result = narrlit(*fit_arguments(tiny(), tmp_path, *more))
+    assert result.code == 1
+    (line,) = [line for line in result.err.splitlines() if "error" in line]
+    fault = "step 7: the loss is nan" if step == 6 else "step 8: weights are not finite"
+    assert line.startswith(f"narrlit: error: {fault}; last good checkpoint: ")
+    last = tmp_path / "tiny/checkpoints/last.ckpt"
+    assert str(last) in line
+    assert "lower --model.optimization.learning_rate" in line
+    assert torch.load(last, weights_only=True)["global_step"] == 4
+    assert all(finite(weights_of(tmp_path, path.name)) for path in last.parent.iterdir())
+    record = record_of(tmp_path)
+    assert record["status"] == "diverged"
+    assert (tmp_path / "tiny" / record["checkpoints"]["best"]).is_file()
+
+
+def test_a_fit_that_diverges_at_once_has_no_good_checkpoint(tiny, narrlit, tmp_path):
+    result = narrlit(*fit_arguments(tiny(), tmp_path, "--model.init_args.optimization.learning_rate", "1e30"))
+    assert result.code == 1
+    assert "last good checkpoint: none" in result.err
+    assert not list((tmp_path / "tiny").rglob("*.ckpt"))

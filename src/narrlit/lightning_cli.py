@@ -22,6 +22,7 @@ import narrlit.datamodules
 import narrlit.objectives  # noqa: F401  (imported so that configs may use short class names)
 from narrlit.callbacks import (
     BestCheckpoint,
+    DivergedError,
     LastCheckpoint,
     LogInterval,
     PredictionWriter,
@@ -29,6 +30,7 @@ from narrlit.callbacks import (
     Projector,
     RunLogger,
     RunRecord,
+    StopOnDivergence,
 )
 from narrlit.callbacks.checkpoints import AtomicCheckpointIO
 from narrlit.callbacks.display import RUNS
@@ -96,7 +98,7 @@ class StageCLI(LightningCLI):
                     "use_distributed_sampler": False,
                     "enable_model_summary": False,
                     "num_sanity_val_steps": -1,  # evaluates the untrained model, for RunRecord
-                    "callbacks": [RunRecord(), Projector(), PredictionWriter()],
+                    "callbacks": [StopOnDivergence(), RunRecord(), Projector(), PredictionWriter()],
                 },
                 auto_configure_optimizers=False,
                 load_from_checkpoint_support=False,  # the objectives save hyperparameters, as plain data
@@ -159,7 +161,7 @@ def parse_fit(arguments: Sequence[str]) -> StageCLI:
 
 
 def run_stage(stage: str, arguments: Sequence[str]) -> int:
-    """Run one of Lightning's stages; return the exit code, 143 after SIGTERM.
+    """Run one of Lightning's stages; return the exit code, 1 after a fit that diverged, 143 after SIGTERM.
 
     After a mistake of the user the run's directory is removed if the fit has not begun.
     """
@@ -178,6 +180,10 @@ def run_stage(stage: str, arguments: Sequence[str]) -> int:
             redirected = [log for log in map(logging.getLogger, LOGGERS) if log.handlers]
             with logging_redirect_tqdm(redirected):
                 run(cli.model, datamodule=cli.datamodule, ckpt_path=cli.config.ckpt_path, weights_only=True)
+        except DivergedError as error:
+            if trainer.is_global_zero:
+                print(f"narrlit: error: {error}", file=sys.stderr)
+            return 1
         except NarrlitError:
             if trainer.is_global_zero and not trainer.global_step and isinstance(trainer.logger, RunLogger):
                 trainer.logger.remove_new_folder()

@@ -24,6 +24,18 @@ class KillAt(Callback):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+class SpoilAt(Callback):
+    """Makes the weights of one process infinite when step `step` has been made."""
+
+    def __init__(self, step: int, rank: int = 0):
+        self.step, self.rank = step, rank
+
+    def on_train_batch_end(self, trainer, pl_module, *_):
+        if trainer.global_step == self.step and trainer.global_rank == self.rank:
+            with torch.no_grad():
+                next(p for p in pl_module.parameters() if p.requires_grad).fill_(float("inf"))
+
+
 class TerminateAt(Callback):
     """Sends SIGTERM to its own process after the first step."""
 

@@ -19,6 +19,7 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback, ProgressBar, TQDMProgressBar
 
 from narrlit import lightning_cli
+from narrlit.callbacks import DivergedError
 from narrlit.callbacks.triple_answers import ANSWERS
 from narrlit.datamodules import StoryData
 from narrlit.errors import ModelError, NarrlitError, OptionError, reading
@@ -171,6 +172,10 @@ def _run(arguments: list[str], prune: Prune | None) -> str | None:
     try:
         trainer.fit(fit.model, datamodule=fit.datamodule)
     except FitEndedError as error:
+        return str(error)
+    except DivergedError as error:
+        if prune is None:
+            raise
         return str(error)
     except torch.OutOfMemoryError as error:
         if prune is None:
