@@ -214,9 +214,13 @@ ALIASES = "a: &a [1, 1]\n" + "".join(f"{x}: &{x} [{', '.join([f'*{y}'] * 9)}]\n"
         (ALIASES, "own.yaml:4: more than 20 aliases"),
         ("model: [1\n", "own.yaml:2: "),
         ("- 1\n", "a mapping of options is needed"),
+        ("data:\n  init_args:\n    loading: 5\n", r"data.loading: 5 is no mapping of options.*data.loading.batch_size"),
+        ("data:\n  init_args:\n    loading:\n", "data.loading: None is no mapping"),
+        ("model:\n  init_args:\n    optimization: 3\n", "model.optimization: 3 is no mapping"),
+        ("model:\n  init_args:\n    encoder:\n      prompts: [1]\n", "model.encoder.prompts: .1. is no mapping"),
         ("model:\n  init_args:\n    encoder:\n      trust_remote_code: true\n", "trust_remote_code"),
     ],
-    ids=["duplicate", "deep", "aliases", "broken", "list", "remote code"],
+    ids=["duplicate", "deep", "aliases", "broken", "list", "5", "null", "3", "inner", "remote code"],
 )
 def test_configs_are_read_with_care(narrlit, tmp_path, text, words):
     (tmp_path / "own.yaml").write_text(text)

@@ -6,9 +6,12 @@ import os
 import sys
 import warnings
 from argparse import ArgumentError
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from jsonargparse import Namespace
 from lightning.fabric.utilities.exceptions import MisconfigurationException
@@ -124,6 +127,8 @@ class StageCLI(LightningCLI):
         settings: Any = self.config
         if settings.ckpt_path is not None:
             _check_checkpoint(settings.ckpt_path)
+        _check_mappings("model", settings.model)
+        _check_mappings("data", settings.data)
         trainer = settings.trainer
         if trainer.logger is None or trainer.logger is True:
             trainer.logger = Namespace(class_path="narrlit.callbacks.RunLogger", init_args=Namespace(save_dir=None))  # type: ignore[no-untyped-call]
@@ -240,6 +245,30 @@ def _find_configs(arguments: Sequence[str]) -> list[str]:
             raise OptionError(f"{path}: not a config; a mapping of options is needed")
         arguments[position if equals else position + 1] = f"{flag}={path}" if equals else path
     return arguments
+
+
+def _check_mappings(option: str, configured: Namespace) -> None:
+    """Check that every parameter of a configured class that is a dataclass has a mapping; the parser accepts anything.
+
+    Raises:
+        OptionError: naming the parameter.
+    """
+    module, _, name = configured.class_path.rpartition(".")
+    _check_parameters(option, getattr(import_module(module), name), vars(configured.get("init_args", Namespace())))
+
+
+def _check_parameters(option: str, kind: type, values: Mapping[str, Any]) -> None:
+    for name, hint in get_type_hints(kind.__init__).items():  # type: ignore[misc]
+        types = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        settings = next((part for part in types if is_dataclass(part)), None)
+        value = values.get(name)
+        if settings is None or name not in values or is_dataclass(value) or (value is None and NoneType in types):
+            continue
+        content = vars(value) if isinstance(value, Namespace) else value
+        if not isinstance(content, dict):
+            example = f"{option}.{name}.{fields(settings)[0].name}"
+            raise OptionError(f"{option}.{name}: {value} is no mapping of options; set each by its name ({example})")
+        _check_parameters(f"{option}.{name}", settings, content)
 
 
 def _check_checkpoint(path: str) -> None:
