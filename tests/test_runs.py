@@ -18,6 +18,7 @@ from run_helpers import (
     fit_arguments,
     fit_here,
     record_of,
+    run_apart,
     weights_of,
     without_folder,
 )
@@ -352,3 +353,44 @@ def test_a_fit_that_diverges_at_once_has_no_good_checkpoint(tiny, narrlit, tmp_p
     assert result.code == 1
     assert "last good checkpoint: none" in result.err
     assert not list((tmp_path / "tiny").rglob("*.ckpt"))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("loops", None),
+        ("loops", {"fit_loop": 3}),
+        ("epoch", None),
+        ("optimizer_states", [3]),
+        ("lr_schedulers", 3),
+        ("callbacks", "3 each"),
+        ("pytorch-lightning_version", 3),
+        ("state_dict", 3),
+        ("hyper_parameters", [1]),
+    ],
+)
+def test_a_checkpoint_with_damaged_fields_is_not_resumed(straight, tiny, narrlit, tmp_path, field, value):
+    content = torch.load(straight / "tiny/checkpoints/last.ckpt", weights_only=True)
+    if value is None:
+        del content[field]
+    else:
+        content[field] = dict.fromkeys(content[field], 3) if value == "3 each" else value
+    torch.save(content, tmp_path / "damaged.ckpt")
+    result = narrlit(*fit_arguments(tiny(), tmp_path, "--ckpt_path", tmp_path / "damaged.ckpt", epochs=4))
+    assert result.code == 2, result.err
+    (line,) = [line for line in result.err.splitlines() if line.startswith("narrlit: error: ")]
+    assert f"{tmp_path / 'damaged.ckpt'}" in line
+
+
+def test_a_full_disk_leaves_the_last_good_checkpoint(tiny, tmp_path, straight):
+    size = (straight / "tiny/checkpoints/last.ckpt").stat().st_size
+    more = ["--trainer.callbacks+=run_helpers.FillDiskAt", "--trainer.callbacks.step", 6]
+    arguments = fit_arguments(tiny(), tmp_path, *more, "--trainer.callbacks.size", size // 2)
+    result = run_apart(arguments, tmp_path)
+    assert result.returncode == 2, result.stderr[-2000:]
+    last = tmp_path / "tiny/checkpoints/last.ckpt"
+    line = result.stderr.strip().splitlines()[-1]
+    assert line.startswith("narrlit: error: ")
+    assert "file too large" in line
+    assert torch.load(last, weights_only=True)["global_step"] == 4
+    assert not list((tmp_path / "tiny").rglob(".*"))

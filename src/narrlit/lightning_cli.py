@@ -6,10 +6,12 @@ import os
 import sys
 import warnings
 from argparse import ArgumentError
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
+from traceback import extract_tb
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -39,7 +41,7 @@ from narrlit.callbacks.checkpoints import AtomicCheckpointIO
 from narrlit.callbacks.display import RUNS
 from narrlit.configuration import find_config, read_yaml
 from narrlit.datamodules import StoryData
-from narrlit.errors import NarrlitError, OptionError, mistake_behind
+from narrlit.errors import ModelError, NarrlitError, OptionError, mistake_behind, reason
 from narrlit.models.config import CONSENT, allow_remote_code
 from narrlit.models.registry import read_checkpoint
 from narrlit.objectives import Objective
@@ -59,6 +61,9 @@ CHECKPOINTS = {
     "last_checkpoint.enable_version_counter": False,
 }
 LIGHTNING_CHECKPOINTS = ("best", "last", "hpc", "registry")
+RESUMED = {"epoch": int, "global_step": int, "state_dict": dict, "loops": dict, "callbacks": dict}
+RESUMED |= {"optimizer_states": list, "lr_schedulers": list}
+"""Fields of a checkpoint from which a fit resumes, and their types."""
 NOTICES = (
     ".*does not have many workers.*",
     ".*isinstance.treespec, LeafSpec.*",
@@ -126,7 +131,7 @@ class StageCLI(LightningCLI):
         """Check the checkpoint, and choose where the run goes."""
         settings: Any = self.config
         if settings.ckpt_path is not None:
-            _check_checkpoint(settings.ckpt_path)
+            _check_checkpoint(settings.ckpt_path, resumes=self.stage == "fit")
         _check_mappings("model", settings.model)
         _check_mappings("data", settings.data)
         trainer = settings.trainer
@@ -183,7 +188,7 @@ def run_stage(stage: str, arguments: Sequence[str]) -> int:
         run = getattr(trainer, stage)
         try:
             redirected = [log for log in map(logging.getLogger, LOGGERS) if log.handlers]
-            with logging_redirect_tqdm(redirected):
+            with logging_redirect_tqdm(redirected), _naming_checkpoint(cli.config.ckpt_path):
                 run(cli.model, datamodule=cli.datamodule, ckpt_path=cli.config.ckpt_path, weights_only=True)
         except DivergedError as error:
             if trainer.is_global_zero:
@@ -202,6 +207,20 @@ def run_stage(stage: str, arguments: Sequence[str]) -> int:
         if consented is None:
             os.environ.pop(CONSENT, None)
     return 0
+
+
+@contextmanager
+def _naming_checkpoint(path: str | None) -> Iterator[None]:
+    """Turn what Lightning raises while it restores a damaged checkpoint into one line about the file."""
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        functions = [
+            frame.name for frame in extract_tb(error.__traceback__) if "checkpoint_connector" in frame.filename
+        ]
+        if not any("restore" in name for name in functions):
+            raise
+        raise ModelError(f"checkpoint {path}: {reason(error)}; it is damaged or of another release") from error
 
 
 def parser_message(message: str) -> str:
@@ -271,8 +290,12 @@ def _check_parameters(option: str, kind: type, values: Mapping[str, Any]) -> Non
         _check_parameters(f"{option}.{name}", settings, content)
 
 
-def _check_checkpoint(path: str) -> None:
+def _check_checkpoint(path: str, resumes: bool) -> None:
+    """Check that a checkpoint is one, and has what a fit needs to resume: Lightning passes over some missing fields."""
     if (Path(path) / "checkpoints").is_dir():
         raise OptionError(f"--ckpt_path {path}: a run's folder; give {Path(path) / 'checkpoints' / 'last.ckpt'}")
     if path not in LIGHTNING_CHECKPOINTS and not Path(path).is_dir():  # a sharded checkpoint is a folder
-        read_checkpoint(Path(path))
+        content = read_checkpoint(Path(path))
+        for name, kind in RESUMED.items() if resumes else ():
+            if not isinstance(content.get(name), kind):
+                raise ModelError(f"checkpoint {path}: {name} is missing or of another type; resume from another one")

@@ -4,6 +4,7 @@ import contextlib
 import json
 import multiprocessing
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -34,6 +35,18 @@ class SpoilAt(Callback):
         if trainer.global_step == self.step and trainer.global_rank == self.rank:
             with torch.no_grad():
                 next(p for p in pl_module.parameters() if p.requires_grad).fill_(float("inf"))
+
+
+class FillDiskAt(Callback):
+    """Leaves room for files of `size` bytes at most when step `step` has been made."""
+
+    def __init__(self, step: int, size: int):
+        self.step, self.size = step, size
+
+    def on_train_batch_end(self, trainer, *_):
+        if trainer.global_step == self.step:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (self.size, self.size))
 
 
 class TerminateAt(Callback):
