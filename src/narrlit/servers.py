@@ -169,7 +169,7 @@ def _bounded_client(openai: Any, max_bytes: int) -> Any:
             _check_depth(content)
             return content
 
-    class BoundedClient(sdk_client):  # type: ignore[misc]
+    class BoundedClient(sdk_client):
         async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
             """Send a request and read its whole reply."""
             try:

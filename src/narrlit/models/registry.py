@@ -120,7 +120,7 @@ def find_checkpoint(source: str) -> Path | None:
     if chosen is None and there:  # killed between its first checkpoint and the next record
         return there[0]
     if chosen is None or not there:
-        raise ModelError(f"run {path}: it has no checkpoint; continue training, or name another model")
+        raise ModelError(f"run {path}: it has no checkpoint yet; continue training, or name another model")
     others = " or ".join(str(file) for file in there[:3])
     raise ModelError(f"run {path}: its best checkpoint, {chosen}, is gone; restore it, or name another one: {others}")
 
