@@ -18,6 +18,7 @@ from run_helpers import (
     record_of,
     rounds_arguments,
     weights_of,
+    without_folder,
 )
 from tiny_models import world_texts
 
@@ -169,6 +170,25 @@ def test_a_fit_over_two_processes_equals_one_with_the_double_batch(tiny, one, fi
     correct = [validation["correct"] for validation in records[1]["validations"]]
     assert [9 - len(evaluation["wrong"]) for evaluation in answers[1]["evaluations"]] == correct
     assert_close_weights(one)
+
+
+def test_processes_share_one_new_folder_and_end_together_when_one_diverges(tiny, tmp_path, unused_port):
+    arguments = [*without_folder(fit_arguments(tiny(), tmp_path, *SGD)), *TWO, "--trainer.strategy", "ddp"]
+    arguments += ["--trainer.callbacks+=run_helpers.SpoilAt", "--trainer.callbacks.step", "6"]
+    arguments += ["--trainer.callbacks.rank", "1"]
+
+    def main(number):
+        os.chdir(tmp_path)
+        with Path(f"errors{number}").open("w") as file, contextlib.redirect_stderr(file):
+            return narrlit.cli.main([str(argument) for argument in arguments])
+
+    assert fork_under_torchrun(main, unused_port) == [1, 1]
+    (run,) = (tmp_path / "runs/quickstart").iterdir()
+    assert json.loads((run / "run.json").read_text())["status"] == "diverged"
+    errors = [line for number in range(2) for line in (tmp_path / f"errors{number}").read_text().splitlines()]
+    (error,) = [line for line in errors if line.startswith("narrlit: error: ")]
+    assert str(Path("runs/quickstart/version_0/checkpoints/last.ckpt")) in error
+    assert torch.load(run / "checkpoints/last.ckpt", weights_only=True)["global_step"] == 4
 
 
 def test_two_nodes_equal_one_process_with_the_double_batch(tiny, one, unused_port):

@@ -1,10 +1,13 @@
 """Whole fits: what a run leaves, what accepts it, and that a killed one resumes to the same numbers."""
 
 import json
+import multiprocessing
+import os
 import re
 import shutil
 import warnings
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +19,13 @@ from run_helpers import (
     fit_arguments,
     fit_here,
     record_of,
+    run_apart,
     weights_of,
+    without_folder,
 )
 
+from narrlit.callbacks import RunLogger
+from narrlit.cli import main
 from narrlit.data.schema import StoryTable
 from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.models import capabilities
@@ -214,9 +221,13 @@ ALIASES = "a: &a [1, 1]\n" + "".join(f"{x}: &{x} [{', '.join([f'*{y}'] * 9)}]\n"
         (ALIASES, "own.yaml:4: more than 20 aliases"),
         ("model: [1\n", "own.yaml:2: "),
         ("- 1\n", "a mapping of options is needed"),
+        ("data:\n  init_args:\n    loading: 5\n", r"data.loading: 5 is no mapping of options.*data.loading.batch_size"),
+        ("data:\n  init_args:\n    loading:\n", "data.loading: None is no mapping"),
+        ("model:\n  init_args:\n    optimization: 3\n", "model.optimization: 3 is no mapping"),
+        ("model:\n  init_args:\n    encoder:\n      prompts: [1]\n", "model.encoder.prompts: .1. is no mapping"),
         ("model:\n  init_args:\n    encoder:\n      trust_remote_code: true\n", "trust_remote_code"),
     ],
-    ids=["duplicate", "deep", "aliases", "broken", "list", "remote code"],
+    ids=["duplicate", "deep", "aliases", "broken", "list", "5", "null", "3", "inner", "remote code"],
 )
 def test_configs_are_read_with_care(narrlit, tmp_path, text, words):
     (tmp_path / "own.yaml").write_text(text)
@@ -282,3 +293,122 @@ def test_training_on_validation_triples_is_flagged_and_shown(tiny, narrlit, worl
     with pytest.warns(UserWarning, match="training data contain validation triples"):
         assert narrlit(*arguments).code == 0
     assert record_of(tmp_path)["flags"]["trained_on_validation"] is True
+
+
+def test_runs_go_under_the_trainers_root(tiny, tmp_path):
+    arguments = without_folder(fit_arguments(tiny(), tmp_path, epochs=1))
+    fit_here([*arguments, "--trainer.default_root_dir", tmp_path / "root"], tmp_path)
+    fit_here([*arguments, "--trainer.default_root_dir", tmp_path / "root"], tmp_path)
+    run = tmp_path / "root/quickstart/version_1"
+    assert json.loads((run / "run.json").read_text())["status"] == "finished"
+    assert (run / "checkpoints/last.ckpt").is_file()
+    assert list(run.glob("events.*"))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_fits_at_once_have_a_folder_each(tiny, tmp_path):
+    arguments = without_folder(fit_arguments(tiny(), tmp_path, epochs=1))
+    context = multiprocessing.get_context("fork")
+    begin = context.Barrier(2)
+
+    def child():
+        torch.set_num_threads(1)
+        os.chdir(tmp_path)
+        begin.wait(60)
+        os._exit(main([str(argument) for argument in arguments]))
+
+    fits = [context.Process(target=child) for _ in range(2)]
+    for fit in fits:
+        fit.start()
+    for fit in fits:
+        fit.join(300)
+    assert [fit.exitcode for fit in fits] == [0, 0]
+    runs = sorted((tmp_path / "runs/quickstart").iterdir())
+    assert [run.name for run in runs] == ["version_0", "version_1"]
+    for run in runs:
+        record = json.loads((run / "run.json").read_text())
+        assert (record["status"], record["checkpoints"]["last"]) == ("finished", "checkpoints/last.ckpt")
+
+
+def test_loggers_in_several_processes_never_share_a_folder(tmp_path):
+    def claim(folder, name):
+        Path(folder, name).write_text("\n".join(RunLogger(str(tmp_path / "runs")).log_dir for _ in range(50)))
+
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=claim, args=(tmp_path, str(number))) for number in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    claimed = [line for number in range(4) for line in (tmp_path / str(number)).read_text().split()]
+    assert (len(claimed), len(set(claimed))) == (200, 200)
+
+
+def finite(state):
+    return all(bool(value.isfinite().all()) for value in state.values())
+
+
+@pytest.mark.parametrize("step", [6, 8], ids=["within an epoch", "at its end"])
+def test_a_diverged_fit_fails_and_names_the_last_good_checkpoint(tiny, narrlit, tmp_path, step):
+    more = ["--trainer.callbacks+=run_helpers.SpoilAt", "--trainer.callbacks.step", step]
+    result = narrlit(*fit_arguments(tiny(), tmp_path, *more))
+    assert result.code == 1
+    (line,) = [line for line in result.err.splitlines() if "error" in line]
+    fault = "step 7: the loss is nan" if step == 6 else "step 8: weights are not finite"
+    assert line.startswith(f"narrlit: error: {fault}; last good checkpoint: ")
+    last = tmp_path / "tiny/checkpoints/last.ckpt"
+    assert str(last) in line
+    assert "lower --model.optimization.learning_rate" in line
+    assert torch.load(last, weights_only=True)["global_step"] == 4
+    assert all(finite(weights_of(tmp_path, path.name)) for path in last.parent.iterdir())
+    record = record_of(tmp_path)
+    assert record["status"] == "diverged"
+    assert (tmp_path / "tiny" / record["checkpoints"]["best"]).is_file()
+
+
+def test_a_fit_that_diverges_at_once_has_no_good_checkpoint(tiny, narrlit, tmp_path):
+    result = narrlit(*fit_arguments(tiny(), tmp_path, "--model.init_args.optimization.learning_rate", "1e30"))
+    assert result.code == 1
+    assert "last good checkpoint: none" in result.err
+    assert not list((tmp_path / "tiny").rglob("*.ckpt"))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("loops", None),
+        ("loops", {"fit_loop": 3}),
+        ("epoch", None),
+        ("optimizer_states", [3]),
+        ("lr_schedulers", 3),
+        ("callbacks", "3 each"),
+        ("pytorch-lightning_version", 3),
+        ("state_dict", 3),
+        ("hyper_parameters", [1]),
+    ],
+)
+def test_a_checkpoint_with_damaged_fields_is_not_resumed(straight, tiny, narrlit, tmp_path, field, value):
+    content = torch.load(straight / "tiny/checkpoints/last.ckpt", weights_only=True)
+    if value is None:
+        del content[field]
+    else:
+        content[field] = dict.fromkeys(content[field], 3) if value == "3 each" else value
+    torch.save(content, tmp_path / "damaged.ckpt")
+    result = narrlit(*fit_arguments(tiny(), tmp_path, "--ckpt_path", tmp_path / "damaged.ckpt", epochs=4))
+    assert result.code == 2, result.err
+    (line,) = [line for line in result.err.splitlines() if line.startswith("narrlit: error: ")]
+    assert f"{tmp_path / 'damaged.ckpt'}" in line
+
+
+def test_a_full_disk_leaves_the_last_good_checkpoint(tiny, tmp_path, straight):
+    size = (straight / "tiny/checkpoints/last.ckpt").stat().st_size
+    more = ["--trainer.callbacks+=run_helpers.FillDiskAt", "--trainer.callbacks.step", 6]
+    arguments = fit_arguments(tiny(), tmp_path, *more, "--trainer.callbacks.size", size // 2)
+    result = run_apart(arguments, tmp_path)
+    assert result.returncode == 2, result.stderr[-2000:]
+    last = tmp_path / "tiny/checkpoints/last.ckpt"
+    line = result.stderr.strip().splitlines()[-1]
+    assert line.startswith("narrlit: error: ")
+    assert "file too large" in line
+    assert torch.load(last, weights_only=True)["global_step"] == 4
+    assert not list((tmp_path / "tiny").rglob(".*"))

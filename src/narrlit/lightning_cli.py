@@ -3,13 +3,17 @@
 import json
 import logging
 import os
-import shutil
 import sys
 import warnings
 from argparse import ArgumentError
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from traceback import extract_tb
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from jsonargparse import Namespace
 from lightning.fabric.utilities.exceptions import MisconfigurationException
@@ -23,17 +27,21 @@ import narrlit.datamodules
 import narrlit.objectives  # noqa: F401  (imported so that configs may use short class names)
 from narrlit.callbacks import (
     BestCheckpoint,
+    DivergedError,
     LastCheckpoint,
     LogInterval,
     PredictionWriter,
     ProgressBar,
     Projector,
+    RunLogger,
     RunRecord,
+    StopOnDivergence,
 )
 from narrlit.callbacks.checkpoints import AtomicCheckpointIO
+from narrlit.callbacks.display import RUNS
 from narrlit.configuration import find_config, read_yaml
 from narrlit.datamodules import StoryData
-from narrlit.errors import NarrlitError, OptionError, mistake_behind
+from narrlit.errors import ModelError, NarrlitError, OptionError, mistake_behind, reason
 from narrlit.models.config import CONSENT, allow_remote_code
 from narrlit.models.registry import read_checkpoint
 from narrlit.objectives import Objective
@@ -53,6 +61,9 @@ CHECKPOINTS = {
     "last_checkpoint.enable_version_counter": False,
 }
 LIGHTNING_CHECKPOINTS = ("best", "last", "hpc", "registry")
+RESUMED = {"epoch": int, "global_step": int, "state_dict": dict, "loops": dict, "callbacks": dict}
+RESUMED |= {"optimizer_states": list, "lr_schedulers": list}
+"""Fields of a checkpoint from which a fit resumes, and their types."""
 NOTICES = (
     ".*does not have many workers.*",
     ".*isinstance.treespec, LeafSpec.*",
@@ -95,7 +106,7 @@ class StageCLI(LightningCLI):
                     "use_distributed_sampler": False,
                     "enable_model_summary": False,
                     "num_sanity_val_steps": -1,  # evaluates the untrained model, for RunRecord
-                    "callbacks": [RunRecord(), Projector(), PredictionWriter()],
+                    "callbacks": [StopOnDivergence(), RunRecord(), Projector(), PredictionWriter()],
                 },
                 auto_configure_optimizers=False,
                 load_from_checkpoint_support=False,  # the objectives save hyperparameters, as plain data
@@ -120,10 +131,16 @@ class StageCLI(LightningCLI):
         """Check the checkpoint, and choose where the run goes."""
         settings: Any = self.config
         if settings.ckpt_path is not None:
-            _check_checkpoint(settings.ckpt_path)
-        if settings.trainer.logger is None or settings.trainer.logger is True:
-            logger = Namespace(class_path="narrlit.callbacks.RunLogger", init_args=Namespace())  # type: ignore[no-untyped-call]
-            settings.trainer.logger = logger
+            _check_checkpoint(settings.ckpt_path, resumes=self.stage == "fit")
+        _check_mappings("model", settings.model)
+        _check_mappings("data", settings.data)
+        trainer = settings.trainer
+        if trainer.logger is None or trainer.logger is True:
+            trainer.logger = Namespace(class_path="narrlit.callbacks.RunLogger", init_args=Namespace(save_dir=None))  # type: ignore[no-untyped-call]
+        loggers = trainer.logger if isinstance(trainer.logger, list) else [trainer.logger]
+        for logger in loggers:
+            if logger and logger.class_path.endswith(".RunLogger") and logger.init_args.save_dir is None:
+                logger.init_args.save_dir = str(trainer.default_root_dir or RUNS)
 
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """Build the trainer, with a progress bar unless that is switched off."""
@@ -154,7 +171,7 @@ def parse_fit(arguments: Sequence[str]) -> StageCLI:
 
 
 def run_stage(stage: str, arguments: Sequence[str]) -> int:
-    """Run one of Lightning's stages; return the exit code, 143 after SIGTERM.
+    """Run one of Lightning's stages; return the exit code, 1 after a fit that diverged, 143 after SIGTERM.
 
     After a mistake of the user the run's directory is removed if the fit has not begun.
     """
@@ -168,15 +185,18 @@ def run_stage(stage: str, arguments: Sequence[str]) -> int:
     try:
         cli = StageCLI(stage, arguments)
         trainer = cli.trainer
-        folder = Path(trainer.logger.log_dir) if trainer.logger and trainer.logger.log_dir else None
-        existed = folder is None or folder.exists()
         run = getattr(trainer, stage)
         try:
-            with logging_redirect_tqdm([log for log in map(logging.getLogger, LOGGERS) if log.handlers]):
+            redirected = [log for log in map(logging.getLogger, LOGGERS) if log.handlers]
+            with logging_redirect_tqdm(redirected), _naming_checkpoint(cli.config.ckpt_path):
                 run(cli.model, datamodule=cli.datamodule, ckpt_path=cli.config.ckpt_path, weights_only=True)
+        except DivergedError as error:
+            if trainer.is_global_zero:
+                print(f"narrlit: error: {error}", file=sys.stderr)
+            return 1
         except NarrlitError:
-            if folder is not None and not existed and trainer.is_global_zero and not trainer.global_step:
-                shutil.rmtree(folder, ignore_errors=True)
+            if trainer.is_global_zero and not trainer.global_step and isinstance(trainer.logger, RunLogger):
+                trainer.logger.remove_new_folder()
             raise
         except MisconfigurationException as error:
             raise OptionError(parser_message(str(error))) from error
@@ -187,6 +207,20 @@ def run_stage(stage: str, arguments: Sequence[str]) -> int:
         if consented is None:
             os.environ.pop(CONSENT, None)
     return 0
+
+
+@contextmanager
+def _naming_checkpoint(path: str | None) -> Iterator[None]:
+    """Turn what Lightning raises while it restores a damaged checkpoint into one line about the file."""
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        functions = [
+            frame.name for frame in extract_tb(error.__traceback__) if "checkpoint_connector" in frame.filename
+        ]
+        if not any("restore" in name for name in functions):
+            raise
+        raise ModelError(f"checkpoint {path}: {reason(error)}; it is damaged or of another release") from error
 
 
 def parser_message(message: str) -> str:
@@ -232,8 +266,36 @@ def _find_configs(arguments: Sequence[str]) -> list[str]:
     return arguments
 
 
-def _check_checkpoint(path: str) -> None:
+def _check_mappings(option: str, configured: Namespace) -> None:
+    """Check that every parameter of a configured class that is a dataclass has a mapping; the parser accepts anything.
+
+    Raises:
+        OptionError: naming the parameter.
+    """
+    module, _, name = configured.class_path.rpartition(".")
+    _check_parameters(option, getattr(import_module(module), name), vars(configured.get("init_args", Namespace())))
+
+
+def _check_parameters(option: str, kind: type, values: Mapping[str, Any]) -> None:
+    for name, hint in get_type_hints(kind.__init__).items():  # type: ignore[misc]
+        types = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        settings = next((part for part in types if is_dataclass(part)), None)
+        value = values.get(name)
+        if settings is None or name not in values or is_dataclass(value) or (value is None and NoneType in types):
+            continue
+        content = vars(value) if isinstance(value, Namespace) else value
+        if not isinstance(content, dict):
+            example = f"{option}.{name}.{fields(settings)[0].name}"
+            raise OptionError(f"{option}.{name}: {value} is no mapping of options; set each by its name ({example})")
+        _check_parameters(f"{option}.{name}", settings, content)
+
+
+def _check_checkpoint(path: str, resumes: bool) -> None:
+    """Check that a checkpoint is one, and has what a fit needs to resume: Lightning passes over some missing fields."""
     if (Path(path) / "checkpoints").is_dir():
         raise OptionError(f"--ckpt_path {path}: a run's folder; give {Path(path) / 'checkpoints' / 'last.ckpt'}")
     if path not in LIGHTNING_CHECKPOINTS and not Path(path).is_dir():  # a sharded checkpoint is a folder
-        read_checkpoint(Path(path))
+        content = read_checkpoint(Path(path))
+        for name, kind in RESUMED.items() if resumes else ():
+            if not isinstance(content.get(name), kind):
+                raise ModelError(f"checkpoint {path}: {name} is missing or of another type; resume from another one")

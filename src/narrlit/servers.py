@@ -1,14 +1,24 @@
 """Servers with OpenAI's interface (vLLM, TEI, Ollama, llama.cpp, OpenAI itself): settings, client, refusals."""
 
+import asyncio
 import os
 import re
-from typing import Any, NamedTuple
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from narrlit.errors import ModelError, OptionError, printable
 from narrlit.optional import require
 
+T = TypeVar("T")
 CONNECT_SECONDS = 10
+MAX_REPLY_BYTES = 256 * 2**20
+MAX_DEPTH = 100
+"""Of a reply: bytes after decompression, and lists and objects in one another."""
+CODING_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
+"""Headers that no longer hold for a reply that has been read."""
 NO_KEY = "none"
 """Stands for a key where there is none, as local servers need none."""
 
@@ -69,13 +79,21 @@ class Endpoint:
     def __str__(self) -> str:
         return f"{self.url} ({self.model})"
 
-    def client(self, asynchronous: bool = False) -> Any:
-        """Return the SDK's client, which repeats requests and honors Retry-After."""
-        kind = self._openai.AsyncOpenAI if asynchronous else self._openai.OpenAI
-        timeout = self._openai.Timeout(self._timeout, connect=min(self._timeout, CONNECT_SECONDS))
-        return kind(base_url=self.url, api_key=self._key(), max_retries=self._max_retries, timeout=timeout)
+    def client(self, max_reply_bytes: int = MAX_REPLY_BYTES) -> Any:
+        """Return the SDK's asynchronous client, which repeats requests and honors Retry-After.
 
-    def error(self, error: Exception) -> ModelError:
+        Each attempt ends after the time-out as a whole, however slowly the reply comes; a reply that is too large or
+        nested too deeply is refused.
+        """
+        return self._openai.AsyncOpenAI(
+            base_url=self.url,
+            api_key=self._key(),
+            max_retries=self._max_retries,
+            timeout=self._openai.Timeout(self._timeout, connect=min(self._timeout, CONNECT_SECONDS)),
+            http_client=_bounded_client(self._openai, max_reply_bytes),
+        )
+
+    async def error(self, error: Exception) -> ModelError:
         """Describe a failed request in one line without the key: what the server answered, and what to do."""
         names, status = self._names, getattr(error, "status_code", None)
         answer = self._without_key(getattr(error, "body", None) or error.__cause__ or error)
@@ -86,7 +104,7 @@ class Endpoint:
         elif status is None:
             text = f"{answer}; does the URL end in /v1?"
         elif status == 404:
-            text = f"HTTP 404, {answer}; {self._served()}"
+            text = f"HTTP 404, {answer}; {await self._served()}"
         elif getattr(error, "code", None) == "insufficient_quota":
             text = "the account has no credit left; afterwards the same command resumes"
         else:
@@ -98,11 +116,12 @@ class Endpoint:
             text = f"HTTP {status}, {answer}; {advice.get(status, 'see the log of the server')}"
         return ModelError(f"{self}: {text}")
 
-    def _served(self) -> str:
+    async def _served(self) -> str:
         """Advice after HTTP 404, from the server's list of models."""
         try:
-            models = self.client().with_options(max_retries=0, timeout=CONNECT_SECONDS).models.list()
-            known = [model.id for model in models]
+            async with self.client() as client:
+                models = await client.with_options(max_retries=0, timeout=CONNECT_SECONDS).models.list()
+            known = [model.id for model in models.data]
         except Exception:  # noqa: BLE001 (this only improves a message)
             return "does the URL end in /v1?"
         if self.model in known:
@@ -118,3 +137,75 @@ class Endpoint:
     def _without_key(self, text: object) -> str:
         key = self._key()
         return printable(str(text) if key == NO_KEY else str(text).replace(key, "[key]"))
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, also where an event loop runs already, as in notebooks."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
+def _bounded_client(openai: Any, max_bytes: int) -> Any:
+    """Return the SDK's HTTP client with bounds: total time of an attempt, size of its reply and depth of its JSON.
+
+    The time-out of HTTP libraries is that between two pieces of a reply: a byte a minute would never end.
+    """
+    sdk_client: Any = openai.DefaultAsyncHttpxClient
+    httpx: Any = import_module(
+        sdk_client.__base__.__module__.partition(".")[0]
+    )  # httpx or httpx2, by the SDK's release
+
+    class BoundedResponse(httpx.Response):
+        def json(self, **options: Any) -> Any:
+            """Parse the reply; ValueError if it is no JSON, or nested too deeply."""
+            try:
+                content = super().json(**options)
+            except RecursionError:
+                raise ValueError("the reply is nested too deeply") from None
+            _check_depth(content)
+            return content
+
+    class BoundedClient(sdk_client):
+        async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
+            """Send a request and read its whole reply."""
+            try:
+                async with asyncio.timeout(request.extensions["timeout"]["read"]):
+                    response = await super().send(request, stream=True, **options)
+                    try:
+                        content = await self._read(response, request)
+                    finally:
+                        await response.aclose()
+            except TimeoutError as error:
+                raise httpx.ReadTimeout("the reply did not end in time", request=request) from error
+            headers = [(name, value) for name, value in response.headers.items() if name.lower() not in CODING_HEADERS]
+            return BoundedResponse(response.status_code, headers=headers, content=content, request=request)
+
+        async def _read(self, response: Any, request: Any) -> bytes:
+            content = bytearray()
+            async for piece in response.aiter_bytes():
+                content += piece
+                if len(content) > max_bytes:
+                    message = f"the reply has more than {max_bytes:,} bytes"
+                    raise openai.APIError(message, request, body=None)
+            return bytes(content)
+
+    return BoundedClient()
+
+
+def _check_depth(content: Any) -> None:
+    """Raise ValueError if lists and objects are nested more than MAX_DEPTH deep."""
+    level = [content]
+    for _ in range(MAX_DEPTH):
+        level = [part for parent in level for part in _containers_in(parent)]
+        if not level:
+            return
+    raise ValueError("the reply is nested too deeply")
+
+
+def _containers_in(value: Any) -> list[Any]:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [part for part in parts if isinstance(part, dict | list)]

@@ -1,5 +1,6 @@
 """Embeddings of a server with OpenAI's interface: order, repeated requests, refusals in one line without the key."""
 
+import asyncio
 import itertools
 import os
 import signal
@@ -21,6 +22,7 @@ from embedding_server import (
     with_number,
     without_index,
 )
+from hostile_server import REPLIES, hostile_server
 
 from narrlit.cache.server import Server, ServerOptions
 from narrlit.errors import ModelError, OptionError
@@ -203,3 +205,26 @@ def test_options_out_of_range_are_refused_by_name(field, value):
     with pytest.raises(OptionError, match=rf"embeddings\.server\.{field}") as caught:
         ServerOptions(**{field: value})
     assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        ("drip", "no answer in time; raise embeddings.server.timeout"),
+        ("1 GiB", "the reply has more than"),
+        ("deep", "the reply is nested too deeply"),
+        ("a little too deep", "the reply is nested too deeply"),
+    ],
+)
+def test_a_reply_without_bounds_costs_one_line(server, reply, words):
+    timeout = 0.5 if reply == "drip" else 60
+    with hostile_server(REPLIES[reply]) as (server.url, requests):
+        assert words in refusal_of(server, timeout=timeout, max_retries=0, batch_size=64)
+    assert len(requests) == 1
+
+
+def test_a_notebook_may_embed_by_a_server(server):
+    async def cell():
+        return client(server).embed(TEXTS)
+
+    assert np.array_equal(asyncio.run(cell()), expected())

@@ -45,7 +45,7 @@ def test_the_head_states_an_accuracy_that_was_measured(narrlit, tales, make, tmp
 
 
 def test_the_head_states_the_accuracy_of_a_run(make, tmp_path):
-    make("run.json", json.dumps({"best": {"accuracy": 0.61, "interval": [0.54, 0.67]}}))
+    make("run.json", json.dumps({"best": {"n": 200, "correct": 122, "accuracy": 0.61, "interval": [0.54, 0.67]}}))
     assert _accuracy(str(tmp_path), None, None, None, None).startswith("0.610 [0.540, 0.670] on the validation triples")
 
 

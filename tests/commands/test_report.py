@@ -52,7 +52,7 @@ def test_without_triples_those_of_the_run_are_taken(narrlit, world_files, tmp_pa
     made = {"storyworld": {"seed": 5, "triples": 7}}
     _, triples = module._triples(None, LabelOptions(), [Run("r", tmp_path, {"data": {"validation": made}})])
     assert triples.texts() == synthetic_triples(StoryWorld(5).triples(7, "validation"), StoryTable()).texts()
-    run_with(tmp_path / "run", {"files": [{"path": str(world_files / "validation.jsonl"), "rows": 9}]})
+    run_with(tmp_path / "run", {"files": [{"path": str(world_files / "validation.jsonl"), "sha256": "0", "rows": 9}]})
     monkeypatch.setattr("narrlit.experiments.systems.flags_of", lambda *_: {})
     found = narrlit("report", "jaccard", "run", "--out", "a.html")
     assert "it has no checkpoint yet" in found.err  # so the triples were found
@@ -69,7 +69,7 @@ def test_without_triples_those_of_the_run_are_taken(narrlit, world_files, tmp_pa
     ],
 )
 def test_mistakes_cost_one_line(narrlit, world_files, tmp_path, arguments, words):
-    run_with(tmp_path / "run", {"files": [{"path": "gone.jsonl", "rows": 9}]})
+    run_with(tmp_path / "run", {"files": [{"path": "gone.jsonl", "sha256": "0", "rows": 9}]})
     found = narrlit("report", *(world_files / "validation.jsonl" if a == "TRIPLES" else a for a in arguments))
     assert (found.code, "Traceback" in found.err) == (2, False)
     assert words in found.err

@@ -184,7 +184,7 @@ def test_mistakes_cost_one_line_and_no_trial(arguments, narrlit, tmp_path, optio
     [
         (
             "model.init_args.optimization.learning_rate: {choices: [1.0e+30, 1.0e+31]}",
-            "no trial has finished (no accuracy after epoch 0: scores are NaN): give more --trials",
+            "the loss is nan; last good checkpoint: none; lower --model.optimization.learning_rate",
         ),
         ("trainer.max_steps: {choices: [1, 2]}", "t/trial_0000: the fit evaluated no validation triples; let it train"),
     ],

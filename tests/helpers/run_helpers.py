@@ -4,6 +4,7 @@ import contextlib
 import json
 import multiprocessing
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -22,6 +23,30 @@ class KillAt(Callback):
     def on_train_batch_end(self, trainer, *_):
         if trainer.global_step == self.step:
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+class SpoilAt(Callback):
+    """Makes the weights of one process infinite when step `step` has been made."""
+
+    def __init__(self, step: int, rank: int = 0):
+        self.step, self.rank = step, rank
+
+    def on_train_batch_end(self, trainer, pl_module, *_):
+        if trainer.global_step == self.step and trainer.global_rank == self.rank:
+            with torch.no_grad():
+                next(p for p in pl_module.parameters() if p.requires_grad).fill_(float("inf"))
+
+
+class FillDiskAt(Callback):
+    """Leaves room for files of `size` bytes at most when step `step` has been made."""
+
+    def __init__(self, step: int, size: int):
+        self.step, self.size = step, size
+
+    def on_train_batch_end(self, trainer, *_):
+        if trainer.global_step == self.step:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (self.size, self.size))
 
 
 class TerminateAt(Callback):
@@ -146,6 +171,12 @@ def apart_environment():
     """Environment in which a process finds these helpers."""
     paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+
+
+def without_folder(arguments):
+    """The arguments of a fit without those that name its folder."""
+    first = arguments.index("--trainer.logger.init_args.save_dir")
+    return arguments[:first] + arguments[first + 6 :]
 
 
 def record_of(folder):

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from narrlit.errors import ModelError
@@ -121,3 +123,33 @@ def test_a_server_without_batches_is_named(batched, llm, monkeypatch):
     monkeypatch.setattr(llm.batches, "upload", lambda *form: (404, {}, {"detail": "Not Found"}))
     with pytest.raises(ModelError, match="is there a Batch API"):
         batched()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda line: line[: len(line) // 2],
+        lambda line: b"[1]",
+        lambda line: b"[" * 100_000,
+        lambda line: json.dumps({**json.loads(line), "response": "none"}).encode(),
+        lambda line: b"\xff\xfe",
+    ],
+    ids=["cut", "list", "deep", "other type", "bytes"],
+)
+def test_a_broken_line_costs_its_own_answer_alone(batched, job, llm, capfd, damage):
+    get = llm.batches.get
+
+    def damaged(path):
+        status, headers, body = get(path)
+        if path.endswith("/content"):
+            first, *others = body.splitlines()
+            body = b"\n".join([damage(first), *others])
+        return status, headers, body
+
+    llm.batches.get = damaged
+    themes = batched()
+    assert sum(theme.startswith("{") for theme in themes) == 11
+    assert "11 answers, 1 broken lines" in capfd.readouterr().err
+    llm.batches.get = get
+    assert all(theme.startswith("{") for theme in batched())
+    assert (job.llm.usage.answered, job.llm.usage.from_cache) == (1, 11)

@@ -5,6 +5,7 @@ import threading
 from dataclasses import replace
 
 import pytest
+from hostile_server import REPLIES, hostile_server
 
 from narrlit.errors import ModelError, OptionError
 from narrlit.llm.client import LLM, MAX_FAILURES, LLMOptions
@@ -212,3 +213,18 @@ def test_url_and_model_may_stand_in_the_environment(monkeypatch):
     monkeypatch.delenv("NARRLIT_LLM_MODEL")
     with pytest.raises(OptionError, match="--llm-model"):
         options.endpoint()
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("drip", "timeout"),
+        ("1 GiB", "malformed answer"),
+        ("deep", "malformed answer"),
+        ("a little too deep", "malformed answer"),
+    ],
+)
+def test_a_reply_without_bounds_is_a_failure_of_its_item(job, reply, reason):
+    with hostile_server(REPLIES[reply]) as (job.url, requests):
+        assert job(["story"], timeout=0.5 if reply == "drip" else 60) == [reason]
+    assert len(requests) == 1

@@ -155,3 +155,37 @@ def test_a_prompt_with_a_field_is_the_user_message(model, tmp_path, llm):
         {"role": "user", "content": 'Views of "A {text} {anchor_text} \\1.", as {"theme": ...}.'}
     ]
     assert llm.bodies[0]["temperature"] == 0.1
+
+
+@pytest.mark.parametrize("piece", ['{"a":', '{"a":[', "{", '{"', '{"a":{}, '])
+def test_the_work_of_reading_a_reply_grows_with_its_length(monkeypatch, piece):
+    decode, read = json.JSONDecoder.raw_decode, []
+
+    def counted(decoder, text, start=0):
+        read.append(len(text) - start)
+        return decode(decoder, text, start)
+
+    monkeypatch.setattr(json.JSONDecoder, "raw_decode", counted)
+    work = []
+    for count in (2_000, 8_000):
+        read.clear()
+        with pytest.raises(Rejected):
+            parse_reply(piece * count, StoryViews)
+        work.append(sum(read))
+    assert work[1] <= 5 * work[0]
+
+
+def test_what_all_attempts_rejected_is_requested_again_by_the_next_run(model, writer, llm):
+    llm.mode = "wrong schema"
+    options = GenerationOptions(attempts=2, candidates=1)
+    stories = anchors(writer)
+    (first, *_) = generate_negatives(model(), stories, options)
+    assert first.accepted == {aspect: [] for aspect in ASPECTS}
+    llm.mode = None
+    requests = len(llm.bodies)
+    (second, *_) = generate_negatives(model(), stories, options)
+    assert all(len(second.accepted[aspect]) == 1 for aspect in ASPECTS)
+    assert len(llm.bodies) > requests
+    requests = len(llm.bodies)
+    generate_negatives(model(), stories, options)
+    assert len(llm.bodies) == requests

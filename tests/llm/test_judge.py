@@ -108,3 +108,12 @@ def test_a_tie_counts_as_b_and_one_answer_of_two_is_no_choice():
     assert (half.choice, half.fallback, half.a_is_closer) == (None, "cut off", False)
     against = Judgement((0.4, 0.5), (Answer(True), Answer(True)))
     assert (against.choice, against.a_is_closer, against.by_similarity) == (True, True, False)
+
+
+@pytest.mark.parametrize("mode", ["cut off", "wrong schema", "empty"])
+def test_replies_without_a_choice_are_requested_again_by_the_next_run(judge, llm, mode):
+    llm.reply_of = nearest
+    llm.modes = iter([mode, None])
+    assert [judgement.choice for judgement in judge(concurrency=1)] == [None, True, True, True]
+    assert {judgement.choice for judgement in judge()} == {True}
+    assert len(llm.bodies) == 5

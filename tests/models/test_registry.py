@@ -167,13 +167,56 @@ def test_a_run_without_version_is_its_newest(tmp_path):
     assert "none of its 1 versions" in refusal(tmp_path / "empty")
 
 
-def test_a_run_whose_checkpoint_moved_uses_the_newest_and_without_any_is_refused(tmp_path):
+def test_a_broken_record_and_a_run_without_a_checkpoint_are_refused(tmp_path):
     record = tmp_path / "run.json"
     for broken in ("{broken", "[1]", "\xff"):
         record.write_bytes(broken.encode("latin-1"))
         assert refusal(tmp_path).startswith(f"run record {record}")
     record.write_text(json.dumps({"checkpoints": {"best": "checkpoints/gone.ckpt"}}))
     assert "no checkpoint" in refusal(tmp_path)
-    (tmp_path / "checkpoints").mkdir()
-    torch.save({"state_dict": {}}, tmp_path / "checkpoints/last.ckpt")
-    assert "last.ckpt" in refusal(tmp_path)
+
+
+EVALUATION = {"n": 4, "correct": 3, "accuracy": 0.75, "interval": [0.3, 0.95]}
+
+
+@pytest.mark.parametrize(
+    ("damaged", "words"),
+    [
+        ({"checkpoints": ["best.ckpt"]}, "checkpoints: "),
+        ({"checkpoints": {"best": 3}}, "checkpoints.best: "),
+        ({"model": "minilm"}, "model: "),
+        ({"model": {"encoder": {}}}, "model.encoder.model: field required"),
+        ({"data": {"train": {"files": [{"path": "a"}]}}}, "data.train.files.0.sha256: field required"),
+        ({"flags": 3}, "flags: "),
+        ({"best": {"n": 4, "correct": 3, "accuracy": "high", "interval": [0, 1]}}, "best.accuracy: "),
+        ({"best": {key: value for key, value in EVALUATION.items() if key != "interval"}}, "best.interval: "),
+        ({"validations": [EVALUATION, 3]}, "validations.1: "),
+    ],
+)
+def test_a_damaged_record_is_named_with_its_field(tmp_path, damaged, words):
+    record = tmp_path / "run.json"
+    record.write_text(json.dumps({"status": "finished", "best": EVALUATION, **damaged}))
+    message = refusal(tmp_path)
+    assert message.startswith(f"run record {record}: {words}")
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("name", ["state_dict", "hyper_parameters"])
+@pytest.mark.parametrize("value", [None, 3, [1], {}, {"encoder": 3}])
+def test_a_checkpoint_with_damaged_fields_is_named(tmp_path, name, value):
+    path = tmp_path / "x.ckpt"
+    torch.save({"state_dict": {}, "hyper_parameters": {"encoder": {"model": "minilm"}}, name: value}, path)
+    message = refusal(path)
+    assert message.startswith(f"checkpoint {path}: ")
+    assert "\n" not in message
+
+
+def test_a_best_checkpoint_that_is_gone_is_not_replaced_by_the_last(tmp_path):
+    run = _version(tmp_path, 0)
+    torch.save({"state_dict": {}}, run / "checkpoints/last.ckpt")
+    assert find_checkpoint(str(run)) == run / "checkpoints/best.ckpt"
+    (run / "checkpoints/best.ckpt").unlink()
+    message = refusal(run)
+    assert f"its best checkpoint, {run}/checkpoints/best.ckpt, is gone" in message
+    assert f"name another one: {run}/checkpoints/last.ckpt" in message
+    assert find_checkpoint(str(run / "checkpoints/last.ckpt")) == run / "checkpoints/last.ckpt"

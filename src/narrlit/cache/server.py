@@ -1,7 +1,7 @@
 """Embeddings of a server with OpenAI's interface: vLLM, TEI, Ollama, llama.cpp, OpenAI itself."""
 
+import asyncio
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from narrlit.data.schema import FloatArray
 from narrlit.errors import ModelError, OptionError
-from narrlit.servers import Endpoint, SettingNames
+from narrlit.servers import Endpoint, SettingNames, run
 
 OWN_FIELDS = ("model", "input", "encoding_format")
 _OWN = "embeddings.server"
@@ -33,7 +33,7 @@ class ServerOptions:
         batch_size: texts per request.
         concurrency: requests at a time.
         max_retries: times a request is repeated when the server is busy, fails or can't be reached.
-        timeout: seconds to wait for an answer.
+        timeout: seconds that an answer may take, from the first byte sent to the last received.
         api_key_variable: NAME of the environment variable that holds the API key, never the key itself.
         model: the model's name on the server; None: the same as in the encoder's config.
         parameters: further fields of each request, for example `truncate_prompt_tokens: 1024` for vLLM.
@@ -79,24 +79,30 @@ class Server:
         """
         size = self._options.batch_size
         batches = [list(texts[start : start + size]) for start in range(0, len(texts), size)]
-        pool = ThreadPoolExecutor(self._options.concurrency)
-        with self.endpoint.client() as client:
-            futures = [pool.submit(self._request, client, batch) for batch in batches]
-            try:
-                vectors = [vector for future in futures for vector in future.result()]
-            finally:  # after a failure, or Ctrl-C, no further request is sent or waited for
-                pool.shutdown(wait=False, cancel_futures=True)
-        return stacked(vectors, len(texts), str(self.endpoint))
+        return stacked(run(self._vectors(batches)), len(texts), str(self.endpoint))
 
-    def _request(self, client: Any, texts: list[str]) -> list[Any]:
+    async def _vectors(self, batches: Sequence[list[str]]) -> list[Any]:
+        slots = asyncio.Semaphore(self._options.concurrency)
+        async with self.endpoint.client() as client:
+            tasks = [asyncio.ensure_future(self._request(client, slots, batch)) for batch in batches]
+            try:
+                answers = await asyncio.gather(*tasks)
+            finally:  # after a failure, or Ctrl-C, no further request is sent or waited for
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+        return [vector for vectors in answers for vector in vectors]
+
+    async def _request(self, client: Any, slots: asyncio.Semaphore, texts: list[str]) -> list[Any]:
         import openai
 
         own = {"model": self.endpoint.model, "input": texts, "encoding_format": "float"}
         try:
             # Not `client.embeddings`, which makes a checked Python object of each number: slower than many a model.
-            answer = client.post("/embeddings", cast_to=object, body=own | (self._options.parameters or {}))
+            async with slots:
+                answer = await client.post("/embeddings", cast_to=object, body=own | (self._options.parameters or {}))
         except (openai.APIError, ValueError) as error:
-            raise self.endpoint.error(error) from None  # without its cause, which may repeat the key
+            raise await self.endpoint.error(error) from None  # without its cause, which may repeat the key
         try:  # servers may answer out of order
             items = sorted((item["index"], position) for position, item in enumerate(answer["data"]))
             vectors = [answer["data"][position]["embedding"] for _, position in items]

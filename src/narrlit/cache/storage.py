@@ -89,8 +89,10 @@ def model_identity(model: str) -> tuple[str, str | None]:
             with checkpoint.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
         record = find_record(model)
-        settings = read_checkpoint(checkpoint)["hyper_parameters"] if record is None else read_record(record)["model"]
-        files = f"{digest} {model_identity(settings['encoder']['model'])[1]}"
+        with reading("checkpoint" if record is None else "run record", record or checkpoint, error=ModelError):
+            stored = read_checkpoint(checkpoint)["hyper_parameters"] if record is None else read_record(record)["model"]
+            backbone = stored["encoder"]["model"]
+        files = f"{digest} {model_identity(backbone)[1]}"
         return "-".join(folder.name for folder in checkpoint.absolute().parents[2:0:-1]), files
     folder = model_folder(model)
     if folder is not None:

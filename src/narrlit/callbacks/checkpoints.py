@@ -10,6 +10,7 @@ import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.plugins.io import TorchCheckpointIO
 
+from narrlit.errors import OptionError, reason
 from narrlit.files import atomic_path
 
 
@@ -20,11 +21,18 @@ class AtomicCheckpointIO(TorchCheckpointIO):
     """
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
-        """Write the file."""
-        with atomic_path(path) as temporary, temporary.open("wb") as file:
-            torch.save(checkpoint, file)
-            file.flush()
-            os.fsync(file.fileno())
+        """Write the file; OptionError if the disk is full or can't be written to, and what was there stays."""
+        try:
+            with atomic_path(path) as temporary, temporary.open("wb") as file:
+                torch.save(checkpoint, file)
+                file.flush()
+                os.fsync(file.fileno())
+        except (OSError, RuntimeError) as error:
+            fault = error.__context__ if isinstance(error, RuntimeError) else error  # torch's own names no reason
+            if not isinstance(fault, OSError):
+                raise
+            remedy = "earlier checkpoints stay; make room, and resume with --ckpt_path"
+            raise OptionError(f"cannot write checkpoint {path}: {reason(fault)}; {remedy}") from error
 
 
 class BestCheckpoint(ModelCheckpoint):

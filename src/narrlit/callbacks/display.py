@@ -1,6 +1,9 @@
 """What a run shows: progress bar, TensorBoard's curves, and its embedding projector."""
 
+import os
+import shutil
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import lightning as L
@@ -10,6 +13,8 @@ from lightning.pytorch.loggers import TensorBoardLogger
 from lightning_utilities.core.rank_zero import rank_zero_only
 from torch import Tensor
 
+RUNS, VERSION = "runs", "version_"
+"""Folder of all runs unless another is named, and a run's name in it before its number."""
 STEPS_PER_CURVE = 20
 LABEL_CHARACTERS = 80
 POINT_COLUMNS = ["story", "role", "triple", "answer"]
@@ -22,16 +27,38 @@ INTERVAL_CHARTS = {
 class RunLogger(TensorBoardLogger):
     """TensorBoardLogger without the chart `epoch`; accuracy and its interval share a chart (tab Custom scalars)."""
 
-    def __init__(self, save_dir: str = "runs", name: str | None = "run", version: int | str | None = None) -> None:
+    def __init__(self, save_dir: str | None = None, name: str | None = "run", version: int | str | None = None) -> None:
         """Set where a run goes: `save_dir/name/version`.
 
         Args:
-            save_dir: folder of all runs.
+            save_dir: folder of all runs; None: trainer.default_root_dir, and without that `runs`.
             name: of the config or experiment.
             version: of the run; None: version_N, the first that is free.
         """
-        super().__init__(save_dir, name, version, default_hp_metric=False)
-        self._has_layout = False
+        super().__init__(save_dir or RUNS, name, version, default_hp_metric=False)
+        self._given_version, self._has_layout = version, False
+        self._new_folder: Path | None = None
+        if version is not None and not Path(self.log_dir).exists():
+            self._new_folder = Path(self.log_dir)
+
+    @property
+    def version(self) -> int | str:
+        """Version of the run; without a given one, its folder is made now by the first process.
+
+        Further processes have an estimate, which `trainer.log_dir` replaces by the first one's folder.
+        """
+        if self._given_version is not None:
+            return self._given_version
+        if rank_zero_only.rank:
+            return super().version
+        if self._new_folder is None:
+            self._new_folder = claim_version(Path(os.path.expandvars(self.root_dir)).expanduser())
+        return int(self._new_folder.name.removeprefix(VERSION))
+
+    def remove_new_folder(self) -> None:
+        """Remove the run's folder, unless it was there before the run."""
+        if self._new_folder is not None:
+            shutil.rmtree(self._new_folder, ignore_errors=True)
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
@@ -40,6 +67,26 @@ class RunLogger(TensorBoardLogger):
             self._has_layout = True
             self.experiment.add_custom_scalars(INTERVAL_CHARTS)
         super().log_metrics({name: value for name, value in metrics.items() if name != "epoch"}, step)
+
+
+def claim_version(folder: Path) -> Path:
+    """Make the first free `version_N` of a folder of runs, after the highest one, for one of several processes alone.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     print(claim_version(Path(folder)).name, claim_version(Path(folder)).name)
+    version_0 version_1
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    suffixes = [path.name.removeprefix(VERSION) for path in folder.glob(f"{VERSION}*")]
+    number = max((int(suffix) for suffix in suffixes if suffix.isdecimal()), default=-1) + 1
+    while True:
+        try:
+            (folder / f"{VERSION}{number}").mkdir()
+        except FileExistsError:  # another process was faster
+            number += 1
+        else:
+            return folder / f"{VERSION}{number}"
 
 
 class ProgressBar(TQDMProgressBar):

@@ -153,6 +153,10 @@ class RunRecord(Callback):
         rank_zero_info(f"{stage} accuracy {summary}")
         self._finish(trainer, **{stage: summary.as_dict()})
 
+    def on_train_epoch_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Record the checkpoints of the previous epoch, which are written after all other callbacks."""
+        self._write(trainer)
+
     def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Record what other callbacks decided at the epoch's end."""
         self._write(trainer)
@@ -272,7 +276,11 @@ def _checkpoints(trainer: L.Trainer, folder: Path) -> dict[str, str]:
     """Paths of the best checkpoint (the one with a monitor) and the last, relative to the run where they lie in it."""
     paths: dict[str, str] = {}
     for callback in trainer.checkpoint_callbacks:
-        if isinstance(callback, ModelCheckpoint) and callback.best_model_path:
+        if (
+            isinstance(callback, ModelCheckpoint)
+            and callback.best_model_path
+            and Path(callback.best_model_path).exists()
+        ):
             path, home = Path(callback.best_model_path).resolve(), folder.resolve()
             relative = path.relative_to(home) if path.is_relative_to(home) else path
             paths["best" if callback.monitor else "last"] = str(relative)

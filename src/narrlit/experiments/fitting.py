@@ -19,13 +19,14 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback, ProgressBar, TQDMProgressBar
 
 from narrlit import lightning_cli
+from narrlit.callbacks import DivergedError
 from narrlit.callbacks.triple_answers import ANSWERS
 from narrlit.datamodules import StoryData
-from narrlit.errors import NarrlitError, OptionError, reading
+from narrlit.errors import ModelError, NarrlitError, OptionError, reading
 from narrlit.experiments.report import EVALUATIONS, Entry, pooled
 from narrlit.files import atomic_path, check_writable
 from narrlit.models.config import allow_remote_code
-from narrlit.models.registry import RECORD
+from narrlit.models.registry import RECORD, read_record
 
 Config = dict[str, Any]
 Prune = Callable[[int, float], bool]
@@ -47,10 +48,10 @@ class RunResult:
 
     @classmethod
     def read(cls, run: Path, reason: str | None = None) -> "RunResult":
-        """Read a run's record; a missing or broken one is empty."""
+        """Read a run's record; a missing or broken one is empty, so that the run is repeated."""
         try:
-            return cls(run, json.loads((run / RECORD).read_text(encoding="utf-8")), reason)
-        except (FileNotFoundError, json.JSONDecodeError):
+            return cls(run, read_record(run / RECORD), reason)
+        except ModelError:
             return cls(run, {}, reason)
 
     @property
@@ -171,6 +172,10 @@ def _run(arguments: list[str], prune: Prune | None) -> str | None:
     try:
         trainer.fit(fit.model, datamodule=fit.datamodule)
     except FitEndedError as error:
+        return str(error)
+    except DivergedError as error:
+        if prune is None:
+            raise
         return str(error)
     except torch.OutOfMemoryError as error:
         if prune is None:

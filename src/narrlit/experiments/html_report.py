@@ -387,7 +387,7 @@ def _data(checks: Mapping[str, Entry], runs: Sequence[Run], source: str, n: int)
     rows: list[Entry] = [{"used by": "this report", "as": "evaluation", "data": source, "rows": n}]
     for run in runs:
         for role, entry in (run.record.get("data") or {}).items():
-            sets = [(Path(file["path"]).name, file["rows"]) for file in entry.get("files", [])]
+            sets = [(Path(file["path"]).name, file.get("rows", "")) for file in entry.get("files", [])]
             world = entry.get("storyworld")
             sets += [(f"StoryWorld, seed {world['seed']}", world["triples"])] if world else []
             rows += [{"used by": run.name, "as": role, "data": name, "rows": size} for name, size in sets]

@@ -217,7 +217,7 @@ class Reproduction:
         labeled, entries = self.triples(cell.column), []
         for seed in range(FIRST_SEED, FIRST_SEED + (self.seeds if "fit" in row else 1)):
             spec = str(self._fitted(row, seed)) if "fit" in row else row["evaluate"].format(encoder=backbone.model)
-            best = read_record(Path(spec, RUN_RECORD))["best"] if "fit" in row else None
+            best = read_record(Path(spec, RUN_RECORD)).get("best") if "fit" in row else None
             if best and cell.column.startswith("dev") and not (judged or "fusion" in row):
                 entry = {**best, "flags": flags_of(spec, None)}  # the fit has evaluated these very triples
             else:

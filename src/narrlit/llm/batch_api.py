@@ -11,12 +11,14 @@ from tqdm import tqdm
 
 from narrlit.errors import ModelError, printable
 from narrlit.llm.cache import AnswerCache, Reply
-from narrlit.llm.client import Request, RequestFailed, result_of_line
+from narrlit.llm.client import Request, RequestFailed, key_and_result
 from narrlit.servers import Endpoint
 
 ENDPOINT = "/v1/chat/completions"
 UNFINISHED = ("validating", "in_progress", "finalizing", "cancelling")
 MAX_REQUESTS, MAX_BYTES = 50_000, 190_000_000
+MAX_FILE_BYTES, TRANSFER_SECONDS = 2**30, 3600
+"""Of a file of results; a file of requests or results may take longer than one reply."""
 QUIET_SECONDS, POLL_SECONDS = 0.2, 20.0
 """A batch is sent when no request was added for the first, and asked for every so many of the second."""
 
@@ -30,7 +32,8 @@ class BatchTransport:
     """
 
     def __init__(self, endpoint: Endpoint, cache: AnswerCache) -> None:
-        self._client, self._cache, self._url = endpoint.client(asynchronous=True), cache, endpoint.url
+        self._client, self._cache, self._url = endpoint.client(MAX_FILE_BYTES), cache, endpoint.url
+        self._files = self._client.with_options(timeout=TRANSFER_SECONDS).files
         self._queue: Part = {}
         self._waiting: dict[str, asyncio.Future[Reply]] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -94,7 +97,7 @@ class BatchTransport:
         bodies = {key: body for key, (_, body) in part.items()}
         line = {"method": "POST", "url": ENDPOINT}
         content = "\n".join(json.dumps({"custom_id": key, **line, "body": body}) for key, body in bodies.items())
-        file = await self._client.files.create(file=(f"{name}.jsonl", content.encode()), purpose="batch")
+        file = await self._files.create(file=(f"{name}.jsonl", content.encode()), purpose="batch")
         batch = await self._client.batches.create(
             input_file_id=file.id, endpoint=ENDPOINT, completion_window="24h", metadata={"narrlit": name}
         )
@@ -127,15 +130,23 @@ class BatchTransport:
             reason = printable(reasons[0] if reasons else "no reason")
             raise ModelError(f"{self._url}: batch {batch_id} failed: {reason}")
         results: dict[str, Reply | RequestFailed] = {}
+        broken_lines = 0
         for file_id in filter(None, (batch.error_file_id, batch.output_file_id)):
-            content = (await self._client.files.content(file_id)).text
-            for line in map(json.loads, filter(str.strip, content.split("\n"))):
-                results[line["custom_id"]] = result_of_line(line, bodies.get(line["custom_id"], {}))
+            content = (await self._files.content(file_id)).text
+            for line in filter(str.strip, content.split("\n")):
+                try:
+                    key, result = key_and_result(line, bodies)
+                except ValueError:
+                    broken_lines += 1
+                else:
+                    results[key] = result
         replies = {key: result for key, result in results.items() if isinstance(result, Reply)}
         self._cache.finish_batch(name, replies)
-        _say(batch_id, f"{batch.status}, {len(replies):,} answers")
+        broken = f", {broken_lines:,} broken lines, whose requests the same command sends again" if broken_lines else ""
+        _say(batch_id, f"{batch.status}, {len(replies):,} answers{broken}")
+        lacking = RequestFailed("broken line of a batch" if broken_lines else f"batch {batch.status}")
         for key in bodies:
-            future, result = self._waiting.pop(key), results.get(key, RequestFailed(f"batch {batch.status}"))
+            future, result = self._waiting.pop(key), results.get(key, lacking)
             if isinstance(result, Reply):
                 future.set_result(result)
             else:

@@ -3,7 +3,7 @@
 import json
 import os
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,6 +75,11 @@ class AnswerCache:
         with self._errors(), self._database:
             self._database.execute(_INSERT, _row(key, request))
             self._database.execute(_ANSWER, _values(key, reply))
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Remove requests and their answers."""
+        with self._errors(), self._database:
+            self._database.executemany("DELETE FROM answers WHERE key = ?", [(key,) for key in keys])
 
     def add_batch(self, name: str, requests: Mapping[str, Mapping[str, Any]]) -> None:
         """Record a batch that is about to be sent, with its requests by key."""

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -52,7 +52,7 @@ class LLMOptions:
         seed: seed of the first attempt; each retry adds 1.
         concurrency: requests at a time.
         retries: times a request is sent again when the server is busy, fails or cannot be reached.
-        timeout: seconds to wait for an answer.
+        timeout: seconds that an answer may take, from the first byte sent to the last received.
         batch: send requests as files through OpenAI's Batch API (cheaper, takes up to a day).
         answer_cache: SQLite file of all requests and answers, from which an interrupted job resumes; default: beside
             the output.
@@ -182,13 +182,20 @@ class LLM:
         self._path = Path(options.answer_cache or cache)
         self._refused: set[str] = set()
         self._in_flight: dict[str, asyncio.Task[Reply]] = {}
+        self._unusable: set[str] = set()
         self._cache: AnswerCache
         self._transport: ChatTransport | BatchTransport
 
     def run(self, items: Sequence[Item], work: Callable[[Item], Awaitable[Result]], unit: str) -> list[Result]:
-        """Apply `work`, which awaits `ask`, to N items; the same call after an interruption resumes."""
+        """Apply `work`, which awaits `ask`, to N items; the same call after an interruption resumes.
+
+        Replies that were discarded leave the cache at the end, so that a later run requests them again; until then an
+        interrupted job goes on as if it had not been.
+        """
         with AnswerCache(self._path) as self._cache:
-            return asyncio.run(self._run(items, work, unit))
+            results = asyncio.run(self._run(items, work, unit))
+            self._cache.forget(self._unusable)
+        return results
 
     async def _run(self, items: Sequence[Item], work: Callable[[Item], Awaitable[Result]], unit: str) -> list[Result]:
         results: dict[int, Result] = {}
@@ -229,6 +236,10 @@ class LLM:
             self._in_flight[key].add_done_callback(lambda _: self._in_flight.pop(key, None))
         return await self._in_flight[key]
 
+    def discard(self, request: Request) -> None:
+        """Mark the reply to a request as unusable."""
+        self._unusable.add(request.key(self._endpoint.model))
+
     async def _send(self, key: str, request: Request) -> Reply:
         model = self._endpoint.model
         while True:
@@ -256,7 +267,7 @@ class ChatTransport:
     """Send each request as a chat completion; the SDK retries and honors Retry-After."""
 
     def __init__(self, endpoint: Endpoint, concurrency: int) -> None:
-        self._endpoint, self._client = endpoint, endpoint.client(asynchronous=True)
+        self._endpoint, self._client = endpoint, endpoint.client()
         self._slots = asyncio.Semaphore(concurrency)
         self._reached = False
         self._failures = 0
@@ -280,14 +291,14 @@ class ChatTransport:
                 failure = RequestFailed("timeout")
             except openai.APIConnectionError as error:
                 if not self._reached:
-                    raise self._endpoint.error(error) from None
+                    raise await self._endpoint.error(error) from None
                 failure = RequestFailed("connection error")
             except openai.APIStatusError as error:
                 if error.status_code in (401, 403, 404) or error.code == "insufficient_quota":
-                    raise self._endpoint.error(error) from None  # no request can succeed
+                    raise await self._endpoint.error(error) from None  # no request can succeed
                 refused = refused_parameter(error.status_code, error.message, body)
                 failure = RequestFailed(f"HTTP {error.status_code}", refused)
-            except ValueError:  # no JSON
+            except (openai.APIError, ValueError):  # too large, no JSON, or nested too deeply
                 failure = RequestFailed("malformed answer")
             except RequestFailed as error:
                 failure = error
@@ -310,6 +321,8 @@ def reply_of(completion: Any) -> Reply:
         used = (usage.prompt_tokens or 0, usage.completion_tokens or 0) if usage else (0, 0)
     except (AttributeError, IndexError, TypeError):
         raise RequestFailed("malformed answer") from None
+    if not isinstance(finish, str | None) or not all(isinstance(number, int) for number in used):
+        raise RequestFailed("malformed answer")
     return Reply(str(text), finish, *used)
 
 
@@ -328,8 +341,25 @@ def refused_parameter(status: int, message: str, body: dict[str, Any]) -> str | 
     return next(named, "response_format" if schemas else None)
 
 
-def result_of_line(line: dict[str, Any], body: dict[str, Any]) -> Reply | RequestFailed:
-    """Read one line of a batch's output or error file; `body` is that of the request."""
+def key_and_result(line: str, bodies: Mapping[str, dict[str, Any]]) -> tuple[str, Reply | RequestFailed]:
+    """Read one line of a batch's output or error file.
+
+    Args:
+        line: JSON.
+        bodies: of the requests, by key.
+
+    Raises:
+        ValueError: if the line is broken: cut off, no JSON, or without what every line has.
+    """
+    try:
+        content = json.loads(line)
+        key = str(content["custom_id"])
+        return key, _result_of(content, bodies.get(key, {}))
+    except (AttributeError, KeyError, RecursionError, TypeError) as error:
+        raise ValueError("broken line") from error
+
+
+def _result_of(line: dict[str, Any], body: dict[str, Any]) -> Reply | RequestFailed:
     from openai.types.chat import ChatCompletion
 
     response = line.get("response") or {}

@@ -34,6 +34,10 @@ NEGATIVE_SAMPLING = Sampling(max_tokens=1200, temperature=0.8, top_p=0.9)
 VIEW_SAMPLING = Sampling(max_tokens=2000, temperature=0.3)
 """Source: ttda704 (SemEval-2026 Task 4), Appendix A.1."""
 
+MAX_STRAY_BRACES = 100
+"""Braces of a reply that may begin an object and turn out not to, after which no more are tried."""
+_OBJECT = re.compile(r'\{(?=\s*["}])')
+
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Line = Annotated[Text, AfterValidator(lambda text: " ".join(text.split()))]
 
@@ -73,15 +77,19 @@ def parse_reply(text: str, schema: type[Schema]) -> Schema:
 
 
 def _objects(text: str) -> Iterator[Any]:
+    """Yield the JSON objects in a text, in time that grows with its length alone."""
     decoder = json.JSONDecoder(strict=False)  # models write line breaks inside strings
-    start = text.find("{")
-    while start >= 0:
+    end, failures = 0, 0
+    for brace in _OBJECT.finditer(text):
+        if brace.start() < end:
+            continue
         try:
-            value, end = decoder.raw_decode(text, start)
+            value, end = decoder.raw_decode(text, brace.start())
             yield value
         except (ValueError, RecursionError):
-            end = start + 1
-        start = text.find("{", end)
+            failures += 1
+            if failures == MAX_STRAY_BRACES:
+                return
 
 
 @dataclass(frozen=True)
@@ -126,24 +134,32 @@ async def generate(
     """Request `count` replies of every kind on a story, by its name in the user message, and replace rejected ones.
 
     Replies are read in a fixed order once all of an attempt are there: the result does not depend on which came first,
-    and a resumed job ends like an uninterrupted one. Accepted texts join `source.others`.
+    and a resumed job ends like an uninterrupted one. Accepted texts join `source.others`. Where too few are accepted, a
+    later run requests the rejected ones again.
     """
     generated = Generated({kind: [] for kind in generators})
     sent = dict.fromkeys(generators, 0)
     missing = dict.fromkeys(generators, count)
 
-    async def ask(kind: str, number: int) -> Reply | RequestFailed:
+    rejected_requests: dict[str, list[Request]] = {kind: [] for kind in generators}
+
+    def request_of(kind: str, number: int) -> Request:
         generator = generators[kind]
         content = generator.prompt.content({field: source.text})
-        request = Request(generator.prompt, content, generator.schema, generator.sampling, llm.options.seed + number)
+        return Request(generator.prompt, content, generator.schema, generator.sampling, llm.options.seed + number)
+
+    async def ask(request: Request) -> Reply | RequestFailed:
         try:
             return await llm.ask(request)
         except RequestFailed as failure:
             return failure
 
     for _ in range(attempts):
-        due = [(kind, sent[kind] + more) for kind, number in missing.items() for more in range(number)]
-        for (kind, _), reply in zip(due, await asyncio.gather(*(ask(*one) for one in due)), strict=True):
+        due = [
+            (kind, request_of(kind, sent[kind] + more)) for kind, number in missing.items() for more in range(number)
+        ]
+        replies = await asyncio.gather(*(ask(request) for _, request in due))
+        for (kind, request), reply in zip(due, replies, strict=True):
             sent[kind] += 1
             if isinstance(reply, RequestFailed):  # already retried; the same command asks again
                 missing[kind] -= 1
@@ -153,11 +169,16 @@ async def generate(
                 found = generators[kind].read(reply, source)
             except Rejected as rejected:
                 generated.verdicts[kind, str(rejected)] += 1
+                rejected_requests[kind].append(request)
                 continue
             missing[kind] -= 1
             generated.verdicts[kind, ACCEPTED] += 1
             generated.accepted[kind].append(found)
             source.others.extend(texts_of(found))
+    for kind, requests in rejected_requests.items():
+        if len(generated.accepted[kind]) < count:
+            for request in requests:
+                llm.discard(request)
     return generated
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from narrlit.data.readers import LABEL
+from narrlit.llm.cache import Reply
 from narrlit.llm.client import LLM, Request, RequestFailed, Sampling
 from narrlit.llm.generator import Rejected, parse_reply
 from narrlit.prompts import Prompt
@@ -95,12 +96,12 @@ def judge_triples(llm: LLM, triples: Sequence[ScoredTriple], prompt: Prompt, swa
     async def answer(triple: ScoredTriple, swapped: bool) -> Answer:
         anchor, a, b = triple.texts
         shown = ScoredTriple((anchor, b, a), triple.scores[::-1]) if swapped else triple
+        request = Request(prompt, prompt.content(values(shown)), Choice, sampling, llm.options.seed)
         try:
-            reply = await llm.ask(Request(prompt, prompt.content(values(shown)), Choice, sampling, llm.options.seed))
-            if reply.finish == "length":
-                return Answer(None, "cut off")
-            return Answer(read_choice(reply.text) != swapped)
+            reply = await llm.ask(request)
+            return Answer(_choice_of(reply) != swapped)
         except Rejected as rejected:
+            llm.discard(request)
             return Answer(None, str(rejected))
         except RequestFailed as failure:
             return Answer(None, f"request failed: {failure.reason}", failed=True)
@@ -122,6 +123,13 @@ def values(triple: ScoredTriple) -> dict[str, Any]:
     # The difference of the rounded ones, or the three numbers could contradict each other.
     numbers = {"similarity_a": a, "similarity_b": b, "difference": round(a - b, DIGITS) + 0.0}
     return {**dict(zip(("anchor", "A", "B"), triple.texts, strict=True)), **numbers}
+
+
+def _choice_of(reply: Reply) -> bool:
+    """Return True if a reply that is whole chooses A; Rejected for any other reply."""
+    if reply.finish == "length":
+        raise Rejected("cut off")
+    return read_choice(reply.text)
 
 
 def read_choice(text: str) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from narrlit.errors import ModelError, reading
 from narrlit.models.config import EncoderConfig, Fusion, Long, Precision
+from narrlit.models.run_file import check_record
 
 if TYPE_CHECKING:
     from narrlit.models.encoder import Encoder
@@ -113,12 +114,16 @@ def find_checkpoint(source: str) -> Path | None:
     if not (path / RECORD).is_file():
         return None
     named: dict[str, str] = read_record(path / RECORD).get("checkpoints", {})
-    # A run that was killed may have replaced a checkpoint after its last record: then the newest one serves.
-    newest = sorted((path / "checkpoints").glob("*.ckpt"), key=lambda file: file.stat().st_mtime, reverse=True)
-    for candidate in [path / named[name] for name in ("best", "last") if name in named] + newest:
-        if candidate.exists():
-            return candidate
-    raise ModelError(f"run {path}: it has no checkpoint yet; continue training, or name another model")
+    chosen = next((path / named[name] for name in ("best", "last") if name in named), None)
+    if chosen is not None and chosen.exists():
+        return chosen
+    there = sorted((path / "checkpoints").glob("*.ckpt"), key=lambda file: file.stat().st_mtime, reverse=True)
+    if chosen is None and there:  # killed between its first checkpoint and the next record
+        return there[0]
+    if chosen is None or not there:
+        raise ModelError(f"run {path}: it has no checkpoint yet; continue training, or name another model")
+    others = " or ".join(str(file) for file in there[:3])
+    raise ModelError(f"run {path}: its best checkpoint, {chosen}, is gone; restore it, or name another one: {others}")
 
 
 def _run_directory(path: Path) -> Path:
@@ -147,7 +152,7 @@ def find_record(source: str) -> Path | None:
 def read_record(record: Path) -> dict[str, Any]:
     """Read a run's record; raise ModelError if it is broken."""
     with reading("run record", record, "name a checkpoint in another folder", ModelError):
-        return dict(json.loads(record.read_text(encoding="utf-8")))
+        return check_record(json.loads(record.read_text(encoding="utf-8")))
 
 
 def pseudonyms_of(source: str) -> dict[str, Any] | None:
@@ -160,15 +165,21 @@ def pseudonyms_of(source: str) -> dict[str, Any] | None:
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
     """Read a checkpoint, tensors and plain data only; raise ModelError if it is broken or holds anything else."""
-    import torch
-
     with reading("checkpoint", path, "name another one", ModelError):
         try:
-            if path.is_dir():
-                return _read_sharded(path)
-            return dict(torch.load(path, map_location="cpu", weights_only=True, mmap=True))
+            content = _read_sharded(path) if path.is_dir() else _read_whole(path)
         except (pickle.UnpicklingError, RuntimeError) as error:  # torch's own message advises to run whatever is in it
             raise ModelError(f"checkpoint {path}: it is broken, or holds more than tensors and plain data") from error
+        for name in ("state_dict", "hyper_parameters"):
+            if not isinstance(content.get(name, {}), dict):
+                raise ModelError(f"checkpoint {path}: {name} is no mapping; name another one")
+        return content
+
+
+def _read_whole(path: Path) -> dict[str, Any]:
+    import torch
+
+    return dict(torch.load(path, map_location="cpu", weights_only=True, mmap=True))
 
 
 def _read_sharded(folder: Path) -> dict[str, Any]:

@@ -1,0 +1,82 @@
+"""End a fit whose loss or weights are no longer finite, before its checkpoints are replaced by bad ones."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import torch
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from torch import Tensor
+
+from narrlit.distributed import summed
+from narrlit.errors import NarrlitError
+
+REMEDY = (
+    "lower --model.optimization.learning_rate, raise --model.optimization.warmup, or set --trainer.gradient_clip_val"
+)
+
+
+class DivergedError(NarrlitError):
+    """Loss or weights of a fit are not finite; `run_status` goes into the run's record."""
+
+    run_status = "diverged"
+
+
+class StopOnDivergence(Callback):
+    """End a fit with DivergedError, in all processes together, as soon as its loss or its weights are not finite.
+
+    The loss is that of the global batch, which every process has. Weights are looked at where checkpoints are written:
+    elsewhere the loss of the next step shows that they are bad. Gradients may overflow: a scaler skips such a step.
+    """
+
+    def on_train_batch_end(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Check the loss of the step."""
+        loss = trainer.callback_metrics.get("train/loss")
+        if loss is not None and not math.isfinite(loss):
+            raise _diverged(trainer, f"the loss is {float(loss)}")
+
+    def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Check the weights, before a checkpoint may be written."""
+        if trainer.training and not trainer.sanity_checking:
+            _check_weights(trainer, pl_module)
+
+    def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Check the weights, before checkpoints are written."""
+        _check_weights(trainer, pl_module)
+
+    def on_save_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
+        """Check the weights of a checkpoint that is written at any other time."""
+        _check_weights(trainer, pl_module)
+
+
+def _check_weights(trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+    trained = [_local(weight) for weight in pl_module.parameters() if weight.requires_grad]
+    broken = sum(int(not weight.isfinite().all()) for weight in trained)
+    if summed(torch.tensor(broken, device=pl_module.device)) > 0:
+        raise _diverged(trainer, "weights are not finite")
+
+
+def _local(weight: Tensor) -> Tensor:
+    """Return this process's part of a sharded weight, and any other as it is."""
+    part: Tensor = weight.to_local() if hasattr(weight, "to_local") else weight
+    return part.detach()
+
+
+def _diverged(trainer: L.Trainer, fault: str) -> DivergedError:
+    return DivergedError(f"step {trainer.global_step}: {fault}; last good checkpoint: {_last_good(trainer)}; {REMEDY}")
+
+
+def _last_good(trainer: L.Trainer) -> str:
+    """Return the path of the newest checkpoint: of this fit, else of the fit that it continues."""
+    saved = [Path(callback.best_model_path) for callback in trainer.checkpoint_callbacks if _has_saved(callback)]
+    if saved:
+        return str(max(saved, key=lambda path: path.stat().st_mtime))
+    return str(trainer.ckpt_path or "none")
+
+
+def _has_saved(callback: Any) -> bool:
+    named = isinstance(callback, ModelCheckpoint) and bool(callback.best_model_path)
+    return named and Path(callback.best_model_path).exists()
