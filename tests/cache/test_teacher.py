@@ -57,6 +57,17 @@ def test_half_precision_embeddings_are_units_again(tiny, tmp_path):
     assert torch.allclose(found.of(torch.arange(9), "anchor").norm(dim=1), torch.ones(9), atol=1e-6)
 
 
+def test_a_damaged_shard_is_embedded_again(tiny, tmp_path, capsys):
+    encoder = Encoder(EncoderConfig(tiny())).eval()
+    table = filled(encoder, tmp_path).table
+    path = sorted(tmp_path.iterdir())[0]
+    with path.open("r+b") as file:
+        file.seek(-300, 2)
+        file.write(b"\xff\xff")
+    assert torch.allclose(filled(encoder, tmp_path).table, table, atol=1e-6)  # batches of another composition
+    assert f"{path} is damaged" in capsys.readouterr().err
+
+
 def test_only_what_is_missing_is_embedded(tiny, tmp_path, monkeypatch):
     encoder = Encoder(EncoderConfig(tiny())).eval()
     whole = filled(encoder, tmp_path)

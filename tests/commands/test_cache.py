@@ -1,6 +1,7 @@
 """narrlit cache: what ls prints, and that rm removes what is selected and nothing without --yes."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -42,3 +43,19 @@ def test_rm_removes_what_is_selected_and_nothing_without_yes(narrlit, caches):
     assert "no cached embeddings of org/half" in narrlit("cache", "rm", "--model", "org/half", "--yes").err
     assert narrlit("cache", "rm", "--yes").code == 0
     assert not any(folder.exists() for folder in caches.values())
+
+
+def test_a_damaged_shard_costs_one_line_and_no_answer(narrlit, world_files, tiny):
+    """Of embeddings that compare keeps, a byte changes; later a shard is cut. The answers are those of before."""
+    compare = ("compare", world_files / "validation.jsonl", "--models", tiny(), "--baselines", "longer", "--out")
+    assert narrlit(*compare, "one").code == 0
+    answers = Path("one/answers.csv").read_bytes()
+    for number, damage in enumerate((lambda whole: whole[:900] + b"\x7f" + whole[901:], lambda whole: whole[:900])):
+        path = next(Path("runs/embeddings").rglob("*.safetensors"))
+        path.write_bytes(damage(path.read_bytes()))
+        found = narrlit(*compare, f"again-{number}")
+        lines = [line for line in found.err.splitlines() if "damaged" in line]
+        assert (found.code, len(lines)) == (0, 1), found.err
+        assert f"{path} is damaged" in lines[0]
+        assert Path(f"again-{number}/answers.csv").read_bytes() == answers
+        assert "damaged" not in narrlit(*compare, f"last-{number}").err

@@ -1,22 +1,26 @@
 """Embeddings on disk: content keys, immutable safetensors shards, memory-mapped reads, listing and removal.
 
 A cache is a folder of one model and its settings. A shard is written whole under a temporary name and renamed: no
-locks, and a half-written shard is never read. The same key always stands for the same embedding.
+locks, and a half-written shard is never read. The same key always stands for the same embedding. A shard has a checksum
+of its contents, which is verified before the first of its embeddings is used.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import safe_open
 
+from narrlit.console import say
 from narrlit.data.schema import FloatArray, IntArray
-from narrlit.errors import ModelError, OptionError, reading
+from narrlit.errors import ModelError, OptionError, reading, reason
 from narrlit.files import atomic_path
 from narrlit.models.config import EncoderConfig
 from narrlit.models.loading import model_folder
@@ -26,9 +30,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 CacheDtype = Literal["float32", "float16"]
-FORMAT = "narrlit vectors 1"
+FORMAT, UNVERIFIED = "narrlit vectors 2", "narrlit vectors 1"
+"""Formats of shards: with a checksum, and as earlier versions wrote them, without."""
 SPACE = "space.json"
-SUFFIX = ".safetensors"
+SUFFIX, DAMAGED = ".safetensors", ".damaged"
+"""Ends of the names of shards, and of those set aside, whose embeddings are computed again."""
 KEY_BYTES = 32
 COPIED_BYTES = 2**28
 """Embeddings of several shards are copied together once up to this size: a batch out of many shards costs far more."""
@@ -98,9 +104,93 @@ def model_identity(model: str) -> tuple[str, str | None]:
     if folder is not None:
         return model if model == "minilm" else folder.name, folder_digest(folder)
     from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.utils import HFValidationError
 
-    config = try_to_load_from_cache(model, "config.json")
+    try:
+        config = try_to_load_from_cache(model, "config.json")
+    except HFValidationError:  # no hub can have it: loading it says so
+        config = None
     return model, Path(config).parent.name if isinstance(config, str) else None
+
+
+@dataclass
+class Shard:
+    """Contents of a shard.
+
+    Attributes:
+        path: its file.
+        keys: (N, 32), uint8.
+        vectors: (N, D), memory-mapped where it is torch's.
+        sources: what computed them: encoder, server, vllm.
+        checksum: of keys and vectors when they were written; None in a shard of an earlier version.
+    """
+
+    path: Path
+    keys: Any
+    vectors: Any
+    sources: set[str]
+    checksum: str | None
+
+    @classmethod
+    def open(cls, path: Path, framework: Literal["pt", "numpy"]) -> "Shard | None":
+        """Read a shard as arrays of torch or NumPy; one that can't be read is set aside, and the result None."""
+        try:
+            with safe_open(path, framework=framework) as file:
+                metadata = file.metadata() or {}
+                keys, vectors = file.get_tensor("keys"), file.get_tensor("vectors")
+        except FileNotFoundError:  # another process has set it aside, or removed the cache
+            return None
+        except OSError as error:  # such as another user's file: it may be whole
+            say(f"shard of embeddings {path}: {reason(error)}; its embeddings are computed again")
+            return None
+        except Exception as error:  # noqa: BLE001  (safetensors has several for damaged files)
+            _set_aside(path, reason(error))
+            return None
+        shard = cls(path, keys, vectors, set(metadata.get("makers", "encoder").split()), metadata.get("checksum"))
+        known = metadata.get("format") == (UNVERIFIED if shard.checksum is None else FORMAT)
+        if not known or keys.ndim != 2 or keys.shape[1] != KEY_BYTES or vectors.shape[:1] != keys.shape[:1]:
+            _set_aside(path, "it is no shard of embeddings")
+            return None
+        return shard
+
+    def verify(self) -> bool:
+        """Compare the contents with their checksum; a shard that has changed is set aside, and the result False."""
+        if self.checksum is None or self.checksum == checksum(np.asarray(self.keys), np.asarray(self.vectors)):
+            return True
+        _set_aside(self.path, "its checksum differs")
+        return False
+
+    def rows(self) -> Iterator[tuple[bytes, int]]:
+        """Return each key with its row."""
+        joined = np.asarray(self.keys).tobytes()
+        for row in range(len(self.keys)):
+            yield joined[row * KEY_BYTES : (row + 1) * KEY_BYTES], row
+
+
+def checksum(*arrays: NDArray[Any]) -> str:
+    """Compute CRC-32 over the types, shapes and contents of arrays.
+
+    >>> checksum(np.zeros((2, 3), np.float32)) == checksum(np.zeros((3, 2), np.float32))
+    False
+    """
+    value = 0
+    for array in arrays:
+        value = zlib.crc32(f"{array.dtype} {array.shape}".encode(), value)
+        value = zlib.crc32(np.ascontiguousarray(array).data, value)
+    return f"{value:08x}"
+
+
+def _set_aside(path: Path, problem: str) -> None:
+    """Rename a damaged shard, so that nothing reads it again."""
+    remedy = "ignored"
+    try:
+        path.rename(path.with_name(path.name + DAMAGED))
+        remedy = f"set aside as {path.name + DAMAGED}"
+    except FileNotFoundError:  # another process has set it aside
+        return
+    except OSError:  # the folder is read-only
+        pass
+    say(f"shard of embeddings {path} is damaged ({problem}): {remedy}; its embeddings are computed again")
 
 
 class EmbeddingCache:
@@ -123,20 +213,28 @@ class EmbeddingCache:
         self._source = source
         self.dtype: torch.dtype = getattr(torch, dtype)
         self._rows: dict[bytes, tuple[Path, int]] = {}
-        self._shards: dict[Path, Tensor] = {}
+        self._shards: dict[Path, Shard] = {}
+        self._unverified: set[Path] = set()
+        self._ignored: set[Path] = set()
         self.refresh()
 
     def refresh(self) -> None:
         """Read the keys of shards that other processes have added."""
         for path in sorted(self.folder.glob(f"[!.]*{SUFFIX}")):
-            if path not in self._shards:
+            if path not in self._shards and path not in self._ignored:
                 self._index(path)
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def missing(self, keys: Sequence[bytes]) -> list[int]:
-        """Return the positions of keys that have no embedding yet."""
+        """Return the positions of keys that have no embedding yet, or had one in a shard that is damaged."""
+        rows = (self._rows.get(key) for key in keys)
+        used = {row[0] for row in rows if row is not None}
+        for path in used & self._unverified:
+            self._unverified.remove(path)
+            if not self._shards[path].verify():
+                self._forget(path)
         return [position for position, key in enumerate(keys) if key not in self._rows]
 
     def add(self, keys: Sequence[bytes], embeddings: "Tensor", write: bool = True) -> None:
@@ -159,7 +257,8 @@ class EmbeddingCache:
         flat = torch.frombuffer(bytearray(joined), dtype=torch.uint8).view(len(keys), KEY_BYTES)
         path = self.folder / (hashlib.sha256(joined).hexdigest()[:24] + SUFFIX)
         with atomic_path(path) as temporary:
-            metadata = {"format": FORMAT, "makers": self._source}
+            digest = checksum(flat.numpy(), stored.numpy())
+            metadata = {"format": FORMAT, "makers": self._source, "checksum": digest}
             save_file({"keys": flat, "vectors": stored}, temporary, metadata=metadata)
         self._index(path)
 
@@ -177,23 +276,26 @@ class EmbeddingCache:
         shards: dict[Path, int] = {}
         rows = [(shards.setdefault(path, len(shards)), row) for path, row in (self._rows[key] for key in keys)]
         shard_of, row_of = np.array(rows, dtype=np.int64).reshape(-1, 2).T
-        tensors = [self._shards[path] for path in shards] or [torch.empty(0, self.dimension)]
+        tensors = [self._shards[path].vectors for path in shards] or [torch.empty(0, self.dimension)]
         return MappedEmbeddings(tensors, shard_of.copy(), row_of.copy())
 
     def _index(self, path: Path) -> None:
-        with (
-            reading("shard of embeddings", path, "remove it, and it is computed again", ModelError),
-            safe_open(path, framework="pt") as shard,
-        ):
-            metadata = shard.metadata() or {}
-            if metadata.get("format") != FORMAT:
-                raise ModelError(f"{path}: it is no shard of embeddings; remove it")
-            keys, self._shards[path] = shard.get_tensor("keys"), shard.get_tensor("vectors")  # memory-mapped
-        self._check_dimension(self._shards[path].shape[1], path)
-        self.sources |= set(metadata.get("makers", "encoder").split())
-        joined = keys.numpy().tobytes()
-        for row, start in enumerate(range(0, len(joined), KEY_BYTES)):
-            self._rows.setdefault(joined[start : start + KEY_BYTES], (path, row))
+        shard = Shard.open(path, "pt")
+        if shard is None:
+            self._ignored.add(path)
+            return
+        self._check_dimension(shard.vectors.shape[1], path)
+        self._shards[path] = shard
+        self._unverified.add(path)
+        self.sources |= shard.sources
+        for key, row in shard.rows():
+            self._rows.setdefault(key, (path, row))
+
+    def _forget(self, path: Path) -> None:
+        """Leave out a shard; keys that another shard has too are computed again as well."""
+        del self._shards[path]
+        self._ignored.add(path)
+        self._rows = {key: row for key, row in self._rows.items() if row[0] != path}
 
     def _check_dimension(self, dimension: int, path: Path) -> None:
         if self.dimension is None:
@@ -236,17 +338,18 @@ class MappedEmbeddings:
 
 def read_arrays(folder: Path, keys: Sequence[bytes]) -> FloatArray | None:
     """Read the embeddings (N, D) of N keys without importing torch; None if the folder lacks one."""
-    from safetensors.numpy import load_file
-
-    rows: dict[bytes, Any] = {}
+    wanted = set(keys)
+    embeddings: dict[bytes, Any] = {}
     for path in folder.glob(f"[!.]*{SUFFIX}"):
-        with reading("shard of embeddings", path, "remove it, and it is computed again", ModelError):
-            shard = load_file(path)
-            joined, vectors = shard["keys"].tobytes(), shard["vectors"]
-        rows |= {joined[row * KEY_BYTES : (row + 1) * KEY_BYTES]: vector for row, vector in enumerate(vectors)}
-    if not all(key in rows for key in keys):
+        shard = Shard.open(path, "numpy")
+        if shard is None:
+            continue
+        rows = [(key, row) for key, row in shard.rows() if key in wanted]
+        if rows and shard.verify():
+            embeddings |= {key: shard.vectors[row] for key, row in rows}
+    if not all(key in embeddings for key in keys):
         return None
-    return np.array([rows[key] for key in keys], dtype=np.float32)
+    return np.array([embeddings[key] for key in keys], dtype=np.float32)
 
 
 def space_folder(root: Path, space: Mapping[str, Any]) -> Path:
@@ -299,7 +402,7 @@ def remove_cache(folder: Path) -> None:
     files = [folder / SPACE] * (folder / SPACE).is_file() + list(folder.glob(f"[!.]*{SUFFIX}"))
     if not files:
         raise OptionError(f"{folder} is no embedding cache; `narrlit cache ls` lists them")
-    for path in [*files, *folder.glob(f".*{SUFFIX}")]:
+    for path in [*files, *folder.glob(f".*{SUFFIX}"), *folder.glob(f"*{SUFFIX}{DAMAGED}")]:
         path.unlink(missing_ok=True)
     if not any(folder.iterdir()):
         folder.rmdir()
