@@ -22,7 +22,7 @@ from narrlit import load_encoder
 from narrlit.data.readers import read_triples
 from narrlit.data.schema import triple_cosines
 from narrlit.data.tales import sample_tales
-from narrlit.metrics.significance import AccuracySummary, clustered_interval, paired, permutation_test
+from narrlit.metrics.significance import AccuracySummary, bootstrap_interval, paired, permutation_test
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
 from narrlit.models.postprocessing import fit_steps, parse_steps
@@ -143,12 +143,18 @@ def windows(chosen: argparse.Namespace) -> Result:
         own = similarity[np.arange(len(pairs)), target]
         reciprocal = 1 / (1 + (similarity > own[:, None]).sum(axis=1))
         ranks[long] = reciprocal
-        low, high = clustered_interval(reciprocal, target)
+        low, high = bootstrap_interval(of_each_text(reciprocal))
         by_place = {name: float(reciprocal[place == n].mean()) for n, name in enumerate(("first", "second", "third"))}
         read = embed(encoder, joined).coverage.share
         results[long] = {"all": {"mean": float(reciprocal.mean()), "interval": [low, high]}, **by_place, "read": read}
-    results["p"] = permutation_test(ranks["windows"], ranks["truncate"], target)
+    results["p"] = permutation_test(of_each_text(ranks["windows"]), of_each_text(ranks["truncate"]))
     return results
+
+
+def of_each_text(ranks: Floats) -> Floats:
+    """Average the reciprocal ranks (3T,) of the three stories of each of T joined texts, which depend on each other."""
+    means: Floats = ranks.reshape(-1, 3).mean(axis=1)
+    return means
 
 
 def retellings(chosen: argparse.Namespace) -> Result:
