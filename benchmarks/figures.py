@@ -189,9 +189,9 @@ def run(command: str, work: Path) -> str:
 
 
 def by_name(value: Any) -> Any:
-    """Turn lists of entries that name their system into mappings by that name, so that a path can name one."""
+    """Turn lists of entries into mappings by the name of their system, or by number, so that a path can name one."""
     if isinstance(value, dict):
-        return {name: by_name(inner) for name, inner in value.items()}
+        return {name.replace(" | ", " - "): by_name(inner) for name, inner in value.items()}
     if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
         for key in ("system", "model", "name"):
             if all(key in entry for entry in value):
@@ -203,6 +203,8 @@ def by_name(value: Any) -> Any:
 def value_at(values: Any, path: str) -> Any:
     """Find the result at a path of names with slashes between; of an accuracy its counts and interval."""
     for name in path.split("/"):
+        if isinstance(values, list):
+            values = dict(zip(map(str, range(len(values))), values, strict=True))
         if name not in values:
             raise SystemExit(f"{path}: there is no {name!r}; there are {', '.join(values)}")
         values = values[name]
@@ -232,6 +234,8 @@ def formatted(value: Any, style: str | None) -> str:
     """
     if style is not None:
         return STYLES[style](value)
+    if isinstance(value, str):
+        return value
     return bare(accuracy_text(value) if isinstance(value, dict) else f"{value:.3f}")
 
 
@@ -268,6 +272,8 @@ STYLES: dict[str, Callable[[Any], str]] = {
     "p": p_of,
     "test": lambda value: f"{formatted(value, 'short')} ({p_of(value)})",
     "zero": lambda value: f"{value:.3f}",
+    "ends": lambda value: "[{:.3f}, {:.3f}]".format(*value["interval"]),
+    "tenths": lambda value: f"{100 * value:.1f}",
     "percent": lambda value: f"{100 * value:.0f}",
     "ratio": lambda value: f"{value:.1f}",
     "ratio2": lambda value: f"{value:.2f}",
