@@ -312,3 +312,39 @@ def test_a_collection_is_loaded_from_an_index_or_from_stories(made, tales, tiny,
         load_collection(str(made.path), ModelOptions(), StoryOptions(missing_views="positional"), InputOptions())
     with pytest.raises(OptionError, match="was made with"):
         load_collection(str(made.path), ModelOptions(model="minilm"), StoryOptions(), InputOptions())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"coverage": 3},
+        {"coverage": {"a": 1}},
+        {"languages": [1]},
+        {"settings": {}},
+        {"settings": None},
+        {"model_path": 3},
+        {"dimension": "x"},
+    ],
+)
+def test_a_damaged_record_is_named_with_its_field(copied, change):
+    record = json.loads((copied / "index.json").read_text())
+    (copied / "index.json").write_text(json.dumps(record | change))
+    with pytest.raises(DataError, match=rf"index\.json: {next(iter(change))}.*; remove the folder and index again"):
+        Index(copied)
+
+
+@pytest.mark.parametrize("where", ["text = $1", "id IN (?)", "id = :name", "$1"])
+def test_a_condition_with_a_parameter_is_refused(made, where):
+    with pytest.raises(OptionError, match="write a value in place of"):
+        made.search("x", where=where)
+    assert made.search("x", where="title != '$1 ? :a'", k=3).shape[0] == 3
+
+
+def test_values_that_are_no_text_are_refused(made, tiny, tmp_path):
+    with pytest.raises(OptionError, match="is not text"):
+        made.like("\udce9")
+    with pytest.raises(OptionError, match="needs a name in UTF-8"):
+        Index.create(tmp_path / "caf\udce9", ["A king."], tiny())
+    rows = pd.DataFrame({"text": ["A king."], "place": pd.Series(["\udce9"], dtype=object)})
+    with pytest.raises(DataError, match="is not text"):
+        Index.create(tmp_path / "i", rows, tiny())
