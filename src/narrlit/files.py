@@ -10,8 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from narrlit.errors import OptionError, reason
 
+LOCK = ".lock"
+"""Name of the file in a folder that the run which writes the folder has locked."""
 NOT_READ = (".html", ".htm", ".npy", ".svg", ".zip")
 """Suffixes of outputs that no command reads from a folder; others in a folder of stories may be stories."""
 
@@ -64,6 +68,42 @@ class Output:
             return []
         stem, suffix = os.path.splitext(path)  # noqa: PTH122  (Path has no stem with its folder)
         return [Path(name.format(path=path, stem=stem, suffix=suffix)) for name in self.names]
+
+
+@contextmanager
+def exclusive(folder: str | Path, option: str = "--out", name: str = LOCK) -> Iterator[None]:
+    """Hold a folder, which is made if needed, for the block: other runs that write it are refused.
+
+    The operating system gives the lock back when the process ends in any way; a lock file that is left means nothing.
+
+    Args:
+        folder: where the lock file is.
+        option: that names the folder, for the message.
+        name: of the lock file; processes that share a folder have one each.
+
+    Raises:
+        OptionError: if another run writes the folder, or this one can't.
+    """
+    folder = Path(folder)
+    new = not folder.exists()
+    lock = FileLock(folder / name)
+    with _writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            raise OptionError(
+                f"{folder}: another run is writing this folder; wait until it ends, or name another folder ({option})"
+            ) from None
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            (folder / name).unlink()  # first: nobody else's file
+        lock.release()
+        if new:
+            with suppress(OSError):  # it holds what the block wrote
+                folder.rmdir()
 
 
 def check_writable(target: str | Path, *suffixes: str, folder: bool = False) -> None:
@@ -203,7 +243,7 @@ def _writing(target: Path) -> Iterator[None]:
 
 def _check_free(target: Path, folder: bool) -> None:
     if folder:
-        if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
+        if os.path.lexists(target) and (not target.is_dir() or any(path.name != LOCK for path in target.iterdir())):
             raise OptionError(f"{target} exists and is not empty: name a new folder or remove it")
     elif target.is_dir():
         raise OptionError(f"{target} is a folder: name a file")

@@ -197,3 +197,41 @@ def test_ray_loses_nothing_with_a_worker(narrlit, tiny, rows, make, monkeypatch)
     thread.join()
     assert killed
     assert (manifest("two")["complete"], table("two").equals(table("one"))) == (True, True)
+
+
+@pytest.mark.parametrize("format", ["parquet", "npy"])
+def test_a_damaged_part_is_embedded_again_and_said(narrlit, tiny, rows, format):
+    embed = ["embed", "rows.jsonl", "--model", tiny(), "--part-rows", 5, "--format", format]
+    assert narrlit(*embed, "--out", "out").code == 0
+    before = {path: path.read_bytes() for path in Path("out").glob("part-*")}
+    cut, changed = Path(f"out/part-00001.{format}"), Path(f"out/part-00003.{format}")
+    for complete in (True, False):
+        cut.write_bytes(before[cut][:-50])
+        changed.write_bytes(before[changed][:200] + bytes([before[changed][200] ^ 1]) + before[changed][201:])
+        if not complete:  # as a killed run leaves it
+            Path("out/manifest.json").write_text(json.dumps(manifest("out") | {"complete": False, "parts": []}))
+        found = narrlit(*embed, "--out", "out")
+        assert found.code == 0, found.err
+        lines = [line for line in found.err.splitlines() if "damaged" in line]
+        assert [line.split()[0] for line in lines] == [str(cut), str(changed)]
+        assert {path: path.read_bytes() for path in Path("out").glob("part-*")} == before
+        assert manifest("out")["complete"]
+    assert "nothing to do" in narrlit(*embed, "--out", "out").err
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", "null", '{"complete": true, "settings": [], "parts": 3}'])
+def test_a_damaged_manifest_costs_one_line(narrlit, tiny, rows, content):
+    Path("out").mkdir()
+    Path("out/manifest.json").write_text(content)
+    found = narrlit("embed", "rows.jsonl", "--model", tiny(), "--out", "out")
+    assert (found.code, "manifest out/manifest.json: " in found.err, len(found.err.splitlines())) == (2, True, 1)
+    assert "name a new folder" in found.err
+
+
+def test_names_that_are_no_utf8_and_models_that_no_hub_has(narrlit, tiny, rows):
+    name = os.fsdecode(b"caf\xe9")
+    for _ in range(2):
+        assert narrlit("embed", "rows.jsonl", "--model", tiny(), "--out", name).code == 0
+    assert narrlit("embed", "rows.jsonl", "--model", tiny(), "--out", f"{name}.parquet").code == 0
+    found = narrlit("embed", "rows.jsonl", "--model", "my model", "--out", "out")
+    assert (found.code, "model my model: " in found.err) == (2, True), found.err

@@ -341,3 +341,39 @@ def test_columns_of_the_queries_of_an_index_are_named(made, narrlit, make, tales
     command = ["evaluate", "q.tsv", "--retrieval", made.path, "--queries", "queries.jsonl", "--json"]
     found = narrlit(*command, "--text-column", "plot")
     assert json.loads(found.out)["measures"]["recall@1"]["model"]["mean"] == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"coverage": 3},
+        {"coverage": {"a": 1}},
+        {"languages": [1]},
+        {"settings": {}},
+        {"settings": None},
+        {"model_path": 3},
+        {"dimension": "x"},
+    ],
+)
+def test_a_damaged_record_is_named_with_its_field(copied, change):
+    record = json.loads((copied / "index.json").read_text())
+    (copied / "index.json").write_text(json.dumps(record | change))
+    with pytest.raises(DataError, match=rf"index\.json: {next(iter(change))}.*; remove the folder and index again"):
+        Index(copied)
+
+
+@pytest.mark.parametrize("where", ["text = $1", "id IN (?)", "id = :name", "$1"])
+def test_a_condition_with_a_parameter_is_refused(made, where):
+    with pytest.raises(OptionError, match="write a value in place of"):
+        made.search("x", where=where)
+    assert made.search("x", where="title != '$1 ? :a'", k=3).shape[0] == 3
+
+
+def test_values_that_are_no_text_are_refused(made, tiny, tmp_path):
+    with pytest.raises(OptionError, match="is not text"):
+        made.like("\udce9")
+    with pytest.raises(OptionError, match="needs a name in UTF-8"):
+        Index.create(tmp_path / "caf\udce9", ["A king."], tiny())
+    rows = pd.DataFrame({"text": ["A king."], "place": pd.Series(["\udce9"], dtype=object)})
+    with pytest.raises(DataError, match="is not text"):
+        Index.create(tmp_path / "i", rows, tiny())

@@ -10,7 +10,7 @@ from typing import Any
 from narrlit.data.readers import LABEL
 from narrlit.data.rows import DELIMITERS, FORMULA, JSON_SUFFIXES, TABLE_SUFFIXES, TEXT_SUFFIXES
 from narrlit.data.schema import FloatArray, Story, TrainingExamples, Triples
-from narrlit.errors import DataError, OptionError
+from narrlit.errors import DataError, OptionError, printable, reason
 from narrlit.files import atomic_path
 from narrlit.optional import require
 
@@ -155,10 +155,12 @@ def write_parquet(path: Path, rows: Sequence[Mapping[str, Any]], embeddings: Flo
             column = arrow.array(values)
         except (arrow.ArrowInvalid, arrow.ArrowTypeError):
             column = arrow.array([v if isinstance(v, str | None) else json.dumps(v, default=str) for v in values])
+        except UnicodeEncodeError as error:
+            raise DataError(f"{path}: a value of column {printable(name, 40)} is not text ({reason(error)})") from error
         # Empty so far: text is what later files of the same table can be read as, whatever they hold.
         columns[name] = column.cast(arrow.string()) if arrow.types.is_null(column.type) else column
     if embeddings is not None:
         flat = arrow.array(embeddings.ravel())
         columns["embedding"] = arrow.FixedSizeListArray.from_arrays(flat, embeddings.shape[1])
-    with atomic_path(path) as temporary:
-        parquet.write_table(arrow.table(columns), temporary)
+    with atomic_path(path) as temporary, temporary.open("wb") as file:  # pyarrow opens no names in Latin-1
+        parquet.write_table(arrow.table(columns), file)

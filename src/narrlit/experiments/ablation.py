@@ -15,6 +15,7 @@ from narrlit.errors import OptionError
 from narrlit.experiments import fitting, report
 from narrlit.experiments.fitting import Config, RunResult, parse_fit, run_fit
 from narrlit.experiments.report import Entry, Report
+from narrlit.files import exclusive
 from narrlit.metrics.significance import paired
 
 FULL = "full"
@@ -42,6 +43,11 @@ def ablate_system(fit: Sequence[str], folder: Path, ablations: str | None) -> Re
 
 def fit_systems(systems: Sequence[System], folder: Path, option: str = "--out") -> list[Entry]:
     """Fit and evaluate systems, each in a run of its name; finished runs are kept. `option` names the folder."""
+    with exclusive(folder, option):
+        return _fit_systems(systems, folder, option)
+
+
+def _fit_systems(systems: Sequence[System], folder: Path, option: str) -> list[Entry]:
     new = not any((folder / f"{system.name}.yaml").is_file() for system in systems)
     for index, system in enumerate(systems):
         empty = folder if new and not index else folder / system.name

@@ -10,12 +10,14 @@ from narrlit.errors import OptionError
 from narrlit.experiments import report
 from narrlit.experiments.fitting import Config, RunResult, deciding_callbacks, keep_plan, parse_fit, run_fit
 from narrlit.experiments.report import Entry, Report
+from narrlit.files import exclusive
 
 
 def cross_validate(fit: Sequence[str], folder: Path, division: dict[str, Any]) -> Report:
     """Fit and evaluate a config once a fold; finished folds are kept, an interrupted one is repeated."""
-    config, descriptions = plan_folds(fit, folder, division)
-    entries = fit_folds(folder, "", config, descriptions)
+    with exclusive(folder):
+        config, descriptions = plan_folds(fit, folder, division)
+        entries = fit_folds(folder, "", config, descriptions)
     return crossval_report(entries, descriptions[0], deciding_callbacks(config))
 
 

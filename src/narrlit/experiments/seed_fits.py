@@ -12,6 +12,7 @@ from narrlit.experiments.ablation import FULL, System, find_overlays, fit_system
 from narrlit.experiments.crossval import fit_folds, plan_folds
 from narrlit.experiments.fitting import quiet
 from narrlit.experiments.report import EVALUATIONS, Entry, Report
+from narrlit.files import exclusive
 from narrlit.metrics.significance import p_text, permutation_test
 
 BySeed = dict[int, Entry]
@@ -64,10 +65,12 @@ def ablate_seeds(fit: Sequence[str], folder: Path, ablations: str | None, seeds:
 
 def crossval_seeds(fit: Sequence[str], folder: Path, division: dict[str, Any], seeds: Sequence[int]) -> Report:
     """Cross-validate a config with each seed on the same folds, in runs such as seed_1_fold_0; finished runs stay."""
-    config, descriptions = plan_folds(fit, folder, division)
     entries = {}
-    for seed in seeds:
-        entries[seed] = _pooled(fit_folds(folder, f"seed_{seed}_", {**config, "seed_everything": seed}, descriptions))
+    with exclusive(folder):
+        config, descriptions = plan_folds(fit, folder, division)
+        for seed in seeds:
+            runs = fit_folds(folder, f"seed_{seed}_", {**config, "seed_everything": seed}, descriptions)
+            entries[seed] = _pooled(runs)
     return seeds_report(_with_frozen(entries), FROZEN)
 
 

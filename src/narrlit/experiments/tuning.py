@@ -19,6 +19,7 @@ from narrlit.experiments import report
 from narrlit.experiments.crossval import fit_folds, fold_config
 from narrlit.experiments.fitting import Config, deciding_callbacks, keep_plan, run_fit
 from narrlit.experiments.report import Entry, Report
+from narrlit.files import exclusive
 from narrlit.metrics.significance import paired
 from narrlit.optional import require
 
@@ -38,6 +39,13 @@ def tune_config(
 
     Trials and runs that the folder holds are kept; `trials` counts those that end by themselves.
     """
+    with exclusive(folder):
+        return _tune(fit, space_file, folder, trials, division, pruner)
+
+
+def _tune(
+    fit: Sequence[str], space_file: str, folder: Path, trials: int, division: Entry, pruner: Mapping[str, int]
+) -> Report:
     written, space = read_space(space_file)
 
     def config_of(settings: Mapping[str, Any]) -> Config:

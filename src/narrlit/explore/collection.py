@@ -11,7 +11,7 @@ from narrlit.console import say, say_truncated
 from narrlit.data.readers import Stories, parse_stories
 from narrlit.data.rows import Row, RowFile
 from narrlit.data.schema import FloatArray
-from narrlit.errors import DataError
+from narrlit.errors import DataError, reason
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.preprocessing.languages import detect_languages
 
@@ -108,7 +108,10 @@ def story_frame(stories: Stories) -> "pd.DataFrame":
     wrong = [name for name in names if name in RESERVED or "." in name or name[:1] in ("", "_")]
     if wrong:
         raise DataError(f"{stories.report.path}: rename its column {wrong[0]!r}: an index needs or forbids this name")
-    return plain(pd.DataFrame.from_records(rows))
+    try:
+        return plain(pd.DataFrame.from_records(rows))
+    except UnicodeEncodeError as error:
+        raise DataError(f"{stories.report.path}: a title or another column is not text ({reason(error)})") from error
 
 
 def plain(frame: "pd.DataFrame") -> "pd.DataFrame":

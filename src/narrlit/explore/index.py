@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict
 from tqdm import tqdm
 
 from narrlit.cache.storage import model_identity
@@ -21,7 +23,8 @@ from narrlit.data.readers import Stories
 from narrlit.data.schema import FloatArray, Story
 from narrlit.errors import DataError, NarrlitError, OptionError, did_you_mean, on_interrupt, printable, reading, reason
 from narrlit.explore.collection import RESERVED, Collection, languages, plain, stories_of, story_frame, unit_vectors
-from narrlit.files import atomic_folder, atomic_path
+from narrlit.files import atomic_folder, atomic_path, exclusive
+from narrlit.json_records import read_json
 from narrlit.optional import require
 from narrlit.options import Device, InputOptions, LoadOptions, ModelOptions, StoryOptions
 from narrlit.preprocessing.sentences import split_sentences
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 
 FORMAT, RECORD, TABLE = "narrlit index 1", "index.json", "stories"
 DIGEST = "content_sha256"
+_LITERAL, _PLACEHOLDER = re.compile(r"'[^']*'|`[^`]*`|\"[^\"]*\""), re.compile(r"[$?]|(?<!:):(?!:)")
+"""Texts and names in SQL, and signs of a parameter, whose value nobody gives."""
 BATCH, SPAN = 1000, 250
 """Stories that are committed together, and those embedded between two steps of the progress bar."""
 ANN_FROM = 50_000
@@ -46,6 +51,45 @@ RERANKED = 100
 """Stories that the second stage of a search ranks."""
 APPLICABLE = ("model", "device", "trust_remote_code")
 """Options of loading and reading that apply to an index as well."""
+
+
+class IndexSettings(BaseModel):
+    """Model of an index, and how it reads stories."""
+
+    model_config = ConfigDict(extra="allow")
+
+    model: str
+    files: str | None
+    max_length: int | None
+    long: str
+    views: bool
+    fusion: Any
+    pseudonyms: dict[str, Any] | None
+
+
+class CoverageRecord(BaseModel):
+    """Fields of `models.embedding.Coverage`, whose module needs seconds to import."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    words: int
+    read: float
+    texts: int
+    long: int
+    least: float
+
+
+class IndexRecord(BaseModel):
+    """Contents of index.json; an index without stories has no coverage and languages yet."""
+
+    model_config = ConfigDict(extra="allow")
+
+    format: str
+    model_path: str
+    settings: IndexSettings
+    dimension: int
+    coverage: CoverageRecord | None = None
+    languages: dict[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -114,8 +158,10 @@ class Index:
         self.path = Path(path)
         if not index_at(path):
             raise DataError(f"{path} is no index; make one: narrlit index STORIES --model M --out {path}")
-        with reading("index", path, "remove the folder and index again"):
-            self.about: dict[str, Any] = json.loads((self.path / RECORD).read_text(encoding="utf-8"))
+        remedy = "remove the folder and index again"
+        record = read_json(self.path / RECORD, IndexRecord, "index", remedy)
+        self.about: dict[str, Any] = record.model_dump(exclude_unset=True)
+        with reading("index", path, remedy):
             if self.about["format"] != FORMAT:
                 raise DataError(f"index {path}: its format is {self.about['format']}, not {FORMAT}; index again")
             settings = self.about["settings"]
@@ -136,6 +182,7 @@ class Index:
             )
         if model is not None:
             self._check_settings(_identity(model))
+        _check_name(path)
         with self._guard():
             # Another process may add stories: each call sees the newest version.
             database = lancedb.connect(str(path), read_consistency_interval=timedelta(0))
@@ -155,7 +202,7 @@ class Index:
         """Create an index, or add stories to it; a story replaces the one with its id.
 
         Stories are committed by the thousand, and one that is there unchanged is not embedded again: after an
-        interruption, the same call goes on.
+        interruption, the same call goes on. Another process may search the index meanwhile, but not write it.
 
         Args:
             path: the folder: new, or an index made with the same model and settings.
@@ -167,8 +214,10 @@ class Index:
 
         Raises:
             DataError: if a story or a column can't be indexed.
-            OptionError: if `path` holds something else, or an index made with another model.
+            OptionError: if `path` holds something else, or an index made with another model, or another process
+                writes it.
         """
+        _check_name(path)
         if read.postprocess is not None:
             raise OptionError("--postprocess: write a model with it (narrlit export), and index with that")
         rows = stories if isinstance(stories, Stories) else stories_of(stories)
@@ -188,35 +237,55 @@ class Index:
         if not index_at(path):
             place = str(Path(model).absolute()) if Path(model).exists() else model
             record = {"format": FORMAT, "model_path": place, "settings": settings, "dimension": encoder.dimension}
-            _create_empty(Path(path), frame, record)
-        index = cls(path, device=use.device, trust_remote_code=use.trust_remote_code)
-        index._check_settings(settings)
-        known = frame["id"].map(index._digests())
+            try:
+                _create_empty(Path(path), frame, record)
+            except (OptionError, OSError):
+                if not index_at(path):  # another process has made it meanwhile
+                    raise
+        with exclusive(path):
+            index = cls(path, device=use.device, trust_remote_code=use.trust_remote_code)
+            index._check_settings(settings)
+
+            def prepare(batch: list[int]) -> Sequence[Story]:
+                """Prepare the stories of some rows for the model."""
+                return [attached[row] for row in batch] if read.reads_views else read.stories(_subset(rows, batch))
+
+            index._add(frame, rows, prepare, encoder, progress)
+        return index
+
+    def _add(
+        self,
+        frame: "pd.DataFrame",
+        rows: Stories,
+        prepare: Callable[[list[int]], Sequence[Story]],
+        encoder: "Encoder",
+        progress: bool,
+    ) -> None:
+        """Embed and commit the stories of a frame that are not there unchanged; `prepare` returns those of rows."""
+        known = frame["id"].map(self._digests())
         fresh = np.flatnonzero(frame[DIGEST] != known)
         if not any(rows.ids) and known.notna().any() and len(fresh) == len(frame):
             raise DataError(
-                f"{rows.report.path} has no column of ids, and its numbers from 1 are ids of other stories in {path}: "
-                "give the stories ids, or make a new index"
+                f"{rows.report.path} has no column of ids, and its numbers from 1 are ids of other stories in "
+                f"{self.path}: give the stories ids, or make a new index"
             )
         if progress and len(fresh) < len(frame):
-            say(f"{path}: {len(frame) - len(fresh):,} of {counted(len(frame), 'story')} are there unchanged")
-        index.about["languages"] = languages(encoder, frame["text"].tolist())
-        columns = index._columns(frame)
+            say(f"{self.path}: {len(frame) - len(fresh):,} of {counted(len(frame), 'story')} are there unchanged")
+        self.about["languages"] = languages(encoder, frame["text"].tolist())
+        columns = self._columns(frame)
         bar = tqdm(total=len(fresh), desc="indexing", unit="story", disable=not progress, delay=0.5)
         with bar, on_interrupt("finished batches are kept: the same command goes on"):
             try:
                 for start in range(0, len(fresh), BATCH):
                     batch = fresh[start : start + BATCH].tolist()
-                    part = [attached[row] for row in batch] if read.reads_views else read.stories(_subset(rows, batch))
-                    index._commit(columns.take(batch), *_vectors(encoder, part, bar.update))
+                    self._commit(columns.take(batch), *_vectors(encoder, prepare(batch), bar.update))
             except NarrlitError:
-                if not len(index):  # its settings would refuse the remedy, such as --long windows
-                    shutil.rmtree(path)
+                if not len(self):  # its settings would refuse the remedy, such as --long windows
+                    shutil.rmtree(self.path)
                 raise
-        index._finish(changed=len(fresh) > 0)
+        self._finish(changed=len(fresh) > 0)
         if progress:
-            say_truncated(index.coverage, encoder.max_length, *encoder.unit)
-        return index
+            say_truncated(self.coverage, encoder.max_length, *encoder.unit)
 
     @property
     def settings(self) -> str:
@@ -248,7 +317,7 @@ class Index:
         """Share of the embedded stories that was read."""
         from narrlit.models.embedding import Coverage
 
-        return Coverage(**self.about.get("coverage", {}))
+        return Coverage(**(self.about.get("coverage") or {}))
 
     @cached_property
     def encoder(self) -> "Encoder":
@@ -340,7 +409,7 @@ class Index:
             "dimension": vectors.shape[1],
             "long": settings["long"],
             "share_read": self.coverage.share,
-            "languages": self.about.get("languages", {}),
+            "languages": self.about.get("languages") or {},
         }
         return Collection(frame, vectors, about)
 
@@ -404,9 +473,11 @@ class Index:
             )
 
     def _check_condition(self, where: str) -> None:
+        if _PLACEHOLDER.search(_LITERAL.sub("", where)):  # LanceDB panics
+            raise OptionError(f"--where {printable(where, 80)!r}: write a value in place of $, ? or :, a text in '...'")
         try:
             self._table.count_rows(where)
-        except (ValueError, RuntimeError) as error:
+        except Exception as error:
             message = str(error).removeprefix("Invalid input, ").partition(" Valid fields")[0].partition(", /")[0]
             advice = "; compare a column of text with '...', or write CAST(column AS INT)" * ("literal" in message)
             raise OptionError(
@@ -474,7 +545,7 @@ class Index:
                 self._table.optimize(cleanup_older_than=timedelta(minutes=10))
             there = {column for index in self._table.list_indices() for column in index.columns}
             if "text" not in there:
-                counts = self.about.get("languages", {})
+                counts = self.about.get("languages") or {}
                 english = max(counts, key=counts.get, default="en") == "en"  # stems and stop words are
                 self._table.create_index("text", config=FTS(stem=english, remove_stop_words=english))
             if "vector" not in there and len(self) >= ANN_FROM:
@@ -487,6 +558,8 @@ class Index:
             yield
         except NarrlitError:
             raise
+        except UnicodeEncodeError as error:
+            raise OptionError(f"index {self.path}: a value is not text ({reason(error)}); write it in UTF-8") from error
         except Exception as error:
             message = printable(str(error).partition(", /")[0] or reason(error), 150)
             remedy = "is broken; remove the folder and index again"
@@ -584,6 +657,14 @@ def _digests(frame: "pd.DataFrame", stories: Sequence[Story]) -> list[str]:
     ]
 
 
+def _check_name(path: str | Path) -> None:
+    """Refuse a folder whose name LanceDB can't take."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise OptionError(f"{printable(path)}: LanceDB needs a name in UTF-8; name another folder") from None
+
+
 def _create_empty(path: Path, frame: "pd.DataFrame", record: Mapping[str, Any]) -> None:
     """Make an index without stories, whole or not at all."""
     import lancedb
@@ -598,7 +679,7 @@ def _create_empty(path: Path, frame: "pd.DataFrame", record: Mapping[str, Any]) 
 
 def _write_record(path: Path, record: Mapping[str, Any]) -> None:
     with atomic_path(path / RECORD) as temporary:
-        temporary.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        temporary.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 def _array(values: list[Any]) -> "pa.Array":

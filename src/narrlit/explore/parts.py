@@ -1,7 +1,8 @@
 """Embeddings of collections larger than the memory: parts of a folder, each whole or not there, and a manifest.
 
-A part is what is embedded and written at once. Processes share the parts by their numbers and nothing else, so that any
-number of them, stopped and started again in any way, write the same folder.
+A part is what is embedded and written at once. Its record, with the sizes and digests of its files, is written before
+the part gets its name: a part that was cut or changed is embedded again. Processes share the parts by their numbers and
+nothing else, so that any number of them, stopped and started again in any way, write the same folder.
 """
 
 import json
@@ -9,6 +10,7 @@ import logging
 import os
 import pickle
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from glob import glob, has_magic
@@ -17,16 +19,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from pydantic import BaseModel
 from tqdm import tqdm
 
 from narrlit.cache.storage import model_identity
 from narrlit.console import counted, say, say_truncated
 from narrlit.data.readers import Stories, parse_stories
-from narrlit.data.rows import DELIMITERS, JSON_SUFFIXES, Layout, Row, RowFile, stream_rows
+from narrlit.data.rows import DELIMITERS, JSON_SUFFIXES, Layout, Row, RowFile, file_digest, stream_rows
+from narrlit.data.schema import FloatArray
 from narrlit.data.writers import write_parquet, write_table
 from narrlit.errors import DataError, OptionError, mistake_behind, on_interrupt, reading
 from narrlit.explore.collection import languages
-from narrlit.files import atomic_path, check_writable
+from narrlit.files import LOCK, atomic_path, check_writable, exclusive
+from narrlit.json_records import read_json
 from narrlit.models.config import Role
 from narrlit.optional import require
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
@@ -36,10 +41,48 @@ if TYPE_CHECKING:
 
 Done = tuple[int, int, "tuple[Coverage, int, str, str] | None"]
 """The row behind a part, the rows that were embedded, and how much of them was read: coverage, limit and its unit."""
-MANIFEST = "manifest.json"
+MANIFEST, RECORDS = "manifest.json", "_parts"
+"""Files of the folder: settings and parts, and a folder of a record a part, which readers of data sets pass over."""
 SUFFIXES = (*JSON_SUFFIXES, *DELIMITERS, ".parquet")
 SAMPLE = 1000
 """First rows, by which the column of the text is found."""
+
+
+class FileRecord(BaseModel):
+    """Size and digest of a file."""
+
+    bytes: int
+    sha256: str
+
+
+class PartRecord(BaseModel):
+    """Record of a part: its number of rows, their dimension, and its files by name."""
+
+    rows: int
+    dimension: int
+    files: dict[str, FileRecord]
+
+    def problem(self, folder: Path) -> str | None:
+        """Describe how the part's files differ from those that were written; None if they don't."""
+        for name, file in self.files.items():
+            path = folder / name
+            if not path.is_file():
+                return f"{name} is missing"
+            if path.stat().st_size != file.bytes:
+                return f"{name} has {path.stat().st_size:,} of {file.bytes:,} bytes"
+            if file_digest(path) != file.sha256:
+                return f"the digest of {name} differs"
+        return None
+
+
+class Manifest(BaseModel):
+    """Contents of the manifest."""
+
+    complete: bool
+    settings: dict[str, Any]
+    rows: int | None = None
+    dimension: int | None = None
+    parts: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -86,13 +129,18 @@ class EmbeddingRun:
         """
         if self.read.transductive or self.inputs.layout.split is not None:
             raise OptionError("--transductive, --one-per-line and --by-blank-line read all at once: give --out FILE")
-        manifest = self._begin()
-        if manifest["complete"] and all((self.folder / part["file"]).exists() for part in manifest["parts"]):
-            say(f"{self.folder}: complete, {counted(len(manifest['parts']), 'part')}; nothing to do")
-            return
-        with on_interrupt(f"finished parts are kept in {self.folder}: the same command goes on"):
-            total = self._embed(self._by_ray() if self.parts.engine == "ray" else self._here())
-        self._finish(manifest, total)
+        rank, world = self._place
+        with exclusive(self.folder, name=f"{LOCK}-{rank}-of-{world}"):
+            manifest = self._begin()
+            self._remove_damaged(rank, world)
+            if manifest.complete:
+                if all(self.path(number).exists() for number in range(len(manifest.parts))):
+                    say(f"{self.folder}: complete, {counted(len(manifest.parts), 'part')}; nothing to do")
+                    return
+                manifest = self._write_manifest(Manifest(complete=False, settings=manifest.settings, parts=[]))
+            with on_interrupt(f"finished parts are kept in {self.folder}: the same command goes on"):
+                total = self._embed(self._by_ray() if self.parts.engine == "ray" else self._here())
+            self._finish(manifest, total)
 
     @cached_property
     def files(self) -> list[tuple[str, int]]:
@@ -141,6 +189,20 @@ class EmbeddingRun:
         """Name the file of a part."""
         return self.folder / f"part-{number:05d}.{self.parts.format}"
 
+    @property
+    def _place(self) -> tuple[int, int]:
+        """Number of this process, and how many processes share the parts."""
+        world = int(os.environ.get("WORLD_SIZE") or os.environ.get("SLURM_STEP_NUM_TASKS") or 1)
+        rank = int(os.environ.get("RANK") or os.environ.get("SLURM_PROCID") or 0) if world > 1 else 0
+        return rank, world
+
+    def record(self, number: int) -> PartRecord | None:
+        """Read the record of a part; None if there is none, or a damaged one."""
+        try:
+            return read_json(self._record_path(number), PartRecord, "record", "remove it")
+        except DataError:
+            return None
+
     def unfinished(self, rank: int = 0, world: int = 1) -> Iterator[tuple[int, list[Row] | None]]:
         """Read the input in order; yield the row behind each part and its rows, None if done or another process's."""
         size, stop = self.parts.part_rows, 0
@@ -164,16 +226,35 @@ class EmbeddingRun:
             # A copy: the options remember the stories that they have prepared.
             stories = replace(self.read).stories(parse_stories(file, strict=True, layout=Layout(text)))
             embeddings, coverage = embed(self.encoder, stories, self.role or "story", progress=False)
-        table, path = [{"row": start + i, **values[i]} for i in used], self.path(start // self.parts.part_rows)
-        if self.parts.format == "parquet":
-            write_parquet(path, table, embeddings)
-        else:
-            others = [{name: value for name, value in row.items() if name != (text or "text")} for row in table]
-            if others:
-                write_table(path.with_suffix(".columns.csv"), others)
-            with atomic_path(path) as temporary, temporary.open("wb") as opened:
-                np.save(opened, embeddings, allow_pickle=False)
+        table = [{"row": start + i, **values[i]} for i in used]
+        self._save(start // self.parts.part_rows, table, embeddings, text or "text")
         return coverage, self.encoder.max_length, *self.encoder.unit
+
+    def _save(self, number: int, table: list[dict[str, Any]], embeddings: FloatArray, text: str) -> None:
+        """Write the files of a part, and before they get their names, its record."""
+        path = self.path(number)
+        with ExitStack() as names:
+            written = {path.name: names.enter_context(atomic_path(path))}
+            if self.parts.format == "parquet":
+                write_parquet(written[path.name], table, embeddings)
+            else:
+                others = [{name: value for name, value in row.items() if name != text} for row in table]
+                if others:
+                    columns = path.with_suffix(".columns.csv")
+                    written[columns.name] = names.enter_context(atomic_path(columns))
+                    write_table(written[columns.name], others)
+                with written[path.name].open("wb") as file:
+                    np.save(file, embeddings, allow_pickle=False)
+            files = {
+                name: FileRecord(bytes=temporary.stat().st_size, sha256=file_digest(temporary))
+                for name, temporary in written.items()
+            }
+            record = PartRecord(rows=len(embeddings), dimension=embeddings.shape[1], files=files)
+            with atomic_path(self._record_path(number)) as temporary:
+                temporary.write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+    def _record_path(self, number: int) -> Path:
+        return self.folder / RECORDS / f"{number:05d}.json"
 
     def _rows(self, wanted: Callable[[int], bool]) -> Iterator[Row | None]:
         """Read all files as one; `wanted` and None as in `stream_rows`, with positions in the whole input."""
@@ -184,7 +265,7 @@ class EmbeddingRun:
                     start += 1
                     yield row
 
-    def _begin(self) -> dict[str, Any]:
+    def _begin(self) -> Manifest:
         """Read the folder's manifest, or write the first one."""
         check_writable(self.folder / MANIFEST)
         model, digest = model_identity(str(self.use.model))
@@ -199,11 +280,10 @@ class EmbeddingRun:
             "drop_invalid": self.drop_invalid,
             **{name: value for name, value in options.items() if name not in elsewhere},
         }
-        names = [file.name for file in self.folder.glob("[!.]*")]  # first: another process may be writing the manifest
+        names = [file.name for file in self.folder.glob("[!._]*")]  # first: another process may be writing the manifest
         if (self.folder / MANIFEST).is_file():
-            with reading("manifest", self.folder / MANIFEST, "name a new folder"):
-                manifest: dict[str, Any] = json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))
-                before = manifest["settings"]
+            manifest = read_json(self.folder / MANIFEST, Manifest, "manifest", "name a new folder")
+            before = manifest.settings
             differing = [name for name in before | settings if before.get(name) != settings.get(name)]
             if not differing:
                 return manifest
@@ -213,7 +293,19 @@ class EmbeddingRun:
                 raise OptionError(f"{self.folder} holds embeddings with other {name}{change}: name a new folder")
         elif names:
             raise OptionError(f"{self.folder} is not empty and has no {MANIFEST}: name a new folder")
-        return self._write_manifest({"complete": False, "settings": settings, "parts": []})
+        return self._write_manifest(Manifest(complete=False, settings=settings, parts=[]))
+
+    def _remove_damaged(self, rank: int, world: int) -> None:
+        """Remove those of this process's parts that are no longer as they were written."""
+        for path in sorted(self.folder.glob(f"part-*.{self.parts.format}")):
+            number = int(path.stem.removeprefix("part-"))
+            if number % world != rank:
+                continue
+            record = self.record(number)
+            problem = "it has no record" if record is None else record.problem(self.folder)
+            if problem is not None:
+                say(f"{path} is damaged ({problem}): embedded again")
+                path.unlink()
 
     def _embed(self, parts: Iterator[Done]) -> int:
         """Count the rows of parts as they are done; return the number of the input's rows."""
@@ -230,9 +322,7 @@ class EmbeddingRun:
 
     def _here(self) -> Iterator[Done]:
         """Embed the parts of this process."""
-        world = int(os.environ.get("WORLD_SIZE") or os.environ.get("SLURM_STEP_NUM_TASKS") or 1)
-        rank = int(os.environ.get("RANK") or os.environ.get("SLURM_PROCID") or 0) if world > 1 else 0
-        for stop, rows in self.unfinished(rank, world):
+        for stop, rows in self.unfinished(*self._place):
             yield (stop, 0, None) if rows is None else (stop, len(rows), self.write(stop, rows))
 
     def _by_ray(self) -> Iterator[Done]:
@@ -274,32 +364,32 @@ class EmbeddingRun:
         finally:
             ray.shutdown()
 
-    def _finish(self, manifest: dict[str, Any], total: int) -> None:
+    def _finish(self, manifest: Manifest, total: int) -> None:
         """Complete the manifest if all parts are there."""
-        paths = [self.path(number) for number in range(-(-total // self.parts.part_rows))]
-        missing, parts, dimension = sum(not path.exists() for path in paths), [], 0
+        numbers = range(-(-total // self.parts.part_rows))
+        parts: list[dict[str, Any]] = []
+        rows = dimension = 0
+        for number in numbers:
+            path, record = self.path(number), self.record(number)
+            if record is None or not path.exists():
+                continue
+            parts.append({"file": path.name, "rows": record.rows, **record.files[path.name].model_dump()})
+            rows, dimension = rows + record.rows, record.dimension
+        missing = len(numbers) - len(parts)
         if missing:
-            say(f"{self.folder}: {missing} of {counted(len(paths), 'part')} are missing: other processes write them")
+            say(f"{self.folder}: {missing} of {counted(len(numbers), 'part')} are missing: other processes write them")
             return
-        for path in paths:
-            with reading("part", path, "remove it, and run the command again"):
-                if path.suffix == ".npy":
-                    rows, dimension = np.load(path, mmap_mode="r").shape
-                else:
-                    schema = require("pyarrow.parquet", "parquet").read_metadata(path)
-                    rows, dimension = schema.num_rows, schema.schema.to_arrow_schema().field("embedding").type.list_size
-            parts.append({"file": path.name, "rows": rows})
-        embedded = sum(part["rows"] for part in parts)
-        self._write_manifest({**manifest, "complete": True, "rows": embedded, "dimension": dimension, "parts": parts})
-        for left in self.folder.glob(".part-*"):  # of processes that were killed
+        done = {"complete": True, "rows": rows, "dimension": dimension, "parts": parts}
+        self._write_manifest(manifest.model_copy(update=done))
+        for left in self.folder.glob(".*part-*"):  # of processes that were killed
             left.unlink(missing_ok=True)
-        dropped = f"; left out {counted(total - embedded, 'row')} without a text" if embedded < total else ""
-        what = f"{counted(embedded, 'embedding')} of {dimension} dimensions"
+        dropped = f"; left out {counted(total - rows, 'row')} without a text" if rows < total else ""
+        what = f"{counted(rows, 'embedding')} of {dimension} dimensions"
         say(f"{self.folder}: {what} in {counted(len(parts), 'part')}{dropped}")
 
-    def _write_manifest(self, manifest: dict[str, Any]) -> dict[str, Any]:
+    def _write_manifest(self, manifest: Manifest) -> Manifest:
         with atomic_path(self.folder / MANIFEST) as temporary:
-            temporary.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+            temporary.write_text(json.dumps(manifest.model_dump(exclude_unset=True), indent=2) + "\n", encoding="utf-8")
         return manifest
 
 

@@ -1,0 +1,34 @@
+"""Records that narrlit keeps as JSON beside its results, read with a check of their fields."""
+
+import json
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from narrlit.errors import DataError, NarrlitError, reading
+
+Record = TypeVar("Record", bound=BaseModel)
+
+
+def read_json(path: Path, model: type[Record], what: str, remedy: str, error: type[NarrlitError] = DataError) -> Record:
+    """Read a record of a JSON file.
+
+    Args:
+        path: the file.
+        model: fields of the record.
+        what: the record's name for messages.
+        remedy: what to do about a damaged one.
+        error: class of what is raised.
+
+    Raises:
+        NarrlitError: of class `error`, if the file can't be read or a field is missing or wrong.
+    """
+    with reading(what, path, remedy, error):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            return model.model_validate(content)
+        except ValidationError as invalid:
+            first = invalid.errors(include_url=False, include_input=False)[0]
+            field = ".".join(map(str, first["loc"]))
+            raise ValueError(f"{field}: {first['msg']}" if field else first["msg"]) from invalid

@@ -1,0 +1,118 @@
+"""Folders that a run resumes: one writer at a time, readers meanwhile, and a killed run's lock that means nothing."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HOLD = """
+import sys
+from narrlit.files import exclusive
+with exclusive(sys.argv[1], name=sys.argv[2]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def hold():
+    """hold(folder, name): a process that writes the folder until it is killed."""
+    processes = []
+
+    def start(folder, name=".lock"):
+        command = [sys.executable, "-c", HOLD, str(folder), name]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        processes.append(process)
+        assert process.stdout.readline() == "held\n"
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def kill(process):
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def refused(found, folder):
+    assert (found.code, f"{folder}: another run is writing this folder" in found.err) == (2, True), found.err
+    return True
+
+
+def test_an_index_is_written_by_one_process_and_read_meanwhile(narrlit, tiny, make, hold):
+    make("one.csv", "id,text\n1,A king fell ill. He died.\n")
+    make("two.csv", "id,text\n2,A queen found a ring.\n")
+    index = ["--model", tiny(), "--out", "i"]
+    assert narrlit("index", "one.csv", *index).code == 0
+    assert not Path("i/.lock").exists()
+    writer = hold("i")
+    assert refused(narrlit("index", "two.csv", *index), "i")
+    assert narrlit("search", "i", "a king").code == 0
+    kill(writer)
+    assert Path("i/.lock").exists()
+    found = narrlit("index", "two.csv", *index)
+    assert (found.code, "i: 2 stories" in found.err) == (0, True), found.err
+
+
+def test_two_processes_that_make_one_index(narrlit, tiny, make):
+    make("s.csv", "id,text\n" + "".join(f"{n},A king of {n} years fell ill.\n" for n in range(50)))
+    code = "import sys; from narrlit.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "index", "s.csv", "--model", tiny(), "--out", "i"]
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    errors = [process.communicate()[1] for process in processes]
+    codes = [process.returncode for process in processes]
+    assert 0 in codes, errors
+    assert all(code == 0 or "another run is writing" in err for code, err in zip(codes, errors, strict=True)), errors
+    assert "i: 50 stories" in narrlit("index", "s.csv", "--model", tiny(), "--out", "i").err
+
+
+def test_parts_are_written_by_one_process_of_each_number(narrlit, tiny, make, hold, monkeypatch):
+    make("rows.jsonl", [{"plot": f"A king of {n} years fell ill."} for n in range(6)])
+    embed = ["embed", "rows.jsonl", "--model", tiny(), "--part-rows", 2, "--out", "out"]
+    writer = hold("out", ".lock-0-of-1")
+    assert refused(narrlit(*embed), "out")
+    kill(writer)
+    other = hold("out", ".lock-1-of-2")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    assert refused(narrlit(*embed), "out")
+    monkeypatch.setenv("RANK", "0")
+    assert narrlit(*embed).code == 0
+    kill(other)
+
+
+def test_a_lock_leaves_nothing(tmp_path):
+    from narrlit.files import exclusive
+
+    with exclusive(tmp_path / "a" / "b"):
+        assert (tmp_path / "a/b/.lock").exists()
+    assert not (tmp_path / "a/b").exists()
+    with exclusive(tmp_path / "c"):
+        (tmp_path / "c/x").touch()
+    assert [path.name for path in (tmp_path / "c").iterdir()] == ["x"]
+
+
+def test_experiments_refuse_a_folder_that_another_run_writes(tmp_path):
+    """Before anything is read: a second run would remove what the first has begun."""
+    from narrlit.errors import OptionError
+    from narrlit.experiments.ablation import fit_systems
+    from narrlit.experiments.crossval import cross_validate
+    from narrlit.experiments.seed_fits import crossval_seeds
+    from narrlit.experiments.tuning import tune_config
+    from narrlit.files import exclusive
+
+    with exclusive(tmp_path):
+        for run in (
+            lambda: cross_validate([], tmp_path, {}),
+            lambda: crossval_seeds([], tmp_path, {}, [1, 2]),
+            lambda: fit_systems([], tmp_path),
+            lambda: tune_config([], "space.yaml", tmp_path, 1, {}, {}),
+        ):
+            with pytest.raises(OptionError, match="another run is writing this folder"):
+                run()
