@@ -173,7 +173,7 @@ def test_broken_model_folders_cost_one_line(narrlit, files, tiny):
             shutil.rmtree("m", ignore_errors=True)
             shutil.copytree(tiny(), "m")
             Path("m", name).unlink() if changed is None else Path("m", name).write_bytes(changed)
-            check(narrlit("embed", "s.jsonl", "--model", "m", "--out", "v.npy"), may_pass=True)
+            check(narrlit("embed", "s.jsonl", "--model", "m", "--out", "v.npy", "--overwrite"), may_pass=True)
 
 
 @pytest.mark.parametrize("name", ["run.json", "checkpoints/best.ckpt"])
@@ -204,7 +204,7 @@ def test_a_full_disk_costs_one_line_and_leaves_nothing(narrlit, files, tiny, mon
     (files / "v.npy").write_bytes(b"old")
     monkeypatch.setattr("numpy.save", full)
     before = sorted(files.iterdir())
-    check(found := narrlit("embed", "s.jsonl", "--model", tiny(), "--out", "v.npy"))
+    check(found := narrlit("embed", "s.jsonl", "--model", tiny(), "--out", "v.npy", "--overwrite"))
     assert "no space left on device" in found.err
     assert ((files / "v.npy").read_bytes(), sorted(files.iterdir())) == (b"old", before)
 

@@ -42,7 +42,7 @@ def test_a_mixture_is_compared_and_written(narrlit, triples, tiny, make, tmp_pat
     assert "cannot be shown at n = " in found.out
     assert r"\toprule" in (tmp_path / "o/compare.tex").read_text()
     assert (tmp_path / "o/compare.csv").read_text().count("\n") == 1 + 7 + 3
-    again = narrlit("compare", triples, "--models", f"{tiny()},meanmax:{tiny()}", *options)
+    again = narrlit("compare", triples, "--models", f"{tiny()},meanmax:{tiny()}", *options, "--overwrite")
     assert again.out == found.out
     assert "embedding" not in again.err
 

@@ -81,7 +81,7 @@ def test_stories_in_other_languages_are_reported_for_a_model_of_one(narrlit, tin
     german = "Als der Winter kam, zog der Schmied mit seiner Tochter in die Stadt, denn er hatte das Haus verloren."
     english = "A young cellist found that her scholarship came from the man who had ruined her grandfather."
     (tmp_path / "s.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in [german, english, english]))
-    embed = ["embed", "s.jsonl", "--model", tiny(), "--out", "v.npy"]
+    embed = ["embed", "s.jsonl", "--model", tiny(), "--out", "v.npy", "--overwrite"]
     assert "warning: 33 % of the stories are not in English (de), and the model has" in narrlit(*embed).err
     monkeypatch.setattr("narrlit.models.registry.MULTILINGUAL", 1)
     assert "warning" not in narrlit(*embed).err
@@ -113,8 +113,8 @@ def test_a_model_with_role_prompts_embeds_one_role_and_evaluates_both(narrlit, w
     assert not list(tmp_path.glob("*.npy")) + list(tmp_path.glob("*.zip"))
     by_role = {}
     for role in ("anchor", "candidate"):
-        assert narrlit("embed", stories, "--model", "m", "--role", role, "--out", "v.npy").code == 0
-        by_role[role] = np.load("v.npy")
+        assert narrlit("embed", stories, "--model", "m", "--role", role, "--out", f"{role}.npy").code == 0
+        by_role[role] = np.load(f"{role}.npy")
     assert abs(by_role["anchor"] - by_role["candidate"]).max() > 1e-3
     assert narrlit("evaluate", world_files / "validation.jsonl", "--model", "m").code == 0
 

@@ -61,6 +61,9 @@ def test_negatives_are_written_with_a_report_and_a_second_run_asks_nothing(gener
     assert generate("negatives").code == 0
     assert len(server.bodies) == 27
     assert (tmp_path / "out.jsonl").read_bytes() == before
+    refused = generate("negatives", "--temperature", "0.5")
+    assert (refused.code, (tmp_path / "out.jsonl").read_bytes()) == (2, before)
+    assert "out.jsonl exists, made with other settings: give --overwrite to replace it" in refused.err
     assert report()["usage"]["from_cache"] == 27
 
 

