@@ -11,10 +11,12 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import functools
 import gc
 import json
+import random
 import weakref
 from dataclasses import dataclass
 
 import hypothesis
+import numpy as np
 import pytest
 import torch
 from _pytest.doctest import DoctestModule
@@ -46,6 +48,14 @@ def pytest_collection_modifyitems(config, items):
         return
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path.name != "test_docs.py", item.path not in slow))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    """Every test, and each fixture made for it, draws the same numbers, whatever ran before."""
+    torch.manual_seed(20)
+    np.random.seed(20)
+    random.seed(20)
 
 
 @pytest.hookimpl(wrapper=True)
