@@ -75,6 +75,7 @@ def tiny(tmp_path_factory):
     """tiny(kind, pooling): the folder of a small random sentence-transformers model of that architecture."""
 
     @functools.cache
+    @torch.random.fork_rng(devices=[])  # which test builds it first is no matter to what the others draw
     def build(kind, pooling):
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.models import Normalize, Pooling, Transformer
