@@ -11,10 +11,12 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import functools
 import gc
 import json
+import random
 import weakref
 from dataclasses import dataclass
 
 import hypothesis
+import numpy as np
 import pytest
 import torch
 from _pytest.doctest import DoctestModule
@@ -48,6 +50,14 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: (item.path.name != "test_docs.py", item.path not in slow))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    """Every test, and each fixture made for it, draws the same numbers, whatever ran before."""
+    torch.manual_seed(20)
+    np.random.seed(20)
+    random.seed(20)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file():
     """Doctests are in the sources: to look for some in the tests would import each file of these a second time."""
@@ -65,6 +75,7 @@ def tiny(tmp_path_factory):
     """tiny(kind, pooling): the folder of a small random sentence-transformers model of that architecture."""
 
     @functools.cache
+    @torch.random.fork_rng(devices=[])  # which test builds it first is no matter to what the others draw
     def build(kind, pooling):
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.models import Normalize, Pooling, Transformer

@@ -84,6 +84,7 @@ def test_a_model_stored_in_bfloat16_embeds_many_texts_on_any_processor(tiny, dty
 
 
 def test_limits_of_the_libraries_count(monkeypatch):
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
     supported = bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())  # False under ONEDNN_MAX_CPU_ISA=AVX2 too
     assert capabilities.has_bf16(CPU) == supported

@@ -1,5 +1,6 @@
 """Number formats that a device computes in hardware."""
 
+import platform
 from typing import Any, Literal
 
 import torch
@@ -17,10 +18,14 @@ def has_bf16(device: torch.device) -> bool:
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type != "cpu":
         return False
-    # Older releases of torch do not tell.
-    abilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-    in_hardware = bool(abilities.get("amx_bf16") or abilities.get("avx512_bf16"))
-    return in_hardware and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    if platform.machine().lower() in {"x86_64", "amd64"}:
+        # Processors with AVX-512 alone only emulate it. Older releases of torch do not tell.
+        abilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+        if not (abilities.get("amx_bf16") or abilities.get("avx512_bf16")):
+            return False
+    # A build without oneDNN lacks the question.
+    supported = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
+    return bool(supported())
 
 
 def pick_precision(precision: Precision | None, device: torch.device) -> Literal["bf16", "fp32"] | None:
