@@ -1,9 +1,10 @@
 """Every command and Python block of README and docs runs, and every name in them exists.
 
-`<!-- no-run: REASON -->` above a block: its commands are parsed and not run. A `text` block after a block is its
-output: all that a Python block prints, or lines that commands print (`...` stands for others; not compared where a
-short fit of these tests stands for a long one). Blocks run in the order of the pages, in one folder; a repeated command
-runs once. The test of a page first runs the pages before it, where they have not run: any order of tests will do.
+`<!-- no-run: REASON -->` above a block: its commands are parsed, their configs built, and experiments run up to their
+first fit. A `text` block after a block is its output: all that a Python block prints, or lines that commands print
+(`...` stands for others; not compared where a short fit of these tests stands for a long one). Blocks run in the order
+of the pages, in one folder; a repeated command runs once. The test of a page first runs the pages before it, where they
+have not run: any order of tests will do.
 """
 
 import contextlib
@@ -13,12 +14,15 @@ import re
 import shlex
 import shutil
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 import yaml
 
+from narrlit.arguments import parser
 from narrlit.cli import main
+from narrlit.lightning_cli import parse_fit
 
 pytestmark = pytest.mark.usefixtures("memoized_minilm")
 
@@ -206,10 +210,11 @@ def test_every_block_is_marked_correctly():
 
 
 @pytest.mark.parametrize("command", sorted(NARRLIT))
-def test_options_exist(command, tmp_path, monkeypatch):
+def test_options_and_their_values_are_accepted(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     name, *rest = NARRLIT[command]
     if name not in STAGES:
+        parse(name, rest)
         rest = unknown_options(name, rest)
         if name not in EXPERIMENTS:
             assert not rest, f"narrlit {name} has no {rest}"
@@ -219,6 +224,47 @@ def test_options_exist(command, tmp_path, monkeypatch):
     code, out, err = call([name, *rest, "--print_config"])
     assert code == 0, err
     assert "class_path" in out
+    if name == "fit":
+        build(rest)
+
+
+def parse(name, words):
+    """Convert a command's words to the values of its options, and check these; the command does not run."""
+    function = name.replace("-", "_")
+    command = getattr(import_module(f"narrlit.commands.{function}"), function)
+    words = ["/dev/stdin" if word == "-" else word for word in words]
+    parser(command, name).parse_args(words, print_error=False, exit_on_error=False)
+
+
+def build(words):
+    """Build the objective and the data of a fit; a checkpoint of its own and seeds are for the fit itself."""
+    for option in ("--ckpt_path", "--seeds"):
+        if option in words:
+            place = words.index(option)
+            words = [*words[:place], *words[place + 2 :]]
+    parse_fit(words)
+
+
+class FirstFit(BaseException):
+    """Ends an experiment where its first fit would begin."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [c for c, words in sorted(NARRLIT.items()) if words[0] in EXPERIMENTS[:-1]])
+def test_an_experiment_reaches_its_first_fit(command, workspace, monkeypatch):
+    """Its configs, search space and overlays fit one another and the data."""
+
+    def begin(*_, **__):
+        raise FirstFit
+
+    monkeypatch.setattr("lightning.pytorch.Trainer.fit", begin)
+    arguments = [*NARRLIT[command]]
+    if "mined.jsonl" in arguments:  # which another block writes
+        arguments[arguments.index("mined.jsonl")] = "stories/train.jsonl"
+    if "configs/ttda704_track_a.yaml" in arguments:
+        arguments += ["--data.loading.pseudonyms.pipeline", PIPELINE]
+    with pytest.raises(FirstFit):
+        print(*call(arguments))
 
 
 def unknown_options(name, words):

@@ -26,7 +26,9 @@ def test_tales_are_drawn_and_compared_with_their_types(narrlit, tales, tmp_path)
     types = pd.read_csv(tmp_path / "tales/tales.csv", dtype=str).set_index("title")["atu"]
     first = near[near["rank"] == 1]
     share = (types[first["title"]].to_numpy() == types[first["neighbor_title"]].to_numpy()).mean()
-    assert f"Of 24 nearest neighbors {100 * share:.0f} % share atu" in result.out
+    line = f"Of the 24 stories that share their atu with another, {100 * share:.0f} % have such a story as nearest"
+    assert line in result.out
+    assert line in (tmp_path / "map.html").read_text()
     page = (tmp_path / "map.html").read_text()
     assert "Grandaunt Tiger" in page
     assert "not measured on judged triples" in page

@@ -178,6 +178,16 @@ def test_mistakes_cost_one_line_and_no_trial(arguments, narrlit, tmp_path, optio
     assert sorted(path.name for path in tmp_path.iterdir()) == ["full", "space.yaml"]
 
 
+def test_the_sampling_of_hard_examples_may_vary(arguments, narrlit, monkeypatch):
+    def killed(*_, **__):
+        raise Killed
+
+    Path("space.yaml").write_text("data.init_args.hard_examples.weight: {choices: [1.0, 2.0]}")
+    monkeypatch.setattr("lightning.pytorch.Trainer.fit", killed)
+    with pytest.raises(Killed):
+        narrlit(*arguments())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("space", "words"),

@@ -33,6 +33,21 @@ def test_shares_surprises_and_values_far_apart_counted_by_hand():
     assert result.values[0]["to others"] == pytest.approx(others, abs=1e-5)
 
 
+def test_shares_are_of_the_stories_that_have_a_partner():
+    # Two pairs and three stories whose value no other has: one pair are neighbors, the other far apart.
+    labels = ["a", "a", "b", "b", "c", "d", "e"]
+    result = agreement(circle(0, 10, 60, 180, 70, 190, 300), "type", labels, k=2)
+    assert (result.stories, result.partners) == (7, 4)
+    nearest, both = result.shares
+    assert (nearest["share"], nearest["possible"]) == (0.5, 1)
+    assert (both["share"], both["possible"]) == (2 / 8, 0.5)
+    assert result.lines()[0].startswith(
+        "Of the 4 stories that share their type with another, 50 % have such a story as nearest neighbor; chance "
+    )
+    assert result.lines()[1].startswith("Of the 2 nearest neighbors of each of them, 25 % share its type; chance ")
+    assert result.lines()[1].endswith("; 50 % could at most")
+
+
 def test_small_p_where_every_neighbor_agrees_and_none_where_values_are_arbitrary():
     vectors = circle(*[30 * group + each for group in range(6) for each in (0, 1, 2)])
     labels = [str(group) for group in range(6) for _ in range(3)]

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 Space = dict[str, "BaseDistribution"]
 MakeConfig = Callable[[Mapping[str, Any]], Config]
 SECTIONS = ("model", "data", "trainer", "seed_everything")
+DATA_SETTINGS = ("loading", "hard_examples", "pseudo_labels")
+"""Parts of the data's settings by which a fit treats its examples; the others choose the examples."""
 
 
 def tune_config(
@@ -139,9 +141,11 @@ def _check_space(config_of: MakeConfig, given: Config, space: Space, path: str) 
         if all(config == configs[0] for config in configs):
             raise OptionError(f"--space {path}: {name} changes nothing here; leave it out")
         sources = [config["data"]["init_args"]["source"]["init_args"] for config in (given, *configs)]
-        if any({**source, "loading": None} != {**sources[0], "loading": None} for source in sources):
+        examples = [{key: source[key] for key in source if key not in DATA_SETTINGS} for source in sources]
+        if any(other != examples[0] for other in examples):
             raise OptionError(
-                f"--space {path}: {name} changes the examples that trials share; only data.loading may vary"
+                f"--space {path}: {name} changes the examples that trials share; of data.init_args only "
+                f"{', '.join(DATA_SETTINGS)} may vary"
             )
 
 

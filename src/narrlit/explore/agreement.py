@@ -12,6 +12,10 @@ from narrlit.errors import DataError, printable
 from narrlit.explore.pairs import nearest
 from narrlit.metrics.significance import p_text
 
+NEAREST = (
+    "Of the {partners:,} stories that share their {column} with another, {share} have such a story as nearest neighbor"
+)
+AMONG = "Of the COUNT nearest neighbors of each of them, {share} share its {column}"
 PERMUTATIONS, LISTED = 1000, 10
 """Permutations of the column behind chance levels; surprises that are listed."""
 
@@ -23,6 +27,7 @@ class Agreement:
     Attributes:
         column: its name.
         stories: N.
+        partners: stories whose value another story has; shares are of these, since the others can't agree.
         shares: a row for the nearest neighbor and one for the k nearest: share of neighbors with the story's value,
             the largest share possible, and what 1,000 permutations of the values give: mean, 95 % range, p.
         values: a row a value of two stories or more, those whose stories are least alike first.
@@ -31,6 +36,7 @@ class Agreement:
 
     column: str
     stories: int
+    partners: int
     shares: Sequence[dict[str, Any]]
     values: Sequence[dict[str, Any]]
     surprises: Sequence[tuple[int, int, float]]
@@ -39,8 +45,9 @@ class Agreement:
         """State the shares beside what chance gives."""
         column = printable(self.column, 60)
         return [
-            f"{row['neighbors']} {_percent(row['share'])} share {column}; chance {_percent(row['chance'])} "
-            f"(95 % of permutations: {_percent(row['low'])} to {_percent(row['high'])}), {p_text(row['p'])}"
+            f"{row['sentence'].format(partners=self.partners, share=_percent(row['share']), column=column)}; chance "
+            f"{_percent(row['chance'])} (95 % of permutations: {_percent(row['low'])} to {_percent(row['high'])}), "
+            + p_text(row["p"])
             + (f"; {_percent(row['possible'])} could at most" if row["possible"] < 1 else "")
             for row in self.shares
         ]
@@ -70,11 +77,16 @@ def agreement(vectors: FloatArray, column: str, labels: Sequence[str], k: int, s
     generator = np.random.default_rng(seed)
     orders = [codes, *(generator.permutation(codes) for _ in range(PERMUTATIONS))]
     same = codes[indices] == codes[:, None]
+    with_partner = sizes[codes] > 1
+    partners = int(with_partner.sum())
     shares = []
-    for count, name in {1: f"Of {len(rows):,} nearest neighbors", k: f"Of the {k} nearest of each story"}.items():
-        share, *chance = [float((order[indices[:, :count]] == order[:, None]).mean()) for order in orders]
+    for count, sentence in {1: NEAREST, k: AMONG.replace("COUNT", str(k))}.items():
+        matches = [int((order[indices[:, :count]] == order[:, None]).sum()) for order in orders]
+        # A story without a partner has no match, in any order: the matches are those of the others.
+        share, *chance = [number / (partners * count) for number in matches]
         low, high = np.quantile(chance, [0.025, 0.975])
-        row = {"neighbors": name, "share": share, "possible": float(np.minimum(sizes[codes] - 1, count).mean() / count)}
+        most = np.minimum(sizes[codes][with_partner] - 1, count)
+        row = {"sentence": sentence, "share": share, "possible": float(most.mean() / count)}
         row |= {"chance": float(np.mean(chance)), "low": float(low), "high": float(high)}
         shares.append(row | {"p": (1 + sum(value >= share for value in chance)) / (1 + PERMUTATIONS)})
     pairs = {
@@ -87,6 +99,7 @@ def agreement(vectors: FloatArray, column: str, labels: Sequence[str], k: int, s
     return Agreement(
         column,
         len(rows),
+        partners,
         shares,
         _by_value(vectors, names, codes, same[:, 0]),
         [(int(rows[i]), int(rows[j]), pairs[i, j]) for i, j in closest],
