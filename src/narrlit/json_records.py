@@ -29,6 +29,11 @@ def read_json(path: Path, model: type[Record], what: str, remedy: str, error: ty
         try:
             return model.model_validate(content)
         except ValidationError as invalid:
-            first = invalid.errors(include_url=False, include_input=False)[0]
-            field = ".".join(map(str, first["loc"]))
-            raise ValueError(f"{field}: {first['msg']}" if field else first["msg"]) from invalid
+            raise ValueError(first_problem(invalid)) from invalid
+
+
+def first_problem(error: ValidationError) -> str:
+    """Name the first field that is missing or wrong, and what is wrong with it."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    field = ".".join(map(str, first["loc"])) or "content"
+    return f"{field}: {first['msg'][:1].lower()}{first['msg'][1:]}"

@@ -4,6 +4,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from narrlit.json_records import first_problem
+
 
 class _Part(BaseModel):
     """Part of a record; fields that are not listed are kept as they are."""
@@ -66,7 +68,5 @@ def check_record(content: Any) -> dict[str, Any]:
     try:
         _Record.model_validate(content)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or "content"
-        raise ValueError(f"{field}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
+        raise ValueError(first_problem(error)) from None
     return dict(content)
