@@ -291,7 +291,7 @@ class Objective(L.LightningModule):
 
     def on_fit_start(self) -> None:
         """Warn of bfloat16 on a processor without it: the fit works, but takes many times as long."""
-        precision, device = str(self.trainer.precision), self.device
+        precision, device = str(getattr(self.trainer, "precision", "")), self.device
         if precision.startswith("bf16") and device.type == "cpu" and not capabilities.has_bf16(device):
             rank_zero_warn(
                 f"trainer.precision {precision}: {capabilities.no_bf16(device)}; training takes up to ten times as "
