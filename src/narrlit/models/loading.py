@@ -104,6 +104,8 @@ def _read(config: EncoderConfig, trust: bool, empty: bool) -> "SentenceTransform
         )
         # Otherwise the device map, which a quantized model needs to load, would decide where it may be moved.
         model = model if empty else model.to("cpu")
+        if not empty and not options:
+            model.encode("A story.")  # settings that are damaged are read when a text is embedded
     if not (len(model) >= 2 and isinstance(model[0], Transformer) and isinstance(model[1], Pooling)):
         kinds = ", ".join(type(module).__name__ for module in model)
         raise ModelError(f"model {config.model}: it must begin with a transformer and its pooling, and has {kinds}")
