@@ -183,6 +183,7 @@ def test_broken_model_folders_cost_one_line(narrlit, files, tiny):
         ("sentence_bert_config.json", {"modality_config": {"=1": {}}}),
         ("sentence_bert_config.json", {"module_output_name": "x"}),
         ("1_Pooling/config.json", {"pooling_mode": "x"}),
+        ("1_Pooling/config.json", {"embedding_dimension": 10**12}),
         ("config_sentence_transformers.json", {"prompts": [1]}),
     ],
 )

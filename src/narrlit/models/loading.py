@@ -104,8 +104,6 @@ def _read(config: EncoderConfig, trust: bool, empty: bool) -> "SentenceTransform
         )
         # Otherwise the device map, which a quantized model needs to load, would decide where it may be moved.
         model = model if empty else model.to("cpu")
-        if not empty and not options:
-            model.encode("A story.")  # settings that are damaged are read when a text is embedded
     if not (len(model) >= 2 and isinstance(model[0], Transformer) and isinstance(model[1], Pooling)):
         kinds = ", ".join(type(module).__name__ for module in model)
         raise ModelError(f"model {config.model}: it must begin with a transformer and its pooling, and has {kinds}")
@@ -114,7 +112,21 @@ def _read(config: EncoderConfig, trust: bool, empty: bool) -> "SentenceTransform
             f"model {config.model}: {len(missing)} of its weights are missing, for example {min(missing)}; "
             "transformers would fill them with random numbers: download or export the model again"
         )
+    if not empty and not options:
+        with quiet(), reading("model", config.model, remedy, ModelError):
+            _check_embedding(model)
     return model
+
+
+def _check_embedding(model: "SentenceTransformer") -> None:
+    """Embed a text: some settings of a damaged folder are read no earlier.
+
+    Raises:
+        ValueError: if the embedding has another dimension than the model's settings say.
+    """
+    dimension, expected = len(model.encode("A story.")), model.get_embedding_dimension()
+    if dimension != expected:
+        raise ValueError(f"embeddings have {dimension} dimensions, its settings say {expected}")
 
 
 @contextmanager
