@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import yaml
 
+from narrlit.optional import require
+
 DEEP = 5_000
 """Levels of nesting: more than Python's parsers can follow."""
 HUGE = 3_000_000
@@ -212,9 +214,8 @@ def load(path: Path) -> Any:  # noqa: PLR0911 (a format each)
 
         return read_table(path).to_pylist()
     if suffix == ".xlsx":
-        from openpyxl import load_workbook
-
-        return [list(row) for row in load_workbook(path).active.iter_rows(values_only=True)]
+        book = require("openpyxl", "documents").load_workbook(path)
+        return [list(row) for row in book.active.iter_rows(values_only=True)]
     if suffix == ".ckpt":
         import torch
 
@@ -246,9 +247,7 @@ def dump(path: Path, value: Any) -> None:
 
         write_table(Table.from_pylist(value), path)
     elif suffix == ".xlsx":
-        from openpyxl import Workbook
-
-        book = Workbook()
+        book = require("openpyxl", "documents").Workbook()
         for row in value:
             book.active.append(row)
         book.save(path)
@@ -466,7 +465,7 @@ def wrong_option(case: Case) -> None:
     if kind == "value" and values:
         case.words[case.chance.choice(values)] = case.chance.choice([*NUMBERS, *HOSTILE, *NAMES])
     elif kind == "drop":
-        del case.words[case.chance.randrange(1, len(case.words)) :][:1]
+        del case.words[case.chance.randrange(1, len(case.words))]
     elif kind == "unknown":
         case.words.insert(case.chance.randint(1, len(case.words)), case.chance.choice(["--nothing", "x", "--", "-"]))
     elif kind == "twice" and values:
