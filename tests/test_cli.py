@@ -29,6 +29,8 @@ def failing(monkeypatch, narrlit, tmp_path):
     return run
 
 
+UNSAVED = RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 704 vs 598")
+UNSAVED.__context__ = OSError(28, "No space left on device")
 WRAPPED = ValueError("parser")
 WRAPPED.__cause__ = OptionError("--grid 2: too wide")
 
@@ -49,6 +51,7 @@ WRAPPED.__cause__ = OptionError("--grid 2: too wide")
             "narrlit: error: reading or writing",
         ),
         (sqlite3.OperationalError("database or disk is full"), 2, "narrlit: error: reading or writing: no space left"),
+        (UNSAVED, 2, "narrlit: error: reading or writing: no space left on device"),
         (UnicodeEncodeError("utf-8", "a\udce9b", 1, 2, "surrogates"), 2, "narrlit: error: a name or text that is not "),
         (KeyboardInterrupt(), 130, "narrlit: interrupted"),
         (KeyboardInterrupt("nothing is kept"), 130, "narrlit: interrupted: nothing is kept"),

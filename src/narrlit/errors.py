@@ -16,7 +16,6 @@ _LIBRARY_MESSAGES = {
     "attempt to write a readonly database": errno.EROFS,
     "unable to open database file": errno.EACCES,
     "can't allocate memory": errno.ENOMEM,
-    "file write failed": errno.ENOSPC,
 }
 """Words of SQLite and PyTorch for an error of the operating system."""
 
@@ -81,14 +80,18 @@ def system_error(error: BaseException) -> str | None:
     if isinstance(error, OSError):
         names = " and ".join(printable(name) for name in (error.filename, error.filename2) if name is not None)
         return f"{names or 'reading or writing'}: {reason(error)}"
-    code = _system_code(str(error))
+    code = _system_code(error)
     if code is None:
         return None
     return "not enough memory" if code == errno.ENOMEM else f"reading or writing: {_words(os.strerror(code))}"
 
 
-def _system_code(message: str) -> int | None:
-    """Find the operating system's error that a library's message tells of."""
+def _system_code(error: BaseException) -> int | None:
+    """Find the operating system's error that a library's message tells of, or that it met while it wrote."""
+    met = error.__context__  # torch.save raises an error of its own where a file's write has failed
+    if isinstance(met, OSError) and met.errno in _SYSTEM_CODES:
+        return met.errno
+    message = str(error)
     rust = _RUST_CODE.search(message)
     if rust:
         return int(rust[1])
