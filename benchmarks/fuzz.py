@@ -28,6 +28,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections import Counter
@@ -375,6 +376,7 @@ def preload() -> None:
         with suppress(ImportError):
             importlib.import_module(name)
     detect_language("Once upon a time there was a king who had a daughter.")  # loads its model
+    tqdm.set_lock(threading.RLock())  # its own is shared by forks: one that is killed with it would stop all others
     torch.set_num_threads(1)
     gc.collect()
     gc.freeze()
