@@ -2,8 +2,10 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +29,8 @@ def failing(monkeypatch, narrlit, tmp_path):
     return run
 
 
+UNSAVED = RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 704 vs 598")
+UNSAVED.__context__ = OSError(28, "No space left on device")
 WRAPPED = ValueError("parser")
 WRAPPED.__cause__ = OptionError("--grid 2: too wide")
 
@@ -41,6 +45,14 @@ WRAPPED.__cause__ = OptionError("--grid 2: too wide")
         (OSError(28, "No space left on device"), 2, "narrlit: error: reading or writing: no space left on device"),
         (PermissionError(13, "Permission denied", "x"), 2, "narrlit: error: x: permission denied"),
         (MemoryError(), 2, "narrlit: error: not enough memory"),
+        (
+            RuntimeError("LanceError(IO): full (os error 28), object_store.rs:3"),
+            2,
+            "narrlit: error: reading or writing",
+        ),
+        (sqlite3.OperationalError("database or disk is full"), 2, "narrlit: error: reading or writing: no space left"),
+        (UNSAVED, 2, "narrlit: error: reading or writing: no space left on device"),
+        (UnicodeEncodeError("utf-8", "a\udce9b", 1, 2, "surrogates"), 2, "narrlit: error: a name or text that is not "),
         (KeyboardInterrupt(), 130, "narrlit: interrupted"),
         (KeyboardInterrupt("nothing is kept"), 130, "narrlit: interrupted: nothing is kept"),
         (SystemExit(3), 3, ""),
@@ -162,3 +174,46 @@ def test_help_loads_nothing_heavy_and_a_closed_pipe_is_quiet():
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "error"),
+    [
+        ("--version >&-", 0, ""),
+        ("--version <&- >&- 2>&-", 0, ""),
+        ("--version >/dev/full", 2, "narrlit: error: reading or writing: no space left on device"),
+        ("nothing 2>&-", 2, ""),
+        ("views check - - <&-", 2, "narrlit: error: /dev/stdin is empty"),
+    ],
+)
+def test_closed_and_full_streams_cost_one_line_at_most(command, code, error):
+    if "/dev/full" in command and not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    words = ["sh", "-c", f'"$0" -m narrlit {command}', sys.executable]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert done.stderr.startswith(error)
+    assert len(done.stderr.splitlines()) == bool(error)
+
+
+def test_no_file_takes_the_place_of_a_closed_stream(tmp_path):
+    """What libraries print would be written into it."""
+    program = (
+        "import os, sys; from narrlit import cli; "
+        "cli._run = lambda words: os.write(1, b'a library prints') * 0; "
+        "cli.main([]); print(open('file', 'w').fileno() > 2, file=sys.stderr)"
+    )
+    words = ["sh", "-c", '"$0" -c "$1" >&-', sys.executable, program]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "True\n")
+
+
+def test_what_a_terminal_has_no_letters_for_is_escaped(tmp_path):
+    program = (
+        "import sys; from narrlit import cli; "
+        "cli._run = lambda words: print('Märchen \\u2192 \\udce9') or 0; sys.exit(cli.main([]))"
+    )
+    for encoding, printed in (("ascii", rb"M\xe4rchen \u2192 \udce9"), ("utf-8", "Märchen → \\udce9".encode())):
+        environment = {**os.environ, "PYTHONIOENCODING": encoding}
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, env=environment)
+        assert done.stdout == printed + b"\n"

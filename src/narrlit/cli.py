@@ -1,5 +1,6 @@
 """Command line: finds the command, imports nothing that it does not need, and turns every error into one line."""
 
+import io
 import os
 import signal
 import sys
@@ -11,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 from narrlit import __version__
-from narrlit.errors import NarrlitError, OptionError, did_you_mean, mistake_behind, printable, reason
+from narrlit.errors import NarrlitError, OptionError, did_you_mean, mistake_behind, printable, reason, system_error
 
 TRAINING = {
     "fit": "train an encoder: narrlit fit --config configs/quickstart.yaml",
@@ -78,13 +79,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     show_traceback = "--traceback" in words
     words = [word for word in words if word != "--traceback"]
+    _repair_streams()
     try:
-        with _terminable(words[:1]):
+        with _terminable(words[:1]), _quiet_threads():
             code = _run(words)
             sys.stdout.flush()
     except BrokenPipeError:
-        with suppress(OSError, ValueError):  # the interpreter flushes standard output again when it exits
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE
     except SystemExit as stop:
         return _exit_code(stop)
@@ -92,6 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _interrupted(interrupt)
     except Exception as error:  # noqa: BLE001  (the one boundary)
         return _failed(error, show_traceback)
+    finally:
+        _discard_unwritable_output()
     return code
 
 
@@ -117,6 +119,31 @@ def _run(words: list[str]) -> int:
     return call(getattr(import_module(f"narrlit.commands.{function}"), function), name, words[1:])
 
 
+def _repair_streams() -> None:
+    """Replace closed standard streams, and let standard output escape letters that it has no encoding for.
+
+    The number of a closed stream would be given to the next file that is opened, into which libraries would print.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w" if number else "r", encoding="utf-8"))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _discard_unwritable_output() -> None:
+    """Leave nothing that the interpreter would fail to flush, with a message and exit code of its own, at its end."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 @contextmanager
 def _terminable(command: list[str]) -> Iterator[None]:
     """Let SIGTERM end a command by an exception, so that unfinished files are removed; fits leave it to Lightning."""
@@ -128,6 +155,22 @@ def _terminable(command: list[str]) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _quiet_threads() -> Iterator[None]:
+    """Leave out a thread's traceback of an error of the system, such as a full disk, which the main thread meets too."""
+    print_traceback = threading.excepthook
+
+    def print_unforeseen(arguments: threading.ExceptHookArgs) -> None:
+        if arguments.exc_value is None or system_error(arguments.exc_value) is None:
+            print_traceback(arguments)
+
+    threading.excepthook = print_unforeseen
+    try:
+        yield
+    finally:
+        threading.excepthook = print_traceback
 
 
 def _exit_code(stop: SystemExit) -> int:
@@ -164,11 +207,9 @@ def _mistake(error: Exception) -> str | None:
     mistake = mistake_behind(error)
     if mistake is not None and isinstance(error, NarrlitError | ValueError):
         return printable(mistake, limit=1000)
-    if isinstance(error, OSError):
-        names = " and ".join(printable(name) for name in (error.filename, error.filename2) if name is not None)
-        return f"{names or 'reading or writing'}: {reason(error)}"
-    if isinstance(error, MemoryError):
-        return "not enough memory"
+    problem = system_error(error)
+    if problem is not None:
+        return problem
     if type(error).__name__ == "OutOfMemoryError":  # torch's
         return f"{printable(error)}; use smaller batches, a shorter --max-length or --device cpu"
     if type(error).__name__ == "MisconfigurationException":  # Lightning's

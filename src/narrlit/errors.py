@@ -1,5 +1,7 @@
 """Errors that a user can mend: the command line prints them as one line and exits with 2, without a traceback."""
 
+import errno
+import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -9,6 +11,15 @@ LONGEST_MESSAGE, LONGEST_WORD = 300, 150
 """Characters of a library's message, and of a file name or another word in it, that are repeated."""
 UNSAFE_ADVICE = re.compile(r"weights_only|trust_remote_code|arbitrary code|trusted source", re.IGNORECASE)
 """Words of torch's and transformers' advice to run what is in a file."""
+_SYSTEM_CODES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EMFILE, errno.ENAMETOOLONG)
+_RUST_CODE = re.compile(r"\(os error (\d+)\)")
+_LIBRARY_MESSAGES = {
+    "database or disk is full": errno.ENOSPC,
+    "attempt to write a readonly database": errno.EROFS,
+    "unable to open database file": errno.EACCES,
+    "can't allocate memory": errno.ENOMEM,
+}
+"""Words of SQLite and PyTorch for an error of the operating system."""
 
 
 class NarrlitError(Exception):
@@ -55,6 +66,45 @@ def reading(what: str, path: str | Path, remedy: str = "", error: type[NarrlitEr
         raise error(f"{what} {printable(path)}: {reason(cause)}{advice}") from cause
 
 
+def system_error(error: BaseException) -> str | None:
+    """Describe an error of the operating system, also one that a library reports in its own words; None for others.
+
+    >>> system_error(PermissionError(13, "Permission denied", "a.csv"))
+    'a.csv: permission denied'
+    >>> system_error(RuntimeError("LanceError(IO): No space left on device (os error 28)"))
+    'reading or writing: no space left on device'
+    >>> system_error(ValueError("k must be positive"))
+    """
+    if isinstance(error, MemoryError):
+        return "not enough memory"
+    if isinstance(error, UnicodeEncodeError):
+        return reason(error)
+    if isinstance(error, OSError):
+        names = " and ".join(printable(name) for name in (error.filename, error.filename2) if name is not None)
+        return f"{names or 'reading or writing'}: {reason(error)}"
+    code = _system_code(error)
+    if code is None:
+        return None
+    return "not enough memory" if code == errno.ENOMEM else f"reading or writing: {_words(os.strerror(code))}"
+
+
+def _system_code(error: BaseException) -> int | None:
+    """Find the operating system's error that a library's message tells of, or that it met while it wrote."""
+    met = error.__context__  # torch.save raises an error of its own where a file's write has failed
+    if isinstance(met, OSError) and met.errno in _SYSTEM_CODES:
+        return met.errno
+    message = str(error)
+    rust = _RUST_CODE.search(message)
+    if rust:
+        return int(rust[1])
+    known = _LIBRARY_MESSAGES | {os.strerror(code): code for code in _SYSTEM_CODES}
+    return next((code for words, code in known.items() if words.lower() in message.lower()), None)
+
+
+def _words(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
 def reason(error: BaseException) -> str:
     """Describe a library's exception in a few words.
 
@@ -63,9 +113,12 @@ def reason(error: BaseException) -> str:
     """
     text = printable(_without_unsafe_advice(str(error)))
     if isinstance(error, OSError) and error.strerror:
-        return error.strerror[:1].lower() + error.strerror[1:]
+        return _words(error.strerror)
     if isinstance(error, UnicodeDecodeError):
         return f"not UTF-8 text (byte {error.start})"
+    if isinstance(error, UnicodeEncodeError):
+        near = error.object[max(0, error.start - 20) : error.end + 20].encode("ascii", "backslashreplace").decode()
+        return f"a name or text that is not Unicode, {printable(near)}: rename the file, or correct the text"
     if isinstance(error, KeyError) and error.args:
         return f"{printable(repr(error.args[0]))} is missing"
     for kind, words in (
@@ -97,6 +150,9 @@ def printable(text: object, limit: int = LONGEST_MESSAGE) -> str:
     """
     beginning = str(text)[:100_000]
     longest = LONGEST_WORD if limit <= LONGEST_MESSAGE else limit  # of a text without spaces nothing is lost
+    beginning = beginning.encode(
+        "utf-8", "backslashreplace"
+    ).decode()  # half of a surrogate pair, as in some file names
     words = "".join(c if c.isprintable() else " " for c in beginning).split()
     line = " ".join(word if len(word) <= longest else f"{word[: longest - 1]}…" for word in words)
     return line if len(line) <= limit else f"{line[: limit - 1]}…"

@@ -207,6 +207,27 @@ def atomic_path(target: str | Path, *, private: bool = False) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def encodable(text: str) -> str:
+    r"""Escape halves of surrogate pairs, which UTF-8 has no bytes for; names of files that are not UTF-8 have them.
+
+    >>> print(encodable("Caf\udce9"))
+    Caf\udce9
+    """
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def write_text(target: str | Path, text: str) -> None:
+    """Write a text file in UTF-8, whole or not at all.
+
+    Halves of surrogate pairs, as in the name of a file that is not UTF-8, are escaped, in JSON without loss.
+
+    Raises:
+        OptionError: as `atomic_path` does.
+    """
+    with atomic_path(target) as temporary:
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+
+
 @contextmanager
 def atomic_folder(target: str | Path) -> Iterator[Path]:
     """Yield a temporary folder beside `target`; it takes target's name when the block ends without an error.

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from narrlit import __version__
+from narrlit.files import encodable
 from narrlit.optional import require
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00")
@@ -74,9 +75,11 @@ def render_page(template: Path, scripts: Sequence[str], **values: Any) -> str:
 
     loader = FileSystemLoader([template.parent, Path(__file__).parent])
     environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    return environment.get_template(template.name).render(
+    scripts = [encodable(each) for each in scripts]
+    page = environment.get_template(template.name).render(
         values,
         scripts=[Markup(each) for each in scripts],  # noqa: S704 (as the caller promises)
         digests=[b64encode(sha256(each.encode()).digest()).decode() for each in scripts],
         made=f"narrlit {__version__}, {datetime.now(UTC).date()}",
     )
+    return encodable(page)

@@ -176,6 +176,25 @@ def test_broken_model_folders_cost_one_line(narrlit, files, tiny):
             check(narrlit("embed", "s.jsonl", "--model", "m", "--out", "v.npy", "--overwrite"), may_pass=True)
 
 
+@pytest.mark.parametrize(
+    ("file", "settings"),
+    [
+        ("sentence_bert_config.json", {"modality_config": {"text": {"method": "forward", "method_output_name": 3.5}}}),
+        ("sentence_bert_config.json", {"modality_config": {"=1": {}}}),
+        ("sentence_bert_config.json", {"module_output_name": "x"}),
+        ("1_Pooling/config.json", {"pooling_mode": "x"}),
+        ("1_Pooling/config.json", {"embedding_dimension": 10**12}),
+        ("config_sentence_transformers.json", {"prompts": [1]}),
+    ],
+)
+def test_settings_of_a_model_that_break_only_its_first_embedding_cost_one_line(narrlit, files, tiny, file, settings):
+    shutil.copytree(tiny(), "m")
+    path = Path("m", file)
+    path.write_text(json.dumps(json.loads(path.read_text()) | settings))
+    check(found := narrlit("embed", "s.jsonl", "--model", "m", "--out", "v.npy"))
+    assert "model m" in found.err
+
+
 @pytest.mark.parametrize("name", ["run.json", "checkpoints/best.ckpt"])
 def test_broken_runs_cost_one_line(narrlit, files, name):
     for key, content in broken(b'{"checkpoints": {"best": "checkpoints/best.ckpt"}, "data": {}}').items():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from narrlit.data.readers import read_examples, read_stories, read_triples
 from narrlit.data.rows import read_rows
 from narrlit.data.schema import KINDS, Story, StoryTable, TrainingExample, TrainingExamples, Triple, Triples
-from narrlit.data.writers import check_rows, write_examples, write_stories, write_table, write_triples
+from narrlit.data.writers import check_rows, write_examples, write_rows, write_stories, write_table, write_triples
 from narrlit.errors import OptionError
 
 TABLES = ["f.jsonl", "f.csv", "f.tsv"]
@@ -153,6 +153,16 @@ def test_layout_of_what_is_written(tmp_path):
 def test_a_file_stays_as_it_was_where_writing_fails(tmp_path):
     path = tmp_path / "f.jsonl"
     path.write_text("before")
-    with pytest.raises(UnicodeEncodeError):
-        write_stories(path, [Story("0", "half a pair \ud800")])
+    with pytest.raises(TypeError):
+        write_rows(path, [{"text": "a row"}, {("no", "name"): 1}])
     assert (path.read_text(), list(tmp_path.iterdir())) == ("before", [path])
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".xlsx", ".parquet"])
+def test_halves_of_surrogate_pairs_are_written_as_their_escapes(tmp_path, suffix):
+    """They are in names of files that are not UTF-8, and in JSON."""
+    path = tmp_path / f"rows{suffix}"
+    write_table(path, [{"text": "A king.", "id": "Caf\udce9", "of\ud800": 1}])
+    (row,) = [row.value for row in read_rows(path).rows]
+    escaped = ["Caf\udce9", "of\ud800"] if suffix == ".jsonl" else [r"Caf\udce9", r"of\ud800"]
+    assert [row["text"], row["id"], list(row)[2]] == ["A king.", *escaped]

@@ -348,6 +348,7 @@ def test_columns_of_the_queries_of_an_index_are_named(made, narrlit, make, tales
     [
         {"coverage": 3},
         {"coverage": {"a": 1}},
+        {"coverage": {"words": 10**400, "read": 1.0, "texts": 1, "long": 0, "least": 1.0}},
         {"languages": [1]},
         {"settings": {}},
         {"settings": None},

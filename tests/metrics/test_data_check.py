@@ -90,6 +90,13 @@ def test_shared_stories_pairs_and_anchors_are_counted():
     assert line not in check["warnings"]
 
 
+def test_near_duplicates_with_the_threshold_1_have_the_same_shingles():
+    texts = ["A knight rides at dawn.", "a knight rides at dawn", "A knight, rides at dawn!", "a knight at dawn"]
+    for threshold in (0.995, 1.0):
+        near = near_duplicates(texts, threshold)
+        assert {text: len(twins) for text, twins in near.items()} == dict(zip(texts, (1, 0, 1, 0), strict=True))
+
+
 def test_near_duplicates_within_a_set_are_listed_once():
     rows = [("x", words(*range(20)), "q"), ("y", words(*range(20), 99), "r")]
     check = check_sets([CheckedSet("train", rows, [True, True], lines=[3, 8])], 0.5)

@@ -12,7 +12,7 @@ from narrlit.data.rows import file_digest
 from narrlit.data.schema import ASPECTS, StoryTable, TrainingExamples, normal_text
 from narrlit.data.writers import write_examples, write_rows
 from narrlit.errors import OptionError
-from narrlit.files import Output, OutputOptions, atomic_path, check_free, check_writable, made_with
+from narrlit.files import Output, OutputOptions, check_free, check_writable, made_with, write_text
 from narrlit.llm.client import LLMOptions
 from narrlit.llm.generator import GenerationOptions
 from narrlit.options import InputOptions, say_rows
@@ -75,8 +75,7 @@ def generate(
     content = {"settings": digest, "kind": kind, "file": file, "sha256": file_digest(file), "prompts": prompts}
     content |= {"sampling": asdict(generators[0].sampling)}
     content |= summary.report(model, generation)
-    with atomic_path(report_file) as temporary:
-        temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_text(report_file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     print(summary.table())
     incomplete = summary.lines()
     for line in incomplete[:SHOWN]:

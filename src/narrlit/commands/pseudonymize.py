@@ -85,7 +85,8 @@ def pseudonymize(  # noqa: PLR0913 - its parameters are the command's options
             lines.append({"row": row, **identity, "field": place, "replacements": replacements})
     if map is not None:
         with atomic_path(map, private=True) as temporary:
-            temporary.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
+            text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+            temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
     write_table(out, [with_texts(row.value, new) for row, new in zip(rows.rows, changed, strict=True)])
     replaced = sum(len(line["replacements"]) for line in lines)
     say(f"{out}: {counted(len(texts), 'row')}, {counted(replaced, 'name')} replaced")

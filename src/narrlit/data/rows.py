@@ -210,8 +210,9 @@ def _folder_rows(folder: Path, notes: list[str]) -> list[Row]:
 @lru_cache(maxsize=1)
 def _standard_input(stream: Any) -> bytes:
     """Read standard input, once: it can't be read again."""
-    content: bytes = stream.buffer.read()
-    return content
+    with reading("file", "standard input", "give a file, or data through a pipe"):
+        content: bytes = stream.buffer.read()
+        return content
 
 
 def _bytes(path: Path) -> bytes:

@@ -5,13 +5,13 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from narrlit.data.readers import LABEL
 from narrlit.data.rows import DELIMITERS, FORMULA, JSON_SUFFIXES, TABLE_SUFFIXES, TEXT_SUFFIXES
 from narrlit.data.schema import FloatArray, Story, TrainingExamples, Triples
-from narrlit.errors import DataError, OptionError, printable, reason
-from narrlit.files import atomic_path
+from narrlit.errors import DataError, OptionError
+from narrlit.files import atomic_path, encodable
 from narrlit.optional import require
 
 OUTPUT_SUFFIXES = (*JSON_SUFFIXES, *TABLE_SUFFIXES, ".parquet")
@@ -77,7 +77,7 @@ def write_table(path: str | Path, rows: Sequence[Any], embeddings: FloatArray | 
         texts = [row["text"] for row in rows]
         _write_lines(path, ["\n\n".join(texts)] if any("\n" in text for text in texts) else texts)
     elif suffix in DELIMITERS:
-        with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        with atomic_path(path) as temporary, _opened(temporary, newline="") as file:
             # Everything in quotes: which line breaks make csv quote a field differs between Python versions.
             writer = csv.writer(file, delimiter=DELIMITERS[suffix], quoting=csv.QUOTE_ALL, lineterminator="\n")
             writer.writerow([_csv_cell(name) for name in columns])
@@ -106,8 +106,13 @@ def check_rows(path: Path, rows: Sequence[Any]) -> None:
                 )
 
 
+def _opened(path: Path, newline: str = "\n") -> IO[str]:
+    """Open a text file to write; halves of surrogate pairs are escaped, in JSON without loss."""
+    return path.open("w", encoding="utf-8", errors="backslashreplace", newline=newline)
+
+
 def _write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+    with atomic_path(path) as temporary, _opened(temporary) as file:
         file.writelines(f"{line}\n" for line in lines)
 
 
@@ -120,7 +125,7 @@ def _write_excel(path: Path, columns: Sequence[str], rows: Sequence[Any], embedd
         """Write a text as it is, not as a formula, without the characters that Excel refuses."""
         if value is None or isinstance(value, int | float):
             return value
-        text = _CONTROL.sub(" ", str(value))
+        text = _CONTROL.sub(" ", encodable(str(value)))
         result = cells.WriteOnlyCell(sheet, text)
         result.data_type = "s"
         result.quotePrefix = FORMULA.match(text) is not None  # Excel keeps the text a text when it is edited
@@ -153,14 +158,19 @@ def write_parquet(path: Path, rows: Sequence[Mapping[str, Any]], embeddings: Flo
         values = [row.get(name) for row in rows]
         try:
             column = arrow.array(values)
-        except (arrow.ArrowInvalid, arrow.ArrowTypeError):
-            column = arrow.array([v if isinstance(v, str | None) else json.dumps(v, default=str) for v in values])
-        except UnicodeEncodeError as error:
-            raise DataError(f"{path}: a value of column {printable(name, 40)} is not text ({reason(error)})") from error
+        except (arrow.ArrowInvalid, arrow.ArrowTypeError, UnicodeEncodeError):
+            column = arrow.array([_parquet_text(value) for value in values])
         # Empty so far: text is what later files of the same table can be read as, whatever they hold.
-        columns[name] = column.cast(arrow.string()) if arrow.types.is_null(column.type) else column
+        columns[encodable(name)] = column.cast(arrow.string()) if arrow.types.is_null(column.type) else column
     if embeddings is not None:
         flat = arrow.array(embeddings.ravel())
         columns["embedding"] = arrow.FixedSizeListArray.from_arrays(flat, embeddings.shape[1])
     with atomic_path(path) as temporary, temporary.open("wb") as file:  # pyarrow opens no names in Latin-1
         parquet.write_table(arrow.table(columns), file)
+
+
+def _parquet_text(value: object) -> str | None:
+    """Write a value of a column of several types as text."""
+    if value is None:
+        return None
+    return encodable(value) if isinstance(value, str) else json.dumps(value, default=str)

@@ -24,7 +24,7 @@ from narrlit.callbacks.triple_answers import ANSWERS
 from narrlit.datamodules import StoryData
 from narrlit.errors import ModelError, NarrlitError, OptionError, reading
 from narrlit.experiments.report import EVALUATIONS, Entry, pooled
-from narrlit.files import atomic_path, check_writable
+from narrlit.files import check_writable, write_text
 from narrlit.models.config import allow_remote_code
 from narrlit.models.registry import RECORD, read_record
 
@@ -237,8 +237,7 @@ def keep_plan(plan: Path, content: Config, folder: Path, option: str = "--out") 
     text = yaml.safe_dump(content, sort_keys=False)
     if not plan.is_file():
         check_writable(folder, folder=True)
-        with atomic_path(plan) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_text(plan, text)
         return
     changes = config_changes(yaml.safe_load(plan.read_text(encoding="utf-8")), yaml.safe_load(text))
     if changes:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from narrlit.data.writers import write_table
-from narrlit.files import atomic_path
+from narrlit.files import atomic_path, write_text
 from narrlit.metrics.significance import paired_text, seed_spread
 
 Entry = dict[str, Any]
@@ -61,8 +61,7 @@ class Report:
 def keep_report(folder: Path, name: str, content: Entry, markdown: str, **others: str) -> None:
     """Write NAME.json and NAME.md, and other texts by their suffix."""
     for suffix, text in {"json": json.dumps(content, indent=2) + "\n", "md": markdown, **others}.items():
-        with atomic_path(folder / f"{name}.{suffix}") as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_text(folder / f"{name}.{suffix}", text)
 
 
 def pooled(entries: Sequence[Row], names: Sequence[str] = EVALUATIONS) -> Entry:

@@ -14,14 +14,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from tqdm import tqdm
 
 from narrlit.cache.storage import model_identity
 from narrlit.console import counted, say, say_truncated
 from narrlit.data.readers import Stories
 from narrlit.data.schema import FloatArray, Story
-from narrlit.errors import DataError, NarrlitError, OptionError, did_you_mean, on_interrupt, printable, reading, reason
+from narrlit.errors import (
+    DataError,
+    NarrlitError,
+    OptionError,
+    did_you_mean,
+    on_interrupt,
+    printable,
+    reading,
+    reason,
+    system_error,
+)
 from narrlit.explore.collection import RESERVED, Collection, languages, plain, stories_of, story_frame, unit_vectors
 from narrlit.files import atomic_folder, atomic_path, exclusive
 from narrlit.json_records import read_json
@@ -53,6 +63,11 @@ APPLICABLE = ("model", "device", "trust_remote_code")
 """Options of loading and reading that apply to an index as well."""
 
 
+MOST = 2**53
+"""Largest number of words or stories: beyond it, shares could not be computed."""
+Count = Annotated[int, Field(ge=0, le=MOST)]
+
+
 class IndexSettings(BaseModel):
     """Model of an index, and how it reads stories."""
 
@@ -72,11 +87,11 @@ class CoverageRecord(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    words: int
-    read: float
-    texts: int
-    long: int
-    least: float
+    words: Count
+    read: float = Field(ge=0, le=MOST)
+    texts: Count
+    long: Count
+    least: float = Field(ge=0, le=1)
 
 
 class IndexRecord(BaseModel):
@@ -561,11 +576,13 @@ class Index:
         except UnicodeEncodeError as error:
             raise OptionError(f"index {self.path}: a value is not text ({reason(error)}); write it in UTF-8") from error
         except Exception as error:
+            problem = system_error(error)
+            if problem is not None:
+                raise DataError(
+                    f"index {self.path}: {problem}; finished batches are kept: run the command again"
+                ) from error
             message = printable(str(error).partition(", /")[0] or reason(error), 150)
-            remedy = "is broken; remove the folder and index again"
-            if "No space left" in str(error) or "Disk quota" in str(error):
-                remedy = "has no room on its disk; finished batches are kept: make room and run the command again"
-            raise DataError(f"index {self.path} {remedy} ({message})") from error
+            raise DataError(f"index {self.path} is broken; remove the folder and index again ({message})") from error
 
     def __repr__(self) -> str:
         return f"Index({str(self.path)!r}, {counted(len(self), 'story')}, {self.about['settings']['model']})"

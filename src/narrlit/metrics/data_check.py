@@ -31,6 +31,8 @@ Near = dict[str, dict[str, float]]
 """Near-duplicates of each text, with their Jaccard index."""
 
 WORDS_PER_SHINGLE, PERMUTATIONS = 3, 128
+HIGHEST_THRESHOLD = 0.99
+"""Above it LSH has a single band, which datasketch refuses; the exact index decides all the same."""
 MOST_VALUES = 12
 """Different values of a column that count as sources of rows."""
 QUICK_ROWS = 1000
@@ -141,7 +143,7 @@ def near_duplicates(texts: Sequence[str], threshold: float) -> Near:
     from datasketch import MinHash, MinHashLSH
 
     # Missed pairs weigh more than needless ones, which the exact index removes.
-    index = MinHashLSH(threshold, PERMUTATIONS, weights=(0.1, 0.9))
+    index = MinHashLSH(min(threshold, HIGHEST_THRESHOLD), PERMUTATIONS, weights=(0.1, 0.9))
     sets = [_shingles(text) for text in texts]
     near: Near = {text: {} for text in texts}
     words = ([shingle.encode("utf-8", "replace") for shingle in each] for each in sets)

@@ -112,7 +112,21 @@ def _read(config: EncoderConfig, trust: bool, empty: bool) -> "SentenceTransform
             f"model {config.model}: {len(missing)} of its weights are missing, for example {min(missing)}; "
             "transformers would fill them with random numbers: download or export the model again"
         )
+    if not empty and not options:
+        with quiet(), reading("model", config.model, remedy, ModelError):
+            _check_embedding(model)
     return model
+
+
+def _check_embedding(model: "SentenceTransformer") -> None:
+    """Embed a text: some settings of a damaged folder are read no earlier.
+
+    Raises:
+        ValueError: if the embedding has another dimension than the model's settings say.
+    """
+    dimension, expected = len(model.encode("A story.")), model.get_embedding_dimension()
+    if dimension != expected:
+        raise ValueError(f"embeddings have {dimension} dimensions, its settings say {expected}")
 
 
 @contextmanager

@@ -171,7 +171,7 @@ class TranslationModel:
         keys = {piece: sha256(json.dumps([*decides, piece]).encode()).hexdigest() for piece in ids}
         missing = sorted((piece for piece in ids if keys[piece] not in self.done), key=lambda piece: -len(ids[piece]))
         bar = tqdm(total=len(ids), initial=len(ids) - len(missing), desc=self.name, unit="sentence", delay=0.5)
-        with bar, self.log.open("a", encoding="utf-8") as file:
+        with bar, self.log.open("a", encoding="utf-8", errors="backslashreplace") as file:
             while missing:
                 size = max(1, batch_tokens // len(ids[missing[0]]))
                 batch, missing = missing[:size], missing[size:]
