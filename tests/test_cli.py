@@ -5,6 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -217,3 +218,21 @@ def test_what_a_terminal_has_no_letters_for_is_escaped(tmp_path):
         environment = {**os.environ, "PYTHONIOENCODING": encoding}
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, env=environment)
         assert done.stdout == printed + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "printed"), [(OSError(28, "No space left on device"), False), (ValueError("a fault"), True)]
+)
+def test_a_thread_prints_its_traceback_unless_the_system_failed(monkeypatch, narrlit, error, printed):
+    def fail():
+        raise error
+
+    def run(_):
+        thread = threading.Thread(target=fail)
+        thread.start()
+        thread.join()
+        return 0
+
+    monkeypatch.setattr(cli, "_run", run)
+    monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)  # pytest has one of its own
+    assert ("Traceback" in narrlit().err) == printed

@@ -159,7 +159,7 @@ def _terminable(command: list[str]) -> Iterator[None]:
 
 @contextmanager
 def _quiet_threads() -> Iterator[None]:
-    """Leave out a thread's traceback of an error of the system, such as a full disk, which the main thread meets too."""
+    """Leave out threads' tracebacks of errors of the system, such as a full disk, which the main thread meets too."""
     print_traceback = threading.excepthook
 
     def print_unforeseen(arguments: threading.ExceptHookArgs) -> None:

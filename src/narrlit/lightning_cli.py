@@ -273,13 +273,14 @@ def _check_mappings(option: str, configured: Namespace) -> None:
         OptionError: naming the parameter.
     """
     module, _, name = configured.class_path.rpartition(".")
-    _check_parameters(option, getattr(import_module(module), name), vars(configured.get("init_args", Namespace())))
+    parameters = configured.get("init_args")
+    _check_parameters(option, getattr(import_module(module), name), vars(parameters) if parameters else {})
 
 
 def _check_parameters(option: str, kind: type, values: Mapping[str, Any]) -> None:
     for name, hint in get_type_hints(kind.__init__).items():  # type: ignore[misc]
         types = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-        settings = next((part for part in types if is_dataclass(part)), None)
+        settings = next((part for part in types if isinstance(part, type) and is_dataclass(part)), None)
         value = values.get(name)
         if settings is None or name not in values or is_dataclass(value) or (value is None and NoneType in types):
             continue

@@ -104,7 +104,7 @@ def model_identity(model: str) -> tuple[str, str | None]:
     if folder is not None:
         return model if model == "minilm" else folder.name, folder_digest(folder)
     from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.utils import HFValidationError
+    from huggingface_hub.errors import HFValidationError
 
     try:
         config = try_to_load_from_cache(model, "config.json")

@@ -49,7 +49,7 @@ class RunLogger(TensorBoardLogger):
         """
         if self._given_version is not None:
             return self._given_version
-        if rank_zero_only.rank:
+        if getattr(rank_zero_only, "rank", 0):
             return super().version
         if self._new_folder is None:
             self._new_folder = claim_version(Path(os.path.expandvars(self.root_dir)).expanduser())

@@ -6,7 +6,7 @@ from typing import Any
 
 import lightning as L
 import torch
-from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from lightning.pytorch.callbacks import Callback
 from torch import Tensor
 
 from narrlit.distributed import summed
@@ -71,12 +71,8 @@ def _diverged(trainer: L.Trainer, fault: str) -> DivergedError:
 
 def _last_good(trainer: L.Trainer) -> str:
     """Return the path of the newest checkpoint: of this fit, else of the fit that it continues."""
-    saved = [Path(callback.best_model_path) for callback in trainer.checkpoint_callbacks if _has_saved(callback)]
+    named = [getattr(callback, "best_model_path", "") for callback in trainer.checkpoint_callbacks]
+    saved = [Path(path) for path in named if path and Path(path).exists()]
     if saved:
         return str(max(saved, key=lambda path: path.stat().st_mtime))
     return str(trainer.ckpt_path or "none")
-
-
-def _has_saved(callback: Any) -> bool:
-    named = isinstance(callback, ModelCheckpoint) and bool(callback.best_model_path)
-    return named and Path(callback.best_model_path).exists()

@@ -11,7 +11,7 @@ from datetime import timedelta
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -561,7 +561,9 @@ class Index:
             there = {column for index in self._table.list_indices() for column in index.columns}
             if "text" not in there:
                 counts = self.about.get("languages") or {}
-                english = max(counts, key=counts.get, default="en") == "en"  # stems and stop words are
+                english = (
+                    max(counts, key=lambda language: int(counts[language]), default="en") == "en"
+                )  # stems and stop words are
                 self._table.create_index("text", config=FTS(stem=english, remove_stop_words=english))
             if "vector" not in there and len(self) >= ANN_FROM:
                 self._table.create_index("vector", config=IvfFlat(distance_type="cosine"))
