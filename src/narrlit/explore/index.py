@@ -561,9 +561,8 @@ class Index:
             there = {column for index in self._table.list_indices() for column in index.columns}
             if "text" not in there:
                 counts = self.about.get("languages") or {}
-                english = (
-                    max(counts, key=lambda language: int(counts[language]), default="en") == "en"
-                )  # stems and stop words are
+                most_frequent = max(counts, key=lambda language: int(counts[language]), default="en")
+                english = most_frequent == "en"  # stems and stop words are
                 self._table.create_index("text", config=FTS(stem=english, remove_stop_words=english))
             if "vector" not in there and len(self) >= ANN_FROM:
                 self._table.create_index("vector", config=IvfFlat(distance_type="cosine"))
