@@ -66,7 +66,7 @@ def two_tracks(narrlit, triples, tiny, make):
 @pytest.mark.parametrize("option", ["--models", "--answers"])
 def test_a_submission_is_scored_on_the_track_of_the_triples(narrlit, triples, make, two_tracks, option):
     def scored(*arguments):
-        found = narrlit("compare", triples, option, *arguments, "--out", "o")
+        found = narrlit("compare", triples, option, *arguments, "--out", "o", "--overwrite")
         assert found.code == 0, found.err
         assert f"track {flag}" in found.out
         return json.loads(Path("o/compare.json").read_text())["systems"][0]["correct"]
