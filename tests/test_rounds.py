@@ -211,11 +211,11 @@ def test_the_fit_ends_when_patience_is_out(tiny, tmp_path):
     assert record_of(tmp_path)["num_evaluations"] == 2
 
 
-def test_a_fit_that_diverges_promotes_nobody_and_says_so(tiny, tmp_path):
+def test_a_fit_that_diverges_promotes_nobody_and_says_so(tiny, tmp_path, narrlit):
     wild = ["--model.init_args.optimization.learning_rate", "1e38"]
-    fit_here(rounds_arguments(tiny(), tmp_path, *wild, epochs=2), tmp_path)
+    found = narrlit(*rounds_arguments(tiny(), tmp_path, *wild, epochs=2))
+    assert (found.code, "the loss is nan; last good checkpoint: none" in found.err) == (1, True), found.err
     record = record_of(tmp_path)
-    assert [entry["promoted"] for entry in record["rounds"]] == [False, False]
-    assert "no validation" in record["rounds"][0]["reason"]
-    assert [(v["accuracy"], v["undefined"]) for v in record["validations"]] == [(None, 9), (None, 9)]
-    assert record["best"] is None
+    assert (record["status"], record["best"]) == ("diverged", None)
+    assert not any(entry.get("promoted") for entry in record["rounds"])
+    assert not list(tmp_path.glob("**/rounds/round_*"))
