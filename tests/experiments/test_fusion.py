@@ -239,7 +239,7 @@ def test_stories_without_views_or_labels_are_refused(narrlit, world, tmp_path):
     assert "bare.jsonl has 1 row without a label: give --labels FILE" in found.err
 
 
-POSITIONAL = ["--grid", "1", "--folds", "2", "--missing-views", "positional", "--out", "o"]
+POSITIONAL = ["--grid", "1", "--folds", "2", "--missing-views", "positional", "--out", "o", "--overwrite"]
 SEEN = "trained on these triples: no result"
 
 

@@ -1,5 +1,6 @@
 """Reports: cells, tables, files and plots."""
 
+import csv
 import json
 from xml.etree import ElementTree
 
@@ -25,13 +26,11 @@ def test_a_report_is_written_in_every_format(made, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.csv", "r.json", "r.md", "r.svg", "r.tex"]
     assert json.loads((tmp_path / "r.json").read_text()) == {"a": 1}
     assert (tmp_path / "r.md").read_text() == made.markdown()
-    header, full, broken = (tmp_path / "r.csv").read_text().splitlines()
-    values = dict(zip(header.split(","), full.split(","), strict=True))
-    assert (values["last_epoch.accuracy"], values["last_epoch.low"], values["last_epoch.high"]) == (
-        *("0.55", "0.481"),
-        "0.617",
-    )
-    assert dict(zip(header.split(","), broken.split(","), strict=True))["last_epoch.low"] == ""
+    with (tmp_path / "r.csv").open(encoding="utf-8", newline="") as file:
+        full, broken = csv.DictReader(file)
+    ends = full["last_epoch.accuracy"], full["last_epoch.low"], full["last_epoch.high"]
+    assert ends == ("0.55", "0.481", "0.617")
+    assert broken["last_epoch.low"] == ""
     assert r"50 \% \& more" in (tmp_path / "r.tex").read_text()
     text = "".join(ElementTree.parse(tmp_path / "r.svg").getroot().itertext())
     assert "full" in text
