@@ -110,7 +110,7 @@ def damaged(whole):
     """Contents of a shard that has been cut, emptied, overwritten with zeros, or changed in one bit anywhere."""
     variants = {"cut": whole[: len(whole) // 2], "empty": b"", "text": b"{}", "zeros": bytes(len(whole))}
     variants["zeros within"] = whole[:500] + bytes(100) + whole[600:]
-    for place in (3, 30, whole.index(b"checksum") + 2, 600, len(whole) - 700, len(whole) - 5):
+    for place in (3, whole.index(b'"format"') + 3, whole.index(b"checksum") + 2, 600, len(whole) - 700, len(whole) - 5):
         variants[f"a bit at {place}"] = whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :]
     return variants
 
