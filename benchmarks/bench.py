@@ -1,4 +1,4 @@
-"""Every benchmark in one run: a table as it grows, and a JSON file with every round's figures.
+"""Every benchmark in one run: a table as it grows, and a JSON file with it and every round's figures.
 
 Both sides of a row work on the same texts in the same process, in interleaved rounds; a ratio is the median of the
 rounds' ratios. Time is wall time, so the machine must be quiet; with one thread CPU time, on a GPU that of CUDA events.
@@ -21,6 +21,7 @@ import torch
 import training
 from measure import Row, Setting
 
+from narrlit.experiments.report import table_text
 from narrlit.files import atomic_path, check_writable
 
 PARTS: dict[str, Callable[[Setting], Iterator[Row]]] = {
@@ -78,6 +79,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(_line(row.cells(limits)) + f"  {row.note}", flush=True)
     with atomic_path(chosen.out) as path:
         record = {**about, "rows": [row.record(limits) for row in rows]}
+        record["ratios"] = {
+            f"{row.job}, {row.data}, {row.precision}": entry["ratio"]
+            for row, entry in zip(rows, record["rows"], strict=True)
+            if "ratio" in entry
+        }
+        record["results"] = table_text("", [dict(zip(HEADER, row.cells(limits), strict=True)) for row in rows])
         path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     if chosen.quick:
         print("a quick run tests the script: its figures mean nothing")
