@@ -328,9 +328,9 @@ def pages() -> list[Path]:
 def unrecorded(text: str, shown: Sequence[str], known: set[str]) -> Iterator[tuple[int, str]]:
     """Find results in a page's prose, tables and unproven outputs that are neither recorded nor published."""
     text = FENCED.sub(lambda block: blank(block[0]) if tested(text, block) else block[0], text)
-    text = re.sub(r"`[^`\n]+`", "", text)  # messages and settings
     for wanted in sorted(shown, key=len, reverse=True):
         text = text.replace(wanted, blank(wanted))
+    text = re.sub(r"`[^`\n]+`", "", text)  # messages and settings
     for number, line in enumerate(text.splitlines(), 1):
         for found in RESULT.finditer(line):
             if found[0].lstrip("+\u2212-") not in known:

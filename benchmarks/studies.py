@@ -20,7 +20,7 @@ from twins import twins
 
 from narrlit import load_encoder
 from narrlit.data.readers import read_triples
-from narrlit.data.schema import triple_cosines
+from narrlit.data.schema import normal_text, triple_cosines
 from narrlit.data.tales import sample_tales
 from narrlit.metrics.significance import AccuracySummary, bootstrap_interval, paired, permutation_test
 from narrlit.models.embedding import embed
@@ -89,8 +89,8 @@ def postprocessing(chosen: argparse.Namespace) -> Result:
     texts = [text for texts in triples.texts() for text in texts]
     dev = unit_vectors(encoder, texts)
     right = triples.labels == 1
-    sample = different_texts(chosen.data / "sample/sample_track_a.jsonl")
-    training = different_texts(chosen.data / SYNTHETIC)
+    sample = other_texts(chosen.data / "sample/sample_track_a.jsonl", texts)
+    training = other_texts(chosen.data / SYNTHETIC, texts)
     sample_vectors = unit_vectors(encoder, sample)
     collections = {
         "synthetic and sample": np.vstack([sample_vectors, unit_vectors(encoder, training)]),
@@ -108,10 +108,11 @@ def postprocessing(chosen: argparse.Namespace) -> Result:
     return results
 
 
-def different_texts(path: Path) -> list[str]:
-    """Read the different texts of a file of triples."""
-    triples = read_triples(path)
-    return list(dict.fromkeys(text for texts in triples.texts() for text in texts))
+def other_texts(path: Path, evaluated: Sequence[str]) -> list[str]:
+    """Read the different texts of a file of triples that are not among those evaluated."""
+    left_out = {normal_text(text) for text in evaluated}
+    texts = {text: None for texts in read_triples(path).texts() for text in texts}
+    return [text for text in texts if normal_text(text) not in left_out]
 
 
 def wrong_rows(vectors: NDArray[np.floating[Any]], right: NDArray[np.bool_]) -> set[int]:
