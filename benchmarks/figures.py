@@ -191,7 +191,7 @@ def run(command: str, work: Path) -> str:
 def by_name(value: Any) -> Any:
     """Turn lists of entries into mappings by the name of their system, or by number, so that a path can name one."""
     if isinstance(value, dict):
-        return {name.replace(" | ", " - "): by_name(inner) for name, inner in value.items()}
+        return {name: by_name(inner) for name, inner in value.items()}
     if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
         for key in ("system", "model", "name"):
             if all(key in entry for entry in value):
@@ -273,6 +273,8 @@ STYLES: dict[str, Callable[[Any], str]] = {
     "test": lambda value: f"{formatted(value, 'short')} ({p_of(value)})",
     "zero": lambda value: f"{value:.3f}",
     "ends": lambda value: "[{:.3f}, {:.3f}]".format(*value["interval"]),
+    "signed": lambda value: f"{value:+.3f}",
+    "signed_ends": lambda value: "[{:+.3f}, {:+.3f}]".format(*value),
     "tenths": lambda value: f"{100 * value:.1f}",
     "percent": lambda value: f"{100 * value:.0f}",
     "ratio": lambda value: f"{value:.1f}",
@@ -303,7 +305,7 @@ def check() -> list[str]:
     for path in pages():
         name = path.relative_to(ROOT).as_posix()
         text, expected = path.read_text(encoding="utf-8"), shown.get(name, [])
-        faults += [f"{name}: does not show {wanted!r}" for wanted in expected if wanted not in text]
+        faults += [f"{name}: does not show {wanted!r}" for wanted in expected if not wrapped(wanted).search(text)]
         quoted = known if name.startswith(PAGES_OF_PAPERS) else set[str]()
         faults += [f"{name}:{line}: {result} is not recorded" for line, result in unrecorded(text, expected, quoted)]
     return faults
@@ -329,7 +331,7 @@ def unrecorded(text: str, shown: Sequence[str], known: set[str]) -> Iterator[tup
     """Find results in a page's prose, tables and unproven outputs that are neither recorded nor published."""
     text = FENCED.sub(lambda block: blank(block[0]) if tested(text, block) else block[0], text)
     for wanted in sorted(shown, key=len, reverse=True):
-        text = text.replace(wanted, blank(wanted))
+        text = wrapped(wanted).sub(lambda found: blank(found[0]), text)
     text = re.sub(r"`[^`\n]+`", "", text)  # messages and settings
     for number, line in enumerate(text.splitlines(), 1):
         for found in RESULT.finditer(line):
@@ -346,6 +348,11 @@ def tested(text: str, block: re.Match[str]) -> bool:
         return False
     code = before.rfind("\n```", 0, len(before) - 3)
     return NOT_RUN not in text[:code].rstrip().rpartition("\n")[2]
+
+
+def wrapped(text: str) -> re.Pattern[str]:
+    """Return a pattern of a text whose lines may break at any of its spaces."""
+    return re.compile(r"\s+".join(re.escape(word) for word in text.split()))
 
 
 def blank(text: str) -> str:
