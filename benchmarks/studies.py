@@ -166,8 +166,7 @@ def retellings(chosen: argparse.Namespace) -> Result:
     from narrlit.explore.pairs import retelling_groups, similar_pairs
 
     stories, _ = twins(chosen.data / TELL_ME_AGAIN, None)
-    encoder = load_encoder("minilm", long="windows")
-    vectors = unit_vectors(encoder, [story["text"] for story in stories]).astype(np.float32)
+    vectors = unit_vectors(load_encoder("minilm"), [story["text"] for story in stories]).astype(np.float32)
     frame = pd.DataFrame(stories).assign(title="")
     first = ~frame["work"].duplicated()
     results: Result = {}
