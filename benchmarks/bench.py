@@ -78,13 +78,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             rows.append(row)
             print(_line(row.cells(limits)) + f"  {row.note}", flush=True)
     with atomic_path(chosen.out) as path:
-        record = {**about, "rows": [row.record(limits) for row in rows]}
-        record["ratios"] = {
-            f"{row.job}, {row.data}, {row.precision}": entry["ratio"]
-            for row, entry in zip(rows, record["rows"], strict=True)
-            if "ratio" in entry
-        }
-        record["results"] = table_text("", [dict(zip(HEADER, row.cells(limits), strict=True)) for row in rows])
+        entries = [row.record(limits) for row in rows]
+        names = [f"{row.job}, {row.data}, {row.precision}" for row in rows]
+        ratios = {name: entry["ratio"] for name, entry in zip(names, entries, strict=True) if "ratio" in entry}
+        results = table_text("", [dict(zip(HEADER, row.cells(limits), strict=True)) for row in rows])
+        record = {**about, "rows": entries, "ratios": ratios, "results": results}
         path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     if chosen.quick:
         print("a quick run tests the script: its figures mean nothing")
