@@ -81,10 +81,10 @@ def test_as_many_requests_as_wished_go_out_at_once(server):
 @pytest.mark.parametrize(
     ("alter", "words"),
     [
-        (drop_one, "one embedding with each index of 4 texts"),
-        (repeat_an_index, "one embedding with each index of 4 texts"),
-        (without_index, "one embedding with each index of 4 texts"),
-        (lambda entries, number: None, "one embedding with each index of 4 texts"),
+        (drop_one, "an answer does not have one embedding with each index"),
+        (repeat_an_index, "an answer does not have one embedding with each index"),
+        (without_index, "an answer does not have one embedding with each index"),
+        (lambda entries, number: None, "an answer does not have one embedding with each index"),
         (one_shorter, "equally many numbers"),
         (shorter_later, "equally many numbers"),
         (with_number(float("nan")), "NaN or infinity"),
