@@ -264,7 +264,8 @@ def test_a_fit_in_bfloat16_on_a_processor_without_it_warns_in_one_line(tiny, nar
         monkeypatch.setattr(capabilities, "has_bf16", lambda device, answer=possible: answer)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            done = narrlit(*fit_arguments(tiny(), tmp_path, "--trainer.precision", "bf16-mixed", epochs=1))
+            precision = ("--trainer.precision", "bf16-mixed")
+            done = narrlit(*fit_arguments(tiny(), tmp_path / str(possible), *precision, epochs=1))
         assert done.code == 0
         messages = [str(one.message) for one in caught if "bfloat16 instructions" in str(one.message)]
         assert len(messages) == (0 if possible else 1)

@@ -43,7 +43,7 @@ from narrlit.configuration import find_config, read_yaml
 from narrlit.datamodules import StoryData
 from narrlit.errors import ModelError, NarrlitError, OptionError, mistake_behind, reason
 from narrlit.models.config import CONSENT, allow_remote_code
-from narrlit.models.registry import read_checkpoint
+from narrlit.models.registry import RECORD, read_checkpoint
 from narrlit.objectives import Objective
 
 CHECKPOINTS = {
@@ -185,6 +185,8 @@ def run_stage(stage: str, arguments: Sequence[str]) -> int:
     try:
         cli = StageCLI(stage, arguments)
         trainer = cli.trainer
+        if stage == "fit" and cli.config.ckpt_path is None:
+            _check_no_other_fit(trainer)
         run = getattr(trainer, stage)
         try:
             redirected = [log for log in map(logging.getLogger, LOGGERS) if log.handlers]
@@ -207,6 +209,19 @@ def run_stage(stage: str, arguments: Sequence[str]) -> int:
         if consented is None:
             os.environ.pop(CONSENT, None)
     return 0
+
+
+def _check_no_other_fit(trainer: Trainer) -> None:
+    """Refuse a new fit in the directory of another that has checkpoints or rounds: it would replace its record."""
+    if not isinstance(trainer.logger, RunLogger):
+        return
+    folder = Path(trainer.logger.log_dir)
+    kept = [*folder.glob("checkpoints/*.ckpt"), *folder.glob("rounds/*")]
+    if (folder / RECORD).is_file() and kept:
+        raise OptionError(
+            f"{folder} holds another fit: give this one a directory of its own (--trainer.logger.version), remove that "
+            "one, or continue it with --ckpt_path"
+        )
 
 
 @contextmanager
