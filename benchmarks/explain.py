@@ -16,13 +16,13 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import numpy as np
 from numpy.typing import NDArray
 
-from narrlit import load_encoder
 from narrlit.data.readers import read_triples
 from narrlit.data.tales import sample_tales
 from narrlit.explore.explanation import chance_levels, free_passages, leave_out, split_passages
 from narrlit.metrics.significance import p_text, permutation_test
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
+from narrlit.models.registry import load_encoder
 
 Floats = NDArray[np.float64]
 SIZES = (1, 2, 3)

@@ -28,10 +28,10 @@ from measure import (
 )
 from numpy.typing import NDArray
 
+from narrlit.encoding.loading import load
 from narrlit.explore.index import Index
 from narrlit.models.embedding import embed
 from narrlit.models.registry import load_encoder
-from narrlit.options import LoadOptions
 from narrlit.preprocessing.sentences import split_sentences
 
 LARGEST_DIFFERENCE = {"fp32": 1e-5, "bf16": 6e-3}
@@ -58,7 +58,7 @@ def embedding(setting: Setting) -> Iterator[Row]:
         def run(name: str) -> None:
             """Embed on one side, the peer with its defaults."""
             if name in encoders:
-                vectors[name] = embed(encoders[name], texts.texts, progress=False)[0]  # noqa: B023
+                vectors[name] = embed(encoders[name], texts.texts, progress=False).embeddings  # noqa: B023
             else:
                 vectors[name] = peers[name].encode(texts.texts, show_progress_bar=False)  # noqa: B023
 
@@ -94,7 +94,7 @@ def queries(setting: Setting) -> Iterator[Row]:
     stories, count = (setting.texts(20)[0].texts, 2) if setting.quick else (storyworld(1500), 30)
     asked = [split_sentences(story)[0] for story in stories[:: len(stories) // count]][:count]
     with tempfile.TemporaryDirectory() as folder:
-        index = Index.create(Path(folder) / "index", stories, use=LoadOptions(max_length=MAX_TOKENS, device=device))
+        index = Index.create(Path(folder) / "index", stories, load("minilm", max_length=MAX_TOKENS, device=device))
         vectors = torch.from_numpy(index.collection().vectors.copy()).to(device)
         peer = peer_model(device)
         best: dict[str, float] = {}

@@ -18,14 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 from twins import twins
 
-from narrlit import load_encoder
 from narrlit.data.readers import read_triples
 from narrlit.data.schema import normal_text, triple_cosines
 from narrlit.data.tales import sample_tales
+from narrlit.encoding.loading import load
 from narrlit.metrics.significance import AccuracySummary, bootstrap_interval, paired, permutation_test
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
 from narrlit.models.postprocessing import fit_steps, parse_steps
+from narrlit.models.registry import load_encoder
 
 Floats = NDArray[np.float64]
 Result = dict[str, Any]
@@ -171,7 +172,9 @@ def retellings(chosen: argparse.Namespace) -> Result:
     first = ~frame["work"].duplicated()
     results: Result = {}
     for name, rows in {"all": first | True, "one a work": first}.items():
-        collection = Collection(frame[rows].reset_index(drop=True), vectors[rows.to_numpy()], {"model": "minilm"})
+        collection = Collection(
+            frame[rows].reset_index(drop=True), vectors[rows.to_numpy()], {"model": "minilm"}, load("minilm")
+        )
         groups, threshold, _ = retelling_groups(collection, None, similar_pairs(collection, 10))
         work_of = dict(zip(collection.frame["id"], collection.frame["work"], strict=True))
         members = [[work_of[id] for id in ids] for _, ids in groups.groupby("group")["id"]]

@@ -294,7 +294,7 @@ def distillation(setting: Setting) -> Iterator[Row]:
 
     def teacher(stories: list[str]) -> TeacherEmbeddings:
         """Embed the training stories, before the time measured."""
-        return TeacherEmbeddings(torch.from_numpy(embed(minilm(device), stories, progress=False)[0]).to(device))
+        return TeacherEmbeddings(torch.from_numpy(embed(minilm(device), stories, progress=False).embeddings).to(device))
 
     def fit(kind: type[SelfDistillation], precision: str, encoder: EncoderConfig, teaches: Any = teacher) -> Clock:
         """Train one epoch."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import narrlit
-from narrlit.errors import DataError, ModelError
+from narrlit.errors import DataError, ModelError, OptionError
 
 KNIGHTS = [
     "A knight seeks the grail for years, loses all he owns, and finds it at home.",
@@ -19,7 +19,7 @@ KNIGHTS = [
 
 @pytest.fixture(scope="module")
 def encoder():
-    return narrlit.load_encoder("minilm")
+    return narrlit.load("minilm")
 
 
 def test_import_loads_no_library():
@@ -77,15 +77,44 @@ def test_evaluate_counts_as_the_task_does(encoder, tmp_path):
         row.format(anchor, similar, similar, "false"),
     ]
     path.write_text("".join(rows), encoding="utf-8")
-    summary = narrlit.evaluate(path, model=encoder)
+    result = narrlit.evaluate(path, encoder)
+    summary = result.answers.summary
+    assert (result.n, result.correct, result.ties) == (3, 2, 1)
     assert (summary.n, summary.correct, summary.ties) == (3, 2, 1)
     low, high = summary.interval
     assert low < summary.accuracy < high
-    assert narrlit.evaluate(narrlit.read_triples(path), model=encoder) == summary
+    assert narrlit.evaluate(narrlit.read_triples(path), encoder).answers.summary == summary
 
 
 def test_triples_without_labels_are_refused(encoder, tmp_path):
     path = tmp_path / "triples.jsonl"
     path.write_text('{"anchor_text": "a b", "text_a": "c d", "text_b": "e f"}\n', encoding="utf-8")
-    with pytest.raises(DataError, match="label"):
-        narrlit.evaluate(path, model=encoder)
+    with pytest.raises(OptionError, match="label"):
+        narrlit.evaluate(path, encoder)
+
+
+def test_python_alone_evaluates_compares_and_submits(world_files, tiny, tmp_path):
+    triples, stories = world_files / "validation.jsonl", world_files / "stories.jsonl"
+    encoder = narrlit.load(tiny(), cache=tmp_path / "cache")
+    result = narrlit.evaluate(triples, encoder)
+    assert result.table()["text_a_is_closer"].tolist() == [bool(x) for x in narrlit.read_triples(triples).labels]
+    assert str(result).startswith(f"{tiny()}: accuracy {result.accuracy:.3f} [")
+    result.write(tmp_path / "out")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"evaluate.json", "evaluate.md", "answers.csv"}
+    comparison = narrlit.compare(triples, {"mine": encoder, "words": "tfidf"}, by=["overlap"])
+    table = comparison.table()
+    assert table["system"].tolist()[:2] == ["mine", "words"]
+    assert table["correct"].tolist()[0] == result.correct
+    assert len(comparison.answers()) == result.n
+    assert "Accuracy by overlap" in str(comparison)
+    with pytest.raises(OptionError, match="named twice"):
+        narrlit.compare(triples, ["tfidf", "tfidf"])
+    with pytest.raises(OptionError, match="`by=knd`"):
+        narrlit.compare(triples, ["tfidf"], by=["knd"])
+    submission = narrlit.submit(encoder, track_a=triples, track_b=stories, out=tmp_path / "s.zip")
+    right = [a == (b == 1) for a, b in zip(submission.answers, narrlit.read_triples(triples).labels, strict=True)]
+    assert sum(right) == result.correct
+    np.testing.assert_allclose(submission.embeddings, encoder.embed(narrlit.read_stories(stories)), atol=1e-6)
+    assert "valid, Track A 9 rows, Track B" in str(submission)
+    with pytest.raises(OptionError, match="gives a story no vector"):
+        narrlit.submit("tfidf", track_b=stories, out=tmp_path / "t.zip")

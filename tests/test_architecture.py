@@ -14,6 +14,8 @@ LAYERS = [
     {"data"},
     {"models"},
     {"metrics", "cache"},
+    {"encoding"},
+    {"measures"},
     {"llm"},
     {"datamodules", "objectives"},
     {"api", "callbacks", "export", "submission", "options", "pages"},

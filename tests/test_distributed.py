@@ -20,13 +20,13 @@ from run_helpers import (
     weights_of,
     without_folder,
 )
+from scoring import scores_of
 from tiny_models import world_texts
 
 import narrlit.cli
 from narrlit.data.readers import read_triples
 from narrlit.errors import ModelError
 from narrlit.models.config import EncoderConfig, LoRA
-from narrlit.models.embedding import score_triples
 from narrlit.models.registry import load_encoder, read_checkpoint
 
 pytestmark = [
@@ -270,7 +270,7 @@ def test_a_sharded_checkpoint_resumes_and_is_read_by_commands(tiny, tmp_path, wo
     for name in ("one", "resumed"):
         folder = tmp_path / f"{name}_model"
         assert narrlit("export", tmp_path / name / "tiny/checkpoints/last.ckpt", "--out", folder).code == 0
-        scores.append(score_triples(load_encoder(str(folder)), triples).scores)
+        scores.append(scores_of(load_encoder(str(folder)), triples))
     assert abs(scores[0] - scores[1]).max() < 1e-5
     assert narrlit("evaluate", world_files / "validation.jsonl", "--model", tmp_path / "sharded/tiny").code == 0
 

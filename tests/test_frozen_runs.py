@@ -11,10 +11,10 @@ from run_helpers import (
     record_of,
     weights_of,
 )
+from scoring import scores_of
 
 from narrlit.data.schema import StoryTable
 from narrlit.data.storyworld import StoryWorld, synthetic_triples
-from narrlit.models.embedding import score_triples
 from narrlit.models.registry import load_encoder
 
 pytestmark = pytest.mark.slow
@@ -48,7 +48,7 @@ def fit(system, model, folder, *more, **options):
 def correct(source, **options):
     """Validation triples that a model answers rightly."""
     triples = synthetic_triples(StoryWorld(0).triples(9, "validation"), StoryTable())
-    scores = score_triples(load_encoder(str(source), long="truncate", **options), triples).scores
+    scores = scores_of(load_encoder(str(source), long="truncate", **options), triples)
     return ((scores[:, 0] > scores[:, 1]) == (triples.labels == 1)).sum()
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 from run_helpers import fit_here, record_of, weights_of
+from scoring import scores_of
 
 from narrlit.data.readers import read_triples
-from narrlit.models.embedding import score_triples
 from narrlit.models.registry import load_encoder
 
 pytestmark = pytest.mark.slow
@@ -36,11 +36,8 @@ def test_hits_trains_and_exports_a_qwen3(tiny, world_files, tmp_path, quantizati
     assert all(value.any() for name, value in weights.items() if "lora_B" in name)  # each has had a gradient
     triples = read_triples(world_files / "validation.jsonl")
     encoder = load_encoder(str(tmp_path / "tiny"), long="truncate")
-    scores = score_triples(encoder, triples).scores
+    scores = scores_of(encoder, triples)
     encoder.merge()
     encoder.save(tmp_path / "model")
-    assert (
-        abs(score_triples(load_encoder(str(tmp_path / "model"), long="truncate"), triples).scores - scores).max()
-        < close
-    )
+    assert abs(scores_of(load_encoder(str(tmp_path / "model"), long="truncate"), triples) - scores).max() < close
     assert not any("bitsandbytes" in path.read_text() for path in (tmp_path / "model").rglob("*.json"))

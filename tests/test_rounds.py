@@ -15,10 +15,10 @@ from run_helpers import (
     weights_of,
 )
 from safetensors.torch import load_file
+from scoring import scores_of
 
 from narrlit.data.schema import ASPECTS, StoryTable
 from narrlit.data.storyworld import StoryWorld, synthetic_triples
-from narrlit.models.embedding import score_triples
 from narrlit.models.registry import load_encoder
 
 pytestmark = pytest.mark.slow
@@ -94,13 +94,11 @@ def test_a_promoted_student_is_a_model_and_checkpoints_hold_adapters_alone(strai
     student = record_of(straight)["rounds"][0]["student"]
     triples = synthetic_triples(StoryWorld(0).triples(9, "validation"), StoryTable())
     encoder = load_encoder(str(straight / "tiny/rounds/round_0"), long="truncate")
-    scores = score_triples(encoder, triples).scores
+    scores = scores_of(encoder, triples)
     assert ((scores[:, 0] > scores[:, 1]) == (triples.labels == 1)).sum() == student["correct"]
     encoder.merge()
     encoder.save(tmp_path / "model")
-    assert (
-        abs(score_triples(load_encoder(str(tmp_path / "model"), long="truncate"), triples).scores - scores).max() < 1e-6
-    )
+    assert abs(scores_of(load_encoder(str(tmp_path / "model"), long="truncate"), triples) - scores).max() < 1e-6
     assert weights_of(straight)
     assert all("lora_" in name for name in weights_of(straight))
     assert not (straight / "tiny/rounds/students").exists()

@@ -23,13 +23,13 @@ from run_helpers import (
     weights_of,
     without_folder,
 )
+from scoring import scores_of
 
 from narrlit.callbacks import RunLogger
 from narrlit.cli import main
 from narrlit.data.schema import StoryTable
 from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.models import capabilities
-from narrlit.models.embedding import score_triples
 from narrlit.models.registry import load_encoder
 
 pytestmark = pytest.mark.slow
@@ -49,7 +49,7 @@ def test_a_run_has_a_record(straight):
     assert [validation["n"] for validation in record["validations"]] == [9, 9, 9]
     assert record["num_evaluations"] == 3
     triples = synthetic_triples(StoryWorld(0).triples(9, "validation"), StoryTable())
-    scores = score_triples(load_encoder(record["model"]["encoder"]["model"], long="truncate"), triples).scores
+    scores = scores_of(load_encoder(record["model"]["encoder"]["model"], long="truncate"), triples)
     wrong = ((scores[:, 0] > scores[:, 1]) != (triples.labels == 1)).nonzero()[0].tolist()
     answers = json.loads((straight / "tiny/validation_answers.json").read_text())
     assert (answers["untrained"], record["untrained"]["correct"]) == (wrong, 9 - len(wrong))
@@ -95,7 +95,7 @@ def test_a_run_its_checkpoint_and_its_export_are_models(straight, tmp_path):
     triples = synthetic_triples(StoryWorld(0).triples(9, "validation"), StoryTable())
     load_encoder(str(run)).save(tmp_path / "model")
     scores = [
-        score_triples(load_encoder(str(source), long="truncate"), triples).scores
+        scores_of(load_encoder(str(source), long="truncate"), triples)
         for source in (run, checkpoint, tmp_path / "model")
     ]
     correct = ((scores[0][:, 0] > scores[0][:, 1]) == (triples.labels == 1)).sum()

@@ -12,7 +12,7 @@ from narrlit.data.schema import Story
 from narrlit.errors import DataError, ModelError
 from narrlit.models.postprocessing import fit_steps, parse_steps
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, pseudonymize_texts
-from narrlit.submission import check_independence, check_submission, read_answers, read_submission, write_submission
+from narrlit.submission import check_steps, check_submission, read_answers, read_submission, write_submission
 
 
 def lines(*rows):
@@ -169,10 +169,10 @@ def test_independent_steps_pass():
     steps = [replaced("story"), ("the encoder", encoded)]
     embeddings = encoded(replaced("story")[1](STORIES))
     sentence = "vectors of 16 stories alone, in other batches and in reverse order differ by at most 0"
-    assert sentence in check_independence(steps, STORIES, embeddings)
+    assert sentence in check_steps(steps, STORIES, embeddings)
     fixed = fit_steps(parse_steps("whiten"), embeddings)
-    assert "at most" in check_independence([*steps, ("whitening", fixed)], STORIES, fixed(embeddings) * 5)
-    assert "vectors of 1 story" in check_independence(steps, STORIES[:1])
+    assert "at most" in check_steps([*steps, ("whitening", fixed)], STORIES, fixed(embeddings) * 5)
+    assert "vectors of 1 story" in check_steps(steps, STORIES[:1])
 
 
 def test_the_step_that_depends_on_other_stories_is_named():
@@ -186,14 +186,12 @@ def test_the_step_that_depends_on_other_stories_is_named():
         ([replaced("story"), noise], "the encoder"),
     ):
         with pytest.raises(ModelError, match=f"depends on other stories, by {name}: in other batches it differs"):
-            check_independence(steps, STORIES, embeddings)
-    assert "differ by at most 0.0" in check_independence([noise], STORIES, rounding_error=2**-7)  # bfloat16's
-    with pytest.raises(ModelError, match="fails for 1 stories alone: --postprocess whiten"):
-        check_independence(
-            [encoder, ("whiten", lambda v: fit_steps(whiten, v if len(v) == 1 else embeddings)(v))], STORIES
-        )
+            check_steps(steps, STORIES, embeddings)
+    assert "differ by at most 0.0" in check_steps([noise], STORIES, rounding_error=2**-7)  # bfloat16's
+    with pytest.raises(ModelError, match="fails for 1 stories alone: `postprocess=whiten`"):
+        check_steps([encoder, ("whiten", lambda v: fit_steps(whiten, v if len(v) == 1 else embeddings)(v))], STORIES)
     undefined = ("the encoder", lambda stories: encoded(stories) * (np.nan if len(stories) == 1 else 1))
     with pytest.raises(ModelError, match="by the encoder: alone it differs"):
-        check_independence([undefined], STORIES)
+        check_steps([undefined], STORIES)
     with pytest.raises(ModelError, match="by a step over all stories"):
-        check_independence([encoder], STORIES, embeddings[::-1])
+        check_steps([encoder], STORIES, embeddings[::-1])

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from run_helpers import curves_of, fit_here, record_of
+from scoring import scores_of
 
 from narrlit.data.schema import StoryTable
 from narrlit.data.storyworld import StoryWorld, synthetic_examples, synthetic_triples
 from narrlit.data.writers import write_examples, write_rows, write_triples
-from narrlit.models.embedding import score_triples
 from narrlit.models.registry import load_encoder
 
 pytestmark = pytest.mark.slow
@@ -54,7 +54,7 @@ def test_a_run_of_views_is_a_model_that_answers_as_it_did_in_training(files, tin
     assert record["data"]["train"]["views"]["missing"] == "refuse"
     encoder = load_encoder(str(tmp_path / "tiny"), long="truncate")
     assert encoder.reads == "views"
-    scores = score_triples(encoder, triples).scores
+    scores = scores_of(encoder, triples)
     assert ((scores[:, 0] > scores[:, 1]) == (triples.labels == 1)).sum() == record["best"]["correct"]
 
 

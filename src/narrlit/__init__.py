@@ -12,38 +12,44 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from narrlit import losses
-    from narrlit.api import embed, evaluate, similarity
+    from narrlit.api import embed, similarity
     from narrlit.data.readers import read_stories, read_triples
+    from narrlit.encoding.loading import load
+    from narrlit.experiments.evaluation import compare, evaluate
     from narrlit.explore.explanation import explain
     from narrlit.explore.index import Index
     from narrlit.metrics.triples import TripleAccuracy
-    from narrlit.models.registry import load_encoder
+    from narrlit.submission import submit
 
 __version__ = "0.1.0"
 __all__ = [
     "Index",
     "TripleAccuracy",
     "__version__",
+    "compare",
     "embed",
     "evaluate",
     "explain",
-    "load_encoder",
+    "load",
     "losses",
     "read_stories",
     "read_triples",
     "similarity",
+    "submit",
 ]
 
 _MODULES = {
     "Index": "narrlit.explore.index",
     "TripleAccuracy": "narrlit.metrics.triples",
+    "compare": "narrlit.experiments.evaluation",
     "embed": "narrlit.api",
-    "evaluate": "narrlit.api",
+    "evaluate": "narrlit.experiments.evaluation",
     "explain": "narrlit.explore.explanation",
-    "load_encoder": "narrlit.models.registry",
+    "load": "narrlit.encoding.loading",
     "read_stories": "narrlit.data.readers",
     "read_triples": "narrlit.data.readers",
     "similarity": "narrlit.api",
+    "submit": "narrlit.submission",
 }
 
 if not TYPE_CHECKING:

@@ -6,7 +6,7 @@ import math
 import re
 import shutil
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -14,12 +14,13 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
 from cyclopts._convert import _converters
 
-from narrlit.errors import OptionError
+from narrlit.errors import OptionError, mistake_behind
 from narrlit.files import Output, OutputOptions, check_apart, check_free, check_writable
 
 Command = Callable[..., int | None]
 OUTPUT_OPTIONS = "output_options"
 """Parameter that a command with outputs gets, if its signature lacks it."""
+_PARAMETER = re.compile(r"`([a-z_]+)(?:=([^`]*))?`")
 METAVARS = {"STR": "VALUE", "INT": "N", "FLOAT": "X"}
 
 
@@ -39,6 +40,16 @@ def call(command: Command, name: str, arguments: Sequence[str]) -> int:
         OptionError: for arguments that do not fit, an output that is also an input, or one that exists without
             `--overwrite`.
     """
+    try:
+        return _call(command, name, arguments)
+    except Exception as error:
+        mistake = mistake_behind(error)
+        if mistake is not None:
+            mistake.args = (with_flags(str(mistake), {option for option, _ in _hints(command)}),)
+        raise
+
+
+def _call(command: Command, name: str, arguments: Sequence[str]) -> int:
     app = parser(command, name)
     arguments = [re.sub("^--pseudonymise", "--pseudonymize", word) for word in arguments]  # its former spelling
     arguments = ["/dev/stdin" if word == "-" else word for word in arguments]  # cyclopts takes - for an option
@@ -53,6 +64,22 @@ def call(command: Command, name: str, arguments: Sequence[str]) -> int:
     if parsed is app.default_command:  # not its help
         _check_outputs(command, bound.arguments)
     return parsed(*bound.args, **bound.kwargs) or 0
+
+
+def with_flags(message: str, options: Collection[str]) -> str:
+    """Write a library's parameters as the options that a command has for them.
+
+    >>> with_flags("`fit_on`: 2 stories are too few; see `cache` and `max_length=1`", ["fit_on", "max_length"])
+    '--fit-on: 2 stories are too few; see `cache` and --max-length 1'
+    """
+
+    def flag(match: re.Match[str]) -> str:
+        name, value = match[1], match[2]
+        if name not in options:
+            return match[0]
+        return f"--{name.replace('_', '-')}" + (f" {value}" if value else "")
+
+    return _PARAMETER.sub(flag, message)
 
 
 def parser(command: Command, name: str) -> App:

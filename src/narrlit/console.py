@@ -14,7 +14,7 @@ def say(message: str) -> None:
 
 
 def say_truncated(coverage: Any, limit: int, one: str = "story", several: str = "stories") -> None:
-    """Print how texts longer than `limit` tokens were read, by their `models.embedding.Coverage`, if there were any."""
+    """Print how texts longer than `limit` tokens were read, by their `models.coverage.Coverage`, if there were any."""
     if coverage.long:
         say(coverage.summary(limit, one, several))
 

@@ -5,7 +5,8 @@ import json
 import math
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
-from narrlit.data.readers import LABEL
+from narrlit.console import say, say_truncated
+from narrlit.data.readers import LABEL, Stories, read_stories, read_triples
 from narrlit.data.rows import read_rows
-from narrlit.data.schema import FloatArray, Story
-from narrlit.errors import DataError, ModelError, NarrlitError, reading
+from narrlit.data.schema import FloatArray, Story, Triples
+from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.errors import DataError, ModelError, NarrlitError, OptionError, reading
 from narrlit.files import atomic_path
+from narrlit.measures import Similarity, measure_of
+from narrlit.models.postprocessing import fit_steps, parse_steps
 
 TRACK_A, TRACK_B, TRACK_B_LINES = "track_a.jsonl", "track_b.npy", "track_b.jsonl"
 DIMENSIONS_ALLOWED = range(10, 8193)
@@ -41,6 +46,112 @@ class Contents:
         if self.track_b_rows is not None:
             tracks.append(f"Track B {self.track_b_rows} rows of {self.dimension} dimensions")
         return ", ".join(tracks)
+
+
+@dataclass(frozen=True, eq=False)
+class Submission:
+    """A submission that was written, and is valid.
+
+    Attributes:
+        path: the zip.
+        contents: rows of each track.
+        answers: for every triple of Track A, whether A is closer; None without Track A.
+        embeddings: (N, D) of the stories of Track B; None without Track B.
+    """
+
+    path: Path
+    contents: Contents
+    answers: list[bool] | None
+    embeddings: FloatArray | None
+
+    def __str__(self) -> str:
+        """Say what the zip holds."""
+        return f"{self.path}: valid, {self.contents}"
+
+
+def submit(
+    system: str | Path | StoryEncoder | Similarity | None = None,
+    *,
+    track_a: str | Path | Triples | None = None,
+    track_b: str | Path | Stories | None = None,
+    answers: str | Path | None = None,
+    out: str | Path = "submission.zip",
+    progress: bool = False,
+) -> Submission:
+    """Write a submission to the shared task from its test files.
+
+    Args:
+        system: a model (run, folder, checkpoint, hub id, `minilm`), an encoder from `narrlit.load`, or a measure of
+            `narrlit.measures` with an encoder; None where `answers` are all.
+        track_a: the triples of Track A.
+        track_b: the stories of Track B, each of which gets a vector that must not depend on the others.
+        answers: file of Track A's answers, which replace the system's: text_a_is_closer in JSON Lines or CSV, as
+            `narrlit judge` and `narrlit predict` write it, or a submission.
+        out: zip to write.
+        progress: show what is read and a progress bar on stderr.
+
+    Returns:
+        A `Submission`: `.path`, `.contents`, `.answers`, `.embeddings`.
+
+    Raises:
+        DataError: if a file can't be read, or the answers are not to its triples.
+        ModelError: if the model can't be loaded, or a vector of Track B depends on other stories.
+        OptionError: if there is nothing to write, or no system where one is needed.
+    """
+    if track_a is None and track_b is None:
+        raise OptionError("give `track_a`, `track_b` or both")
+    if answers is not None and track_a is None:
+        raise OptionError("`answers` need `track_a`, the triples that they answer")
+    if (system is None) != (answers is not None and track_b is None):
+        raise OptionError("give `model`" if system is None else "`answers` replace the model: leave it out")
+    # A submission's rows correspond to the test file's rows: none may be dropped.
+    triples = read_triples(track_a, strict=True) if isinstance(track_a, str | Path) else track_a
+    stories = read_stories(track_b, strict=True) if isinstance(track_b, str | Path) else track_b
+    chosen = None
+    if answers is not None and triples is not None:
+        chosen = _given_answers(Path(answers), triples)
+    embeddings = None
+    if system is not None:
+        measure = measure_of(system)
+        asked = triples if chosen is None else None
+        computed, embeddings = _computed(measure, asked, stories, progress)
+        chosen = computed if chosen is None else chosen
+    rows = (None if triples is None else len(triples), None if stories is None else len(stories))
+    return Submission(Path(out), write_submission(Path(out), chosen, embeddings, *rows), chosen, embeddings)
+
+
+def _given_answers(answers: Path, triples: Triples) -> list[bool]:
+    """Read the answers to triples; refuse those to triples with other texts."""
+    chosen, _ = read_answers(answers, len(triples))
+    if answers.suffix != ".zip" and triples.report is not None:
+        read_triples(triples.report.path, labels=answers)
+    return chosen
+
+
+def _computed(
+    measure: Similarity, triples: Triples | None, stories: Sequence[Story] | None, progress: bool
+) -> tuple[list[bool] | None, FloatArray | None]:
+    """Answer triples, and embed stories, none of whose vectors may depend on another story."""
+    measure = measure.fitted_for([*([] if triples is None else triples.stories), *(stories or [])])
+    answers = embeddings = None
+    if stories is not None:
+        encoder = measure.encoder
+        if encoder is None:
+            raise OptionError(f"`track_b` needs a model: {measure.name} gives a story no vector")
+        if triples is not None:  # prepared before the model is loaded: a mistake in a file of views costs no waiting
+            encoder.texts.prepare_triples(triples)
+        encoder.prepare(list(stories))
+        encoder.require_one_prompt("Track B")
+        embeddings = encoder.embed(list(stories), progress=progress)
+        finding = check_independence(encoder, list(stories), embeddings)
+        if progress:
+            say(finding)
+    if triples is not None:
+        answers = [a > b for a, b in measure.score(triples, progress).tolist()]
+    if progress and measure.encoder is not None:
+        facts = measure.encoder.facts
+        say_truncated(measure.encoder.coverage, facts.max_length, *facts.unit)
+    return answers, embeddings
 
 
 def write_submission(
@@ -221,27 +332,33 @@ def check_vectors(vectors: NDArray[Any], where: str) -> None:
             raise DataError(f"{where}: row {int(np.argmax(bad)) + 1} {kind}; embed it again")
 
 
-def check_independence(
-    steps: Sequence[tuple[str, Callable[[Any], Any]]],
-    stories: Sequence[Story],
-    embeddings: FloatArray | None = None,
-    rounding_error: float = 0.0,
-) -> str:
+def check_independence(encoder: StoryEncoder, stories: Sequence[Story], embeddings: FloatArray | None = None) -> str:
     """Check that a story's vector does not depend on the stories it is embedded with, as Track B demands.
 
-    A sample, spread over the lengths, goes through the steps in reverse order, in two batches, and story by story.
-
     Args:
-        steps: name and function of each step of a batch: of stories, and at last of vectors (N, D).
-        stories: all stories, as the first step reads them.
+        encoder: embeds the stories.
+        stories: all stories, as they are in their file.
         embeddings: (N, D) vectors to be submitted, which the sample's must equal, if there are any.
-        rounding_error: of the format that the encoder computes in; half precision rounds differently in other batches.
 
     Returns:
         A sentence with the largest difference found.
 
     Raises:
         ModelError: naming the first step that gives a story another text or vector elsewhere.
+    """
+    # Half precision rounds differently in other batches.
+    return check_steps(encoding_steps(encoder), stories, embeddings, encoder.facts.rounding_error)
+
+
+def check_steps(
+    steps: "Sequence[Step]",
+    stories: Sequence[Story],
+    embeddings: FloatArray | None = None,
+    rounding_error: float = 0.0,
+) -> str:
+    """Check that no step of a batch gives a story another text or vector elsewhere, as `check_independence` does.
+
+    A sample, spread over the lengths, goes through the steps in reverse order, in two batches, and story by story.
     """
     tolerance = max(TOLERANCE, rounding_error)
     by_length = np.argsort([len(story.text) for story in stories], kind="stable")
@@ -272,6 +389,34 @@ def check_independence(
         largest = max(largest, difference)
     count = f"{len(sample)} {'story' if len(sample) == 1 else 'stories'}"
     return f"Track B: vectors of {count} alone, in other batches and in reverse order differ by at most {largest:.0g}"
+
+
+Step = tuple[str, Callable[[Any], Any]]
+"""Name and function of a step of a batch: of stories, or of stories to vectors, or of vectors (N, D)."""
+
+
+def encoding_steps(encoder: StoryEncoder) -> list[Step]:
+    """Return the steps from the stories of a file to their vectors, each of which computes what it gives."""
+    steps: list[Step] = []
+    texts = encoder.texts
+    if texts.views is not None:
+        steps.append(("views", replace(texts, pseudonyms=None).prepare))
+    if texts.pseudonyms is not None:
+        steps.append((f"pseudonymization with --scope {texts.pseudonyms.scope}", replace(texts, views=None).prepare))
+    computing = encoder.without_cache()
+    transductive = encoder.is_transductive
+    if transductive:
+        computing = computing.without_postprocessing()
+
+    def embed(stories: Sequence[Story]) -> FloatArray:
+        """Embed stories that are prepared."""
+        return computing.embed_prepared(stories, ["story"] * len(stories))
+
+    steps.append(("the encoder", embed))
+    if transductive and encoder.postprocessing is not None:
+        fit = partial(fit_steps, parse_steps(encoder.postprocessing.steps))
+        steps.append(("post-processing fitted on the batch", lambda batch: fit(batch)(batch)))
+    return steps
 
 
 def _dependence(index: int, name: str, where: str, difference: float) -> ModelError:

@@ -20,7 +20,7 @@ from narrlit.cache.sources import VLLM, EmbeddingSource
 from narrlit.cache.storage import MappedEmbeddings
 from narrlit.errors import DataError, MissingExtraError, ModelError, OptionError
 from narrlit.models.config import EncoderConfig, Prompts
-from narrlit.models.embedding import Coverage, embed
+from narrlit.models.embedding import Coverage, Embeddings, embed
 from narrlit.models.encoder import Encoder
 
 TEXTS = world_texts()[:20]
@@ -274,7 +274,10 @@ def hashed(tmp_path, monkeypatch):
     """hashed(prompts): embeddings that follow from prompt and text, in place of an encoder's."""
 
     def open_source(config, source, prompts, device):
-        return lambda texts, role: (by_hand(texts, prompts[role]).numpy(), Coverage())
+        def embed(texts, role):
+            return Embeddings(by_hand(texts, prompts[role]).numpy(), Coverage(), np.zeros((len(texts), 5)))
+
+        return embed
 
     monkeypatch.setattr("narrlit.cache.embeddings.open_source", open_source)
     (tmp_path / "model").mkdir()

@@ -47,7 +47,7 @@ def spans_of_eight(monkeypatch):
 def filled(folder, embed, count, begin=0):
     cache = EmbeddingCache(folder)
     keys = KEYS[begin:count]
-    return cache, fill(cache, keys, lambda positions: embed([begin + i for i in positions]), progress=False)
+    return cache, fill(cache, keys, lambda positions: (embed([begin + i for i in positions]), None), progress=False)
 
 
 def test_all_is_made_once_in_several_shards(tmp_path, embed, spans_of_eight):

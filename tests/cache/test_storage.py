@@ -63,7 +63,7 @@ def test_embeddings_are_those_stored_in_the_order_of_the_keys(tmp_path, spans, d
     expected = GIVEN[order].to(getattr(torch, dtype))
     for again in (cache, EmbeddingCache(tmp_path, dtype)):
         assert torch.equal(again.read([KEYS[i] for i in order]), expected)
-        assert (read_arrays(tmp_path, [KEYS[i] for i in order]) == expected.float().numpy()).all()
+        assert (read_arrays(tmp_path, [KEYS[i] for i in order])[0] == expected.float().numpy()).all()
         mapped = again.mapped([KEYS[i] for i in order])
         assert (len(mapped), mapped.dimension) == (40, 6)
         positions = np.array([7, 0, 39, 7, 22])
@@ -75,7 +75,7 @@ def test_arrays_are_none_where_one_is_missing(tmp_path):
     assert read_arrays(tmp_path, KEYS[:1]) is None
     cache_of(tmp_path, [(0, 10)])
     assert read_arrays(tmp_path, KEYS[:11]) is None
-    assert read_arrays(tmp_path, []).shape == (0,)
+    assert read_arrays(tmp_path, [])[1].shape == (0, 5)
 
 
 @settings(deadline=None)
@@ -109,7 +109,7 @@ def test_what_others_add_is_seen_after_a_refresh(tmp_path):
 def damaged(whole):
     """Contents of a shard that has been cut, emptied, overwritten with zeros, or changed in one bit anywhere."""
     variants = {"cut": whole[: len(whole) // 2], "empty": b"", "text": b"{}", "zeros": bytes(len(whole))}
-    variants["zeros within"] = whole[:500] + bytes(100) + whole[600:]
+    variants["zeros within"] = whole[:-700] + bytes(100) + whole[-600:]
     for place in (3, whole.index(b'"format"') + 3, whole.index(b"checksum") + 2, 600, len(whole) - 700, len(whole) - 5):
         variants[f"a bit at {place}"] = whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :]
     return variants
@@ -174,7 +174,7 @@ def test_shards_of_other_origin(tmp_path, capsys):
     (tmp_path / ".half-written.safetensors").write_bytes(b"half")
     assert torch.equal(EmbeddingCache(tmp_path).read(KEYS[:2]), vectors)
     assert "foreign.safetensors is damaged (it is no shard of embeddings)" in capsys.readouterr().err
-    assert (read_arrays(tmp_path, KEYS[:2]) == vectors.numpy()).all()
+    assert (read_arrays(tmp_path, KEYS[:2])[0] == vectors.numpy()).all()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         ".half-written.safetensors",
         "foreign.safetensors.damaged",

@@ -147,7 +147,8 @@ def test_export_gives_the_same_embeddings_and_never_overwrites(narrlit, tiny, tm
 def test_an_interrupt_prints_that_nothing_is_kept(narrlit, world_files, tiny, monkeypatch):
     monkeypatch.setattr("narrlit.models.embedding.embed", lambda *_: signal.raise_signal(signal.SIGINT))
     found = narrlit("embed", world_files / "stories.jsonl", "--model", tiny(), "--out", "v.npy")
-    last = "narrlit: interrupted: nothing is kept; v.npy is as it was"
+    kept = "finished embeddings are kept in runs/embeddings: the same command goes on"
+    last = f"narrlit: interrupted: {kept}; v.npy is as it was"
     assert (found.code, found.err.splitlines()[-1]) == (130, last)
 
 

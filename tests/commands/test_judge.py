@@ -219,7 +219,7 @@ def test_the_key_stands_nowhere(judge, server, monkeypatch, tmp_path):
     right = judge("--swap")
     assert right.code == 0
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(files) == 6  # triples, answers, rows, two reports, cache
+    assert len(files) == 9  # triples, answers, rows, two reports, answer cache; embeddings: two shards and their space
     for text in (found.err, found.out, right.err, right.out, *map(str, files)):
         assert "JyVkZxQv" not in text
         assert "QzXwVkJy" not in text
@@ -241,7 +241,7 @@ def test_views_and_pseudonyms_apply_to_the_similarities_alone(judge, server, tri
     assert judge().code == judge(*given, out="b.jsonl").code == 0
     plain, fused = (lines(tmp_path / f"{name}.jsonl.rows.jsonl") for name in "ab")
     assert [row["similarity_a"] for row in plain] != [row["similarity_a"] for row in fused]
-    assert json.loads((tmp_path / "b.jsonl.report.json").read_text())["fusion"] == "submitted"
+    assert json.loads((tmp_path / "b.jsonl.report.json").read_text())["fusion"] == "0.5,0.1,0.2,0.2"
     anchors = {texts[0] for texts in triples.texts()}
     assert all(json.loads(question(body))["anchor"] in anchors for body in server.bodies)
     refused = judge("--missing-views", "positional", out="c.jsonl")

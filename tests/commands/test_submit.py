@@ -6,10 +6,11 @@ import zipfile
 import pytest
 
 from narrlit.data.readers import read_triples
-from narrlit.metrics.meanmax import MeanMax, meanmax_scores
+from narrlit.encoding.loading import load
+from narrlit.measures import MeanMaxSimilarity
+from narrlit.metrics.meanmax import MeanMax
 from narrlit.models import capabilities
 from narrlit.models.encoder import Encoder
-from narrlit.models.registry import load_encoder
 from narrlit.submission import read_submission
 
 
@@ -29,13 +30,14 @@ def test_a_submission_is_valid_and_gives_the_answers_of_evaluate(narrlit, world_
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "give --model M, or --check ZIP"),
-        (["--model", "minilm"], "give --track-a FILE, --track-b FILE or both"),
+        ([], "give --track-a, --track-b or both"),
+        (["--model", "minilm"], "give --track-a, --track-b or both"),
         (["--check", "s.zip", "--model", "minilm"], "--check reads a zip alone"),
         (["--check", "s.zip", "--fusion", "equal"], "--check reads a zip alone"),
         (["--check", "s.zip", "--answers", "a.jsonl"], "--check reads a zip alone"),
         (["--answers", "a.jsonl", "--track-a", "t", "--model", "minilm"], "--answers replace the model"),
-        (["--answers", "a.jsonl", "--track-b", "t", "--model", "minilm"], "--answers need --track-a"),
+        (["--answers", "a.jsonl", "--model", "minilm"], "give --track-a"),
+        (["--track-a", "t"], "give --model"),
         (["--model", "minilm", "--track-a", "t", "--windows", "3"], "need --scorer meanmax"),
         (["--check", "none.zip"], "submission none.zip: no such file"),
     ],
@@ -71,7 +73,7 @@ def test_mean_max_answers_track_a(narrlit, world_files, tiny, tmp_path):
     triples, options = world_files / "validation.jsonl", ["--model", tiny(), "--scorer", "meanmax", "--gamma", "0"]
     assert narrlit("submit", "--track-a", triples, *options, "--out", "s.zip").code == 0
     answers, _ = read_submission(tmp_path / "s.zip")
-    scores = meanmax_scores(load_encoder(tiny()), read_triples(triples).texts(), MeanMax(gamma=0)).scores
+    scores = MeanMaxSimilarity(load(tiny()), MeanMax(gamma=0)).score(read_triples(triples))
     assert answers == [a > b for a, b in scores.tolist()]
     assert narrlit("submit", "--track-a", triples, *options[:2], "--out", "c.zip").code == 0
     assert answers != read_submission(tmp_path / "c.zip")[0]

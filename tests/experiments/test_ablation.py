@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from scoring import scores_of
 
 from narrlit.configuration import packaged_configs
 from narrlit.data.schema import StoryTable, Triple, Triples
@@ -15,7 +16,6 @@ from narrlit.experiments import ablation as module
 from narrlit.experiments.ablation import ablation_report, find_overlays
 from narrlit.experiments.fitting import parse_fit
 from narrlit.metrics.significance import mcnemar, wilson_interval
-from narrlit.models.embedding import score_triples
 from narrlit.models.registry import load_encoder
 
 HITS = ["--config", "configs/hits.yaml", "--data.train", "t.jsonl"]
@@ -111,7 +111,7 @@ def test_rows_are_compared_and_resume_after_a_kill(ablate, overlays, triples, mo
 
 def check_answers(name, triples):
     """The recorded answers of the best epoch are those of the best checkpoint when it is loaded."""
-    scores, _ = score_triples(load_encoder(f"out/{name}", long="truncate"), triples)
+    scores = scores_of(load_encoder(f"out/{name}", long="truncate"), triples)
     wrong = [i for i, ((a, b), triple) in enumerate(zip(scores, triples, strict=True)) if (a > b) != triple.a_is_closer]
     assert module.RunResult.read(Path(f"out/{name}")).summary()["wrong"]["best_epoch"] == wrong
 

@@ -212,15 +212,15 @@ def test_facets_of_texts_and_of_the_files_columns(make):
         for closer, kind in ((True, "film"), (False, "book"))
     ]
     path = str(make("t.jsonl", [*rows, {**rows[0], "text_a": "", "kind": "dropped"}]))
-    facets = read_facets(["overlap", "length", "margin", "kind"], path, read_triples(path))
+    facets = read_facets(["overlap", "length", "margin", "kind"], read_triples(path))
     assert facets["overlap"].tolist() == pytest.approx([2 / 6, -2 / 6])
     assert facets["length"] == [11 / 3, 11 / 3]
     assert facets["margin"] is None
     assert facets["kind"] == ["film", "book"]
     with pytest.raises(
-        OptionError, match=r"--by knd: .*t.jsonl has no such column \(did you mean kind\?\); found: anchor"
+        OptionError, match=r"`by=knd`: .*t.jsonl has no such column \(did you mean kind\?\); found: anchor"
     ):
-        read_facets(["knd"], path, read_triples(path))
+        read_facets(["knd"], read_triples(path))
 
 
 def test_oracle_and_majority_are_those_of_the_models():

@@ -236,7 +236,7 @@ def test_stories_without_views_or_labels_are_refused(narrlit, world, tmp_path):
     found = narrlit("fuse", "t.jsonl", "--models", "x")
     assert "give --views FILE" in found.err
     found = narrlit("fuse", "bare.jsonl", "--models", "x", "--views", world[1])
-    assert "bare.jsonl has 1 row without a label: give --labels FILE" in found.err
+    assert "bare.jsonl has 1 row without a label: give --labels" in found.err
 
 
 POSITIONAL = ["--grid", "1", "--folds", "2", "--missing-views", "positional", "--out", "o", "--overwrite"]
@@ -290,7 +290,8 @@ def test_the_block_and_the_report_say_so(fuse_by_position, narrlit, world_files,
     assert (kept["models"][0]["seen_in_training"], SEEN in found.out) == (None, False)
     run = record(tmp_path, file_digest(world_files / "validation.jsonl"))
     shutil.copytree(tiny(), run, dirs_exist_ok=True)
-    monkeypatch.setattr("narrlit.models.registry.find_checkpoint", lambda source: None)  # the folder is the model
+    for module in ("models.registry", "cache.storage"):
+        monkeypatch.setattr(f"narrlit.{module}.find_checkpoint", lambda source: None)  # the folder is the model
     kept, found = fuse_by_position("--models", f"{run},{tiny()}")
     assert [entry["seen_in_training"] for entry in kept["models"]] == [f"{SEEN} (run trained on t.jsonl)", None]
     assert found.out.count(f"{run}: {SEEN} (run trained on t.jsonl).\n") == found.out.count(SEEN) == 1

@@ -61,7 +61,7 @@ def case(tmp_path_factory):
     """The triples, two systems, and the page's path."""
     folder, triples = tmp_path_factory.mktemp("report"), labeled_triples()
     systems = [model_answers(triples), SystemAnswers("plain", "answers", triples.labels == 1, np.ones(N, dtype=bool))]
-    facets = read_facets(["margin", "overlap"], "none", triples)
+    facets = read_facets(["margin", "overlap"], triples)
     entry = {"epoch": 0, "step": 4, **systems[0].summary.as_dict()}
     record = {"validations": [entry], "untrained": entry, "best": entry, "command": {"line": ATTACK}, "seed": 3}
     record["data"] = {"train": {"files": [{"path": "/x/train.jsonl", "rows": 77}]}}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from narrlit.configuration import packaged_names
+from narrlit.encoding.loading import load
 from narrlit.errors import DataError, ModelError, OptionError
 from narrlit.experiments import reproduction as module
 from narrlit.experiments.fitting import parse_fit
@@ -17,7 +18,6 @@ from narrlit.experiments.reproduction import Reproduction, averaged, difference_
 from narrlit.experiments.systems import answers_of
 from narrlit.metrics.significance import difference_interval, wilson_interval
 from narrlit.models.config import PRESETS
-from narrlit.options import LoadOptions, StoryOptions
 
 TABLES_AND_FIGURES = {"comhis": (3, 1), "hits": (2, 5), "mendel292": (5, 6), "nlp_fsdm": (1, 0), "ttda704": (9, 3)}
 COLUMNS = {f"{split} {track}" for split in ("dev", "test", "CV") for track in "AB"}
@@ -293,8 +293,8 @@ def test_fusion_weights_share_one_embedding(reproduction, folder, tiny, monkeypa
     monkeypatch.setattr("narrlit.models.embedding.part_embeddings", None)
     full = one._answers(tiny(), {**row, "fusion": "full_only"}, labeled)
     monkeypatch.undo()
-    read = StoryOptions(views=str(folder / "views/o3-mini.jsonl"), fusion="equal")
-    expected = answers_of(tiny(), labeled, read.triples(labeled), use=LoadOptions(long="truncate"), read=read)
+    views = str(folder / "views/o3-mini.jsonl")
+    expected = answers_of(load(tiny(), views=views, fusion="equal", long="truncate"), labeled)
     assert np.abs(equal.scores - expected.scores).max() < 1e-5
     assert np.abs(equal.scores - full.scores).max() > 1e-3
 

@@ -6,16 +6,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scoring import scores_of
 
+from narrlit.commands.systems import named_systems
 from narrlit.data.readers import read_triples
 from narrlit.data.rows import file_digest
 from narrlit.data.writers import write_rows
+from narrlit.encoding.loading import load
 from narrlit.errors import DataError, ModelError, NarrlitError, OptionError
-from narrlit.experiments.systems import StoryVectors, SystemAnswers, answer_rows, answers_of, flags_of
-from narrlit.metrics.meanmax import MeanMax, meanmax_scores
-from narrlit.models.embedding import embed, score_triples
+from narrlit.experiments.systems import SystemAnswers, answer_rows, answers_of, flags_of
+from narrlit.measures import MeanMaxSimilarity
+from narrlit.metrics.meanmax import MeanMax
+from narrlit.models.embedding import embed
 from narrlit.models.registry import load_encoder
-from narrlit.options import LoadOptions, ModelOptions, StoryOptions, SubmissionOptions
+from narrlit.options import LoadOptions, StoryOptions
 from narrlit.submission import write_submission
 
 
@@ -28,12 +32,12 @@ def labeled(world_files, tmp_path, monkeypatch):
 
 @pytest.fixture
 def answer(labeled):
-    """answer(spec, read=..., max_length=...): the system's answers to the nine triples."""
+    """answer(name, read=..., max_length=...): the system's answers to the nine triples."""
 
-    def run(spec, read=None, max_length=None, stories=None, track=None, **options):
-        read = read or StoryOptions()
-        options |= {"use": LoadOptions(max_length), "read": read, "submitted": SubmissionOptions(stories, track)}
-        return answers_of(str(spec), labeled, read.triples(labeled), **options)
+    def run(name, read=None, max_length=None, stories=None, track=None, meanmax=MeanMax()):
+        read, use = read or StoryOptions(), LoadOptions(max_length)
+        system = named_systems([str(name)], use, read, meanmax)[str(name)]
+        return answers_of(system, labeled, name=str(name), stories=stories, track=track)
 
     return run
 
@@ -46,7 +50,7 @@ def unloadable(monkeypatch):
         def refuse(*_):
             raise AssertionError("a model is loaded")
 
-        monkeypatch.setattr(StoryOptions, "encoder", refuse)
+        monkeypatch.setattr("narrlit.encoding.loading.load_module", refuse)
 
     return forbid
 
@@ -64,7 +68,7 @@ def by_role(tiny, tmp_path):
 @pytest.mark.parametrize("asymmetric", [False, True])
 def test_a_model_is_loaded_once_and_scores_as_in_evaluate(answer, labeled, tiny, by_role, unloadable, asymmetric):
     model = by_role if asymmetric else tiny()
-    expected = score_triples(load_encoder(str(model)), labeled, progress=False).scores
+    expected = scores_of(load_encoder(str(model)), labeled)
     first = answer(model)
     unloadable()
     for found in (first, answer(model)):
@@ -72,15 +76,15 @@ def test_a_model_is_loaded_once_and_scores_as_in_evaluate(answer, labeled, tiny,
         assert (found.kind, found.vectors.shape, found.vectors.dtype) == ("model", (9, 3, 32), np.float32)
         assert found.answers.tolist() == (found.scores[:, 0] > found.scores[:, 1]).tolist()
     if asymmetric:
-        assert abs(first.scores - score_triples(load_encoder(tiny()), labeled, progress=False).scores).max() > 1e-3
+        assert abs(first.scores - scores_of(load_encoder(tiny()), labeled)).max() > 1e-3
 
 
 def test_a_story_in_both_roles_has_two_embeddings(by_role, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    vectors = StoryVectors(str(by_role), LoadOptions(), StoryOptions())
-    anchor, candidate = vectors(["A knight.", "A knight."], ["anchor", "candidate"])
+    encoder = load(by_role, cache="embeddings")
+    anchor, candidate = encoder.embed_prepared(["A knight.", "A knight."], ["anchor", "candidate"])
     assert abs(anchor - candidate).max() > 1e-3
-    np.testing.assert_array_equal(vectors(["A knight."], ["candidate"]), [candidate])
+    np.testing.assert_array_equal(encoder.embed(["A knight."], "candidate"), [candidate])
 
 
 def test_other_settings_and_other_files_are_other_embeddings(answer, by_role, unloadable):
@@ -95,8 +99,7 @@ def test_other_settings_and_other_files_are_other_embeddings(answer, by_role, un
 def test_views_and_fusion_are_part_of_what_is_read(answer, labeled, tiny, unloadable):
     fused = StoryOptions(missing_views="positional", fusion="equal")
     action = StoryOptions(missing_views="positional", fusion="action_only")
-    encoder = action.encoder(ModelOptions(model=tiny()))
-    expected = score_triples(encoder, action.triples(labeled), progress=False).scores
+    expected = load(tiny(), missing_views="positional", fusion="action_only").score(labeled)
     found = {name: answer(tiny(), read) for name, read in {"fused": fused, "action": action}.items()}
     np.testing.assert_allclose(found["action"].scores, expected, atol=1e-6)
     assert abs(found["fused"].scores - expected).max() > 1e-3
@@ -110,8 +113,7 @@ def test_post_processing_is_known_by_what_it_was_fitted_on(answer, labeled, tiny
     ]
     make("fit.jsonl", texts)
     read = StoryOptions(postprocess="center", fit_on="fit.jsonl")
-    prepared = read.triples(labeled)
-    expected = score_triples(read.encoder(ModelOptions(model=tiny())), prepared, progress=False).scores
+    expected = load(tiny(), postprocess="center", fit_on="fit.jsonl").score(labeled)
     first = answer(tiny(), read)
     np.testing.assert_allclose(first.scores, expected, atol=1e-6)
     assert abs(answer(tiny()).scores - expected).max() > 1e-3
@@ -124,7 +126,7 @@ def test_post_processing_is_known_by_what_it_was_fitted_on(answer, labeled, tiny
 
 
 def test_meanmax_scores_as_in_evaluate_and_by_its_settings(answer, labeled, tiny, by_role, unloadable):
-    expected = meanmax_scores(load_encoder(str(by_role)), labeled.texts(), MeanMax(), progress=False).scores
+    expected = MeanMaxSimilarity(load(by_role)).score(labeled)
     first = answer(f"meanmax:{by_role}")
     unloadable()
     for found in (first, answer(f"meanmax:{by_role}")):
@@ -141,18 +143,20 @@ def test_a_run_is_known_by_its_checkpoints_contents(tmp_path):
     base.mkdir()
     record = {"checkpoints": {"best": "checkpoints/best.ckpt"}, "model": {"encoder": {"model": str(base)}}}
     (run / "run.json").write_text(json.dumps(record))
-    spaces = []
+    records = []
     for content in (b"a", b"b", b"a"):
         (run / "checkpoints/best.ckpt").write_bytes(content)
-        spaces.append(StoryVectors(str(run.parent), LoadOptions(), StoryOptions())._space())
-    assert spaces[0] == spaces[2] != spaces[1]
-    assert spaces[0]["model"] == "mine-version_0"
-    short = StoryVectors(str(run), LoadOptions(20), StoryOptions())._space()
-    assert short == {**spaces[0], "max_length": 20}
-    cut = StoryVectors(str(run), LoadOptions(long="truncate"), StoryOptions())._space()
-    assert {**cut, "long": "windows"} == spaces[0] != cut  # truncated ones stay where earlier releases put them
+        records.append(load(run.parent).record)
+    assert records[0] == records[2] != records[1]
+    assert records[0]["model"] == "mine-version_0"
+    assert load(run, max_length=20).record == {**records[0], "max_length": 20}
+    cut = load(run, long="truncate").record
+    assert {**cut, "long": "windows"} == records[0] != cut
+    first = load(run).fingerprint
+    assert first == load(run.parent).fingerprint != load(run, max_length=20).fingerprint
     (base / "model.safetensors").write_bytes(b"other weights below the checkpoint's head")
-    assert StoryVectors(str(run), LoadOptions(), StoryOptions())._space() != spaces[0]
+    assert load(run).record != records[0]
+    assert load(run).fingerprint != first
 
 
 def test_files_of_answers_vectors_and_submissions(answer, labeled, tiny, world_files, tmp_path):
@@ -255,7 +259,7 @@ def test_mistakes_in_files_name_file_and_field(answer, make, tmp_path, name, con
 @pytest.mark.parametrize(
     ("vectors", "texts", "error", "words"),
     [
-        (np.ones((2, 3)), None, OptionError, "v.npy holds vectors: give --stories FILE"),
+        (np.ones((2, 3)), None, OptionError, "v.npy holds vectors: give `stories`"),
         (np.ones((2, 3)), ["a", "b", "c"], DataError, "v.npy has 2 vectors, s.jsonl 3 stories"),
         (
             np.ones((2, 3)),
@@ -286,4 +290,4 @@ def test_answers_to_a_file_with_broken_rows_are_refused(make, tmp_path, monkeypa
     with pytest.raises(
         NarrlitError, match=r"a.jsonl: answers belong to the rows of .*t.jsonl, of which 1 can't be read"
     ):
-        answers_of("a.jsonl", labeled, labeled, use=LoadOptions(), read=StoryOptions())
+        answers_of("a.jsonl", labeled)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from narrlit import explain, load_encoder, similarity
+from narrlit import explain, load, similarity
 from narrlit.data.schema import Story, Views
 from narrlit.data.tales import sample_tales
 from narrlit.errors import DataError, ModelError
@@ -21,7 +21,6 @@ from narrlit.explore.explanation import (
     order_kept,
     split_passages,
 )
-from narrlit.models.embedding import embed
 
 pytestmark = pytest.mark.usefixtures("memoized_minilm")
 
@@ -95,7 +94,7 @@ def test_long_stories_are_divided_into_passages():
 
 @pytest.fixture(scope="module")
 def encoder():
-    return load_encoder("minilm")
+    return load("minilm")
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +187,7 @@ def test_sentences_named_strongest_carry_the_similarity(encoder):
         random = [rng.choice(len(sentences), 3, replace=False).tolist() for _ in range(5)]
         texts = [leave_out(sentences, places) for places in (named, *random)]
         texts += [" ".join(sentences[i] for i in sorted(places)) for places in (named, *random)]
-        whole, *vectors = embed(encoder, [tales[second], *texts], progress=False).embeddings
+        whole, *vectors = encoder.embed([tales[second], *texts])
         cosines = np.array(vectors) @ whole
         for values, into in ((result.similarity - cosines[:6], lost), (cosines[6:], remaining)):
             into["named"].append(values[0])

@@ -9,13 +9,14 @@ import pandas as pd
 import pytest
 
 from narrlit.data.storyworld import StoryWorld
+from narrlit.encoding.loading import load
 from narrlit.errors import DataError, NarrlitError, OptionError
 from narrlit.explore import index as indexing
 from narrlit.explore.collection import load_collection
 from narrlit.explore.index import Index
 from narrlit.models.embedding import embed
 from narrlit.models.registry import load_encoder
-from narrlit.options import InputOptions, LoadOptions, ModelOptions, StoryOptions
+from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
 COUNTRIES = ("France", "China", None)
 
@@ -51,9 +52,9 @@ def embedded(monkeypatch):
     """Texts that are embedded, in order."""
     texts = []
 
-    def noting(encoder, stories, **options):
+    def noting(encoder, stories, *options):
         texts.extend(story if isinstance(story, str) else story.text for story in stories)
-        return embed(encoder, stories, **options)
+        return embed(encoder, stories, *options)
 
     monkeypatch.setattr("narrlit.models.embedding.embed", noting)
     return texts
@@ -218,13 +219,13 @@ def test_many_stories_get_an_approximate_index_that_finds_the_same(tales, tiny, 
 
 def test_another_model_and_other_settings_are_refused(made, copied, tales, tiny):
     for options, message in (
-        ({"model": tiny(pooling="cls")}, "a model whose files have changed"),
-        ({"model": "minilm"}, "model "),
-        ({"model": tiny(), "use": ModelOptions(max_length=20)}, "max-length None, not 20"),
-        ({"model": tiny(), "read": StoryOptions(missing_views="positional", fusion="equal")}, "views False, not True"),
+        (load(tiny(pooling="cls")), "a model whose files have changed"),
+        ("minilm", "model "),
+        (load(tiny(), max_length=20), "max-length None, not 20"),
+        (load(tiny(), missing_views="positional", fusion="equal"), "views False, not True"),
     ):
         with pytest.raises(OptionError, match=message):
-            Index.create(copied, tales, **options)
+            Index.create(copied, tales, options)
     with pytest.raises(OptionError, match="was made with"):
         Index(copied, model="minilm")
     record = json.loads((copied / "index.json").read_text())
@@ -236,10 +237,10 @@ def test_another_model_and_other_settings_are_refused(made, copied, tales, tiny)
 
 
 def test_queries_are_encoded_as_the_stories_were(tales, tiny, tmp_path):
-    read = StoryOptions(missing_views="positional", fusion="equal")
-    index = Index.create(tmp_path / "i", tales, tiny(), use=ModelOptions(max_length=20), read=read)
+    encoder = load(tiny(), missing_views="positional", fusion="equal", max_length=20)
+    index = Index.create(tmp_path / "i", tales, encoder)
     again = Index(tmp_path / "i")
-    assert again.encoder.max_length == 20
+    assert again.encoder.facts.max_length == 20
     assert np.allclose(again.encode(tales["text"][1]), index.collection().vectors[1], atol=1e-5)
 
 
@@ -261,9 +262,9 @@ def test_broken_folders_are_refused_with_a_remedy(copied, tmp_path, tiny):
 
 def test_a_refused_first_run_leaves_no_index_that_refuses_the_remedy(tiny, tmp_path):
     texts = ["A knight seeks a grail in a far country. " * 40]
-    with pytest.raises(NarrlitError, match="--long windows"):
-        Index.create(tmp_path / "i", texts, tiny(), use=LoadOptions(max_length=32, long="refuse"))
-    assert len(Index.create(tmp_path / "i", texts, tiny(), use=LoadOptions(max_length=32))) == 1
+    with pytest.raises(NarrlitError, match="long=windows"):
+        Index.create(tmp_path / "i", texts, load(tiny(), max_length=32, long="refuse"))
+    assert len(Index.create(tmp_path / "i", texts, load(tiny(), max_length=32))) == 1
 
 
 def test_empty_cells_are_missing_values(tiny, tmp_path):

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from narrlit.encoding.loading import load
 from narrlit.errors import DataError
 from narrlit.explore import story_map as module
 from narrlit.explore.agreement import agreement
@@ -15,7 +16,6 @@ from narrlit.explore.collection import plain
 from narrlit.explore.map_page import CHARACTERS, map_page, write_svg
 from narrlit.explore.story_map import map_stories, name_groups
 from narrlit.models import embedding
-from narrlit.models.embedding import Coverage, Embeddings
 
 pytestmark = pytest.mark.usefixtures("memoized_minilm")
 
@@ -93,9 +93,12 @@ def test_vectors_of_any_length_link_the_same_passages(minilm_encoder, monkeypatc
     ]
     links = module.link_passages(minilm_encoder, texts, np.array([[1], [0], [0]]))[1]
     embed = embedding.embed
-    monkeypatch.setattr(
-        embedding, "embed", lambda *given, **how: Embeddings(embed(*given, **how).embeddings * 7, Coverage())
-    )
+
+    def longer(*given):
+        found = embed(*given)
+        return found._replace(embeddings=found.embeddings * 7)
+
+    monkeypatch.setattr(embedding, "embed", longer)
     again = module.link_passages(minilm_encoder, texts, np.array([[1], [0], [0]]))[1]
     assert [link[:2] for link in links[0, 1]] == [link[:2] for link in again[0, 1]]
     assert [link[2] for link in again[0, 1]] == pytest.approx([link[2] for link in links[0, 1]], abs=1e-5)
@@ -111,9 +114,7 @@ def test_numbers_color_a_map_also_as_texts_and_names_that_all_differ_do_not():
 
 @pytest.fixture(scope="module")
 def minilm_encoder():
-    from narrlit.models.registry import load_encoder
-
-    return load_encoder("minilm")
+    return load("minilm")
 
 
 def test_pages_hold_texts_escaped_and_write_a_drawing(tmp_path):

@@ -7,7 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from narrlit.metrics.meanmax import MeanMax, alignment, max_similarity, meanmax_scores, pooled
+from narrlit.data.schema import StoryTable, Triple, Triples
+from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.measures import MeanMaxSimilarity
+from narrlit.metrics.meanmax import MeanMax, alignment, max_similarity, pooled
 from narrlit.models.config import EncoderConfig, Prompts
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
@@ -97,13 +100,21 @@ def test_triples_are_scored_as_a_loop_would(tiny, reading, prompts):
             pair = [loop_alignment(anchor, other, settings.windows, settings.tau) for other in others]
             aligned += 1
         wanted.append(pair)
-    found = meanmax_scores(encoder, TRIPLES, settings, progress=False)
-    assert found.scores == pytest.approx(np.array(wanted), abs=1e-6)
+    found = MeanMaxSimilarity(StoryEncoder(encoder), settings)
+    assert found.score(triples_of(TRIPLES)) == pytest.approx(np.array(wanted), abs=1e-6)
     assert found.aligned == aligned
     assert 6 < aligned < 36
-    assert found.coverage.long == 0
+    assert found.encoder.coverage.long == 0
+
+
+def triples_of(texts):
+    """Triples of texts."""
+    table = StoryTable()
+    rows = [Triple(*map(table.add, row)) for row in texts]
+    return Triples(table, rows)
 
 
 def test_a_story_without_a_sentence_is_refused(tiny):
     with pytest.raises(ValueError, match="no sentence"):
-        meanmax_scores(Encoder(EncoderConfig(tiny())).eval(), [("a", "b", " \n")], MeanMax())
+        encoder = StoryEncoder(Encoder(EncoderConfig(tiny())).eval())
+        MeanMaxSimilarity(encoder).score(triples_of([("a", "b", " \n")]))

@@ -15,10 +15,12 @@ from head_encoders import (
 )
 
 from narrlit.data.schema import Story, StoryTable, Triple, Triples, Views
+from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import DataError, OptionError
 from narrlit.models import embedding
 from narrlit.models.config import PRESETS, EncoderConfig, Fusion, Prompts
-from narrlit.models.embedding import Coverage, embed, part_embeddings, score_triples
+from narrlit.models.coverage import Coverage
+from narrlit.models.embedding import embed, part_embeddings
 from narrlit.models.encoder import Encoder
 from narrlit.models.registry import with_fusion
 
@@ -113,7 +115,7 @@ def test_views_of_a_model_that_reads_sentences(tiny):
 
 def test_stories_without_views_are_refused(tiny):
     stories = [*viewed(2), Story("x", "No views here.")]
-    with pytest.raises(DataError, match=r"story 3 of 3 has no views.*--views FILE"):
+    with pytest.raises(DataError, match=r"story 3 of 3 has no views.*give `views`"):
         embed(view_encoder(tiny()), stories, progress=False)
     with pytest.raises(DataError, match="story 1 of 1 has no views"):
         embed(view_encoder(tiny()), ["A text."], progress=False)
@@ -124,7 +126,8 @@ def test_scores_are_cosines_of_each_role(tiny, prompts):
     encoder = Encoder(EncoderConfig(tiny(), prompts=prompts, normalize=False)).eval()
     table = StoryTable.of(TEXTS)
     triples = Triples(table, [Triple(0, 1, 2, True), Triple(3, 0, 0), Triple(1, 2, 0, False)])
-    scores, coverage = score_triples(encoder, triples, progress=False)
+    story_encoder = StoryEncoder(encoder)
+    scores, coverage = story_encoder.score(triples), story_encoder.coverage
     anchors, candidates = (embed(encoder, TEXTS, role, progress=False).embeddings for role in ROLES[:2])
     anchors, candidates = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (anchors, candidates))
     expected = [[anchors[t.anchor] @ candidates[t.a], anchors[t.anchor] @ candidates[t.b]] for t in triples]
@@ -148,9 +151,10 @@ def words_read(texts, long):
 
 def test_texts_within_the_limit_have_the_same_vectors_bit_by_bit(tiny):
     ways = [embed(reading(tiny(), long), TEXTS, progress=False) for long in ("truncate", "windows", "refuse")]
-    for vectors, coverage in ways:
-        assert np.array_equal(vectors, ways[0].embeddings)
-        assert coverage == words_read(TEXTS, long=0)
+    for found in ways:
+        assert np.array_equal(found.embeddings, ways[0].embeddings)
+        assert found.coverage == words_read(TEXTS, long=0)
+        assert found.readings[:, 0].tolist() == [len(text.split()) for text in TEXTS]
 
 
 NAMES = ["king", "queen", "knight", "miller", "piper"]
@@ -201,9 +205,9 @@ def test_sentences_and_views_are_read_in_windows_too(tiny):
 
 
 def test_a_long_story_is_refused_by_its_beginning(tiny):
-    with pytest.raises(DataError, match=r"story 'The king met a fox.* has \d+ tokens, more than 96: --long windows"):
+    with pytest.raises(DataError, match=r"story 'The king met a fox.* has \d+ tokens, more than 96: `long=windows`"):
         embed(reading(tiny(), "refuse"), ["Short.", LONG * 2], progress=False)
-    with pytest.raises(OptionError, match="raise --max-length"):
+    with pytest.raises(OptionError, match="raise `max_length`"):
         embed(reading(tiny(), "windows", max_length=8, prompts=Prompts(story=LONG)), [LONG], progress=False)
 
 

@@ -115,9 +115,9 @@ def cosines(vectors):
 def test_bfloat16_changes_linear_layers_alone_and_embeddings_little(tiny, monkeypatch, kind, pooling, packs):
     monkeypatch.setattr(capabilities, "has_bf16", lambda device: True)  # without it as exact, only slow
     config, texts = EncoderConfig(tiny(kind, pooling), packed=packs), texts_of_many_lengths()
-    exact, _ = embed(Encoder(config).eval(), texts, progress=False)
+    exact = embed(Encoder(config).eval(), texts, progress=False).embeddings
     encoder = Encoder(config).eval().cast("bf16")
-    found, _ = embed(encoder, texts, progress=False)
+    found = embed(encoder, texts, progress=False).embeddings
     assert found.dtype == np.float32
     assert np.abs(cosines(found) - cosines(exact)).max() < 6e-3
     assert np.abs(found - exact).max() > 1e-5
@@ -174,7 +174,7 @@ def test_an_exported_folder_keeps_prompts_length_and_vectors(tiny, tmp_path):
     again = Encoder(EncoderConfig(str(tmp_path / "out"))).eval()
     assert (again.prompt("story"), again.prompt("anchor"), again.max_length) == ("Story: ", "Story: ", 40)
     texts = world_texts()[:4]
-    ours, _ = embed(encoder, texts, progress=False)
+    ours = embed(encoder, texts, progress=False).embeddings
     from sentence_transformers import SentenceTransformer
 
     theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(texts)

@@ -100,7 +100,7 @@ def test_plain_heads_need_no_code_of_this_package(tiny, tmp_path, kind):
     encoder = Encoder(EncoderConfig(tiny())).eval()
     encoder.attach(build_head(name, 32, **settings))
     assert encoder.normalized
-    before, _ = embed(encoder, TEXTS, progress=False)
+    before = embed(encoder, TEXTS, progress=False).embeddings
     export(encoder, tmp_path / "out", "a run", trained=True)
     assert not list((tmp_path / "out").glob("*.py"))
     theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(TEXTS)

@@ -202,7 +202,7 @@ def test_half_precision_encoders_leave_the_head_in_its_own(tiny):
     from narrlit.models.embedding import embed
 
     plain = Encoder(EncoderConfig(tiny(), dtype="bfloat16")).eval()
-    before, _ = embed(plain, ["A tale.", "Another one."], progress=False)
-    after, _ = embed(encoder, ["A tale.", "Another one."], progress=False)
+    before = embed(plain, ["A tale.", "Another one."], progress=False).embeddings
+    after = embed(encoder, ["A tale.", "Another one."], progress=False).embeddings
     assert abs(after - apply_head(head, torch.from_numpy(before)).detach().numpy()).max() < 1e-6
     assert isinstance(head[0], nn.Module)

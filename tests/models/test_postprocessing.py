@@ -69,7 +69,7 @@ def test_steps_that_do_not_exist_are_refused(steps, words):
 
 @pytest.mark.parametrize(("steps", "count"), [("center", 1), ("abtt:5", 5), ("whiten", 0), ("truncate:9", 40)])
 def test_too_few_stories_or_dimensions_are_refused(steps, count):
-    with pytest.raises(OptionError, match=f"--postprocess {steps[:4]}"):
+    with pytest.raises(OptionError, match=f"`postprocess={steps[:4]}"):
         fit_steps(parse_steps(steps), FITTED[:count])
 
 

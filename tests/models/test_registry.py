@@ -37,7 +37,7 @@ def test_a_folder_without_normalization_gives_its_own_embeddings(tiny, tmp_path)
 
     Encoder(EncoderConfig(tiny(), normalize=False)).save(tmp_path / "plain")
     theirs = SentenceTransformer(str(tmp_path / "plain"), device="cpu").encode(TEXTS)
-    ours, _ = embed(load_encoder(str(tmp_path / "plain")), TEXTS, progress=False)
+    ours = embed(load_encoder(str(tmp_path / "plain")), TEXTS, progress=False).embeddings
     assert abs(ours - theirs).max() < 1e-5
     assert abs(np.linalg.norm(ours, axis=1) - 1).min() > 0.1
 
@@ -52,7 +52,7 @@ def test_missing_weights_are_refused(folder, gone):
 
 
 def test_a_missing_pooler_is_no_missing_weight(folder):
-    before, _ = embed(load_encoder(str(folder)), TEXTS, progress=False)
+    before = embed(load_encoder(str(folder)), TEXTS, progress=False).embeddings
     weights = load_file(folder / "model.safetensors")
     assert any("pooler" in name for name in weights)
     save_file({k: v for k, v in weights.items() if "pooler" not in k}, folder / "model.safetensors", {"format": "pt"})

@@ -35,7 +35,7 @@ def test_a_checkpoint_of_adapters_alone_loads_merged(tiny, tmp_path):
     for source in (path, whole):
         again = load_encoder(source, long="truncate")
         assert not again.has_adapters
-        found, _ = embed(again, texts, progress=False)
+        found = embed(again, texts, progress=False).embeddings
         assert torch.allclose(torch.from_numpy(found), before, atol=1e-5)
 
 
@@ -64,7 +64,7 @@ def test_a_teacher_s_folder_gives_its_vectors(tiny, tmp_path, lora):
     save_encoder(tmp_path, encoder.config, trained_weights(encoder))
     assert (".lora_" in next(iter(read_weights(tmp_path / "weights.safetensors")))) == (lora is not None)
     texts = world_texts()[:4]
-    found, _ = embed(load_encoder(str(tmp_path), long="truncate"), texts, progress=False)
+    found = embed(load_encoder(str(tmp_path), long="truncate"), texts, progress=False).embeddings
     before = vectors(encoder, texts)
     assert torch.allclose(torch.from_numpy(found), before, atol=1e-5)
     assert not torch.allclose(vectors(Encoder(EncoderConfig(tiny("bert"))), texts), before, atol=1e-3)

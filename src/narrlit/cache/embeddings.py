@@ -10,7 +10,7 @@ import torch
 
 from narrlit.cache.filling import fill
 from narrlit.cache.sources import EmbeddingSource, Source, check_agreement, open_source
-from narrlit.cache.storage import MappedEmbeddings, content_keys, embedding_space, open_cache
+from narrlit.cache.storage import MappedEmbeddings, Readings, content_keys, embedding_space, open_cache
 from narrlit.data.batch import PackedFeatures, StoryInputs
 from narrlit.data.schema import FloatArray, IntArray, Story
 from narrlit.errors import DataError
@@ -70,19 +70,19 @@ class CachedEmbeddings:
         # From all over: neighbors may be too much alike to distinguish encoders.
         known = known[:: max(1, len(known) // COMPARED)][:COMPARED]
 
-        def compute(positions: list[int]) -> torch.Tensor:
+        def compute(positions: list[int]) -> tuple[torch.Tensor, Readings | None]:
             """Embed the texts at positions, once it is known that the source agrees with the cache."""
             if self._source is None:
                 self._source = open_source(self._config, self._options, self._prompts, self._device)
             if known and self.cache.sources | {self._options.kind} != {"encoder"}:
                 # Once: a server, or the encoder here after a server, must continue in the same space.
                 cached = self.cache.read([keys[position] for position in known]).float().numpy()
-                again, _ = self._source([texts[position] for position in known], role)
+                again = self._source([texts[position] for position in known], role).embeddings
                 known.clear()
                 check_agreement(again, cached, f"embeddings cached in {self.cache.folder}")
-            embeddings, coverage = self._source([texts[position] for position in positions], role)
-            self.truncated += coverage.long
-            return torch.from_numpy(embeddings)
+            found = self._source([texts[position] for position in positions], role)
+            self.truncated += found.coverage.long
+            return torch.from_numpy(found.embeddings), found.readings
 
         # Also where nothing is missing: the processes of a fit wait for each other in there.
         self.made += fill(self.cache, keys, compute, progress=progress)

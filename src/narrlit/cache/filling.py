@@ -8,11 +8,11 @@ from random import SystemRandom
 from torch import Tensor
 from tqdm import tqdm
 
-from narrlit.cache.storage import EmbeddingCache
+from narrlit.cache.storage import EmbeddingCache, Readings
 from narrlit.distributed import from_first, rank, together, world_size
 
-Embed = Callable[[list[int]], Tensor]
-"""Computes the embeddings (n, D) of n positions."""
+Embed = Callable[[list[int]], tuple[Tensor, Readings | None]]
+"""Computes the embeddings (n, D) of n positions, and how much of each text was read, (n, 5), if that is known."""
 SECONDS_PER_SHARD = 5.0
 """Work that a killed process loses at most."""
 FEWEST, MOST = 32, 16384
@@ -69,8 +69,9 @@ def _compute(
                 left = [span[i] for i in cache.missing([keys[position] for position in span])]
             if left:
                 began = time.monotonic()
-                embeddings = embed(left)
-                cache.add([keys[position] for position in left], embeddings, write=rank() == 0 or not in_step)
+                embeddings, readings = embed(left)
+                own_keys = [keys[position] for position in left]
+                cache.add(own_keys, embeddings, readings, write=rank() == 0 or not in_step)
                 computed += len(left)
                 size = _next_size(size, len(left), time.monotonic() - began)
                 size = from_first(partial(int, size)) if in_step else size

@@ -11,11 +11,12 @@ import numpy as np
 import torch
 
 from narrlit.cache.server import NAMES, Server, ServerOptions, stacked
-from narrlit.cache.storage import CacheDtype
+from narrlit.cache.storage import READING_COLUMNS, CacheDtype
 from narrlit.data.schema import FloatArray
 from narrlit.errors import ModelError, OptionError, reading
 from narrlit.models.config import EncoderConfig, Role, remote_code_allowed
-from narrlit.models.embedding import Coverage, Embeddings, embed
+from narrlit.models.coverage import Coverage
+from narrlit.models.embedding import Embeddings, embed
 from narrlit.models.encoder import Encoder
 from narrlit.models.loading import packaged_minilm
 from narrlit.optional import require
@@ -77,7 +78,8 @@ def open_source(
 
         def opened(texts: Sequence[str], role: Role) -> Embeddings:
             vectors = server.embed([prompts[role] + text for text in texts])
-            return Embeddings(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30), Coverage())
+            unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30)
+            return Embeddings(unit, Coverage(), np.zeros((len(unit), READING_COLUMNS)))
 
     if source.known is not None:
         with reading(

@@ -30,8 +30,13 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 CacheDtype = Literal["float32", "float16"]
-FORMAT, UNVERIFIED = "narrlit vectors 2", "narrlit vectors 1"
-"""Formats of shards: with a checksum, and as earlier versions wrote them, without."""
+Readings = NDArray[np.float64]
+"""How much was read of each of N texts, (N, 5), as `models.coverage.Coverage.of_rows` takes it."""
+FORMAT, WITHOUT_READINGS, UNVERIFIED = "narrlit vectors 3", "narrlit vectors 2", "narrlit vectors 1"
+"""Formats of shards: with how much was read of each text, and as earlier versions wrote them: without, and before that
+without a checksum."""
+READING_COLUMNS = 5
+"""Numbers that tell how much of a text was read (`models.coverage.Coverage`); zeros where that is not known."""
 SPACE = "space.json"
 SUFFIX, DAMAGED = ".safetensors", ".damaged"
 """Ends of the names of shards, and of those set aside, whose embeddings are computed again."""
@@ -121,6 +126,7 @@ class Shard:
         path: its file.
         keys: (N, 32), uint8.
         vectors: (N, D), memory-mapped where it is torch's.
+        readings: (N, 5) how much of each text was read; None in a shard of an earlier version.
         sources: what computed them: encoder, server, vllm.
         checksum: of keys and vectors when they were written; None in a shard of an earlier version.
     """
@@ -128,6 +134,7 @@ class Shard:
     path: Path
     keys: Any
     vectors: Any
+    readings: Any
     sources: set[str]
     checksum: str | None
 
@@ -138,6 +145,7 @@ class Shard:
             with safe_open(path, framework=framework) as file:
                 metadata = file.metadata() or {}
                 keys, vectors = file.get_tensor("keys"), file.get_tensor("vectors")
+                readings = file.get_tensor("readings") if metadata.get("format") == FORMAT else None
         except FileNotFoundError:  # another process has set it aside, or removed the cache
             return None
         except OSError as error:  # such as another user's file: it may be whole
@@ -146,16 +154,27 @@ class Shard:
         except Exception as error:  # noqa: BLE001  (safetensors has several for damaged files)
             _set_aside(path, reason(error))
             return None
-        shard = cls(path, keys, vectors, set(metadata.get("makers", "encoder").split()), metadata.get("checksum"))
-        known = metadata.get("format") == (UNVERIFIED if shard.checksum is None else FORMAT)
-        if not known or keys.ndim != 2 or keys.shape[1] != KEY_BYTES or vectors.shape[:1] != keys.shape[:1]:
+        sources = set(metadata.get("makers", "encoder").split())
+        shard = cls(path, keys, vectors, readings, sources, metadata.get("checksum"))
+        if not shard.is_sound(metadata.get("format")):
             _set_aside(path, "it is no shard of embeddings")
             return None
         return shard
 
+    def is_sound(self, format: str | None) -> bool:
+        """Return whether the format is known and the arrays have its shapes."""
+        formats = (UNVERIFIED,) if self.checksum is None else (FORMAT, WITHOUT_READINGS)
+        if format not in formats or self.keys.ndim != 2 or self.keys.shape[1] != KEY_BYTES:
+            return False
+        count = len(self.keys)
+        if self.readings is not None and tuple(self.readings.shape) != (count, READING_COLUMNS):
+            return False
+        return bool(len(self.vectors) == count)
+
     def verify(self) -> bool:
         """Compare the contents with their checksum; a shard that has changed is set aside, and the result False."""
-        if self.checksum is None or self.checksum == checksum(np.asarray(self.keys), np.asarray(self.vectors)):
+        arrays = [self.keys, self.vectors] + ([] if self.readings is None else [self.readings])
+        if self.checksum is None or self.checksum == checksum(*map(np.asarray, arrays)):
             return True
         _set_aside(self.path, "its checksum differs")
         return False
@@ -237,8 +256,13 @@ class EmbeddingCache:
                 self._forget(path)
         return [position for position, key in enumerate(keys) if key not in self._rows]
 
-    def add(self, keys: Sequence[bytes], embeddings: "Tensor", write: bool = True) -> None:
-        """Write the embeddings (N, D) of N keys as one shard, or check them alone."""
+    def add(
+        self, keys: Sequence[bytes], embeddings: "Tensor", readings: Readings | None = None, write: bool = True
+    ) -> None:
+        """Write the embeddings (N, D) of N keys as one shard, or check them alone.
+
+        `readings` (N, 5) tell how much of each text was read; None: that is not known.
+        """
         import torch
         from safetensors.torch import save_file
 
@@ -255,16 +279,28 @@ class EmbeddingCache:
             return
         joined = b"".join(keys)
         flat = torch.frombuffer(bytearray(joined), dtype=torch.uint8).view(len(keys), KEY_BYTES)
+        rows = np.zeros((len(keys), READING_COLUMNS)) if readings is None else np.ascontiguousarray(readings)
         path = self.folder / (hashlib.sha256(joined).hexdigest()[:24] + SUFFIX)
         with atomic_path(path) as temporary:
-            digest = checksum(flat.numpy(), stored.numpy())
+            digest = checksum(flat.numpy(), stored.numpy(), rows)
             metadata = {"format": FORMAT, "makers": self._source, "checksum": digest}
-            save_file({"keys": flat, "vectors": stored}, temporary, metadata=metadata)
+            tensors = {"keys": flat, "vectors": stored, "readings": torch.from_numpy(rows)}
+            save_file(tensors, temporary, metadata=metadata)
         self._index(path)
 
     def read(self, keys: Sequence[bytes]) -> "Tensor":
         """Read the embeddings of N keys, (N, D), in the dtype in which they are added."""
         return self.mapped(keys)[np.arange(len(keys))].to(self.dtype)
+
+    def readings(self, keys: Sequence[bytes]) -> Readings:
+        """Read how much of the texts of N keys was read, (N, 5); zeros where that is not known."""
+        rows = np.zeros((len(keys), READING_COLUMNS))
+        for position, key in enumerate(keys):
+            path, row = self._rows[key]
+            known = self._shards[path].readings
+            if known is not None:
+                rows[position] = np.asarray(known[row])
+        return rows
 
     def mapped(self, keys: Sequence[bytes]) -> "MappedEmbeddings":
         """Map the embeddings of N keys into memory; they are read when they are indexed."""
@@ -336,20 +372,25 @@ class MappedEmbeddings:
         return embeddings
 
 
-def read_arrays(folder: Path, keys: Sequence[bytes]) -> FloatArray | None:
-    """Read the embeddings (N, D) of N keys without importing torch; None if the folder lacks one."""
+def read_arrays(folder: Path, keys: Sequence[bytes]) -> tuple[FloatArray, Readings] | None:
+    """Read embeddings (N, D) and readings (N, 5) of N keys without importing torch; None if the folder lacks one."""
     wanted = set(keys)
     embeddings: dict[bytes, Any] = {}
+    readings: dict[bytes, Any] = {}
     for path in folder.glob(f"[!.]*{SUFFIX}"):
         shard = Shard.open(path, "numpy")
         if shard is None:
             continue
         rows = [(key, row) for key, row in shard.rows() if key in wanted]
-        if rows and shard.verify():
-            embeddings |= {key: shard.vectors[row] for key, row in rows}
+        if not rows or not shard.verify():
+            continue
+        for key, row in rows:
+            embeddings[key] = shard.vectors[row]
+            readings[key] = np.zeros(READING_COLUMNS) if shard.readings is None else shard.readings[row]
     if not all(key in embeddings for key in keys):
         return None
-    return np.array([embeddings[key] for key in keys], dtype=np.float32)
+    vectors = np.array([embeddings[key] for key in keys], dtype=np.float32)
+    return vectors, np.array([readings[key] for key in keys]).reshape(len(keys), READING_COLUMNS)
 
 
 def space_folder(root: Path, space: Mapping[str, Any]) -> Path:
@@ -359,13 +400,28 @@ def space_folder(root: Path, space: Mapping[str, Any]) -> Path:
     return root / f"{name}-{hashlib.sha256(described.encode()).hexdigest()[:12]}"
 
 
-def open_cache(root: Path, space: Mapping[str, Any], source: str = "encoder") -> EmbeddingCache:
-    """Open the cache of a space: its own folder under `root`, with the space described in `space.json`."""
+def open_cache(
+    root: Path, space: Mapping[str, Any], source: str = "encoder", facts: Mapping[str, Any] | None = None
+) -> EmbeddingCache:
+    """Open the cache of a space: its own folder under `root`, with the space described in `space.json`.
+
+    `facts` about the encoder, which the space implies, are kept there as well, for those that do not load it.
+    """
     folder = space_folder(root, space)
     if not (folder / SPACE).is_file():
+        content = dict(space) if facts is None else {**space, "facts": dict(facts)}
         with atomic_path(folder / SPACE) as temporary:
-            temporary.write_text(json.dumps(space, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+            temporary.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     return EmbeddingCache(folder, space["stored"], source)
+
+
+def read_facts(root: Path, space: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Read the facts about a space's encoder that its cache keeps; None if there is no cache, or a damaged record."""
+    try:
+        content = json.loads((space_folder(root, space) / SPACE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return content.get("facts") if isinstance(content, dict) else None
 
 
 @dataclass(frozen=True)

@@ -76,8 +76,8 @@ def fill_teacher(
     """
     positions = sorted({key: position for position, key in reversed(list(enumerate(keys)))}.values())
 
-    def embed(chosen: list[int]) -> Tensor:
-        return embed_in_step(encoder, tokens, [positions[i] for i in chosen])
+    def embed(chosen: list[int]) -> tuple[Tensor, None]:
+        return embed_in_step(encoder, tokens, [positions[i] for i in chosen]), None
 
     with torch.no_grad():
         fill(cache, [keys[position] for position in positions], embed, in_step=True, progress=progress)

@@ -14,10 +14,10 @@ from narrlit.cache.storage import CacheDtype, EmbeddingCache
 from narrlit.cache.teacher import TeacherEmbeddings, fill_teacher, teacher_keys
 from narrlit.data.batch import TokenizedStories
 from narrlit.data.rows import file_digest
+from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import ModelError
 from narrlit.files import atomic_folder
 from narrlit.models.config import remote_code_allowed
-from narrlit.models.embedding import score_triples
 from narrlit.models.encoder import Encoder
 from narrlit.models.registry import load_encoder
 from narrlit.models.weights import CONFIG, WEIGHTS, read_weights, restore_weights, save_encoder, trained_weights
@@ -51,7 +51,7 @@ def given_teacher(source: str, trainer: L.Trainer, objective: SelfDistillation) 
         )
     triples = trainer.datamodule.triples["validation"]  # type: ignore[attr-defined]
     with trainer.precision_plugin.forward_context():
-        scores = score_triples(encoder, triples, progress=trainer.is_global_zero).scores
+        scores = StoryEncoder(encoder).score(triples, progress=trainer.is_global_zero)
     accuracy = float(((scores[:, 0] > scores[:, 1]) == (triples.labels == 1)).mean())
     return _description(GIVEN, accuracy, encoder, given=source) | {"source": source}
 

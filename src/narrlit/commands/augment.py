@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from narrlit.console import counted, say
-from narrlit.data.readers import read_examples
+from narrlit.data.readers import read_examples, say_rows
 from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples
 from narrlit.data.writers import write_examples
+from narrlit.encoding.loading import pick_device
+from narrlit.encoding.story_encoder import Device
 from narrlit.errors import OptionError
 from narrlit.experiments.report import keep_report, table_text
 from narrlit.files import Output, atomic_path
-from narrlit.options import Device, pick_device, say_rows
 from narrlit.preprocessing.back_translation import BackTranslation, Pivots, TranslationModel, back_translate
 
 if TYPE_CHECKING:

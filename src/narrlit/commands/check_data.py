@@ -58,11 +58,10 @@ def check_data(  # noqa: PLR0913 - its parameters are the command's options
 
         sources = {path: read_any(path, layout=layout) for path in (validation, test) if path is not None}
         original = {path: list(source) for path, source in sources.items()}
-        for source in sources.values():
-            read.stories(source)
-        encoder = read.encoder(use)
+        embedded = [story for stories in original.values() for story in stories]
+        encoder = read.load(use.model, use).fitted_for(embedded)
         for path, stories in original.items():
-            finding = check_independence(read.steps(encoder), stories, rounding_error=encoder.rounding_error)
+            finding = check_independence(encoder, stories)
             print(f"{path}: {finding}")
     if out is not None:
         keep_report(Path(out), "check_data", check, markdown)

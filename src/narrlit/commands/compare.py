@@ -1,6 +1,5 @@
 """narrlit compare: systems on the same labeled triples, with paired tests."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +7,7 @@ from narrlit.console import say
 from narrlit.errors import OptionError
 from narrlit.files import Output
 from narrlit.metrics.meanmax import MeanMax
-from narrlit.options import LabelOptions, LoadOptions, StoryOptions, SubmissionOptions
+from narrlit.options import LabelOptions, LoadOptions, StoryOptions, SubmissionOptions, listed
 
 FILES = ("compare.json", "compare.csv", "compare.md", "compare.tex", "compare.svg", "answers.csv")
 
@@ -47,46 +46,35 @@ def compare(  # noqa: PLR0913 (options)
             with commas between.
         out: folder for the report (compare.json, .csv, .md, .tex, .svg) and answers.csv.
     """
-    from narrlit.experiments.systems import ANSWER_SUFFIXES, MEANMAX, answer_rows, answers_of
+    from narrlit.commands.systems import named_systems
+    from narrlit.experiments.evaluation import compare as compare_systems
+    from narrlit.experiments.systems import ANSWER_SUFFIXES
+    from narrlit.measures import MEANMAX
     from narrlit.metrics.baselines import BASELINES
 
-    names, files, facets = (_listed(value) for value in (models, answers, by))
-    plain = list(BASELINES) if baselines == "all" else _listed(baselines)
+    names, files, plain = (listed(value) for value in (models, answers, baselines))
+    plain = list(BASELINES) if plain == ["all"] else plain
     unknown = next((name for name in plain if name not in BASELINES), None)
     if unknown is not None:
         raise OptionError(f"--baselines {unknown}: give all alone, or some of {', '.join(BASELINES)}")
     unknown = next((name for name in files if Path(name).suffix not in ANSWER_SUFFIXES), None)
     if unknown is not None:
         raise OptionError(f"--answers {unknown}: no {', '.join(ANSWER_SUFFIXES)} file; name models by --models")
-    specs = [*names, *files, *plain]
-    if not specs:
+    if not [*names, *files, *plain]:
         raise OptionError("name systems: --models A,B, --answers FILE or --baselines all")
-    twice = next((name for name in specs if specs.count(name) > 1), None)
-    if twice is not None:
-        raise OptionError(f"{twice} is named twice; a system is compared once")
     if meanmax != MeanMax() and not any(name.startswith(MEANMAX) for name in names):
         raise OptionError(f"--reading, --gamma, --windows and --tau need --models {MEANMAX}MODEL")
-    from narrlit.data.rows import file_digest
-    from narrlit.data.writers import write_table
-    from narrlit.experiments.comparison import compare_systems, read_facets
-
-    labeled = given.read(triples)
-    values = read_facets(facets, triples, labeled)
-    prepared = read.triples(labeled)
-    systems = [
-        answers_of(spec, labeled, prepared, use=use, read=read, submitted=submitted, meanmax=meanmax, triples=triples)
-        for spec in specs
-    ]
-    plainly = asdict(StoryOptions())
-    settings = {name: value for name, value in asdict(read).items() if value != plainly[name]}
-    about = {"triples": {"path": triples, "sha256": file_digest(triples), "n": len(labeled)}, "reading": settings}
-    report = compare_systems(systems, labeled, values, about)
+    result = compare_systems(
+        triples,
+        named_systems([*names, *files, *plain], use, read, meanmax),
+        by=listed(by),
+        labels=given.labels,
+        strict=given.strict,
+        stories=submitted.stories,
+        track=submitted.track,
+        progress=True,
+    )
     if out is not None:
-        report.write(Path(out), "compare")
-        write_table(Path(out) / "answers.csv", answer_rows(systems, labeled))
+        result.write(out)
         say(f"{out}: compare.json, .csv, .md, .tex, .svg, and answers.csv")
-    print(report.markdown(), end="")
-
-
-def _listed(value: str | None) -> list[str]:
-    return [] if value is None else list(filter(None, (part.strip() for part in value.split(","))))
+    print(result)

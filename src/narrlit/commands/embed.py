@@ -12,7 +12,7 @@ from narrlit.errors import DataError, OptionError, on_interrupt
 from narrlit.explore.parts import EmbeddingRun, PartOptions
 from narrlit.files import Output, atomic_path, check_writable
 from narrlit.models.config import Role
-from narrlit.options import InputOptions, ModelOptions, StoryOptions
+from narrlit.options import CACHE, InputOptions, ModelOptions, StoryOptions
 
 SUFFIXES = (".npy", ".jsonl", ".csv", ".tsv", ".xlsx", ".parquet")
 
@@ -72,17 +72,16 @@ def embed(
     text, table = source.columns.get("text", "text"), target.with_suffix(".columns.csv")
     others = [{name: value for name, value in row.items() if name != text} for row in rows]
     with_table = target.suffix == ".npy" and any(len(row) > 1 for row in others)
-    with on_interrupt(f"nothing is kept; {out} is as it was"):
+    with on_interrupt(f"finished embeddings are kept in {CACHE}: the same command goes on; {out} is as it was"):
         from narrlit.explore.collection import languages
-        from narrlit.models import embedding
 
-        texts = read.stories(source)
-        encoder = read.encoder(use)
+        encoder = read.load(use.model, use).fitted_for(list(source))
+        texts = encoder.prepare(list(source))  # before the model is loaded: a mistake costs no waiting
         languages(encoder, [story.text for story in texts])
         if role is None:
             encoder.require_one_prompt("narrlit embed")
-        embeddings, coverage = embedding.embed(encoder, texts, role or "story")
-        say_truncated(coverage, encoder.max_length, *encoder.unit)
+        embeddings = encoder.embed(list(source), role or "story", progress=True)
+        say_truncated(encoder.coverage, encoder.facts.max_length, *encoder.facts.unit)
         if target.suffix == ".npy":
             with atomic_path(target) as temporary, temporary.open("wb") as file:
                 np.save(file, embeddings, allow_pickle=False)

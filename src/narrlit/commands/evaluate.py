@@ -1,23 +1,14 @@
 """narrlit evaluate: accuracy on labeled triples, or retrieval of relevant stories."""
 
 import json as json_format
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
-from narrlit.console import say, say_truncated
-from narrlit.data.rows import file_digest
+from narrlit.console import say
 from narrlit.errors import OptionError
 from narrlit.files import Output
 from narrlit.metrics.meanmax import MeanMax
-from narrlit.options import InputOptions, LabelOptions, ModelOptions, StoryOptions, seen_in_training
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from narrlit.data.schema import Triples
-    from narrlit.models.encoder import Encoder
+from narrlit.options import InputOptions, LabelOptions, ModelOptions, StoryOptions
 
 Scorer = Literal["cosine", "meanmax"]
 
@@ -74,31 +65,20 @@ def evaluate(  # noqa: PLR0913 (options)
         raise OptionError("--reading, --gamma, --windows and --tau need --scorer meanmax")
     if baseline is not None and (read.reads_views or read.fusion is not None or read.postprocess is not None):
         raise OptionError("--views, --missing-views, --fusion and --postprocess need --model")
-    from narrlit.experiments.systems import SystemAnswers, answer_rows
+    from narrlit.commands.systems import measure
+    from narrlit.experiments.evaluation import evaluate as evaluate_system
+    from narrlit.measures import Lexical, Similarity
 
-    rows = given.read(triples)
-    prepared = read.triples(rows)
-    name = str(use.model or baseline)
-    record: dict[str, Any] = {"model": name, "triples": triples, "dropped": rows.report.dropped if rows.report else {}}
-    seen = None
+    system: Similarity
     if baseline is not None:
-        from narrlit.metrics.baselines import BASELINES
-
-        scores = BASELINES[baseline](prepared.texts())
+        system = Lexical(baseline, read.texts)
     else:
-        seen = seen_in_training(name, file_digest(triples))
-        if seen is not None:
-            say(f"warning: {name} was {seen}")
-            record["seen_in_training"] = seen
-        scores, settings = _model_scores(read.encoder(use), scorer, meanmax, prepared)
-        record |= settings
-        name = f"{name}, meanmax ({meanmax.reading})" if scorer == "meanmax" else name
-    kind: Literal["model", "baseline"] = "model" if baseline is None else "baseline"
-    system = SystemAnswers.scored(name, kind, rows.labels == 1, scores)
-    content = {**system.summary.as_dict(), "truncated": 0, **record, **read.record()}
-    line = f"{name}: accuracy {system.summary}{'' if seen is None else f'; {seen}'}"
-    line += "; transductive: post-processing was fitted on these stories" if content.get("transductive") else ""
-    _report(content, f"{line}\n", answer_rows([system], rows), json, out)
+        system = measure(read.load(str(use.model), use), scorer, meanmax)
+    result = evaluate_system(triples, system, labels=given.labels, strict=given.strict, progress=True)
+    if out is not None:
+        result.write(out)
+        say(f"{out}: evaluate.json, .md, and answers.csv")
+    print(json_format.dumps(result.record) if json else result)
 
 
 def _report(content: dict[str, Any], markdown: str, answers: list[dict[str, Any]], json: bool, out: str | None) -> None:
@@ -111,22 +91,3 @@ def _report(content: dict[str, Any], markdown: str, answers: list[dict[str, Any]
         write_table(Path(out) / "answers.csv", answers)
         say(f"{out}: evaluate.json, .md, and answers.csv")
     print(json_format.dumps(content) if json else markdown.rstrip("\n"))
-
-
-def _model_scores(
-    encoder: "Encoder", scorer: Scorer, meanmax: MeanMax, triples: "Triples"
-) -> tuple["NDArray[np.float64]", dict[str, Any]]:
-    """Scores (N, 2) of A and B, and the scorer's settings and counts for the record."""
-    from narrlit.metrics.meanmax import meanmax_scores
-    from narrlit.models.embedding import score_triples
-
-    if scorer == "cosine":
-        scores, coverage = score_triples(encoder, triples)
-        by_role = "" if encoder.symmetric else " with its prompt"  # a story in both roles counts twice
-        say_truncated(coverage, encoder.max_length, *(unit + by_role for unit in encoder.unit))
-        return scores, {"scorer": scorer, "long": encoder.long, **coverage.record}
-    result = meanmax_scores(encoder, triples.texts(), meanmax)
-    say_truncated(result.coverage, encoder.max_length, "sentence", "sentences")
-    say(f"windows decided {result.aligned} of {len(triples)} triples, whose scores differed by {meanmax.gamma} or less")
-    counts = {"aligned": result.aligned, "long": encoder.long, **result.coverage.record}
-    return result.scores, {"scorer": scorer, **asdict(meanmax), **counts}

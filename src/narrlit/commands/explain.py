@@ -10,10 +10,10 @@ from narrlit.data.schema import Story, StoryTable
 from narrlit.data.views import StoryViews, ViewFiles
 from narrlit.errors import OptionError, did_you_mean, printable
 from narrlit.files import Output, atomic_path
-from narrlit.options import InputOptions, ModelOptions
+from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
 if TYPE_CHECKING:
-    from narrlit.models.encoder import Encoder
+    from narrlit.encoding.story_encoder import StoryEncoder
 
 FEWEST_WORDS = 3
 """Words of an argument that is a text, rather than a mistyped file name or id."""
@@ -53,8 +53,8 @@ def explain(  # noqa: PLR0913 (options)
         say(f"views: {found.summary()}")
         found.attach(table, range(len(table)), "stories")
     background = [story.text for story in known.values()]
-    model = encoder or use.load_named(use.model or "minilm")
-    result = explain_stories(*table, model=model, background=background, pipeline=pipeline, name=use.model)
+    model = encoder or StoryOptions().load(use.model or "minilm", use)
+    result = explain_stories(*table, model=model, background=background, pipeline=pipeline)
     if out is None:
         print(result)
         return
@@ -64,7 +64,9 @@ def explain(  # noqa: PLR0913 (options)
     say(f"{out}: open it in a browser")
 
 
-def _known(source: str | None, use: ModelOptions, inputs: InputOptions) -> tuple[dict[str, Story], "Encoder | None"]:
+def _known(
+    source: str | None, use: ModelOptions, inputs: InputOptions
+) -> tuple[dict[str, Story], "StoryEncoder | None"]:
     """Read the stories that ids name, each under its title, and the encoder of an index."""
     from narrlit.explore.index import index_at, open_index
 

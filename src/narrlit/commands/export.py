@@ -6,8 +6,7 @@ from typing import Annotated
 from narrlit.console import say
 from narrlit.errors import OptionError
 from narrlit.files import Output, check_writable
-from narrlit.models.config import parse_fusion
-from narrlit.options import ModelOptions, StoryOptions
+from narrlit.options import LoadOptions, StoryOptions
 
 
 def export(
@@ -27,14 +26,19 @@ def export(
         )
     check_writable(out, folder=True)
     from narrlit import export as exporting
-    from narrlit.models.registry import find_checkpoint, with_fusion
+    from narrlit.encoding.loading import open_encoder
+    from narrlit.encoding.story_texts import StoryTexts
+    from narrlit.models.registry import find_checkpoint
     from narrlit.models.weights import CONFIG
 
-    use = ModelOptions(device="cpu", trust_remote_code=trust_remote_code, model=source)
+    use = LoadOptions(device="cpu", trust_remote_code=trust_remote_code)
     if read.postprocess is None:  # no story is read, so that names and views do not matter
-        encoder = with_fusion(use.load_named(source), None if read.fusion is None else parse_fusion(read.fusion))
+        loaded = open_encoder(source, texts=StoryTexts(), loading=use.loading, fusion=read.fusion)
+        postprocess = None
     else:
-        encoder = read.encoder(use)
+        loaded = read.load(source, use, cache=None).fitted_for([])
+        postprocess = loaded.about["postprocess"]
+    encoder = loaded.with_postprocessing_inside()
     trained = find_checkpoint(source) is not None or (Path(source) / CONFIG).is_file()
-    exporting.export(encoder, Path(out), source, trained=trained, postprocess=read.record().get("postprocess"))
+    exporting.export(encoder, Path(out), source, trained=trained, postprocess=postprocess)
     say(f"{out}: {encoder.dimension} dimensions, {encoder.max_length} tokens at most")

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Annotated
 
 from narrlit.console import say
+from narrlit.encoding.loading import pick_device
 from narrlit.errors import OptionError
 from narrlit.files import Output
-from narrlit.options import LabelOptions, LoadOptions, TextOptions, pick_device, seen_in_training
+from narrlit.options import LabelOptions, LoadOptions, TextOptions, seen_in_training
 
 FILES = ("fuse.json", "fuse.md", "fuse.csv", "fuse.tex", "fuse.svg")
 
@@ -51,18 +52,18 @@ def fuse(  # noqa: PLR0913 (options)
     fusions = fusion.read_settings(settings)
     pick_device(use.device)  # fails before the long work
     labeled = given.read(triples)
-    prepared, views = read.triples_and_views(labeled)
+    prepared = read.texts.prepare_triples(labeled)
     contest = fusion.Contest.of(labeled, prepared, grid, folds, fold_seed)
     digest = file_digest(triples)
     about = {
         "triples": {"path": triples, "sha256": digest, "n": len(labeled)},
-        "views": views,
+        "views": read.texts.provenance,
         "pseudonyms": asdict(read.pseudonyms) if read.pseudonymize else None,
     }
     entries = []
     for name in names:
         say(f"{name} embeds texts and views")
-        entry = contest.evaluate(name, use.load_named(name), fusions)
+        entry = contest.evaluate(read.load(name, use), fusions)
         entries.append({**entry, "seen_in_training": seen_in_training(name, digest)})
         report = fusion.fuse_report(entries, contest, about)
         if out is not None:  # after each model, so that a failing one loses no other

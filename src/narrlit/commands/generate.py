@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from narrlit.console import say
-from narrlit.data.readers import Stories, read_any, read_examples
+from narrlit.data.readers import Stories, read_any, read_examples, say_rows
 from narrlit.data.rows import file_digest
 from narrlit.data.schema import ASPECTS, StoryTable, TrainingExamples, normal_text
 from narrlit.data.writers import write_examples, write_rows
@@ -15,7 +15,7 @@ from narrlit.errors import OptionError
 from narrlit.files import Output, OutputOptions, check_free, check_writable, made_with, write_text
 from narrlit.llm.client import LLMOptions
 from narrlit.llm.generator import GenerationOptions
-from narrlit.options import InputOptions, say_rows
+from narrlit.options import InputOptions
 
 if TYPE_CHECKING:
     from narrlit.llm.client import LLM

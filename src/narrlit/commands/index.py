@@ -29,5 +29,5 @@ def index(
     source = inputs.read(stories)
     from narrlit.explore.index import Index
 
-    result = Index.create(out, source, use.model or "minilm", use=use, read=read, progress=True)
+    result = Index.create(out, source, read.load(use.model or "minilm", use), progress=True)
     say(f"{out}: {counted(len(result), 'story')}")

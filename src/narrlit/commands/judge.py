@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from narrlit.console import say, say_truncated
-from narrlit.data.readers import LABEL, read_triples
+from narrlit.data.readers import LABEL, read_triples, say_rows
 from narrlit.data.rows import file_digest
 from narrlit.data.writers import write_rows
 from narrlit.errors import OptionError
 from narrlit.files import Output, OutputOptions, check_free, check_writable, made_with
 from narrlit.llm.client import LLMOptions
-from narrlit.options import ModelOptions, StoryOptions, say_rows, seen_in_training
+from narrlit.options import ModelOptions, StoryOptions, seen_in_training
 
 if TYPE_CHECKING:
     from narrlit.llm.judge import Judgement
@@ -59,7 +59,6 @@ def judge(  # noqa: PLR0913 (options)
     from narrlit.experiments.report import keep_report
     from narrlit.llm.client import LLM
     from narrlit.llm.judge import SAMPLING, ScoredTriple, judge_triples
-    from narrlit.models.embedding import score_triples
     from narrlit.prompts import load_prompt
 
     target = Path(out)
@@ -79,11 +78,12 @@ def judge(  # noqa: PLR0913 (options)
     # The answers stand for the file's rows: none may be left out.
     rows = read_triples(triples, labels=labels, strict=True)
     say_rows(rows)
-    encoder = read.encoder(use)
+    encoder = read.load(use.model, use).fitted_for(rows.stories)
     if seen := seen_in_training(use.model, file_digest(triples)):
         say(f"warning: {use.model} was {seen}")
-    scores, coverage = score_triples(encoder, read.triples(rows))
-    say_truncated(coverage, encoder.max_length, *encoder.unit)
+    scores = encoder.score(rows, progress=True)
+    coverage = encoder.coverage
+    say_truncated(coverage, encoder.facts.max_length, *encoder.facts.unit)
     scored = [ScoredTriple(each, (a, b)) for each, (a, b) in zip(rows.texts(), scores.tolist(), strict=True)]
     if swap:
         say(f"--swap: {2 * len(scored)} requests for {len(scored)} triples")
@@ -95,7 +95,7 @@ def judge(  # noqa: PLR0913 (options)
         from narrlit.submission import write_submission
 
         write_submission(target, answers, None, rows_a=len(answers))
-    record = {"settings": settings, "file": triples, "model": use.model, **read.record(), "llm": llm.record()}
+    record = {"settings": settings, "file": triples, "model": use.model, **encoder.about, "llm": llm.record()}
     record |= {"sampling": sampling, "usage": language_model.usage.as_dict()}
     record |= {"prompt": {"file": prompt, "name": instruction.name, "digest": instruction.digest}}
     record |= {"long": use.long, **coverage.record}

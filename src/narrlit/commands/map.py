@@ -1,6 +1,5 @@
 """narrlit map: a collection as one picture, with its groups, nearest stories and linked passages."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +9,7 @@ from narrlit.files import Output, atomic_path, check_writable
 from narrlit.options import InputOptions, LabelOptions, ModelOptions, StoryOptions
 
 if TYPE_CHECKING:
-    from narrlit.models.encoder import Encoder
+    from narrlit.encoding.story_encoder import StoryEncoder
 
 
 def map(  # noqa: PLR0913 (options)
@@ -48,7 +47,6 @@ def map(  # noqa: PLR0913 (options)
     from narrlit.data.writers import write_table
     from narrlit.explore.agreement import agreement
     from narrlit.explore.collection import load_collection
-    from narrlit.explore.index import index_at, open_index
     from narrlit.explore.map_page import map_page, write_svg
     from narrlit.explore.story_map import link_passages, map_stories
 
@@ -61,14 +59,11 @@ def map(  # noqa: PLR0913 (options)
             raise OptionError(f"--group {group}: {stories} has no such column; there are {columns}")
         values = ["" if value is None else printable(value, 60) for value in frame[group]]
         compared = agreement(collection.vectors, group, values, k)
-    if index_at(stories):
-        encoder = open_index(stories, use).encoder
-    else:
-        encoder = read.encoder(replace(use, model=about["model"]))
-    facts = _facts(about, len(frame), encoder, _accuracy(about["model"], encoder, triples, read, given))
+    encoder = collection.encoder
+    facts = _facts(about, len(frame), encoder, _accuracy(encoder, triples, given))
     story_map = map_stories(frame, collection.vectors, k)
     sentences, links = None, None
-    if story_map.tree is not None and encoder.reads == "text":
+    if story_map.tree is not None and encoder.facts.reads == "text":
         sentences, links = link_passages(encoder, frame["text"].tolist(), story_map.indices)
     page = map_page(story_map, f"Map of {Path(stories).name}", facts, compared, sentences, links)
     with atomic_path(beside[".svg"]) as temporary:
@@ -88,13 +83,13 @@ def map(  # noqa: PLR0913 (options)
     say(f"{out}: {len(page.encode()) / 1e6:.1f} MB; beside it {', '.join(path.name for path in beside.values())}")
 
 
-def _facts(about: dict[str, Any], stories: int, encoder: "Encoder", accuracy: str) -> list[tuple[str, str]]:
+def _facts(about: dict[str, Any], stories: int, encoder: "StoryEncoder", accuracy: str) -> list[tuple[str, str]]:
     """State model, size, what was read, languages and accuracy, for the head of the page."""
     from narrlit.models.registry import language_warning
 
     languages = sorted(about["languages"].items(), key=lambda item: -item[1])
     checked = ", ".join(f"{language} {count}" for language, count in languages) or "none recognized"
-    warning = language_warning(encoder, about["languages"])
+    warning = language_warning(encoder.facts.vocabulary, about["languages"])
     return [
         ("Model", about["model"]),
         ("Stories", f"{stories:,}"),
@@ -104,21 +99,16 @@ def _facts(about: dict[str, Any], stories: int, encoder: "Encoder", accuracy: st
     ]
 
 
-def _accuracy(model: str, encoder: "Encoder", triples: str | None, read: StoryOptions, given: LabelOptions) -> str:
+def _accuracy(encoder: "StoryEncoder", triples: str | None, given: LabelOptions) -> str:
     """Measure the model's accuracy on labeled triples, or take it from its run's record."""
-    from narrlit.data.rows import file_digest
-    from narrlit.experiments.systems import SystemAnswers
-    from narrlit.models.embedding import score_triples
+    from narrlit.experiments.evaluation import SEEN, evaluate
     from narrlit.models.registry import find_record, read_record
-    from narrlit.options import seen_in_training
 
     if triples is not None:
-        rows = given.read(triples)
-        scores = score_triples(encoder, read.triples(rows)).scores
-        summary = SystemAnswers.scored(model, "model", rows.labels == 1, scores).summary
-        seen = seen_in_training(model, file_digest(triples))
-        return f"{summary} on the triples of {Path(triples).name}" + (f"; {seen}" if seen else "")
-    path = find_record(model)
+        result = evaluate(triples, encoder, labels=given.labels, strict=given.strict, progress=True)
+        seen = result.answers.flags.get(SEEN)
+        return f"{result.answers.summary} on the triples of {Path(triples).name}" + (f"; {seen}" if seen else "")
+    path = find_record(encoder.name)
     best = {} if path is None else read_record(path).get("best") or {}
     if best.get("accuracy") is None:
         return "not measured on judged triples; --triples FILE measures it"

@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING, Annotated
 
 from narrlit.console import say, say_truncated
-from narrlit.data.readers import read_examples
+from narrlit.data.readers import read_examples, say_rows
 from narrlit.data.writers import write_examples
 from narrlit.errors import OptionError
 from narrlit.files import Output, check_writable
-from narrlit.options import LoadOptions, say_rows
+from narrlit.options import LoadOptions, StoryOptions
 
 if TYPE_CHECKING:
-    from narrlit.models.mining import NearestNegatives
+    from narrlit.encoding.mining import NearestNegatives
 
 
 def mine(
@@ -44,11 +44,11 @@ def mine(
     check_writable(out, ".jsonl")
     examples = read_examples(triples, strict=strict)
     say_rows(examples)
-    from narrlit.models.mining import mine_negatives
+    from narrlit.encoding.mining import mine_negatives
 
-    encoder = use.load_named(model)
+    encoder = StoryOptions().load(model, use)
     mining = mine_negatives(encoder, examples, per_example, margin)
-    say_truncated(mining.coverage, encoder.max_length, *encoder.unit)
+    say_truncated(encoder.coverage, encoder.facts.max_length, *encoder.facts.unit)
     write_examples(out, mining.examples)
     say(f"{out}: {_summary(mining.nearest)}")
 

@@ -42,6 +42,7 @@ def report(  # noqa: PLR0913 (options)
         projection: of embeddings to the plane; auto is UMAP where it is installed and there are 60 stories.
         out: the HTML file.
     """
+    from narrlit.commands.systems import named_systems
     from narrlit.experiments.comparison import compare_systems, read_facets
     from narrlit.experiments.html_report import Run, html_report
     from narrlit.experiments.systems import answers_of
@@ -55,11 +56,11 @@ def report(  # noqa: PLR0913 (options)
     records = {name: path for name in runs if (path := find_record(name)) is not None}
     found = [Run(name, path.parent, read_record(path)) for name, path in records.items()]
     source, labeled = _triples(triples, given, found)
-    prepared = read.triples(labeled)
     systems = [
-        answers_of(name, labeled, prepared, use=use, read=read, submitted=submitted, triples=source) for name in runs
+        answers_of(system, labeled, name=name, stories=submitted.stories, track=submitted.track, progress=True)
+        for name, system in named_systems(runs, use, read).items()
     ]
-    facets = read_facets(["margin", *filter(None, by.split(","))], str(source), labeled)
+    facets = read_facets(["margin", *filter(None, by.split(","))], labeled)
     comparison = compare_systems(systems, labeled, facets, {})
     checks = {run.name: run.record["data_check"] for run in found if run.record.get("data_check")}
     name = "StoryWorld" if source is None else Path(source).name

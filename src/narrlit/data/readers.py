@@ -22,9 +22,10 @@ from pydantic import (
     model_validator,
 )
 
+from narrlit.console import counted, say
 from narrlit.data.rows import DELIMITERS, STANDARD_INPUT, TEXT_COLUMNS, Layout, Row, RowFile, file_digest, read_rows
 from narrlit.data.schema import ASPECTS, KINDS, Story, StoryTable, TrainingExample, TrainingExamples, Triple, Triples
-from narrlit.errors import DataError, printable
+from narrlit.errors import DataError, OptionError, printable
 
 LABEL = "text_a_is_closer"
 ACTION_COLUMNS = ("plot_events", "course_of_action", "plot", "action")
@@ -448,6 +449,44 @@ def read_triples(
         for _, row in results
     ]
     return Triples(table, rows, report)
+
+
+def read_labeled_triples(
+    triples: str | Path | Triples, labels: str | Path | None = None, *, strict: bool = False, progress: bool = False
+) -> Triples:
+    """Read triples that all have a label, or check that given ones do.
+
+    Args:
+        triples: a file, as `read_triples` reads it, or triples.
+        labels: a file of labels, for a file of triples without them.
+        strict: refuse the first row that would be dropped.
+        progress: print on stderr how many rows were read.
+
+    Raises:
+        DataError: as `read_triples` does.
+        OptionError: if a triple has no label.
+    """
+    if isinstance(triples, Triples):
+        if labels is not None:
+            raise OptionError("`labels` belong to a file of triples; give them to read_triples instead")
+        name, result = "the triples", triples
+    else:
+        name, result = str(triples), read_triples(triples, labels=labels, strict=strict)
+    unlabeled = int((result.labels < 0).sum())
+    if unlabeled:
+        rows = f"{counted(unlabeled, 'row')} without a label"
+        if labels is not None:
+            raise OptionError(f"{labels} has {rows}: write true or false in each")
+        raise OptionError(f"{name} has {rows}: give `labels`, a file of them")
+    if progress:
+        say_rows(result)
+    return result
+
+
+def say_rows(rows: Triples | TrainingExamples) -> None:
+    """Print how many rows of a file were read, dropped or look suspicious."""
+    if rows.report is not None:
+        say(rows.report.summary())
 
 
 def read_examples(path: str | Path, strict: bool = False, stories: StoryTable | None = None) -> TrainingExamples:

@@ -47,7 +47,7 @@ FACETS = {
 Values = Sequence[Any] | NDArray[np.float64]
 
 
-def read_facets(names: Sequence[str], triples: str, labeled: Triples) -> dict[str, Values | None]:
+def read_facets(names: Sequence[str], labeled: Triples) -> dict[str, Values | None]:
     """Find the value of each of N triples for the names in FACETS and columns of their file; None for `margin`.
 
     Raises:
@@ -55,7 +55,10 @@ def read_facets(names: Sequence[str], triples: str, labeled: Triples) -> dict[st
     """
     facets: dict[str, Values | None] = {}
     own = [name for name in names if name not in FACETS]
-    read = collect(read_rows(triples), [TripleRow], TRIPLES_KNOWN, strict=False)[0] if own else []
+    if own and labeled.report is None:
+        raise OptionError(f"`by={own[0]}`: a column needs a file of triples; or give {', '.join(FACETS)}")
+    triples = None if labeled.report is None else labeled.report.path
+    read = collect(read_rows(triples), [TripleRow], TRIPLES_KNOWN, strict=False)[0] if own and triples else []
     rows = [row.value for row, _ in read]
     columns = list(dict.fromkeys(column for row in rows for column in row))
     for name in names:
@@ -70,7 +73,7 @@ def read_facets(names: Sequence[str], triples: str, labeled: Triples) -> dict[st
             facets[name] = [row.get(name) for row in rows]
         else:
             raise OptionError(
-                f"--by {name}: {triples} has no such column{did_you_mean(name, columns)}; found: "
+                f"`by={name}`: {triples} has no such column{did_you_mean(name, columns)}; found: "
                 f"{', '.join(printable(column, 30) for column in columns[:12])}; or give {', '.join(FACETS)}"
             )
     return facets

@@ -6,7 +6,7 @@ Letters of the shapes: T triples, U different stories, W weights, D dimension.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,12 @@ from narrlit.configuration import read_yaml
 from narrlit.console import say_truncated
 from narrlit.data.schema import FloatArray, IntArray, TrainingExamples, Triples, example_of
 from narrlit.data.splits import grouped_folds, story_groups
+from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError, reading
 from narrlit.experiments import report
 from narrlit.experiments.report import Entry, Report
 from narrlit.metrics.significance import AccuracySummary, paired
 from narrlit.models.config import PARTS, PRESETS, Fusion
-
-if TYPE_CHECKING:
-    from narrlit.models.encoder import Encoder
 
 Bools = NDArray[np.bool_]
 Weights = NDArray[np.float64]
@@ -71,15 +69,14 @@ class Contest:
         about = {"grid": step, "grid_settings": len(grid), "folds": folds, "fold_seed": seed}
         return cls(prepared, rows, grid, {**about, "groups": len(np.unique(groups))})
 
-    def evaluate(self, model: str, encoder: "Encoder", settings: Mapping[str, Fusion]) -> Entry:
+    def evaluate(self, encoder: StoryEncoder, settings: Mapping[str, Fusion]) -> Entry:
         """Embed every text and view once and evaluate all settings."""
-        from narrlit.models.embedding import part_embeddings
-
         encoder.require_one_prompt("fuse")
-        embeddings, coverage = part_embeddings(encoder, self.triples.stories)
-        about = {"max_length": encoder.max_length, "long": encoder.long, **coverage.record}
-        say_truncated(coverage, encoder.max_length, "text or view", "texts and views")
-        return {**self.entry(model, embeddings, settings), **about}
+        embeddings, coverage = encoder.embed_parts(self.triples.stories)
+        limit = encoder.facts.max_length
+        about = {"max_length": limit, "long": encoder.loading.long, **coverage.record}
+        say_truncated(coverage, limit, "text or view", "texts and views")
+        return {**self.entry(encoder.name, embeddings, settings), **about}
 
     def entry(self, model: str, embeddings: FloatArray, settings: Mapping[str, Fusion]) -> Entry:
         """Evaluate a model's fusion settings, and the best of the grid, by embeddings (U, 4, D) of text and views."""

@@ -5,13 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from narrlit.data.writers import write_table
 from narrlit.files import atomic_path, write_text
 from narrlit.metrics.significance import paired_text, seed_spread
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Entry = dict[str, Any]
 Row = Mapping[str, Any]
@@ -39,6 +42,16 @@ class Report:
         """Format tables and notes for the terminal and a Markdown file."""
         return "\n".join([*(table_text(title, rows) for title, rows in self.tables.items()), *self.notes]) + "\n"
 
+    def table(self) -> "pd.DataFrame":
+        """Tabulate the entries: a row a system, columns named like `difference.p`; an interval is `low` and `high`."""
+        import pandas as pd
+
+        frame = pd.json_normalize(list(self.records))
+        for column in [column for column in frame if column.endswith("interval")]:
+            ends = [value if isinstance(value, list) else (None, None) for value in frame.pop(column)]
+            frame[[column.replace("interval", "low"), column.replace("interval", "high")]] = ends
+        return frame.astype(object).where(frame.notna(), None)
+
     def write(self, folder: Path, name: str) -> None:
         """Write NAME.json, .md, .csv and .tex, and with matplotlib NAME.svg.
 
@@ -46,14 +59,9 @@ class Report:
         """
         import pandas as pd
 
-        frame = pd.json_normalize(list(self.records))
-        for column in [column for column in frame if column.endswith("interval")]:
-            ends = [value if isinstance(value, list) else (None, None) for value in frame.pop(column)]
-            frame[[column.replace("interval", "low"), column.replace("interval", "high")]] = ends
         latex = [pd.DataFrame(rows).fillna("").to_latex(index=False, escape=True) for rows in self.tables.values()]
         keep_report(folder, name, self.content, self.markdown(), tex="\n".join(latex))
-        known = frame.astype(object).where(frame.notna(), None)
-        write_table(folder / f"{name}.csv", known.to_dict("records"))
+        write_table(folder / f"{name}.csv", self.table().to_dict("records"))
         if find_spec("matplotlib"):
             interval_plot(self.intervals, folder / f"{name}.svg")
 

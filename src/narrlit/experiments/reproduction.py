@@ -18,6 +18,7 @@ from narrlit.data.readers import read_examples, read_triples
 from narrlit.data.rows import file_digest
 from narrlit.data.schema import FloatArray, StoryTable, TrainingExamples, Triples
 from narrlit.data.writers import write_examples
+from narrlit.encoding.loading import load
 from narrlit.errors import DataError, ModelError, NarrlitError, OptionError, did_you_mean, reading
 from narrlit.experiments.fusion import fused_scores
 from narrlit.experiments.paper_tables import Backbone, find_files, model_name, read_tables
@@ -26,11 +27,12 @@ from narrlit.experiments.systems import SystemAnswers, answers_of, flags_of
 from narrlit.files import atomic_path, check_writable
 from narrlit.llm.client import LLM, LLMOptions
 from narrlit.llm.judge import ScoredTriple, judge_triples
+from narrlit.measures import open_measure
 from narrlit.metrics.significance import AccuracySummary, difference_interval, seed_spread, wilson_interval
 from narrlit.models.config import parse_fusion
 from narrlit.models.registry import RECORD as RUN_RECORD
 from narrlit.models.registry import pseudonyms_of, read_record
-from narrlit.options import LoadOptions, ModelOptions, StoryOptions
+from narrlit.options import CACHE, LoadOptions, StoryOptions
 from narrlit.prompts import load_prompt
 
 RECORD, VERSION = "record.json", 1
@@ -177,13 +179,13 @@ class Reproduction:
 
     def _mined(self, row: Row) -> Path:
         """Mine nine negatives for each synthetic triple, once."""
-        from narrlit.models.mining import mine_negatives
+        from narrlit.encoding.mining import mine_negatives
 
         target = self.folder / "negatives.jsonl"
         if not target.is_file():
             stories = StoryTable()
             rows = [one for path in self._files("synthetic") for one in read_examples(path, stories=stories)]
-            encoder = LoadOptions(long="truncate").load_named(self.backbone(row).model)
+            encoder = load(self.backbone(row).model, long="truncate", cache=CACHE)
             write_examples(target, mine_negatives(encoder, TrainingExamples(stories, rows), 9).examples)
         return target
 
@@ -272,15 +274,14 @@ class Reproduction:
         replaced = {"pseudonymize": True, **names} if names.pop("backend") != "none" else {}
         views = ",".join(map(str, self._files("views", row))) if viewed else None
         read = StoryOptions(views=views, fusion=fusion, **replaced)
-        prepared = read.triples(labeled)
+        use = LoadOptions(long="truncate")
         if fusion is None:
-            return answers_of(spec, labeled, prepared, use=LoadOptions(long="truncate"), read=read)
+            system = open_measure(spec, lambda model: read.load(model, use), texts=read.texts)
+            return answers_of(system, labeled, name=spec, progress=True)
+        prepared = read.texts.prepare_triples(labeled)
         key = (spec, views, labeled.report and labeled.report.path)
         if key not in self._parts:  # embedded once for all weights
-            from narrlit.models.embedding import part_embeddings
-
-            encoder = read.encoder(ModelOptions(model=spec, long="truncate"))
-            self._parts[key] = part_embeddings(encoder, prepared.stories).embeddings
+            self._parts[key], _ = read.load(spec, use).embed_parts(prepared.stories)
         weights = np.array([parse_fusion(fusion).weights])
         scores = fused_scores(self._parts[key], prepared.indices, weights)[0]
         return SystemAnswers.scored(spec, "model", labeled.labels == 1, scores, flags=flags_of(spec, None))

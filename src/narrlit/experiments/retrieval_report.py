@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from narrlit.encoding.story_encoder import unit_vectors
 from narrlit.errors import DataError, printable, reading
 from narrlit.experiments.report import table_text
 from narrlit.explore.collection import Collection, load_collection, story_frame
@@ -173,4 +174,5 @@ def _load(
         return load_collection(queries, use, read, inputs), collection
     index = open_index(source, use, read)
     frame = story_frame(inputs.read(queries))
-    return Collection(frame, np.stack([index.encode(text) for text in frame["text"]]), collection.about), collection
+    vectors = unit_vectors(index.encoder.embed(frame["text"].tolist(), progress=True))
+    return Collection(frame, vectors, collection.about, index.encoder), collection

@@ -1,36 +1,27 @@
 """Answers of any system to labeled triples: models, baselines, files of answers or vectors, submissions."""
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from narrlit.console import say, say_truncated
 from narrlit.data.readers import read_stories
 from narrlit.data.rows import JSON_SUFFIXES, file_digest, read_rows
-from narrlit.data.schema import FloatArray, Role, Story, Triples, triple_cosines
+from narrlit.data.schema import FloatArray, Triples, triple_cosines
+from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import DataError, OptionError, printable, reading
-from narrlit.metrics.baselines import BASELINES
-from narrlit.metrics.meanmax import MeanMax, require_text_encoder, sentence_scores
+from narrlit.measures import Cosine, Lexical, Similarity, measure_of
 from narrlit.metrics.significance import AccuracySummary
 from narrlit.models.registry import find_record, read_record
-from narrlit.options import LoadOptions, ModelOptions, StoryOptions, SubmissionOptions, Track, seen_in_training
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from narrlit.options import Track, seen_in_training
 
 Bools = NDArray[np.bool_]
 Scores = NDArray[np.float64]
 Kind = Literal["model", "baseline", "answers", "vectors", "submission"]
-CACHE = "runs/embeddings"
-MEANMAX = "meanmax:"
 ROWS = (*JSON_SUFFIXES, ".csv", ".tsv")
 ANSWER_SUFFIXES = (*ROWS, ".npy", ".zip")
 FLAGS = ("trained_on_validation", "transductive", "mined_validation")
@@ -85,60 +76,75 @@ class SystemAnswers:
         return AccuracySummary(len(self.labels), int(self.correct.sum()), ties)
 
 
+System = str | Path | StoryEncoder | Similarity
+"""A measure of similarity; an encoder, for the cosine of its vectors; the name of one (`measures.open_measure`); or a
+file of answers (.jsonl, .csv, .tsv), of vectors (.npy) or a submission (.zip)."""
+
+
 def answers_of(
-    spec: str,
+    system: System,
     labeled: Triples,
-    prepared: Triples,
     *,
-    use: LoadOptions,
-    read: StoryOptions,
-    submitted: SubmissionOptions = SubmissionOptions(),
-    meanmax: MeanMax | None = None,
-    triples: str | None = None,
+    name: str | None = None,
+    stories: str | Path | None = None,
+    track: Track | None = None,
+    progress: bool = False,
 ) -> SystemAnswers:
     """Get a system's answers to labeled triples.
 
     Args:
-        spec: a model (run, folder, checkpoint, hub id, `minilm`), `meanmax:MODEL`, a baseline (`random`, `jaccard`,
-            `tfidf`, `longer`), a file of answers (.jsonl, .csv, .tsv), of vectors (.npy), or a submission (.zip).
-        labeled: N triples as they are in their file.
-        prepared: the same with views attached and names replaced, as `read` wants it.
-        use: how models are loaded.
-        read: how models read stories.
-        submitted: stories of vectors, and the track that the triples are of.
-        meanmax: settings of Mean-Max.
-        triples: path of the file of triples, by which a model that was trained on them is recognized.
+        system: a measure, an encoder, the name of one of these, or a file.
+        labeled: N triples as they are in their file, by which a model that was trained on them is recognized.
+        name: what to call the system; None: as it is named, or its model.
+        stories: file whose row i is the story of vector i, for .npy files and submissions.
+        track: track of the shared task that the triples are of, by which a submission answers.
+        progress: show a progress bar on stderr.
 
     Raises:
         DataError: if a file can't be read or belongs to other triples.
         ModelError: if a model can't be found or loaded.
         OptionError: if vectors lack their stories, or a submission lacks the track of the triples.
     """
-    labels, path = labeled.labels == 1, Path(spec)
-    if spec in BASELINES:
-        return SystemAnswers.scored(spec, "baseline", labels, BASELINES[spec](prepared.texts()))
-    if path.suffix in ROWS:
-        return _from_answers(spec, labeled, labels)
+    labels = labeled.labels == 1
+    if isinstance(system, str | Path) and Path(system).suffix in ANSWER_SUFFIXES:
+        return _from_file(Path(system), name or str(system), labeled, labels, stories, track)
+    if isinstance(system, str | Path):
+        name = name or str(system)
+    similarity = measure_of(system).fitted_for(labeled.stories)
+    name = name or similarity.name
+    if isinstance(similarity, Lexical):
+        return SystemAnswers.scored(name, "baseline", labels, similarity.score(labeled))
+    vectors = None
+    if isinstance(similarity, Cosine):
+        vectors = similarity.encoder.embed_triples(labeled, progress)
+        scores = triple_cosines(vectors)
+    else:
+        scores = similarity.score(labeled, progress)
+    flags = flags_of_similarity(similarity, labeled)
+    return SystemAnswers.scored(name, "model", labels, scores, vectors=vectors, flags=flags)
+
+
+def flags_of_similarity(similarity: Similarity, labeled: Triples) -> dict[str, Any]:
+    """Collect what the accuracy of a measure on triples depends on; only what applies."""
+    if similarity.encoder is None:
+        return {}
+    path = None if labeled.report is None else str(labeled.report.path)
+    flags = flags_of(similarity.encoder.name, path)
+    return flags | ({"transductive": True} if similarity.encoder.is_transductive else {})
+
+
+def _from_file(
+    path: Path, name: str, labeled: Triples, labels: Bools, stories: str | Path | None, track: Track | None
+) -> SystemAnswers:
+    """Read a system's answers, vectors or submission."""
+    given = None if stories is None else str(stories)
     if path.suffix == ".npy":
         with reading("vectors", path, "write them by numpy.save or narrlit embed --out FILE.npy"):
             vectors = np.load(path, allow_pickle=False)
-        return _from_vectors(spec, "vectors", labeled, labels, vectors, submitted.stories)
+        return _from_vectors(name, "vectors", labeled, labels, vectors, given)
     if path.suffix == ".zip":
-        return _from_submission(spec, labeled, labels, submitted)
-    model = spec.removeprefix(MEANMAX)
-    if not model:
-        raise OptionError(f"{MEANMAX} needs a model behind it, such as {MEANMAX}minilm")
-    flags = flags_of(model, triples) | ({"transductive": True} if read.transductive else {})
-    if spec != model:
-        embed = StoryVectors(model, use, read, sentences=True)
-        scores = sentence_scores(embed, prepared.texts(), meanmax or MeanMax())[0]
-        embeddings = None
-    else:
-        items = [prepared.stories[index] for index in prepared.indices.ravel().tolist()]
-        roles: list[Role] = ["anchor", "candidate", "candidate"]
-        embeddings = StoryVectors(model, use, read)(items, roles * len(prepared)).reshape(len(prepared), 3, -1)
-        scores = triple_cosines(embeddings)
-    return SystemAnswers.scored(spec, "model", labels, scores, vectors=embeddings, flags=flags)
+        return _from_submission(path, name, labeled, labels, given, track)
+    return _from_answers(path, name, labeled, labels)
 
 
 def flags_of(model: str, triples: str | None) -> dict[str, Any]:
@@ -168,12 +174,12 @@ def _fitting(name: str, answers: Sequence[bool], labeled: Triples) -> Bools:
     return np.array(answers, dtype=np.bool_)
 
 
-def _from_answers(name: str, labeled: Triples, labels: Bools) -> SystemAnswers:
+def _from_answers(path: Path, name: str, labeled: Triples, labels: Bools) -> SystemAnswers:
     from narrlit.submission import read_answers
 
-    answers, scores = read_answers(Path(name))
+    answers, scores = read_answers(path)
     fitting = _fitting(name, answers, labeled)
-    for row, texts in zip(read_rows(name).rows, labeled.texts(), strict=True):
+    for row, texts in zip(read_rows(path).rows, labeled.texts(), strict=True):
         for column, text in zip(("anchor_text", "text_a", "text_b"), texts, strict=True):
             if isinstance(row.value, Mapping) and row.value.get(column, text) != text:
                 raise DataError(
@@ -182,28 +188,29 @@ def _from_answers(name: str, labeled: Triples, labels: Bools) -> SystemAnswers:
     return SystemAnswers(name, "answers", labels, fitting, scores)
 
 
-def _from_submission(name: str, labeled: Triples, labels: Bools, submitted: SubmissionOptions) -> SystemAnswers:
+def _from_submission(
+    path: Path, name: str, labeled: Triples, labels: Bools, stories: str | None, track: Track | None
+) -> SystemAnswers:
     """Answer by the part of a submission that is of the triples' track: its answers or its vectors."""
     from narrlit.submission import read_submission
 
-    answers, vectors = read_submission(Path(name))
+    answers, vectors = read_submission(path)
     tracks: list[Track] = []
     if answers is not None:
         tracks.append("a")
     if vectors is not None:
         tracks.append("b")
-    stories = submitted.stories
-    scored = submitted.track or _track_of(labeled, stories, tracks)
+    scored = track or _track_of(labeled, stories, tracks)
     if scored is None:
         raise OptionError(
-            f"{name} holds answers (Track A) and vectors (Track B): give --track a if the triples are of Track A, or "
-            "--stories FILE, the stories of Track B, if they are of Track B"
+            f"{name} holds answers (Track A) and vectors (Track B): give `track=a` if the triples are of Track A, or "
+            "`stories`, the stories of Track B, if they are of Track B"
         )
     if scored not in tracks:
-        cause = "by --track" if submitted.track else f"since {stories} holds their stories"
+        cause = "by `track`" if track else f"since {stories} holds their stories"
         raise OptionError(
             f"{name} holds Track {tracks[0].upper()} alone, and the triples are of Track {scored.upper()} {cause}: "
-            f"leave {name} out, or give --track {tracks[0]} if it answers these triples"
+            f"leave {name} out, or give `track={tracks[0]}` if it answers these triples"
         )
     flags = {"track": scored.upper()}
     if scored == "b":
@@ -237,7 +244,7 @@ def _from_vectors(
     from narrlit.submission import check_vectors
 
     if stories is None:
-        raise OptionError(f"{name} holds vectors: give --stories FILE, whose row i is the story of vector i")
+        raise OptionError(f"{name} holds vectors: give `stories`, a file whose row i is the story of vector i")
     if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
         raise DataError(f"{name}: one array of numbers, stories x dimension, is needed (numpy.save)")
     check_vectors(vectors, name)
@@ -254,96 +261,6 @@ def _from_vectors(
         )
     chosen = vectors[[row_of[text] for text in needed]].astype(np.float32).reshape(len(labeled), 3, -1)
     return SystemAnswers.scored(name, kind, labels, triple_cosines(chosen), vectors=chosen)
-
-
-class StoryVectors:
-    """Embeddings by a model, kept on disk by content; the model is loaded only if one is missing."""
-
-    def __init__(
-        self, model: str, use: LoadOptions, read: StoryOptions, sentences: bool = False, root: str = CACHE
-    ) -> None:
-        """Name the model; `sentences`: single sentences are embedded, which not all models can."""
-        self._model, self._read, self._sentences, self._root = model, read, sentences, Path(root)
-        self._use = ModelOptions(**{**vars(use), "model": model})
-
-    def __call__(self, stories: Sequence[Story] | Sequence[str], roles: Sequence[Role]) -> FloatArray:
-        """Embed N stories or texts, each in its role, (N, D)."""
-        from narrlit.cache.storage import read_arrays, space_folder
-
-        space = self._space()
-        for shared in (True, False):
-            found = read_arrays(space_folder(self._root, space), _keys(space, stories, roles, shared))
-            if found is not None:
-                return found
-        return self._computed(stories, roles)
-
-    def _computed(self, stories: Sequence[Story] | Sequence[str], roles: Sequence[Role]) -> FloatArray:
-        from narrlit.cache.filling import fill
-        from narrlit.cache.storage import open_cache
-        from narrlit.models.embedding import Coverage, embed_roles, unique
-
-        encoder = self._read.encoder(self._use)
-        if self._sentences:
-            require_text_encoder(encoder)
-        space = self._space()  # a model of a hub has a revision now
-        keys, inverse = unique(_keys(space, stories, roles, encoder.symmetric))
-        first = np.unique(inverse, return_index=True)[1]
-        coverage = Coverage()
-
-        def embed(positions: list[int]) -> "Tensor":
-            """Embed what is missing."""
-            import torch
-
-            nonlocal coverage
-            rows = first[positions].tolist()
-            vectors, read = embed_roles(encoder, [stories[i] for i in rows], [roles[i] for i in rows], progress=False)
-            coverage += read
-            return torch.from_numpy(vectors)
-
-        cache = open_cache(self._root, space)
-        say(f"{self._model}: embedding {len(cache.missing(keys))} of {len(keys)} different texts")
-        fill(cache, keys, embed)
-        unit = ("sentence", "sentences") if self._sentences else encoder.unit
-        say_truncated(coverage, encoder.max_length, *unit)
-        embeddings: FloatArray = cache.mapped(keys)[inverse].numpy()
-        return embeddings
-
-    def _space(self) -> dict[str, Any]:
-        """Describe what decides an embedding but for the text and its role."""
-        from narrlit.cache.storage import model_identity
-
-        name, files = model_identity(self._model)
-        settings: dict[str, Any] = {"fusion": self._read.fusion}
-        if self._read.postprocess is not None:  # fitted on stories of files, or on those that are embedded
-            paths = f"{self._read.fit_on or ''},{self._read.views or ''}".split(",")
-            fitted = [file_digest(path.strip()) for path in paths if path.strip()]
-            texts = json.dumps(sorted({story.source_text for story in self._read._embedded}))
-            settings["fit"] = [asdict(self._read), fitted, hashlib.sha256(texts.encode()).hexdigest()]
-        if self._use.long != "truncate":
-            settings["long"] = self._use.long
-        if self._use.precision is not None:
-            settings["precision"] = self._use.chosen_precision()  # what `auto` is differs from machine to machine
-        return {"model": name, "files": files, "max_length": self._use.max_length, **settings, "stored": "float32"}
-
-
-def _keys(
-    space: dict[str, Any], stories: Sequence[Story] | Sequence[str], roles: Sequence[Role], shared: bool
-) -> list[bytes]:
-    """Content keys of stories in their roles; `shared`: all roles have the same prompt."""
-    from narrlit.cache.storage import content_keys
-
-    texts = [
-        story
-        if isinstance(story, str)
-        else story.text
-        if story.views is None
-        else json.dumps([story.text, *story.views.texts])
-        for story in stories
-    ]
-    if shared:
-        return content_keys({**space, "role": "any"}, texts)
-    by_role = {role: content_keys({**space, "role": role}, texts) for role in set(roles)}
-    return [by_role[role][row] for row, role in enumerate(roles)]
 
 
 def answer_rows(systems: Iterable[SystemAnswers], labeled: Triples) -> list[dict[str, Any]]:

@@ -1,24 +1,21 @@
 """Collections of stories with their vectors: read from an index, or embedded from a file or folder."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from narrlit.console import say, say_truncated
 from narrlit.data.readers import Stories, parse_stories
 from narrlit.data.rows import Row, RowFile
 from narrlit.data.schema import FloatArray
+from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.errors import DataError, reason
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.preprocessing.languages import detect_languages
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from narrlit.models.encoder import Encoder
 
 RESERVED = ("id", "title", "text", "vector", "content_sha256", "rank", "similarity", "snippet")
 """Columns of an index, and of its results, that no metadata can be named as."""
@@ -32,11 +29,13 @@ class Collection:
         frame: a row a story: id, title (may be empty), text, then the metadata columns.
         vectors: (N, D), row i for row i of the frame.
         about: source, model, dimension, long, share_read (of the words, 0 to 1) and languages (texts by ISO code).
+        encoder: of the vectors.
     """
 
     frame: "pd.DataFrame"
     vectors: FloatArray
     about: dict[str, Any]
+    encoder: StoryEncoder
 
 
 def load_collection(source: str, use: ModelOptions, read: StoryOptions, inputs: InputOptions) -> Collection:
@@ -56,24 +55,21 @@ def load_collection(source: str, use: ModelOptions, read: StoryOptions, inputs: 
 
     if index_at(source):
         return open_index(source, use, read, inputs).collection()
-    from narrlit.models.embedding import embed
-
     stories = inputs.read(source)
-    frame, prepared = story_frame(stories), read.stories(stories)
-    use = replace(use, model=use.model or "minilm")
-    encoder = read.encoder(use)
+    frame = story_frame(stories)
+    encoder = read.load(use.model or "minilm", use).fitted_for(list(stories))
     encoder.require_one_prompt("a collection")
-    vectors, coverage = embed(encoder, prepared)
-    say_truncated(coverage, encoder.max_length, *encoder.unit)
+    vectors = encoder.embed(list(stories), progress=True)
+    say_truncated(encoder.coverage, encoder.facts.max_length, *encoder.facts.unit)
     about = {
         "source": source,
-        "model": use.model,
+        "model": encoder.name,
         "dimension": encoder.dimension,
         "long": use.long,
-        "share_read": coverage.share,
+        "share_read": encoder.coverage.share,
         "languages": languages(encoder, frame["text"].tolist()),
     }
-    return Collection(frame, unit_vectors(vectors), about)
+    return Collection(frame, unit_vectors(vectors), about, encoder)
 
 
 def stories_of(stories: "pd.DataFrame | Sequence[str]") -> Stories:
@@ -119,17 +115,12 @@ def plain(frame: "pd.DataFrame") -> "pd.DataFrame":
     return frame.astype(object).where(frame.notna(), None)
 
 
-def languages(encoder: "Encoder", texts: Sequence[str]) -> dict[str, int]:
+def languages(encoder: StoryEncoder, texts: Sequence[str]) -> dict[str, int]:
     """Count the texts of a sample by language; warn of languages that the encoder does not read."""
     from narrlit.models.registry import language_warning
 
     counts = detect_languages(texts)
-    if warning := language_warning(encoder, counts):
+    warning = language_warning(encoder.facts.vocabulary, counts)
+    if warning:
         say(warning)
     return dict(counts)
-
-
-def unit_vectors(vectors: FloatArray) -> FloatArray:
-    """Scale vectors (N, D) to length 1."""
-    unit: FloatArray = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    return unit

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from narrlit.console import counted
 from narrlit.data.schema import ASPECTS, Story
 from narrlit.data.tales import sample_tales
+from narrlit.encoding.loading import load
+from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.errors import DataError, MissingExtraError, ModelError, printable
-from narrlit.explore.collection import unit_vectors
+from narrlit.models.config import Role
 from narrlit.pages import render_page
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, pseudonymize_texts
 from narrlit.preprocessing.sentences import split_sentences
@@ -25,7 +27,6 @@ from narrlit.preprocessing.sentences import split_sentences
 if TYPE_CHECKING:
     import pandas as pd
 
-    from narrlit.models.encoder import Encoder
 
 Floats: TypeAlias = NDArray[np.floating[Any]]
 Passage = tuple[int, int, float]
@@ -353,10 +354,9 @@ def explain(
     b: str | Story,
     other: str | Story | None = None,
     *,
-    model: "str | Path | Encoder" = "minilm",
+    model: str | Path | StoryEncoder = "minilm",
     background: Sequence[str] | None = None,
     pipeline: str | None = None,
-    name: str | None = None,
 ) -> Explanation:
     """Explain why a model finds two stories similar, or an anchor closer to one story than to another.
 
@@ -364,10 +364,9 @@ def explain(
         a: a text, or a story whose id names it and whose views, if any, are shown; with `other` the anchor.
         b: the story compared with it; with `other` candidate A.
         other: candidate B.
-        model: a model folder, a run folder, a checkpoint, a hub id, `minilm`, or an encoder.
+        model: a model folder, a run folder, a checkpoint, a hub id, `minilm`, or an encoder from `narrlit.load`.
         background: stories of the same kind, on which chance is measured; None, or fewer than ten: the sample tales.
         pipeline: spaCy pipeline that finds names; None: en_core_web_sm, if it is installed.
-        name: what to call the model.
 
     Raises:
         DataError: for a blank story.
@@ -379,10 +378,6 @@ def explain(
     >>> result.contributions.iloc[0].text
     'A knight seeks a grail.'
     """
-    from narrlit.models.embedding import embed
-    from narrlit.models.encoder import Encoder
-    from narrlit.models.registry import load_encoder
-
     letters = ("A", "B") if other is None else ("anchor", "A", "B")
     stories = [
         Story(letter, each) if isinstance(each, str) else each
@@ -394,8 +389,8 @@ def explain(
     blank = next((story.id for story in stories if not story.text.strip()), None)
     if blank is not None:
         raise DataError(f"story {blank} is blank: give a text with words")
-    encoder = model if isinstance(model, Encoder) else load_encoder(str(model))
-    if encoder.reads == "views":
+    encoder = model if isinstance(model, StoryEncoder) else load(model)
+    if encoder.facts.reads == "views":
         raise ModelError("narrlit explain leaves out sentences, but this model reads views: give the encoder inside it")
     own = {story.text for story in stories}
     others = [text for text in background or () if text not in own]
@@ -408,15 +403,15 @@ def explain(
 
     def vectors(texts: list[str]) -> Floats:
         """Embed texts as unit vectors."""
-        return unit_vectors(embed(encoder, texts, progress=False).embeddings)
+        return unit_vectors(encoder.embed(texts))
 
-    coverage = embed(encoder, [story.text for story in stories], progress=False).coverage
+    roles: list[Role] = ["story"] * len(stories)
+    _, coverage = encoder.read([story.text for story in stories], roles)
     readings, notes = _readings(stories, vectors, pipeline)
     pieces = vectors([sentence for text in others for sentence in split_sentences(text)])
     wholes, label = vectors(others), f"{len(others)} {kind}"
-    name = name or (encoder.config.model if isinstance(model, Encoder) else str(model))
-    told = coverage.summary(encoder.max_length) if coverage.long else ""
-    pairs = [_pair(readings[0], each, name, (wholes, pieces, label), notes, told) for each in readings[1:]]
+    told = coverage.summary(encoder.facts.max_length) if coverage.long else ""
+    pairs = [_pair(readings[0], each, encoder.name, (wholes, pieces, label), notes, told) for each in readings[1:]]
     return pairs[0] if other is None else replace(pairs[0], other=pairs[1])
 
 

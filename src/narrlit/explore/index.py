@@ -21,6 +21,8 @@ from narrlit.cache.storage import model_identity
 from narrlit.console import counted, say, say_truncated
 from narrlit.data.readers import Stories
 from narrlit.data.schema import FloatArray, Story
+from narrlit.encoding.loading import load, open_encoder, story_texts
+from narrlit.encoding.story_encoder import Device, Loading, StoryEncoder, unit_vectors
 from narrlit.errors import (
     DataError,
     NarrlitError,
@@ -32,19 +34,18 @@ from narrlit.errors import (
     reason,
     system_error,
 )
-from narrlit.explore.collection import RESERVED, Collection, languages, plain, stories_of, story_frame, unit_vectors
+from narrlit.explore.collection import RESERVED, Collection, languages, plain, stories_of, story_frame
 from narrlit.files import atomic_folder, atomic_path, exclusive
 from narrlit.json_records import read_json
+from narrlit.models.coverage import Coverage
 from narrlit.optional import require
-from narrlit.options import Device, InputOptions, LoadOptions, ModelOptions, StoryOptions
+from narrlit.options import InputOptions, ModelOptions, StoryOptions
+from narrlit.preprocessing.pseudonyms import PseudonymOptions
 from narrlit.preprocessing.sentences import split_sentences
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-
-    from narrlit.models.embedding import Coverage
-    from narrlit.models.encoder import Encoder
 
 FORMAT, RECORD, TABLE = "narrlit index 1", "index.json", "stories"
 DIGEST = "content_sha256"
@@ -77,13 +78,14 @@ class IndexSettings(BaseModel):
     files: str | None
     max_length: int | None
     long: str
+    precision: str | None = None
     views: bool
     fusion: Any
     pseudonyms: dict[str, Any] | None
 
 
 class CoverageRecord(BaseModel):
-    """Fields of `models.embedding.Coverage`, whose module needs seconds to import."""
+    """Fields of `models.coverage.Coverage`, whose module needs seconds to import."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -180,20 +182,18 @@ class Index:
             if self.about["format"] != FORMAT:
                 raise DataError(f"index {path}: its format is {self.about['format']}, not {FORMAT}; index again")
             settings = self.about["settings"]
-            source = model or self.about["model_path"]
-            self._use = ModelOptions(
-                max_length=settings["max_length"],
-                long=settings["long"],
-                device=device,
-                trust_remote_code=trust_remote_code,
-                model=source,
-            )
-            pseudonyms = {name: value for name, value in (settings["pseudonyms"] or {}).items() if name != "backend"}
-            self._read = StoryOptions(
-                missing_views="positional" if settings["views"] else "refuse",
-                pseudonymize=settings["pseudonyms"] is not None,
+            pseudonyms = settings["pseudonyms"]
+            self._encoder = open_encoder(
+                model or self.about["model_path"],
+                texts=story_texts(
+                    None,
+                    "positional" if settings["views"] else "refuse",
+                    False if pseudonyms is None else PseudonymOptions(**pseudonyms),
+                ),
+                loading=Loading(
+                    settings["max_length"], settings["long"], settings.get("precision"), device, trust_remote_code
+                ),
                 fusion=settings["fusion"],
-                **pseudonyms,
             )
         if model is not None:
             self._check_settings(_identity(model))
@@ -208,10 +208,8 @@ class Index:
         cls,
         path: str | Path,
         stories: "Stories | pd.DataFrame | Sequence[str]",
-        model: str = "minilm",
+        model: str | Path | StoryEncoder = "minilm",
         *,
-        use: LoadOptions = LoadOptions(),
-        read: StoryOptions = StoryOptions(),
         progress: bool = False,
     ) -> "Index":
         """Create an index, or add stories to it; a story replaces the one with its id.
@@ -222,9 +220,7 @@ class Index:
         Args:
             path: the folder: new, or an index made with the same model and settings.
             stories: texts, a table with a column text (and id, title, metadata), or what `read_stories` returns.
-            model: a model folder, a run folder, a checkpoint, a hub id, or minilm.
-            use: how the model is loaded.
-            read: what the model reads of a story.
+            model: a model folder, a run folder, a checkpoint, a hub id or `minilm`; or an encoder from `narrlit.load`.
             progress: print what is done, with a progress bar, on stderr.
 
         Raises:
@@ -233,24 +229,19 @@ class Index:
                 writes it.
         """
         _check_name(path)
-        if read.postprocess is not None:
-            raise OptionError("--postprocess: write a model with it (narrlit export), and index with that")
+        encoder = model if isinstance(model, StoryEncoder) else load(model)
+        if encoder.postprocessing is not None:
+            raise OptionError("`postprocess`: write a model with it (narrlit export), and index with that")
         rows = stories if isinstance(stories, Stories) else stories_of(stories)
-        frame, use = story_frame(rows), ModelOptions(**{**vars(use), "model": model})
-        encoder = read.encoder(use)
+        frame = story_frame(rows)
         encoder.require_one_prompt("narrlit index")
-        settings = {
-            **_identity(model),
-            "max_length": use.max_length,
-            "long": use.long,
-            "views": read.reads_views,
-            "fusion": read.fusion,
-            "pseudonyms": asdict(read.pseudonyms) if read.pseudonymize else None,
-        }
-        attached = read.stories(rows) if read.reads_views else list(rows)
+        settings = _settings(encoder)
+        reads_views = encoder.texts.views is not None
+        attached = encoder.prepare(list(rows)) if reads_views else list(rows)
         frame[DIGEST] = _digests(frame, attached)
         if not index_at(path):
-            place = str(Path(model).absolute()) if Path(model).exists() else model
+            name = encoder.name
+            place = str(Path(name).absolute()) if Path(name).exists() else name
             record = {"format": FORMAT, "model_path": place, "settings": settings, "dimension": encoder.dimension}
             try:
                 _create_empty(Path(path), frame, record)
@@ -258,12 +249,14 @@ class Index:
                 if not index_at(path):  # another process has made it meanwhile
                     raise
         with exclusive(path):
-            index = cls(path, device=use.device, trust_remote_code=use.trust_remote_code)
+            index = cls(path)
             index._check_settings(settings)
+            index._encoder = encoder
 
             def prepare(batch: list[int]) -> Sequence[Story]:
                 """Prepare the stories of some rows for the model."""
-                return [attached[row] for row in batch] if read.reads_views else read.stories(_subset(rows, batch))
+                chosen = [attached[row] for row in batch]
+                return chosen if reads_views else encoder.prepare(chosen)
 
             index._add(frame, rows, prepare, encoder, progress)
         return index
@@ -273,7 +266,7 @@ class Index:
         frame: "pd.DataFrame",
         rows: Stories,
         prepare: Callable[[list[int]], Sequence[Story]],
-        encoder: "Encoder",
+        encoder: StoryEncoder,
         progress: bool,
     ) -> None:
         """Embed and commit the stories of a frame that are not there unchanged; `prepare` returns those of rows."""
@@ -300,7 +293,7 @@ class Index:
                 raise
         self._finish(changed=len(fresh) > 0)
         if progress:
-            say_truncated(self.coverage, encoder.max_length, *encoder.unit)
+            say_truncated(self.coverage, encoder.facts.max_length, *encoder.facts.unit)
 
     @property
     def settings(self) -> str:
@@ -328,28 +321,24 @@ class Index:
             return bool(self._table.count_rows(f"id = {_quoted(id)}"))
 
     @property
-    def coverage(self) -> "Coverage":
+    def coverage(self) -> Coverage:
         """Share of the embedded stories that was read."""
-        from narrlit.models.embedding import Coverage
-
         return Coverage(**(self.about.get("coverage") or {}))
 
     @cached_property
-    def encoder(self) -> "Encoder":
+    def encoder(self) -> StoryEncoder:
         """Encoder of the queries.
 
         Raises:
             ModelError: if the model is not where it was.
             OptionError: if it has changed.
         """
-        encoder = self._read.encoder(self._use)
-        self._check_settings(_identity(str(self._use.model)))
-        return encoder
+        self._check_settings(_identity(self._encoder.name))
+        return self._encoder
 
     def encode(self, text: str) -> FloatArray:
         """Encode a text as the stories were: (D,), of length 1."""
-        vectors, _ = _vectors(self.encoder, self._read.stories(stories_of([text])))
-        vector: FloatArray = vectors[0]
+        vector: FloatArray = unit_vectors(self.encoder.embed([text]))[0]
         return vector
 
     def search(self, text: str, k: int = 10, **options: Any) -> "pd.DataFrame":
@@ -375,7 +364,7 @@ class Index:
             raise OptionError("--exclude-same needs a story of the index (--like ID): a text has no columns")
         vector = self.encode(text)
         rows = self._nearest(vector, text, ("text", text) if how.leave_out_text else None, how)
-        if self.encoder.reads != "text" or not how.nearest_sentence:
+        if self.encoder.facts.reads != "text" or not how.nearest_sentence:
             return _results(rows, _first_sentences(rows))
         pieces = [split_sentences(story) for story in rows["text"]]
         vectors = self._sentence_vectors(pieces)
@@ -426,7 +415,7 @@ class Index:
             "share_read": self.coverage.share,
             "languages": self.about.get("languages") or {},
         }
-        return Collection(frame, vectors, about)
+        return Collection(frame, vectors, about, self.encoder)
 
     def _nearest(
         self, vector: FloatArray, text: str, itself: tuple[str, str] | None, how: SearchOptions
@@ -470,15 +459,16 @@ class Index:
 
     def _meanmax(self, text: str, others: Sequence[str]) -> Any:
         """Compare a text with others (N,) by Mean-Max of their sentences, the mean of both directions."""
-        from narrlit.metrics.meanmax import max_similarity, require_text_encoder
+        from narrlit.metrics.meanmax import max_similarity
 
-        require_text_encoder(self.encoder)
+        self.encoder.require_text()
         own, *stories = self._sentence_vectors([split_sentences(story) for story in (text, *others)])
         return np.array([max_similarity(own, story) + max_similarity(story, own) for story in stories]) / 2
 
     def _sentence_vectors(self, pieces: Sequence[Sequence[str]]) -> list[Any]:
         """Embed the sentences of stories, (S, D) each."""
-        vectors, _ = _vectors(self.encoder, [sentence for own in pieces for sentence in own])
+        sentences = [sentence for own in pieces for sentence in own]
+        vectors = unit_vectors(self.encoder.embed_prepared(sentences, ["story"] * len(sentences)))
         return np.split(vectors, np.cumsum([len(own) for own in pieces])[:-1]) if pieces else []
 
     def _require_stories(self) -> None:
@@ -541,7 +531,7 @@ class Index:
                 ) from error
         return pa.table(arrays)
 
-    def _commit(self, rows: "pa.Table", vectors: FloatArray, coverage: "Coverage") -> None:
+    def _commit(self, rows: "pa.Table", vectors: FloatArray, coverage: Coverage) -> None:
         import pyarrow as pa
 
         array = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
@@ -631,15 +621,16 @@ def index_at(path: str | Path) -> bool:
 
 
 def _vectors(
-    encoder: "Encoder", stories: Sequence[Story] | Sequence[str], step: Callable[[int], object] = lambda count: None
-) -> tuple[FloatArray, "Coverage"]:
-    """Embed stories: unit vectors (N, D), and what was read; now and then `step` is called with the number embedded."""
-    from narrlit.models.embedding import Coverage, embed
+    encoder: StoryEncoder, stories: Sequence[Story], step: Callable[[int], object]
+) -> tuple[FloatArray, Coverage]:
+    """Embed stories that are prepared: unit vectors (N, D), and what was read.
 
+    Now and then `step` is called with the number embedded.
+    """
     vectors, coverage = np.empty((len(stories), encoder.dimension), np.float32), Coverage()
     for start in range(0, len(stories), SPAN):
         span = stories[start : start + SPAN]
-        vectors[start : start + SPAN], read = embed(encoder, span, progress=False)
+        vectors[start : start + SPAN], read = encoder.read(span, ["story"] * len(span))
         coverage += read
         step(len(span))
     return unit_vectors(vectors), coverage
@@ -655,10 +646,18 @@ def _results(rows: "pd.DataFrame", snippets: Sequence[str]) -> "pd.DataFrame":
     return ranked[["rank", "id", "title", "similarity", "snippet", *metadata]]
 
 
-def _subset(stories: Stories, chosen: Sequence[int]) -> Stories:
-    lists: dict[str, Any] = {name: getattr(stories, name) for name in ("rows", "ids", "lines", "values")}
-    chosen_of: dict[str, Any] = {name: [values[row] for row in chosen] for name, values in lists.items()}
-    return replace(stories, **chosen_of)
+def _settings(encoder: StoryEncoder) -> dict[str, Any]:
+    """Model of an index, and how it reads stories, as `IndexSettings` has them."""
+    loading, pseudonyms = encoder.loading, encoder.texts.pseudonyms
+    return {
+        **_identity(encoder.name),
+        "max_length": loading.max_length,
+        "long": loading.long,
+        "precision": loading.precision,
+        "views": encoder.texts.views is not None,
+        "fusion": None if encoder.fusion is None else str(encoder.fusion),
+        "pseudonyms": None if pseudonyms is None else asdict(pseudonyms),
+    }
 
 
 def _identity(model: str) -> dict[str, str | None]:

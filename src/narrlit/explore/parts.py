@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 from glob import glob, has_magic
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel
@@ -33,13 +33,11 @@ from narrlit.explore.collection import languages
 from narrlit.files import LOCK, atomic_path, check_writable, exclusive
 from narrlit.json_records import read_json
 from narrlit.models.config import Role
+from narrlit.models.coverage import Coverage
 from narrlit.optional import require
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
-if TYPE_CHECKING:
-    from narrlit.models.embedding import Coverage
-
-Done = tuple[int, int, "tuple[Coverage, int, str, str] | None"]
+Done = tuple[int, int, tuple[Coverage, int, str, str] | None]
 """The row behind a part, the rows that were embedded, and how much of them was read: coverage, limit and its unit."""
 MANIFEST, RECORDS = "manifest.json", "_parts"
 """Files of the folder: settings and parts, and a folder of a record a part, which readers of data sets pass over."""
@@ -179,7 +177,7 @@ class EmbeddingRun:
         if torch.cuda.device_count() > 1:
             local_rank = int(os.environ.get("LOCAL_RANK") or os.environ.get("SLURM_LOCALID") or 0)
             torch.cuda.set_device(local_rank % torch.cuda.device_count())
-        encoder = self.read.encoder(self.use)
+        encoder = self.read.load(str(self.use.model), self.use, cache=None).fitted_for([])
         if self.role is None:
             encoder.require_one_prompt("narrlit embed")
         languages(encoder, [story.text for story in self.sample])
@@ -212,10 +210,8 @@ class EmbeddingRun:
             stop += len(part)
             yield stop, part if part[0] is not None else None  # type: ignore[misc]
 
-    def write(self, stop: int, rows: list[Row]) -> "tuple[Coverage, int, str, str]":
+    def write(self, stop: int, rows: list[Row]) -> tuple[Coverage, int, str, str]:
         """Embed the rows of a part and write its file; return how much of the stories was read, and of which unit."""
-        from narrlit.models.embedding import Coverage, embed
-
         start, text = stop - len(rows), self.sample.columns.get("text")
         values = [row.value if isinstance(row.value, Mapping) else {"text": row.value} for row in rows]
         texts = [value.get(text or "text") for value in values]
@@ -223,12 +219,11 @@ class EmbeddingRun:
         embeddings, coverage = np.empty((0, self.encoder.dimension), dtype=np.float32), Coverage()
         if used:
             file = RowFile(Path(self.stories), [rows[i] for i in used])
-            # A copy: the options remember the stories that they have prepared.
-            stories = replace(self.read).stories(parse_stories(file, strict=True, layout=Layout(text)))
-            embeddings, coverage = embed(self.encoder, stories, self.role or "story", progress=False)
+            stories = self.encoder.prepare(list(parse_stories(file, strict=True, layout=Layout(text))))
+            embeddings, coverage = self.encoder.read(stories, [self.role or "story"] * len(stories))
         table = [{"row": start + i, **values[i]} for i in used]
         self._save(start // self.parts.part_rows, table, embeddings, text or "text")
-        return coverage, self.encoder.max_length, *self.encoder.unit
+        return coverage, self.encoder.facts.max_length, *self.encoder.facts.unit
 
     def _save(self, number: int, table: list[dict[str, Any]], embeddings: FloatArray, text: str) -> None:
         """Write the files of a part, and before they get their names, its record."""

@@ -10,16 +10,13 @@ from numpy.typing import NDArray
 
 from narrlit.data.schema import FloatArray, IntArray
 from narrlit.data.tales import sample_tales
+from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import DataError, printable
-from narrlit.explore.collection import unit_vectors
 from narrlit.explore.explanation import FEWEST_BACKGROUND, MOST_BACKGROUND, aligned_passages, chance_levels
 from narrlit.explore.pairs import nearest
-from narrlit.preprocessing.sentences import split_sentences
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from narrlit.models.encoder import Encoder
 
 IN_DENDROGRAM, FEWEST = 300, 3
 """Stories in a dendrogram at most, and of a map at least."""
@@ -169,7 +166,7 @@ def name_groups(texts: Sequence[str], vectors: FloatArray, groups: IntArray) -> 
     return names, central
 
 
-def link_passages(encoder: "Encoder", texts: Sequence[str], indices: IntArray) -> tuple[list[list[str]], Links]:
+def link_passages(encoder: StoryEncoder, texts: Sequence[str], indices: IntArray) -> tuple[list[list[str]], Links]:
     """Split stories into sentences and link those of each story with those of its neighbors, as `explain` does.
 
     Args:
@@ -180,16 +177,14 @@ def link_passages(encoder: "Encoder", texts: Sequence[str], indices: IntArray) -
     Returns:
         Sentences of each story, and for each pair i < j the linked sentences (of i, of j, strength).
     """
-    from narrlit.models.embedding import embed
-
-    sentences = [split_sentences(text) or [text] for text in texts]
-    ends = np.cumsum([len(each) for each in sentences])
-    vectors = np.split(unit_vectors(embed(encoder, [one for each in sentences for one in each]).embeddings), ends[:-1])
+    passages = encoder.passages(texts, progress=True)
+    sentences = [each.sentences for each in passages]
+    vectors = [each.vectors for each in passages]
     rows = np.unique(np.linspace(0, len(texts) - 1, MOST_BACKGROUND + 2).astype(int)).tolist()
     pieces = [vectors[row] for row in rows]
     if len(texts) < FEWEST_BACKGROUND + 2:
-        tales = [one for tale in sample_tales() for one in split_sentences(tale["text"])]
-        rows, pieces = [-1], [unit_vectors(embed(encoder, tales, progress=False).embeddings)]
+        tales = encoder.passages([tale["text"] for tale in sample_tales()])
+        rows, pieces = [-1], [np.concatenate([each.vectors for each in tales])]
     links = {}
     for i, j in sorted({(min(i, j), max(i, j)) for i, row in enumerate(indices.tolist()) for j in row}):
         background = np.concatenate([piece for row, piece in zip(rows, pieces, strict=True) if row not in (i, j)])

@@ -14,18 +14,14 @@ gamma, n and tau are the best on the development set: its .615 there is a figure
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from narrlit.data.schema import Role
-from narrlit.errors import ModelError, OptionError
+from narrlit.errors import OptionError
 from narrlit.preprocessing.sentences import split_sentences
-
-if TYPE_CHECKING:
-    from narrlit.models.embedding import Coverage
-    from narrlit.models.encoder import Encoder
 
 FloatArray = NDArray[np.float64]
 
@@ -50,20 +46,11 @@ class MeanMax:
     def __post_init__(self) -> None:
         # Written so that NaN is rejected, too.
         if not 0 <= self.gamma <= 2:
-            raise OptionError(f"--gamma {self.gamma}: must be between 0 and 2")
+            raise OptionError(f"`gamma={self.gamma}`: must be between 0 and 2")
         if not 1 <= self.windows <= 1000:
-            raise OptionError(f"--windows {self.windows}: must be between 1 and 1000")
+            raise OptionError(f"`windows={self.windows}`: must be between 1 and 1000")
         if not 0 < self.tau < float("inf"):
-            raise OptionError(f"--tau {self.tau}: must be above 0")
-
-
-@dataclass(frozen=True, eq=False)
-class MeanMaxScores:
-    """Scores (N, 2) of A and B, comparable within a triple only; triples decided by windows; coverage of sentences."""
-
-    scores: FloatArray
-    aligned: int
-    coverage: "Coverage"
+            raise OptionError(f"`tau={self.tau}`: must be above 0")
 
 
 def max_similarity(anchor: FloatArray, other: FloatArray) -> float:
@@ -94,39 +81,17 @@ def alignment(anchor: FloatArray, other: FloatArray, windows: int, tau: float) -
     return float(np.average(diagonal, weights=[1.0] * (windows - 1) + [tau]))
 
 
-def meanmax_scores(
-    encoder: "Encoder", triples: Sequence[tuple[str, str, str]], settings: MeanMax, progress: bool = True
-) -> MeanMaxScores:
-    """Score N triples of texts by Mean-Max with structural alignment; each sentence is embedded once per prompt."""
-    from narrlit.models.embedding import Coverage, embed_roles
-
-    require_text_encoder(encoder)
-    coverage = Coverage()
-
-    def embed(sentences: list[str], roles: list[Role]) -> NDArray[np.float32]:
-        """Embed sentences, and keep how much of them was read."""
-        nonlocal coverage
-        embeddings, coverage = embed_roles(encoder, sentences, roles, progress)
-        return embeddings
-
-    scores, aligned = sentence_scores(embed, triples, settings)
-    return MeanMaxScores(scores, aligned, coverage)
-
-
-def require_text_encoder(encoder: "Encoder") -> None:
-    """Raise ModelError for an encoder that does not embed a text by itself."""
-    if encoder.reads != "text":
-        raise ModelError("Mean-Max compares sentences, but this model embeds whole stories: give the encoder inside it")
-
-
 def sentence_scores(
     embed: Callable[[list[str], list[Role]], NDArray[np.float32]],
     triples: Sequence[tuple[str, str, str]],
     settings: MeanMax,
 ) -> tuple[FloatArray, int]:
-    """Score N triples as `meanmax_scores` does, (N, 2), with sentences embedded (S, D) by `embed`, each in its role.
+    """Score N triples of texts by Mean-Max with structural alignment, (N, 2); also count those that windows decided.
 
-    Also counts the triples that windows decided.
+    Args:
+        embed: embeds sentences (S, D), each in its story's role.
+        triples: texts of anchor, A and B.
+        settings: of the measure.
     """
     items: list[tuple[str, Role]] = [(anchor, "anchor") for anchor, _, _ in triples]
     items += [(text, "candidate") for _, *candidates in triples for text in candidates]

@@ -38,7 +38,7 @@ def pick_precision(precision: Precision | None, device: torch.device) -> Literal
         return "bf16" if has_bf16(device) else "fp32"
     # Apple's GPUs do not tell: who names bf16 there gets it.
     if precision == "bf16" and device.type in ("cpu", "cuda") and not has_bf16(device):
-        raise OptionError(f"--precision bf16: {no_bf16(device)}, and would take many times as long; use auto or fp32")
+        raise OptionError(f"`precision=bf16`: {no_bf16(device)}, and would take many times as long; use auto or fp32")
     return precision
 
 

@@ -218,7 +218,7 @@ def parse_fusion(text: str) -> Fusion:
         full, theme, action, outcome = (float(number) for number in text.split(","))
     except ValueError as error:  # no number, or not four of them
         known = f"give one of {', '.join(PRESETS)}, or weights of {', '.join(PARTS)} with commas between"
-        raise OptionError(f"--fusion {text}: {known}") from error
+        raise OptionError(f"`fusion={text}`: {known}") from error
     return Fusion(full, theme, action, outcome)
 
 

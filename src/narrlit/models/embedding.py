@@ -1,10 +1,8 @@
 """Embeddings of many stories: each different text or sentence once, in passes of texts of like length."""
 
-import math
 from collections.abc import Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -14,9 +12,10 @@ from torch.nn import functional as F
 from tqdm import tqdm
 
 from narrlit.data.batch import PackedStories
-from narrlit.data.schema import FloatArray, IntArray, Story, Triples, triple_cosines
+from narrlit.data.schema import FloatArray, IntArray, Story
 from narrlit.errors import DataError, ModelError, printable
 from narrlit.models.config import PARTS, Role
+from narrlit.models.coverage import LEAST, Coverage
 from narrlit.models.encoder import Encoder, token_chunks
 from narrlit.models.onednn import fused_linears
 from narrlit.preprocessing.sentences import split_sentences
@@ -27,69 +26,22 @@ TEXTS_TO_FUSE = 64
 """Texts from which on preparing fused layers, which takes as long as embedding a story or two, is worth its time."""
 TOKENS_PER_PASS = {"cpu": 8192, "cuda": 65536}
 STORIES_PER_PASS = 256
-TRIPLE_ROLES: list[Role] = ["anchor", "candidate", "candidate"]
 T = TypeVar("T", bound=Hashable)
-VIEWS_REMEDY = "give --views FILE, or --missing-views positional to take them by position"
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """Share of different texts that was read: of sentences, or texts and views, where the encoder reads those.
-
-    Attributes:
-        words: words of all texts.
-        read: words that were read; of a truncated text the share of its tokens counts.
-        texts: number of texts.
-        long: texts longer than the encoder's limit.
-        least: smallest share that was read of a text.
-    """
-
-    words: int = 0
-    read: float = 0
-    texts: int = 0
-    long: int = 0
-    least: float = 1
-
-    def __add__(self, other: "Coverage") -> "Coverage":
-        """Join the coverage of two collections."""
-        sums = (self.words + other.words, self.read + other.read, self.texts + other.texts, self.long + other.long)
-        return Coverage(*sums, min(self.least, other.least))
-
-    @property
-    def share(self) -> float:
-        """Share of all words that was read, 0 to 1."""
-        return self.read / self.words if self.words else 1.0
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """Texts that were cut, and the share of words read, as plain data."""
-        return {"truncated": self.long if self.least < 1 else 0, "words_read": round(self.share, 4)}
-
-    def summary(self, limit: int, one: str = "story", several: str = "stories") -> str:
-        """Describe how texts longer than `limit` tokens were read, in one line.
-
-        >>> Coverage(1000, 963.5, 479, 12, 0.41).summary(256)
-        '96.3 % of words read: 12 of 479 stories were cut at 256 tokens, the longest after 41 %'
-        """
-        count = f"{self.long} of {self.texts} {one if self.texts == 1 else several}"
-        if self.least == 1:
-            return f"{count} {'is' if self.long == 1 else 'are'} longer than {limit} tokens: read in windows"
-        cut = f"{'was' if self.long == 1 else 'were'} cut at {limit} tokens, the longest after {100 * self.least:.0f} %"
-        return f"{math.floor(1000 * self.share) / 10} % of words read: {count} {cut}"
+VIEWS_REMEDY = "give `views`, or `missing_views=positional` to take them by position"
 
 
 class Embeddings(NamedTuple):
-    """Embeddings (N, D) of N stories, or of parts (N, 4, D), and how much of the stories was read."""
+    """Embeddings of N stories, and how much of the stories was read.
+
+    Attributes:
+        embeddings: (N, D), or (N, 4, D) of their parts.
+        coverage: of the different stories.
+        readings: (N, 5) of each story, as `Coverage.of_rows` takes them.
+    """
 
     embeddings: FloatArray
     coverage: Coverage
-
-
-class Scores(NamedTuple):
-    """Cosines (N, 2) of N triples' anchors with A and with B, and how much of the stories was read."""
-
-    scores: NDArray[np.float64]
-    coverage: Coverage
+    readings: NDArray[np.float64]
 
 
 def embed(encoder: Encoder, stories: Sequence[Story | str], role: Role = "story", progress: bool = True) -> Embeddings:
@@ -103,17 +55,17 @@ def embed(encoder: Encoder, stories: Sequence[Story | str], role: Role = "story"
 
     if encoder.views is not None:
         needed = [position for position, weight in enumerate(encoder.views.weights) if weight]
-        parts, coverage = part_embeddings(encoder, stories, role, progress, needed)
+        parts, coverage, readings = part_embeddings(encoder, stories, role, progress, needed)
         embeddings = _checked(encoder.views.fuse(torch.from_numpy(parts)).numpy(), encoder)
     else:
         texts = [story if isinstance(story, str) else story.text for story in stories]
-        embeddings, coverage = _embed(encoder, texts, role, progress)
+        embeddings, coverage, readings = _embed(encoder, texts, role, progress)
     if encoder.post is not None:
         with torch.inference_mode():
             features = torch.from_numpy(embeddings).to(next(encoder.post.parameters()))
             vectors = apply_head(encoder.post, features)
         embeddings = _checked(vectors.float().cpu().numpy(), encoder)
-    return Embeddings(embeddings, coverage)
+    return Embeddings(embeddings, coverage, readings)
 
 
 def part_embeddings(
@@ -128,7 +80,8 @@ def part_embeddings(
     Returns unit vectors (N, 4, D) in the order of PARTS, zeros for parts whose positions are not `needed`.
     """
     texts, chosen = _parts(stories), list(needed)
-    flat, coverage = _embed(encoder, [own[part] for own in texts for part in chosen], role, progress)
+    flat, coverage, readings = _embed(encoder, [own[part] for own in texts for part in chosen], role, progress)
+    starts = np.arange(len(stories)) * len(chosen)
     embeddings = np.zeros((len(stories), len(PARTS), flat.shape[1]), dtype=np.float32)
     with torch.inference_mode():
         for start in range(0, len(stories), STORIES_PER_PASS):
@@ -138,28 +91,7 @@ def part_embeddings(
             vectors = F.normalize(vectors, dim=-1) if encoder.views is None else encoder.views.parts(vectors)
             embeddings[span] = vectors.float().cpu().numpy()
     embeddings[:, [part for part in range(len(PARTS)) if part not in chosen]] = 0
-    return Embeddings(embeddings, coverage)
-
-
-def embed_roles(
-    encoder: Encoder, stories: Sequence[Story | str], roles: Sequence[Role], progress: bool = True
-) -> Embeddings:
-    """Embed N stories, each in its role, as `embed` does; where all roles have one prompt, different stories once."""
-    embeddings, coverage = np.empty((len(stories), encoder.dimension), dtype=np.float32), Coverage()
-    for role in dict.fromkeys(roles[:1] if encoder.symmetric else roles):
-        rows = [row for row in range(len(stories)) if encoder.symmetric or roles[row] == role]
-        different, inverse = unique([stories[row] for row in rows])
-        vectors, read = embed(encoder, different, role, progress)
-        embeddings[rows] = vectors[inverse]
-        coverage += read
-    return Embeddings(embeddings, coverage)
-
-
-def score_triples(encoder: Encoder, triples: Triples, progress: bool = True) -> Scores:
-    """Compute the cosines of each triple's anchor with both candidates, every different story embedded once a role."""
-    stories = [triples.stories[index] for index in triples.indices.ravel().tolist()]
-    embeddings, coverage = embed_roles(encoder, stories, TRIPLE_ROLES * len(triples), progress)
-    return Scores(triple_cosines(embeddings.reshape(len(triples), 3, encoder.dimension)), coverage)
+    return Embeddings(embeddings, coverage, _joined_readings(readings, starts))
 
 
 def unique(texts: Sequence[T]) -> tuple[list[T], IntArray]:
@@ -187,13 +119,14 @@ def _embed(encoder: Encoder, texts: Sequence[str], role: Role, progress: bool) -
     """Embed texts, each different one once, before any fusion of views."""
     different, inverse = unique(texts)
     function = _embed_texts if encoder.sentences is None else _embed_sentences
-    embeddings, coverage = function(encoder, different, role, progress)
-    return Embeddings(_checked(embeddings, encoder)[inverse], coverage)
+    embeddings, coverage, readings = function(encoder, different, role, progress)
+    return Embeddings(_checked(embeddings, encoder)[inverse], coverage, readings[inverse])
 
 
 def _embed_texts(encoder: Encoder, texts: list[str], role: Role, progress: bool) -> Embeddings:
     device = encoder.device
-    embeddings, coverage = np.empty((len(texts), encoder.text_dimension), dtype=np.float32), Coverage()
+    embeddings = np.empty((len(texts), encoder.text_dimension), dtype=np.float32)
+    readings = np.empty((len(texts), LEAST + 1))
     bar = tqdm(total=len(texts), desc="embedding", unit="text", disable=not progress, delay=0.5)
     spans = [texts[start : start + TEXTS_PER_SPAN] for start in range(0, len(texts), TEXTS_PER_SPAN)]
     fused: Any = fused_linears(encoder.transformer) if len(texts) >= TEXTS_TO_FUSE else nullcontext()
@@ -203,7 +136,7 @@ def _embed_texts(encoder: Encoder, texts: list[str], role: Role, progress: bool)
             ids, windows, read = tokenized.pop().result()
             # The next span meanwhile: a GPU would wait for it.
             tokenized += [thread.submit(_token_ids, encoder, later, role) for later in spans[number + 1 : number + 2]]
-            coverage += read
+            readings[number * TEXTS_PER_SPAN :][: len(span)] = read
             pieces = np.empty((len(ids), encoder.text_dimension), dtype=np.float32)
             for chunk in token_chunks([len(x) for x in ids], TOKENS_PER_PASS.get(device.type, 8192), padded=True):
                 flat = torch.tensor([token for i in chunk for token in ids[i]])
@@ -214,21 +147,24 @@ def _embed_texts(encoder: Encoder, texts: list[str], role: Role, progress: bool)
             for i, (rows, weights) in windows.items():
                 pieces[i] = _mean_direction(pieces[rows], weights)
             embeddings[number * TEXTS_PER_SPAN :][: len(span)] = pieces[: len(span)]
-    return Embeddings(embeddings, coverage)
+    return Embeddings(embeddings, Coverage.of_rows(readings), readings)
 
 
 Windows = dict[int, tuple[list[int], list[int]]]
 """Rows of each long text's windows, by the text's row, and the tokens that each window adds."""
 
 
-def _token_ids(encoder: Encoder, texts: list[str], role: Role) -> tuple[list[list[int]], Windows, Coverage]:
-    """Tokenize texts, long ones as `encoder.long` says: a row for each text, further windows in rows behind."""
+def _token_ids(encoder: Encoder, texts: list[str], role: Role) -> tuple[list[list[int]], Windows, NDArray[np.float64]]:
+    """Tokenize texts, long ones as `encoder.long` says: a row for each text, further windows in rows behind.
+
+    Also returns the coverage of each text, (N, 5).
+    """
     ids, windows, shares = encoder.token_ids(texts, role), Windows(), np.ones(len(texts))
     long = [i for i, own in enumerate(ids) if len(own) > encoder.max_length]
     if long and encoder.long == "refuse":
         raise DataError(
             f"the {encoder.unit[0]} {printable(texts[long[0]], 60)!r} has {len(ids[long[0]])} tokens, more than "
-            f"{encoder.max_length}: --long windows reads all of it, --long truncate its beginning"
+            f"{encoder.max_length}: `long=windows` reads all of it, `long=truncate` its beginning"
         )
     if encoder.long == "windows":
         for i in long:
@@ -239,7 +175,17 @@ def _token_ids(encoder: Encoder, texts: list[str], role: Role) -> tuple[list[lis
         for i, cut in zip(long, encoder.truncated([texts[i] for i in long], role), strict=True):
             shares[i], ids[i] = len(cut) / len(ids[i]), cut
     words = np.array([len(text.split()) for text in texts])
-    return ids, windows, Coverage(int(words.sum()), float(words @ shares), len(texts), len(long), float(shares.min()))
+    is_long = np.isin(np.arange(len(texts)), long)
+    return ids, windows, np.stack([words, words * shares, np.ones(len(texts)), is_long, shares], axis=1)
+
+
+def _joined_readings(readings: NDArray[np.float64], starts: IntArray) -> NDArray[np.float64]:
+    """Join the coverage (P, 5) of texts to that of the N stories that begin at `starts` (N,), (N, 5)."""
+    if not len(starts):
+        return np.empty((0, LEAST + 1))
+    sums = np.add.reduceat(readings[:, :LEAST], starts, axis=0)
+    least = np.minimum.reduceat(readings[:, LEAST], starts)
+    return np.column_stack([sums, least])
 
 
 def _mean_direction(vectors: FloatArray, weights: Sequence[int]) -> FloatArray:
@@ -260,7 +206,7 @@ def _embed_sentences(encoder: Encoder, texts: list[str], role: Role, progress: b
             f"different story {lengths.index(0) + 1} of {len(texts)} is blank and has no sentence: remove it"
         )
     different, inverse = unique([piece for own in pieces for piece in own])
-    flat, coverage = _embed_texts(encoder, different, role, progress)
+    flat, coverage, readings = _embed_texts(encoder, different, role, progress)
     embeddings = np.empty((len(texts), encoder.sentences.output), dtype=np.float32)  # type: ignore[union-attr]
     bounds = np.concatenate([[0], np.cumsum(lengths)])
     bar = tqdm(total=len(texts), desc="reading sentences", unit="story", disable=not progress, delay=0.5)
@@ -271,7 +217,7 @@ def _embed_sentences(encoder: Encoder, texts: list[str], role: Role, progress: b
             vectors = apply_head(encoder.sentences, features, lengths[start:end])  # type: ignore[arg-type]
             embeddings[start:end] = vectors.float().cpu().numpy()
             bar.update(end - start)
-    return Embeddings(embeddings, coverage)
+    return Embeddings(embeddings, coverage, _joined_readings(readings[inverse], bounds[:-1]))
 
 
 def _checked(embeddings: FloatArray, encoder: Encoder) -> FloatArray:

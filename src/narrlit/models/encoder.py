@@ -240,7 +240,7 @@ class Encoder(nn.Module):
         begin, end = int(ordinary[(ends > 0)[ordinary]][0]), int(ordinary[-1]) + 1
         room = self.max_length - begin - (len(ids) - end)
         if room < 1:
-            raise OptionError(f"{self.max_length} tokens are too few behind the prompt {prompt!r}: raise --max-length")
+            raise OptionError(f"{self.max_length} tokens are too few behind the prompt {prompt!r}: raise `max_length`")
         starts, place = [], 0
         for sentence in split_sentences(text):
             starts.append(text.index(sentence, place))

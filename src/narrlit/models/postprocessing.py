@@ -42,11 +42,11 @@ def parse_steps(text: str) -> Steps:
         name, colon, number = word.strip().partition(":")
         if name not in STEPS:
             raise OptionError(
-                f"--postprocess {text}: '{name}' is none of {', '.join(STEPS)}{did_you_mean(name, STEPS)}"
+                f"`postprocess={text}`: '{name}' is none of {', '.join(STEPS)}{did_you_mean(name, STEPS)}"
             )
         if bool(colon) != (name in NUMBERED) or (colon and not (number.isdecimal() and int(number))):
             form = f"{name}:N, N a number above 0" if name in NUMBERED else f"{name}, without a number"
-            raise OptionError(f"--postprocess {text}: write {form}")
+            raise OptionError(f"`postprocess={text}`: write {form}")
         steps.append((name, int(number or 0)))
     return steps
 
@@ -73,13 +73,13 @@ def fit_steps(steps: Steps, vectors: FloatArray) -> AffineMap:
         linear = np.eye(dimension)
         if name == "truncate":
             if number > dimension:
-                raise OptionError(f"--postprocess truncate:{number}: the embeddings have {dimension} dimensions")
+                raise OptionError(f"`postprocess=truncate:{number}`: the embeddings have {dimension} dimensions")
             linear = linear[:number]
         else:
             if count < 2 or number >= min(count, dimension):
                 step = f"{name}:{number}" if number else name
                 raise OptionError(
-                    f"--postprocess {step}: {count} stories of {dimension} dimensions are too few; --fit-on more"
+                    f"`postprocess={step}`: {count} stories of {dimension} dimensions are too few; `fit_on` more"
                     f"{', or a smaller number' if number else ''}"
                 )
             bias = bias - values.mean(axis=0)

@@ -256,18 +256,17 @@ def _load_trained(encoder: "Encoder", weights: dict[str, Any]) -> None:
         raise ValueError(f"its weights do not fit the model: {min(lost)} is missing or unknown")
 
 
-def language_warning(encoder: "Encoder", languages: Mapping[str, int]) -> str | None:
+def language_warning(vocabulary: int, languages: Mapping[str, int]) -> str | None:
     """Describe texts that an encoder can't read; one with a small vocabulary is taken to read English alone.
 
     Args:
-        encoder: encoder of the texts.
+        vocabulary: tokens that the encoder knows.
         languages: number of texts in each language, as `detect_languages` counts them.
 
     Returns:
         One line, or None if the encoder reads the languages.
     """
     foreign = {language: count for language, count in languages.items() if language != "en"}
-    vocabulary = len(encoder.model[0].tokenizer)
     if not foreign or vocabulary >= MULTILINGUAL:
         return None
     named = ", ".join(sorted(foreign, key=lambda language: -foreign[language])[:5])

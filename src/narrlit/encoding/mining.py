@@ -14,8 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from narrlit.data.schema import PADDING, IntArray, TrainingExample, TrainingExamples
-from narrlit.models.embedding import Coverage, embed
-from narrlit.models.encoder import Encoder
+from narrlit.encoding.story_encoder import StoryEncoder
 
 MINED = "mined"
 PAIRS_PER_BLOCK = 2**22
@@ -35,15 +34,14 @@ class NearestNegatives(NamedTuple):
 
 
 class Mining(NamedTuple):
-    """Examples with mined negatives, the search's result, and how much of the stories (once a prompt) was read."""
+    """Examples with mined negatives, and the search's result."""
 
     examples: TrainingExamples
     nearest: NearestNegatives
-    coverage: Coverage
 
 
 def mine_negatives(
-    encoder: Encoder, examples: TrainingExamples, count: int, margin: float = -0.05, progress: bool = True
+    encoder: StoryEncoder, examples: TrainingExamples, count: int, margin: float = -0.05, progress: bool = True
 ) -> Mining:
     """Give each example the nearest negatives among the stories of all examples, with kind "mined".
 
@@ -57,12 +55,9 @@ def mine_negatives(
     row_of = np.full(len(examples.stories) + 1, PADDING, dtype=np.int64)  # the last one serves PADDING
     row_of[stories] = np.arange(len(stories))
     anchors, positives, banned = (row_of[column] for column in (bare.anchors, bare.positives, bare.negatives))
-    candidates, coverage = embed(encoder, [examples.stories[i] for i in stories.tolist()], "candidate", progress)
-    vectors = candidates[anchors]
-    if not encoder.symmetric:
-        vectors, read = embed(encoder, [examples.stories[i] for i in bare.anchors.tolist()], "anchor", progress)
-        coverage += read
-    device = encoder.device if encoder.device.type == "cuda" else torch.device("cpu")
+    candidates = encoder.embed([examples.stories[i] for i in stories.tolist()], "candidate", progress)
+    vectors = encoder.embed([examples.stories[i] for i in bare.anchors.tolist()], "anchor", progress)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     groups = similar_groups(anchors, positives, len(stories))
     columns = (torch.from_numpy(part).to(device) for part in (vectors, candidates, positives, banned, groups))
     a, c, p, b, g = columns
@@ -71,7 +66,7 @@ def mine_negatives(
         _with_mined(example, stories[[row for row in rows if row >= 0]].tolist())
         for example, rows in zip(bare.rows, nearest.rows.tolist(), strict=True)
     ]
-    return Mining(TrainingExamples(examples.stories, mined), nearest, coverage)
+    return Mining(TrainingExamples(examples.stories, mined), nearest)
 
 
 def similar_groups(anchors: IntArray, positives: IntArray, count: int) -> IntArray:

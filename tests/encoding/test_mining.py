@@ -5,10 +5,11 @@ import pytest
 import torch
 
 from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples
+from narrlit.encoding.mining import mine_negatives, nearest_negatives, similar_groups
+from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.models.config import EncoderConfig, Prompts
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
-from narrlit.models.mining import mine_negatives, nearest_negatives, similar_groups
 
 
 def unit(vector):
@@ -124,7 +125,7 @@ def test_examples_get_their_nearest_negatives(tiny, prompts):
     encoder = Encoder(EncoderConfig(tiny(), prompts=prompts)).eval()
     rows, examples = rows_of_words(), examples_of(rows_of_words())
     examples.stories.add("The king went to the sea once.")  # of no example: never mined
-    mining = mine_negatives(encoder, examples, 3, margin=0.1, progress=False)
+    mining = mine_negatives(StoryEncoder(encoder), examples, 3, margin=0.1, progress=False)
     expected = by_loop(encoder, rows, 3, 0.1)
     assert any(expected)
     for row, after, mined in zip(rows, mining.examples, expected, strict=True):
@@ -132,12 +133,11 @@ def test_examples_get_their_nearest_negatives(tiny, prompts):
         texts = [examples.stories[index].text for index in after.indices]
         assert texts == [row[0], row[1], *kept, *mined]
         assert list(after.kinds) == [*kept.values(), *["mined"] * len(mined)]
-    again = mine_negatives(encoder, mining.examples, 3, margin=0.1, progress=False)
+    again = mine_negatives(StoryEncoder(encoder), mining.examples, 3, margin=0.1, progress=False)
     assert again.examples.rows == mining.examples.rows
-    assert mining.coverage.long == 0
 
 
 def test_a_story_that_was_only_mined_before_can_be_mined_again(tiny):
     encoder = Encoder(EncoderConfig(tiny())).eval()
     examples = examples_of([("A ship sank.", "A boat went down.", {"A dog barked.": "mined"})])
-    assert mine_negatives(encoder, examples, 2, margin=2, progress=False).examples.rows == examples.rows
+    assert mine_negatives(StoryEncoder(encoder), examples, 2, margin=2, progress=False).examples.rows == examples.rows

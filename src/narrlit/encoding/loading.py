@@ -1,0 +1,227 @@
+"""`narrlit.load`: a story encoder by the name of its model."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from narrlit.console import say
+from narrlit.data.schema import Story
+from narrlit.data.views import ViewFiles
+from narrlit.encoding.postprocessing import Postprocessing
+from narrlit.encoding.story_encoder import Device, Loading, StoryEncoder
+from narrlit.encoding.story_texts import StoryTexts
+from narrlit.errors import ModelError, OptionError, did_you_mean, reading
+from narrlit.models.config import Fusion, Long, Precision, parse_fusion
+from narrlit.preprocessing.pseudonyms import PseudonymOptions
+
+if TYPE_CHECKING:
+    import torch
+
+    from narrlit.models.encoder import Encoder
+
+OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+
+
+def load(  # noqa: PLR0913 (all that decides a vector)
+    model: "str | Path | Encoder" = "minilm",
+    *,
+    max_length: int | None = None,
+    long: Long = "windows",
+    precision: Precision | None = None,
+    device: Device = "auto",
+    views: str | Path | Sequence[str] | None = None,
+    missing_views: Literal["refuse", "positional"] = "refuse",
+    pseudonyms: PseudonymOptions | bool = False,
+    fusion: Fusion | str | None = None,
+    postprocess: str | None = None,
+    fit_on: str | Path | Sequence[str] | Sequence[Story] = (),
+    transductive: bool = False,
+    cache: str | Path | None = None,
+    trust_remote_code: bool = False,
+) -> StoryEncoder:
+    """Load a model, with all else that decides how a story becomes a vector.
+
+    The model's weights are read when the first story is embedded.
+
+    Args:
+        model: a model folder, a run folder, a checkpoint, a hub id or `minilm`; or an encoder that is loaded.
+        max_length: tokens of a text that are read at once; None: as the model was trained.
+        long: longer texts are read in overlapping `windows` of whole sentences, whose vectors are averaged; or
+            `truncate` them, as in training, or `refuse` them.
+        precision: number format to compute in, `bf16`, `fp32` or `auto`; None: the model's own.
+        device: where to compute; `auto` is a GPU where there is one.
+        views: file of stories' views (text, theme, plot_events or course_of_action, outcome), or several.
+        missing_views: stories without views are refused, or get views cut by position.
+        pseudonyms: replace names by placeholders, found by spaCy.
+        fusion: weights of text, theme, action and outcome (a name of `PRESETS`, four numbers with commas between);
+            None: the model's own.
+        postprocess: steps over the vectors, with commas between: `center`, `abtt:K` (all but the K first components),
+            `whiten`, `truncate:N` (the first N dimensions).
+        fit_on: stories that the steps are fitted on, or files of such; those that are embedded are left out.
+        transductive: also fit the steps on stories that are embedded. What results is no submission to Track B.
+        cache: folder where vectors are kept, so that no text is embedded twice; None: they are not kept. The command
+            line's is `runs/embeddings`.
+        trust_remote_code: run Python files that come with the model; only for models whose author you trust.
+
+    Returns:
+        The encoder: `.embed(stories)`, `.score(triples)`, `.passages(stories)`, `.fingerprint`, `.record`.
+
+    Raises:
+        ModelError: if there is no such model.
+        OptionError: for an option that is wrong or lacks another.
+
+    >>> encoder = load("minilm", max_length=128)
+    >>> encoder.embed(["A knight seeks a grail.", "A diver seeks a pearl."]).shape
+    (2, 384)
+    >>> encoder.fingerprint == load("minilm", max_length=64).fingerprint
+    False
+    """
+    return open_encoder(
+        model,
+        texts=story_texts(views, missing_views, pseudonyms),
+        loading=Loading(max_length, long, precision, device, trust_remote_code),
+        fusion=fusion,
+        postprocessing=postprocessing_of(postprocess, fit_on, transductive),
+        cache=cache,
+    )
+
+
+def open_encoder(
+    model: "str | Path | Encoder",
+    *,
+    texts: StoryTexts,
+    loading: Loading = Loading(),
+    fusion: Fusion | str | None = None,
+    postprocessing: Postprocessing | None = None,
+    cache: str | Path | None = None,
+) -> StoryEncoder:
+    """Return the encoder of a model, as `load` does; raise ModelError if it is not there."""
+    encoder = StoryEncoder(
+        model,
+        texts=texts,
+        loading=loading,
+        fusion=parse_fusion(fusion) if isinstance(fusion, str) else fusion,
+        postprocessing=postprocessing,
+        cache=cache,
+    )
+    if isinstance(model, str | Path):
+        _check_exists(str(model))
+        _warn_of_pseudonyms(str(model), texts)
+    return encoder
+
+
+def story_texts(
+    views: str | Path | Sequence[str] | None,
+    missing_views: Literal["refuse", "positional"],
+    pseudonyms: PseudonymOptions | bool,
+) -> StoryTexts:
+    """Return what is read of a story, by parameters of `load`."""
+    return StoryTexts(_view_files(views, missing_views), _pseudonym_options(pseudonyms))
+
+
+def load_module(name: str, loading: Loading, fusion: Fusion | None) -> "Encoder":
+    """Load the weights of a model onto their device.
+
+    Raises:
+        ModelError: if there is no such model, or it can't be loaded.
+        OptionError: if the machine lacks the device, or the device the precision.
+    """
+    from narrlit.models.capabilities import no_bf16, pick_precision
+    from narrlit.models.registry import load_encoder, with_fusion
+
+    device = pick_device(loading.device)
+    precision = pick_precision(loading.precision, device)
+    try:
+        with reading("model", name, "see `model`", ModelError):
+            encoder = load_encoder(
+                name, trust_remote_code=loading.trust_remote_code, max_length=loading.max_length, long=loading.long
+            )
+            encoder = encoder.to(device).cast(precision)
+    except ModelError as error:
+        variable = next((name for name in OFFLINE if os.environ.get(name)), None)
+        if variable is None or Path(name).exists() or name == "minilm":
+            raise
+        raise ModelError(f"{error}; {variable} is set, so that nothing is downloaded: unset it") from error
+    if loading.precision == "auto" and precision == "fp32":
+        say(f"precision auto: float32; {no_bf16(device)}")
+    return with_fusion(encoder, fusion)
+
+
+def pick_device(name: Device) -> "torch.device":
+    """Return the device of a name; `auto` is a GPU where there is one.
+
+    Raises:
+        OptionError: if the machine has no such device.
+    """
+    import torch
+
+    present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if name == "auto":
+        return torch.device(next(kind for kind, available in present.items() if available))
+    if not present[name]:
+        raise OptionError(f"`device={name}`: this machine has none; use auto or cpu")
+    return torch.device(name)
+
+
+def chosen_precision(loading: Loading) -> Precision | None:
+    """Choose the number format as `load_module` does; None: the model's own."""
+    from narrlit.models.capabilities import pick_precision
+
+    return pick_precision(loading.precision, pick_device(loading.device))
+
+
+def _check_exists(model: str) -> None:
+    """Refuse the path of a model that is not there, with the names that are."""
+    path = Path(model)
+    names_a_folder = path.parent != Path() and (path.parent.is_dir() or path.parts[0] == "runs")
+    if path.exists() or not names_a_folder:
+        return
+    siblings = sorted(child.name for child in path.parent.glob("[!.]*"))
+    raise ModelError(
+        f"{model}: does not exist{did_you_mean(path.name, siblings)}; {path.parent} holds "
+        f"{', '.join(siblings[:8]) or 'nothing'}"
+    )
+
+
+def _view_files(views: str | Path | Sequence[str] | None, missing: Literal["refuse", "positional"]) -> ViewFiles | None:
+    if views is None and missing == "refuse":
+        return None
+    if views is None or isinstance(views, str):
+        return ViewFiles.parse(views, missing)
+    return ViewFiles(str(views) if isinstance(views, Path) else list(views), missing)
+
+
+def _pseudonym_options(pseudonyms: PseudonymOptions | bool) -> PseudonymOptions | None:
+    if isinstance(pseudonyms, bool):
+        return PseudonymOptions("spacy") if pseudonyms else None
+    return None if pseudonyms.backend == "none" else pseudonyms
+
+
+def postprocessing_of(
+    steps: str | None, fit_on: str | Path | Sequence[str] | Sequence[Story], transductive: bool
+) -> Postprocessing | None:
+    """Return the steps over vectors, by parameters of `load`."""
+    if steps is None:
+        if fit_on or transductive:
+            raise OptionError("`fit_on` and `transductive` need `postprocess`")
+        return None
+    if isinstance(fit_on, str | Path):
+        files = [part.strip() for part in str(fit_on).split(",") if part.strip()]
+        return Postprocessing(steps, tuple(files), transductive=transductive)
+    paths = tuple(str(each) for each in fit_on if not isinstance(each, Story))
+    stories = tuple(each for each in fit_on if isinstance(each, Story))
+    return Postprocessing(steps, paths, stories, transductive)
+
+
+def _warn_of_pseudonyms(model: str, texts: StoryTexts) -> None:
+    """Warn if a model was trained on pseudonyms, and reads names."""
+    from narrlit.models.registry import pseudonyms_of
+
+    with reading("run record of", model, error=ModelError):
+        trained = pseudonyms_of(model)
+        if trained and trained["backend"] != "none" and texts.pseudonyms is None:
+            say(
+                f"warning: {model} was trained on stories with placeholders for names, unlike those read here; add "
+                f"--pseudonymize (--scope {trained['scope']} for triples)"
+            )

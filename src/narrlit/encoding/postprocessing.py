@@ -1,0 +1,91 @@
+"""Post-processing of a story encoder's vectors: which steps, and which stories they are fitted on."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from narrlit.console import say
+from narrlit.data.readers import read_any
+from narrlit.data.rows import file_digest
+from narrlit.data.schema import Story, normal_text
+from narrlit.errors import OptionError
+from narrlit.models.postprocessing import parse_steps
+
+
+@dataclass(frozen=True)
+class PostprocessingFit:
+    """Steps over vectors and the stories that they are fitted on.
+
+    Attributes:
+        steps: as `narrlit.load` takes them.
+        stories: different stories that the steps are fitted on.
+        embedded: normalized texts of the stories that are embedded with these steps.
+        record: where the stories come from and how many were left out, as plain data.
+    """
+
+    steps: str
+    stories: Sequence[Story]
+    embedded: frozenset[str]
+    record: dict[str, Any]
+
+    @property
+    def is_transductive(self) -> bool:
+        """The steps are fitted on stories that are embedded."""
+        return bool(self.record["embedded"])
+
+
+@dataclass(frozen=True)
+class Postprocessing:
+    """Steps over vectors, and where the stories come from that they are fitted on.
+
+    Attributes:
+        steps: with commas between: center, abtt:K (all but the K first components), whiten, truncate:N (the first N
+            dimensions).
+        files: files of stories that the steps are fitted on.
+        stories: further stories that they are fitted on.
+        transductive: also fit on stories that are embedded; on these alone where no others are given.
+    """
+
+    steps: str
+    files: tuple[str, ...] = ()
+    stories: tuple[Story, ...] = ()
+    transductive: bool = False
+
+    def __post_init__(self) -> None:
+        fitted = any(name != "truncate" for name, _ in parse_steps(self.steps))
+        if fitted and not (self.files or self.stories or self.transductive):
+            raise OptionError(f"`postprocess={self.steps}`: give `fit_on`, stories other than those embedded")
+
+    def fit_for(self, embedded: Iterable[Story]) -> PostprocessingFit:
+        """Choose the stories that the steps are fitted on, where these are embedded.
+
+        Raises:
+            OptionError: if most of the stories are among those embedded, and the fit is not transductive.
+        """
+        files = [read_any(path) for path in self.files]
+        for file in files:
+            say(file.report.summary())
+        own: dict[str, Story] = {}
+        for story in [*self.stories, *(story for file in files for story in file)]:
+            own.setdefault(normal_text(story.source_text), story)
+        others = {normal_text(story.source_text): story for story in embedded}
+        if self.transductive:
+            used = own or others
+        else:  # official files share stories: the others serve
+            used = {text: story for text, story in own.items() if text not in others}
+        if 2 * len(used) < len(own):
+            raise OptionError(
+                f"`fit_on`: {len(own) - len(used)} of its {len(own)} stories are those embedded; name other stories, "
+                "or add `transductive`, which flags the result"
+            )
+        record = {
+            "steps": self.steps,
+            "fit_on": [{"path": path, "sha256": file_digest(Path(path))} for path in self.files],
+            "stories": len(used),
+            "sha256": sha256("\n".join(sorted(used)).encode()).hexdigest(),
+            "left_out": len(own.keys() - used.keys()),
+            "embedded": len(used.keys() & others.keys()),
+        }
+        return PostprocessingFit(self.steps, list(used.values()), frozenset(others), record)

@@ -1,0 +1,555 @@
+"""How a story becomes a vector, all of it. Nothing else in the package embeds stories once a model is trained.
+
+Letters of the shapes: N stories, S sentences of a story, D dimension.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrlit.cache.storage import (
+    READING_COLUMNS,
+    EmbeddingCache,
+    Readings,
+    content_keys,
+    model_identity,
+    open_cache,
+    read_arrays,
+    read_facts,
+    space_folder,
+)
+from narrlit.console import counted, say
+from narrlit.data.schema import FloatArray, Story, Triples, normal_text, triple_cosines
+from narrlit.encoding.postprocessing import Postprocessing, PostprocessingFit
+from narrlit.encoding.story_texts import StoryTexts
+from narrlit.errors import DataError, ModelError, OptionError, printable
+from narrlit.models.config import Fusion, Long, Precision, Role
+from narrlit.models.coverage import Coverage
+from narrlit.models.postprocessing import AffineMap, fit_steps, parse_steps
+from narrlit.preprocessing.sentences import split_sentences
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from narrlit.models.encoder import Encoder
+
+Device = Literal["auto", "cpu", "cuda", "mps"]
+Item = Story | str
+"""A story that is prepared, or a text that is embedded as it is."""
+FEWEST_TOKENS = 3
+TRIPLE_ROLES: tuple[Role, Role, Role] = ("anchor", "candidate", "candidate")
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How a model is loaded.
+
+    Attributes:
+        max_length: tokens of a text that are read at once; None: as it was trained.
+        long: treatment of longer texts.
+        precision: number format to compute in; None: the model's own.
+        device: where to compute; `auto` is a GPU where there is one.
+        trust_remote_code: run Python files that come with the model.
+    """
+
+    max_length: int | None = None
+    long: Long = "windows"
+    precision: Precision | None = None
+    device: Device = "auto"
+    trust_remote_code: bool = False
+
+    def __post_init__(self) -> None:
+        if self.max_length is not None and self.max_length < FEWEST_TOKENS:
+            raise OptionError(f"`max_length={self.max_length}`: at least {FEWEST_TOKENS} tokens are needed")
+
+
+@dataclass(frozen=True)
+class EncoderFacts:
+    """What is known of an encoder without its weights.
+
+    Attributes:
+        prompts: text before a story, by role.
+        dimension: D of a story's vector, before post-processing.
+        max_length: tokens of a text that are read at once.
+        reads: part of a story that is embedded: its text, each sentence, or its text and views.
+        unit: name of what `max_length` cuts, singular and plural.
+        vocabulary: tokens that the model knows.
+        rounding_error: relative rounding error of the number format that it computes in.
+    """
+
+    prompts: Mapping[Role, str]
+    dimension: int
+    max_length: int
+    reads: Literal["text", "sentences", "views"]
+    unit: tuple[str, str]
+    vocabulary: int
+    rounding_error: float
+
+    @classmethod
+    def of(cls, encoder: "Encoder") -> "EncoderFacts":
+        """Collect the facts of a loaded encoder."""
+        roles: tuple[Role, ...] = ("anchor", "candidate", "story")
+        return cls(
+            prompts={role: encoder.prompt(role) for role in roles},
+            dimension=encoder.dimension,
+            max_length=encoder.max_length,
+            reads=encoder.reads,
+            unit=encoder.unit,
+            vocabulary=len(encoder.model[0].tokenizer),
+            rounding_error=encoder.rounding_error,
+        )
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any] | None) -> "EncoderFacts | None":
+        """Invert `dataclasses.asdict`; None for what it can't have written."""
+        if record is None or set(record) != {each.name for each in fields(cls)}:
+            return None
+        return cls(**{**record, "unit": tuple(record["unit"])})
+
+    @property
+    def symmetric(self) -> bool:
+        """Anchors and candidates have the same prompt."""
+        return self.prompts["anchor"] == self.prompts["candidate"]
+
+
+@dataclass(frozen=True, eq=False)
+class Passages:
+    """Sentences of a story and their unit vectors (S, D)."""
+
+    sentences: list[str]
+    vectors: FloatArray
+
+
+class StoryEncoder:
+    """A model and all else that decides how a story becomes a vector; `narrlit.load` makes one.
+
+    It does not change. The model's weights are loaded when they are first needed: not at all where the cache has every
+    vector.
+
+    Attributes:
+        name: of the model, as its user wrote it.
+        texts: what the model reads of a story.
+        facts: what is known of the model without its weights.
+
+    >>> encoder = StoryEncoder("minilm")
+    >>> encoder.embed(["A knight seeks a grail.", "A diver seeks a pearl."]).shape
+    (2, 384)
+    """
+
+    def __init__(
+        self,
+        model: "str | Path | Encoder",
+        *,
+        texts: StoryTexts = StoryTexts(),
+        loading: Loading = Loading(),
+        fusion: Fusion | None = None,
+        postprocessing: Postprocessing | None = None,
+        cache: str | Path | None = None,
+    ) -> None:
+        """Name the model, or give one that is loaded, whose settings of loading stay as they are.
+
+        Args:
+            model: a folder, a run folder, a checkpoint, a hub id or `minilm`; or an encoder.
+            texts: what the model reads of a story.
+            loading: how the model is loaded.
+            fusion: weights of a story's text and views; None: the model's own.
+            postprocessing: steps over the vectors.
+            cache: folder where vectors are kept and looked up; None: they are not kept. An encoder has none.
+        """
+        self.texts = texts
+        self.loading = loading
+        self.fusion = fusion
+        self.postprocessing = postprocessing
+        self.cache = None if cache is None else Path(cache)
+        self._fit: PostprocessingFit | None = None
+        self._coverage = Coverage()
+        self._store: EmbeddingCache | None = None
+        self._is_given = not isinstance(model, str | Path)
+        if isinstance(model, str | Path):
+            self.name = str(model)
+        else:
+            self.name = model.config.model
+            self.cache = None
+            self.module = model  # in place of the cached property
+
+    @cached_property
+    def module(self) -> "Encoder":
+        """The model with its weights, on its device.
+
+        Raises:
+            ModelError: if there is no such model, or it can't be loaded.
+            OptionError: if the machine lacks the device, or the device the precision.
+        """
+        from narrlit.encoding.loading import load_module
+
+        return load_module(self.name, self.loading, self.fusion)
+
+    @property
+    def facts(self) -> EncoderFacts:
+        """What is known of the model without its weights."""
+        if "module" not in self.__dict__ and self.cache is not None:
+            facts = EncoderFacts.from_record(read_facts(self.cache, self._space))
+            if facts is not None:
+                return facts
+        return self._facts_of_module
+
+    @property
+    def dimension(self) -> int:
+        """Dimension D of a story's vector."""
+        return self.facts.dimension if self._map is None else len(self._map.bias)
+
+    @property
+    def coverage(self) -> Coverage:
+        """How much was read of the texts embedded so far; a text of one call counts once, of two calls twice."""
+        return self._coverage
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """All that decides a story's vector, as plain data."""
+        record = {**self._space, **self.texts.settings}
+        if self._fit is not None:
+            record["postprocess"] = self._fit.record
+        elif self.postprocessing is not None:
+            record["postprocess"] = {"steps": self.postprocessing.steps}
+        return record
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Settings that differ from reading stories as they are, as plain data for reports."""
+        about: dict[str, Any] = {}
+        if self.texts.views is not None:
+            about = {"views": ",".join(self.texts.views.paths) or None, "missing_views": self.texts.views.missing}
+        if self.texts.pseudonyms is not None:
+            about["pseudonyms"] = asdict(self.texts.pseudonyms)
+        if self.fusion is not None:
+            about["fusion"] = str(self.fusion)
+        if self._fit is not None:
+            about |= {"postprocess": self._fit.record, "transductive": self._fit.is_transductive}
+        return about
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of all that decides a story's vector: encoders with the same one give the same vectors."""
+        return hashlib.sha256(_json(self.record).encode()).hexdigest()
+
+    @property
+    def is_transductive(self) -> bool:
+        """Post-processing was fitted on stories that are embedded."""
+        return self._fit is not None and self._fit.is_transductive
+
+    def fitted_for(self, stories: Sequence[Story]) -> "StoryEncoder":
+        """Return this encoder with its post-processing fitted, if it has any, on others than these stories.
+
+        Raises:
+            OptionError: if most of the stories to fit on are among these.
+        """
+        if self.postprocessing is None:
+            return self
+        embedded = {normal_text(story.source_text) for story in stories}
+        if self._fit is not None and self._fit.embedded == embedded:
+            return self
+        self.require_one_prompt("`postprocess`")
+        fitted = self._copy()
+        fitted._fit = self.postprocessing.fit_for(stories)
+        return fitted
+
+    def require_one_prompt(self, purpose: str) -> None:
+        """Raise ModelError for prompts that differ by role, where one vector serves all roles."""
+        prompts = self.facts.prompts
+        if len(set(prompts.values())) > 1:
+            raise ModelError(
+                f"{self.name} puts {prompts['anchor']!r} before anchors and {prompts['candidate']!r} before "
+                f"candidates, but {purpose} makes one embedding for both: name a role where the command has --role, "
+                "or train with one prompt (encoder.prompts.story alone)"
+            )
+
+    def embed(
+        self, stories: Sequence[Story] | Sequence[str], role: Role = "story", progress: bool = False
+    ) -> FloatArray:
+        """Embed N stories, each different one once.
+
+        Args:
+            stories: texts, or stories as `read_stories` returns them.
+            role: whose prompt precedes them.
+            progress: show a progress bar on stderr, and how many vectors come from the cache.
+
+        Returns:
+            (N, D) vectors, row i for story i; unit vectors, where the model or its post-processing makes such.
+
+        Raises:
+            DataError: for a single string, or a story that lacks views which the model reads.
+            ModelError: if the model can't be loaded, or a vector is not finite or all zeros.
+        """
+        if isinstance(stories, str):
+            raise DataError("stories is a single string; pass a list of texts, such as [text]")
+        return self.embed_prepared(self.prepare(stories), [role] * len(stories), progress)
+
+    def score(self, triples: Triples, progress: bool = False) -> NDArray[np.float64]:
+        """Compute the cosines (N, 2) of each triple's anchor with A and with B."""
+        return triple_cosines(self.embed_triples(triples, progress))
+
+    def embed_triples(self, triples: Triples, progress: bool = False) -> FloatArray:
+        """Embed the stories of N triples, (N, 3, D), each in its role."""
+        prepared = self.texts.prepare_triples(triples)
+        stories = [prepared.stories[index] for index in prepared.indices.ravel().tolist()]
+        vectors = self.embed_prepared(stories, TRIPLE_ROLES * len(prepared), progress)
+        return vectors.reshape(len(prepared), 3, -1)
+
+    def embed_parts(self, stories: Sequence[Story], progress: bool = True) -> tuple[FloatArray, Coverage]:
+        """Embed text and views of N stories that are prepared, each by itself: unit vectors (N, 4, D).
+
+        Always by the model: they are not kept in the cache. Also tells how much was read.
+        """
+        from narrlit.models.embedding import part_embeddings
+
+        found = part_embeddings(self.module, stories, progress=progress)
+        return found.embeddings, found.coverage
+
+    def passages(
+        self, stories: Sequence[Story] | Sequence[str], role: Role = "story", progress: bool = False
+    ) -> list[Passages]:
+        """Split N stories into sentences and embed each.
+
+        Raises:
+            ModelError: for a model that does not embed a text by itself.
+        """
+        self.require_text()
+        pieces = [split_sentences(story.text) or [story.text] for story in self.prepare(stories)]
+        sentences = [sentence for own in pieces for sentence in own]
+        vectors = unit_vectors(self.embed_prepared(sentences, [role] * len(sentences), progress))
+        ends = np.cumsum([len(own) for own in pieces])
+        return [Passages(own, part) for own, part in zip(pieces, np.split(vectors, ends[:-1]), strict=True)]
+
+    def require_text(self) -> None:
+        """Raise ModelError for a model that does not embed a text by itself."""
+        if self.facts.reads != "text":
+            raise ModelError("sentences are compared, but this model embeds whole stories: give the encoder inside it")
+
+    def prepare(self, stories: Sequence[Story] | Sequence[str]) -> list[Story]:
+        """Attach views to stories and replace names in them, as the model reads them."""
+        return self.texts.prepare([Story("", each) if isinstance(each, str) else each for each in stories])
+
+    def embed_prepared(self, items: Sequence[Item], roles: Sequence[Role], progress: bool = False) -> FloatArray:
+        """Embed N stories that are prepared, or texts as they are, each in its role, (N, D)."""
+        return self.read(items, roles, progress)[0]
+
+    def read(self, items: Sequence[Item], roles: Sequence[Role], progress: bool = False) -> tuple[FloatArray, Coverage]:
+        """Embed as `embed_prepared` does; also tell how much was read of the different items."""
+        vectors, coverage = self._vectors(items, roles, progress)
+        self._coverage += coverage
+        if self._map is None or not len(vectors):
+            return vectors, coverage
+        return self._map(vectors).astype(np.float32), coverage
+
+    def without_postprocessing(self) -> "StoryEncoder":
+        """Return this encoder without its post-processing."""
+        plain = self._copy()
+        plain.postprocessing = None
+        return plain
+
+    def without_cache(self) -> "StoryEncoder":
+        """Return this encoder, with its fitted post-processing, which computes all vectors."""
+        computing = self._copy()
+        computing.cache = computing._store = None
+        computing._fit = self._fit
+        computing.__dict__["_map"] = self._map
+        return computing
+
+    def with_postprocessing_inside(self) -> "Encoder":
+        """Attach the fitted post-processing to the model, in place, for export."""
+        if self._map is not None:
+            import torch
+            from sentence_transformers.models import Dense
+
+            weight, bias = (torch.from_numpy(part).float().contiguous() for part in (self._map.weight, self._map.bias))
+            self.module.postprocess(Dense(*reversed(weight.shape), True, torch.nn.Identity(), weight, bias))
+        return self.module
+
+    @cached_property
+    def _map(self) -> AffineMap | None:
+        """The post-processing, fitted on its stories."""
+        if self.postprocessing is None:
+            return None
+        fit = self._fit or self.postprocessing.fit_for([])
+        stories = self.prepare(fit.stories)
+        vectors, _ = self._vectors(stories, ["story"] * len(stories), progress=True)
+        fitted = fit_steps(parse_steps(fit.steps), vectors)
+        left_out = f"; left out {fit.record['left_out']} that are embedded here" if fit.record["left_out"] else ""
+        shrunk = "" if fitted.shrinkage is None else f"; covariance shrunk by {fitted.shrinkage:.2f}"
+        say(f"post-processing {fit.steps}: fitted on {len(stories)} different stories{left_out}{shrunk}")
+        if fit.is_transductive:
+            say(f"warning: transductive: {fit.record['embedded']} of these stories are embedded here")
+        return fitted
+
+    @cached_property
+    def _facts_of_module(self) -> EncoderFacts:
+        return EncoderFacts.of(self.module)
+
+    @cached_property
+    def _identity(self) -> tuple[str, str | None]:
+        """Name of the model and digest of its files, or revision in its hub; of a given one, digest of its weights."""
+        if not self._is_given:
+            return model_identity(self.name)
+        digest = hashlib.sha256()
+        for name, weight in self.module.state_dict().items():
+            digest.update(name.encode())
+            digest.update(weight.detach().float().cpu().numpy().tobytes())
+        return self.name, digest.hexdigest()
+
+    @property
+    def _space(self) -> dict[str, Any]:
+        """All that decides a vector but for the prompt, the text and post-processing, as plain data."""
+        name, files = self._identity
+        loading = self.loading
+        precision = loading.precision
+        if precision == "auto":  # differs from machine to machine
+            from narrlit.encoding.loading import chosen_precision
+
+            precision = chosen_precision(loading)
+        fusion = None if self.fusion is None else str(self.fusion)
+        return {
+            "model": name,
+            "files": files,
+            "max_length": loading.max_length,
+            "long": loading.long,
+            "precision": precision,
+            "fusion": fusion,
+            "stored": "float32",
+        }
+
+    def _copy(self) -> "StoryEncoder":
+        """Return an encoder with the same settings and the same model, loaded or not."""
+        other = StoryEncoder(
+            self.module if self._is_given else self.name,
+            texts=self.texts,
+            loading=self.loading,
+            fusion=self.fusion,
+            postprocessing=self.postprocessing,
+            cache=self.cache,
+        )
+        other._store = self._store
+        for name in ("module", "_facts_of_module", "_identity"):
+            if name in self.__dict__:
+                other.__dict__[name] = self.__dict__[name]
+        return other
+
+    def _vectors(self, items: Sequence[Item], roles: Sequence[Role], progress: bool) -> tuple[FloatArray, Coverage]:
+        """Embed N items, each different one once for each prompt, before any post-processing, (N, D)."""
+        facts = self.facts
+        if self.texts.views is not None and facts.reads != "views":
+            raise OptionError("this model reads no views: give `fusion`, such as submitted, or leave `views` out")
+        prompts = facts.prompts
+        different: dict[tuple[str, str], _Wanted] = {}
+        places = []
+        for item, role in zip(items, roles, strict=True):
+            key = prompts[role], _content(item)
+            places.append(different.setdefault(key, _Wanted(len(different), item, role)).place)
+        wanted = list(different.values())
+        if self.cache is None:
+            vectors, readings = self._computed(wanted, progress)
+        else:
+            vectors, readings = self._cached(self.cache, list(different), wanted, progress)
+        return vectors[np.array(places, dtype=np.int64)], Coverage.of_rows(readings)
+
+    def _computed(self, wanted: Sequence["_Wanted"], progress: bool) -> tuple[FloatArray, Readings]:
+        """Embed items by the model, and tell how much was read of each."""
+        from narrlit.models.embedding import embed
+
+        vectors = np.empty((len(wanted), self.facts.dimension), dtype=np.float32)
+        readings = np.empty((len(wanted), READING_COLUMNS))
+        for role in dict.fromkeys(one.role for one in wanted):
+            rows = [row for row, one in enumerate(wanted) if one.role == role]
+            found = embed(self.module, [wanted[row].item for row in rows], role, progress)
+            vectors[rows], readings[rows] = found.embeddings, found.readings
+        return vectors, readings
+
+    def _cached(
+        self, folder: Path, contents: Sequence[tuple[str, str]], wanted: Sequence["_Wanted"], progress: bool
+    ) -> tuple[FloatArray, Readings]:
+        """Embed those items alone that the cache lacks; all of them where it can't be written."""
+        if self._store is None:  # a store needs torch, and the model: where all is there, neither is loaded
+            found = read_arrays(space_folder(folder, self._space), self._keys(contents))
+            if found is not None and contents:
+                self._say_cached(len(contents), progress)
+                return found
+        try:
+            return self._filled(folder, contents, wanted, progress)
+        except (OSError, OptionError) as error:
+            if not isinstance(error, OSError) and not isinstance(error.__cause__, OSError):
+                raise
+            say(f"{printable(error)}; embeddings are not kept")
+            self.cache = self._store = None
+            return self._computed(wanted, progress)
+
+    def _filled(
+        self, folder: Path, contents: Sequence[tuple[str, str]], wanted: Sequence["_Wanted"], progress: bool
+    ) -> tuple[FloatArray, Readings]:
+        """Embed what the cache lacks, write it there, and read all."""
+        from narrlit.cache.filling import fill
+
+        if self._store is None:
+            facts = EncoderFacts.of(self.module)
+            self.__dict__.pop("_identity", None)  # the revision of a hub's model is known once it is loaded
+            self._store = open_cache(folder, self._space, facts=asdict(facts))
+        store, keys = self._store, self._keys(contents)
+        store.refresh()
+        missing = len(store.missing(keys))
+        if not missing:
+            self._say_cached(len(keys), progress)
+        elif progress:
+            say(f"{self.name}: embedding {missing:,} of {len(keys):,} different texts")
+
+        def compute(positions: list[int]) -> "tuple[Tensor, Readings]":
+            """Embed what is missing."""
+            import torch
+
+            vectors, readings = self._computed([wanted[position] for position in positions], progress=False)
+            return torch.from_numpy(vectors), readings
+
+        fill(store, keys, compute, progress=progress)
+        vectors: FloatArray = store.mapped(keys)[np.arange(len(keys))].numpy()
+        return vectors, store.readings(keys)
+
+    def _say_cached(self, count: int, progress: bool) -> None:
+        if progress and count:
+            say(f"{self.name}: {counted(count, 'vector')} from {self.cache}, none computed")
+
+    def _keys(self, contents: Iterable[tuple[str, str]]) -> list[bytes]:
+        """Content keys of texts behind their prompts; equal in all encoders of one space."""
+        space = self._space
+        return [content_keys({**space, "prompt": prompt}, [content])[0] for prompt, content in contents]
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """An item to embed: its place among the different ones, and a role whose prompt precedes it."""
+
+    place: int
+    item: Item
+    role: Role
+
+
+def unit_vectors(vectors: FloatArray) -> FloatArray:
+    """Scale vectors (N, D) to length 1."""
+    unit: FloatArray = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit
+
+
+def _content(item: Item) -> str:
+    """All that a model may read of an item."""
+    if isinstance(item, str):
+        return item
+    if item.views is None:
+        return item.text
+    return json.dumps([item.text, *item.views.texts])
+
+
+def _json(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)

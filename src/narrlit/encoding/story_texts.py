@@ -1,0 +1,120 @@
+"""What an encoder reads of stories: their views, and placeholders in place of names."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from narrlit.console import say
+from narrlit.data.rows import file_digest
+from narrlit.data.schema import Story, StoryTable, Triple, Triples, Views
+from narrlit.data.views import StoryViews, ViewFiles
+from narrlit.errors import OptionError
+from narrlit.preprocessing.pseudonyms import PseudonymOptions, pseudonymize_texts
+
+
+@dataclass(frozen=True)
+class StoryTexts:
+    """Preparation of stories for an encoder: their views are attached, then names are replaced in text and views.
+
+    Attributes:
+        views: files of views, and what is done with stories that have none there; None: stories keep what they have.
+        pseudonyms: how names are replaced; None: names stay.
+    """
+
+    views: ViewFiles | None = None
+    pseudonyms: PseudonymOptions | None = None
+
+    def prepare(self, stories: Sequence[Story]) -> list[Story]:
+        """Prepare stories, each by itself.
+
+        Raises:
+            DataError: for a story without views, where they are needed.
+            OptionError: for names that the stories of a triple share.
+        """
+        table = self._with_views(StoryTable(stories), range(len(stories)), "stories")
+        if self.pseudonyms is None:
+            return table.rows
+        if self.pseudonyms.scope == "triple":
+            raise OptionError("`scope=triple` needs triples: a story must not depend on others; give `scope=story`")
+        return self._without_names([(story,) for story in table.rows], self.pseudonyms)
+
+    def prepare_triples(self, triples: Triples) -> Triples:
+        """Prepare the stories of triples, as `prepare` does, or with one mapping of names for each triple.
+
+        Raises:
+            DataError: for a story without views, where they are needed.
+        """
+        table = self._with_views(triples.stories, triples.indices.ravel().tolist(), "triples")
+        if self.pseudonyms is None:
+            return Triples(table, triples.rows, triples.report)
+        groups = [tuple(table[index] for index in triple.indices) for triple in triples]
+        if self.pseudonyms.scope == "story":
+            groups = [(story,) for group in groups for story in group]
+        changed = self._without_names(groups, self.pseudonyms)
+        prepared, rows = StoryTable(), []
+        for number, triple in enumerate(triples):
+            anchor, a, b = [
+                prepared.add(story.text, views=story.views, original=story.original)
+                for story in changed[3 * number : 3 * number + 3]
+            ]
+            rows.append(Triple(anchor, a, b, triple.a_is_closer))
+        return Triples(prepared, rows, triples.report)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings that decide what is read, as plain data: contents of files, not their names."""
+        settings: dict[str, Any] = {}
+        if self.views is not None:
+            digests = [file_digest(path) for path in self.views.paths]
+            settings["views"] = {"files": digests, "missing": self.views.missing}
+        if self.pseudonyms is not None:
+            settings["pseudonyms"] = asdict(self.pseudonyms)
+        return settings
+
+    @property
+    def provenance(self) -> dict[str, Any] | None:
+        """Where views come from, as plain data for records; None where none are read."""
+        return None if self._files is None else self._files.provenance()
+
+    @cached_property
+    def _files(self) -> StoryViews | None:
+        """The views by their stories' text; None where none are read."""
+        if self.views is None:
+            return None
+        files = StoryViews(self.views)
+        say(f"views: {files.summary()}")
+        return files
+
+    @cached_property
+    def _replaced(self) -> dict[tuple[str, ...], list[str]]:
+        """Texts with placeholders by the texts of a group: finding names takes long, and several models read them."""
+        return {}
+
+    def _with_views(self, stories: StoryTable, indices: Iterable[int], name: str) -> StoryTable:
+        """Return a copy of a table in which the stories at these indices have views."""
+        table = StoryTable(stories)
+        if self._files is not None:
+            say(self._files.attach(table, indices, name).summary(name))
+        return table
+
+    def _without_names(self, groups: Sequence[Sequence[Story]], options: PseudonymOptions) -> list[Story]:
+        """Replace the names in stories and their views; the stories of a group share one mapping. One list of all."""
+        texts = [tuple(text for story in group for text in (story.text, *_views(story))) for group in groups]
+        unknown = [old for old in dict.fromkeys(texts) if old not in self._replaced]
+        if unknown:
+            results = pseudonymize_texts(unknown, options, lead=options.scope == "story")
+            for old, result in zip(unknown, results, strict=True):
+                self._replaced[old] = [new.text for new in result]
+        stories = []
+        for group, old in zip(groups, texts, strict=True):
+            new = iter(self._replaced[old])
+            for story in group:
+                text = next(new)
+                views = Views(next(new), next(new), next(new)) if story.views else None
+                stories.append(Story(story.id, text, views, story.text))
+        return stories
+
+
+def _views(story: Story) -> tuple[str, ...]:
+    return story.views.texts if story.views else ()

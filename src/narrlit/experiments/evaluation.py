@@ -1,0 +1,283 @@
+"""`narrlit.evaluate` and `narrlit.compare`: accuracy of one system, and of several, on labeled triples."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from narrlit.console import say, say_truncated
+from narrlit.data.readers import read_labeled_triples
+from narrlit.data.rows import file_digest
+from narrlit.data.schema import Triples
+from narrlit.data.writers import write_table
+from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.errors import OptionError
+from narrlit.experiments.comparison import compare_systems, read_facets
+from narrlit.experiments.report import Report, keep_report
+from narrlit.experiments.systems import ANSWER_SUFFIXES, System, SystemAnswers, answer_rows, answers_of
+from narrlit.measures import MeanMaxSimilarity, Similarity, measure_of
+from narrlit.options import Track
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SEEN = "seen_in_training"
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Answers of one system to N labeled triples, and its accuracy.
+
+    Attributes:
+        answers: to each triple.
+        triples: as they are in their file.
+        settings: what decided the answers, as plain data.
+    """
+
+    answers: SystemAnswers
+    triples: Triples
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def accuracy(self) -> float:
+        """Share of right answers, from 0 to 1."""
+        return self.answers.summary.accuracy
+
+    @property
+    def n(self) -> int:
+        """Number of triples."""
+        return self.answers.summary.n
+
+    @property
+    def correct(self) -> int:
+        """Number of right answers."""
+        return self.answers.summary.correct
+
+    @property
+    def ties(self) -> int:
+        """Number of equal scores, which count as answers for B."""
+        return self.answers.summary.ties
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's 95 % confidence interval of the accuracy."""
+        return self.answers.summary.interval
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Figures and settings, as plain data."""
+        return {**self.answers.summary.as_dict(), "truncated": 0, **self.settings}
+
+    def table(self) -> "pd.DataFrame":
+        """Tabulate the triples: label, scores of A and B, margin, and whether the answer is right."""
+        import pandas as pd
+
+        return pd.DataFrame(answer_rows([self.answers], self.triples))
+
+    def write(self, folder: str | Path) -> None:
+        """Write evaluate.json and evaluate.md, and answers.csv with a row a triple."""
+        keep_report(Path(folder), "evaluate", self.record, f"{self}\n")
+        write_table(Path(folder) / "answers.csv", answer_rows([self.answers], self.triples))
+
+    def __str__(self) -> str:
+        """One line: system, accuracy, interval, and what the accuracy depends on."""
+        line = f"{self.answers.name}: accuracy {self.answers.summary}"
+        seen = self.answers.flags.get(SEEN)
+        if seen is not None:
+            line += f"; {seen}"
+        if self.settings.get("transductive"):
+            line += "; transductive: post-processing was fitted on these stories"
+        return line
+
+
+def evaluate(
+    triples: str | Path | Triples,
+    system: System = "minilm",
+    *,
+    labels: str | Path | None = None,
+    strict: bool = False,
+    progress: bool = False,
+) -> Evaluation:
+    """Evaluate a system on labeled triples, as SemEval-2026 Task 4 does; a tie counts as B.
+
+    Args:
+        triples: a file of labeled triples (JSON Lines, CSV), or triples as `read_triples` returns them.
+        system: a model (run, folder, checkpoint, hub id, `minilm`), an encoder from `narrlit.load`, a measure of
+            `narrlit.measures`, or a baseline: `random`, `jaccard`, `tfidf`, `longer`.
+        labels: a file of `text_a_is_closer`, if the labels are not in the file of triples.
+        strict: refuse the first invalid row of the file, in place of dropping and counting it.
+        progress: show what is read and a progress bar on stderr.
+
+    Returns:
+        An `Evaluation`: `.accuracy`, `.n`, `.interval` (95 %, Wilson), `.table()`, `.write(folder)`. It prints as
+        `minilm: accuracy 0.550 [0.481, 0.617] (110 of 200)`.
+
+    Raises:
+        DataError: if the triples can't be read, or one has no label.
+        ModelError: if the model can't be loaded.
+
+    >>> from narrlit.data.readers import read_triples
+    >>> row = '{"anchor_text": "A knight seeks a grail.", "text_a": "A knight seeks a cup.", "text_b": "A bank opens."'
+    >>> path = getfixture("tmp_path") / "triples.jsonl"
+    >>> _ = path.write_text(row + ', "text_a_is_closer": true}')
+    >>> print(evaluate(path, "jaccard"))
+    jaccard: accuracy 1.000 [0.207, 1.000] (1 of 1)
+    """
+    labeled = read_labeled_triples(triples, labels, strict=strict, progress=progress)
+    if not isinstance(system, str | Path) or Path(system).suffix not in ANSWER_SUFFIXES:
+        system = measure_of(system).fitted_for(labeled.stories)
+    answers = answers_of(system, labeled, progress=progress)
+    seen = answers.flags.get(SEEN)
+    if seen is not None:
+        say(f"warning: {answers.name} was {seen}")
+    settings: dict[str, Any] = {"model": answers.name}
+    if labeled.report is not None:
+        settings |= {"triples": str(labeled.report.path), "dropped": labeled.report.dropped}
+    if seen is not None:
+        settings[SEEN] = seen
+    if isinstance(system, Similarity):
+        settings |= _settings_of(system, labeled, progress)
+    return Evaluation(answers, labeled, settings)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Answers of several systems to the same N labeled triples, compared with the first one.
+
+    Attributes:
+        systems: their answers, in the order given.
+        triples: as they are in their file.
+        report: tables, notes and plain data.
+    """
+
+    systems: list[SystemAnswers]
+    triples: Triples
+    report: Report
+
+    @property
+    def conclusion(self) -> str | None:
+        """Which systems are better or worse than the first, in a sentence; None for one system."""
+        sentence: str | None = self.report.content["conclusion"]
+        return sentence
+
+    def table(self) -> "pd.DataFrame":
+        """Tabulate systems and their combinations: n, accuracy, interval, difference to the first, p, flags."""
+        return self.report.table()
+
+    def answers(self) -> "pd.DataFrame":
+        """Tabulate the triples: label, and by system scores, margin and whether the answer is right."""
+        import pandas as pd
+
+        return pd.DataFrame(answer_rows(self.systems, self.triples))
+
+    def write(self, folder: str | Path) -> None:
+        """Write compare.json, .csv, .md, .tex and (with matplotlib) .svg, and answers.csv with a row a triple."""
+        self.report.write(Path(folder), "compare")
+        write_table(Path(folder) / "answers.csv", answer_rows(self.systems, self.triples))
+
+    def __str__(self) -> str:
+        """Tables and notes in Markdown."""
+        return self.report.markdown().rstrip("\n")
+
+
+def compare(
+    triples: str | Path | Triples,
+    systems: Mapping[str, System] | Sequence[System],
+    *,
+    by: Sequence[str] = (),
+    labels: str | Path | None = None,
+    strict: bool = False,
+    stories: str | Path | None = None,
+    track: Track | None = None,
+    progress: bool = False,
+) -> Comparison:
+    """Compare systems on the same labeled triples with the first of them, by paired tests.
+
+    Args:
+        triples: a file of labeled triples (JSON Lines, CSV), or triples as `read_triples` returns them.
+        systems: by name, or as `evaluate` takes them; files too: answers (.jsonl, .csv, .tsv), vectors (.npy) and
+            submissions (.zip).
+        by: accuracy by quartile of `overlap` (of words), `length` or `margin`, or by a column of the triples' file.
+        labels: a file of `text_a_is_closer`, if the labels are not in the file of triples.
+        strict: refuse the first invalid row of the file, in place of dropping and counting it.
+        stories: file whose row i is the story of vector i, for .npy files and submissions.
+        track: track of the shared task that the triples are of, by which a submission answers.
+        progress: show what is read and a progress bar on stderr.
+
+    Returns:
+        A `Comparison`: `.table()`, `.conclusion`, `.answers()`, `.write(folder)`. It prints its tables.
+
+    Raises:
+        DataError: if a file can't be read or belongs to other triples.
+        ModelError: if a model can't be loaded.
+        OptionError: if no system is given, or one twice, or a triple has no label.
+
+    >>> row = '{"anchor_text": "A knight seeks a grail.", "text_a": "A knight seeks a cup.", "text_b": "A bank opens."'
+    >>> path = getfixture("tmp_path") / "triples.jsonl"
+    >>> _ = path.write_text(row + ', "text_a_is_closer": true}')
+    >>> compare(path, ["jaccard", "longer"]).table()[["system", "n", "accuracy"]].head(2)
+        system  n accuracy
+    0  jaccard  1      1.0
+    1   longer  1      1.0
+    """
+    named = dict(systems) if isinstance(systems, Mapping) else _named(systems)
+    if not named:
+        raise OptionError("`systems` is empty: name at least one")
+    labeled = read_labeled_triples(triples, labels, strict=strict, progress=progress)
+    facets = read_facets(by, labeled)
+    answers = [
+        answers_of(system, labeled, name=name, stories=stories, track=track, progress=progress)
+        for name, system in named.items()
+    ]
+    about: dict[str, Any] = {"triples": {"n": len(labeled)}}
+    if labeled.report is not None:
+        path = str(labeled.report.path)
+        about["triples"] = {"path": path, "sha256": file_digest(path), "n": len(labeled)}
+    about["reading"] = _reading(named.values())
+    return Comparison(answers, labeled, compare_systems(answers, labeled, facets, about))
+
+
+def _named(systems: Sequence[System]) -> dict[str, System]:
+    """Name systems as they name themselves.
+
+    Raises:
+        OptionError: if two have the same name.
+    """
+    named: dict[str, System] = {}
+    for system in systems:
+        name = str(system) if isinstance(system, str | Path) else system.name
+        if name in named:
+            raise OptionError(f"{name} is named twice; a system is compared once")
+        named[name] = system
+    return named
+
+
+def _reading(systems: Iterable[System]) -> dict[str, Any]:
+    """How the first model reads stories, if not as they are."""
+    for system in systems:
+        encoder = getattr(system, "encoder", system)
+        if isinstance(encoder, StoryEncoder):
+            return encoder.about
+    return {}
+
+
+def _settings_of(similarity: Similarity, labeled: Triples, progress: bool) -> dict[str, Any]:
+    """Describe how stories were read and compared; print how much was read of long ones."""
+    encoder = similarity.encoder
+    if encoder is None:
+        return {}
+    facts, coverage = encoder.facts, encoder.coverage
+    settings: dict[str, Any] = {"model": encoder.name, "scorer": "cosine", "long": encoder.loading.long}
+    unit = facts.unit
+    if isinstance(similarity, MeanMaxSimilarity):
+        settings |= {"scorer": "meanmax", **asdict(similarity.settings), "aligned": similarity.aligned}
+        unit = ("sentence", "sentences")
+    elif not facts.symmetric:  # a story in both roles counts twice
+        unit = (f"{unit[0]} with its prompt", f"{unit[1]} with its prompt")
+    if progress:
+        say_truncated(coverage, facts.max_length, *unit)
+        if isinstance(similarity, MeanMaxSimilarity):
+            gamma = similarity.settings.gamma
+            decided = f"windows decided {similarity.aligned} of {len(labeled)} triples"
+            say(f"{decided}, whose scores differed by {gamma} or less")
+    return settings | coverage.record | encoder.about

@@ -1,0 +1,49 @@
+"""Measures of similarity by name."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from narrlit.encoding.loading import load
+from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.encoding.story_texts import StoryTexts
+from narrlit.errors import OptionError
+from narrlit.measures.similarity import Cosine, Lexical, MeanMaxSimilarity, Similarity
+from narrlit.metrics.baselines import BASELINES
+from narrlit.metrics.meanmax import MeanMax
+
+MEANMAX = "meanmax:"
+"""In front of a model's name: its sentences are compared."""
+
+
+def open_measure(
+    name: str,
+    load_encoder: Callable[[str], StoryEncoder] = load,
+    meanmax: MeanMax = MeanMax(),
+    texts: StoryTexts = StoryTexts(),
+) -> Similarity:
+    """Return the measure that a name stands for.
+
+    Args:
+        name: a baseline (`random`, `jaccard`, `tfidf`, `longer`), a model (run, folder, checkpoint, hub id, `minilm`)
+            or `meanmax:MODEL`.
+        load_encoder: loads a model by its name.
+        meanmax: settings of Mean-Max.
+        texts: what baselines read of a story.
+
+    Raises:
+        ModelError: if there is no such model.
+    """
+    if name in BASELINES:
+        return Lexical(name, texts)
+    model = name.removeprefix(MEANMAX)
+    if not model:
+        raise OptionError(f"{MEANMAX} needs a model behind it, such as {MEANMAX}minilm")
+    encoder = load_encoder(model)
+    return Cosine(encoder) if name == model else MeanMaxSimilarity(encoder, meanmax)
+
+
+def measure_of(system: Similarity | StoryEncoder | str | Path) -> Similarity:
+    """Return the measure that a name stands for, the cosine of an encoder's vectors, or a measure itself."""
+    if isinstance(system, str | Path):
+        return open_measure(str(system))
+    return Cosine(system) if isinstance(system, StoryEncoder) else system

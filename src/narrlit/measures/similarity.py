@@ -1,0 +1,140 @@
+"""Measures of similarity: by embeddings, sentence by sentence, by words.
+
+Letters of the shapes: N triples, D dimension.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrlit.data.schema import FloatArray, Role, Story, Triples, triple_cosines
+from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.encoding.story_texts import StoryTexts
+from narrlit.errors import OptionError, did_you_mean
+from narrlit.metrics.baselines import BASELINES
+from narrlit.metrics.meanmax import MeanMax, sentence_scores
+
+Scores = NDArray[np.float64]
+
+
+class Similarity(ABC):
+    """How alike two stories are, as a number: the larger, the more alike.
+
+    Scores are comparable within a triple; whether they are across triples, a measure says.
+
+    Attributes:
+        name: what a report calls the measure.
+        encoder: that embeds stories or their sentences; None for a measure of words.
+    """
+
+    name: str
+    encoder: StoryEncoder | None
+
+    def fitted_for(self, stories: Sequence[Story]) -> "Similarity":
+        """Return this measure with whatever it fits on stories fitted on others than these."""
+        return self
+
+    @abstractmethod
+    def score(self, triples: Triples, progress: bool = False) -> Scores:
+        """Score each of N triples: the anchor's similarity with A and with B, (N, 2).
+
+        Args:
+            triples: as they are in their file.
+            progress: show a progress bar on stderr where the work takes long.
+        """
+
+
+@dataclass(frozen=True)
+class Cosine(Similarity):
+    """Cosine of two stories' vectors, -1 to 1, comparable across triples.
+
+    Attributes:
+        encoder: of the vectors.
+    """
+
+    encoder: StoryEncoder
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """Name of the model."""
+        return self.encoder.name
+
+    def fitted_for(self, stories: Sequence[Story]) -> "Cosine":
+        """Return this measure with the encoder's post-processing fitted on other stories than these."""
+        fitted = self.encoder.fitted_for(stories)
+        return self if fitted is self.encoder else Cosine(fitted)
+
+    def score(self, triples: Triples, progress: bool = False) -> Scores:
+        """Compute the cosines (N, 2)."""
+        return triple_cosines(self.encoder.embed_triples(triples, progress))
+
+
+@dataclass
+class MeanMaxSimilarity(Similarity):
+    """Mean-Max of two stories' sentences with structural alignment, comparable within a triple only.
+
+    Attributes:
+        encoder: of the sentences.
+        settings: of the measure.
+        aligned: number of the last triples whose windows decided.
+    """
+
+    encoder: StoryEncoder
+    settings: MeanMax = MeanMax()
+    aligned: int = field(default=0, init=False)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """Name of the model and of the measure."""
+        return f"{self.encoder.name}, meanmax ({self.settings.reading})"
+
+    def fitted_for(self, stories: Sequence[Story]) -> "MeanMaxSimilarity":
+        """Return this measure with the encoder's post-processing fitted on other stories than these."""
+        fitted = self.encoder.fitted_for(stories)
+        return self if fitted is self.encoder else MeanMaxSimilarity(fitted, self.settings)
+
+    def score(self, triples: Triples, progress: bool = False) -> Scores:
+        """Compare sentence with sentence, (N, 2).
+
+        Raises:
+            ModelError: for a model that does not embed a sentence by itself.
+        """
+        encoder = self.encoder
+        encoder.require_text()
+
+        def embed(sentences: list[str], roles: list[Role]) -> FloatArray:
+            """Embed sentences, each in its story's role."""
+            return encoder.embed_prepared(sentences, roles, progress)
+
+        texts = encoder.texts.prepare_triples(triples).texts()
+        scores, self.aligned = sentence_scores(embed, texts, self.settings)
+        return scores
+
+
+@dataclass(frozen=True)
+class Lexical(Similarity):
+    """A baseline that compares words, or nothing: random, jaccard, tfidf, longer.
+
+    Attributes:
+        name: of the baseline.
+        texts: what is read of a story.
+
+    Raises:
+        OptionError: for another name.
+    """
+
+    name: str
+    texts: StoryTexts = StoryTexts()
+    encoder: None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if self.name not in BASELINES:
+            near = did_you_mean(self.name, BASELINES)
+            raise OptionError(f"no baseline {self.name!r}{near}; give one of {', '.join(BASELINES)}")
+
+    def score(self, triples: Triples, progress: bool = False) -> Scores:
+        """Compare the words of the stories, (N, 2)."""
+        return np.asarray(BASELINES[self.name](self.texts.prepare_triples(triples).texts()))

@@ -1,0 +1,66 @@
+"""How much of stories an encoder has read; no torch."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+TEXTS, LEAST = 2, 4
+"""Columns of a story's coverage, which has the attributes of `Coverage`, in their order."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Share of different texts that was read: of sentences, or texts and views, where the encoder reads those.
+
+    Attributes:
+        words: words of all texts.
+        read: words that were read; of a truncated text the share of its tokens counts.
+        texts: number of texts.
+        long: texts longer than the encoder's limit.
+        least: smallest share that was read of a text.
+    """
+
+    words: int = 0
+    read: float = 0
+    texts: int = 0
+    long: int = 0
+    least: float = 1
+
+    def __add__(self, other: "Coverage") -> "Coverage":
+        """Join the coverage of two collections."""
+        sums = (self.words + other.words, self.read + other.read, self.texts + other.texts, self.long + other.long)
+        return Coverage(*sums, min(self.least, other.least))
+
+    @classmethod
+    def of_rows(cls, rows: NDArray[np.float64]) -> "Coverage":
+        """Join the coverage of N stories, (N, 5): each row has the attributes of one story, in their order."""
+        rows = rows[rows[:, TEXTS] > 0]
+        if not len(rows):
+            return cls()
+        words, read, texts, long = rows[:, :LEAST].sum(axis=0).tolist()
+        return cls(int(words), read, int(texts), int(long), float(rows[:, LEAST].min()))
+
+    @property
+    def share(self) -> float:
+        """Share of all words that was read, 0 to 1."""
+        return self.read / self.words if self.words else 1.0
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Texts that were cut, and the share of words read, as plain data."""
+        return {"truncated": self.long if self.least < 1 else 0, "words_read": round(self.share, 4)}
+
+    def summary(self, limit: int, one: str = "story", several: str = "stories") -> str:
+        """Describe how texts longer than `limit` tokens were read, in one line.
+
+        >>> Coverage(1000, 963.5, 479, 12, 0.41).summary(256)
+        '96.3 % of words read: 12 of 479 stories were cut at 256 tokens, the longest after 41 %'
+        """
+        count = f"{self.long} of {self.texts} {one if self.texts == 1 else several}"
+        if self.least == 1:
+            return f"{count} {'is' if self.long == 1 else 'are'} longer than {limit} tokens: read in windows"
+        cut = f"{'was' if self.long == 1 else 'were'} cut at {limit} tokens, the longest after {100 * self.least:.0f} %"
+        return f"{math.floor(1000 * self.share) / 10} % of words read: {count} {cut}"

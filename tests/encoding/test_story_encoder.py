@@ -1,0 +1,165 @@
+"""A story encoder: vectors as the model gives them, each computed once, known by all that decides them."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from head_encoders import view_encoder, viewed, views_by_hand
+
+from narrlit.data.schema import Story
+from narrlit.encoding.loading import load
+from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.errors import DataError, ModelError, OptionError
+from narrlit.models import embedding
+from narrlit.models.registry import load_encoder
+
+STORIES = ["A knight seeks a grail.", "A diver seeks a pearl.", "A knight seeks a grail.", "A bank lowers its rates."]
+
+
+@pytest.fixture
+def computed(monkeypatch):
+    """Texts that a model embeds, in order."""
+    texts, embed = [], embedding.embed
+
+    def noting(encoder, stories, *options):
+        texts.extend(story if isinstance(story, str) else story.text for story in stories)
+        return embed(encoder, stories, *options)
+
+    monkeypatch.setattr(embedding, "embed", noting)
+    return texts
+
+
+def test_vectors_are_those_of_the_model(tiny):
+    expected = embedding.embed(load_encoder(tiny()), STORIES, progress=False).embeddings
+    for encoder in (load(tiny()), StoryEncoder(load_encoder(tiny()))):
+        np.testing.assert_allclose(encoder.embed(STORIES), expected, atol=1e-6)
+        assert encoder.coverage.texts == 3
+
+
+def test_a_second_encoder_computes_nothing_and_knows_how_much_was_read(tiny, tmp_path, computed, capsys):
+    long = "A king rode to a fox. " * 40
+    first = load(tiny(), cache=tmp_path, long="truncate")
+    vectors = first.embed([*STORIES, long], progress=True)
+    assert sorted(computed) == sorted({*STORIES, long})
+    computed.clear()
+    again = load(tiny(), cache=tmp_path, long="truncate")
+    np.testing.assert_array_equal(again.embed([*STORIES, long], progress=True), vectors)
+    assert computed == []
+    assert "module" not in vars(again)  # nor is the model loaded
+    assert again.coverage == first.coverage
+    assert again.coverage.long == 1
+    assert again.coverage.share < 1
+    assert "4 vectors from" in capsys.readouterr().err
+    again.embed(["A new story.", STORIES[0]])
+    assert computed == ["A new story."]
+
+
+def test_a_story_with_other_views_is_another_story(tiny, tmp_path, computed):
+    encoder = StoryEncoder(view_encoder(tiny()))
+    stories = viewed(4)
+    np.testing.assert_allclose(encoder.embed(stories), views_by_hand(encoder.module, stories), atol=1e-6)
+    cached = load(tiny(), missing_views="positional", fusion="equal", cache=tmp_path)
+    one, other = Story("a", "A king fell ill. He died.", stories[0].views), Story("a", "A king fell ill. He died.")
+    vectors = cached.embed([one, other])
+    assert abs(vectors[0] - vectors[1]).max() > 1e-3
+    assert len(computed) == 6
+
+
+def test_the_fingerprint_names_all_that_decides_a_vector(tiny, tmp_path):
+    views = tmp_path / "views.jsonl"
+    row = {"text": "A king.", "theme": "Power.", "plot_events": ["He rules."], "outcome": "He dies."}
+    views.write_text(json.dumps(row))
+    fit = [Story(str(i), f"A {name} seeks a key.") for i, name in enumerate(("knight", "diver", "fox", "king"))]
+    model = tmp_path / "model"
+    shutil.copytree(tiny(), model)
+
+    def variants():
+        yield load(model)
+        yield load(model, max_length=20)
+        yield load(model, long="truncate")
+        yield load(model, precision="fp32")
+        yield load(model, fusion="equal", missing_views="positional")
+        yield load(model, fusion="submitted", missing_views="positional")
+        yield load(model, fusion="equal", views=views)
+        yield load(model, pseudonyms=True)
+        yield load(model, postprocess="center", fit_on=fit)
+        yield load(model, postprocess="center", fit_on=fit).fitted_for(fit[:1])
+        yield load(model, postprocess="center", fit_on=fit).fitted_for(fit[:2])
+
+    prints = [encoder.fingerprint for encoder in variants()]
+    assert len(set(prints)) == len(prints)
+    assert [encoder.fingerprint for encoder in variants()] == prints
+    assert load(model, cache=tmp_path / "c", device="cpu").fingerprint == prints[0]
+    views.write_text(json.dumps({**row, "theme": "Decay."}))
+    assert load(model, fusion="equal", views=views).fingerprint not in prints
+    (model / "note.txt").write_text("another file of the model")
+    assert load(model).fingerprint != prints[0]
+
+
+def test_the_fingerprint_of_a_loaded_encoder_is_that_of_its_weights(tiny):
+    one, other = load_encoder(tiny()), load_encoder(tiny())
+    assert StoryEncoder(one).fingerprint == StoryEncoder(other).fingerprint
+    next(other.parameters()).data.add_(1)
+    assert StoryEncoder(one).fingerprint != StoryEncoder(other).fingerprint
+
+
+def test_post_processing_is_fitted_on_stories_that_are_not_embedded(tiny, capsys):
+    fit = [Story(str(i), f"A {name} seeks a key.") for i, name in enumerate(("knight", "diver", "fox", "king"))]
+    plain, embedded = load(tiny()), fit[:1]
+    fitted = load(tiny(), postprocess="center", fit_on=fit).fitted_for(embedded)
+    others = plain.embed(fit[1:])
+    others /= np.linalg.norm(others, axis=1, keepdims=True)
+    expected = plain.embed(["A bank opens."])
+    expected = expected / np.linalg.norm(expected) - others.mean(axis=0)
+    np.testing.assert_allclose(fitted.embed(["A bank opens."]), expected / np.linalg.norm(expected), atol=1e-6)
+    assert "fitted on 3 different stories; left out 1" in capsys.readouterr().err
+    assert fitted.about["postprocess"]["left_out"] == 1
+    assert not fitted.is_transductive
+    assert fitted.fitted_for(embedded) is fitted
+    with pytest.raises(OptionError, match="3 of its 4 stories are those embedded"):
+        load(tiny(), postprocess="center", fit_on=fit).fitted_for(fit[:3])
+    assert load(tiny(), postprocess="center", transductive=True).fitted_for(fit).is_transductive
+
+
+def test_passages_are_the_sentences_of_each_story(tiny):
+    encoder = load(tiny())
+    passages = encoder.passages(["A king fell ill. He died.", "One sentence."])
+    assert [each.sentences for each in passages] == [["A king fell ill.", "He died."], ["One sentence."]]
+    expected = encoder.embed(["A king fell ill.", "He died.", "One sentence."])
+    np.testing.assert_allclose(np.concatenate([each.vectors for each in passages]), expected, atol=1e-6)
+    with pytest.raises(ModelError, match="give the encoder inside it"):
+        StoryEncoder(view_encoder(tiny())).passages(["A king."])
+
+
+def test_a_cache_that_cannot_be_written_costs_a_line_and_no_vector(tiny, tmp_path, capsys):
+    (tmp_path / "file").write_text("no folder")
+    vectors = load(tiny(), cache=tmp_path / "file").embed(STORIES)
+    np.testing.assert_allclose(vectors, load(tiny()).embed(STORIES), atol=1e-6)
+    assert "embeddings are not kept" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"max_length": 2}, OptionError, "`max_length=2`: at least 3"),
+        ({"fusion": "none"}, OptionError, "`fusion=none`"),
+        ({"postprocess": "center"}, OptionError, "give `fit_on`"),
+        ({"postprocess": "spin"}, OptionError, "'spin' is none of"),
+        ({"fit_on": "a.jsonl"}, OptionError, "need `postprocess`"),
+        ({"model": "runs/none"}, ModelError, "runs/none: does not exist"),
+    ],
+)
+def test_mistakes_name_the_parameter(tiny, tmp_path, monkeypatch, options, error, words):
+    monkeypatch.chdir(tmp_path)
+    Path("runs").mkdir()
+    with pytest.raises(error, match=words):
+        load(**{"model": tiny(), **options})
+
+
+def test_views_need_a_model_that_reads_them_and_stories_are_a_list(tiny):
+    with pytest.raises(OptionError, match="this model reads no views: give `fusion`"):
+        load(tiny(), missing_views="positional").embed(STORIES)
+    with pytest.raises(DataError, match="pass a list of texts"):
+        load(tiny()).embed("A king.")
