@@ -21,8 +21,8 @@ import torch
 import training
 from measure import Row, Setting
 
-from narrlit.experiments.report import table_text
 from narrlit.files import atomic_path, check_writable
+from narrlit.tables import markdown_table
 
 PARTS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     "embedding": inference.embedding,
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         entries = [row.record(limits) for row in rows]
         names = [f"{row.job}, {row.data}, {row.precision}" for row in rows]
         ratios = {name: entry["ratio"] for name, entry in zip(names, entries, strict=True) if "ratio" in entry}
-        results = table_text("", [dict(zip(HEADER, row.cells(limits), strict=True)) for row in rows])
+        results = markdown_table("", [dict(zip(HEADER, row.cells(limits), strict=True)) for row in rows])
         record = {**about, "rows": entries, "ratios": ratios, "results": results}
         path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     if chosen.quick:

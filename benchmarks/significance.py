@@ -25,7 +25,6 @@ from scipy.stats import norm
 
 from narrlit.data.readers import read_triples
 from narrlit.data.splits import story_numbers
-from narrlit.experiments.report import table_text
 from narrlit.files import atomic_path
 from narrlit.metrics.significance import (
     SharedStories,
@@ -35,6 +34,7 @@ from narrlit.metrics.significance import (
     mcnemar_by_story,
     wilson_interval,
 )
+from narrlit.tables import markdown_table
 
 Stories = NDArray[np.int64]
 Right = NDArray[np.bool_]
@@ -290,8 +290,8 @@ def tables(tests: Sequence[TestRow], intervals: Sequence[IntervalRow]) -> str:
     )
     return "\n".join(
         [
-            table_text("False positives / power, in percent (nominal: 5)", lines),
-            table_text("Coverage of 95 % intervals, in percent (mean width)", covered),
+            markdown_table("False positives / power, in percent (nominal: 5)", lines),
+            markdown_table("Coverage of 95 % intervals, in percent (mean width)", covered),
             note,
         ]
     )

@@ -173,7 +173,7 @@ def retellings(chosen: argparse.Namespace) -> Result:
     results: Result = {}
     for name, rows in {"all": first | True, "one a work": first}.items():
         collection = Collection(
-            frame[rows].reset_index(drop=True), vectors[rows.to_numpy()], {"model": "minilm"}, load("minilm")
+            frame[rows].reset_index(drop=True), vectors[rows.to_numpy()], load("minilm"), {"model": "minilm"}
         )
         groups, threshold, _ = retelling_groups(collection, None, similar_pairs(collection, 10))
         work_of = dict(zip(collection.frame["id"], collection.frame["work"], strict=True))

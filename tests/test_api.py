@@ -1,11 +1,14 @@
 """Public API: fast to import, and equal to the functions behind it."""
 
+import itertools
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from run_helpers import fit_arguments
 
 import narrlit
 from narrlit.errors import DataError, ModelError, OptionError
@@ -118,3 +121,57 @@ def test_python_alone_evaluates_compares_and_submits(world_files, tiny, tmp_path
     assert "valid, Track A 9 rows, Track B" in str(submission)
     with pytest.raises(OptionError, match="gives a story no vector"):
         narrlit.submit("tfidf", track_b=stories, out=tmp_path / "t.zip")
+
+
+def test_python_alone_trains_a_run_that_is_a_model(tiny, world_files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments = fit_arguments(tiny(), tmp_path, epochs=1)
+    configs = [word for name, word in itertools.pairwise(arguments) if name == "--config"]
+    options = {
+        name.removeprefix("--"): value
+        for name, value in itertools.pairwise(arguments)
+        if name.startswith("--") and name != "--config"
+    }
+    run = narrlit.fit(configs, options)
+    assert run.folder == tmp_path / "tiny"
+    assert (run.status, run.best.n, len(run.table())) == ("finished", 9, 1)
+    assert str(run).startswith(f"{run.folder}: finished, best validation accuracy")
+    again = narrlit.Run.read(run.folder)
+    assert again.record == run.record
+    result = narrlit.evaluate(world_files / "validation.jsonl", run)
+    np.testing.assert_allclose(narrlit.embed(KNIGHTS, run), narrlit.load(str(run.folder)).embed(KNIGHTS), atol=1e-6)
+    assert result.n == 9
+    with pytest.raises(OptionError, match="holds another fit"):
+        narrlit.fit(configs, options)
+
+
+def test_a_collection_in_memory_is_mapped_paired_and_measured(tmp_path):
+    texts = [
+        "A girl lost a slipper at the ball. It rained in the evening.",
+        "At the dance the girl left her shoe behind. Rain fell all night.",
+        "The bank lowered its rates. Trains to the north were late again.",
+        "Interest rates fell at the bank. No train came.",
+    ]
+    tales = narrlit.Collection.of(pd.DataFrame({"id": list("abcd"), "text": texts, "kind": list("xxyy")}))
+    assert (len(tales), tales["c"].text, "4 stories" in repr(tales)) == (4, texts[2], True)
+    with pytest.raises(KeyError, match="no story 'e'"):
+        tales["e"]
+    pairs = narrlit.pairs(tales, k=1, threshold=0.4)
+    assert pairs.table()[["id_a", "id_b"]].to_numpy().tolist()[0] in (["a", "b"], ["c", "d"])
+    assert "## Groups of retellings" in str(pairs)
+    drawn = narrlit.map_stories(tales, group="kind", k=2, accuracy="0.5, as a test says")
+    assert "0.5, as a test says" in drawn._repr_html_()
+    assert [path.name for path in drawn.write(tmp_path / "m.html")] == [
+        "m.html",
+        "m-neighbors.csv",
+        "m-groups.csv",
+        "m.svg",
+    ]
+    assert len(drawn.table()) == 8
+    assert narrlit.diversity(tales).stories == 4
+    (tmp_path / "qrels.tsv").write_text("a\tb\t1\nc\td\t1\n")
+    found = narrlit.retrieval({"minilm": tales}, tmp_path / "qrels.tsv", baseline="tfidf")
+    assert set(found.table()["system"]) == {"minilm", "tfidf"}
+    assert found.answers()["query"].tolist() == ["a", "c"]
+    found.write(tmp_path / "out")
+    assert (tmp_path / "out/evaluate.md").read_text().startswith("## 2 queries among 4 stories")

@@ -16,38 +16,58 @@ if TYPE_CHECKING:
     from narrlit.data.readers import read_stories, read_triples
     from narrlit.encoding.loading import load
     from narrlit.experiments.evaluation import compare, evaluate
+    from narrlit.experiments.retrieval_report import retrieval
+    from narrlit.experiments.run import Run, fit
+    from narrlit.explore.collection import Collection
+    from narrlit.explore.diversity import diversity
     from narrlit.explore.explanation import explain
     from narrlit.explore.index import Index
+    from narrlit.explore.mapping import map_stories
+    from narrlit.explore.pairs import pairs
     from narrlit.metrics.triples import TripleAccuracy
     from narrlit.submission import submit
 
 __version__ = "0.1.0"
 __all__ = [
+    "Collection",
     "Index",
+    "Run",
     "TripleAccuracy",
     "__version__",
     "compare",
+    "diversity",
     "embed",
     "evaluate",
     "explain",
+    "fit",
     "load",
     "losses",
+    "map_stories",
+    "pairs",
     "read_stories",
     "read_triples",
+    "retrieval",
     "similarity",
     "submit",
 ]
 
 _MODULES = {
+    "Collection": "narrlit.explore.collection",
     "Index": "narrlit.explore.index",
     "TripleAccuracy": "narrlit.metrics.triples",
     "compare": "narrlit.experiments.evaluation",
+    "diversity": "narrlit.explore.diversity",
     "embed": "narrlit.api",
     "evaluate": "narrlit.experiments.evaluation",
+    "fit": "narrlit.experiments.run",
+    "Run": "narrlit.experiments.run",
     "explain": "narrlit.explore.explanation",
     "load": "narrlit.encoding.loading",
+    "map_stories": "narrlit.explore.mapping",
+    "pairs": "narrlit.explore.pairs",
     "read_stories": "narrlit.data.readers",
     "read_triples": "narrlit.data.readers",
+    "retrieval": "narrlit.experiments.retrieval_report",
     "similarity": "narrlit.api",
     "submit": "narrlit.submission",
 }

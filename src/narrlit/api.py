@@ -1,7 +1,7 @@
 """Public functions on texts: embed stories, compare them. Import them from `narrlit`."""
 
 from collections.abc import Sequence
-from pathlib import Path
+from os import PathLike
 from typing import TypeAlias
 
 import numpy as np
@@ -12,7 +12,7 @@ from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.models.config import Role
 
-Model: TypeAlias = str | Path | StoryEncoder
+Model: TypeAlias = str | PathLike[str] | StoryEncoder
 Stories: TypeAlias = Sequence[str] | Sequence[Story]
 
 

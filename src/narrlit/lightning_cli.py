@@ -41,6 +41,7 @@ from narrlit.callbacks.checkpoints import AtomicCheckpointIO
 from narrlit.callbacks.display import RUNS
 from narrlit.configuration import find_config, read_yaml
 from narrlit.datamodules import StoryData
+from narrlit.distributed import rank
 from narrlit.errors import ModelError, NarrlitError, OptionError, mistake_behind, reason
 from narrlit.models.config import CONSENT, allow_remote_code
 from narrlit.models.registry import RECORD, read_checkpoint
@@ -171,9 +172,25 @@ def parse_fit(arguments: Sequence[str]) -> StageCLI:
 
 
 def run_stage(stage: str, arguments: Sequence[str]) -> int:
-    """Run one of Lightning's stages; return the exit code, 1 after a fit that diverged, 143 after SIGTERM.
+    """Run one of Lightning's stages; return the exit code, 1 after a fit that diverged, 143 after SIGTERM."""
+    try:
+        run(stage, arguments)
+    except DivergedError as error:
+        if rank() == 0:
+            print(f"narrlit: error: {error}", file=sys.stderr)
+        return 1
+    except SIGTERMException:
+        return 143
+    return 0
 
-    After a mistake of the user the run's directory is removed if the fit has not begun.
+
+def run(stage: str, arguments: Sequence[str]) -> Path | None:
+    """Run one of Lightning's stages; return the run's directory, None without a logger.
+
+    After a mistake of the user the directory is removed if the fit has not begun.
+
+    Raises:
+        DivergedError: after a fit whose loss or weights are not finite.
     """
     silence()
     typed = sys.argv
@@ -187,28 +204,24 @@ def run_stage(stage: str, arguments: Sequence[str]) -> int:
         trainer = cli.trainer
         if stage == "fit" and cli.config.ckpt_path is None:
             _check_no_other_fit(trainer)
-        run = getattr(trainer, stage)
+        start = getattr(trainer, stage)
         try:
             redirected = [log for log in map(logging.getLogger, LOGGERS) if log.handlers]
             with logging_redirect_tqdm(redirected), _naming_checkpoint(cli.config.ckpt_path):
-                run(cli.model, datamodule=cli.datamodule, ckpt_path=cli.config.ckpt_path, weights_only=True)
-        except DivergedError as error:
-            if trainer.is_global_zero:
-                print(f"narrlit: error: {error}", file=sys.stderr)
-            return 1
+                start(cli.model, datamodule=cli.datamodule, ckpt_path=cli.config.ckpt_path, weights_only=True)
+        except DivergedError:
+            raise
         except NarrlitError:
             if trainer.is_global_zero and not trainer.global_step and isinstance(trainer.logger, RunLogger):
                 trainer.logger.remove_new_folder()
             raise
         except MisconfigurationException as error:
             raise OptionError(parser_message(str(error))) from error
-        except SIGTERMException:
-            return 143
+        return None if trainer.log_dir is None else Path(trainer.log_dir)
     finally:
         sys.argv = typed
         if consented is None:
             os.environ.pop(CONSENT, None)
-    return 0
 
 
 def _check_no_other_fit(trainer: Trainer) -> None:

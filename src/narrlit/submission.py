@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ class Submission:
 
 
 def submit(
-    system: str | Path | StoryEncoder | Similarity | None = None,
+    system: str | PathLike[str] | StoryEncoder | Similarity | None = None,
     *,
     track_a: str | Path | Triples | None = None,
     track_b: str | Path | Stories | None = None,

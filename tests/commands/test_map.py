@@ -5,9 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from narrlit.commands.map import _accuracy
-from narrlit.encoding.loading import load
-from narrlit.options import LabelOptions
+from narrlit.explore.mapping import recorded_accuracy
 
 pytestmark = pytest.mark.usefixtures("memoized_minilm")
 
@@ -50,7 +48,7 @@ def test_the_head_states_an_accuracy_that_was_measured(narrlit, tales, make, tmp
 
 def test_the_head_states_the_accuracy_of_a_run(make, tmp_path):
     make("run.json", json.dumps({"best": {"n": 200, "correct": 122, "accuracy": 0.61, "interval": [0.54, 0.67]}}))
-    assert _accuracy(load(tmp_path), None, LabelOptions()).startswith("0.610 [0.540, 0.670] on the validation triples")
+    assert recorded_accuracy(str(tmp_path)).startswith("0.610 [0.540, 0.670] on the validation triples")
 
 
 @pytest.mark.parametrize(

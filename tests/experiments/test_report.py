@@ -9,6 +9,7 @@ import pytest
 from narrlit.experiments import report
 from narrlit.experiments.report import Report
 from narrlit.metrics.significance import paired
+from narrlit.tables import markdown_table
 
 GOOD = {"n": 200, "correct": 110, "accuracy": 0.55, "interval": [0.481, 0.617], "ties": 0}
 NONE = {"n": 200, "correct": 0, "accuracy": None, "interval": None, "ties": 0, "undefined": 7}
@@ -48,8 +49,8 @@ def test_markdown_columns_are_aligned_and_missing_cells_empty(made):
     assert lines[1] == "|-------------|----:|----------|"
     assert lines[3] == "| 50 % & more |     | none     |"
     assert len({len(line) for line in lines[:4]}) == 1
-    assert report.table_text("Title", [{"a": 1}]).startswith("## Title\n\n| a |\n")
-    assert r"| x\|y |" in report.table_text("", [{"a": "x|y"}])
+    assert markdown_table("Title", [{"a": 1}]).startswith("## Title\n\n| a |\n")
+    assert r"| x\|y |" in markdown_table("", [{"a": "x|y"}])
 
 
 def test_without_scores_there_is_no_comparison():

@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from narrlit.commands.collections import read_collection
 from narrlit.data.storyworld import StoryWorld
 from narrlit.encoding.loading import load
 from narrlit.errors import DataError, NarrlitError, OptionError
 from narrlit.explore import index as indexing
-from narrlit.explore.collection import load_collection
+from narrlit.explore.collection import Collection
 from narrlit.explore.index import Index
 from narrlit.models.embedding import embed
 from narrlit.models.registry import load_encoder
@@ -301,16 +302,15 @@ def test_columns_that_no_index_can_hold_are_refused(tiny, tmp_path, copied):
 
 def test_a_collection_is_loaded_from_an_index_or_from_stories(made, tales, tiny, tmp_path):
     tales.to_json(tmp_path / "t.jsonl", orient="records", lines=True)
-    use = ModelOptions(model=tiny())
-    one = load_collection(str(made.path), ModelOptions(), StoryOptions(), InputOptions())
-    other = load_collection(str(tmp_path / "t.jsonl"), use, StoryOptions(), InputOptions())
+    one = read_collection(str(made.path), ModelOptions(), StoryOptions(), InputOptions())
+    other = Collection.read(tmp_path / "t.jsonl", tiny())
     assert np.allclose(one.vectors, other.vectors, atol=1e-6)
     pd.testing.assert_frame_equal(one.frame, other.frame, check_dtype=False)
     assert {name: value for name, value in one.about.items() if name not in ("source", "model")} == {
         name: value for name, value in other.about.items() if name not in ("source", "model")
     }
     with pytest.raises(OptionError, match="was made with"):
-        load_collection(str(made.path), ModelOptions(model="minilm"), StoryOptions(), InputOptions())
+        read_collection(str(made.path), ModelOptions(model="minilm"), StoryOptions(), InputOptions())
 
 
 LOADING = ["--max-length 64", "--long truncate", "--precision fp32"]

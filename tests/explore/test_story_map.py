@@ -14,7 +14,7 @@ from narrlit.explore import story_map as module
 from narrlit.explore.agreement import agreement
 from narrlit.explore.collection import plain
 from narrlit.explore.map_page import CHARACTERS, map_page, write_svg
-from narrlit.explore.story_map import map_stories, name_groups
+from narrlit.explore.story_map import arrange_stories, name_groups
 from narrlit.models import embedding
 
 pytestmark = pytest.mark.usefixtures("memoized_minilm")
@@ -44,7 +44,7 @@ def test_a_dendrogram_finds_the_groups_and_puts_each_together():
     frame, vectors = collection()
     # In another order, so that none is the file's.
     order = np.random.default_rng(1).permutation(len(frame))
-    result = map_stories(frame.iloc[order].reset_index(drop=True), vectors[order], k=2)
+    result = arrange_stories(frame.iloc[order].reset_index(drop=True), vectors[order], k=2)
     types = frame["type"].to_numpy()[order]
     assert {(a, b) for a, b in zip(types, result.groups, strict=True)} == set(
         zip(
@@ -108,7 +108,7 @@ def test_numbers_color_a_map_also_as_texts_and_names_that_all_differ_do_not():
     frame, vectors = collection()
     frame["told"] = [str(1800 + row) for row in range(len(frame))]
     frame["file_name"] = [f"{row}.txt" for row in range(len(frame))]
-    page = map_page(map_stories(plain(frame), vectors, k=2), "x", [])
+    page = map_page(arrange_stories(plain(frame), vectors, k=2), "x", [])
     assert [column["name"] for column in data_of(page)["columns"]] == ["groups", "type", "year", "told"]
 
 
@@ -119,7 +119,7 @@ def minilm_encoder():
 
 def test_pages_hold_texts_escaped_and_write_a_drawing(tmp_path):
     frame, vectors = collection()
-    result = map_stories(frame, vectors, k=4)
+    result = arrange_stories(frame, vectors, k=4)
     compared = agreement(vectors, "type", frame["type"].astype(str).tolist(), 2)
     page = map_page(result, ATTACK, [("Model", ATTACK)], compared, None, None)
     assert "<img" not in page
@@ -139,7 +139,7 @@ def test_pages_hold_texts_escaped_and_write_a_drawing(tmp_path):
 def test_texts_of_a_large_page_are_cut(monkeypatch):
     frame, vectors = collection()
     monkeypatch.setattr("narrlit.explore.map_page.CHARACTERS", 9 * 20)
-    page = map_page(map_stories(frame, vectors, k=2), "x", [])
+    page = map_page(arrange_stories(frame, vectors, k=2), "x", [])
     assert data_of(page)["stories"][0]["text"] == [frame["text"][0][:19] + "…"]
     assert "first 20 characters" in page
     assert CHARACTERS > 10**6
@@ -148,7 +148,7 @@ def test_texts_of_a_large_page_are_cut(monkeypatch):
 def test_two_stories_are_no_map():
     frame, vectors = collection(size=1, groups=2)
     with pytest.raises(DataError, match="at least 3"):
-        map_stories(frame, vectors)
+        arrange_stories(frame, vectors)
 
 
 def test_copies_of_one_text_are_drawn(tmp_path):
@@ -160,7 +160,7 @@ def test_copies_of_one_text_are_drawn(tmp_path):
         "length": [np.inf, None, 2],
         "tags": [["x"]] * 3,
     }
-    result = map_stories(pd.DataFrame(columns), vectors)
+    result = arrange_stories(pd.DataFrame(columns), vectors)
     data = data_of(map_page(result, "x", []))
     assert data["similarity"] == [[1, 1]] * 3
     assert data["columns"][1]["values"] == ["", "", 2]
@@ -175,7 +175,7 @@ def test_in_a_browser_pages_are_quiet_show_texts_and_fit_a_phone(kind, tmp_path)
     from browser import Browser
 
     frame, vectors = collection(size=3 if kind == "dendrogram" else 120)
-    result = map_stories(frame, vectors, k=3)
+    result = arrange_stories(frame, vectors, k=3)
     assert (result.points is None) == (kind == "dendrogram")
     links = {(i, j): [(0, 0, 0.2)] for i, row in enumerate(result.indices.tolist()) for j in row if i < j}
     page = map_page(result, ATTACK, [("Model", "none")], None, [text.split(". ") for text in frame["text"]], links)

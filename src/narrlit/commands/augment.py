@@ -20,9 +20,10 @@ from narrlit.data.writers import write_examples
 from narrlit.encoding.loading import pick_device
 from narrlit.encoding.story_encoder import Device
 from narrlit.errors import OptionError
-from narrlit.experiments.report import keep_report, table_text
+from narrlit.experiments.report import keep_report
 from narrlit.files import Output, atomic_path
 from narrlit.preprocessing.back_translation import BackTranslation, Pivots, TranslationModel, back_translate
+from narrlit.tables import markdown_table
 
 if TYPE_CHECKING:
     import torch
@@ -195,7 +196,7 @@ def _markdown(content: dict[str, Any]) -> str:
         for score in SCORES:
             row[score] = "{mean:.3f} ± {standard_deviation:.3f}".format(**one[score]) if one[score] else "none"
         rows.append(row | {"f1 in the paper": "{:.2f} ± {:.2f}".format(*PAPER[pivot]) if pivot in PAPER else "none"})
-    table = table_text("", rows)
+    table = markdown_table("", rows)
     if content["settings"]["bertscore"] == "none":
         return table
     encoder = "layer {bertscore_layer} of {bertscore}".format(**content["settings"])

@@ -38,8 +38,9 @@ def check_data(  # noqa: PLR0913 - its parameters are the command's options
         raise OptionError("--views, --pseudonymize, --postprocess and their like need --model")
     if not 0 < threshold <= 1:
         raise OptionError(f"--threshold {threshold}: a number above 0, at most 1, is needed")
-    from narrlit.experiments.report import keep_report, table_text
+    from narrlit.experiments.report import keep_report
     from narrlit.metrics.data_check import check_sets, check_tables, read_set
+    from narrlit.tables import markdown_table
 
     layout = inputs.layout
     sets = [read_set("train", train, layout=layout), read_set("validation", validation, labels, layout)]
@@ -48,7 +49,7 @@ def check_data(  # noqa: PLR0913 - its parameters are the command's options
         if each.report is not None:
             say(each.report.summary())
     check = check_sets(sets, threshold)
-    tables = [table_text(title, rows) for title, rows in check_tables(check).items()]
+    tables = [markdown_table(title, rows) for title, rows in check_tables(check).items()]
     note = f"Near-duplicates: Jaccard index of three-word shingles from {threshold}. Intervals are 95 % (Wilson)."
     markdown = "\n".join([*(f"- {line}" for line in check["verdict"]), "", *tables, note]) + "\n"
     print(markdown, end="")

@@ -2,7 +2,6 @@
 
 import json as json_format
 
-from narrlit.errors import OptionError, printable
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
 
@@ -27,22 +26,8 @@ def diversity(
         read: what it reads of a story.
         inputs: files of stories.
     """
-    if not 0 < jaccard <= 1:
-        raise OptionError(f"--jaccard {jaccard}: a number above 0, at most 1, is needed")
-    from narrlit.explore import diversity as measures
-    from narrlit.explore.collection import load_collection
+    from narrlit.commands.collections import read_collection
+    from narrlit.explore.diversity import diversity as measure
 
-    result = measures.diversity(load_collection(collection, use, read, inputs), cosine, jaccard)
-    if json:
-        print(json_format.dumps(result))
-        return
-    pair = result["most_alike"]
-    names = [printable(title or id, 60) for title, id in zip(pair["titles"], pair["ids"], strict=True)]
-    print(
-        f"Vendi score: {result['vendi_score']:.1f} of {result['stories']:,} stories (by {result['model']})\n"
-        f"similarity with the nearest story: {result['mean_nearest_similarity']:.3f} on average\n"
-        f"nearly the same story (cosine of {cosine:g} or more): {result['alike']:,} stories\n"
-        f"same text: {result['copies']:,}; near-duplicate texts (Jaccard index of {jaccard:g} or more): "
-        f"{result['near_duplicates']:,}\n"
-        f"most alike: {names[0]} and {names[1]} ({pair['similarity']:.3f})"
-    )
+    result = measure(read_collection(collection, use, read, inputs), cosine, jaccard)
+    print(json_format.dumps(result.record) if json else result)

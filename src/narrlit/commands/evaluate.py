@@ -1,14 +1,17 @@
 """narrlit evaluate: accuracy on labeled triples, or retrieval of relevant stories."""
 
 import json as json_format
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from narrlit.console import say
 from narrlit.errors import OptionError
 from narrlit.files import Output
 from narrlit.metrics.meanmax import MeanMax
 from narrlit.options import InputOptions, LabelOptions, ModelOptions, StoryOptions
+
+if TYPE_CHECKING:
+    from narrlit.experiments.evaluation import Evaluation
+    from narrlit.experiments.retrieval_report import Retrieval
 
 Scorer = Literal["cosine", "meanmax"]
 
@@ -51,9 +54,11 @@ def evaluate(  # noqa: PLR0913 (options)
     if retrieval is not None:
         if baseline not in (None, "tfidf", "bm25") or scorer != "cosine" or given != LabelOptions():
             raise OptionError("--retrieval takes --baseline tfidf or bm25, and no --scorer, --labels or --strict")
-        from narrlit.experiments.retrieval_report import evaluate_retrieval
+        from narrlit.commands.collections import read_systems
+        from narrlit.experiments.retrieval_report import retrieval as measure_retrieval
 
-        _report(*evaluate_retrieval(retrieval, triples, queries, baseline, use, read, inputs), json, out)
+        collections, asked = read_systems(retrieval, queries, use, read, inputs)
+        _report(measure_retrieval(collections, triples, queries=asked, baseline=baseline), json, out)
         return
     if queries is not None or baseline == "bm25" or inputs != InputOptions():
         raise OptionError("--queries, --baseline bm25 and options of columns need --retrieval")
@@ -74,20 +79,12 @@ def evaluate(  # noqa: PLR0913 (options)
         system = Lexical(baseline, read.texts)
     else:
         system = measure(read.load(str(use.model), use), scorer, meanmax)
-    result = evaluate_system(triples, system, labels=given.labels, strict=given.strict, progress=True)
+    _report(evaluate_system(triples, system, labels=given.labels, strict=given.strict, progress=True), json, out)
+
+
+def _report(result: "Evaluation | Retrieval", json: bool, out: str | None) -> None:
+    """Write the result, if wanted, and print it."""
     if out is not None:
         result.write(out)
         say(f"{out}: evaluate.json, .md, and answers.csv")
     print(json_format.dumps(result.record) if json else result)
-
-
-def _report(content: dict[str, Any], markdown: str, answers: list[dict[str, Any]], json: bool, out: str | None) -> None:
-    """Write the figures and the rows of answers, if wanted, and print the figures."""
-    if out is not None:
-        from narrlit.data.writers import write_table
-        from narrlit.experiments.report import keep_report
-
-        keep_report(Path(out), "evaluate", content, markdown)
-        write_table(Path(out) / "answers.csv", answers)
-        say(f"{out}: evaluate.json, .md, and answers.csv")
-    print(json_format.dumps(content) if json else markdown.rstrip("\n"))

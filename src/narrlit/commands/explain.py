@@ -68,7 +68,8 @@ def _known(
     source: str | None, use: ModelOptions, inputs: InputOptions
 ) -> tuple[dict[str, Story], "StoryEncoder | None"]:
     """Read the stories that ids name, each under its title, and the encoder of an index."""
-    from narrlit.explore.index import index_at, open_index
+    from narrlit.commands.collections import open_index
+    from narrlit.explore.index import index_at
 
     if source is None:
         return {}, None

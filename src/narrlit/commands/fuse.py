@@ -47,7 +47,7 @@ def fuse(  # noqa: PLR0913 (options)
         raise OptionError("views are needed: give --views FILE, or --missing-views positional")
     from narrlit.data.rows import file_digest
     from narrlit.experiments import fusion
-    from narrlit.experiments.report import table_text
+    from narrlit.tables import markdown_table
 
     fusions = fusion.read_settings(settings)
     pick_device(use.device)  # fails before the long work
@@ -69,5 +69,5 @@ def fuse(  # noqa: PLR0913 (options)
         if out is not None:  # after each model, so that a failing one loses no other
             report.write(Path(out), "fuse")
         for title, rows in fusion.model_tables(entries[-1]).items():
-            print(table_text(title, rows), flush=True)
+            print(markdown_table(title, rows), flush=True)
     print("\n".join(report.notes))

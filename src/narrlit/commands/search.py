@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from narrlit import explore
+from narrlit.commands.collections import open_index
 from narrlit.console import counted, say
 from narrlit.data.writers import write_table
 from narrlit.errors import OptionError, printable
-from narrlit.explore.index import SearchOptions, open_index
+from narrlit.explore.index import SearchOptions
 from narrlit.files import Output, atomic_path, check_writable
 from narrlit.options import InputOptions, ModelOptions
 from narrlit.pages import render_page

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -24,7 +25,7 @@ OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 
 
 def load(  # noqa: PLR0913 (all that decides a vector)
-    model: "str | Path | Encoder" = "minilm",
+    model: "str | PathLike[str] | Encoder" = "minilm",
     *,
     max_length: int | None = None,
     long: Long = "windows",
@@ -45,7 +46,7 @@ def load(  # noqa: PLR0913 (all that decides a vector)
     The model's weights are read when the first story is embedded.
 
     Args:
-        model: a model folder, a run folder, a checkpoint, a hub id or `minilm`; or an encoder that is loaded.
+        model: a model folder, a run, a checkpoint, a hub id or `minilm`; or an encoder that is loaded.
         max_length: tokens of a text that are read at once; None: as the model was trained.
         long: longer texts are read in overlapping `windows` of whole sentences, whose vectors are averaged; or
             `truncate` them, as in training, or `refuse` them.
@@ -88,7 +89,7 @@ def load(  # noqa: PLR0913 (all that decides a vector)
 
 
 def open_encoder(
-    model: "str | Path | Encoder",
+    model: "str | PathLike[str] | Encoder",
     *,
     texts: StoryTexts,
     loading: Loading = Loading(),
@@ -97,6 +98,7 @@ def open_encoder(
     cache: str | Path | None = None,
 ) -> StoryEncoder:
     """Return the encoder of a model, as `load` does; raise ModelError if it is not there."""
+    model = fspath(model) if isinstance(model, PathLike) else model
     encoder = StoryEncoder(
         model,
         texts=texts,
@@ -105,9 +107,9 @@ def open_encoder(
         postprocessing=postprocessing,
         cache=cache,
     )
-    if isinstance(model, str | Path):
-        _check_exists(str(model))
-        _warn_of_pseudonyms(str(model), texts)
+    if isinstance(model, str):
+        _check_exists(model)
+        _warn_of_pseudonyms(model, texts)
     return encoder
 
 

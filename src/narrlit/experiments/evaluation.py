@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,7 +125,7 @@ def evaluate(
     jaccard: accuracy 1.000 [0.207, 1.000] (1 of 1)
     """
     labeled = read_labeled_triples(triples, labels, strict=strict, progress=progress)
-    if not isinstance(system, str | Path) or Path(system).suffix not in ANSWER_SUFFIXES:
+    if not isinstance(system, str | PathLike) or Path(system).suffix not in ANSWER_SUFFIXES:
         system = measure_of(system).fitted_for(labeled.stories)
     answers = answers_of(system, labeled, progress=progress)
     seen = answers.flags.get(SEEN)
@@ -245,7 +246,7 @@ def _named(systems: Sequence[System]) -> dict[str, System]:
     """
     named: dict[str, System] = {}
     for system in systems:
-        name = str(system) if isinstance(system, str | Path) else system.name
+        name = fspath(system) if isinstance(system, str | PathLike) else system.name
         if name in named:
             raise OptionError(f"{name} is named twice; a system is compared once")
         named[name] = system

@@ -6,9 +6,10 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from narrlit.experiments.report import difference_cell, table_text
+from narrlit.experiments.report import difference_cell
 from narrlit.llm.judge import Judgement
 from narrlit.metrics.significance import AccuracySummary, paired, wilson_interval
+from narrlit.tables import markdown_table
 
 Choices = Sequence[bool | None]
 """For each of N triples True if A is closer; None where a system or the labels do not say."""
@@ -126,7 +127,7 @@ def judge_table(report: Mapping[str, Any]) -> str:
     head = f"{report['triples']} triples, none has a label.\n"
     if accuracy:
         rows = [{"judge": NAMES[name], "accuracy (95 % interval)": _accuracy(one)} for name, one in accuracy.items()]
-        head = table_text("", rows)
+        head = markdown_table("", rows)
     reasons = "".join(f"; {count} {reason}" for reason, count in fallbacks["by_reason"].items())
     notes = [f"Fallbacks to the similarities: {_share(fallbacks)}{reasons}"]
     notes.append(f"Overrides of the similarities: {_share(against)}; right on {_accuracy(against['right'])}")
@@ -138,7 +139,7 @@ def judge_table(report: Mapping[str, Any]) -> str:
     lines = [head, *(f"- {note}." for note in notes), ""]
     for title, parts in (("label", "by_label"), ("difference of similarities", "by_margin")):
         rows = [{title: _part(one), **{x: _accuracy(one["accuracy"][x]) for x in SYSTEMS}} for one in report[parts]]
-        lines += [table_text("", rows)] if rows else []
+        lines += [markdown_table("", rows)] if rows else []
     return "\n".join(lines)
 
 

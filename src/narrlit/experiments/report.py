@@ -12,6 +12,7 @@ import numpy as np
 from narrlit.data.writers import write_table
 from narrlit.files import atomic_path, write_text
 from narrlit.metrics.significance import paired_text, seed_spread
+from narrlit.tables import markdown_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +41,7 @@ class Report:
 
     def markdown(self) -> str:
         """Format tables and notes for the terminal and a Markdown file."""
-        return "\n".join([*(table_text(title, rows) for title, rows in self.tables.items()), *self.notes]) + "\n"
+        return "\n".join([*(markdown_table(title, rows) for title, rows in self.tables.items()), *self.notes]) + "\n"
 
     def table(self) -> "pd.DataFrame":
         """Tabulate the entries: a row a system, columns named like `difference.p`; an interval is `low` and `high`."""
@@ -140,27 +141,6 @@ def spread_cell(entry: Row, sign: str = "") -> str:
     """
     known = entry["mean"] is not None
     return f"{entry['mean']:{sign}.3f} ± {entry['standard_deviation']:.3f}" if known else "none: scores are NaN"
-
-
-def table_text(title: str, rows: Sequence[Row]) -> str:
-    """Format rows as a Markdown table with aligned columns, numbers to the right.
-
-    >>> print(table_text("", [{"system": "full", "n": 200}, {"system": "no mask", "n": 9}]))
-    | system  |   n |
-    |---------|----:|
-    | full    | 200 |
-    | no mask |   9 |
-    <BLANKLINE>
-    """
-    names = list(rows[0])
-    right = [all(isinstance(line.get(name, 0), int) for line in rows) for name in names]
-    texts = [names, *([str(line.get(name, "")) for name in names] for line in rows)]
-    lines = [[text.replace("|", "\\|") for text in line] for line in texts]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    cells = [[c.rjust(w) if r else c.ljust(w) for c, w, r in zip(line, widths, right, strict=True)] for line in lines]
-    rule = "|" + "|".join("-" * (w + 1) + (":" if r else "-") for w, r in zip(widths, right, strict=True)) + "|"
-    head, *body = [f"| {' | '.join(line)} |" for line in cells]
-    return "\n".join([*([f"## {title}", ""] if title else []), head, rule, *body, ""])
 
 
 def note_lines(notes: Mapping[str, str]) -> list[str]:

@@ -5,6 +5,7 @@ Letters of the shapes: Q queries, N stories, D dimension, M measures.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from narrlit.encoding.story_encoder import unit_vectors
+from narrlit.data.writers import write_table
 from narrlit.errors import DataError, printable, reading
-from narrlit.experiments.report import table_text
-from narrlit.explore.collection import Collection, load_collection, story_frame
-from narrlit.explore.index import index_at, open_index
+from narrlit.experiments.report import keep_report
+from narrlit.explore.collection import Collection
 from narrlit.metrics.retrieval import MEASURES, Lexical, lexical_vectors, ranks
 from narrlit.metrics.significance import bootstrap_interval, p_text, permutation_test
-from narrlit.options import InputOptions, ModelOptions, StoryOptions
+from narrlit.tables import markdown_table
 
 Qrels = Mapping[str, Mapping[str, float]]
 """Gains above 0 of the relevant stories of each query; ids of both."""
@@ -94,85 +94,106 @@ def measure(
     return np.array(values)
 
 
-def evaluate_retrieval(
-    source: str,
-    path: str,
-    queries: str | None,
-    baseline: Lexical | None,
-    use: ModelOptions,
-    read: StoryOptions,
-    inputs: InputOptions,
-) -> tuple[dict[str, Any], str, list[dict[str, Any]]]:
-    """Rank the stories of collections, and by a baseline those of the first, for each query of the qrels.
+@dataclass(frozen=True, eq=False)
+class Retrieval:
+    """Measures of how high collections, and a baseline, rank the relevant stories of Q queries.
+
+    Attributes:
+        record: figures, as plain data.
+        rows: of the table, a row a measure and system.
+        values: (Q, M) measures of each query, by system.
+        queries: (Q) ids.
+    """
+
+    record: dict[str, Any]
+    rows: list[dict[str, Any]]
+    values: Mapping[str, NDArray[Any]]
+    queries: Sequence[str]
+
+    def table(self) -> pd.DataFrame:
+        """Tabulate measures: a row a measure and system, with mean, interval, difference to the first system and p."""
+        rows = []
+        for name, figures in self.record["measures"].items():
+            for system, own in figures.items():
+                low, high = own["interval"]
+                rest = {key: own[key] for key in ("difference", "p") if key in own}
+                rows.append({"measure": name, "system": system, "mean": own["mean"], "low": low, "high": high, **rest})
+        return pd.DataFrame(rows)
+
+    def answers(self) -> pd.DataFrame:
+        """Tabulate the measures of each query, a column a system and measure."""
+        columns = [f"{system}.{name}" for system in self.values for name in MEASURES]
+        frame = pd.DataFrame(np.hstack([*self.values.values()]), columns=columns)
+        frame.insert(0, "query", [*self.queries])
+        return frame
+
+    def write(self, folder: str | Path) -> None:
+        """Write evaluate.json and evaluate.md, and answers.csv with a row a query."""
+        keep_report(Path(folder), "evaluate", self.record, f"{self}\n")
+        write_table(Path(folder) / "answers.csv", self.answers().to_dict("records"))
+
+    def __str__(self) -> str:
+        """The table in Markdown."""
+        title = f"{self.record['queries']:,} queries among {self.record['stories']:,} stories"
+        note = "Intervals: 95 %, bootstrap over queries; p: paired permutation test."
+        return f"{markdown_table(title, self.rows)}\n{note}"
+
+
+def retrieval(
+    collections: Mapping[str, Collection],
+    qrels: str | Path | Qrels,
+    *,
+    queries: Mapping[str, Collection] | None = None,
+    baseline: Lexical | None = None,
+) -> Retrieval:
+    """Evaluate how high collections rank the stories that judgments call relevant.
 
     Args:
-        source: an index, or a file or folder of stories; several with commas between.
-        path: of the qrels.
-        queries: file of the queries; None: queries are stories of the collections.
-        baseline: compares words.
-        use: model of collections that are no index.
-        read: what it reads of a story.
-        inputs: how files hold stories.
+        collections: by the name of their system; the others are compared with the first.
+        qrels: file of relevance judgments (`read_qrels`), or what is in it.
+        queries: of each collection, encoded like it; None: queries are ids of the ranked stories.
+        baseline: also rank the stories of the first collection by words: `tfidf` or `bm25`.
 
     Returns:
-        Plain data, Markdown, and a row a query.
+        A `Retrieval`: nDCG@10, MRR, recall@1 and @10 with 95 % intervals: `.table()`, `.answers()`, `.write(folder)`.
+
+    Raises:
+        DataError: if the judgments can't be read, or name a story that is not there.
     """
-    qrels, systems = read_qrels(path), dict[str, tuple[Collection, Collection, Any, Any]]()
-    sources = [name.strip() for name in source.split(",")]
-    # The stories of an index are read already: columns and lines are those of other files, where there are any.
-    only_indexes = queries is None and all(index_at(name) for name in sources)
-    of_index = inputs if only_indexes else InputOptions()
-    pairs = [_load(name, queries, use, read, inputs, of_index) for name in sources]
-    for name, (asked, collection) in zip(sources, pairs, strict=True):
-        model = str(collection.about["model"])
-        systems[name if model in systems else model] = asked, collection, asked.vectors, collection.vectors
-    if baseline is not None:
-        lexical = lexical_vectors(baseline, *(each.frame["text"].tolist() for each in pairs[0]))
-        systems[baseline] = *pairs[0], *lexical
-    values = {}
-    for name, (asked, collection, own, others) in systems.items():
+    judged = read_qrels(str(qrels)) if isinstance(qrels, str | Path) else qrels
+    values: dict[str, NDArray[Any]] = {}
+    for name, collection in collections.items():
+        asked = collection if queries is None else queries[name]
         query_ids = None if queries is None else asked.frame["id"].tolist()
-        values[name] = measure(qrels, own, others, query_ids, collection.frame["id"].tolist())
-    first = next(iter(values))
-    content: dict[str, Any] = {"qrels": path, "queries": len(qrels), "stories": len(pairs[0][1].frame), "measures": {}}
+        ids = collection.frame["id"].tolist()
+        values[name] = measure(judged, asked.vectors, collection.vectors, query_ids, ids)
+    first = next(iter(collections))
+    if baseline is not None:
+        collection = collections[first]
+        asked = collection if queries is None else queries[first]
+        query_ids = None if queries is None else asked.frame["id"].tolist()
+        own, others = lexical_vectors(baseline, asked.frame["text"].tolist(), collection.frame["text"].tolist())
+        values[baseline] = measure(judged, own, others, query_ids, collection.frame["id"].tolist())
+    content: dict[str, Any] = {
+        "qrels": str(qrels) if isinstance(qrels, str | Path) else None,
+        "queries": len(judged),
+        "stories": len(collections[first]),
+        "measures": {},
+    }
     rows = []
     for place, name in enumerate(MEASURES):
         figures = content["measures"][name] = {}
         for system, table in values.items():
-            own, base = table[:, place], values[first][:, place]
-            low, high = bootstrap_interval(own)
-            figures[system] = {"mean": float(own.mean()), "interval": [low, high]}
+            own_values, base = table[:, place], values[first][:, place]
+            low, high = bootstrap_interval(own_values)
+            mean = float(own_values.mean())
+            figures[system] = {"mean": mean, "interval": [low, high]}
             compared = ""
             if system != first:
-                difference, p = float((own - base).mean()), permutation_test(own, base)
+                difference, p = float((own_values - base).mean()), permutation_test(own_values, base)
                 figures[system] |= {"difference": difference, "p": p}
                 compared = f"{difference:+.3f} ({p_text(p)})"
-            text = f"{own.mean():.3f} [{low:.3f}, {high:.3f}]"
+            text = f"{mean:.3f} [{low:.3f}, {high:.3f}]"
             row = {"measure": name, "system": system, "mean, 95 % interval": text}
             rows.append(row | {f"difference to {first}": compared})
-    columns = [f"{system}.{name}" for system in values for name in MEASURES]
-    answers = pd.DataFrame(np.hstack([*values.values()]), columns=columns)
-    answers.insert(0, "query", [*qrels])
-    title = f"{content['queries']:,} queries among {content['stories']:,} stories"
-    note = "Intervals: 95 %, bootstrap over queries; p: paired permutation test."
-    return content, f"{table_text(title, rows)}\n{note}\n", answers.to_dict("records")
-
-
-def _load(
-    source: str,
-    queries: str | None,
-    use: ModelOptions,
-    read: StoryOptions,
-    inputs: InputOptions,
-    of_index: InputOptions,
-) -> tuple[Collection, Collection]:
-    """Load the queries, encoded like the stories, and the stories."""
-    collection = load_collection(source, use, read, of_index if index_at(source) else inputs)
-    if queries is None:
-        return collection, collection
-    if not index_at(source):
-        return load_collection(queries, use, read, inputs), collection
-    index = open_index(source, use, read)
-    frame = story_frame(inputs.read(queries))
-    vectors = unit_vectors(index.encoder.embed(frame["text"].tolist(), progress=True))
-    return Collection(frame, vectors, collection.about, index.encoder), collection
+    return Retrieval(content, rows, values, [*judged])

@@ -1,8 +1,10 @@
 """Answers of any system to labeled triples: models, baselines, files of answers or vectors, submissions."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
@@ -76,7 +78,7 @@ class SystemAnswers:
         return AccuracySummary(len(self.labels), int(self.correct.sum()), ties)
 
 
-System = str | Path | StoryEncoder | Similarity
+System = str | PathLike[str] | StoryEncoder | Similarity
 """A measure of similarity; an encoder, for the cosine of its vectors; the name of one (`measures.open_measure`); or a
 file of answers (.jsonl, .csv, .tsv), of vectors (.npy) or a submission (.zip)."""
 
@@ -106,10 +108,10 @@ def answers_of(
         OptionError: if vectors lack their stories, or a submission lacks the track of the triples.
     """
     labels = labeled.labels == 1
-    if isinstance(system, str | Path) and Path(system).suffix in ANSWER_SUFFIXES:
-        return _from_file(Path(system), name or str(system), labeled, labels, stories, track)
-    if isinstance(system, str | Path):
-        name = name or str(system)
+    if isinstance(system, str | PathLike) and Path(system).suffix in ANSWER_SUFFIXES:
+        return _from_file(Path(system), name or os.fspath(system), labeled, labels, stories, track)
+    if isinstance(system, str | PathLike):
+        name = name or os.fspath(system)
     similarity = measure_of(system).fitted_for(labeled.stories)
     name = name or similarity.name
     if isinstance(similarity, Lexical):

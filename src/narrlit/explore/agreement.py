@@ -71,7 +71,7 @@ def agreement(vectors: FloatArray, column: str, labels: Sequence[str], k: int, s
     sizes = np.bincount(codes, minlength=len(names))
     if len(names) < 2 or sizes.max() < 2:
         problem = "has one value only" if len(names) == 1 else "has no value that two stories share"
-        raise DataError(f"--group {column}: the column {problem}; name a column of categories, such as a tale type")
+        raise DataError(f"`group={column}`: the column {problem}; name a column of categories, such as a tale type")
     vectors, k = vectors[rows], min(k, len(rows) - 1)
     indices, cosines = nearest(vectors, k)
     generator = np.random.default_rng(seed)

@@ -1,17 +1,18 @@
-"""Collections of stories with their vectors: read from an index, or embedded from a file or folder."""
+"""Collections of stories in memory, with their vectors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from narrlit.console import say, say_truncated
-from narrlit.data.readers import Stories, parse_stories
-from narrlit.data.rows import Row, RowFile
-from narrlit.data.schema import FloatArray
+from narrlit.console import counted, say, say_truncated
+from narrlit.data.readers import Stories, parse_stories, read_stories
+from narrlit.data.rows import Layout, Row, RowFile
+from narrlit.data.schema import FloatArray, Story
+from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
-from narrlit.errors import DataError, reason
-from narrlit.options import InputOptions, ModelOptions, StoryOptions
+from narrlit.errors import DataError, did_you_mean, reason
 from narrlit.preprocessing.languages import detect_languages
 
 if TYPE_CHECKING:
@@ -23,53 +24,115 @@ RESERVED = ("id", "title", "text", "vector", "content_sha256", "rank", "similari
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """N stories and their unit vectors.
+    """N stories with their metadata, their unit vectors and the encoder of these.
 
     Attributes:
         frame: a row a story: id, title (may be empty), text, then the metadata columns.
         vectors: (N, D), row i for row i of the frame.
-        about: source, model, dimension, long, share_read (of the words, 0 to 1) and languages (texts by ISO code).
         encoder: of the vectors.
+        about: source, model, dimension, long, share_read (of the words, 0 to 1) and languages (texts by ISO code).
+
+    >>> tales = Collection.of(["A knight seeks a grail.", "A diver seeks a pearl.", "A bank lowers its rates."])
+    >>> len(tales), tales.vectors.shape, tales["2"].text
+    (3, (3, 384), 'A diver seeks a pearl.')
     """
 
     frame: "pd.DataFrame"
     vectors: FloatArray
-    about: dict[str, Any]
     encoder: StoryEncoder
+    about: dict[str, Any]
 
+    @classmethod
+    def read(
+        cls,
+        source: str | Path,
+        encoder: StoryEncoder | str | Path = "minilm",
+        *,
+        layout: Layout = Layout(),
+        progress: bool = False,
+    ) -> "Collection":
+        """Read the stories of a file or folder and embed them.
 
-def load_collection(source: str, use: ModelOptions, read: StoryOptions, inputs: InputOptions) -> Collection:
-    """Load the stories of an index with the vectors there, or embed the stories of a file or folder.
+        Args:
+            source: a folder with a story a file, a table (CSV, TSV, Excel, Parquet, JSON Lines), a text or a document.
+            encoder: from `narrlit.load`, or the model that it loads.
+            layout: columns and lines of the stories.
+            progress: show what is read and a progress bar on stderr.
 
-    Args:
-        source: an index folder, or stories as `narrlit embed` reads them.
-        use: the model; minilm where none is named. An index has its own.
-        read: what the model reads of a story; an index has its own settings.
-        inputs: columns and lines of the stories.
+        Raises:
+            DataError: if the stories can't be read, or two have the same id.
+            ModelError: if the model can't be loaded, or has a prompt for each role.
+        """
+        stories = read_stories(str(source), layout=layout)
+        if progress:
+            say(stories.report.summary())
+        return cls.of(stories, encoder, source=str(source), progress=progress)
 
-    Raises:
-        DataError: if the stories or the index can't be read.
-        OptionError: for options that can't change an index.
-    """
-    from narrlit.explore.index import index_at, open_index
+    @classmethod
+    def of(
+        cls,
+        stories: "Stories | pd.DataFrame | Sequence[str]",
+        encoder: StoryEncoder | str | Path = "minilm",
+        *,
+        source: str = "stories",
+        progress: bool = False,
+    ) -> "Collection":
+        """Embed stories.
 
-    if index_at(source):
-        return open_index(source, use, read, inputs).collection()
-    stories = inputs.read(source)
-    frame = story_frame(stories)
-    encoder = read.load(use.model or "minilm", use).fitted_for(list(stories))
-    encoder.require_one_prompt("a collection")
-    vectors = encoder.embed(list(stories), progress=True)
-    say_truncated(encoder.coverage, encoder.facts.max_length, *encoder.facts.unit)
-    about = {
-        "source": source,
-        "model": encoder.name,
-        "dimension": encoder.dimension,
-        "long": use.long,
-        "share_read": encoder.coverage.share,
-        "languages": languages(encoder, frame["text"].tolist()),
-    }
-    return Collection(frame, unit_vectors(vectors), about, encoder)
+        Args:
+            stories: texts, a table with a column text (and id, title, metadata), or what `read_stories` returns.
+            encoder: from `narrlit.load`, or the model that it loads.
+            source: where they are from, for reports.
+            progress: show a progress bar on stderr.
+
+        Raises:
+            DataError: if two stories have the same id.
+            ModelError: if the model can't be loaded, or has a prompt for each role.
+        """
+        rows = stories if isinstance(stories, Stories) else stories_of(stories)
+        frame, texts = story_frame(rows), list(rows)
+        model = encoder if isinstance(encoder, StoryEncoder) else load(encoder)
+        model = model.fitted_for(texts)
+        model.require_one_prompt("a collection")
+        vectors = model.embed(texts, progress=progress)
+        if progress:
+            say_truncated(model.coverage, model.facts.max_length, *model.facts.unit)
+        about = {
+            "source": source,
+            "model": model.name,
+            "dimension": model.dimension,
+            "long": model.loading.long,
+            "share_read": model.coverage.share,
+            "languages": languages(model, frame["text"].tolist()),
+        }
+        return cls(frame, unit_vectors(vectors), model, about)
+
+    def __len__(self) -> int:
+        """Count the stories."""
+        return len(self.frame)
+
+    def __getitem__(self, id: str) -> Story:
+        """Return the story with an id.
+
+        Raises:
+            KeyError: if there is none.
+        """
+        rows = self.frame[self.frame["id"] == id]
+        if rows.empty:
+            raise KeyError(f"no story {id!r}{did_you_mean(id, self.frame['id'])}")
+        row = rows.iloc[0]
+        return Story(row["title"] or row["id"], row["text"])
+
+    def table(self) -> "pd.DataFrame":
+        """Return a copy of the frame."""
+        return self.frame.copy()
+
+    def __repr__(self) -> str:
+        return f"Collection({counted(len(self), 'story')} of {self.about['source']}, {self.encoder.name})"
+
+    def _repr_html_(self) -> str:
+        shown = self.frame.head().to_html(index=False)
+        return f"<p>{escape(repr(self))}</p>{shown}"
 
 
 def stories_of(stories: "pd.DataFrame | Sequence[str]") -> Stories:

@@ -1,15 +1,18 @@
 """Diversity of a collection: how many different stories it amounts to, and which are nearly the same."""
 
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from narrlit.data.schema import FloatArray, normal_text
-from narrlit.errors import DataError
+from narrlit.errors import DataError, OptionError, printable
 from narrlit.explore.pairs import nearest
 from narrlit.metrics.data_check import near_duplicates
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from narrlit.explore.collection import Collection
 
 
@@ -32,32 +35,99 @@ def vendi_score(vectors: FloatArray) -> float:
     return float(np.exp(-(values * np.log(values)).sum()))
 
 
-def diversity(collection: "Collection", cosine: float, jaccard: float) -> dict[str, Any]:
-    """Describe how varied N stories are, as plain data.
+@dataclass(frozen=True)
+class Diversity:
+    """How varied N stories are.
+
+    Attributes:
+        model: of the vectors.
+        stories: N.
+        vendi_score: number of different stories that they amount to, 1 to N.
+        mean_nearest_similarity: mean cosine of a story with the nearest other one.
+        alike: stories with a neighbor that counts as nearly the same story.
+        copies: stories whose text is that of an earlier one but for case and white space.
+        near_duplicates: further texts that share most of their words, in order, with another.
+        most_alike: ids and titles of the nearest two, with their similarity.
+        cosine: similarity from which stories count as nearly the same.
+        jaccard: index of three-word shingles from which texts are near-duplicates.
+    """
+
+    model: str
+    stories: int
+    vendi_score: float
+    mean_nearest_similarity: float
+    alike: int
+    copies: int
+    near_duplicates: int
+    most_alike: dict[str, Any]
+    cosine: float
+    jaccard: float
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The figures as plain data."""
+        return {name: value for name, value in asdict(self).items() if name not in ("cosine", "jaccard")}
+
+    def table(self) -> "pd.DataFrame":
+        """Tabulate the figures: a row each."""
+        import pandas as pd
+
+        figures = {name: value for name, value in self.record.items() if name not in ("model", "most_alike")}
+        return pd.DataFrame({"figure": figures.keys(), "value": figures.values()})
+
+    def __str__(self) -> str:
+        """The figures, a line each."""
+        pair = self.most_alike
+        names = [printable(title or id, 60) for title, id in zip(pair["titles"], pair["ids"], strict=True)]
+        return (
+            f"Vendi score: {self.vendi_score:.1f} of {self.stories:,} stories (by {self.model})\n"
+            f"similarity with the nearest story: {self.mean_nearest_similarity:.3f} on average\n"
+            f"nearly the same story (cosine of {self.cosine:g} or more): {self.alike:,} stories\n"
+            f"same text: {self.copies:,}; near-duplicate texts (Jaccard index of {self.jaccard:g} or more): "
+            f"{self.near_duplicates:,}\n"
+            f"most alike: {names[0]} and {names[1]} ({pair['similarity']:.3f})"
+        )
+
+
+def diversity(collection: "Collection", cosine: float = 0.9, jaccard: float = 0.5) -> Diversity:
+    """Measure how varied the stories of a collection are.
 
     Args:
         collection: N stories, N > 1.
         cosine: similarity from which the nearest neighbors count as nearly the same story.
-        jaccard: index of three-word shingles from which texts are near-duplicates.
+        jaccard: index of three-word shingles from which texts are near-duplicates, above 0, at most 1.
 
-    Returns:
-        `stories`; `vendi_score`; `mean_nearest_similarity`; `alike`: stories with a neighbor at `cosine` or above;
-        `copies`: stories whose text is that of an earlier one but for case and white space; `near_duplicates`: further
-        texts with one at `jaccard` or above; `most_alike`: ids and titles of the nearest two, with their similarity.
+    Raises:
+        DataError: for one story alone.
+        OptionError: for a wrong `jaccard`.
+
+    >>> from narrlit.explore.collection import Collection
+    >>> tales = Collection.of(["A knight seeks a grail.", "A diver seeks a pearl.", "A bank lowers its rates."])
+    >>> diversity(tales).copies
+    0
     """
+    if not 0 < jaccard <= 1:
+        raise OptionError(f"`jaccard={jaccard}`: a number above 0, at most 1, is needed")
     if len(collection.frame) < 2:
         raise DataError("one story has no neighbor: give two stories or more")
     rows, cosines = (values[:, 0] for values in nearest(collection.vectors, 1))
     texts = [*dict.fromkeys(map(normal_text, collection.frame["text"]))]
     first = int(cosines.argmax())
     two = collection.frame.iloc[[first, int(rows[first])]]
-    return {
-        "model": collection.about["model"],
-        "stories": len(collection.frame),
-        "vendi_score": vendi_score(collection.vectors),
-        "mean_nearest_similarity": float(cosines.mean()),
-        "alike": int((cosines >= cosine).sum()),
-        "copies": len(collection.frame) - len(texts),
-        "near_duplicates": sum(bool(twins) for twins in near_duplicates(texts, jaccard).values()),
-        "most_alike": {"similarity": float(cosines[first]), "ids": two["id"].tolist(), "titles": two["title"].tolist()},
-    }
+    twins = near_duplicates(texts, jaccard)
+    return Diversity(
+        model=collection.about["model"],
+        stories=len(collection.frame),
+        vendi_score=vendi_score(collection.vectors),
+        mean_nearest_similarity=float(cosines.mean()),
+        alike=int((cosines >= cosine).sum()),
+        copies=len(collection.frame) - len(texts),
+        near_duplicates=sum(bool(own) for own in twins.values()),
+        most_alike={
+            "similarity": float(cosines[first]),
+            "ids": two["id"].tolist(),
+            "titles": two["title"].tolist(),
+        },
+        cosine=cosine,
+        jaccard=jaccard,
+    )

@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from functools import cached_property
 from html import escape
@@ -39,7 +39,6 @@ from narrlit.files import atomic_folder, atomic_path, exclusive
 from narrlit.json_records import read_json
 from narrlit.models.coverage import Coverage
 from narrlit.optional import require
-from narrlit.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
 from narrlit.preprocessing.sentences import split_sentences
 
@@ -60,9 +59,6 @@ ROWS_PER_PROBE = 8192
 
 RERANKED = 100
 """Stories that the second stage of a search ranks."""
-APPLICABLE = ("model", "device", "trust_remote_code")
-"""Options of loading and reading that apply to an index as well."""
-
 
 MOST = 2**53
 """Largest number of words or stories: beyond it, shares could not be computed."""
@@ -415,7 +411,7 @@ class Index:
             "share_read": self.coverage.share,
             "languages": self.about.get("languages") or {},
         }
-        return Collection(frame, vectors, about, self.encoder)
+        return Collection(frame, vectors, self.encoder, about)
 
     def _nearest(
         self, vector: FloatArray, text: str, itself: tuple[str, str] | None, how: SearchOptions
@@ -582,37 +578,6 @@ class Index:
         with self._guard():
             head = self._table.search().select(["id", "title", "text"]).limit(5).to_arrow().to_pandas()
         return f"<p>{escape(repr(self))}</p>{head.to_html(index=False)}"
-
-
-def open_index(
-    path: str | Path,
-    use: ModelOptions = ModelOptions(),
-    read: StoryOptions = StoryOptions(),
-    inputs: InputOptions = InputOptions(),
-) -> Index:
-    """Open an index by the options of a command.
-
-    Args:
-        path: the folder.
-        use: where the model is now, and the device.
-        read: must be as by default: the stories were read when the index was made.
-        inputs: must be as by default, likewise.
-
-    Raises:
-        DataError: if there is no index, or it is broken.
-        OptionError: for an option that can't change an index, such as --max-length, or another model than the index's.
-    """
-    index = Index(path, model=use.model, device=use.device, trust_remote_code=use.trust_remote_code)
-    changed = []
-    for options in (use, read, inputs):
-        for option in fields(options):
-            if option.name not in APPLICABLE and getattr(options, option.name) != option.default:
-                changed.append(f"--{option.name.replace('_', '-')}")
-    if changed:
-        raise OptionError(
-            f"{path} is an index, made with {index.settings}: leave out {', '.join(changed)}, or make another index"
-        )
-    return index
 
 
 def index_at(path: str | Path) -> bool:

@@ -3,14 +3,18 @@
 Letters of the shapes: N stories, D dimension, k neighbors.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from narrlit.console import counted
 from narrlit.data.schema import FloatArray, IntArray
-from narrlit.errors import DataError, printable
-from narrlit.files import atomic_path
+from narrlit.data.writers import write_table
+from narrlit.errors import DataError, OptionError, printable
+from narrlit.files import atomic_path, check_writable
+from narrlit.tables import markdown_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +27,11 @@ SAMPLE = 2000
 """Stories whose similarities stand for those of all pairs."""
 ROUNDING = 1e-6
 """Difference of cosines that are equal."""
+SUFFIXES = (".csv", ".tsv", ".xlsx", ".jsonl", ".parquet", ".graphml")
+SHOWN = 20
+"""Pairs, and groups, that are printed."""
+WIDTH = 60
+"""Characters of a title that are printed."""
 SAME_TEXT = 0.99
 """Highest threshold: copies of a text are always a group."""
 
@@ -53,6 +62,101 @@ def nearest(vectors: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
         blocks.append(cosines.topk(min(k, len(stories) - 1), dim=1))
     rows, values = torch.cat([block.indices for block in blocks]), torch.cat([block.values for block in blocks])
     return rows.numpy(), values.clamp(-1, 1).numpy()
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs of similar stories of a collection, and its groups of retellings.
+
+    Attributes:
+        collection: N stories.
+        frame: what `similar_pairs` returns.
+        grouped: what `retelling_groups` returns: a row a story of a group.
+        threshold: cosine above which mutual neighbors are retellings.
+        reason: a sentence that explains the threshold.
+    """
+
+    collection: "Collection"
+    frame: "pd.DataFrame"
+    grouped: "pd.DataFrame"
+    threshold: float
+    reason: str
+
+    def table(self) -> "pd.DataFrame":
+        """Return the pairs, the most similar first: ids and titles of both, similarity, mutual."""
+        return self.frame.copy()
+
+    def groups(self) -> "pd.DataFrame":
+        """Return the stories of groups: group from 1, id, title, similarity to the nearest story of the group."""
+        return self.grouped.copy()
+
+    def write(self, path: str | Path) -> list[Path]:
+        """Write the pairs, with NAME-groups beside them if there is a group; or all as a graph (.graphml).
+
+        Args:
+            path: .csv, .tsv, .xlsx, .jsonl, .parquet or .graphml.
+
+        Returns:
+            The files that were written.
+        """
+        target = Path(path)
+        check_writable(target, *SUFFIXES)
+        if target.suffix == ".graphml":
+            write_graph(target, self.collection, self.frame, self.grouped)
+            return [target]
+        write_table(target, self.frame.to_dict("records"))
+        beside = target.with_name(f"{target.stem}-groups{target.suffix}")
+        if not len(self.grouped):
+            beside.unlink(missing_ok=True)  # of pairs that were replaced
+            return [target]
+        write_table(beside, self.grouped.to_dict("records"))
+        return [target, beside]
+
+    def __str__(self) -> str:
+        """The most similar pairs and the largest groups, in Markdown."""
+        rows = [
+            {
+                "similarity": f"{row.similarity:.3f}",
+                "story": printable(row.title_a or row.id_a, WIDTH),
+                "with": printable(row.title_b or row.id_b, WIDTH),
+            }
+            for row in self.frame.head(SHOWN).itertuples()
+        ]
+        lines = [markdown_table("Most similar pairs", rows), f"## Groups of retellings\n\n{self.reason}\n"]
+        names = self.grouped["title"].where(self.grouped["title"] != "", self.grouped["id"])
+        members = self.grouped.assign(name=names).groupby("group")["name"].agg(list)
+        for number, own in members.head(SHOWN).items():
+            lines.append(f"{number}. {'; '.join(printable(name, 60) for name in own)}")
+        if not len(members):
+            return "\n".join([*lines, "\nNo group: no pair of mutual neighbors is above the threshold."])
+        more = f", of which {SHOWN} are shown" if len(members) > SHOWN else ""
+        stories = f"{len(self.grouped):,} of {len(self.collection):,} stories"
+        return "\n".join([*lines, f"\n{counted(len(members), 'group')} with {stories}{more}."])
+
+
+def pairs(collection: "Collection", k: int = 10, threshold: float | None = None) -> Pairs:
+    """Find the most similar pairs of a collection, and groups of retellings: mutual neighbors above a threshold.
+
+    Args:
+        collection: N stories, N > 1.
+        k: nearest neighbors of each story that it is paired with.
+        threshold: cosine above which mutual neighbors are retellings; None: chosen from the similarities of all pairs,
+            and explained.
+
+    Raises:
+        DataError: for one story alone.
+        OptionError: if k is below 1.
+
+    >>> from narrlit.explore.collection import Collection
+    >>> tales = Collection.of(["A knight seeks a grail.", "A diver seeks a pearl.", "A bank lowers its rates."])
+    >>> pairs(tales).table()[["id_a", "id_b"]].values.tolist()[0]
+    ['1', '2']
+    """
+    if k < 1:
+        raise OptionError(f"`k={k}`: at least 1 is needed")
+    table = similar_pairs(collection, k)
+    grouped, level, reason = retelling_groups(collection, threshold, table)
+    return Pairs(collection, table, grouped, level, reason)
 
 
 def similar_pairs(collection: "Collection", k: int = 10) -> "pd.DataFrame":

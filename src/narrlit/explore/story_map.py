@@ -72,7 +72,7 @@ class StoryMap:
         return [{"id": id_, "title": title, "group": group, "name": name} for id_, title, (group, name) in stories]
 
 
-def map_stories(frame: "pd.DataFrame", vectors: FloatArray, k: int = 10) -> StoryMap:
+def arrange_stories(frame: "pd.DataFrame", vectors: FloatArray, k: int = 10) -> StoryMap:
     """Order stories by similarity, find their groups and name these.
 
     Args:

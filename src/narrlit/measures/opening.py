@@ -1,7 +1,7 @@
 """Measures of similarity by name."""
 
 from collections.abc import Callable
-from pathlib import Path
+from os import PathLike, fspath
 
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder
@@ -42,8 +42,8 @@ def open_measure(
     return Cosine(encoder) if name == model else MeanMaxSimilarity(encoder, meanmax)
 
 
-def measure_of(system: Similarity | StoryEncoder | str | Path) -> Similarity:
+def measure_of(system: Similarity | StoryEncoder | str | PathLike[str]) -> Similarity:
     """Return the measure that a name stands for, the cosine of an encoder's vectors, or a measure itself."""
-    if isinstance(system, str | Path):
-        return open_measure(str(system))
+    if isinstance(system, str | PathLike):
+        return open_measure(fspath(system))
     return Cosine(system) if isinstance(system, StoryEncoder) else system

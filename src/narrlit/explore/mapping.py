@@ -1,0 +1,165 @@
+"""`narrlit.map_stories`: a collection as one picture, with its groups, nearest stories and linked passages."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from narrlit.data.writers import write_table
+from narrlit.errors import OptionError, printable
+from narrlit.explore.agreement import Agreement, agreement
+from narrlit.explore.collection import Collection
+from narrlit.explore.map_page import map_page, write_svg
+from narrlit.explore.story_map import StoryMap, arrange_stories, link_passages
+from narrlit.files import atomic_path, check_writable
+from narrlit.models.registry import find_record, language_warning, read_record
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PAGES = (".html", ".htm")
+NOT_MEASURED = "not measured on judged triples; --triples FILE measures it"
+
+
+@dataclass(frozen=True, eq=False)
+class CollectionMap:
+    """Map of a collection: up to 300 stories as a dendrogram with a heat map, more in a plane.
+
+    Attributes:
+        collection: N stories.
+        arranged: their order or places, their groups and nearest stories.
+        agreement: of the nearest stories with a column; None without one.
+        values: (N) values of that column; empty without one.
+        accuracy: what is known of the encoder's accuracy, in words.
+    """
+
+    collection: Collection
+    arranged: StoryMap
+    agreement: Agreement | None
+    values: Sequence[str]
+    accuracy: str
+
+    def table(self) -> "pd.DataFrame":
+        """Tabulate each story's nearest stories: id, title, rank, id and title of the neighbor, similarity."""
+        import pandas as pd
+
+        return pd.DataFrame(self.arranged.neighbor_rows())
+
+    def groups(self) -> "pd.DataFrame":
+        """Tabulate each story's group, counted from 1, and its name; empty where it is in none."""
+        import pandas as pd
+
+        return pd.DataFrame(self.arranged.group_rows())
+
+    @cached_property
+    def html(self) -> str:
+        """The page, in which passages of near stories are linked."""
+        encoder = self.collection.encoder
+        sentences, links = None, None
+        if self.arranged.tree is not None and encoder.facts.reads == "text":
+            texts = self.collection.frame["text"].tolist()
+            sentences, links = link_passages(encoder, texts, self.arranged.indices)
+        name = Path(self.collection.about["source"]).name
+        return map_page(self.arranged, f"Map of {name}", self._facts(), self.agreement, sentences, links)
+
+    def write(self, path: str | Path) -> list[Path]:
+        """Write NAME.html, and beside it NAME-neighbors.csv, NAME-groups.csv and, for an article, NAME.svg.
+
+        Returns:
+            The files that were written, the page first.
+        """
+        target = Path(path)
+        check_writable(target, *PAGES)
+        page = self.html
+        neighbors, groups, drawing = [
+            target.with_name(f"{target.stem}{ending}") for ending in ("-neighbors.csv", "-groups.csv", ".svg")
+        ]
+        with atomic_path(drawing) as temporary:
+            write_svg(self.arranged, temporary)
+        write_table(neighbors, self.arranged.neighbor_rows())
+        write_table(groups, self.arranged.group_rows())
+        with atomic_path(target) as temporary:
+            temporary.write_text(page, encoding="utf-8")
+        return [target, neighbors, groups, drawing]
+
+    def __str__(self) -> str:
+        """Groups, and how the nearest stories agree with the column."""
+        arranged = self.arranged
+        groups = f"{len(arranged.names):,} group{'s' * (len(arranged.names) != 1)}"
+        lines = [f"{len(self.collection):,} stories, {groups}: {arranged.method}"]
+        for name, central in zip(arranged.names, arranged.central, strict=True):
+            lines.append(f"  {name} ({arranged.labels[central]})")
+        if self.agreement is None:
+            return "\n".join(lines)
+        lines += self.agreement.lines()
+        lines.append(f"Closest pairs with different {printable(self.agreement.column, 60)}:")
+        for i, j, similarity in self.agreement.surprises:
+            one, other = (f"{arranged.labels[row]} ({self.values[row]})" for row in (i, j))
+            lines.append(f"  {similarity:.3f} {one}, {other}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """State model, size, what was read, languages and accuracy, for the head of the page."""
+        about = self.collection.about
+        languages = sorted(about["languages"].items(), key=lambda item: -item[1])
+        checked = ", ".join(f"{language} {count}" for language, count in languages) or "none recognized"
+        warning = language_warning(self.collection.encoder.facts.vocabulary, about["languages"])
+        return [
+            ("Model", about["model"]),
+            ("Stories", f"{len(self.collection):,}"),
+            ("Read", f"{100 * about['share_read']:.4g} % of the words"),
+            ("Languages", f"{checked} of the stories checked" + (f"; {warning}" if warning else "")),
+            ("Accuracy", self.accuracy),
+        ]
+
+
+def map_stories(
+    collection: Collection, *, group: str | None = None, accuracy: str | None = None, k: int = 10
+) -> CollectionMap:
+    """Draw a collection: order its stories by similarity, find their groups and name these.
+
+    Args:
+        collection: N stories, three or more.
+        group: column whose values are compared with the nearest stories: how many share it, by chance how many.
+        accuracy: of the collection's encoder, for the head of the page, such as `str(narrlit.evaluate(...))`; None: as
+            the record of its run has it.
+        k: nearest stories that are listed of each.
+
+    Returns:
+        A `CollectionMap`: `.table()`, `.groups()`, `.html`, `.write(path)`. A notebook shows the page.
+
+    Raises:
+        DataError: for less than three stories, or a column without categories.
+        OptionError: if there is no such column, or k is below 1.
+
+    >>> tales = Collection.of(["A knight seeks a grail.", "A diver seeks a pearl.", "A bank lowers its rates."])
+    >>> map_stories(tales, k=1).table()["neighbor_id"].tolist()
+    ['2', '1', '1']
+    """
+    if k < 1:
+        raise OptionError(f"`k={k}`: at least 1 is needed")
+    frame = collection.frame
+    compared, values = None, list[str]()
+    if group is not None:
+        if group not in frame.columns[3:]:
+            columns = ", ".join(frame.columns[3:]) or "none"
+            raise OptionError(f"`group={group}`: {collection.about['source']} has no such column; there are {columns}")
+        values = ["" if value is None else printable(value, 60) for value in frame[group]]
+        compared = agreement(collection.vectors, group, values, k)
+    known = recorded_accuracy(collection.encoder.name) if accuracy is None else accuracy
+    return CollectionMap(collection, arrange_stories(frame, collection.vectors, k), compared, values, known)
+
+
+def recorded_accuracy(model: str) -> str:
+    """Say what the record of a model's run tells of its accuracy."""
+    path = find_record(model)
+    best: dict[str, Any] = {} if path is None else read_record(path).get("best") or {}
+    if best.get("accuracy") is None:
+        return NOT_MEASURED
+    low, high = best["interval"]
+    record = f"{best['accuracy']:.3f} [{low:.3f}, {high:.3f}] on the validation triples of its run"
+    return record + "; best of several evaluations there, hence too high"
