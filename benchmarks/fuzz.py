@@ -467,6 +467,7 @@ def fuzz(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--inputs", type=Path, help="folder of the valid inputs: made if it is missing, and kept")
     parser.add_argument("--out", type=Path, help="JSON Lines file of all runs")
     chosen = parser.parse_args(arguments)
+    os.environ["HF_HUB_OFFLINE"] = "1"  # read once, when the hub's library is imported
     preload()
     scratch = Path(tempfile.mkdtemp(prefix="narrlit-fuzz-"))
     scratch.chmod(0o755)
