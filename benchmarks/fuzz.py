@@ -463,7 +463,7 @@ def fuzz(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=2000, help="number of runs (default 2000)")
     parser.add_argument("--case", type=int, help="repeat this run, show what it printed and keep its folder")
     parser.add_argument("--workers", type=int, default=2, help="runs at a time (default 2)")
-    parser.add_argument("--limit", type=float, default=60, help="seconds that a run may take (default 60)")
+    parser.add_argument("--limit", type=float, default=120, help="seconds that a run may take (default 120)")
     parser.add_argument("--inputs", type=Path, help="folder of the valid inputs: made if it is missing, and kept")
     parser.add_argument("--out", type=Path, help="JSON Lines file of all runs")
     chosen = parser.parse_args(arguments)

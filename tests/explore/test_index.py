@@ -245,6 +245,13 @@ def test_queries_are_encoded_as_the_stories_were(tales, tiny, tmp_path):
     assert np.allclose(again.encode(tales["text"][1]), index.collection().vectors[1], atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["a\nb", "a\tb", "\udce9"])
+def test_a_name_that_lancedb_cannot_take_is_refused(tiny, tmp_path, name):
+    with pytest.raises(OptionError, match="LanceDB needs a name"):
+        Index.create(tmp_path / name, ["A fox ran."], tiny())
+    assert not list(tmp_path.iterdir())
+
+
 def test_broken_folders_are_refused_with_a_remedy(copied, tmp_path, tiny):
     with pytest.raises(DataError, match="narrlit index STORIES"):
         Index(tmp_path / "absent")

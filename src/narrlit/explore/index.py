@@ -57,6 +57,8 @@ ANN_FROM = 50_000
 ROWS_PER_PROBE = 8192
 """Half of the partitions, of 4,096 rows each, are searched: recall at 10 was .96 with 10 of 24, .999 with 20."""
 
+FIRST_PRINTABLE = 32
+"""Code of the first character that is no control character."""
 RERANKED = 100
 """Stories that the second stage of a search ranks."""
 
@@ -645,6 +647,8 @@ def _check_name(path: str | Path) -> None:
         str(path).encode()
     except UnicodeEncodeError:
         raise OptionError(f"{printable(path)}: LanceDB needs a name in UTF-8; name another folder") from None
+    if any(ord(character) < FIRST_PRINTABLE for character in str(path)):
+        raise OptionError(f"{printable(path)}: LanceDB needs a name without control characters; name another folder")
 
 
 def _create_empty(path: Path, frame: "pd.DataFrame", record: Mapping[str, Any]) -> None:
