@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from narrlit.api import embed, similarity
     from narrlit.data.readers import read_stories, read_triples
     from narrlit.encoding.loading import load
+    from narrlit.experiments.data_check import check_data
     from narrlit.experiments.evaluation import compare, evaluate
     from narrlit.experiments.retrieval_report import retrieval
     from narrlit.experiments.run import Run, fit
+    from narrlit.experiments.system_report import report
     from narrlit.explore.collection import Collection
     from narrlit.explore.diversity import diversity
     from narrlit.explore.explanation import explain
@@ -34,6 +36,7 @@ __all__ = [
     "Run",
     "TripleAccuracy",
     "__version__",
+    "check_data",
     "compare",
     "diversity",
     "embed",
@@ -46,6 +49,7 @@ __all__ = [
     "pairs",
     "read_stories",
     "read_triples",
+    "report",
     "retrieval",
     "similarity",
     "submit",
@@ -55,6 +59,7 @@ _MODULES = {
     "Collection": "narrlit.explore.collection",
     "Index": "narrlit.explore.index",
     "TripleAccuracy": "narrlit.metrics.triples",
+    "check_data": "narrlit.experiments.data_check",
     "compare": "narrlit.experiments.evaluation",
     "diversity": "narrlit.explore.diversity",
     "embed": "narrlit.api",
@@ -67,6 +72,7 @@ _MODULES = {
     "pairs": "narrlit.explore.pairs",
     "read_stories": "narrlit.data.readers",
     "read_triples": "narrlit.data.readers",
+    "report": "narrlit.experiments.system_report",
     "retrieval": "narrlit.experiments.retrieval_report",
     "similarity": "narrlit.api",
     "submit": "narrlit.submission",

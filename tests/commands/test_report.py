@@ -45,12 +45,11 @@ def run_with(folder, validation):
 
 
 def test_without_triples_those_of_the_run_are_taken(narrlit, world_files, tmp_path, monkeypatch):
-    from narrlit.commands import report as module
+    from narrlit.experiments import system_report as module
     from narrlit.experiments.html_report import Run
-    from narrlit.options import LabelOptions
 
     made = {"storyworld": {"seed": 5, "triples": 7}}
-    _, triples = module._triples(None, LabelOptions(), [Run("r", tmp_path, {"data": {"validation": made}})])
+    _, triples = module._triples(None, [Run("r", tmp_path, {"data": {"validation": made}})])
     assert triples.texts() == synthetic_triples(StoryWorld(5).triples(7, "validation"), StoryTable()).texts()
     run_with(tmp_path / "run", {"files": [{"path": str(world_files / "validation.jsonl"), "sha256": "0", "rows": 9}]})
     monkeypatch.setattr("narrlit.experiments.systems.flags_of", lambda *_: {})
@@ -61,8 +60,8 @@ def test_without_triples_those_of_the_run_are_taken(narrlit, world_files, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["jaccard", "--out", "a.html"], "give --triples FILE"),
-        (["jaccard", "run", "--out", "a.html"], "run: its validation triples gone.jsonl are gone: give --triples FILE"),
+        (["jaccard", "--out", "a.html"], "give --triples"),
+        (["jaccard", "run", "--out", "a.html"], "run: its validation triples gone.jsonl are gone: give --triples"),
         (["jaccard", "jaccard", "--out", "a.html"], "named twice"),
         (["jaccard", "--out", "a.pdf"], "--out a.pdf: a report is an .html file"),
         (["jaccard", "--triples", "TRIPLES", "--by", "genre", "--out", "a.html"], "--by genre"),

@@ -275,6 +275,50 @@ def test_a_refused_first_run_leaves_no_index_that_refuses_the_remedy(tiny, tmp_p
     assert len(Index.create(tmp_path / "i", texts, load(tiny(), max_length=32))) == 1
 
 
+def test_stories_are_added_replaced_and_removed(copied, tales, embedded):
+    index, count = Index(copied), len(Index(copied))
+    new = pd.DataFrame({"id": ["new", "other"], "text": ["A knight seeks a grail in vain.", "A diver seeks a pearl."]})
+    assert index.add(new) == 2
+    assert embedded == new["text"].tolist()
+    assert "new" in index
+    with pytest.raises(DataError, match="has a story 'new': give others, or call upsert"):
+        index.add(new)
+    changed = new.assign(text=["A knight finds the grail at home.", "A diver seeks a pearl."])
+    embedded.clear()
+    assert index.upsert(changed) == 0
+    assert embedded == ["A knight finds the grail at home."]
+    assert index.search("A knight finds the grail at home.", k=1)["id"].tolist() == ["new"]
+    with pytest.raises(OptionError, match=r"has no story 'othr' \(did you mean other\?\); none was removed"):
+        index.delete(["new", "othr"])
+    assert index.delete(["new", "other"]) == 2
+    assert len(index) == len(Index(copied)) == count
+    assert "new" not in index
+    assert index.search("A knight finds the grail at home.", k=30)["id"].tolist().count("new") == 0
+
+
+def test_several_texts_are_searched_at_once(made, embedded):
+    texts = ["They argued about the money.", "A boat sank in the storm."]
+    found = made.search(texts, k=3)
+    assert embedded[:2] == texts
+    assert found["query"].tolist() == [0, 0, 0, 1, 1, 1]
+    for number, text in enumerate(texts):
+        own = found[found["query"] == number].drop(columns="query").reset_index(drop=True)
+        pd.testing.assert_frame_equal(own, made.search(text, k=3))
+    with pytest.raises(OptionError, match="the query is empty"):
+        made.search(["A knight.", " "])
+
+
+def test_stories_like_one_need_no_model_and_a_search_names_it(made, copied):
+    record = json.loads((copied / "index.json").read_text())
+    record["model_path"] = str(copied / "gone")
+    (copied / "index.json").write_text(json.dumps(record))
+    index = Index(copied)
+    assert index.like("s4", k=2)["id"].tolist() == made.like("s4", k=2)["id"].tolist()
+    assert len(index.collection()) == len(made)
+    with pytest.raises(NarrlitError, match="gone"):
+        index.search("A knight.")
+
+
 def test_empty_cells_are_missing_values(tiny, tmp_path):
     rows = [{"text": f"A knight seeks grail {year}.", "year": year} for year in ("1900", "", "")]
     index = Index.create(tmp_path / "i", pd.DataFrame(rows), tiny())

@@ -1,6 +1,5 @@
 """narrlit check-data: stories that files share, and shortcuts that solve their triples."""
 
-from pathlib import Path
 from typing import Annotated
 
 from narrlit.console import say
@@ -36,34 +35,20 @@ def check_data(  # noqa: PLR0913 - its parameters are the command's options
     """
     if use.model is None and (use, read) != (ModelOptions(), StoryOptions()):
         raise OptionError("--views, --pseudonymize, --postprocess and their like need --model")
-    if not 0 < threshold <= 1:
-        raise OptionError(f"--threshold {threshold}: a number above 0, at most 1, is needed")
-    from narrlit.experiments.report import keep_report
-    from narrlit.metrics.data_check import check_sets, check_tables, read_set
-    from narrlit.tables import markdown_table
+    from narrlit.experiments.data_check import check_data as check
 
-    layout = inputs.layout
-    sets = [read_set("train", train, layout=layout), read_set("validation", validation, labels, layout)]
-    sets += [read_set("test", test, layout=layout)] if test is not None else []
-    for each in sets:
-        if each.report is not None:
-            say(each.report.summary())
-    check = check_sets(sets, threshold)
-    tables = [markdown_table(title, rows) for title, rows in check_tables(check).items()]
-    note = f"Near-duplicates: Jaccard index of three-word shingles from {threshold}. Intervals are 95 % (Wilson)."
-    markdown = "\n".join([*(f"- {line}" for line in check["verdict"]), "", *tables, note]) + "\n"
-    print(markdown, end="")
-    if use.model is not None:
-        from narrlit.data.readers import read_any
-        from narrlit.submission import check_independence
-
-        sources = {path: read_any(path, layout=layout) for path in (validation, test) if path is not None}
-        original = {path: list(source) for path, source in sources.items()}
-        embedded = [story for stories in original.values() for story in stories]
-        encoder = read.load(use.model, use).fitted_for(embedded)
-        for path, stories in original.items():
-            finding = check_independence(encoder, stories)
-            print(f"{path}: {finding}")
+    encoder = None if use.model is None else read.load(use.model, use)
+    result = check(
+        train,
+        validation,
+        test,
+        labels=labels,
+        threshold=threshold,
+        encoder=encoder,
+        layout=inputs.layout,
+        progress=True,
+    )
+    print(result)
     if out is not None:
-        keep_report(Path(out), "check_data", check, markdown)
+        result.write(out)
         say(f"{out}: check_data.json, check_data.md")

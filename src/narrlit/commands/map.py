@@ -38,10 +38,13 @@ def map(  # noqa: PLR0913 (options)
         given: the triples' labels.
     """
     check_writable(Path(out), *PAGES)
-    from narrlit.commands.collections import read_collection
+    from narrlit.commands.collections import open_index, read_collection
     from narrlit.experiments.evaluation import SEEN, evaluate
+    from narrlit.explore.index import index_at
     from narrlit.explore.mapping import map_stories
 
+    if index_at(stories):
+        open_index(stories, use, read, inputs).encoder  # noqa: B018 - refuses a model that has changed
     collection, accuracy = read_collection(stories, use, read, inputs), None
     if triples is not None:
         result = evaluate(triples, collection.encoder, labels=given.labels, strict=given.strict, progress=True)

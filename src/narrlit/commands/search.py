@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx", ".html")
 WIDTH = 100
+OF_TEXTS = ("leave_out_text", "nearest_sentence")
+"""Options that a story of the index does not have."""
 
 
 def search(
@@ -42,6 +44,8 @@ def search(
         use: where the model is now and how it is loaded, if not as when the index was made.
         inputs: columns and lines of the file of --like.
     """
+    if text is not None and how.exclude_same is not None:
+        raise OptionError("--exclude-same needs a story of the index (--like ID): a text has no columns")
     if (text is None) == (like is None):
         raise OptionError('give a text in quotes, or --like ID or FILE: narrlit search INDEX "a pact with the devil"')
     if out is not None:
@@ -53,7 +57,13 @@ def search(
         if len(source) != 1:
             raise OptionError(f"--like {like}: the file has {len(source)} stories; give a file with one")
         text, how = source[0].text, replace(how, leave_out_text=True)
-    results = stories.like(str(like), **vars(how)) if text is None else stories.search(text, **vars(how))
+    options = vars(how)
+    if text is None:
+        given = {name: value for name, value in options.items() if name not in OF_TEXTS}
+        results = stories.like(str(like), **given)
+    else:
+        given = {name: value for name, value in options.items() if name != "exclude_same"}
+        results = stories.search(text, **given)
     if out is None:
         print(screen_table(results))
         return

@@ -221,7 +221,7 @@ def compare(
     0  jaccard  1      1.0
     1   longer  1      1.0
     """
-    named = dict(systems) if isinstance(systems, Mapping) else _named(systems)
+    named = named_systems(systems)
     if not named:
         raise OptionError("`systems` is empty: name at least one")
     labeled = read_labeled_triples(triples, labels, strict=strict, progress=progress)
@@ -238,12 +238,14 @@ def compare(
     return Comparison(answers, labeled, compare_systems(answers, labeled, facets, about))
 
 
-def _named(systems: Sequence[System]) -> dict[str, System]:
-    """Name systems as they name themselves.
+def named_systems(systems: Mapping[str, System] | Sequence[System]) -> dict[str, System]:
+    """Name systems as they name themselves, where they have no names yet.
 
     Raises:
         OptionError: if two have the same name.
     """
+    if isinstance(systems, Mapping):
+        return dict(systems)
     named: dict[str, System] = {}
     for system in systems:
         name = fspath(system) if isinstance(system, str | PathLike) else system.name

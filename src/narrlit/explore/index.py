@@ -21,7 +21,7 @@ from narrlit.cache.storage import model_identity
 from narrlit.console import counted, say, say_truncated
 from narrlit.data.readers import Stories
 from narrlit.data.schema import FloatArray, Story
-from narrlit.encoding.loading import load, open_encoder, story_texts
+from narrlit.encoding.loading import load, story_texts
 from narrlit.encoding.story_encoder import Device, Loading, StoryEncoder, unit_vectors
 from narrlit.errors import (
     DataError,
@@ -37,6 +37,7 @@ from narrlit.errors import (
 from narrlit.explore.collection import RESERVED, Collection, languages, plain, stories_of, story_frame
 from narrlit.files import atomic_folder, atomic_path, exclusive
 from narrlit.json_records import read_json
+from narrlit.models.config import parse_fusion
 from narrlit.models.coverage import Coverage
 from narrlit.optional import require
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
@@ -136,7 +137,7 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         if self.k < 1:
-            raise OptionError(f"--k {self.k}: at least 1 is needed")
+            raise OptionError(f"`k={self.k}`: at least 1 is needed")
 
 
 class Index:
@@ -181,7 +182,7 @@ class Index:
                 raise DataError(f"index {path}: its format is {self.about['format']}, not {FORMAT}; index again")
             settings = self.about["settings"]
             pseudonyms = settings["pseudonyms"]
-            self._encoder = open_encoder(
+            self._encoder = StoryEncoder(  # the model is looked for when a query is encoded
                 model or self.about["model_path"],
                 texts=story_texts(
                     None,
@@ -191,7 +192,7 @@ class Index:
                 loading=Loading(
                     settings["max_length"], settings["long"], settings.get("precision"), device, trust_remote_code
                 ),
-                fusion=settings["fusion"],
+                fusion=None if settings["fusion"] is None else parse_fusion(settings["fusion"]),
             )
         if model is not None:
             self._check_settings(_identity(model))
@@ -339,28 +340,109 @@ class Index:
         vector: FloatArray = unit_vectors(self.encoder.embed([text]))[0]
         return vector
 
-    def search(self, text: str, k: int = 10, **options: Any) -> "pd.DataFrame":
-        """Find the stories most similar to a text.
+    def upsert(self, stories: "Stories | pd.DataFrame | Sequence[str]", *, progress: bool = False) -> int:
+        """Add stories; one replaces the story with its id, one that is there unchanged is not embedded again.
 
         Args:
-            text: a query, or a whole story.
-            k: number of stories.
-            **options: fields of `SearchOptions`, such as `where="year < 1900"`.
+            stories: texts, a table with a column text (and id, title, metadata), or what `read_stories` returns.
+            progress: print what is done, with a progress bar, on stderr.
 
         Returns:
-            Up to k rows, the best first: rank from 1, id, title, similarity (cosine), snippet (the sentence nearest to
-            the text), and the metadata columns.
+            Number of stories that were not there before.
+
+        Raises:
+            DataError: if a story or a column can't be indexed.
+            OptionError: if another process writes the index, or the model has changed.
+        """
+        before = len(self)
+        Index.create(self.path, stories, self.encoder, progress=progress)
+        return len(self) - before
+
+    def add(self, stories: "Stories | pd.DataFrame | Sequence[str]", *, progress: bool = False) -> int:
+        """Add new stories, as `upsert` does.
+
+        Raises:
+            DataError: if a story's id is there.
+        """
+        rows = stories if isinstance(stories, Stories) else stories_of(stories)
+        known = self._digests()
+        taken = next((id for id in rows.story_ids if id in known), None)
+        if taken is not None:
+            raise DataError(f"{self.path} has a story {printable(taken, 60)!r}: give others, or call upsert")
+        return self.upsert(rows, progress=progress)
+
+    def delete(self, ids: str | Sequence[str]) -> int:
+        """Remove stories by their ids.
+
+        Returns:
+            Number of stories that were removed.
+
+        Raises:
+            OptionError: if there is no such story, or another process writes the index.
+        """
+        wanted = [ids] if isinstance(ids, str) else list(ids)
+        known = self._digests()
+        absent = next((id for id in wanted if id not in known), None)
+        if absent is not None:
+            raise OptionError(
+                f"{self.path} has no story {printable(absent, 60)!r}{did_you_mean(absent, known)}; none was removed"
+            )
+        with exclusive(self.path), self._guard():
+            for start in range(0, len(wanted), BATCH):
+                listed = ", ".join(_quoted(id) for id in wanted[start : start + BATCH])
+                self._table.delete(f"id IN ({listed})")
+            self._finish(changed=True)
+        return len(set(wanted))
+
+    def search(
+        self,
+        text: str | Sequence[str],
+        k: int = 10,
+        *,
+        where: str | None = None,
+        hybrid: bool = False,
+        rerank: Literal["meanmax"] | None = None,
+        distinct: float | None = None,
+        leave_out_text: bool = False,
+        nearest_sentence: bool = True,
+    ) -> "pd.DataFrame":
+        """Find the stories most similar to a text, or to each of several.
+
+        Args:
+            text: a query, or a whole story; or several, which are embedded together.
+            k: number of stories for each.
+            where: condition on the columns in SQL, such as `year < 1900`.
+            hybrid: rank by vectors and by words (BM25) together.
+            rerank: rank the first hundred again, by their sentences too.
+            distinct: leave out stories whose similarity with a better result reaches this.
+            leave_out_text: leave out stories with exactly the text of the query.
+            nearest_sentence: show of each result the sentence nearest to the text, which takes most of a search's time;
+                otherwise its first sentence.
+
+        Returns:
+            Up to k rows for each text, the best first: rank from 1, id, title, similarity (cosine), snippet, and the
+            metadata columns; of several texts, their number from 0 in a first column, query.
 
         Raises:
             ModelError: if the model is to rerank and embeds no single sentences.
             OptionError: for an empty text or a wrong condition.
         """
-        how = SearchOptions(k, **options)
-        if not text.strip():
+        import pandas as pd
+
+        how = SearchOptions(k, where, hybrid, rerank, None, distinct, leave_out_text, nearest_sentence)
+        texts = [text] if isinstance(text, str) else list(text)
+        if not texts or not all(one.strip() for one in texts):
             raise OptionError("the query is empty: write what the stories are about")
-        if how.exclude_same is not None:
-            raise OptionError("--exclude-same needs a story of the index (--like ID): a text has no columns")
-        vector = self.encode(text)
+        vectors = unit_vectors(self.encoder.embed(texts))
+        found = [self._found(one, vector, how) for one, vector in zip(texts, vectors, strict=True)]
+        if isinstance(text, str):
+            return found[0]
+        for number, results in enumerate(found):
+            results.insert(0, "query", number)
+        return pd.concat(found, ignore_index=True)
+
+    def _found(self, text: str, vector: FloatArray, how: SearchOptions) -> "pd.DataFrame":
+        """Return the results of one query, of which the vector (D,) is known."""
         rows = self._nearest(vector, text, ("text", text) if how.leave_out_text else None, how)
         if self.encoder.facts.reads != "text" or not how.nearest_sentence:
             return _results(rows, _first_sentences(rows))
@@ -368,13 +450,27 @@ class Index:
         vectors = self._sentence_vectors(pieces)
         return _results(rows, [own[int(np.argmax(v @ vector))] for own, v in zip(pieces, vectors, strict=True)])
 
-    def like(self, id: str, k: int = 10, **options: Any) -> "pd.DataFrame":
+    def like(
+        self,
+        id: str,
+        k: int = 10,
+        *,
+        where: str | None = None,
+        hybrid: bool = False,
+        rerank: Literal["meanmax"] | None = None,
+        exclude_same: str | None = None,
+        distinct: float | None = None,
+    ) -> "pd.DataFrame":
         """Find the stories most similar to one of the index, without that story; only reranking needs the model.
 
         Args:
             id: id of the story.
             k: number of stories.
-            **options: fields of `SearchOptions`.
+            where: condition on the columns in SQL.
+            hybrid: rank by vectors and by words (BM25) together.
+            rerank: rank the first hundred again, by their sentences too.
+            exclude_same: column, such as author; stories with this story's value are left out.
+            distinct: leave out stories whose similarity with a better result, or with this story, reaches this.
 
         Returns:
             As `search`; the snippet is the first sentence.
@@ -382,7 +478,7 @@ class Index:
         Raises:
             OptionError: if there is no such story or column, or the condition is wrong.
         """
-        how = SearchOptions(k, **options)
+        how = SearchOptions(k, where, hybrid, rerank, exclude_same, distinct)
         with self._guard():
             found = self._table.search().where(f"id = {_quoted(id)}").limit(1).to_arrow().to_pylist()
             ids = [] if found else self._table.search().select(["id"]).to_arrow()["id"].to_pylist()
@@ -390,7 +486,7 @@ class Index:
             raise OptionError(f"{self.path} has no story {printable(id, 60)!r}{did_you_mean(id, ids)}")
         story, column = found[0], how.exclude_same
         if column is not None and column not in story:
-            raise OptionError(f"--exclude-same {column}: no such column; {self._column_list}")
+            raise OptionError(f"`exclude_same={column}`: no such column; {self._column_list}")
         if column is not None and story[column] is not None:
             other = f"(`{column}` != {_quoted(story[column])} OR `{column}` IS NULL)"
             how = replace(how, where=other if how.where is None else f"({how.where}) AND {other}")
@@ -398,7 +494,7 @@ class Index:
         return _results(rows, _first_sentences(rows))
 
     def collection(self) -> Collection:
-        """Return all stories with their vectors."""
+        """Return all stories with their vectors; the model is not looked at."""
         self._require_stories()
         with self._guard():
             table = self._table.to_arrow()
@@ -413,7 +509,7 @@ class Index:
             "share_read": self.coverage.share,
             "languages": self.about.get("languages") or {},
         }
-        return Collection(frame, vectors, self.encoder, about)
+        return Collection(frame, vectors, self._encoder, about)
 
     def _nearest(
         self, vector: FloatArray, text: str, itself: tuple[str, str] | None, how: SearchOptions
@@ -477,14 +573,14 @@ class Index:
 
     def _check_condition(self, where: str) -> None:
         if _PLACEHOLDER.search(_LITERAL.sub("", where)):  # LanceDB panics
-            raise OptionError(f"--where {printable(where, 80)!r}: write a value in place of $, ? or :, a text in '...'")
+            raise OptionError(f"`where={printable(where, 80)!r}`: write a value in place of $, ? or :, a text in '...'")
         try:
             self._table.count_rows(where)
         except Exception as error:
             message = str(error).removeprefix("Invalid input, ").partition(" Valid fields")[0].partition(", /")[0]
             advice = "; compare a column of text with '...', or write CAST(column AS INT)" * ("literal" in message)
             raise OptionError(
-                f"--where {printable(where, 80)!r}: {printable(message, 150).rstrip('. ')}{advice}; {self._column_list}"
+                f"`where={printable(where, 80)!r}`: {printable(message, 150).rstrip('. ')}{advice}; {self._column_list}"
             ) from error
 
     def _check_settings(self, settings: Mapping[str, Any]) -> None:
@@ -615,15 +711,12 @@ def _results(rows: "pd.DataFrame", snippets: Sequence[str]) -> "pd.DataFrame":
 
 def _settings(encoder: StoryEncoder) -> dict[str, Any]:
     """Model of an index, and how it reads stories, as `IndexSettings` has them."""
-    loading, pseudonyms = encoder.loading, encoder.texts.pseudonyms
+    record = encoder.record
     return {
-        **_identity(encoder.name),
-        "max_length": loading.max_length,
-        "long": loading.long,
-        "precision": loading.precision,
-        "views": encoder.texts.views is not None,
-        "fusion": None if encoder.fusion is None else str(encoder.fusion),
-        "pseudonyms": None if pseudonyms is None else asdict(pseudonyms),
+        **{name: record[name] for name in ("model", "files", "max_length", "long", "precision")},
+        "views": "views" in record,  # a query has none of those files: its own are cut by position
+        "fusion": record["fusion"],
+        "pseudonyms": record.get("pseudonyms"),
     }
 
 

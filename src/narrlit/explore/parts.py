@@ -11,7 +11,7 @@ import os
 import pickle
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from glob import glob, has_magic
 from itertools import islice
@@ -22,12 +22,12 @@ import numpy as np
 from pydantic import BaseModel
 from tqdm import tqdm
 
-from narrlit.cache.storage import model_identity
 from narrlit.console import counted, say, say_truncated
 from narrlit.data.readers import Stories, parse_stories
 from narrlit.data.rows import DELIMITERS, JSON_SUFFIXES, Layout, Row, RowFile, file_digest, stream_rows
 from narrlit.data.schema import FloatArray
 from narrlit.data.writers import write_parquet, write_table
+from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import DataError, OptionError, mistake_behind, on_interrupt, reading
 from narrlit.explore.collection import languages
 from narrlit.files import LOCK, atomic_path, check_writable, exclusive
@@ -170,14 +170,19 @@ class EmbeddingRun:
         return parse_stories(RowFile(Path(self.stories), first), strict=False, layout=self.inputs.layout)
 
     @cached_property
-    def encoder(self) -> Any:
-        """The model; in each process its own."""
+    def encoder(self) -> StoryEncoder:
+        """What embeds the rows; its weights are loaded when the first part is embedded."""
+        return self.read.load(str(self.use.model), self.use, cache=None).fitted_for([])
+
+    @cached_property
+    def loaded(self) -> StoryEncoder:
+        """The encoder with its weights, on this process's own GPU where there are several."""
         import torch
 
         if torch.cuda.device_count() > 1:
             local_rank = int(os.environ.get("LOCAL_RANK") or os.environ.get("SLURM_LOCALID") or 0)
             torch.cuda.set_device(local_rank % torch.cuda.device_count())
-        encoder = self.read.load(str(self.use.model), self.use, cache=None).fitted_for([])
+        encoder = self.encoder
         if self.role is None:
             encoder.require_one_prompt("narrlit embed")
         languages(encoder, [story.text for story in self.sample])
@@ -216,14 +221,14 @@ class EmbeddingRun:
         values = [row.value if isinstance(row.value, Mapping) else {"text": row.value} for row in rows]
         texts = [value.get(text or "text") for value in values]
         used = [i for i, t in enumerate(texts) if not self.drop_invalid or (isinstance(t, str) and t.strip())]
-        embeddings, coverage = np.empty((0, self.encoder.dimension), dtype=np.float32), Coverage()
+        embeddings, coverage = np.empty((0, self.loaded.dimension), dtype=np.float32), Coverage()
         if used:
             file = RowFile(Path(self.stories), [rows[i] for i in used])
-            stories = self.encoder.prepare(list(parse_stories(file, strict=True, layout=Layout(text))))
-            embeddings, coverage = self.encoder.read(stories, [self.role or "story"] * len(stories))
+            stories = self.loaded.prepare(list(parse_stories(file, strict=True, layout=Layout(text))))
+            embeddings, coverage = self.loaded.read(stories, [self.role or "story"] * len(stories))
         table = [{"row": start + i, **values[i]} for i in used]
         self._save(start // self.parts.part_rows, table, embeddings, text or "text")
-        return coverage, self.encoder.facts.max_length, *self.encoder.facts.unit
+        return coverage, self.loaded.facts.max_length, *self.loaded.facts.unit
 
     def _save(self, number: int, table: list[dict[str, Any]], embeddings: FloatArray, text: str) -> None:
         """Write the files of a part, and before they get their names, its record."""
@@ -263,17 +268,14 @@ class EmbeddingRun:
     def _begin(self) -> Manifest:
         """Read the folder's manifest, or write the first one."""
         check_writable(self.folder / MANIFEST)
-        model, digest = model_identity(str(self.use.model))
-        elsewhere = ("model", "device", "trust_remote_code", "engine", "workers")
-        options = asdict(self.use) | asdict(self.read) | asdict(self.parts)
         settings = {
-            "model": model,
-            "model_files": digest,
+            **self.encoder.record,
             "inputs": [{"file": Path(name).name, "bytes": size} for name, size in self.files],
             "text_column": self.sample.columns.get("text"),
             "role": self.role or "story",
             "drop_invalid": self.drop_invalid,
-            **{name: value for name, value in options.items() if name not in elsewhere},
+            "part_rows": self.parts.part_rows,
+            "format": self.parts.format,
         }
         names = [file.name for file in self.folder.glob("[!._]*")]  # first: another process may be writing the manifest
         if (self.folder / MANIFEST).is_file():

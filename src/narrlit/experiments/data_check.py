@@ -1,0 +1,122 @@
+"""`narrlit.check_data`: stories that files share, and shortcuts that solve their triples."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from narrlit.console import say
+from narrlit.data.readers import read_any
+from narrlit.data.rows import Layout
+from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.errors import OptionError
+from narrlit.experiments.report import keep_report
+from narrlit.metrics.data_check import check_sets, check_tables, read_set
+from narrlit.submission import check_independence
+from narrlit.tables import markdown_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class DataCheck:
+    """What files of training, validation and test share, and what solves their triples without reading stories.
+
+    Attributes:
+        record: all findings as plain data, with the lines of shared stories and near-duplicates.
+        tables: rows by title.
+        threshold: Jaccard index of three-word shingles from which stories are near-duplicates.
+        independence: by file, that its stories' vectors do not depend on each other; empty without an encoder.
+    """
+
+    record: dict[str, Any]
+    tables: Mapping[str, Sequence[Mapping[str, Any]]]
+    threshold: float
+    independence: Mapping[str, str]
+
+    @property
+    def findings(self) -> list[str]:
+        """What is wrong, and what is not, a sentence each."""
+        return list(self.record["verdict"])
+
+    def table(self) -> "pd.DataFrame":
+        """Tabulate all findings; the column table names theirs."""
+        import pandas as pd
+
+        return pd.DataFrame([{"table": title, **row} for title, rows in self.tables.items() for row in rows])
+
+    def write(self, folder: str | Path) -> None:
+        """Write check_data.json and check_data.md."""
+        keep_report(Path(folder), "check_data", self.record, f"{self._markdown()}\n")
+
+    def _markdown(self) -> str:
+        tables = [markdown_table(title, rows) for title, rows in self.tables.items()]
+        duplicates = f"Near-duplicates: Jaccard index of three-word shingles from {self.threshold}."
+        return "\n".join(
+            [*(f"- {line}" for line in self.findings), "", *tables, f"{duplicates} Intervals are 95 % (Wilson)."]
+        )
+
+    def __str__(self) -> str:
+        """Findings and tables in Markdown."""
+        return "\n".join([self._markdown(), *(f"{path}: {finding}" for path, finding in self.independence.items())])
+
+
+def check_data(
+    train: str | Path,
+    validation: str | Path,
+    test: str | Path | None = None,
+    *,
+    labels: str | Path | None = None,
+    threshold: float = 0.5,
+    encoder: StoryEncoder | None = None,
+    layout: Layout = Layout(),
+    progress: bool = False,
+) -> DataCheck:
+    """Check whether files share stories, and whether word overlap, length or position alone solve their triples.
+
+    Args:
+        train: file of training examples, triples or stories.
+        validation: file of triples, training examples or stories.
+        test: file of triples, with or without labels, or of stories.
+        labels: file of text_a_is_closer for the validation triples, where it is a file of its own.
+        threshold: Jaccard index of three-word shingles from which stories are near-duplicates, above 0, at most 1.
+        encoder: its vectors of validation and test stories must not depend on other stories, as Track B demands.
+        layout: how files of stories are read.
+        progress: print on stderr what is read.
+
+    Returns:
+        A `DataCheck`: `.findings`, `.table()`, `.write(folder)`.
+
+    Raises:
+        DataError: if a file can't be read.
+        ModelError: if a vector depends on other stories.
+        OptionError: for a wrong threshold.
+
+    >>> folder = getfixture("tmp_path")
+    >>> for name, thing in (("train", "grail"), ("dev", "pearl")):
+    ...     _ = (folder / f"{name}.jsonl").write_text(f'{{"text": "A knight seeks a {thing}."}}')
+    >>> check_data(folder / "train.jsonl", folder / "dev.jsonl").findings
+    ['No validation story is in train; 1 more have near-duplicates there.']
+    """
+    if not 0 < threshold <= 1:
+        raise OptionError(f"`threshold={threshold}`: a number above 0, at most 1, is needed")
+    labeled = None if labels is None else str(labels)
+    sets = [
+        read_set("train", str(train), layout=layout),
+        read_set("validation", str(validation), labeled, layout),
+    ]
+    if test is not None:
+        sets.append(read_set("test", str(test), layout=layout))
+    for each in sets:
+        if progress and each.report is not None:
+            say(each.report.summary())
+    record = check_sets(sets, threshold)
+    independence: dict[str, str] = {}
+    if encoder is not None:
+        stories = {
+            str(path): list(read_any(str(path), layout=layout)) for path in (validation, test) if path is not None
+        }
+        fitted = encoder.fitted_for([story for own in stories.values() for story in own])
+        independence = {path: check_independence(fitted, own) for path, own in stories.items()}
+    return DataCheck(record, check_tables(record), threshold, independence)

@@ -1,0 +1,137 @@
+"""`narrlit.report`: what systems answered, as one HTML file."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from narrlit.data.readers import read_labeled_triples
+from narrlit.data.schema import StoryTable, Triples
+from narrlit.data.storyworld import StoryWorld, synthetic_triples
+from narrlit.errors import OptionError
+from narrlit.experiments.comparison import compare_systems, read_facets
+from narrlit.experiments.evaluation import Comparison, named_systems
+from narrlit.experiments.html_report import Projection, Run, html_report
+from narrlit.experiments.systems import System, answers_of
+from narrlit.files import atomic_path
+from narrlit.metrics.data_check import CheckedSet, check_sets
+from narrlit.models.registry import find_record, read_record
+from narrlit.options import Track
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+GIVE_TRIPLES = "give `triples`, a file of labeled ones"
+
+
+@dataclass(frozen=True, eq=False)
+class SystemReport:
+    """Report of systems on labeled triples: accuracy, training, maps, distances, errors and data.
+
+    Attributes:
+        comparison: of the systems with the first of them.
+        html: the page.
+    """
+
+    comparison: Comparison
+    html: str
+
+    def table(self) -> "pd.DataFrame":
+        """Tabulate the systems, as `Comparison.table` does."""
+        return self.comparison.table()
+
+    def write(self, path: str | Path) -> None:
+        """Write the page (.html)."""
+        if Path(path).suffix not in (".html", ".htm"):
+            raise OptionError(f"{path}: a report is an .html file")
+        with atomic_path(Path(path)) as temporary:
+            temporary.write_text(self.html, encoding="utf-8")
+
+    def __str__(self) -> str:
+        """The comparison."""
+        return str(self.comparison)
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
+def report(  # noqa: PLR0913 (options)
+    systems: Mapping[str, System] | Sequence[System],
+    triples: str | Path | Triples | None = None,
+    *,
+    by: Sequence[str] = ("overlap", "length"),
+    labels: str | Path | None = None,
+    strict: bool = False,
+    stories: str | Path | None = None,
+    track: Track | None = None,
+    projection: Projection = "auto",
+    progress: bool = False,
+) -> SystemReport:
+    """Report runs or other systems in one page: accuracy, training, maps, distances, errors and data.
+
+    Args:
+        systems: by name, or as `narrlit.compare` takes them; differences are taken from the first.
+        triples: labeled triples; None: those that the first run was validated by.
+        by: accuracy by quartile of `overlap` (of words) or `length`, or by a column of the triples' file.
+        labels: a file of `text_a_is_closer`, if the labels are not in the file of triples.
+        strict: refuse the first invalid row of the file, in place of dropping and counting it.
+        stories: file whose row i is the story of vector i, for .npy files and submissions.
+        track: track of the shared task that the triples are of, by which a submission answers.
+        projection: of embeddings to the plane; `auto` is UMAP where it is installed and there are 60 stories.
+        progress: show what is read and a progress bar on stderr.
+
+    Returns:
+        A `SystemReport`: `.html`, `.table()`, `.write(path)`. A notebook shows the page.
+
+    Raises:
+        DataError: if a file can't be read.
+        ModelError: if a model can't be loaded.
+        OptionError: if there are no triples, or a system is named twice.
+    """
+    named = named_systems(systems)
+    runs = _runs(named)
+    source, given = _triples(triples, runs)
+    labeled = read_labeled_triples(given, labels, strict=strict, progress=progress)
+    answers = [
+        answers_of(system, labeled, name=name, stories=stories, track=track, progress=progress)
+        for name, system in named.items()
+    ]
+    compared = compare_systems(answers, labeled, read_facets(["margin", *by], labeled), {})
+    checks: dict[str, Any] = {run.name: run.record["data_check"] for run in runs if run.record.get("data_check")}
+    if not checks:
+        own = CheckedSet("validation", labeled.texts(), (labeled.labels == 1).tolist(), sided=True)
+        checks[source] = check_sets([own], None)
+    page = html_report(answers, compared, runs, labeled, source, checks, projection)
+    return SystemReport(Comparison(answers, labeled, compared), page)
+
+
+def _runs(systems: Mapping[str, System]) -> list[Run]:
+    """Read the records of the systems that are runs."""
+    runs = []
+    for name, system in systems.items():
+        encoder = getattr(system, "encoder", system)
+        model = fspath(system) if isinstance(system, str | PathLike) else getattr(encoder, "name", name)
+        path = find_record(model)
+        if path is not None:
+            runs.append(Run(name, path.parent, read_record(path)))
+    return runs
+
+
+def _triples(triples: str | Path | Triples | None, runs: Sequence[Run]) -> tuple[str, str | Path | Triples]:
+    """Return the triples, else those that the first run was validated by; with their name."""
+    if isinstance(triples, Triples):
+        return ("the triples" if triples.report is None else Path(triples.report.path).name), triples
+    if triples is not None:
+        return Path(triples).name, triples
+    for run in runs:
+        data = (run.record.get("data") or {}).get("validation") or {}
+        if "storyworld" in data:
+            world = StoryWorld(data["storyworld"]["seed"])
+            rows = world.triples(data["storyworld"]["triples"], "validation")
+            return "StoryWorld", synthetic_triples(rows, StoryTable(), False)
+        for file in data.get("files", []):
+            if not Path(file["path"]).is_file():
+                raise OptionError(f"{run.name}: its validation triples {file['path']} are gone: {GIVE_TRIPLES}")
+            return Path(file["path"]).name, str(file["path"])
+    raise OptionError(f"no run with a record of its validation triples is named: {GIVE_TRIPLES}")
