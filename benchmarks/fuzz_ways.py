@@ -20,7 +20,7 @@ from narrlit.optional import require
 
 DEEP = 5_000
 """Levels of nesting: more than Python's parsers can follow."""
-HUGE = 3_000_000
+HUGE = 1_000_000
 """Characters of a huge text."""
 HOSTILE = (
     "=HYPERLINK(\"http://x\")", "+1", "-1", "@SUM(A1)", "$1 \\1 %s {} {0} %(x)s", "a\nb\r\nc", "\x1b[31mred\x1b[0m",

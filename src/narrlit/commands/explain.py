@@ -54,7 +54,7 @@ def explain(  # noqa: PLR0913 (options)
         found.attach(table, range(len(table)), "stories")
     background = [story.text for story in known.values()]
     model = encoder or StoryOptions().load(use.model or "minilm", use)
-    result = explain_stories(*table, model=model, background=background, pipeline=pipeline)
+    result = explain_stories(*table, model=model, background=background, pipeline=pipeline, progress=True)
     if out is None:
         print(result)
         return

@@ -357,6 +357,7 @@ def explain(
     model: str | Path | StoryEncoder = "minilm",
     background: Sequence[str] | None = None,
     pipeline: str | None = None,
+    progress: bool = False,
 ) -> Explanation:
     """Explain why a model finds two stories similar, or an anchor closer to one story than to another.
 
@@ -367,6 +368,7 @@ def explain(
         model: a model folder, a run folder, a checkpoint, a hub id, `minilm`, or an encoder from `narrlit.load`.
         background: stories of the same kind, on which chance is measured; None, or fewer than ten: the sample tales.
         pipeline: spaCy pipeline that finds names; None: en_core_web_sm, if it is installed.
+        progress: show a progress bar on stderr where it takes long.
 
     Raises:
         DataError: for a blank story.
@@ -403,7 +405,7 @@ def explain(
 
     def vectors(texts: list[str]) -> Floats:
         """Embed texts as unit vectors."""
-        return unit_vectors(encoder.embed(texts))
+        return unit_vectors(encoder.embed(texts, progress=progress))
 
     roles: list[Role] = ["story"] * len(stories)
     _, coverage = encoder.read([story.text for story in stories], roles)
