@@ -4,6 +4,7 @@ import csv
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -136,8 +137,10 @@ def _write_excel(path: Path, columns: Sequence[str], rows: Sequence[Any], embedd
     for number, row in enumerate(rows):
         vector = [] if embeddings is None else embeddings[number].tolist()
         sheet.append([*(cell(_cell(row.get(name))) for name in columns), *vector])
+    content = BytesIO()  # an archive that a full disk has cut would complain when it is collected
+    book.save(content)
     with atomic_path(path) as temporary:
-        book.save(temporary)
+        temporary.write_bytes(content.getvalue())
 
 
 def _csv_cell(value: object) -> object:

@@ -29,7 +29,7 @@ from narrlit.console import counted, say
 from narrlit.data.schema import FloatArray, Story, Triples, normal_text, triple_cosines
 from narrlit.encoding.postprocessing import Postprocessing, PostprocessingFit
 from narrlit.encoding.story_texts import StoryTexts
-from narrlit.errors import DataError, ModelError, OptionError, printable
+from narrlit.errors import DataError, ModelError, OptionError, printable, reason
 from narrlit.models.config import Fusion, Long, Precision, Role
 from narrlit.models.coverage import Coverage
 from narrlit.models.postprocessing import AffineMap, fit_steps, parse_steps
@@ -484,7 +484,8 @@ class StoryEncoder:
         except (OSError, OptionError) as error:
             if not isinstance(error, OSError) and not isinstance(error.__cause__, OSError):
                 raise
-            say(f"{printable(error)}; embeddings are not kept")
+            problem = f"{folder}: {reason(error)}" if isinstance(error, OSError) else printable(error)
+            say(f"{problem}; embeddings are not kept")
             self.cache = self._store = None
             return self._computed(wanted, progress)
 
