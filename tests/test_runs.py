@@ -19,7 +19,6 @@ from run_helpers import (
     fit_arguments,
     fit_here,
     record_of,
-    run_apart,
     weights_of,
     without_folder,
 )
@@ -401,14 +400,14 @@ def test_a_checkpoint_with_damaged_fields_is_not_resumed(straight, tiny, narrlit
     assert f"{tmp_path / 'damaged.ckpt'}" in line
 
 
-def test_a_full_disk_leaves_the_last_good_checkpoint(tiny, tmp_path, straight):
+def test_a_full_disk_leaves_the_last_good_checkpoint(tiny, tmp_path, straight, capfd):
     size = (straight / "tiny/checkpoints/last.ckpt").stat().st_size
     more = ["--trainer.callbacks+=run_helpers.FillDiskAt", "--trainer.callbacks.step", 6]
     arguments = fit_arguments(tiny(), tmp_path, *more, "--trainer.callbacks.size", size // 2)
-    result = run_apart(arguments, tmp_path)
-    assert result.returncode == 2, result.stderr[-2000:]
+    code, errors = exit_code_of_fork(arguments, tmp_path), capfd.readouterr().err
+    assert code == 2, errors[-2000:]
     last = tmp_path / "tiny/checkpoints/last.ckpt"
-    line = result.stderr.strip().splitlines()[-1]
+    line = errors.strip().splitlines()[-1]
     assert line.startswith("narrlit: error: ")
     assert "file too large" in line
     assert torch.load(last, weights_only=True)["global_step"] == 4

@@ -17,8 +17,8 @@ def test_the_demo_goes_the_whole_way_and_ends_with_a_report(narrlit, monkeypatch
 
     def shorter(command, *words):
         more = {
-            "storyworld": "--train 8 --validation 20 --test 6",
-            "fit": "--data.init_args.train 8 --data.init_args.validation 4 --trainer.max_epochs 1",
+            "storyworld": "--train 4 --validation 10 --test 4",
+            "fit": "--data.init_args.train 4 --data.init_args.validation 4 --trainer.max_epochs 1",
         }
         long_way(*last_of(command, *words, *more.get(command, "").split()))
 
@@ -27,7 +27,7 @@ def test_the_demo_goes_the_whole_way_and_ends_with_a_report(narrlit, monkeypatch
     assert found.code == 0, found.err
     assert shlex.join(["--logdir", "a b"]) in found.out
     for name in ("random", "longer", "jaccard", "tfidf", "minilm", "a b/quickstart"):
-        assert re.search(rf"\| {name} +\| +20 \| [01]\.\d+ \[[01]\.\d+, [01]\.\d+\] +\|", found.out), found.out
+        assert re.search(rf"\| {name} +\| +10 \| [01]\.\d+ \[[01]\.\d+, [01]\.\d+\] +\|", found.out), found.out
     for name in (
         "storyworld",
         "quickstart/run.json",

@@ -62,11 +62,16 @@ def test_an_index_is_written_by_one_process_and_read_meanwhile(narrlit, tiny, ma
 
 def test_two_processes_that_make_one_index(narrlit, tiny, make):
     make("s.csv", "id,text\n" + "".join(f"{n},A king of {n} years fell ill.\n" for n in range(50)))
-    code = "import sys; from narrlit.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, "index", "s.csv", "--model", tiny(), "--out", "i"]
-    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    errors = [process.communicate()[1] for process in processes]
-    codes = [process.returncode for process in processes]
+    index = ["index", "s.csv", "--model", tiny(), "--out", "i"]
+    libraries = "import sys, lancedb, narrlit.explore.index; from narrlit.cli import main"
+    code = f"{libraries}; print(flush=True); sys.exit(main())"
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    other = subprocess.Popen([sys.executable, "-c", code, *index], text=True, **pipes)
+    other.stdout.readline()  # its libraries are loaded: both begin now
+    here = narrlit(*index)
+    codes, errors = [here.code], [here.err]
+    errors.append(other.communicate()[1])
+    codes.append(other.returncode)
     assert 0 in codes, errors
     assert all(code == 0 or "another run is writing" in err for code, err in zip(codes, errors, strict=True)), errors
     assert "i: 50 stories" in narrlit("index", "s.csv", "--model", tiny(), "--out", "i").err

@@ -1,4 +1,4 @@
-"""What the tests of whole fits share: short fits here, in a fork or in a process of their own, and kills."""
+"""What the tests of whole fits share: short fits here or in a fork, and kills."""
 
 import contextlib
 import json
@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import resource
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -152,19 +151,6 @@ def exit_code_of_fork(arguments, cwd):
     process.start()
     process.join(300)
     return process.exitcode
-
-
-def run_apart(arguments, cwd, timeout=300):
-    """Run narrlit in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "narrlit", *map(str, arguments)],
-        cwd=cwd,
-        env=apart_environment(),
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
 
 
 def apart_environment():
