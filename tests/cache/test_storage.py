@@ -1,8 +1,6 @@
-"""Content keys, shards and memory-mapped reads."""
+"""Shards and memory-mapped reads."""
 
-import dataclasses
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -11,32 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
+from narrlit.cache.space import EmbeddingSpace, content_keys
 from narrlit.cache.storage import (
     SPACE,
     EmbeddingCache,
     MappedEmbeddings,
-    content_keys,
-    embedding_space,
-    folder_digest,
     list_caches,
     open_cache,
     read_arrays,
     remove_cache,
 )
 from narrlit.errors import ModelError, OptionError
-from narrlit.models.config import EncoderConfig, Prompts
+from narrlit.models.config import EncoderConfig
 
 KEYS = content_keys({"model": "m"}, [str(i) for i in range(40)])
 GIVEN = torch.randn(40, 6, generator=torch.Generator().manual_seed(0))
-CHANGES = {
-    "model": "org/other",
-    "revision": "abc",
-    "pooling": "cls",
-    "normalize": None,
-    "max_length": 96,
-    "dtype": "bfloat16",
-    "quantization": "int8",
-}
 
 
 def cache_of(folder, spans, dtype="float32"):
@@ -44,14 +31,6 @@ def cache_of(folder, spans, dtype="float32"):
     for start, end in spans:
         cache.add(KEYS[start:end], GIVEN[start:end])
     return cache
-
-
-def test_keys_are_those_of_space_and_text():
-    texts = ["a", "b", "", "a\ud800"]
-    assert len(set(content_keys({"model": "m"}, texts))) == 4
-    assert content_keys({"model": "m", "x": 1}, texts) == content_keys({"x": 1, "model": "m"}, texts)
-    assert not set(content_keys({"model": "m"}, texts)) & set(content_keys({"model": "m", "prompt": ""}, texts))
-    assert content_keys({}, ["{}"]) != content_keys({"{}": 0}, [""])
 
 
 @pytest.mark.parametrize("spans", [[(0, 40)], [(25, 40), (0, 10), (10, 25)]])
@@ -193,55 +172,8 @@ def test_another_dimension_and_numbers_that_are_none_are_refused(tmp_path):
     assert len(EmbeddingCache(tmp_path)) == 10
 
 
-@pytest.mark.parametrize(("field", "value"), [*CHANGES.items(), ("stored", "float16")])
-def test_each_setting_changes_the_folder_and_the_key(tmp_path, field, value):
-    plain = EncoderConfig("org/name")
-    changed = plain if field == "stored" else dataclasses.replace(plain, **{field: value})
-    one, other = embedding_space(plain, "float32"), embedding_space(changed, value if field == "stored" else "float32")
-    assert {name for name in one if one[name] != other[name]} == {field}
-    assert open_cache(tmp_path, one).folder != open_cache(tmp_path, other).folder
-    assert content_keys(one, ["a"]) != content_keys(other, ["a"])
-
-
-def test_what_does_not_change_embeddings_does_not_change_the_space():
-    plain = embedding_space(EncoderConfig("org/name"), "float32")
-    same = EncoderConfig("org/name", dropout=0.3, packed=False, token_budget=99, prompts=Prompts(story="p"))
-    assert embedding_space(same, "float32") == plain  # a prompt changes the keys alone
-
-
-@pytest.fixture
-def model(tmp_path):
-    folder = tmp_path / "model"
-    (folder / "1_Pooling").mkdir(parents=True)
-    (folder / "model.safetensors").write_bytes(bytes(range(256)))
-    (folder / "1_Pooling" / "config.json").write_text("{}")
-    return folder
-
-
-def test_a_model_folder_is_known_by_its_files_wherever_it_lies(model, tmp_path):
-    copy = tmp_path / "far" / "away" / "model"
-    shutil.copytree(model, copy)
-    (copy / "README.md").write_text("# A model")
-    (copy / ".cache").mkdir()
-    (copy / ".cache" / "x.json").write_text("{}")
-    spaces = [embedding_space(EncoderConfig(str(folder)), "float32") for folder in (model, copy)]
-    assert spaces[0] == spaces[1]
-    digests = {folder_digest(model)}
-    changed = bytearray((model / "model.safetensors").read_bytes())
-    changed[100] ^= 1
-    (model / "model.safetensors").write_bytes(changed)
-    digests.add(folder_digest(model))
-    (model / "1_Pooling").rename(model / "2_Pooling")
-    digests.add(folder_digest(model))
-    # The same bytes in all, cut into files at another place.
-    (model / "more").write_bytes(changed[-1:])
-    (model / "model.safetensors").write_bytes(changed[:-1])
-    digests.add(folder_digest(model))
-    assert len(digests) == 4
-
-
 def test_caches_are_listed_and_removed(tmp_path):
-    cache = open_cache(tmp_path / "embeddings", embedding_space(EncoderConfig("org/name"), "float32"))
+    cache = open_cache(tmp_path / "embeddings", EmbeddingSpace.of_frozen(EncoderConfig("org/name"), "float32"))
     cache.add(KEYS, GIVEN)
     assert json.loads((cache.folder / SPACE).read_text())["model"] == "org/name"
     teacher = cache_of(tmp_path / "run/teachers/round_1/embeddings", [(0, 7)])

@@ -6,14 +6,18 @@ from pathlib import Path
 import pytest
 import torch
 
-from narrlit.cache.storage import EmbeddingCache, content_keys, open_cache
+from narrlit.cache.space import EmbeddingSpace, content_keys
+from narrlit.cache.storage import EmbeddingCache, open_cache
 
 
 @pytest.fixture
 def caches(tmp_path):
     """Two caches of models and a teacher's in the usual place."""
     root = tmp_path / "runs/embeddings"
-    caches = {name: open_cache(root, {"model": name, "stored": "float32"}) for name in ("org/large", "org/half")}
+    caches = {
+        name: open_cache(root, EmbeddingSpace({"model": name, "stored": "float32"}))
+        for name in ("org/large", "org/half")
+    }
     caches["teacher"] = EmbeddingCache(root / "teachers/round_1/embeddings")
     for count, cache in enumerate(caches.values(), 5):
         cache.add(content_keys({}, [str(i) for i in range(count)]), torch.ones(count, 6))

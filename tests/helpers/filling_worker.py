@@ -15,7 +15,8 @@ import torch
 from embedding_server import hashed_vector
 
 from narrlit.cache import filling
-from narrlit.cache.storage import EmbeddingCache, content_keys
+from narrlit.cache.space import content_keys
+from narrlit.cache.storage import EmbeddingCache
 from narrlit.errors import ModelError
 
 TEXTS = [f"a story of {i} sentences" for i in range(400)]

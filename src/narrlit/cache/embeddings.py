@@ -10,7 +10,8 @@ import torch
 
 from narrlit.cache.filling import fill
 from narrlit.cache.sources import EmbeddingSource, Source, check_agreement, open_source
-from narrlit.cache.storage import MappedEmbeddings, Readings, content_keys, embedding_space, open_cache
+from narrlit.cache.space import EmbeddingSpace
+from narrlit.cache.storage import MappedEmbeddings, Readings, open_cache
 from narrlit.data.batch import PackedFeatures, StoryInputs
 from narrlit.data.schema import FloatArray, IntArray, Story
 from narrlit.errors import DataError
@@ -42,11 +43,10 @@ class CachedEmbeddings:
         options = EmbeddingSource() if source is None else source
         prompts = role_prompts(config)
         self._config, self._options, self._prompts, self._device = config, options, prompts, torch.device(device)
-        self._space = embedding_space(config, options.dtype)
-        if options.kind == "server" and options.server.parameters:
-            self._space["parameters"] = options.server.parameters
+        parameters = options.server.parameters if options.kind == "server" else None
+        self._space = EmbeddingSpace.of_frozen(config, options.dtype, parameters)
         self._source: Source | None = None
-        self.space = {**self._space, "prompts": dict(prompts)}
+        self.space = {**self._space.record, "prompts": dict(prompts)}
         self.source = options.source
         self.cache = open_cache(Path(options.folder), self._space, options.kind)
         self.symmetric = prompts["anchor"] == prompts["candidate"]
@@ -63,7 +63,7 @@ class CachedEmbeddings:
 
     def fill(self, texts: Sequence[str], role: Role, progress: bool = True) -> list[bytes]:
         """Compute what the cache lacks of these texts, each given once; return their keys."""
-        keys = content_keys({**self._space, "prompt": self._prompts[role]}, texts)
+        keys = self._space.keys(self._prompts[role], texts)
         self.cache.refresh()
         missing = set(self.cache.missing(keys))
         known = [position for position in range(len(keys)) if position not in missing]

@@ -1,4 +1,4 @@
-"""Embeddings on disk: content keys, immutable safetensors shards, memory-mapped reads, listing and removal.
+"""Embeddings on disk: immutable safetensors shards, memory-mapped reads, listing and removal.
 
 A cache is a folder of one model and its settings. A shard is written whole under a temporary name and renamed: no
 locks, and a half-written shard is never read. The same key always stands for the same embedding. A shard has a checksum
@@ -7,7 +7,6 @@ of its contents, which is verified before the first of its embeddings is used.
 
 import hashlib
 import json
-import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,18 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import safe_open
 
+from narrlit.cache.space import CacheDtype, EmbeddingSpace
 from narrlit.console import say
 from narrlit.data.schema import FloatArray, IntArray
 from narrlit.errors import ModelError, OptionError, reading, reason
 from narrlit.files import atomic_path
-from narrlit.models.config import EncoderConfig
-from narrlit.models.loading import model_folder
-from narrlit.models.registry import find_checkpoint, find_record, read_checkpoint, read_record
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-CacheDtype = Literal["float32", "float16"]
 Readings = NDArray[np.float64]
 """How much was read of each of N texts, (N, 5), as `models.coverage.Coverage.of_rows` takes it."""
 FORMAT, WITHOUT_READINGS, UNVERIFIED = "narrlit vectors 3", "narrlit vectors 2", "narrlit vectors 1"
@@ -43,79 +39,6 @@ SUFFIX, DAMAGED = ".safetensors", ".damaged"
 KEY_BYTES = 32
 COPIED_BYTES = 2**28
 """Embeddings of several shards are copied together once up to this size: a batch out of many shards costs far more."""
-
-
-def content_keys(space: Mapping[str, Any], texts: Sequence[str]) -> list[bytes]:
-    """Hash all that decides an embedding, the space (model, prompt, pooling, length, ...) and the text, to 32 bytes.
-
-    >>> one, other = content_keys({"model": "m"}, ["a"]), content_keys({"model": "n"}, ["a"])
-    >>> len(one[0]), one == other
-    (32, False)
-    """
-    described = json.dumps(space, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    # The space's length goes in first, so that no space runs on into a text.
-    start = len(described).to_bytes(8, "big") + described
-    return [hashlib.sha256(start + text.encode("utf-8", "surrogatepass")).digest() for text in texts]
-
-
-def embedding_space(config: EncoderConfig, dtype: CacheDtype) -> dict[str, Any]:
-    """Describe all that decides an encoder's embeddings but for the prompt and the text, as plain data.
-
-    A model in a local folder is known by its name and its files' digest, wherever it lies; one of a hub by its name and
-    revision: of a branch that moves, earlier embeddings would be taken for those of today.
-    """
-    folder = model_folder(config.model)
-    decisive = ("revision", "pooling", "normalize", "max_length", "dtype", "quantization")
-    return {
-        "model": config.model if folder is None or config.model == "minilm" else folder.name,
-        "files": None if folder is None else folder_digest(folder),
-        **{name: getattr(config, name) for name in decisive},
-        "stored": dtype,
-    }
-
-
-def folder_digest(folder: Path) -> str:
-    """Compute SHA-256 over the names and contents of a folder's files, hidden ones and Markdown excepted."""
-    whole = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder)
-        hidden = any(part.startswith(".") or part == "__pycache__" for part in name.parts)
-        if hidden or not path.is_file() or path.suffix == ".md":
-            continue
-        with path.open("rb") as file:
-            whole.update(f"{name.as_posix()}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\0".encode())
-    return whole.hexdigest()
-
-
-def model_identity(model: str) -> tuple[str, str | None]:
-    """Name a model, and digest its checkpoint or its folder's contents; of a hub's model, the commit that is here.
-
-    A checkpoint may hold a head or adapters alone: its encoder's files count too.
-    """
-    checkpoint = find_checkpoint(model)
-    if checkpoint is not None:
-        if checkpoint.is_dir():  # sharded
-            digest = folder_digest(checkpoint)
-        else:
-            with checkpoint.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-        record = find_record(model)
-        with reading("checkpoint" if record is None else "run record", record or checkpoint, error=ModelError):
-            stored = read_checkpoint(checkpoint)["hyper_parameters"] if record is None else read_record(record)["model"]
-            backbone = stored["encoder"]["model"]
-        files = f"{digest} {model_identity(backbone)[1]}"
-        return "-".join(folder.name for folder in checkpoint.absolute().parents[2:0:-1]), files
-    folder = model_folder(model)
-    if folder is not None:
-        return model if model == "minilm" else folder.name, folder_digest(folder)
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-
-    try:
-        config = try_to_load_from_cache(model, "config.json")
-    except HFValidationError:  # no hub can have it: loading it says so
-        config = None
-    return model, Path(config).parent.name if isinstance(config, str) else None
 
 
 @dataclass
@@ -393,32 +316,25 @@ def read_arrays(folder: Path, keys: Sequence[bytes]) -> tuple[FloatArray, Readin
     return vectors, np.array([readings[key] for key in keys]).reshape(len(keys), READING_COLUMNS)
 
 
-def space_folder(root: Path, space: Mapping[str, Any]) -> Path:
-    """Name the folder of a space's cache under `root`."""
-    described = json.dumps(space, sort_keys=True, ensure_ascii=False)
-    name = re.sub(r"[^\w.-]+", "-", str(space["model"]).rpartition("/")[2]) or "model"
-    return root / f"{name}-{hashlib.sha256(described.encode()).hexdigest()[:12]}"
-
-
 def open_cache(
-    root: Path, space: Mapping[str, Any], source: str = "encoder", facts: Mapping[str, Any] | None = None
+    root: Path, space: EmbeddingSpace, source: str = "encoder", facts: Mapping[str, Any] | None = None
 ) -> EmbeddingCache:
     """Open the cache of a space: its own folder under `root`, with the space described in `space.json`.
 
     `facts` about the encoder, which the space implies, are kept there as well, for those that do not load it.
     """
-    folder = space_folder(root, space)
+    folder = space.folder(root)
     if not (folder / SPACE).is_file():
-        content = dict(space) if facts is None else {**space, "facts": dict(facts)}
+        content = dict(space.record) if facts is None else {**space.record, "facts": dict(facts)}
         with atomic_path(folder / SPACE) as temporary:
             temporary.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    return EmbeddingCache(folder, space["stored"], source)
+    return EmbeddingCache(folder, space.record["stored"], source)
 
 
-def read_facts(root: Path, space: Mapping[str, Any]) -> dict[str, Any] | None:
+def read_facts(root: Path, space: EmbeddingSpace) -> dict[str, Any] | None:
     """Read the facts about a space's encoder that its cache keeps; None if there is no cache, or a damaged record."""
     try:
-        content = json.loads((space_folder(root, space) / SPACE).read_text(encoding="utf-8"))
+        content = json.loads((space.folder(root) / SPACE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return content.get("facts") if isinstance(content, dict) else None

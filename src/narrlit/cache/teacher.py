@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,7 +10,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from narrlit.cache.filling import fill
-from narrlit.cache.storage import EmbeddingCache, content_keys
+from narrlit.cache.space import EmbeddingSpace
+from narrlit.cache.storage import EmbeddingCache
 from narrlit.data.batch import TokenizedStories
 from narrlit.distributed import rank, world_size
 from narrlit.models.config import Role
@@ -44,7 +44,7 @@ class TeacherEmbeddings:
         return replace(self, table=self.table.to(device))
 
 
-def teacher_keys(space: Mapping[str, Any], prompts: Mapping[str, str], texts: Sequence[str]) -> list[bytes]:
+def teacher_keys(space: EmbeddingSpace, prompts: Mapping[str, str], texts: Sequence[str]) -> list[bytes]:
     """Return the content keys of every story, for each different prompt of the two roles.
 
     Args:
@@ -53,7 +53,7 @@ def teacher_keys(space: Mapping[str, Any], prompts: Mapping[str, str], texts: Se
         texts: of the stories, by index.
     """
     different = dict.fromkeys(prompts[role] for role in ROLES)
-    return [key for prompt in different for key in content_keys({**space, "prompt": prompt}, texts)]
+    return [key for prompt in different for key in space.keys(prompt, texts)]
 
 
 def fill_teacher(

@@ -11,7 +11,7 @@ from lightning.pytorch.trainer.states import TrainerFn
 from lightning_utilities.core.rank_zero import rank_zero_info
 from safetensors.torch import save_file
 
-from narrlit.cache.storage import CacheDtype
+from narrlit.cache.space import CacheDtype
 from narrlit.callbacks import teachers
 from narrlit.distributed import check_shared
 from narrlit.errors import ModelError, OptionError

@@ -10,7 +10,8 @@ from typing import Any
 import lightning as L
 from torch import Tensor
 
-from narrlit.cache.storage import CacheDtype, EmbeddingCache
+from narrlit.cache.space import CacheDtype, EmbeddingSpace, model_identity
+from narrlit.cache.storage import EmbeddingCache
 from narrlit.cache.teacher import TeacherEmbeddings, fill_teacher, teacher_keys
 from narrlit.data.batch import TokenizedStories
 from narrlit.data.rows import file_digest
@@ -38,7 +39,7 @@ def promote(folder: Path, objective: SelfDistillation, weights: Mapping[str, Ten
 
 def promoted_teacher(folder: Path, encoder: Encoder, accuracy: float) -> dict[str, Any]:
     """Describe a promoted teacher as plain data for checkpoints; its name is its folder's."""
-    return _description(folder.name, accuracy, encoder, weights=file_digest(folder / WEIGHTS))
+    return _description(folder.name, accuracy, encoder, folder.name, file_digest(folder / WEIGHTS))
 
 
 def given_teacher(source: str, trainer: L.Trainer, objective: SelfDistillation) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def given_teacher(source: str, trainer: L.Trainer, objective: SelfDistillation) 
     with trainer.precision_plugin.forward_context():
         scores = StoryEncoder(encoder).score(triples, progress=trainer.is_global_zero)
     accuracy = float(((scores[:, 0] > scores[:, 1]) == (triples.labels == 1)).mean())
-    return _description(GIVEN, accuracy, encoder, given=source) | {"source": source}
+    return _description(GIVEN, accuracy, encoder, *model_identity(source)) | {"source": source}
 
 
 def teacher_embeddings(
@@ -70,7 +71,7 @@ def teacher_embeddings(
     """
     data: Any = trainer.datamodule  # type: ignore[attr-defined]
     prompts = teacher["prompts"]
-    keys = teacher_keys(teacher["space"], prompts, data.stories.texts)
+    keys = teacher_keys(EmbeddingSpace(teacher["space"]), prompts, data.stories.texts)
     cache = EmbeddingCache(folder / EMBEDDINGS, dtype)
     with _encoder_of(teacher, folder, trainer, objective) as (encoder, tokens):
         table = fill_teacher(cache, keys, encoder, tokens)
@@ -114,12 +115,14 @@ def _load(source: str, objective: SelfDistillation) -> Encoder:
     return encoder.to(objective.device)
 
 
-def _description(name: str, accuracy: float, encoder: Encoder, **source: str) -> dict[str, Any]:
-    settings = {"encoder": encoder.config.as_dict(), "max_length": encoder.max_length, "normalized": encoder.normalized}
+def _description(name: str, accuracy: float, encoder: Encoder, model: str, files: str | None) -> dict[str, Any]:
+    space = EmbeddingSpace.of_teacher(
+        model, files, encoder.config, max_length=encoder.max_length, normalized=encoder.normalized
+    )
     return {
         "name": name,
         "accuracy": accuracy,
         "dimension": encoder.dimension,
-        "space": {**source, **settings},
+        "space": dict(space.record),
         "prompts": {role: encoder.prompt(role) for role in ("anchor", "candidate")},
     }

@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from narrlit.cache.space import EmbeddingSpace, model_identity
 from narrlit.cache.storage import (
     READING_COLUMNS,
     EmbeddingCache,
     Readings,
-    content_keys,
-    model_identity,
     open_cache,
     read_arrays,
     read_facts,
-    space_folder,
 )
 from narrlit.console import counted, say
 from narrlit.data.schema import FloatArray, Story, Triples, normal_text, triple_cosines
@@ -213,7 +211,7 @@ class StoryEncoder:
     @property
     def record(self) -> dict[str, Any]:
         """All that decides a story's vector, as plain data."""
-        record = {**self._space, **self.texts.settings}
+        record = {**self._space.record, **self.texts.settings}
         if self._fit is not None:
             record["postprocess"] = self._fit.record
         elif self.postprocessing is not None:
@@ -404,25 +402,18 @@ class StoryEncoder:
         return self.name, digest.hexdigest()
 
     @property
-    def _space(self) -> dict[str, Any]:
-        """All that decides a vector but for the prompt, the text and post-processing, as plain data."""
-        name, files = self._identity
+    def _space(self) -> EmbeddingSpace:
+        """All that decides a vector but for the prompt, the text and post-processing."""
+        model, files = self._identity
         loading = self.loading
         precision = loading.precision
         if precision == "auto":  # differs from machine to machine
             from narrlit.encoding.loading import chosen_precision
 
             precision = chosen_precision(loading)
-        fusion = None if self.fusion is None else str(self.fusion)
-        return {
-            "model": name,
-            "files": files,
-            "max_length": loading.max_length,
-            "long": loading.long,
-            "precision": precision,
-            "fusion": fusion,
-            "stored": "float32",
-        }
+        return EmbeddingSpace.of_model(
+            model, files, max_length=loading.max_length, long=loading.long, precision=precision, fusion=self.fusion
+        )
 
     def _copy(self) -> "StoryEncoder":
         """Return an encoder with the same settings and the same model, loaded or not."""
@@ -475,7 +466,7 @@ class StoryEncoder:
     ) -> tuple[FloatArray, Readings]:
         """Embed those items alone that the cache lacks; all of them where it can't be written."""
         if self._store is None:  # a store needs torch, and the model: where all is there, neither is loaded
-            found = read_arrays(space_folder(folder, self._space), self._keys(contents))
+            found = read_arrays(self._space.folder(folder), self._keys(contents))
             if found is not None and contents:
                 self._say_cached(len(contents), progress)
                 return found
@@ -525,7 +516,7 @@ class StoryEncoder:
     def _keys(self, contents: Iterable[tuple[str, str]]) -> list[bytes]:
         """Content keys of texts behind their prompts; equal in all encoders of one space."""
         space = self._space
-        return [content_keys({**space, "prompt": prompt}, [content])[0] for prompt, content in contents]
+        return [space.keys(prompt, [content])[0] for prompt, content in contents]
 
 
 @dataclass(frozen=True)

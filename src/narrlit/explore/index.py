@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 from tqdm import tqdm
 
-from narrlit.cache.storage import model_identity
+from narrlit.cache.space import model_identity
 from narrlit.console import counted, say, say_truncated
 from narrlit.data.readers import Stories
 from narrlit.data.schema import FloatArray, Story

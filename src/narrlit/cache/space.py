@@ -1,0 +1,197 @@
+"""What decides an embedding: the one place from which caches, indexes and teachers take their keys.
+
+An embedding is decided by the model's files, by how they are loaded and read, by the prompt before a text, and by the
+text. All but the last two are its space.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from narrlit.errors import ModelError, reading
+from narrlit.models.config import EncoderConfig, Fusion, Long, Precision
+from narrlit.models.loading import model_folder
+from narrlit.models.registry import find_checkpoint, find_record, read_checkpoint, read_record
+
+CacheDtype = Literal["float32", "float16"]
+CONFIG_SETTINGS = ("revision", "pooling", "normalize", "max_length", "dtype", "quantization")
+"""Settings of an `EncoderConfig` that change its embeddings; those of training do not."""
+
+
+@dataclass(frozen=True)
+class EmbeddingSpace:
+    """All that decides an embedding, but for its prompt and its text.
+
+    Attributes:
+        record: that as plain data; its `model` names the cache's folder, and `stored` is the number format there.
+
+    >>> space = EmbeddingSpace({"model": "minilm", "stored": "float32"})
+    >>> one, other = space.keys("query: ", ["A knight seeks a grail."]), space.keys("", ["A knight seeks a grail."])
+    >>> len(one[0]), one == other
+    (32, False)
+    """
+
+    record: Mapping[str, Any]
+
+    @classmethod
+    def of_model(
+        cls,
+        model: str,
+        files: str | None,
+        *,
+        max_length: int | None = None,
+        long: Long,
+        precision: Precision | None = None,
+        fusion: Fusion | None = None,
+    ) -> "EmbeddingSpace":
+        """Describe a trained model and how it is loaded and reads stories.
+
+        Args:
+            model: its name, as `model_identity` gives it.
+            files: digest of its files, likewise.
+            max_length: tokens of a text that are read at once; None: as it was trained.
+            long: treatment of longer texts.
+            precision: number format to compute in; None: the model's own.
+            fusion: weights of text and views; None: the model's own.
+        """
+        return cls(
+            {
+                "model": model,
+                "files": files,
+                "max_length": max_length,
+                "long": long,
+                "precision": precision,
+                "fusion": None if fusion is None else str(fusion),
+                "stored": "float32",
+            }
+        )
+
+    @classmethod
+    def of_frozen(
+        cls, config: EncoderConfig, stored: CacheDtype, parameters: Mapping[str, Any] | None = None
+    ) -> "EmbeddingSpace":
+        """Describe the encoder under a head that is trained.
+
+        A model in a local folder is known by its name and its files' digest, wherever it lies; one of a hub by its name
+        and revision: of a branch that moves, earlier embeddings would be taken for those of today.
+
+        Args:
+            config: of the encoder.
+            stored: number format of stored embeddings.
+            parameters: of the requests to a server that computes them, if it has any.
+        """
+        folder = model_folder(config.model)
+        record: dict[str, Any] = {
+            "model": config.model if folder is None or config.model == "minilm" else folder.name,
+            "files": None if folder is None else folder_digest(folder),
+        }
+        for name in CONFIG_SETTINGS:
+            record[name] = getattr(config, name)
+        record["stored"] = stored
+        if parameters:
+            record["parameters"] = dict(parameters)
+        return cls(record)
+
+    @classmethod
+    def of_teacher(
+        cls, model: str, weights: str | None, config: EncoderConfig, *, max_length: int, normalized: bool
+    ) -> "EmbeddingSpace":
+        """Describe a teacher of a round.
+
+        Args:
+            model: its name.
+            weights: digest of its weights, or of its files.
+            config: of its encoder.
+            max_length: tokens of a text that are read.
+            normalized: its vectors are scaled to length 1.
+        """
+        return cls(
+            {
+                "model": model,
+                "files": weights,
+                "encoder": config.as_dict(),
+                "max_length": max_length,
+                "normalized": normalized,
+            }
+        )
+
+    def keys(self, prompt: str, texts: Sequence[str]) -> list[bytes]:
+        """Hash all that decides the embeddings of N texts behind a prompt, 32 bytes each."""
+        return content_keys({**self.record, "prompt": prompt}, texts)
+
+    def folder(self, root: Path) -> Path:
+        """Name the folder of this space's cache under `root`."""
+        described = json.dumps(self.record, sort_keys=True, ensure_ascii=False)
+        name = re.sub(r"[^\w.-]+", "-", str(self.record["model"]).rpartition("/")[2]) or "model"
+        return root / f"{name}-{hashlib.sha256(described.encode()).hexdigest()[:12]}"
+
+
+def content_keys(settings: Mapping[str, Any], texts: Sequence[str]) -> list[bytes]:
+    """Hash plain data with each of N texts to 32 bytes.
+
+    >>> content_keys({"model": "m"}, ["a"]) == content_keys({"model": "n"}, ["a"])
+    False
+    """
+    described = json.dumps(settings, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    # The settings' length goes in first, so that no settings run on into a text.
+    start = len(described).to_bytes(8, "big") + described
+    return [hashlib.sha256(start + text.encode("utf-8", "surrogatepass")).digest() for text in texts]
+
+
+def model_identity(model: str) -> tuple[str, str | None]:
+    """Name a model, and digest its checkpoint or its folder's contents; of a hub's model, the commit that is here.
+
+    A checkpoint may hold a head or adapters alone: its encoder's files count too.
+    """
+    checkpoint = find_checkpoint(model)
+    if checkpoint is not None:
+        return _checkpoint_identity(model, checkpoint)
+    folder = model_folder(model)
+    if folder is not None:
+        return model if model == "minilm" else folder.name, folder_digest(folder)
+    return model, _commit(model)
+
+
+def _checkpoint_identity(model: str, checkpoint: Path) -> tuple[str, str]:
+    """Name a run by its folders, and digest its checkpoint and its encoder's files."""
+    if checkpoint.is_dir():  # sharded
+        digest = folder_digest(checkpoint)
+    else:
+        with checkpoint.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    record = find_record(model)
+    with reading("checkpoint" if record is None else "run record", record or checkpoint, error=ModelError):
+        stored = read_checkpoint(checkpoint)["hyper_parameters"] if record is None else read_record(record)["model"]
+        backbone = stored["encoder"]["model"]
+    _, files = model_identity(backbone)
+    name = "-".join(folder.name for folder in checkpoint.absolute().parents[2:0:-1])
+    return name, f"{digest} {files}"
+
+
+def _commit(model: str) -> str | None:
+    """Find the commit of a hub's model that is in the local cache of the hub."""
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        config = try_to_load_from_cache(model, "config.json")
+    except HFValidationError:  # no hub can have it: loading it says so
+        return None
+    return Path(config).parent.name if isinstance(config, str) else None
+
+
+def folder_digest(folder: Path) -> str:
+    """Compute SHA-256 over the names and contents of a folder's files, hidden ones and Markdown excepted."""
+    whole = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        hidden = any(part.startswith(".") or part == "__pycache__" for part in name.parts)
+        if hidden or not path.is_file() or path.suffix == ".md":
+            continue
+        with path.open("rb") as file:
+            whole.update(f"{name.as_posix()}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\0".encode())
+    return whole.hexdigest()
