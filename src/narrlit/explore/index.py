@@ -22,7 +22,8 @@ from narrlit.console import counted, say, say_truncated
 from narrlit.data.readers import Stories
 from narrlit.data.schema import FloatArray, Story
 from narrlit.encoding.loading import load, story_texts
-from narrlit.encoding.story_encoder import Device, Loading, StoryEncoder, unit_vectors
+from narrlit.encoding.model_loading import Device, Loading
+from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.errors import (
     DataError,
     NarrlitError,
