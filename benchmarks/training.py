@@ -85,7 +85,6 @@ class Examples(StoryData):
 
     def read_examples(self, stories: StoryTable) -> TrainingExamples:
         """Return examples of `each` consecutive texts."""
-        self.provenance["train"] = {}
         return examples_of(self._texts, stories, self._each)
 
     def read_triples(self, stage: str, stories: StoryTable) -> Triples:

@@ -1,6 +1,7 @@
 """Imports point one way: what stands further left must not know what stands further right."""
 
 import ast
+from itertools import pairwise
 from pathlib import Path
 
 import narrlit
@@ -29,6 +30,8 @@ LAYERS = [
 # The demo runs the commands that a person would type.
 ALLOWED = {("commands", "cli")}
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+# Modules between which a circle is still there.
+CIRCLES = {frozenset({"narrlit.llm.client", "narrlit.llm.batch_api"})}
 
 
 def imports():
@@ -48,6 +51,85 @@ def imports():
             for name in names:
                 first, _, rest = name.partition(".")
                 yield path, part, ("narrlit", rest.partition(".")[0]) if first == "narrlit" else (first, "")
+
+
+def module_name(path, source):
+    """narrlit.data.rows for data/rows.py, narrlit.data for data/__init__.py."""
+    names = path.relative_to(source.parent).with_suffix("").parts
+    return ".".join(names[:-1] if names[-1] == "__init__" else names)
+
+
+def at_run_time(node):
+    """All nodes below one, without the bodies of `if TYPE_CHECKING`."""
+    for child in ast.iter_child_nodes(node):
+        yield child
+        if isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
+            for other in child.orelse:
+                yield from at_run_time(other)
+        else:
+            yield from at_run_time(child)
+
+
+def module_graph(source):
+    """{module: {module that it imports: line}}, imports inside functions included."""
+    files = {module_name(path, source): path for path in sorted(source.rglob("*.py"))}
+    graph = {}
+    for module, path in files.items():
+        edges = graph[module] = {}
+        for node in at_run_time(ast.parse(path.read_text(encoding="utf-8"))):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                inside = [f"{node.module}.{alias.name}" for alias in node.names]
+                names = [name if name in files else node.module for name in inside]
+            for name in names:
+                if name in files:
+                    edges.setdefault(name, node.lineno)
+    return graph
+
+
+def circle_through(module, graph):
+    """The shortest way [module, ..., module] along imports; None if there is none."""
+    ways, seen = [[module]], set()
+    for way in ways:  # grows as it is read
+        for target in graph[way[-1]]:
+            if target == module:
+                return [*way, module]
+            if target not in seen:
+                seen.add(target)
+                ways.append([*way, target])
+    return None
+
+
+def shown(circle, graph):
+    """One line an import: narrlit.a imports narrlit.b (line 3)."""
+    steps = pairwise(circle)
+    return "\n".join(["a circle of imports:", *(f"  {a} imports {b} (line {graph[a][b]})" for a, b in steps)])
+
+
+def test_no_imports_run_in_a_circle():
+    graph = module_graph(SOURCE)
+    assert graph["narrlit.cli"]["narrlit.errors"]
+    for module in graph:
+        circle = circle_through(module, graph)
+        assert circle is None or frozenset(circle) in CIRCLES, shown(circle, graph)
+
+
+def test_a_circle_is_found_within_functions_and_not_among_types(tmp_path):
+    package = tmp_path / "narrlit"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "one.py").write_text("import os\nfrom narrlit import two\n")
+    (package / "two.py").write_text("def run():\n    from narrlit.three import thing\n")
+    (package / "three.py").write_text("if TYPE_CHECKING:\n    from narrlit.one import Thing\n")
+    graph = module_graph(package)
+    assert [circle_through(module, graph) for module in graph] == [None] * 4
+    (package / "three.py").write_text("import narrlit.one\n")
+    graph = module_graph(package)
+    circle = circle_through("narrlit.one", graph)
+    assert circle == ["narrlit.one", "narrlit.two", "narrlit.three", "narrlit.one"]
+    assert "narrlit.two imports narrlit.three (line 2)" in shown(circle, graph)
 
 
 def test_every_part_has_its_place():

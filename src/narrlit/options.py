@@ -9,8 +9,9 @@ from narrlit.data.readers import Stories, read_labeled_triples, read_stories
 from narrlit.data.rows import Layout
 from narrlit.data.schema import Triples
 from narrlit.encoding.loading import open_encoder, postprocessing_of, story_texts
+from narrlit.encoding.model_loading import Device, Loading
 from narrlit.encoding.postprocessing import Postprocessing
-from narrlit.encoding.story_encoder import Device, Loading, StoryEncoder
+from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import ModelError, OptionError, reading
 from narrlit.models.config import Long, Precision, parse_fusion

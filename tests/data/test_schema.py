@@ -12,7 +12,9 @@ from narrlit.data.schema import (
     Views,
     a_comes_first,
     example_of,
+    texts_of,
     triple_of,
+    with_texts,
 )
 
 
@@ -43,6 +45,7 @@ def test_arrays_of_rows():
     assert examples.negatives.tolist() == [[2, 3], [0, -1]]
     assert examples.kinds.tolist() == [[0, -1], [4, -1]]
     assert examples.texts() == [("a", "b", "c", "d"), ("b", "c", "a")]
+    assert TrainingExamples(table, rows[1:]).story_indices.tolist() == [0, 1, 2]
     assert TrainingExamples(table, []).negatives.shape == (0, 0)
     assert Triples(table, []).indices.shape == (0, 3)
     with pytest.raises(ValueError, match="1 kinds for 2 negatives"):
@@ -63,3 +66,11 @@ def test_triples_and_examples_convert():
     assert abs(sum(a_comes_first(f"story {i}") for i in range(1000)) - 500) < 60
     with pytest.raises(ValueError, match="without a label"):
         example_of(Triple(0, 1, 2))
+
+
+def test_stories_get_other_texts_and_views_in_order():
+    stories = [Story("x", "Anna", Views("t", "a", "o")), Story("y", "Bert")]
+    assert texts_of(stories) == ["Anna", "t", "a", "o", "Bert"]
+    changed = with_texts(stories, ["A", "1", "2", "3", "B"])
+    assert changed == [Story("x", "A", Views("1", "2", "3"), "Anna"), Story("y", "B", None, "Bert")]
+    assert [story.source_text for story in changed] == ["Anna", "Bert"]

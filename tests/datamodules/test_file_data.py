@@ -31,7 +31,7 @@ def test_unlabelled_stories_join_the_table_once_each(make):
     extra = str(make("s.jsonl", ["one", "a1", "two", "one"]))
     data = FileData(train, extra=Extra(unlabelled=extra), pseudo_labels=PseudoLabels("positional", transductive=True))
     data.setup("fit")
-    assert [data.stories[i].text for i in data._unlabelled] == ["one", "two"]
+    assert [data.stories[i].text for i in data.training.unlabelled] == ["one", "two"]
     assert data.provenance["unlabelled"]["files"][0]["rows"] == 4
     assert data.flags() == {"mined_validation": False, "transductive": True}
 
@@ -64,7 +64,7 @@ def test_names_are_replaced_with_one_mapping_a_scope(scope):
         assert story.original != story.text
         assert story.views.outcome in story.text
     apart = 0
-    for row, read in zip(data.examples, data._read_examples, strict=True):
+    for row, read in zip(data.examples, data.training.read, strict=True):
         names = [data.synthetic_story(index).names for index in read.indices]
         for index, known in zip(row.indices, names, strict=True):
             assert not any(name in data.stories[index].text for name in known)
@@ -87,5 +87,5 @@ def test_truth_is_found_behind_pseudonyms():
         attach(data)
         data.setup("fit")
         data.prepare_inputs("fit")
-        labels.append([data._labels[list(row.indices)].tolist() for row in data.examples])
+        labels.append([data.prepared.labels[list(row.indices)].tolist() for row in data.examples])
     assert labels[0] == labels[1]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples, Triple, Triples, triple_of
 from narrlit.data.splits import story_groups
 from narrlit.datamodules import FoldData, Loading, StoryData, StoryWorldData
+from narrlit.datamodules.provenance import Provenance
 from narrlit.errors import OptionError
 
 
@@ -21,11 +22,11 @@ class Given(StoryData):
         self.synthetic_rows = synthetic
 
     def read_examples(self, stories):
-        self.provenance["train"] = {"files": [{"path": "t.jsonl"}]}
+        self.note("train", Provenance([{"path": "t.jsonl"}]))
         return examples(self.given, stories)
 
     def read_triples(self, stage, stories):
-        self.provenance[stage] = {"files": [{"path": f"{stage}.jsonl"}]}
+        self.note(stage, Provenance([{"path": f"{stage}.jsonl"}]))
         return Triples(stories, [Triple(*map(stories.add, ("of", "the", "test")), True)])
 
 

@@ -49,7 +49,7 @@ def test_hard_examples_are_weighted_and_validation_triples_mined():
     triples = TrainingExamples(data.stories, [example_of(triple) for triple in data.triples["validation"]])
     mined, _ = hard_examples(*example_cosines(triples, reader), 0.3)
     assert list(data.examples) == [*own, *(triples[row] for row in mined)]
-    assert data._weights.tolist() == [4.0 if i in hard else 1.0 for i in range(20)] + [4.0] * len(mined)
+    assert data.prepared.weights.tolist() == [4.0 if i in hard else 1.0 for i in range(20)] + [4.0] * len(mined)
     noted = {"wrong": wrong, "allowed": 6, "hard": len(hard), "mined_validation": len(mined)}
     assert data.provenance["train"]["hard_examples"] == noted
     assert data.train_validation_overlap().shared_pairs == 2 * len(mined) > 0

@@ -36,7 +36,7 @@ def test_each_aspect_clusters_its_segment():
         segments = [positional_segments(split_sentences(text))[column] for text in texts]
         expected, _ = cluster(embed(segments).astype(float), count, 0)
         assert labels[:, column].tolist() == expected.tolist()
-        assert noted["clusters"][aspect]["sizes"] == np.bincount(expected).tolist()
+        assert noted.clusters[aspect].sizes == np.bincount(expected).tolist()
     with pytest.raises(OptionError, match=r"clusters\.theme is 4, but there are only 3 different segments"):
         positional_labels(texts[:3], embed, CLUSTERS)
     with pytest.raises(OptionError, match="there are only 1 different"):
@@ -50,13 +50,13 @@ def test_segments_are_rounded_as_the_settings_say():
     reader = attach(data)
     data.setup("fit")
     data.prepare_inputs("fit")
-    stories = data.training_indices
+    stories = data.examples.story_indices
     texts = [data.stories[i].text for i in stories.tolist()]
     segments = [positional_segments(split_sentences(text), rounding="symmetric") for text in texts]
     assert segments != [positional_segments(split_sentences(text)) for text in texts]
     for column, count in enumerate((4, 3, 2)):
         embeddings = reader.text_embeddings([segment[column] for segment in segments]).astype(float)
-        assert data._labels[stories, column].tolist() == cluster(embeddings, count, 0)[0].tolist()
+        assert data.prepared.labels[stories, column].tolist() == cluster(embeddings, count, 0)[0].tolist()
     assert data.provenance["train"]["pseudo_labels"]["rounding"] == "symmetric"
 
 
@@ -67,16 +67,18 @@ def test_training_stories_have_labels_and_unlabelled_ones_where_the_run_is_trans
     reader = attach(data)
     data.setup("fit")
     data.prepare_inputs("fit")
-    assert len(data._unlabelled) == 9 * transductive
-    labeled = np.concatenate([data.training_indices, data._unlabelled])
+    assert len(data.training.unlabelled) == 9 * transductive
+    labeled = np.concatenate([data.examples.story_indices, data.training.unlabelled])
     texts = [data.stories[i].text for i in labeled.tolist()]
-    assert data._labels[labeled].tolist() == positional_labels(texts, reader.text_embeddings, CLUSTERS)[0].tolist()
+    assert (
+        data.prepared.labels[labeled].tolist() == positional_labels(texts, reader.text_embeddings, CLUSTERS)[0].tolist()
+    )
     others = np.setdiff1d(np.arange(len(data.stories)), labeled)
     assert len(others) == 12
-    assert (data._labels[others] == -1).all()
+    assert (data.prepared.labels[others] == -1).all()
     assert data.provenance["train"]["pseudo_labels"]["transductive"] == transductive
     batch = next(iter(data.train_dataloader()))
-    assert batch.pseudo_labels.tolist() == data._labels[batch.stories.indices].tolist()
+    assert batch.pseudo_labels.tolist() == data.prepared.labels[batch.stories.indices].tolist()
     assert (batch.unlabelled is not None) == transductive
 
 
@@ -146,7 +148,7 @@ class RecordedData(StoryWorldData):
     folder = None
 
     def teardown(self, stage):
-        np.save(self.folder / f"{self.trainer.global_rank}.npy", self._labels)
+        np.save(self.folder / f"{self.trainer.global_rank}.npy", self.prepared.labels)
 
 
 def test_two_processes_have_equal_labels(tmp_path):

@@ -26,10 +26,10 @@ def test_a_story_of_training_and_validation_has_one_index(files):
     data = FileData(files[0], files[1])
     data.setup("fit")
     shared = data.triples["validation"][0].anchor
-    assert shared in data.training_indices
+    assert shared in data.examples.story_indices
     assert data.stories[shared].text == "x 0"
     assert len(data.stories) == len(set(data.stories.texts)) == 36 + 27
-    assert data.training_indices.tolist() == list(range(37))
+    assert data.examples.story_indices.tolist() == list(range(37))
     found = data.train_validation_overlap()
     assert (found.shared_stories, found.shared_pairs) == (1, 0)
     assert data.train_validation_overlap(anchors_only=True).shared_stories == 0
@@ -149,7 +149,7 @@ def test_a_fit_leaves_the_data_as_they_were():
     assert reader.seen[0].pseudo_labels is not None
     data.hard_examples, data.pseudo_labels = HardExampleSampling(), PseudoLabels()
     assert fit(data).seen[0].pseudo_labels is None
-    assert data._weights is None
+    assert data.prepared is None
 
 
 def test_evaluation_after_a_fit_reads_into_the_same_table(files):

@@ -13,11 +13,14 @@ from narrlit.data.storyworld import StoryWorld
 from narrlit.encoding.loading import load
 from narrlit.errors import DataError, NarrlitError, OptionError
 from narrlit.explore import index as indexing
+from narrlit.explore import index_storage
 from narrlit.explore.collection import Collection
 from narrlit.explore.index import Index
+from narrlit.explore.index_storage import IndexStorage
 from narrlit.models.embedding import embed
 from narrlit.models.registry import load_encoder
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
+from narrlit.preprocessing.sentences import split_sentences
 
 COUNTRIES = ("France", "China", None)
 
@@ -88,13 +91,13 @@ def test_the_snippet_is_the_sentence_nearest_to_the_query(made):
     found = made.search("They argued about the money.", k=3)
     for id, snippet in zip(found["id"], found["snippet"], strict=True):
         text = made.collection().frame.set_index("id")["text"][id]
-        sentences = indexing.split_sentences(text)
+        sentences = split_sentences(text)
         cosines = [made.encode(sentence) @ made.encode("They argued about the money.") for sentence in sentences]
         assert snippet == sentences[int(np.argmax(cosines))]
     first = made.search("They argued about the money.", k=3, nearest_sentence=False)
     assert first["id"].tolist() == found["id"].tolist()
     texts = made.collection().frame.set_index("id")["text"]
-    assert first["snippet"].tolist() == [indexing.split_sentences(texts[id])[0] for id in first["id"]]
+    assert first["snippet"].tolist() == [split_sentences(texts[id])[0] for id in first["id"]]
 
 
 def test_conditions_and_columns_leave_stories_out(made):
@@ -146,7 +149,7 @@ def test_hybrid_search_ranks_by_words_too(made):
 
 def test_rerank_adds_the_sentences_of_the_first_hundred(made, tales, tiny):
     def sentences(text):
-        vectors = embed(load_encoder(tiny()), indexing.split_sentences(text)).embeddings
+        vectors = embed(load_encoder(tiny()), split_sentences(text)).embeddings
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
     plain, found = made.like("s4", k=29), made.like("s4", k=29, rerank="meanmax")
@@ -182,7 +185,7 @@ def test_only_new_and_changed_stories_are_embedded(copied, tales, tiny, embedded
 
 def test_an_interrupted_index_keeps_its_batches_and_goes_on(tales, tiny, tmp_path, embedded, monkeypatch):
     monkeypatch.setattr(indexing, "BATCH", 8)
-    commit, batches = Index._commit, []
+    commit, batches = IndexStorage.commit, []
 
     def dying(self, *batch):
         if len(batches) == 2:
@@ -191,7 +194,7 @@ def test_an_interrupted_index_keeps_its_batches_and_goes_on(tales, tiny, tmp_pat
         commit(self, *batch)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Index, "_commit", dying)
+        patched.setattr(IndexStorage, "commit", dying)
         with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
             Index.create(tmp_path / "i", tales, tiny())
     assert Index(tmp_path / "i").collection().frame["id"].tolist() == [f"s{n}" for n in range(16)]
@@ -202,7 +205,7 @@ def test_an_interrupted_index_keeps_its_batches_and_goes_on(tales, tiny, tmp_pat
 
 
 def test_an_index_that_was_killed_before_its_first_batch_is_empty_not_broken(tales, tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(Index, "_commit", lambda *batch: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(IndexStorage, "commit", lambda *batch: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         Index.create(tmp_path / "i", tales, tiny())
     for use in (Index.collection, lambda index: index.search("A knight.")):
@@ -211,10 +214,10 @@ def test_an_index_that_was_killed_before_its_first_batch_is_empty_not_broken(tal
 
 
 def test_many_stories_get_an_approximate_index_that_finds_the_same(tales, tiny, copied, monkeypatch):
-    monkeypatch.setattr(indexing, "ANN_FROM", 30)
+    monkeypatch.setattr(index_storage, "ANN_FROM", 30)
     exact = Index(copied).like("s9", k=5)
     index = Index.create(copied, tales, tiny())
-    assert {column for one in index._table.list_indices() for column in one.columns} == {"text", "vector"}
+    assert IndexStorage(index.path).indexed_columns == {"text", "vector"}
     assert index.like("s9", k=5)["id"].tolist() == exact["id"].tolist()
 
 
@@ -278,8 +281,12 @@ def test_a_refused_first_run_leaves_no_index_that_refuses_the_remedy(tiny, tmp_p
 def test_stories_are_added_replaced_and_removed(copied, tales, embedded):
     index, count = Index(copied), len(Index(copied))
     new = pd.DataFrame({"id": ["new", "other"], "text": ["A knight seeks a grail in vain.", "A diver seeks a pearl."]})
+    read, languages = index.coverage.texts, index.about["languages"]
+    assert languages["en"] > 20
     assert index.add(new) == 2
     assert embedded == new["text"].tolist()
+    assert index.coverage.texts == Index(copied).coverage.texts == read + 2
+    assert index.about["languages"] == Index(copied).about["languages"] == languages
     assert "new" in index
     with pytest.raises(DataError, match="has a story 'new': give others, or call upsert"):
         index.add(new)

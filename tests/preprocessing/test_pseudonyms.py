@@ -12,15 +12,12 @@ from tiny_models import trained_tokenizer
 
 from narrlit.data.storyworld import StoryWorld
 from narrlit.errors import DataError, MissingExtraError, ModelError, OptionError
-from narrlit.preprocessing import entities
+from narrlit.preprocessing import entities, pseudonyms
+from narrlit.preprocessing.mentions import PLACEHOLDER, Mention, kind_of_label, name_spans
 from narrlit.preprocessing.pseudonyms import (
-    PLACEHOLDER,
-    Mention,
     PseudonymizedText,
     PseudonymOptions,
     Replacement,
-    kind_of_label,
-    name_spans,
     pseudonymize_texts,
     restore,
 )
@@ -213,7 +210,7 @@ def test_clusters_join_names_and_vote_for_their_kind(monkeypatch):
     kinds = {"Mira": "Character", "Fox": "Organization", "Captain Vane": "Character", "Kolm": "Location"}
     found = [Mention(*spans[n], kinds[n], 0 if n != "Kolm" else None) for n in spans]
     monkeypatch.setattr(
-        entities, "open_spacy", lambda *_: lambda texts, groups: [found if t == text else [] for t in texts]
+        pseudonyms, "open_spacy", lambda *_: lambda texts, groups: [found if t == text else [] for t in texts]
     )
     [[result]] = pseudonymize_texts([[text]], SPACY)
     assert result.text == "Character_A came. The Character_A slept. Then Character_A left Location_1."

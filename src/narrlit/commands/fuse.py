@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from narrlit.console import say
-from narrlit.encoding.loading import pick_device
+from narrlit.encoding.model_loading import pick_device
 from narrlit.errors import OptionError
 from narrlit.files import Output
 from narrlit.options import LabelOptions, LoadOptions, TextOptions, seen_in_training

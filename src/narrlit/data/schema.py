@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
 import numpy as np
@@ -66,6 +67,34 @@ class Story:
     def source_text(self) -> str:
         """The text with its names, pseudonymized or not."""
         return self.text if self.original is None else self.original
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The text, then its views if it has any."""
+        return (self.text,) if self.views is None else (self.text, *self.views.texts)
+
+    def with_texts(self, texts: Sequence[str]) -> "Story":
+        """Copy the story with other texts, in the order of `texts`; its own text becomes the original.
+
+        >>> Story("0", "Anna ran.").with_texts(["Character_A ran."]).source_text
+        'Anna ran.'
+        """
+        text, *views = texts
+        return Story(self.id, text, Views(*views) if views else None, original=self.text)
+
+
+def texts_of(stories: Iterable[Story]) -> list[str]:
+    """List the texts and views of stories, one after the other."""
+    texts: list[str] = []
+    for story in stories:
+        texts += story.texts
+    return texts
+
+
+def with_texts(stories: Iterable[Story], texts: Iterable[str]) -> list[Story]:
+    """Copy stories with other texts and views, in the order of `texts_of`."""
+    remaining = iter(texts)
+    return [story.with_texts(list(islice(remaining, len(story.texts)))) for story in stories]
 
 
 R = TypeVar("R")
@@ -216,6 +245,11 @@ class TrainingExamples(Rows[TrainingExample]):
     def negatives(self) -> IntArray:
         """Story indices (N, K), PADDING where a row has fewer."""
         return _padded([row.negatives for row in self.rows])
+
+    @cached_property
+    def story_indices(self) -> IntArray:
+        """Indices of the different stories that the examples mention, ascending."""
+        return np.array(sorted({index for row in self.rows for index in row.indices}), dtype=np.int64)
 
     @cached_property
     def kinds(self) -> IntArray:

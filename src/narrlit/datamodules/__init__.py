@@ -3,8 +3,9 @@
 from narrlit.datamodules.file_data import Extra, FileData
 from narrlit.datamodules.fold_data import FoldData
 from narrlit.datamodules.hard_examples import HardExampleSampling
+from narrlit.datamodules.loaders import Loading
 from narrlit.datamodules.pseudo_labels import Clusters, PseudoLabels
-from narrlit.datamodules.story_data import Loading, StoryData
+from narrlit.datamodules.story_data import StoryData
 from narrlit.datamodules.storyworld_data import StoryWorldData
 
 __all__ = [

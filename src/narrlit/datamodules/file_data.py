@@ -1,16 +1,18 @@
 """FileData: examples and triples from files, with views from files where they are wanted."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lightning_utilities.core.rank_zero import rank_zero_info
 
 from narrlit.data.readers import ReadReport, read_examples, read_stories, read_triples
-from narrlit.data.schema import StoryTable, TrainingExamples, Triples
+from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples, Triples
 from narrlit.data.views import StoryViews, ViewFiles
 from narrlit.datamodules.hard_examples import HardExampleSampling
+from narrlit.datamodules.loaders import Loading
+from narrlit.datamodules.provenance import Provenance
 from narrlit.datamodules.pseudo_labels import PseudoLabels
-from narrlit.datamodules.story_data import Loading, Stage, StoryData
+from narrlit.datamodules.story_data import Stage, StoryData
 from narrlit.errors import OptionError
 
 
@@ -83,12 +85,16 @@ class FileData(StoryData):
 
     def read_examples(self, stories: StoryTable) -> TrainingExamples:
         """Read every training file."""
-        files = [*self.train, *_listed(self.extra.synthetic)]
-        read = [read_examples(path, self.loading.strict, stories) for path in files]
-        self.synthetic_rows = sum(map(len, read[len(self.train) :]))
-        self._note("train", [examples.report for examples in read])
-        examples = TrainingExamples(stories, [row for each in read for row in each])
-        self._attach_views("train", stories, examples.anchors.tolist(), [i for row in examples for i in row.indices])
+        strict = self.loading.strict
+        own = [read_examples(path, strict, stories) for path in self.train]
+        synthetic = [read_examples(path, strict, stories) for path in _listed(self.extra.synthetic)]
+        self.synthetic_rows = sum(map(len, synthetic))
+        self._note_files("train", [read.report for read in [*own, *synthetic]])
+        rows: list[TrainingExample] = []
+        for read in [*own, *synthetic]:
+            rows += read
+        examples = TrainingExamples(stories, rows)
+        self._attach_views("train", stories, examples.anchors.tolist(), examples.story_indices.tolist())
         return examples
 
     def read_triples(self, stage: Stage, stories: StoryTable) -> Triples:
@@ -98,15 +104,18 @@ class FileData(StoryData):
             return Triples(stories, [])
         strict = self.loading.strict or stage == "predict"
         triples = read_triples(path, self.labels.get(stage), strict, stories)
-        self._note(stage, [triples.report])
+        self._note_files(stage, [triples.report])
         self._attach_views(stage, stories, triples.indices.ravel().tolist())
         return triples
 
     def read_unlabelled(self, stories: StoryTable) -> list[int]:
         """Read the unlabelled stories."""
         read = [read_stories(path, self.loading.strict, stories) for path in _listed(self.extra.unlabelled)]
-        self._note("unlabelled", [each.report for each in read])
-        return list(dict.fromkeys(index for each in read for index in each.rows))
+        self._note_files("unlabelled", [each.report for each in read])
+        indices = dict[int, None]()
+        for each in read:
+            indices.update(dict.fromkeys(each.rows))
+        return list(indices)
 
     def _attach_views(self, name: str, stories: StoryTable, needed: list[int], optional: Sequence[int] = ()) -> None:
         if not self.has_views or not needed:
@@ -116,13 +125,14 @@ class FileData(StoryData):
             rank_zero_info(f"views: {self._story_views.summary()}")
         coverage = self._story_views.attach(stories, needed, name, optional)
         rank_zero_info(coverage.summary(name))
-        self.provenance[name]["views"] = {**self._story_views.provenance(), "positional": coverage.positional}
+        views = {**self._story_views.provenance(), "positional": coverage.positional}
+        self.note(name, replace(self.noted(name), views=views))
 
-    def _note(self, name: str, reports: list[ReadReport | None]) -> None:
+    def _note_files(self, name: str, reports: Sequence[ReadReport | None]) -> None:
         files = [report for report in reports if report is not None]
         for report in files:
             rank_zero_info(report.summary())
-        self.provenance[name] = {"files": [report.provenance() for report in files]}
+        self.note(name, Provenance(files=[report.provenance() for report in files]))
 
 
 def _listed(files: str | list[str] | None) -> list[str]:

@@ -1,9 +1,10 @@
 """FoldData: one fold of a cross-validation evaluates, the others train."""
 
 import json
+from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from lightning_utilities.core.rank_zero import rank_zero_info, rank_zero_warn
@@ -13,6 +14,20 @@ from narrlit.data.splits import grouped_folds, story_groups
 from narrlit.data.storyworld import SyntheticStory
 from narrlit.datamodules.story_data import Stage, StoryData
 from narrlit.errors import OptionError
+
+
+class Fold(NamedTuple):
+    """Rows of a fold.
+
+    Attributes:
+        examples: rows that train.
+        triples: rows that are evaluated.
+        description: counts and a digest of the texts, as plain data for run.json.
+    """
+
+    examples: TrainingExamples
+    triples: Triples
+    description: dict[str, Any]
 
 
 class FoldData(StoryData):
@@ -46,50 +61,51 @@ class FoldData(StoryData):
 
     def read_examples(self, stories: StoryTable) -> TrainingExamples:
         """Return the other folds' rows."""
-        examples, _, description = self.rows(self.fold)
-        self._note("train", description)
-        rank_zero_info(f"fold {self.fold} of {self.folds}: {len(examples)} rows train")
-        return examples
+        fold = self.rows(self.fold)
+        self._note_fold("train", fold)
+        rank_zero_info(f"fold {self.fold} of {self.folds}: {len(fold.examples)} rows train")
+        return fold.examples
 
     def read_triples(self, stage: Stage, stories: StoryTable) -> Triples:
         """Return the fold's rows as triples; those to test and predict are the other data's."""
         if stage != "validation":
             triples = self.divided.read_triples(stage, stories)
-            self.provenance[stage] = self.divided.provenance.get(stage, {})
+            self.note(stage, self.divided.noted(stage))
             return triples
-        _, triples, description = self.rows(self.fold)
-        self._note(stage, description)
-        rank_zero_info(f"fold {self.fold} of {self.folds}: {len(triples)} rows are evaluated")
+        fold = self.rows(self.fold)
+        self._note_fold(stage, fold)
+        rank_zero_info(f"fold {self.fold} of {self.folds}: {len(fold.triples)} rows are evaluated")
         if self.ungrouped:
             rank_zero_warn("these folds are not grouped by story: an evaluated story may have been trained on")
-        return triples
+        return fold.triples
 
     def read_unlabelled(self, stories: StoryTable) -> list[int]:
-        """Return the other data's."""
+        """Read the unlabelled stories of the other data."""
         indices = self.divided.read_unlabelled(stories)
-        self.provenance["unlabelled"] = self.divided.provenance.get("unlabelled", {})
+        self.note("unlabelled", self.divided.noted("unlabelled"))
         return indices
 
     def synthetic_story(self, index: int) -> SyntheticStory | None:
-        """Return the other data's."""
+        """Return what StoryWorld made a story of the other data of."""
         return self.divided.synthetic_story(index)
 
-    def rows(self, fold: int) -> tuple[TrainingExamples, Triples, dict[str, Any]]:
-        """Return what a fold trains on and evaluates, and plain data for run.json with a digest of the texts."""
+    def rows(self, fold: int) -> Fold:
+        """Return what a fold trains on and evaluates."""
+        rows, evaluated = self._rows, self._evaluated[fold]
+        trains = ~np.isin(self._groups, self._groups[evaluated])
+        examples = TrainingExamples(rows.stories, [rows[row] for row in np.flatnonzero(trains).tolist()])
+        triples = [triple_of(rows[row], rows.stories) for row in evaluated.tolist()]
+        evaluation = Triples(rows.stories, [triple for triple in triples if triple is not None])
+        return Fold(examples, evaluation, self._description(fold, examples, evaluation))
+
+    def _description(self, fold: int, examples: TrainingExamples, triples: Triples) -> dict[str, Any]:
         rows, groups = self._rows, self._groups
-        evaluated = self._evaluated[fold]
-        trains = ~np.isin(groups, groups[evaluated])
-        examples = TrainingExamples(rows.stories, [row for row, train in zip(rows, trains, strict=True) if train])
-        found = [triple_of(rows[row], rows.stories) for row in evaluated.tolist()]
-        triples = Triples(rows.stories, [triple for triple in found if triple is not None])
-        parts = [[*texts, *map(str, row.kinds)] for texts, row in zip(examples.texts(), examples, strict=True)]
-        parts += [[*texts, str(row.a_is_closer)] for texts, row in zip(triples.texts(), triples, strict=True)]
-        description = {
+        return {
             "fold": fold,
             "folds": self.folds,
             "fold_seed": self.fold_seed,
             "ungrouped": self.ungrouped,
-            "groups": len(np.unique(groups[evaluated])),
+            "groups": len(np.unique(groups[self._evaluated[fold]])),
             "trained": len(examples),
             "evaluated": len(triples),
             # They share a story with a row of the fold, but have no dissimilar story of their own.
@@ -98,13 +114,12 @@ class FoldData(StoryData):
             "all_groups": len(np.unique(groups)),
             "largest_group": int(np.unique(groups, return_counts=True)[1].max()),
             "never_evaluated": len(rows) - sum(map(len, self._evaluated)),
-            "sha256": sha256(json.dumps(parts).encode()).hexdigest(),
+            "sha256": _digest(examples, triples),
         }
-        return examples, triples, description
 
     @cached_property
     def _rows(self) -> TrainingExamples:
-        rows = self.divided.read_examples(self.source)
+        rows = self.divided.read_examples(self.tables.source)
         if not rows:
             raise OptionError("no training data: give --data.train FILE")
         return rows
@@ -127,5 +142,12 @@ class FoldData(StoryData):
             )
         return [evaluated[chosen] for chosen in grouped_folds(self._groups[evaluated], self.folds, self.fold_seed)]
 
-    def _note(self, stage: str, description: dict[str, Any]) -> None:
-        self.provenance[stage] = {**self.divided.provenance.get("train", {}), "fold": description}
+    def _note_fold(self, name: str, fold: Fold) -> None:
+        self.note(name, replace(self.divided.noted("train"), fold=fold.description))
+
+
+def _digest(examples: TrainingExamples, triples: Triples) -> str:
+    """Hash the texts of a fold, the kinds of its negatives and its labels."""
+    parts = [[*texts, *map(str, row.kinds)] for texts, row in zip(examples.texts(), examples, strict=True)]
+    parts += [[*texts, str(row.a_is_closer)] for texts, row in zip(triples.texts(), triples, strict=True)]
+    return sha256(json.dumps(parts).encode()).hexdigest()

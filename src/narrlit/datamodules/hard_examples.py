@@ -43,6 +43,23 @@ class HardExampleSampling:
             raise OptionError(f"hard_examples.weight is {self.weight}: a positive number is needed")
 
 
+@dataclass(frozen=True)
+class HardExampleRecord:
+    """Counts of training examples for run.json.
+
+    Attributes:
+        wrong: examples that the frozen encoder ranks wrongly.
+        allowed: examples that may be hard, by the share.
+        hard: examples that are.
+        mined_validation: validation triples that train too; None where none may.
+    """
+
+    wrong: int
+    allowed: int
+    hard: int
+    mined_validation: int | None = None
+
+
 def hard_examples(near: Cosines, far: Cosines, share: float) -> tuple[IntArray, int]:
     """Select examples that are ranked wrongly, of these the closest calls, up to a share of all.
 

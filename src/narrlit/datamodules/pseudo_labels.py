@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
+import lightning as L
 import numpy as np
 
 from narrlit.data.schema import ASPECTS, FloatArray, IntArray
@@ -64,18 +65,75 @@ class PseudoLabels:
             raise OptionError("pseudo_labels.transductive needs pseudo_labels.source: positional")
 
 
+@dataclass(frozen=True)
+class ClusterRecord:
+    """Stories of each cluster of an aspect, the largest first, and the inertia of K-means."""
+
+    sizes: list[int]
+    inertia: float
+
+
+@dataclass(frozen=True)
+class PseudoLabelRecord:
+    """Origin of pseudo-labels, for run.json.
+
+    Attributes:
+        source: as in `PseudoLabels`.
+        rounding: of segments; None for labels that were read.
+        seed: of K-means; None for labels that were read.
+        clusters: of each aspect; None for labels that were read.
+        resumed_from: folder of the run that the labels were read from.
+        transductive: stories without training examples are labeled too.
+    """
+
+    source: str = "positional"
+    rounding: Rounding | None = None
+    seed: int | None = None
+    clusters: dict[str, ClusterRecord] | None = None
+    resumed_from: str | None = None
+    transductive: bool = False
+
+
+def run_labels(
+    texts: Sequence[str],
+    embed: Callable[[Sequence[str]], FloatArray],
+    settings: PseudoLabels,
+    trainer: L.Trainer,
+) -> tuple[IntArray, PseudoLabelRecord]:
+    """Label N stories for a fit: read the labels of the run that it resumes, or cluster, and write them to its folder.
+
+    Returns:
+        Labels (N, 3), the same in every process, and their origin.
+
+    Raises:
+        DataError: if the resumed run's labels are of other stories.
+        OptionError: if there are fewer different segments than clusters.
+    """
+    resumed = Path(trainer.ckpt_path).parents[1] if trainer.ckpt_path else None
+    if resumed is not None and (resumed / LABELS_FILE).is_file():
+        labels, record = read_labels(resumed, texts), PseudoLabelRecord(resumed_from=str(resumed))
+    else:
+        labels, record = positional_labels(texts, embed, settings.clusters, settings.rounding)
+    # K-means adds up in another order on another processor: the first process's labels count.
+    labels = trainer.strategy.broadcast(labels, 0)
+    folder = trainer.log_dir  # a collective call; without a logger it is the working directory
+    if folder and trainer.loggers and not trainer.fast_dev_run and trainer.is_global_zero:  # type: ignore[attr-defined]
+        write_labels(Path(folder), texts, labels)
+    return labels, record
+
+
 def positional_labels(
     texts: Sequence[str],
     embed: Callable[[Sequence[str]], FloatArray],
     clusters: Clusters,
     rounding: Rounding = "down",
-) -> tuple[IntArray, dict[str, Any]]:
+) -> tuple[IntArray, PseudoLabelRecord]:
     """Cluster N stories by the embeddings of their first, middle and last segments, aspect by aspect.
 
-    Returns labels (N, 3), 0 for an aspect's largest cluster, and plain data for run.json.
+    Returns labels (N, 3), 0 for an aspect's largest cluster, and their origin.
     Source: Mendel292, section 2.6.
     """
-    columns, details = [], {}
+    columns, details = [], dict[str, ClusterRecord]()
     stories = [positional_segments(split_sentences(text), rounding=rounding) for text in texts]
     segments = zip(*stories, strict=True)
     for aspect, segment in zip(ASPECTS, segments, strict=True):
@@ -88,9 +146,8 @@ def positional_labels(
             )
         labels, inertia = cluster(embed(segment).astype(np.float64), count, clusters.seed)
         columns.append(labels)
-        details[aspect] = {"sizes": np.bincount(labels).tolist(), "inertia": inertia}
-    description = {"source": "positional", "rounding": rounding, "seed": clusters.seed, "clusters": details}
-    return np.stack(columns, axis=1), description
+        details[aspect] = ClusterRecord(np.bincount(labels).tolist(), inertia)
+    return np.stack(columns, axis=1), PseudoLabelRecord("positional", rounding, clusters.seed, details)
 
 
 def cluster(embeddings: np.ndarray[Any, np.dtype[np.float64]], count: int, seed: int) -> tuple[IntArray, float]:

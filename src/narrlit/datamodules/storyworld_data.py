@@ -1,12 +1,17 @@
 """StoryWorldData: synthetic stories, nothing to download, and the truth about every story is known."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from lightning_utilities.core.rank_zero import rank_zero_info
 
 from narrlit.data.schema import StoryTable, TrainingExamples, Triples
 from narrlit.data.storyworld import StoryWorld, SyntheticStory, SyntheticTriple, synthetic_examples, synthetic_triples
 from narrlit.datamodules.hard_examples import HardExampleSampling
+from narrlit.datamodules.loaders import Loading
+from narrlit.datamodules.provenance import Provenance, StoryWorldRecord
 from narrlit.datamodules.pseudo_labels import PseudoLabels
-from narrlit.datamodules.story_data import Loading, Stage, StoryData
+from narrlit.datamodules.story_data import Stage, StoryData
 
 
 class StoryWorldData(StoryData):
@@ -51,30 +56,41 @@ class StoryWorldData(StoryData):
     def read_examples(self, stories: StoryTable) -> TrainingExamples:
         """Make the training examples, each triple's own negative first."""
         per_aspect, false = self.negatives_per_aspect, self.false_negatives
-        triples = self._make("train", stories, negatives_per_aspect=per_aspect, false_negatives=false)
+        triples = self._make("train", stories)
         more = [self.world.one_aspect_negatives(triple.anchor, per_aspect, false) for triple in triples]
-        self._synthetic.update({stories.add(story.text): story for each in more for _, story in each})
+        for negatives in more:
+            self._remember(stories, [story for _, story in negatives])
+        record = replace(self._record(triples), negatives_per_aspect=per_aspect, false_negatives=false)
+        self.note("train", Provenance(storyworld=record))
         return synthetic_examples(triples, more, stories, self.has_views)
 
     def read_triples(self, stage: Stage, stories: StoryTable) -> Triples:
         """Make a stage's triples."""
-        return synthetic_triples(self._make(stage, stories), stories, self.has_views)
+        triples = self._make(stage, stories)
+        self.note(stage, Provenance(storyworld=self._record(triples)))
+        return synthetic_triples(triples, stories, self.has_views)
 
     def read_unlabelled(self, stories: StoryTable) -> list[int]:
         """Make the stories of the test triples."""
-        triples = synthetic_triples(self._make("unlabelled", stories), stories, self.has_views)
-        return list(dict.fromkeys(triples.indices.ravel().tolist()))
+        triples = self._make("unlabelled", stories)
+        self.note("unlabelled", Provenance(storyworld=self._record(triples)))
+        indices = synthetic_triples(triples, stories, self.has_views).indices
+        return list(dict.fromkeys(indices.ravel().tolist()))
 
     def synthetic_story(self, index: int) -> SyntheticStory | None:
         """Return what StoryWorld made a story of."""
         return self._synthetic.get(index)
 
-    def _make(self, name: str, stories: StoryTable, **settings: float) -> list[SyntheticTriple]:
-        """Make a set's triples, remember what their stories were made of, and note them."""
+    def _make(self, name: str, stories: StoryTable) -> list[SyntheticTriple]:
+        """Make a set's triples, and remember what their stories were made of."""
         triples = self.world.triples(self.sizes[name], "test" if name in ("predict", "unlabelled") else name)
-        made = [story for t in triples for story in (t.anchor, t.positive, t.negative)]
-        self._synthetic.update({stories.add(story.text): story for story in made})
-        views = {"views": True} if self.has_views else {}
-        self.provenance[name] = {"storyworld": {"seed": self.world_seed, "triples": len(triples), **views, **settings}}
+        for triple in triples:
+            self._remember(stories, [triple.anchor, triple.positive, triple.negative])
         rank_zero_info(f"StoryWorld (seed {self.world_seed}): {len(triples)} {name} triples")
         return triples
+
+    def _remember(self, stories: StoryTable, made: Sequence[SyntheticStory]) -> None:
+        self._synthetic.update({stories.add(story.text): story for story in made})
+
+    def _record(self, triples: Sequence[SyntheticTriple]) -> StoryWorldRecord:
+        return StoryWorldRecord(self.world_seed, len(triples), views=self.has_views or None)

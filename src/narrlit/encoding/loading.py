@@ -1,6 +1,5 @@
 """`narrlit.load`: a story encoder by the name of its model."""
 
-import os
 from collections.abc import Sequence
 from os import PathLike, fspath
 from pathlib import Path
@@ -9,19 +8,16 @@ from typing import TYPE_CHECKING, Literal
 from narrlit.console import say
 from narrlit.data.schema import Story
 from narrlit.data.views import ViewFiles
+from narrlit.encoding.model_loading import Device, Loading
 from narrlit.encoding.postprocessing import Postprocessing
-from narrlit.encoding.story_encoder import Device, Loading, StoryEncoder
+from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import ModelError, OptionError, did_you_mean, reading
 from narrlit.models.config import Fusion, Long, Precision, parse_fusion
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
 
 if TYPE_CHECKING:
-    import torch
-
     from narrlit.models.encoder import Encoder
-
-OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 
 
 def load(  # noqa: PLR0913 (all that decides a vector)
@@ -120,57 +116,6 @@ def story_texts(
 ) -> StoryTexts:
     """Return what is read of a story, by parameters of `load`."""
     return StoryTexts(_view_files(views, missing_views), _pseudonym_options(pseudonyms))
-
-
-def load_module(name: str, loading: Loading, fusion: Fusion | None) -> "Encoder":
-    """Load the weights of a model onto their device.
-
-    Raises:
-        ModelError: if there is no such model, or it can't be loaded.
-        OptionError: if the machine lacks the device, or the device the precision.
-    """
-    from narrlit.models.capabilities import no_bf16, pick_precision
-    from narrlit.models.registry import load_encoder, with_fusion
-
-    device = pick_device(loading.device)
-    precision = pick_precision(loading.precision, device)
-    try:
-        with reading("model", name, "see `model`", ModelError):
-            encoder = load_encoder(
-                name, trust_remote_code=loading.trust_remote_code, max_length=loading.max_length, long=loading.long
-            )
-            encoder = encoder.to(device).cast(precision)
-    except ModelError as error:
-        variable = next((name for name in OFFLINE if os.environ.get(name)), None)
-        if variable is None or Path(name).exists() or name == "minilm":
-            raise
-        raise ModelError(f"{error}; {variable} is set, so that nothing is downloaded: unset it") from error
-    if loading.precision == "auto" and precision == "fp32":
-        say(f"precision auto: float32; {no_bf16(device)}")
-    return with_fusion(encoder, fusion)
-
-
-def pick_device(name: Device) -> "torch.device":
-    """Return the device of a name; `auto` is a GPU where there is one.
-
-    Raises:
-        OptionError: if the machine has no such device.
-    """
-    import torch
-
-    present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    if name == "auto":
-        return torch.device(next(kind for kind, available in present.items() if available))
-    if not present[name]:
-        raise OptionError(f"`device={name}`: this machine has none; use auto or cpu")
-    return torch.device(name)
-
-
-def chosen_precision(loading: Loading) -> Precision | None:
-    """Choose the number format as `load_module` does; None: the model's own."""
-    from narrlit.models.capabilities import pick_precision
-
-    return pick_precision(loading.precision, pick_device(loading.device))
 
 
 def _check_exists(model: str) -> None:

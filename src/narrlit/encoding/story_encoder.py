@@ -25,10 +25,11 @@ from narrlit.cache.storage import (
 )
 from narrlit.console import counted, say
 from narrlit.data.schema import FloatArray, Story, Triples, normal_text, triple_cosines
+from narrlit.encoding.model_loading import Loading, chosen_precision, load_module
 from narrlit.encoding.postprocessing import Postprocessing, PostprocessingFit
 from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import DataError, ModelError, OptionError, printable, reason
-from narrlit.models.config import Fusion, Long, Precision, Role
+from narrlit.models.config import Fusion, Role
 from narrlit.models.coverage import Coverage
 from narrlit.models.postprocessing import AffineMap, fit_steps, parse_steps
 from narrlit.preprocessing.sentences import split_sentences
@@ -38,34 +39,9 @@ if TYPE_CHECKING:
 
     from narrlit.models.encoder import Encoder
 
-Device = Literal["auto", "cpu", "cuda", "mps"]
 Item = Story | str
 """A story that is prepared, or a text that is embedded as it is."""
-FEWEST_TOKENS = 3
 TRIPLE_ROLES: tuple[Role, Role, Role] = ("anchor", "candidate", "candidate")
-
-
-@dataclass(frozen=True)
-class Loading:
-    """How a model is loaded.
-
-    Attributes:
-        max_length: tokens of a text that are read at once; None: as it was trained.
-        long: treatment of longer texts.
-        precision: number format to compute in; None: the model's own.
-        device: where to compute; `auto` is a GPU where there is one.
-        trust_remote_code: run Python files that come with the model.
-    """
-
-    max_length: int | None = None
-    long: Long = "windows"
-    precision: Precision | None = None
-    device: Device = "auto"
-    trust_remote_code: bool = False
-
-    def __post_init__(self) -> None:
-        if self.max_length is not None and self.max_length < FEWEST_TOKENS:
-            raise OptionError(f"`max_length={self.max_length}`: at least {FEWEST_TOKENS} tokens are needed")
 
 
 @dataclass(frozen=True)
@@ -185,8 +161,6 @@ class StoryEncoder:
             ModelError: if there is no such model, or it can't be loaded.
             OptionError: if the machine lacks the device, or the device the precision.
         """
-        from narrlit.encoding.loading import load_module
-
         return load_module(self.name, self.loading, self.fusion)
 
     @property
@@ -408,8 +382,6 @@ class StoryEncoder:
         loading = self.loading
         precision = loading.precision
         if precision == "auto":  # differs from machine to machine
-            from narrlit.encoding.loading import chosen_precision
-
             precision = chosen_precision(loading)
         return EmbeddingSpace.of_model(
             model, files, max_length=loading.max_length, long=loading.long, precision=precision, fusion=self.fusion

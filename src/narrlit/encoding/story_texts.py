@@ -7,7 +7,7 @@ from typing import Any
 
 from narrlit.console import say
 from narrlit.data.rows import file_digest
-from narrlit.data.schema import Story, StoryTable, Triple, Triples, Views
+from narrlit.data.schema import Story, StoryTable, Triple, Triples, texts_of, with_texts
 from narrlit.data.views import StoryViews, ViewFiles
 from narrlit.errors import OptionError
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, pseudonymize_texts
@@ -74,7 +74,7 @@ class StoryTexts:
 
     @property
     def provenance(self) -> dict[str, Any] | None:
-        """Where views come from, as plain data for records; None where none are read."""
+        """Files of the views, as plain data for records; None where none are read."""
         return None if self._files is None else self._files.provenance()
 
     @cached_property
@@ -100,21 +100,13 @@ class StoryTexts:
 
     def _without_names(self, groups: Sequence[Sequence[Story]], options: PseudonymOptions) -> list[Story]:
         """Replace the names in stories and their views; the stories of a group share one mapping. One list of all."""
-        texts = [tuple(text for story in group for text in (story.text, *_views(story))) for group in groups]
+        texts = [tuple(texts_of(group)) for group in groups]
         unknown = [old for old in dict.fromkeys(texts) if old not in self._replaced]
         if unknown:
             results = pseudonymize_texts(unknown, options, lead=options.scope == "story")
             for old, result in zip(unknown, results, strict=True):
                 self._replaced[old] = [new.text for new in result]
-        stories = []
+        stories: list[Story] = []
         for group, old in zip(groups, texts, strict=True):
-            new = iter(self._replaced[old])
-            for story in group:
-                text = next(new)
-                views = Views(next(new), next(new), next(new)) if story.views else None
-                stories.append(Story(story.id, text, views, story.text))
+            stories += with_texts(group, self._replaced[old])
         return stories
-
-
-def _views(story: Story) -> tuple[str, ...]:
-    return story.views.texts if story.views else ()

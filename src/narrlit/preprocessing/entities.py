@@ -14,7 +14,7 @@ from typing import Any
 
 from narrlit.errors import DataError, ModelError, reading
 from narrlit.optional import require
-from narrlit.preprocessing.pseudonyms import Mention, MentionFinder, Span, kind_of_label, name_spans
+from narrlit.preprocessing.mentions import Mention, MentionFinder, Span, kind_of_label, name_spans
 
 MAX_COREF_CHARACTERS = 20_000
 """Characters of a text that coreference reads; its memory grows with their square. Names are found beyond."""

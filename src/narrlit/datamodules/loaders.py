@@ -1,0 +1,60 @@
+"""Settings of batches, and a loader of training batches that a resumed fit goes on with."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from torch.utils.data import DataLoader
+
+from narrlit.data.sampling import DistinctBatchSampler
+from narrlit.errors import OptionError
+from narrlit.preprocessing.pseudonyms import PseudonymOptions
+
+
+@dataclass(frozen=True)
+class Loading:
+    """Settings that turn rows into batches.
+
+    Attributes:
+        batch_size: training examples per process.
+        evaluation_batch_size: triples per process in evaluation.
+        workers: processes that assemble batches; 0: the training process, which is fast enough for packed tokens.
+        strict: refuse the first row that can't be used, instead of dropping and counting it.
+        samples_per_epoch: training examples of an epoch over all processes, others in each epoch; None: all.
+        pseudonyms: placeholders in place of names, in all stories.
+    """
+
+    batch_size: int = 16
+    evaluation_batch_size: int = 32
+    workers: int = 0
+    strict: bool = False
+    samples_per_epoch: int | None = None
+    pseudonyms: PseudonymOptions = field(default_factory=PseudonymOptions)
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1 or self.evaluation_batch_size < 1 or self.workers < 0:
+            raise OptionError("loading: batch_size and evaluation_batch_size must be at least 1, workers at least 0")
+        if self.samples_per_epoch is not None and self.samples_per_epoch < 1:
+            raise OptionError(f"loading.samples_per_epoch is {self.samples_per_epoch}: a positive number is needed")
+
+
+class ResumableLoader(DataLoader[Any]):
+    """Training batches of an epoch, of which a resumed fit skips those that it has seen."""
+
+    taken = 0  # batches of this epoch that were handed out
+    skip = 0  # batches to skip in the next epoch
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        sampler = cast(DistinctBatchSampler, self.batch_sampler)
+        sampler.skip = self.taken = self.skip
+        self.skip = 0
+        for batch in super().__iter__():
+            self.taken += 1
+            yield batch
+
+    def state_dict(self) -> dict[str, int]:
+        """Return nothing: trainers need the method to resume a loader, but load its state too late."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Ignore the state: the datamodule sets `skip`."""

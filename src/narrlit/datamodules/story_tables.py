@@ -1,0 +1,128 @@
+"""Stories of a datamodule in two tables: as they were read, and as the encoder reads them."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from narrlit.data.schema import (
+    Story,
+    StoryTable,
+    TrainingExample,
+    TrainingExamples,
+    Triple,
+    Triples,
+    texts_of,
+    with_texts,
+)
+from narrlit.data.storyworld import SyntheticStory
+from narrlit.distributed import from_first
+from narrlit.preprocessing.pseudonyms import PseudonymOptions, pseudonymize_texts
+
+Scope = tuple[int, ...]
+"""Indices of stories that share one mapping of names."""
+
+
+class StoryTables:
+    """Stories as they were read, and with placeholders in place of names; the same table where names stay.
+
+    Attributes:
+        options: how names are replaced.
+        source: stories as they were read.
+        stories: stories as the encoder reads them.
+
+    >>> tables = StoryTables(PseudonymOptions("none"), lambda index: None)
+    >>> tables.convert([(tables.source.add("Anna ran."),)]), tables.stories is tables.source
+    ([(0,)], True)
+    """
+
+    def __init__(self, options: PseudonymOptions, synthetic_story: Callable[[int], SyntheticStory | None]) -> None:
+        """Begin with no stories.
+
+        Args:
+            options: how names are replaced.
+            synthetic_story: returns what StoryWorld made a story of, by its index in `source`; for names that are
+                given with the stories.
+        """
+        self.options = options
+        self.source = StoryTable()
+        self.stories = self.source if options.backend == "none" else StoryTable()
+        self._synthetic_story = synthetic_story
+        self._converted: dict[Scope, dict[int, int]] = {}
+        self._source_of: dict[int, int] = {}
+
+    @property
+    def replaces_names(self) -> bool:
+        """The two tables differ."""
+        return self.stories is not self.source
+
+    def source_of(self, index: int) -> int:
+        """Return the index in `source` of the first story that became this one of `stories`."""
+        return self._source_of.get(index, index)
+
+    def examples(self, read: TrainingExamples) -> TrainingExamples:
+        """Convert training examples of `source` to such of `stories`."""
+        converted = self.convert([row.indices for row in read])
+        rows = []
+        for (anchor, positive, *negatives), row in zip(converted, read, strict=True):
+            rows.append(TrainingExample(anchor, positive, tuple(negatives), row.kinds, row.group))
+        return TrainingExamples(self.stories, rows)
+
+    def triples(self, read: Triples) -> Triples:
+        """Convert triples of `source` to such of `stories`."""
+        converted = self.convert([row.indices for row in read])
+        rows = [Triple(x, a, b, row.a_is_closer) for (x, a, b), row in zip(converted, read, strict=True)]
+        return Triples(self.stories, rows, read.report)
+
+    def convert(self, rows: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        """Convert rows of indices in `source` to rows of indices in `stories`, adding the stories.
+
+        Raises:
+            OptionError: if names are to be given with the stories, and one has none.
+        """
+        if not self.replaces_names:
+            return list(rows)
+        new: dict[Scope, None] = {}
+        for row in rows:
+            new.update(dict.fromkeys(scope for scope in self._scopes(row) if scope not in self._converted))
+        self._replace_names(list(new))
+        converted = []
+        for row in rows:
+            pairs = zip(self._scopes(row), row, strict=True)
+            converted.append(tuple(self._converted[scope][index] for scope, index in pairs))
+        return converted
+
+    def _scopes(self, row: tuple[int, ...]) -> list[Scope]:
+        """Return the scope of each story of a row: the story alone, or all of the row."""
+        if self.options.scope == "story":
+            return [(index,) for index in row]
+        return [tuple(dict.fromkeys(row))] * len(row)
+
+    def _replace_names(self, scopes: Sequence[Scope]) -> None:
+        """Add the stories of scopes to `stories`, with placeholders."""
+        groups = [[self.source[index] for index in scope] for scope in scopes]
+        names = self._names(scopes)
+
+        def replaced() -> list[list[Story]]:
+            """Find and replace names, which takes spaCy: in one process for all."""
+            texts = [texts_of(group) for group in groups]
+            results = pseudonymize_texts(texts, self.options, names, lead=self.options.scope == "story")
+            pairs = zip(groups, results, strict=True)
+            return [with_texts(group, [text.text for text in result]) for group, result in pairs]
+
+        for scope, stories in zip(scopes, from_first(replaced), strict=True):
+            self._converted[scope] = {}
+            for index, story in zip(scope, stories, strict=True):
+                added = self.stories.add(story.text, id=story.id, views=story.views, original=story.original)
+                self._source_of.setdefault(added, index)
+                self._converted[scope][index] = added
+
+    def _names(self, scopes: Sequence[Scope]) -> list[Mapping[str, str]] | None:
+        """Collect the names that are given with the stories of each scope; None where they are found in the texts."""
+        if self.options.backend != "given":
+            return None
+        names: list[Mapping[str, str]] = []
+        for scope in scopes:
+            known = [self._synthetic_story(index) for index in scope]
+            made = [story for story in known if story is not None]
+            if len(made) < len(known):
+                return None
+            names.append({name: kind for story in made for name, kind in story.names.items()})
+        return names

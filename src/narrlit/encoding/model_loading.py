@@ -1,0 +1,93 @@
+"""Loading of a model's weights onto a device, in a number format."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from narrlit.console import say
+from narrlit.errors import ModelError, OptionError, reading
+from narrlit.models.config import Fusion, Long, Precision
+
+if TYPE_CHECKING:
+    import torch
+
+    from narrlit.models.encoder import Encoder
+
+Device = Literal["auto", "cpu", "cuda", "mps"]
+FEWEST_TOKENS = 3
+OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How a model is loaded.
+
+    Attributes:
+        max_length: tokens of a text that are read at once; None: as it was trained.
+        long: treatment of longer texts.
+        precision: number format to compute in; None: the model's own.
+        device: where to compute; `auto` is a GPU where there is one.
+        trust_remote_code: run Python files that come with the model.
+    """
+
+    max_length: int | None = None
+    long: Long = "windows"
+    precision: Precision | None = None
+    device: Device = "auto"
+    trust_remote_code: bool = False
+
+    def __post_init__(self) -> None:
+        if self.max_length is not None and self.max_length < FEWEST_TOKENS:
+            raise OptionError(f"`max_length={self.max_length}`: at least {FEWEST_TOKENS} tokens are needed")
+
+
+def load_module(name: str, loading: Loading, fusion: Fusion | None) -> "Encoder":
+    """Load the weights of a model onto their device.
+
+    Raises:
+        ModelError: if there is no such model, or it can't be loaded.
+        OptionError: if the machine lacks the device, or the device the precision.
+    """
+    from narrlit.models.capabilities import no_bf16, pick_precision
+    from narrlit.models.registry import load_encoder, with_fusion
+
+    device = pick_device(loading.device)
+    precision = pick_precision(loading.precision, device)
+    try:
+        with reading("model", name, "see `model`", ModelError):
+            encoder = load_encoder(
+                name, trust_remote_code=loading.trust_remote_code, max_length=loading.max_length, long=loading.long
+            )
+            encoder = encoder.to(device).cast(precision)
+    except ModelError as error:
+        variable = next((name for name in OFFLINE if os.environ.get(name)), None)
+        if variable is None or Path(name).exists() or name == "minilm":
+            raise
+        raise ModelError(f"{error}; {variable} is set, so that nothing is downloaded: unset it") from error
+    if loading.precision == "auto" and precision == "fp32":
+        say(f"precision auto: float32; {no_bf16(device)}")
+    return with_fusion(encoder, fusion)
+
+
+def pick_device(name: Device) -> "torch.device":
+    """Return the device of a name; `auto` is a GPU where there is one.
+
+    Raises:
+        OptionError: if the machine has no such device.
+    """
+    import torch
+
+    present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if name == "auto":
+        return torch.device(next(kind for kind, available in present.items() if available))
+    if not present[name]:
+        raise OptionError(f"`device={name}`: this machine has none; use auto or cpu")
+    return torch.device(name)
+
+
+def chosen_precision(loading: Loading) -> Precision | None:
+    """Choose the number format as `load_module` does; None: the model's own."""
+    from narrlit.models.capabilities import pick_precision
+
+    return pick_precision(loading.precision, pick_device(loading.device))

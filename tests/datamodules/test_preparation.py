@@ -1,0 +1,95 @@
+"""What was read becomes what trains, without a datamodule around it."""
+
+import numpy as np
+import pytest
+from fake_reader import FakeReader, trainer
+
+from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples, Triple, Triples, example_of
+from narrlit.data.storyworld import StoryWorld
+from narrlit.datamodules import Clusters, HardExampleSampling, PseudoLabels
+from narrlit.datamodules.preparation import Preparation, TrainingSet, TripleSet, divide
+from narrlit.errors import OptionError
+
+NO_SAMPLING, NO_LABELS = HardExampleSampling(), PseudoLabels()
+# FakeReader counts letters: the closer an anchor's counts are to a text's, the higher is their cosine.
+RIGHT, WRONG = ("aaa", "aa", "ooo"), ("eee", "nnn", "ee")
+
+
+@pytest.fixture
+def table():
+    return StoryTable.of([*RIGHT, *WRONG, "tttt", "an apple. It fell. It broke. It was gone."])
+
+
+def preparation(sampling=NO_SAMPLING, labels=NO_LABELS, synthetic_story=None):
+    return Preparation(sampling, labels, 1.0, FakeReader(), trainer(), synthetic_story)
+
+
+def training_set(table, unlabelled=()):
+    rows = [TrainingExample(0, 1, (2,), ("triple",)), TrainingExample(3, 4, (5,), ("triple",))]
+    examples = TrainingExamples(table, rows)
+    return TrainingSet(examples, examples, np.array(unlabelled, dtype=np.int64))
+
+
+def triple_set(table, *rows):
+    triples = Triples(table, [Triple(*row, a_is_closer=True) for row in rows])
+    return TripleSet(triples, triples)
+
+
+def test_nothing_is_changed_where_nothing_is_wanted(table):
+    training = training_set(table)
+    prepared = preparation().prepare(training, triple_set(table))
+    assert prepared.examples is training.examples
+    assert (prepared.mined, prepared.weights, prepared.labels) == ((), None, None)
+    assert (prepared.hard_examples, prepared.pseudo_labels) == (None, None)
+
+
+def test_the_example_that_is_ranked_wrongly_is_drawn_more_often(table):
+    prepared = preparation(HardExampleSampling(0.5, 3.0)).prepare(training_set(table), triple_set(table))
+    assert prepared.weights.tolist() == [1.0, 3.0]
+    assert (prepared.hard_examples.wrong, prepared.hard_examples.hard, prepared.hard_examples.allowed) == (1, 1, 1)
+    assert prepared.hard_examples.mined_validation is None
+
+
+def test_wrong_validation_triples_train_behind_the_examples(table):
+    minable = triple_set(table, (0, 1, 2), (3, 4, 5), (0, 2, 1))
+    prepared = preparation(HardExampleSampling(1.0, 2.0, mine_validation=True)).prepare(training_set(table), minable)
+    assert sorted(prepared.mined) == [1, 2]
+    added = [example_of(minable.triples[number]) for number in prepared.mined]
+    assert list(prepared.examples) == [*training_set(table).examples, *added]
+    assert prepared.weights.tolist() == [1.0, 2.0, 2.0, 2.0]
+    assert prepared.hard_examples.mined_validation == 2
+    with pytest.raises(OptionError, match="mine_validation needs validation triples"):
+        preparation(HardExampleSampling(mine_validation=True)).prepare(training_set(table), triple_set(table))
+
+
+def test_labels_are_of_stories_that_train_alone(table):
+    labels = PseudoLabels("positional", Clusters(2, 2, 2), transductive=True)
+    prepared = preparation(labels=labels).prepare(training_set(table, unlabelled=[7]), triple_set(table))
+    assert prepared.labels.shape == (8, 3)
+    assert (prepared.labels[[*range(6), 7]] >= 0).all()
+    assert (prepared.labels[6] == -1).all()
+    assert prepared.pseudo_labels.transductive
+    assert prepared.pseudo_labels.clusters["theme"].sizes[0] >= prepared.pseudo_labels.clusters["theme"].sizes[1]
+
+
+def test_true_labels_need_the_truth_of_every_story(table):
+    [triple] = StoryWorld(0).triples(1)
+    made = {index: triple.anchor if index < 3 else triple.negative for index in range(6)}
+    truth = PseudoLabels("truth")
+    prepared = preparation(labels=truth, synthetic_story=made.get).prepare(training_set(table), triple_set(table))
+    assert prepared.labels[0].tolist() == prepared.labels[2].tolist() != prepared.labels[3].tolist()
+    made.pop(4)
+    with pytest.raises(OptionError, match="which StoryWorldData alone knows"):
+        preparation(labels=truth, synthetic_story=made.get).prepare(training_set(table), triple_set(table))
+
+
+def test_validation_is_divided_in_both_tables_alike(table):
+    other = StoryTable.of(text.upper() for text in table.texts)
+    rows = [Triple(i, i + 1, i + 2, a_is_closer=True) for i in range(5)]
+    validation = TripleSet(Triples(other, rows), Triples(table, rows))
+    evaluated, minable = divide(validation, 0.6)
+    assert (len(evaluated.triples), len(minable.triples)) == (3, 2)
+    assert sorted([*evaluated.triples, *minable.triples], key=lambda triple: triple.anchor) == rows
+    for part in (evaluated, minable):
+        assert part.read.texts() == [tuple(text.upper() for text in texts) for texts in part.triples.texts()]
+    assert divide(validation, 1.0) == (validation, validation)

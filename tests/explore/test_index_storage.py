@@ -1,0 +1,124 @@
+"""Storage of an index: its table and record, without a model."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from narrlit.data.schema import Story, Views
+from narrlit.errors import DataError, OptionError
+from narrlit.explore.index_storage import (
+    FORMAT,
+    IndexRecord,
+    IndexSettings,
+    IndexStorage,
+    content_digests,
+    index_at,
+    quoted,
+)
+from narrlit.models.coverage import Coverage
+
+SETTINGS = IndexSettings(
+    model="m", files=None, max_length=64, long="windows", views=False, fusion=None, pseudonyms=None
+)
+
+
+@pytest.fixture
+def frame():
+    rows = [
+        {"id": "a", "title": "", "text": "A fox ran.", "year": 1},
+        {"id": "b", "title": "B", "text": "Rain.", "year": 2},
+    ]
+    result = pd.DataFrame(rows)
+    result["content_sha256"] = content_digests(result, [Story("a", "A fox ran."), Story("b", "Rain.")])
+    return result
+
+
+@pytest.fixture
+def storage(frame, tmp_path):
+    record = IndexRecord(format=FORMAT, model_path="m", settings=SETTINGS, dimension=2)
+    IndexStorage.create(tmp_path / "i", frame, record)
+    storage = IndexStorage(tmp_path / "i")
+    storage.set_languages({"en": 2})
+    storage.commit(storage.columns(frame), np.eye(2, dtype=np.float32), Coverage(10, 9.0, 2, 1, 0.5))
+    return storage
+
+
+def test_stories_and_record_are_there_when_it_is_opened_again(storage, frame):
+    again = IndexStorage(storage.path)
+    assert index_at(storage.path)
+    assert (len(again), "a" in again, "c" in again) == (2, True, False)
+    stories, vectors = again.stories()
+    assert stories["text"].tolist() == frame["text"].tolist()
+    assert "content_sha256" not in stories
+    assert vectors.tolist() == [[1, 0], [0, 1]]
+    assert again.record == storage.record
+    assert (again.coverage, again.record.languages) == (Coverage(10, 9.0, 2, 1, 0.5), {"en": 2})
+    assert again.digests() == dict(zip(frame["id"], frame["content_sha256"], strict=True))
+    written = json.loads((storage.path / "index.json").read_text())
+    assert written == again.record.as_dict()
+    assert "precision" not in written["settings"]  # it was never set
+    assert again.column_list == "columns: id (string), title (string), text (string), year (int64)"
+
+
+def test_a_story_replaces_the_one_with_its_id_and_coverage_adds_up(storage, frame):
+    changed = frame[:1].assign(text=["A vixen ran."], place=["Oslo"])
+    storage.commit(storage.columns(changed), np.array([[0.6, 0.8]], np.float32), Coverage(5, 5.0, 1, 0, 1))
+    assert len(storage) == 2
+    assert storage.story("a")["text"] == "A vixen ran."
+    assert (storage.story("a")["place"], storage.story("b")["place"], storage.story("c")) == ("Oslo", None, None)
+    assert storage.coverage == Coverage(15, 14.0, 3, 1, 0.5)
+    with pytest.raises(DataError, match="column year is int64"):
+        storage.columns(frame.assign(year=["1812?", "x"]))
+
+
+def test_candidates_are_nearest_first_and_fit_the_condition(storage):
+    query = np.array([0.6, 0.8], np.float32)
+    assert storage.candidates(query, 2, None, None)["id"].tolist() == ["b", "a"]
+    assert storage.candidates(query, 1, None, None)["id"].tolist() == ["b"]
+    assert storage.candidates(query, 2, None, "year < 2")["id"].tolist() == ["a"]
+    storage.finish(changed=True)
+    assert storage.indexed_columns == {"text"}
+    assert storage.candidates(query, 2, "fox", None)["id"].tolist() == ["a", "b"]
+
+
+def test_stories_are_removed(storage):
+    storage.delete(["b"])
+    assert list(storage.digests()) == ["a"]
+    storage.delete(["a"])
+    with pytest.raises(DataError, match="no story yet"):
+        storage.require_stories()
+
+
+def test_conditions_are_checked(storage):
+    storage.check_condition("year > 1 AND title != '?'")
+    for where, words in (("age > 1", "No field named age"), ("year = ?", "write a value")):
+        with pytest.raises(OptionError, match=f"`where=.*{words}"):
+            storage.check_condition(where)
+
+
+def test_another_process_may_make_the_same_index_and_nothing_else(storage, frame, tmp_path):
+    IndexStorage.create(storage.path, frame, storage.record)
+    assert len(storage) == 2
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").touch()
+    with pytest.raises(OptionError, match="not empty"):
+        IndexStorage.create(tmp_path / "other", frame, storage.record)
+
+
+def test_a_digest_is_of_all_that_is_kept_of_a_story():
+    frame = pd.DataFrame([{"id": "a", "text": "t", "year": 1}])
+    story = Story("a", "t")
+    [digest] = content_digests(frame, [story])
+    viewed = content_digests(frame, [Story("a", "t", Views("x", "y", "z"))])
+    others = [content_digests(frame.assign(**change), [story]) for change in ({"text": "u"}, {"year": 2}, {"id": "b"})]
+    assert len({digest, viewed[0], *(other[0] for other in others)}) == 5
+    assert content_digests(frame.assign(place=None), [story]) == [digest]  # an empty column changes nothing
+
+
+def test_settings_name_the_parameters_of_load():
+    assert str(SETTINGS) == "`model=m` `long=windows` `max_length=64`"
+    other = SETTINGS.model_copy(update={"max_length": None, "views": True, "fusion": "1,1,1,1", "pseudonyms": {}})
+    assert str(other) == "`model=m` `long=windows` `views` `fusion=1,1,1,1` `pseudonyms`"
+    assert quoted("it's") == "'it''s'"
