@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from narrlit import losses
     from narrlit.api import embed, similarity
+    from narrlit.data.pseudonymization import pseudonymize, restore_names
     from narrlit.data.readers import read_stories, read_triples
     from narrlit.encoding.loading import load
     from narrlit.experiments.data_check import check_data
@@ -47,9 +48,11 @@ __all__ = [
     "losses",
     "map_stories",
     "pairs",
+    "pseudonymize",
     "read_stories",
     "read_triples",
     "report",
+    "restore_names",
     "retrieval",
     "similarity",
     "submit",
@@ -70,9 +73,11 @@ _MODULES = {
     "load": "narrlit.encoding.loading",
     "map_stories": "narrlit.explore.mapping",
     "pairs": "narrlit.explore.pairs",
+    "pseudonymize": "narrlit.data.pseudonymization",
     "read_stories": "narrlit.data.readers",
     "read_triples": "narrlit.data.readers",
     "report": "narrlit.experiments.system_report",
+    "restore_names": "narrlit.data.pseudonymization",
     "retrieval": "narrlit.experiments.retrieval_report",
     "similarity": "narrlit.api",
     "submit": "narrlit.submission",
