@@ -71,7 +71,7 @@ class Output:
 
 
 @contextmanager
-def exclusive(folder: str | Path, option: str = "--out", name: str = LOCK) -> Iterator[None]:
+def exclusive(folder: str | Path, option: str = "`out`", name: str = LOCK) -> Iterator[None]:
     """Hold a folder, which is made if needed, for the block: other runs that write it are refused.
 
     The operating system gives the lock back when the process ends in any way; a lock file that is left means nothing.
@@ -120,7 +120,7 @@ def check_writable(target: str | Path, *suffixes: str, folder: bool = False) -> 
     """
     target = Path(target)
     if suffixes and target.suffix not in suffixes:
-        raise OptionError(f"--out {target}: name a file that ends in {', '.join(suffixes)}")
+        raise OptionError(f"{target}: name a file that ends in {', '.join(suffixes)}")
     with _writing(target):
         _check_free(target, folder)
         nearest = next((parent for parent in target.parents if os.path.lexists(parent)), Path())
@@ -142,7 +142,7 @@ def check_free(files: Iterable[str | Path], overwrite: bool, note: str = "", kin
     """
     existing = next((path for path in files if os.path.lexists(path)), None)
     if existing is not None and not overwrite:
-        raise OptionError(f"{existing} exists{note}: give --overwrite to replace it, or name another {kind}")
+        raise OptionError(f"{existing} exists{note}: give `overwrite` to replace it, or name another {kind}")
 
 
 def check_apart(written: Iterable[tuple[str, str | Path]], read: Iterable[str | Path]) -> None:

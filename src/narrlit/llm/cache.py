@@ -61,7 +61,7 @@ class AnswerCache:
         self._database.close()
 
     def _errors(self) -> AbstractContextManager[None]:
-        return reading("answer cache", self.path, "name another file with --answer-cache", OptionError)
+        return reading("answer cache", self.path, "name another file with `answer_cache`", OptionError)
 
     def get(self, key: str) -> Reply | None:
         """Return the answer to the request with this key, None without one."""

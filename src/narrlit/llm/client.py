@@ -28,8 +28,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 NAMES = SettingNames(
-    *("--base-url", "--llm-model", "--api-key-env", "--concurrency", "--retries", "--timeout"),
-    shorten="lower --max-tokens, or serve the model with a longer context",
+    *("`base_url`", "`llm_model`", "`api_key_env`", "`concurrency`", "`retries`", "`timeout`"),
+    shorten="lower `max_tokens`, or serve the model with a longer context",
 )
 
 OPTIONAL_PARAMETERS = ("temperature", "top_p", "seed", "response_format")
@@ -73,18 +73,18 @@ class LLMOptions:
     def __post_init__(self) -> None:
         NAMES.check(self.api_key_env, self.concurrency, self.retries, self.timeout)
         if self.max_tokens is not None and self.max_tokens < 1:
-            raise OptionError(f"--max-tokens {self.max_tokens}: must be at least 1")
+            raise OptionError(f"`max_tokens={self.max_tokens}`: must be at least 1")
         if self.temperature is not None and not 0 <= self.temperature <= 2:
-            raise OptionError(f"--temperature {self.temperature}: must be between 0 and 2")
+            raise OptionError(f"`temperature={self.temperature}`: must be between 0 and 2")
 
     def endpoint(self) -> Endpoint:
         """Return the server and model, from the options or the environment."""
         url = (self.base_url or os.environ.get("OPENAI_BASE_URL", "")).strip()
         model = (self.llm_model or os.environ.get("NARRLIT_LLM_MODEL", "")).strip()
         if not url:
-            raise OptionError("no language model: give --base-url URL (http://host:8000/v1) or set OPENAI_BASE_URL")
+            raise OptionError("no language model: give `base_url=URL` (http://host:8000/v1) or set OPENAI_BASE_URL")
         if not model:
-            raise OptionError("no language model: give --llm-model NAME, as on the server, or set NARRLIT_LLM_MODEL")
+            raise OptionError("no language model: give `llm_model=NAME`, as on the server, or set NARRLIT_LLM_MODEL")
         key = self.api_key_env
         return Endpoint(url, model, NAMES, key_variable=key, max_retries=self.retries, timeout=self.timeout)
 
