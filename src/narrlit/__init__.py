@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from narrlit.encoding.loading import load
     from narrlit.experiments.data_check import check_data
     from narrlit.experiments.evaluation import compare, evaluate
+    from narrlit.experiments.judging import judge
     from narrlit.experiments.retrieval_report import retrieval
     from narrlit.experiments.run import Run, fit
     from narrlit.experiments.system_report import report
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from narrlit.explore.index import Index
     from narrlit.explore.mapping import map_stories
     from narrlit.explore.pairs import pairs
+    from narrlit.llm.client import LLMOptions
     from narrlit.metrics.triples import TripleAccuracy
     from narrlit.submission import submit
 
@@ -34,6 +36,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Collection",
     "Index",
+    "LLMOptions",
     "Run",
     "TripleAccuracy",
     "__version__",
@@ -44,6 +47,7 @@ __all__ = [
     "evaluate",
     "explain",
     "fit",
+    "judge",
     "load",
     "losses",
     "map_stories",
@@ -61,6 +65,7 @@ __all__ = [
 _MODULES = {
     "Collection": "narrlit.explore.collection",
     "Index": "narrlit.explore.index",
+    "LLMOptions": "narrlit.llm.client",
     "TripleAccuracy": "narrlit.metrics.triples",
     "check_data": "narrlit.experiments.data_check",
     "compare": "narrlit.experiments.evaluation",
@@ -70,6 +75,7 @@ _MODULES = {
     "fit": "narrlit.experiments.run",
     "Run": "narrlit.experiments.run",
     "explain": "narrlit.explore.explanation",
+    "judge": "narrlit.experiments.judging",
     "load": "narrlit.encoding.loading",
     "map_stories": "narrlit.explore.mapping",
     "pairs": "narrlit.explore.pairs",

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -177,6 +177,24 @@ def made_with(record: str | Path, settings: str) -> bool:
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(content, dict) and content.get("settings") == settings
+
+
+def check_continued(files: Sequence[str | Path], record: str | Path, settings: str, overwrite: bool) -> None:
+    """Refuse to replace the files of an earlier run, unless its settings were the same: that one is continued.
+
+    Args:
+        files: files to be written.
+        record: the JSON record among them, which has the digest of its run's settings as `settings`.
+        settings: digest of this run's.
+        overwrite: existing files may be replaced.
+
+    Raises:
+        OptionError: naming the first file that exists or can't be written.
+    """
+    for path in files:
+        check_writable(path)
+    if not made_with(record, settings):
+        check_free(files, overwrite, ", made with other settings")
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from narrlit.errors import NarrlitError, OptionError
 from narrlit.files import Output
 from narrlit.llm.cache import AnswerCache, Reply
 from narrlit.prompts import Prompt
-from narrlit.servers import Endpoint, SettingNames
+from narrlit.servers import Endpoint, SettingNames, run
 
 if TYPE_CHECKING:
     from narrlit.llm.batch_api import BatchTransport
@@ -175,9 +175,10 @@ class Usage:
 class LLM:
     """A language model that works through the items of a job; `usage` counts its requests."""
 
-    def __init__(self, options: LLMOptions, cache: Path) -> None:
-        """Check the options; `cache` is the file of answers unless they name another."""
+    def __init__(self, options: LLMOptions, cache: Path, progress: bool = True) -> None:
+        """Check the options; `cache` is the file of answers unless they name another; `progress` shows a bar."""
         self.options, self.usage = options, Usage()
+        self._progress = progress
         self._endpoint = options.endpoint()
         self._path = Path(options.answer_cache or cache)
         self._refused: set[str] = set()
@@ -193,7 +194,7 @@ class LLM:
         interrupted job goes on as if it had not been.
         """
         with AnswerCache(self._path) as self._cache:
-            results = asyncio.run(self._run(items, work, unit))
+            results = run(self._run(items, work, unit))
             self._cache.forget(self._unusable)
         return results
 
@@ -201,7 +202,8 @@ class LLM:
         results: dict[int, Result] = {}
         indices = iter(range(len(items)))
         workers = len(items) if self.options.batch else min(self.options.concurrency, len(items))
-        with tqdm(total=len(items), desc=self._endpoint.model, unit=unit, delay=0.5) as bar:
+        hidden = not self._progress
+        with tqdm(total=len(items), desc=self._endpoint.model, unit=unit, delay=0.5, disable=hidden) as bar:
 
             async def worker() -> None:
                 for index in indices:  # shared by the workers
