@@ -29,12 +29,15 @@ if TYPE_CHECKING:
     from narrlit.explore.mapping import map_stories
     from narrlit.explore.pairs import pairs
     from narrlit.llm.client import LLMOptions
+    from narrlit.llm.generation import generate
+    from narrlit.llm.generator import GenerationOptions
     from narrlit.metrics.triples import TripleAccuracy
     from narrlit.submission import submit
 
 __version__ = "0.1.0"
 __all__ = [
     "Collection",
+    "GenerationOptions",
     "Index",
     "LLMOptions",
     "Run",
@@ -47,6 +50,7 @@ __all__ = [
     "evaluate",
     "explain",
     "fit",
+    "generate",
     "judge",
     "load",
     "losses",
@@ -64,6 +68,7 @@ __all__ = [
 
 _MODULES = {
     "Collection": "narrlit.explore.collection",
+    "GenerationOptions": "narrlit.llm.generator",
     "Index": "narrlit.explore.index",
     "LLMOptions": "narrlit.llm.client",
     "TripleAccuracy": "narrlit.metrics.triples",
@@ -75,6 +80,7 @@ _MODULES = {
     "fit": "narrlit.experiments.run",
     "Run": "narrlit.experiments.run",
     "explain": "narrlit.explore.explanation",
+    "generate": "narrlit.llm.generation",
     "judge": "narrlit.experiments.judging",
     "load": "narrlit.encoding.loading",
     "map_stories": "narrlit.explore.mapping",
