@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from narrlit.explore.index import Index
     from narrlit.explore.mapping import map_stories
     from narrlit.explore.pairs import pairs
+    from narrlit.explore.search import search
     from narrlit.llm.client import LLMOptions
     from narrlit.llm.generation import generate
     from narrlit.llm.generator import GenerationOptions
@@ -62,6 +63,7 @@ __all__ = [
     "report",
     "restore_names",
     "retrieval",
+    "search",
     "similarity",
     "submit",
 ]
@@ -91,6 +93,7 @@ _MODULES = {
     "report": "narrlit.experiments.system_report",
     "restore_names": "narrlit.data.pseudonymization",
     "retrieval": "narrlit.experiments.retrieval_report",
+    "search": "narrlit.explore.search",
     "similarity": "narrlit.api",
     "submit": "narrlit.submission",
 }
