@@ -163,6 +163,20 @@ def test_help_of_every_command_explains_each_option_without_python_types(narrlit
         assert kind not in found.out
 
 
+def test_parameters_of_the_library_become_options(narrlit, make):
+    make("s.csv", "plot,summary\nA king.,k\n")
+    embed = ["embed", "s.csv", "--model", "minilm", "--out", "v.npy"]
+    for options, message in (
+        ([], "give --text-column plot or --text-column summary"),
+        (["--text-column", "story"], "give --text-column one of these"),
+        (["--text-column", "plot", "--by-blank-line"], "--by-blank-line divides text files, and s.csv is none"),
+        (["--text-column", "plot", "--fit-on", "s.csv"], "--fit-on and --transductive need --postprocess"),
+        (["--one-per-line", "--by-blank-line"], "--one-per-line and --by-blank-line exclude each other"),
+    ):
+        found = narrlit(*embed, *options)
+        assert (found.code, message in found.err, "`" in found.err) == (2, True, False), found.err
+
+
 def test_every_file_of_commands_is_a_command():
     files = {path.stem for path in Path(narrlit.commands.__file__).parent.glob("*.py")}
     assert {name.replace("-", "_") for name in OTHERS} <= files

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from narrlit import losses
     from narrlit.api import embed, similarity
+    from narrlit.data.pseudonymization import pseudonymize, restore_names
     from narrlit.data.readers import read_stories, read_triples
     from narrlit.encoding.loading import load
     from narrlit.experiments.data_check import check_data
     from narrlit.experiments.evaluation import compare, evaluate
+    from narrlit.experiments.judging import judge
     from narrlit.experiments.retrieval_report import retrieval
     from narrlit.experiments.run import Run, fit
     from narrlit.experiments.system_report import report
@@ -26,13 +28,19 @@ if TYPE_CHECKING:
     from narrlit.explore.index import Index
     from narrlit.explore.mapping import map_stories
     from narrlit.explore.pairs import pairs
+    from narrlit.explore.search import search
+    from narrlit.llm.client import LLMOptions
+    from narrlit.llm.generation import generate
+    from narrlit.llm.generator import GenerationOptions
     from narrlit.metrics.triples import TripleAccuracy
     from narrlit.submission import submit
 
 __version__ = "0.1.0"
 __all__ = [
     "Collection",
+    "GenerationOptions",
     "Index",
+    "LLMOptions",
     "Run",
     "TripleAccuracy",
     "__version__",
@@ -43,21 +51,28 @@ __all__ = [
     "evaluate",
     "explain",
     "fit",
+    "generate",
+    "judge",
     "load",
     "losses",
     "map_stories",
     "pairs",
+    "pseudonymize",
     "read_stories",
     "read_triples",
     "report",
+    "restore_names",
     "retrieval",
+    "search",
     "similarity",
     "submit",
 ]
 
 _MODULES = {
     "Collection": "narrlit.explore.collection",
+    "GenerationOptions": "narrlit.llm.generator",
     "Index": "narrlit.explore.index",
+    "LLMOptions": "narrlit.llm.client",
     "TripleAccuracy": "narrlit.metrics.triples",
     "check_data": "narrlit.experiments.data_check",
     "compare": "narrlit.experiments.evaluation",
@@ -67,13 +82,18 @@ _MODULES = {
     "fit": "narrlit.experiments.run",
     "Run": "narrlit.experiments.run",
     "explain": "narrlit.explore.explanation",
+    "generate": "narrlit.llm.generation",
+    "judge": "narrlit.experiments.judging",
     "load": "narrlit.encoding.loading",
     "map_stories": "narrlit.explore.mapping",
     "pairs": "narrlit.explore.pairs",
+    "pseudonymize": "narrlit.data.pseudonymization",
     "read_stories": "narrlit.data.readers",
     "read_triples": "narrlit.data.readers",
     "report": "narrlit.experiments.system_report",
+    "restore_names": "narrlit.data.pseudonymization",
     "retrieval": "narrlit.experiments.retrieval_report",
+    "search": "narrlit.explore.search",
     "similarity": "narrlit.api",
     "submit": "narrlit.submission",
 }

@@ -7,7 +7,7 @@ import re
 import shutil
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -20,7 +20,16 @@ from narrlit.files import Output, OutputOptions, check_apart, check_free, check_
 Command = Callable[..., int | None]
 OUTPUT_OPTIONS = "output_options"
 """Parameter that a command with outputs gets, if its signature lacks it."""
-_PARAMETER = re.compile(r"`([a-z_]+)(?:=([^`]*))?`")
+_PARAMETER = re.compile(r"`([a-z_.]+)(?:=([^`]*))?`")
+_OPTIONS = {
+    "pseudonyms": "pseudonymize",
+    "layout.text": "text_column",
+    "layout.id": "id_column",
+    "layout.title": "title_column",
+    "layout.split=lines": "one_per_line",
+    "layout.split=blank-lines": "by_blank_line",
+}
+"""Options by the library's parameters, and parameters with a value, that they are for; others have the same name."""
 METAVARS = {"STR": "VALUE", "INT": "N", "FLOAT": "X"}
 
 
@@ -45,7 +54,8 @@ def call(command: Command, name: str, arguments: Sequence[str]) -> int:
     except Exception as error:
         mistake = mistake_behind(error)
         if mistake is not None:
-            mistake.args = (with_flags(str(mistake), {option for option, _ in _hints(command)}),)
+            options = {option for option, _ in _hints(command)} | {field.name for field in fields(OutputOptions)}
+            mistake.args = (with_flags(str(mistake), options),)
         raise
 
 
@@ -71,13 +81,18 @@ def with_flags(message: str, options: Collection[str]) -> str:
 
     >>> with_flags("`fit_on`: 2 stories are too few; see `cache` and `max_length=1`", ["fit_on", "max_length"])
     '--fit-on: 2 stories are too few; see `cache` and --max-length 1'
+    >>> with_flags("give `layout.text=plot`, or leave `layout.split=lines` out", ["text_column", "one_per_line"])
+    'give --text-column plot, or leave --one-per-line out'
     """
 
     def flag(match: re.Match[str]) -> str:
         name, value = match[1], match[2]
-        if name not in options:
+        if f"{name}={value}" in _OPTIONS:  # a flag, which takes no value
+            name, value = _OPTIONS[f"{name}={value}"], None
+        option = _OPTIONS.get(name, name)
+        if option not in options:
             return match[0]
-        return f"--{name.replace('_', '-')}" + (f" {value}" if value else "")
+        return f"--{option.replace('_', '-')}" + (f" {value}" if value else "")
 
     return _PARAMETER.sub(flag, message)
 

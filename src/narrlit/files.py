@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +71,7 @@ class Output:
 
 
 @contextmanager
-def exclusive(folder: str | Path, option: str = "--out", name: str = LOCK) -> Iterator[None]:
+def exclusive(folder: str | Path, option: str = "`out`", name: str = LOCK) -> Iterator[None]:
     """Hold a folder, which is made if needed, for the block: other runs that write it are refused.
 
     The operating system gives the lock back when the process ends in any way; a lock file that is left means nothing.
@@ -120,7 +120,7 @@ def check_writable(target: str | Path, *suffixes: str, folder: bool = False) -> 
     """
     target = Path(target)
     if suffixes and target.suffix not in suffixes:
-        raise OptionError(f"--out {target}: name a file that ends in {', '.join(suffixes)}")
+        raise OptionError(f"{target}: name a file that ends in {', '.join(suffixes)}")
     with _writing(target):
         _check_free(target, folder)
         nearest = next((parent for parent in target.parents if os.path.lexists(parent)), Path())
@@ -142,7 +142,7 @@ def check_free(files: Iterable[str | Path], overwrite: bool, note: str = "", kin
     """
     existing = next((path for path in files if os.path.lexists(path)), None)
     if existing is not None and not overwrite:
-        raise OptionError(f"{existing} exists{note}: give --overwrite to replace it, or name another {kind}")
+        raise OptionError(f"{existing} exists{note}: give `overwrite` to replace it, or name another {kind}")
 
 
 def check_apart(written: Iterable[tuple[str, str | Path]], read: Iterable[str | Path]) -> None:
@@ -177,6 +177,24 @@ def made_with(record: str | Path, settings: str) -> bool:
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(content, dict) and content.get("settings") == settings
+
+
+def check_continued(files: Sequence[str | Path], record: str | Path, settings: str, overwrite: bool) -> None:
+    """Refuse to replace the files of an earlier run, unless its settings were the same: that one is continued.
+
+    Args:
+        files: files to be written.
+        record: the JSON record among them, which has the digest of its run's settings as `settings`.
+        settings: digest of this run's.
+        overwrite: existing files may be replaced.
+
+    Raises:
+        OptionError: naming the first file that exists or can't be written.
+    """
+    for path in files:
+        check_writable(path)
+    if not made_with(record, settings):
+        check_free(files, overwrite, ", made with other settings")
 
 
 @contextmanager

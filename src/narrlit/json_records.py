@@ -1,8 +1,9 @@
 """Records that narrlit keeps as JSON beside its results, read with a check of their fields."""
 
 import json
+from hashlib import sha256
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -30,6 +31,15 @@ def read_json(path: Path, model: type[Record], what: str, remedy: str, error: ty
             return model.model_validate(content)
         except ValidationError as invalid:
             raise ValueError(first_problem(invalid)) from invalid
+
+
+def json_digest(content: Any) -> str:
+    """Compute the SHA-256, in hex, of plain data.
+
+    >>> json_digest({"k": 1, "long": None}) == json_digest({"long": None, "k": 1})
+    True
+    """
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def first_problem(error: ValidationError) -> str:

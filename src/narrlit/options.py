@@ -81,7 +81,7 @@ class InputOptions:
 
     def __post_init__(self) -> None:
         if self.one_per_line and self.by_blank_line:
-            raise OptionError("--one-per-line and --by-blank-line exclude each other: give one")
+            raise OptionError("`one_per_line` and `by_blank_line` exclude each other: give one")
 
     @property
     def layout(self) -> Layout:
@@ -126,7 +126,7 @@ class TextOptions:
 
     def __post_init__(self) -> None:
         if not self.pseudonymize and self.pseudonyms != PseudonymOptions():
-            raise OptionError("--scope, --pipeline, --coref and --coref-model need --pseudonymize")
+            raise OptionError("`scope`, `pipeline`, `coref` and `coref_model` need `pseudonymize`")
 
     @property
     def reads_views(self) -> bool:

@@ -403,7 +403,7 @@ def encoding_steps(encoder: StoryEncoder) -> list[Step]:
     if texts.views is not None:
         steps.append(("views", replace(texts, pseudonyms=None).prepare))
     if texts.pseudonyms is not None:
-        steps.append((f"pseudonymization with --scope {texts.pseudonyms.scope}", replace(texts, views=None).prepare))
+        steps.append((f"pseudonymization with `scope={texts.pseudonyms.scope}`", replace(texts, views=None).prepare))
     computing = encoder.without_cache()
     transductive = encoder.is_transductive
     if transductive:

@@ -104,12 +104,12 @@ def test_a_model_with_role_prompts_embeds_one_role_and_evaluates_both(narrlit, w
 
     Encoder(EncoderConfig(tiny(), prompts=Prompts(anchor="query: ", candidate="passage: "))).save(tmp_path / "m")
     stories = world_files / "stories.jsonl"
-    for arguments in (
-        ["embed", stories, "--model", "m", "--out", "v.npy"],
-        ["submit", "--model", "m", "--track-b", stories],
+    for arguments, role in (
+        (["embed", stories, "--model", "m", "--out", "v.npy"], "give a --role,"),
+        (["submit", "--model", "m", "--track-b", stories], "give a `role`,"),  # which it has not
     ):
         found = narrlit(*arguments)
-        assert (found.code, "'query: '" in found.err, "--role" in found.err) == (2, True, True)
+        assert (found.code, "'query: '" in found.err, role in found.err) == (2, True, True)
     assert not list(tmp_path.glob("*.npy")) + list(tmp_path.glob("*.zip"))
     by_role = {}
     for role in ("anchor", "candidate"):

@@ -69,8 +69,8 @@ def test_results_become_a_workbook_or_a_page_with_escaped_texts(indexed, narrlit
 def test_mistakes_are_told_in_one_line(indexed, narrlit, tiny):
     for arguments, message in (
         (["search", "i", "  "], "the query is empty"),
-        (["search", "i"], "give a text in quotes, or --like"),
-        (["search", "i", "x", "--like", "t1"], "give a text in quotes, or --like"),
+        (["search", "i"], "give a text, or --like ID"),
+        (["search", "i", "x", "--like", "t1"], "give a text, or --like ID"),
         (["search", "i", "--like", "t11"], "no story 't11' (did you mean t1?)"),
         (["search", "i", "--like", "tales/tales.csv"], "column"),
         (["search", "i", "x", "--where", "land = 1"], "columns: id (string), title (string)"),

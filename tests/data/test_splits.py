@@ -63,7 +63,7 @@ def test_folds_of_equal_groups_are_even_and_the_seed_divides_them_otherwise():
     one, other = grouped_folds(groups, 4), grouped_folds(groups, 4, seed=1)
     assert [len(fold) for fold in one] == [10] * 4
     assert [fold.tolist() for fold in one] != [fold.tolist() for fold in other]
-    with pytest.raises(OptionError, match="--folds 1: at least 2"):
+    with pytest.raises(OptionError, match="`folds=1`: at least 2"):
         grouped_folds(groups, 1)
 
 

@@ -48,7 +48,7 @@ def test_rows_that_are_dropped_or_refused(make, changes, reason):
 def test_files_without_views_are_refused(make):
     with pytest.raises(DataError, match=r"s.jsonl:1: unknown columns: text; known: text \(or story\), theme"):
         read_views(make("s.jsonl", [{"text": "a"}]))
-    with pytest.raises(OptionError, match=r"views are needed: give --views FILE .* or --missing-views positional"):
+    with pytest.raises(OptionError, match=r"views are needed: give `views=FILE` .* or `missing_views=positional`"):
         StoryViews(ViewFiles())
     assert ViewFiles.parse("a.jsonl, b.jsonl").paths == ["a.jsonl", "b.jsonl"]
     assert ViewFiles.parse(None).paths == []

@@ -128,6 +128,21 @@ def test_passages_that_answer_are_linked(triple):
     assert triple.margins.text_b.eq("").all()
 
 
+def test_a_table_of_links_and_a_file(triple, tmp_path):
+    assert triple.table().equals(triple.links)
+    assert triple.table() is not triple.links
+    triple.write(tmp_path / "e.html")
+    assert (tmp_path / "e.html").read_text(encoding="utf-8") == triple.html()
+
+
+def test_views_of_a_file_are_shown(encoder, make):
+    rows = [{"text": text, "theme": "Want.", "plot_events": ["One.", "Two."], "outcome": "Flight."} for text in (A, B)]
+    result = explain(A, B, model=encoder, views=make("v.jsonl", rows))
+    assert str(result).count("Flight.") == 2
+    with pytest.raises(DataError, match="1 of 2 different stories have no views"):
+        explain(A, ANCHOR, model=encoder, views=make("v.jsonl", rows))
+
+
 def test_moved_passages_are_linked_beside_those_in_order(encoder):
     turned = " ".join(split_passages(A)[1:] + split_passages(A)[:1])
     result = explain(ANCHOR, turned, model=encoder, background=BACKGROUND)

@@ -111,7 +111,7 @@ def test_what_no_request_can_mend_ends_the_job(job, llm, monkeypatch, setting, w
 
 
 def test_an_unknown_model_and_a_missing_server_are_named(job, llm):
-    with pytest.raises(ModelError, match="it serves tiny: name one by --llm-model"):
+    with pytest.raises(ModelError, match="it serves tiny: name one by `llm_model`"):
         job(["x"], llm_model="tinny")
     with pytest.raises(ModelError, match="does the URL end in /v1"):
         job(["x"], base_url=llm.url.removesuffix("/v1"))
@@ -191,7 +191,7 @@ def test_ctrl_c_ends_the_job_and_the_next_run_resumes(job, llm):
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        (None, "give --base-url URL"),
+        (None, "give `base_url=URL`"),
         ("localhost:8000", "not a URL"),
         ("http://host:99999/v1", "not a URL"),
         ("http://me:secret@host/v1", "leave out user, password and query"),
@@ -211,7 +211,7 @@ def test_url_and_model_may_stand_in_the_environment(monkeypatch):
     assert str(options.endpoint()) == "http://there/v1 (big)"
     assert replace(options, base_url="http://here/v1", llm_model="small").record()["base_url"] == "http://here/v1"
     monkeypatch.delenv("NARRLIT_LLM_MODEL")
-    with pytest.raises(OptionError, match="--llm-model"):
+    with pytest.raises(OptionError, match="llm_model"):
         options.endpoint()
 
 

@@ -85,7 +85,7 @@ def test_longer_texts_are_cut_and_counted(scorers):
 
 
 def test_models_and_layers_that_there_are_not_are_refused(tiny, tmp_path):
-    with pytest.raises(OptionError, match=r"--bertscore-layer 4: the model has layers 0 \(the embeddings\) to 3"):
+    with pytest.raises(OptionError, match=r"`bertscore_layer=4`: the model has layers 0 \(the embeddings\) to 3"):
         load_bertscorer(tiny(), 4, CPU)
     with pytest.raises(ModelError, match="give an encoder"):
         load_bertscorer(str(tmp_path), None, CPU)

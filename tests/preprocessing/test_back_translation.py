@@ -132,8 +132,8 @@ def test_a_log_resumes_after_a_kill_and_another_file_is_refused(model, tmp_path,
     ("options", "message"),
     [
         ({"pivots": "fr,en"}, "other than English"),
-        ({"nllb": "n", "there": "m"}, "leave --there and --back out"),
-        ({"nllb": "n", "pivots": "xx"}, "--pivots xx: give its NLLB code"),
+        ({"nllb": "n", "there": "m"}, "leave `there` and `back` out"),
+        ({"nllb": "n", "pivots": "xx"}, "`pivots=xx`: give its NLLB code"),
         ({"there": "m"}, r"need \{pivot\}"),
     ],
 )

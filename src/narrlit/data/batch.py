@@ -241,7 +241,7 @@ class TokenizedViews(StoryInputs[PackedViews]):
         """Pack the stories at these positions (U,), in their order."""
         needed, parts = np.unique(self._parts[positions], return_inverse=True)
         if needed.size and needed[0] < 0:
-            raise DataError("a story of this batch has no views: give --views FILE (in a config data.views.files)")
+            raise DataError("a story of this batch has no views: give `views=FILE` (in a config data.views.files)")
         shaped = torch.from_numpy(parts.reshape(len(positions), -1))
         return PackedViews(self._tokens.select(needed), shaped, torch.from_numpy(positions))
 

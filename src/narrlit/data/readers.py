@@ -30,7 +30,7 @@ from narrlit.errors import DataError, OptionError, printable
 LABEL = "text_a_is_closer"
 ACTION_COLUMNS = ("plot_events", "course_of_action", "plot", "action")
 
-STORIES_KNOWN = f"{', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]} (--text-column names another)"
+STORIES_KNOWN = f"{', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]} (`layout.text` names another)"
 TRIPLES_KNOWN = "anchor_text,text_a,text_b[,text_a_is_closer] or anchor_story,similar_story,dissimilar_story"
 EXAMPLES_KNOWN = f"{TRIPLES_KNOWN} or anchor,positive[,negatives] or anchor,positive,neg_theme_1,neg_action_1,..."
 
@@ -189,10 +189,10 @@ def _story_columns(file: RowFile, layout: Layout) -> dict[str, str]:
         if wanted is not None and wanted not in columns:
             names = ", ".join(printable(name, 30) for name in [*columns][:12]) or "no columns"
             raise DataError(
-                f'{file.path}: column "{wanted}" is missing; found: {names}; give --{role}-column one of these'
+                f'{file.path}: column "{wanted}" is missing; found: {names}; give `layout.{role}` one of these'
             )
         if wanted is None and len(matches) > 1 and matches[0].casefold() not in ("text", "story"):
-            options = " or ".join(f"--text-column {name}" for name in matches)
+            options = " or ".join(f"`layout.text={name}`" for name in matches)
             raise DataError(f"{file.path}: {' and '.join(matches)} could each be the text; give {options}")
         if wanted is not None or matches:
             chosen[role] = wanted if wanted is not None else matches[0]
@@ -318,7 +318,7 @@ class Stories(Sequence[Story]):
             if first.setdefault(id, row) != row:
                 rows = f"rows {self.lines[first[id]]} and {self.lines[row]}"
                 raise DataError(
-                    f"{self.report.path}: {rows} have the id {printable(id, 60)}; rename one, or give --id-column"
+                    f"{self.report.path}: {rows} have the id {printable(id, 60)}; rename one, or give `layout.id`"
                 )
         return ids
 

@@ -126,7 +126,7 @@ def _file_rows(path: Path, layout: Layout, notes: list[str]) -> list[Row]:  # no
     if path in STANDARD_INPUT:
         suffix = _suffix_of(text, layout)
     if layout.split is not None and suffix not in TEXT_SUFFIXES:
-        raise OptionError(f"--one-per-line and --by-blank-line divide text files, and {path} is none: leave them out")
+        raise OptionError(f"`layout.split={layout.split}` divides text files, and {path} is none: leave it out")
     if suffix == ".json" and text.lstrip().startswith("["):
         return [Row(number, value) for number, value in enumerate(_json(path, 1, text), start=1)]
     if suffix in JSON_SUFFIXES:

@@ -13,7 +13,7 @@ from narrlit.errors import DataError, OptionError, printable
 from narrlit.preprocessing.sentences import positional_segments, split_sentences
 
 VIEWS_KNOWN = "text (or story), theme, plot_events (or course_of_action, plot, action), outcome"
-_POSITIONAL = "--missing-views positional (in a config data.views.missing: positional)"
+_POSITIONAL = "`missing_views=positional` (in a config data.views.missing: positional)"
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class StoryViews:
 
     def __init__(self, options: ViewFiles, strict: bool = False) -> None:
         if not options.paths and options.missing == "refuse":
-            raise OptionError(f"views are needed: give --views FILE (in a config data.views.files) or {_POSITIONAL}")
+            raise OptionError(f"views are needed: give `views=FILE` (in a config data.views.files) or {_POSITIONAL}")
         self.options = options
         self.conflicts = 0
         self._reports: list[ReadReport] = []

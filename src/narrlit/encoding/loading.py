@@ -169,6 +169,6 @@ def _warn_of_pseudonyms(model: str, texts: StoryTexts) -> None:
         trained = pseudonyms_of(model)
         if trained and trained["backend"] != "none" and texts.pseudonyms is None:
             say(
-                f"warning: {model} was trained on stories with placeholders for names, unlike those read here; add "
-                f"--pseudonymize (--scope {trained['scope']} for triples)"
+                f"warning: {model} was trained on stories with placeholders for names, unlike those read here: "
+                f"pseudonymize these too (scope {trained['scope']} for triples)"
             )

@@ -238,7 +238,7 @@ class StoryEncoder:
         if len(set(prompts.values())) > 1:
             raise ModelError(
                 f"{self.name} puts {prompts['anchor']!r} before anchors and {prompts['candidate']!r} before "
-                f"candidates, but {purpose} makes one embedding for both: name a role where the command has --role, "
+                f"candidates, but {purpose} makes one embedding for both: give a `role`, where there is one, "
                 "or train with one prompt (encoder.prompts.story alone)"
             )
 

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from narrlit.console import counted
-from narrlit.data.schema import ASPECTS, Story
+from narrlit.console import counted, say
+from narrlit.data.schema import ASPECTS, Story, StoryTable
 from narrlit.data.tales import sample_tales
+from narrlit.data.views import StoryViews, ViewFiles
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.errors import DataError, MissingExtraError, ModelError, printable
+from narrlit.files import atomic_path
 from narrlit.models.config import Role
 from narrlit.pages import render_page
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, pseudonymize_texts
@@ -318,8 +320,17 @@ class Explanation:
                 done = [end + 1 for end in ends]
         return rows
 
-    def html(self) -> str:
+    def table(self) -> "pd.DataFrame":
+        """Tabulate the links: sentence_a, sentence_b, cosine, above_chance, in_order, text_a, text_b."""
+        return self.links.copy()
+
+    def write(self, path: str | Path) -> None:
         """Write the explanation as an HTML file that loads nothing from the network."""
+        with atomic_path(path) as temporary:
+            temporary.write_text(self.html(), encoding="utf-8")
+
+    def html(self) -> str:
+        """Build the explanation as an HTML file that loads nothing from the network."""
         return self._render("explanation_page.html")
 
     def _render(self, template: str) -> str:
@@ -356,6 +367,7 @@ def explain(
     *,
     model: str | Path | StoryEncoder = "minilm",
     background: Sequence[str] | None = None,
+    views: str | Path | None = None,
     pipeline: str | None = None,
     progress: bool = False,
 ) -> Explanation:
@@ -367,11 +379,16 @@ def explain(
         other: candidate B.
         model: a model folder, a run folder, a checkpoint, a hub id, `minilm`, or an encoder from `narrlit.load`.
         background: stories of the same kind, on which chance is measured; None, or fewer than ten: the sample tales.
+        views: a file of the stories' views, or several with commas between, which are shown side by side.
         pipeline: spaCy pipeline that finds names; None: en_core_web_sm, if it is installed.
         progress: show a progress bar on stderr where it takes long.
 
+    Returns:
+        The `Explanation`: `.findings`, `.table()` of the links, `.write(path)`. It prints as a text, and a notebook
+        shows its page.
+
     Raises:
-        DataError: for a blank story.
+        DataError: for a blank story, or one that lacks its views.
         ModelError: for a model that reads views, or a pipeline that is not there.
 
     >>> grail = "A knight seeks a grail. He asks a hermit. He dies on the way."
@@ -391,6 +408,8 @@ def explain(
     blank = next((story.id for story in stories if not story.text.strip()), None)
     if blank is not None:
         raise DataError(f"story {blank} is blank: give a text with words")
+    if views is not None:
+        stories = _with_views(stories, str(views), progress)
     encoder = model if isinstance(model, StoryEncoder) else load(model)
     if encoder.facts.reads == "views":
         raise ModelError("narrlit explain leaves out sentences, but this model reads views: give the encoder inside it")
@@ -415,6 +434,15 @@ def explain(
     told = coverage.summary(encoder.facts.max_length) if coverage.long else ""
     pairs = [_pair(readings[0], each, encoder.name, (wholes, pieces, label), notes, told) for each in readings[1:]]
     return pairs[0] if other is None else replace(pairs[0], other=pairs[1])
+
+
+def _with_views(stories: Sequence[Story], files: str, progress: bool) -> list[Story]:
+    """Attach the views of files to stories, each of which needs them."""
+    table, views = StoryTable(stories), StoryViews(ViewFiles.parse(files))
+    if progress:
+        say(f"views: {views.summary()}")
+    views.attach(table, range(len(table)), "stories")
+    return table.rows
 
 
 def leave_out(sentences: Sequence[str], places: Sequence[int]) -> str:

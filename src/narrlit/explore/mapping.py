@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PAGES = (".html", ".htm")
-NOT_MEASURED = "not measured on judged triples; --triples FILE measures it"
+NOT_MEASURED = "not measured on labeled triples"
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,7 +68,7 @@ class BatchTransport:
             await work
         except Exception as error:  # noqa: BLE001 (every waiting item has to end)
             if isinstance(error, openai.APIError):
-                hint = "is there a Batch API? Without --batch requests are sent one by one"
+                hint = "is there a Batch API? Without `batch` requests are sent one by one"
                 error = ModelError(f"{self._url}: {type(error).__name__} in a batch; {hint}; the same command resumes")
             for future in self._waiting.values():
                 if not future.done():

@@ -45,7 +45,8 @@ class AnswerCache:
         with self._errors():
             path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-            self._database = sqlite3.connect(path, timeout=60)
+            # In a notebook, where an event loop runs already, another thread works while this one waits.
+            self._database = sqlite3.connect(path, timeout=60, check_same_thread=False)
             try:
                 self._database.execute("PRAGMA journal_mode = WAL")
                 self._database.execute("PRAGMA synchronous = NORMAL")
@@ -61,7 +62,7 @@ class AnswerCache:
         self._database.close()
 
     def _errors(self) -> AbstractContextManager[None]:
-        return reading("answer cache", self.path, "name another file with --answer-cache", OptionError)
+        return reading("answer cache", self.path, "name another file with `answer_cache`", OptionError)
 
     def get(self, key: str) -> Reply | None:
         """Return the answer to the request with this key, None without one."""

@@ -19,7 +19,7 @@ from narrlit.errors import NarrlitError, OptionError
 from narrlit.files import Output
 from narrlit.llm.cache import AnswerCache, Reply
 from narrlit.prompts import Prompt
-from narrlit.servers import Endpoint, SettingNames
+from narrlit.servers import Endpoint, SettingNames, run
 
 if TYPE_CHECKING:
     from narrlit.llm.batch_api import BatchTransport
@@ -28,8 +28,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 NAMES = SettingNames(
-    *("--base-url", "--llm-model", "--api-key-env", "--concurrency", "--retries", "--timeout"),
-    shorten="lower --max-tokens, or serve the model with a longer context",
+    *("`base_url`", "`llm_model`", "`api_key_env`", "`concurrency`", "`retries`", "`timeout`"),
+    shorten="lower `max_tokens`, or serve the model with a longer context",
 )
 
 OPTIONAL_PARAMETERS = ("temperature", "top_p", "seed", "response_format")
@@ -73,18 +73,18 @@ class LLMOptions:
     def __post_init__(self) -> None:
         NAMES.check(self.api_key_env, self.concurrency, self.retries, self.timeout)
         if self.max_tokens is not None and self.max_tokens < 1:
-            raise OptionError(f"--max-tokens {self.max_tokens}: must be at least 1")
+            raise OptionError(f"`max_tokens={self.max_tokens}`: must be at least 1")
         if self.temperature is not None and not 0 <= self.temperature <= 2:
-            raise OptionError(f"--temperature {self.temperature}: must be between 0 and 2")
+            raise OptionError(f"`temperature={self.temperature}`: must be between 0 and 2")
 
     def endpoint(self) -> Endpoint:
         """Return the server and model, from the options or the environment."""
         url = (self.base_url or os.environ.get("OPENAI_BASE_URL", "")).strip()
         model = (self.llm_model or os.environ.get("NARRLIT_LLM_MODEL", "")).strip()
         if not url:
-            raise OptionError("no language model: give --base-url URL (http://host:8000/v1) or set OPENAI_BASE_URL")
+            raise OptionError("no language model: give `base_url=URL` (http://host:8000/v1) or set OPENAI_BASE_URL")
         if not model:
-            raise OptionError("no language model: give --llm-model NAME, as on the server, or set NARRLIT_LLM_MODEL")
+            raise OptionError("no language model: give `llm_model=NAME`, as on the server, or set NARRLIT_LLM_MODEL")
         key = self.api_key_env
         return Endpoint(url, model, NAMES, key_variable=key, max_retries=self.retries, timeout=self.timeout)
 
@@ -175,9 +175,10 @@ class Usage:
 class LLM:
     """A language model that works through the items of a job; `usage` counts its requests."""
 
-    def __init__(self, options: LLMOptions, cache: Path) -> None:
-        """Check the options; `cache` is the file of answers unless they name another."""
+    def __init__(self, options: LLMOptions, cache: Path, progress: bool = True) -> None:
+        """Check the options; `cache` is the file of answers unless they name another; `progress` shows a bar."""
         self.options, self.usage = options, Usage()
+        self._progress = progress
         self._endpoint = options.endpoint()
         self._path = Path(options.answer_cache or cache)
         self._refused: set[str] = set()
@@ -193,7 +194,7 @@ class LLM:
         interrupted job goes on as if it had not been.
         """
         with AnswerCache(self._path) as self._cache:
-            results = asyncio.run(self._run(items, work, unit))
+            results = run(self._run(items, work, unit))
             self._cache.forget(self._unusable)
         return results
 
@@ -201,7 +202,8 @@ class LLM:
         results: dict[int, Result] = {}
         indices = iter(range(len(items)))
         workers = len(items) if self.options.batch else min(self.options.concurrency, len(items))
-        with tqdm(total=len(items), desc=self._endpoint.model, unit=unit, delay=0.5) as bar:
+        hidden = not self._progress
+        with tqdm(total=len(items), desc=self._endpoint.model, unit=unit, delay=0.5, disable=hidden) as bar:
 
             async def worker() -> None:
                 for index in indices:  # shared by the workers

@@ -204,11 +204,11 @@ class GenerationOptions:
     def __post_init__(self) -> None:
         for name, value in (("attempts", self.attempts), ("candidates", self.candidates)):
             if value is not None and value < 1:
-                raise OptionError(f"--{name} {value}: must be at least 1")
+                raise OptionError(f"`{name}={value}`: must be at least 1")
         if not self.length_ratio > 1:
-            raise OptionError(f"--length-ratio {self.length_ratio}: must be above 1")
+            raise OptionError(f"`length_ratio={self.length_ratio}`: must be above 1")
         if self.prompts is not None and not Path(self.prompts).is_dir():
-            raise OptionError(f"--prompts {self.prompts}: no such folder")
+            raise OptionError(f"`prompts={self.prompts}`: no such folder")
 
     def prompt(self, name: str) -> Prompt:
         """Load the user's prompt of this name, else the package's."""

@@ -49,7 +49,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A judged triple: its cosines, and the answers to the request as in the file and, with --swap, swapped."""
+    """A judged triple: its cosines, and the answers to the request as in the file and, with `swap`, swapped."""
 
     scores: tuple[float, float]
     answers: tuple[Answer, ...]

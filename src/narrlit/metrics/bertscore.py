@@ -53,7 +53,7 @@ class BERTScorer:
         """Take an encoder on its device; `layer` 0 is the embeddings, None the last."""
         layers = transformer.config.num_hidden_layers
         if layer is not None and not 0 <= layer <= layers:
-            raise OptionError(f"--bertscore-layer {layer}: the model has layers 0 (the embeddings) to {layers}")
+            raise OptionError(f"`bertscore_layer={layer}`: the model has layers 0 (the embeddings) to {layers}")
         self.transformer = transformer.eval()
         self.tokenizer = tokenizer
         self.layer = layers if layer is None else layer
@@ -104,9 +104,9 @@ def load_bertscorer(model: str, layer: int | None, device: torch.device) -> BERT
 
     name = str(packaged_minilm()) if model == "minilm" else model
     local = Path(name).is_dir()
-    with reading("--bertscore", model, "give an encoder's folder or hub id, or minilm", ModelError):
+    with reading("`bertscore`", model, "give an encoder's folder or hub id, or minilm", ModelError):
         tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local)
         transformer = AutoModel.from_pretrained(name, local_files_only=local, dtype=torch.float32)
     if transformer.config.is_encoder_decoder:
-        raise ModelError(f"--bertscore {model}: it is a {transformer.config.model_type}; an encoder is needed")
+        raise ModelError(f"`bertscore={model}`: it is a {transformer.config.model_type}; an encoder is needed")
     return BERTScorer(transformer.to(device), tokenizer, layer)

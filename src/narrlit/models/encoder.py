@@ -200,8 +200,8 @@ class Encoder(nn.Module):
         if len({self.prompt(role) for role in ("anchor", "candidate", "story")}) > 1:
             raise ModelError(
                 f"{self.config.model} puts {self.prompt('anchor')!r} before anchors and {self.prompt('candidate')!r} "
-                f"before candidates, but {purpose} makes one embedding for both: name a role where the command has "
-                "--role, or train with one prompt (encoder.prompts.story alone)"
+                f"before candidates, but {purpose} makes one embedding for both: give a `role`, where there is one, or "
+                "train with one prompt (encoder.prompts.story alone)"
             )
 
     def token_ids(self, texts: Sequence[str], role: Role = "story") -> list[list[int]]:

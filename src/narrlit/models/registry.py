@@ -84,7 +84,9 @@ def with_fusion(encoder: "Encoder", fusion: Fusion | None) -> "Encoder":
     if fusion is None:
         return encoder
     if encoder.post is not None:
-        raise ModelError("other weights of views need another post-processing: export the model with --fusion again")
+        raise ModelError(
+            "other weights of views need another post-processing: export the model again (narrlit export --fusion)"
+        )
     if encoder.views is None:
         encoder.attach(ViewFusion(encoder.dimension, asdict(fusion)).eval())
     else:

@@ -83,12 +83,12 @@ def build_encoder(config: EncoderConfig, mesh: Any | None) -> Encoder:
     if config.quantization is not None:
         raise OptionError(
             f"encoder.quantization is {config.quantization}: quantized weights can't be sharded; "
-            "use --trainer.strategy ddp, where each process holds all of them"
+            "use trainer.strategy ddp, where each process holds all of them"
         )
     if config.gradient_caching:
         raise OptionError(
             "encoder.gradient_caching can't be used with sharded weights, of which every process needs as many passes: "
-            "use --trainer.strategy ddp, or encoder.gradient_checkpointing"
+            "use trainer.strategy ddp, or encoder.gradient_checkpointing"
         )
     encoder = together(lambda: Encoder(config, empty=rank() > 0)).train()
     loaded = {name: parameter.detach() for name, parameter in encoder.named_parameters()}

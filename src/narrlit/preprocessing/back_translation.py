@@ -55,16 +55,16 @@ class Pivots:
 
     def __post_init__(self) -> None:
         if self.beams < 1 or self.batch_tokens < 1:
-            raise OptionError(f"--beams {self.beams} and --batch-tokens {self.batch_tokens} must be at least 1")
+            raise OptionError(f"`beams={self.beams}` and `batch_tokens={self.batch_tokens}` must be at least 1")
         if len(set(self.names)) < len(self.names) or {"en", "eng_Latn", ""} & set(self.names):
-            raise OptionError(f"--pivots {self.pivots}: give different languages other than English, such as fr,ru,hi")
+            raise OptionError(f"`pivots={self.pivots}`: give different languages other than English, such as fr,ru,hi")
         if self.nllb is not None and (self.there, self.back) != (Pivots.there, Pivots.back):
-            raise OptionError("--nllb translates both ways: leave --there and --back out")
+            raise OptionError("`nllb` translates both ways: leave `there` and `back` out")
         unknown = [name for name in self.names if self.nllb is not None and "_" not in name and name not in FLORES]
         if unknown:
-            raise OptionError(f"--pivots {unknown[0]}: give its NLLB code, such as fra_Latn")
+            raise OptionError(f"`pivots={unknown[0]}`: give its NLLB code, such as fra_Latn")
         if self.nllb is None and len(self.names) > 1 and not all("{pivot}" in x for x in (self.there, self.back)):
-            raise OptionError("--there and --back need {pivot} in their names with several pivots")
+            raise OptionError("`there` and `back` need {pivot} in their names with several pivots")
 
     @property
     def names(self) -> list[str]:
@@ -149,7 +149,7 @@ class TranslationModel:
         weights.update(json.dumps(self.model.generation_config.to_dict(), sort_keys=True, default=str).encode())
         self.digest = weights.hexdigest()
         log.parent.mkdir(parents=True, exist_ok=True)
-        with reading("log of translations", log, "move it away, or give another --out"), log.open("a+b") as file:
+        with reading("log of translations", log, "move it away, or give another `out`"), log.open("a+b") as file:
             file.seek(0)
             *lines, cut = file.read().split(b"\n")
             file.truncate(file.tell() - len(cut))  # a kill may have cut the last line

@@ -1,0 +1,308 @@
+"""Back-translations of stories added to training examples.
+
+Source: Mendel292, section 2.5: "up to 9x more triples per pivot language, producing about 1,800" of 200. A language
+gives one version of each story, so the 9 are read as those of three languages: with `mixed` each replaces the anchor,
+the positive or the negative, one at a time.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from narrlit.console import counted
+from narrlit.data.readers import read_examples, say_rows
+from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples
+from narrlit.data.writers import write_examples
+from narrlit.encoding.loading import pick_device
+from narrlit.encoding.story_encoder import Device
+from narrlit.errors import OptionError
+from narrlit.experiments.report import keep_report
+from narrlit.files import atomic_path
+from narrlit.preprocessing.back_translation import BackTranslation, Pivots, TranslationModel, back_translate
+from narrlit.tables import markdown_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import torch
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from narrlit.metrics.bertscore import BERTScores
+
+PAPER = {"fr": (0.87, 0.05), "ru": (0.82, 0.05), "hi": (0.83, 0.05)}
+"""Mean and standard deviation of BERTScore F1 by pivot: Mendel292, section 2.5, which does not name its encoder."""
+
+SCORES = ("precision", "recall", "f1")
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Settings of BERTScore.
+
+    Attributes:
+        bertscore: encoder of the token vectors, a transformers folder, hub id or minilm; or none. Scores of different
+            encoders can't be compared.
+        bertscore_layer: layer of the token vectors, 0 the embeddings; default: the last.
+    """
+
+    bertscore: str = "minilm"
+    bertscore_layer: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.bertscore_layer is not None and (self.bertscore == "none" or self.bertscore_layer < 0):
+            raise OptionError(f"`bertscore_layer={self.bertscore_layer}`: needs `bertscore` and a layer from 0")
+
+
+@dataclass
+class PivotVersions:
+    """Versions through one language.
+
+    Attributes:
+        versions: number of versions of examples.
+        left_out: number of versions that can't be used, by reason.
+        replaced: index of the new story by that of the story it replaces.
+        scores: BERTScores of the new stories, in this order; None without an encoder or a version.
+    """
+
+    versions: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    replaced: dict[int, int] = field(default_factory=dict)
+    scores: "BERTScores | None" = None
+
+    def figures(self) -> dict[str, Any]:
+        """Mean, standard deviation and quartiles of each score, as plain data."""
+        import pandas as pd
+
+        if self.scores is None:
+            return dict.fromkeys(SCORES)
+        figures: dict[str, Any] = {"truncated": self.scores.truncated}
+        for name in SCORES:
+            column = pd.Series(getattr(self.scores, name))
+            figures[name] = {
+                "n": len(column),
+                "mean": float(column.mean()),
+                "standard_deviation": float(column.std()) if len(column) > 1 else 0.0,
+                "quartiles": column.quantile([0.25, 0.5, 0.75]).tolist(),
+            }
+        return figures
+
+    def record(self) -> dict[str, Any]:
+        """Counts and figures, as plain data."""
+        return {
+            "versions": self.versions,
+            "left_out": self.left_out,
+            "stories": len(self.replaced),
+            **self.figures(),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Augmentation:
+    """Training examples with their versions, whose stories were translated into other languages and back.
+
+    Attributes:
+        examples: each example, followed by its versions; they are of one group.
+        num_examples: number of the examples alone.
+        pivots: versions by language.
+        settings: of the translation and of BERTScore, as plain data.
+    """
+
+    examples: TrainingExamples
+    num_examples: int
+    pivots: Mapping[str, PivotVersions]
+    settings: Mapping[str, Any]
+
+    @property
+    def num_versions(self) -> int:
+        """Number of versions of all examples."""
+        return len(self.examples) - self.num_examples
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Counts, figures and settings, as plain data."""
+        pivots = {name: pivot.record() for name, pivot in self.pivots.items()}
+        counts = {"rows": self.num_examples, "versions": self.num_versions}
+        return {**counts, "settings": dict(self.settings), "pivots": pivots, "paper": PAPER}
+
+    def table(self) -> "pd.DataFrame":
+        """Tabulate the languages: versions, versions left out, stories, and mean and deviation of each score."""
+        import pandas as pd
+
+        return pd.DataFrame(self._rows())
+
+    def plot(self) -> "Axes":
+        """Draw a box plot of BERTScore F1 by language.
+
+        Raises:
+            OptionError: if there are no scores.
+        """
+        return self._figure().axes[0]
+
+    def _figure(self) -> "Figure":
+        from matplotlib.figure import Figure
+
+        values = {name: pivot.scores.f1 for name, pivot in self.pivots.items() if pivot.scores is not None}
+        if not values:
+            raise OptionError("there is nothing to draw: no version has a BERTScore")
+        figure = Figure(figsize=(1.5 + 1.2 * len(values), 4), layout="tight")
+        axes = figure.add_subplot(ylabel="BERTScore F1")
+        axes.boxplot(list(values.values()), tick_labels=[f"{name} (n = {len(each)})" for name, each in values.items()])
+        return figure
+
+    def write(self, path: str | Path) -> None:
+        """Write examples and versions (.jsonl)."""
+        write_examples(path, self.examples)
+
+    def write_report(self, folder: str | Path) -> None:
+        """Write report.json, report.md and, where there are scores, a box plot, bertscore.svg."""
+        keep_report(Path(folder), "report", self.record, f"{self}\n")
+        if any(pivot.scores is not None for pivot in self.pivots.values()):
+            with atomic_path(Path(folder) / "bertscore.svg") as temporary:
+                self._figure().savefig(temporary)
+
+    @property
+    def summary(self) -> str:
+        """Numbers of examples and versions, in one line."""
+        return f"{counted(self.num_examples, 'example')} and {counted(self.num_versions, 'version')} of them"
+
+    def __str__(self) -> str:
+        """A row a language, in Markdown."""
+        table = markdown_table("", self._rows())
+        if self.settings["bertscore"] == "none":
+            return table.rstrip("\n")
+        encoder = "layer {bertscore_layer} of {bertscore}".format(**self.settings)
+        note = f"Mean ± standard deviation over stories; BERTScore by {encoder}, not rescaled, without idf weights."
+        return f"{table}\n{note}"
+
+    def _rows(self) -> list[dict[str, Any]]:
+        rows = []
+        for name, pivot in self.pivots.items():
+            reasons = ", ".join(f"{count} {reason}" for reason, count in pivot.left_out.items()) or "0"
+            row = {"pivot": name, "versions": pivot.versions, "left out": reasons, "stories": len(pivot.replaced)}
+            figures = pivot.figures()
+            for score in SCORES:
+                cell = figures[score]
+                row[score] = "none" if cell is None else "{mean:.3f} ± {standard_deviation:.3f}".format(**cell)
+            row["f1 in the paper"] = "{:.2f} ± {:.2f}".format(*PAPER[name]) if name in PAPER else "none"
+            rows.append(row)
+        return rows
+
+
+def back_translate_examples(
+    source: str | Path | TrainingExamples,
+    *,
+    log: str | Path,
+    pivots: Pivots = Pivots(),
+    quality: Quality = Quality(),
+    mixed: bool = False,
+    device: Device = "auto",
+    strict: bool = False,
+    progress: bool = False,
+) -> Augmentation:
+    """Add to training examples versions whose stories were translated into other languages and back.
+
+    An example and its versions are of one group, so that folds keep them together. The same call resumes where it
+    stopped: finished translations are in the log.
+
+    Args:
+        source: a file of training examples or labeled triples, or training examples.
+        log: file of finished translations (.jsonl).
+        pivots: languages and models.
+        quality: BERTScore of the versions.
+        mixed: replace one story of an example at a time: a triple has 3 versions per language; by default all stories
+            are replaced together: 1 version per language.
+        device: device to compute on.
+        strict: refuse the first row of a file that can't be used, in place of dropping and counting it.
+        progress: print on stderr what is read.
+
+    Returns:
+        An `Augmentation`: `.examples`, `.table()`, `.plot()`, `.write(path)`, `.write_report(folder)`.
+
+    Raises:
+        DataError: if the examples can't be read.
+        ModelError: if a model can't be loaded.
+        OptionError: if the machine lacks the device.
+    """
+    examples = source if isinstance(source, TrainingExamples) else read_examples(source, strict=strict)
+    if progress:
+        say_rows(examples)
+    computing = pick_device(device)
+    scorer = None
+    if quality.bertscore != "none":  # before the long work, so that a wrong name shows at once
+        from narrlit.metrics.bertscore import load_bertscorer
+
+        scorer = load_bertscorer(quality.bertscore, quality.bertscore_layer, computing)
+    table = StoryTable.of(examples.stories.texts)
+    groups = [[example] for example in examples]
+    made: dict[str, PivotVersions] = {}
+    for name, stories in list(_translated(table.texts, pivots, computing, Path(log))):
+        pivot = made[name] = _add_versions(groups, stories, table, mixed)
+        if scorer is not None and pivot.replaced:
+            new, old = list(pivot.replaced.values()), list(pivot.replaced)
+            pivot.scores = scorer([table[index].text for index in new], [table[index].text for index in old])
+    rows = []
+    for texts, group in zip(examples.texts(), groups, strict=True):
+        name = group[0].group or sha256(json.dumps(texts).encode()).hexdigest()[:16]
+        rows += [replace(row, group=name) for row in group]
+    settings = {"mixed": mixed, **asdict(pivots), **asdict(quality)}
+    settings["bertscore_layer"] = None if scorer is None else scorer.layer
+    return Augmentation(TrainingExamples(table, rows), len(examples), made, settings)
+
+
+def _translated(
+    texts: Sequence[str], pivots: Pivots, device: "torch.device", log: Path
+) -> Iterator[tuple[str, dict[str, BackTranslation]]]:
+    """Translate each text through each language and back."""
+    models: dict[str, TranslationModel] = {}
+    for pivot in pivots.names:
+        ways = []
+        for route in pivots.routes(pivot):
+            model = models.get(route.model) or TranslationModel(route.model, device, log)
+            models = {route.model: model} if pivots.nllb else {}  # Marian models serve one direction
+            ways.append(partial(model.translate, route=route, beams=pivots.beams, batch_tokens=pivots.batch_tokens))
+        yield pivot, dict(zip(texts, back_translate(texts, *ways), strict=True))
+
+
+def _add_versions(
+    groups: list[list[TrainingExample]], stories: Mapping[str, BackTranslation], table: StoryTable, mixed: bool
+) -> PivotVersions:
+    """Add a pivot's versions of each group's first example; new stories join the table."""
+    pivot = PivotVersions()
+    for group in groups:
+        example = group[0]
+        places = range(len(example.indices))
+        for replaced in [[place] for place in places] if mixed else [list(places)]:
+            new = [BackTranslation(table[index].text) for index in example.indices]
+            for place in replaced:
+                new[place] = stories[new[place].text]
+            fault = _fault(new)
+            if fault is not None:
+                pivot.left_out[fault] += 1
+                continue
+            indices = [table.add(story.text) for story in new]
+            if any(row.indices == tuple(indices) for row in group):
+                pivot.left_out["equal to another version"] += 1
+                continue
+            group.append(TrainingExample(indices[0], indices[1], tuple(indices[2:]), example.kinds))
+            pivot.versions += 1
+            for place in replaced:
+                pivot.replaced[example.indices[place]] = indices[place]
+    return pivot
+
+
+def _fault(stories: Sequence[BackTranslation]) -> str | None:
+    """Find why stories make no example: a fault of one, or two of them that are equal."""
+    for story in stories:
+        if story.fault is not None:
+            return story.fault
+    anchor, positive, *negatives = (story.text for story in stories)
+    if anchor == positive:
+        return "anchor is its positive"
+    if anchor in negatives:
+        return "anchor among its negatives"
+    return "positive among its negatives" if positive in negatives else None

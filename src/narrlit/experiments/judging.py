@@ -1,0 +1,262 @@
+"""`narrlit.judge`: a language model decides labeled or unlabeled triples, given an encoder's similarities."""
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from narrlit.api import Model, encoder_of
+from narrlit.console import say, say_truncated
+from narrlit.data.readers import LABEL, read_triples, say_rows
+from narrlit.data.rows import file_digest
+from narrlit.data.schema import Triples
+from narrlit.data.writers import write_rows
+from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.errors import OptionError
+from narrlit.experiments.judge_report import accuracy_of, judge_report, judge_table
+from narrlit.experiments.report import keep_report
+from narrlit.files import check_continued
+from narrlit.json_records import json_digest
+from narrlit.llm.client import LLM, LLMOptions, Sampling, Usage
+from narrlit.llm.judge import SAMPLING, Judgement, ScoredTriple, judge_triples
+from narrlit.metrics.significance import AccuracySummary
+from narrlit.options import seen_in_training
+from narrlit.prompts import Prompt, load_prompt
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUFFIXES = (".jsonl", ".zip")
+REPORT, DETAILS, ANSWERS = ".report", ".rows.jsonl", ".answers.sqlite"
+"""Endings of the files beside the answers: figures (.json and .md), a row a triple, the language model's replies."""
+SHOWN = 10
+"""Triples without a reply that are listed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judgements:
+    """Decisions of a language model on N triples, or of the similarities where it made none.
+
+    Attributes:
+        rows: a judgement a triple: cosines, replies, and the reason where the similarities decide.
+        triples: as they are in their file.
+        settings: what decided the judgements, and the requests that they took, as plain data.
+    """
+
+    rows: list[Judgement]
+    triples: Triples
+    settings: dict[str, Any]
+
+    @property
+    def answers(self) -> list[bool]:
+        """True for each triple (N) whose candidate A is closer."""
+        return [judgement.a_is_closer for judgement in self.rows]
+
+    @property
+    def summary(self) -> AccuracySummary:
+        """Accuracy over the triples that have a label, with its interval."""
+        return accuracy_of(self.answers, self._labels)
+
+    @property
+    def accuracy(self) -> float:
+        """Share of right answers, from 0 to 1; NaN where no triple has a label."""
+        return self.summary.accuracy
+
+    @cached_property
+    def figures(self) -> dict[str, Any]:
+        """Accuracy of language model and similarities, alone and together, fallbacks and overrides, as plain data."""
+        return judge_report(self.rows, self._labels)
+
+    @property
+    def failed(self) -> list[int]:
+        """Numbers, from 1, of the triples of which a request got no reply; the same call sends it again."""
+        return [number for number, judgement in enumerate(self.rows, start=1) if judgement.failed]
+
+    @property
+    def failures(self) -> str:
+        """Describe `failed` in one line; empty where every request got a reply."""
+        if not self.failed:
+            return ""
+        reasons = Counter(str(judgement.fallback) for judgement in self.rows if judgement.failed)
+        counts = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+        numbers = ", ".join(map(str, self.failed[:SHOWN])) + (", ..." if len(self.failed) > SHOWN else "")
+        return f"{len(self.failed)} of {len(self.rows)} triples fell back ({numbers}): {counts}"
+
+    def table(self) -> "pd.DataFrame":
+        """Tabulate the triples: label, similarities, answers, the reason of a fallback, and the decision."""
+        import pandas as pd
+
+        rows = []
+        for number, (judgement, label) in enumerate(zip(self.rows, self._labels, strict=True), start=1):
+            rows.append({"row": number, "label": label, **judgement.as_dict()})
+        return pd.DataFrame(rows)
+
+    def write(self, path: str | Path) -> None:
+        """Write the answers (.jsonl, or .zip for a submission), and beside them figures and a row a triple.
+
+        NAME.report.json and NAME.report.md hold the figures, NAME.rows.jsonl every answer.
+        """
+        target = Path(path)
+        if target.suffix == ".zip":
+            from narrlit.submission import write_submission
+
+            write_submission(target, self.answers, None, rows_a=len(self.rows))
+        else:
+            write_rows(target, [{LABEL: answer} for answer in self.answers])
+        write_rows(_beside(target, DETAILS), [judgement.as_dict() for judgement in self.rows])
+        keep_report(target.parent, f"{target.name}{REPORT}", {**self.settings, **self.figures}, f"{self}\n")
+
+    def __str__(self) -> str:
+        """Tables and notes in Markdown."""
+        return judge_table(self.figures).rstrip("\n")
+
+    @property
+    def _labels(self) -> list[bool | None]:
+        return [triple.a_is_closer for triple in self.triples]
+
+
+def judge(  # noqa: PLR0913 (options)
+    triples: str | Path | Triples,
+    encoder: Model = "minilm",
+    *,
+    llm: LLMOptions,
+    out: str | Path,
+    labels: str | Path | None = None,
+    swap: bool = False,
+    prompt: str | Path | None = None,
+    overwrite: bool = False,
+    progress: bool = False,
+) -> Judgements:
+    """Let a language model decide each triple, given the stories and an encoder's similarities.
+
+    A reply without a choice falls back to the similarities. The same call after an interruption resumes from the
+    replies in OUT.answers.sqlite, and requests what failed or could not be used again. What the encoder makes of
+    stories, such as views and pseudonyms, applies to the similarities; the language model reads the stories as they
+    are.
+
+    Args:
+        triples: a file of triples (JSON Lines or CSV), with or without labels, or triples.
+        encoder: of the similarities: from `narrlit.load`, or the model that it loads.
+        llm: the language model.
+        out: file of answers to write (.jsonl), or a submission to Track A (.zip); with the files of
+            `Judgements.write`.
+        labels: a file of `text_a_is_closer`, if the labels are not in the file of triples.
+        swap: judge twice, with A and B swapped; a choice counts only if it is the same story both times.
+        prompt: file of another prompt: the system message or, with fields such as {anchor_text}, the user message.
+        overwrite: replace the files of a call with other settings.
+        progress: show what is read, and progress bars, on stderr.
+
+    Returns:
+        The `Judgements`: `.answers`, `.summary`, `.table()`, `.failed`. They print as tables.
+
+    Raises:
+        DataError: if a row of the triples can't be used.
+        ModelError: if the encoder can't be loaded, or the server refuses the first request.
+        OptionError: if `out` was made with other settings, or no server or model is named.
+    """
+    target = Path(out)
+    if target.suffix not in SUFFIXES:
+        raise OptionError(f"{target}: must end in .jsonl, or in .zip for a submission")
+    rows = _read(triples, labels, progress)
+    fitted = encoder_of(encoder).fitted_for(rows.stories)
+    job = JudgeJob(rows, fitted, llm, prompt, swap)
+    files = [target, *(_beside(target, end) for end in (f"{REPORT}.json", f"{REPORT}.md", DETAILS))]
+    check_continued(files, files[1], job.digest, overwrite)
+    model = LLM(llm, _beside(target, ANSWERS), progress)
+    if job.seen_in_training is not None:
+        say(f"warning: {fitted.name} was {job.seen_in_training}")
+    scored = job.score(progress)
+    if swap and progress:
+        say(f"A and B swapped: {2 * len(scored)} requests for {len(scored)} triples")
+    judgements = judge_triples(model, scored, job.instruction, swap)
+    result = Judgements(judgements, rows, job.record(model.usage))
+    result.write(target)
+    if progress:
+        say(model.usage.summary())
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class JudgeJob:
+    """All that decides the judgements of N triples."""
+
+    triples: Triples
+    encoder: StoryEncoder
+    llm: LLMOptions
+    prompt: str | Path | None
+    swap: bool
+
+    @cached_property
+    def instruction(self) -> Prompt:
+        """The prompt, read from its file."""
+        return load_prompt("judge", None if self.prompt is None else str(self.prompt))
+
+    @property
+    def sampling(self) -> Sampling:
+        """Sampling parameters of the requests."""
+        return SAMPLING.with_options(self.llm)
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of the job: a call with the same one continues an earlier one."""
+        # By the encoder's name, not its files: the revision of a hub's model is known only once it is loaded.
+        encoder = {**self.encoder.record, "model": self.encoder.name, "files": None}
+        model = [self.llm.endpoint().model, self.llm.seed, asdict(self.sampling)]
+        return json_digest([self.triples.texts(), encoder, model, self.instruction.digest, self.swap])
+
+    @cached_property
+    def seen_in_training(self) -> str | None:
+        """Reason why the encoder's accuracy on the triples is no result; None where it is one."""
+        if self.triples.report is None:
+            return None
+        return seen_in_training(self.encoder.name, file_digest(self.triples.report.path))
+
+    def score(self, progress: bool) -> list[ScoredTriple]:
+        """Compute the similarities."""
+        scores = self.encoder.score(self.triples, progress=progress)
+        if progress:
+            say_truncated(self.encoder.coverage, self.encoder.facts.max_length, *self.encoder.facts.unit)
+        return [
+            ScoredTriple(texts, (a, b)) for texts, (a, b) in zip(self.triples.texts(), scores.tolist(), strict=True)
+        ]
+
+    def record(self, usage: Usage) -> dict[str, Any]:
+        """Return plain data for the report, with the requests that the job took."""
+        report = self.triples.report
+        record = {
+            "settings": self.digest,
+            "file": None if report is None else str(report.path),
+            "model": self.encoder.name,
+            **self.encoder.about,
+            "llm": self.llm.record(),
+            "sampling": asdict(self.sampling),
+            "usage": usage.as_dict(),
+            "prompt": {
+                "file": None if self.prompt is None else str(self.prompt),
+                "name": self.instruction.name,
+                "digest": self.instruction.digest,
+            },
+            "long": self.encoder.loading.long,
+            **self.encoder.coverage.record,
+        }
+        if self.seen_in_training is not None:
+            record["seen_in_training"] = self.seen_in_training
+        return record
+
+
+def _read(triples: str | Path | Triples, labels: str | Path | None, progress: bool) -> Triples:
+    """Read triples; none may be left out, since the answers stand for the rows of the file."""
+    if isinstance(triples, Triples):
+        if labels is not None:
+            raise OptionError("`labels` belong to a file of triples; give them to read_triples instead")
+        return triples
+    rows = read_triples(triples, labels=labels, strict=True)
+    if progress:
+        say_rows(rows)
+    return rows
+
+
+def _beside(target: Path, ending: str) -> Path:
+    """Return the path of a file beside the answers."""
+    return target.with_name(f"{target.name}{ending}")

@@ -1,0 +1,189 @@
+"""`narrlit.search`: stories of an index most similar to texts, or to a story."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from narrlit import explore
+from narrlit.console import say
+from narrlit.data.readers import read_stories
+from narrlit.data.rows import Layout
+from narrlit.data.writers import write_table
+from narrlit.errors import OptionError, printable
+from narrlit.explore.index import Index
+from narrlit.files import atomic_path, check_writable
+from narrlit.pages import render_page
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx", ".html")
+WIDTH, NAME_WIDTH = 100, 24
+"""Columns of the screen, and of an id or title on it."""
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResults:
+    """Stories of an index that are most similar to queries.
+
+    Attributes:
+        queries: the texts; or the id of the story of the index, or the file with a story.
+        frame: a row a story, the best first, as `Index.search` returns it.
+    """
+
+    queries: list[str]
+    frame: "pd.DataFrame"
+
+    def __len__(self) -> int:
+        """Count the stories."""
+        return len(self.frame)
+
+    def table(self) -> "pd.DataFrame":
+        """Return a copy of the frame: rank from 1, id, title, similarity, snippet, metadata; of several texts query."""
+        return self.frame.copy()
+
+    def write(self, path: str | Path) -> None:
+        """Write the stories: .csv, .tsv, .jsonl, .parquet, .xlsx, or an .html page.
+
+        Raises:
+            OptionError: for another suffix.
+        """
+        check_writable(path, *SUFFIXES)
+        if Path(path).suffix != ".html":
+            write_table(path, self.frame.to_dict("records"))
+            return
+        with atomic_path(path) as temporary:
+            temporary.write_text(self.html(), encoding="utf-8")
+
+    def html(self) -> str:
+        """Build a page without links to the network."""
+        template = Path(explore.__path__[0], "search_page.html")
+        title = printable(f"Stories like {'; '.join(self.queries)}", 100)
+        rows = self.frame.to_dict("records")
+        return render_page(template, [], title=title, columns=list(self.frame), rows=rows)
+
+    def __str__(self) -> str:
+        """Rank, similarity, id, title where there are any, and snippet, for a screen of 100 columns."""
+        if "query" not in self.frame:
+            return screen_table(self.frame)
+        tables = []
+        for number, query in enumerate(self.queries):
+            results = self.frame[self.frame["query"] == number]
+            tables.append(f"{printable(query, WIDTH)}\n{screen_table(results)}")
+        return "\n\n".join(tables)
+
+    def _repr_html_(self) -> str:
+        table: str = self.frame.to_html(index=False)
+        return table
+
+
+def search(  # noqa: PLR0913 (options)
+    index: Index | str | Path,
+    text: str | Sequence[str] | None = None,
+    *,
+    like: str | Path | None = None,
+    k: int = 10,
+    where: str | None = None,
+    hybrid: bool = False,
+    rerank: Literal["meanmax"] | None = None,
+    exclude_same: str | None = None,
+    distinct: float | None = None,
+    leave_out_text: bool = False,
+    nearest_sentence: bool = True,
+    layout: Layout = Layout(),
+    progress: bool = False,
+) -> SearchResults:
+    """Find the stories of an index most similar to a text, to each of several, or to a story.
+
+    Args:
+        index: an index, or its folder.
+        text: a query, or a whole story; or several, which are embedded together.
+        like: in place of a text, the id of a story of the index, or a file with one story; itself it is left out.
+        k: number of stories for each query.
+        where: condition on the columns in SQL, such as `year < 1900`.
+        hybrid: rank by vectors and by words (BM25) together.
+        rerank: rank the first hundred again, by their sentences too.
+        exclude_same: column, such as author; stories with the value of the index's story `like` are left out.
+        distinct: leave out stories whose similarity with a better result, or with the story `like`, reaches this.
+        leave_out_text: leave out stories with exactly the text of the query.
+        nearest_sentence: show of each result the sentence nearest to the text, which takes most of a search's time;
+            otherwise its first sentence.
+        layout: columns and lines of a file.
+        progress: print on stderr how a file was read.
+
+    Returns:
+        The `SearchResults`: `.table()`, `.write(path)`. They print as a table, and a notebook shows one.
+
+    Raises:
+        DataError: if there is no index, or a file can't be read.
+        ModelError: if the model is not where it was.
+        OptionError: for neither text nor story, or a wrong condition.
+
+    >>> stories = ["A knight seeks a grail.", "A bank lowers its rates."]
+    >>> index = Index.create(getfixture("tmp_path") / "tales.index", stories)
+    >>> print(search(index, "A diver seeks a pearl.", k=1))
+     #  similarity  id  snippet
+     1       0.330  1   A knight seeks a grail.
+    """
+    if (text is None) == (like is None):
+        raise OptionError("give a text, or `like=ID`, a story of the index or a file with one")
+    stories = index if isinstance(index, Index) else Index(index)
+    queries = [text] if isinstance(text, str) else list(text or [str(like)])
+    if like is not None and _is_file(like, stories):
+        text, leave_out_text = _only_story(like, layout, progress), True
+    if text is None:
+        frame = stories.like(
+            str(like), k, where=where, hybrid=hybrid, rerank=rerank, exclude_same=exclude_same, distinct=distinct
+        )
+        return SearchResults(queries, frame)
+    if exclude_same is not None:
+        raise OptionError("`exclude_same` needs a story of the index (`like=ID`): a text has no columns")
+    frame = stories.search(
+        text,
+        k,
+        where=where,
+        hybrid=hybrid,
+        rerank=rerank,
+        distinct=distinct,
+        leave_out_text=leave_out_text,
+        nearest_sentence=nearest_sentence,
+    )
+    return SearchResults(queries, frame)
+
+
+def _is_file(like: str | Path, stories: Index) -> bool:
+    """Tell a file from an id, which a story of the index may have like a file."""
+    return str(like) not in stories and Path(like).exists() and not Path(like).is_dir()
+
+
+def _only_story(path: str | Path, layout: Layout, progress: bool) -> str:
+    """Read the one story of a file."""
+    stories = read_stories(path, strict=True, layout=layout)
+    if progress:
+        say(stories.report.summary())
+    if len(stories) != 1:
+        raise OptionError(f"`like={path}`: the file has {len(stories)} stories; give a file with one")
+    text: str = stories[0].text
+    return text
+
+
+def screen_table(results: "pd.DataFrame") -> str:
+    """Format results for a screen of 100 columns: rank, similarity, id, title where there are any, snippet."""
+    if results.empty:
+        return "no story fits"
+    widths = {"id": NAME_WIDTH, "title": NAME_WIDTH, "snippet": WIDTH}
+    if not results["title"].any():
+        del widths["title"]
+    columns = []
+    for name, width in widths.items():
+        cells = [name, *(printable(value, width) for value in results[name])]
+        longest = max(map(len, cells))
+        columns.append([cell.ljust(longest) for cell in cells])
+    columns = [
+        [" #", *(f"{rank:>2}" for rank in results["rank"])],
+        ["similarity", *(f"{similarity:>10.3f}" for similarity in results["similarity"])],
+        *columns,
+    ]
+    lines = ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
+    return "\n".join(line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…" for line in lines)

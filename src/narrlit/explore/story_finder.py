@@ -1,0 +1,87 @@
+"""Stories by what names them: an id, a file, or their own text."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from narrlit.console import say
+from narrlit.data.readers import read_stories
+from narrlit.data.rows import Layout
+from narrlit.data.schema import Story
+from narrlit.errors import OptionError, did_you_mean, printable
+from narrlit.explore.collection import Collection
+
+FEWEST_WORDS = 3
+"""Words of a text, rather than of a mistyped file name or id."""
+
+
+@dataclass(frozen=True)
+class StoryFinder:
+    """Find stories by their ids, by files that hold one, and by their texts.
+
+    Attributes:
+        stories: by id, each named by its title.
+        source: of these stories; None: there are none.
+        layout: columns and lines of files.
+
+    >>> StoryFinder({"grail": Story("The Grail", "A knight seeks a grail.")}, "tales").find("grail").id
+    'The Grail'
+    >>> StoryFinder().find("A diver seeks a pearl.").text
+    'A diver seeks a pearl.'
+    """
+
+    stories: Mapping[str, Story] = field(default_factory=dict)
+    source: str | None = None
+    layout: Layout = Layout()
+
+    @classmethod
+    def read(cls, source: str, layout: Layout = Layout(), *, progress: bool = False) -> "StoryFinder":
+        """Read the stories of a file or folder.
+
+        Raises:
+            DataError: if the file can't be read, or two stories have the same id.
+        """
+        read = read_stories(source, strict=True, layout=layout)
+        if progress:
+            say(read.report.summary())
+        rows = zip(read.story_ids, read.titles, read, strict=True)
+        stories = {id: Story(title or id, story.text) for id, title, story in rows}
+        return cls(stories, source, layout)
+
+    @classmethod
+    def of(cls, collection: Collection, layout: Layout = Layout()) -> "StoryFinder":
+        """Take the stories of a collection."""
+        stories = {id: collection[id] for id in collection.frame["id"]}
+        return cls(stories, str(collection.about["source"]), layout)
+
+    @property
+    def texts(self) -> list[str]:
+        """Texts of the stories that have ids."""
+        return [story.text for story in self.stories.values()]
+
+    def find(self, word: str) -> Story:
+        """Find the story that a word names: an id, a file with one story, or a text.
+
+        Raises:
+            DataError: if the file can't be read.
+            OptionError: if the file has several stories, or the word is too short for a text.
+        """
+        if word in self.stories:
+            return self.stories[word]
+        if os.path.exists(word) and not os.path.isdir(word):  # noqa: PTH110, PTH112 (a text is longer than Path accepts)
+            return self._only_story(word)
+        if len(word.split()) >= FEWEST_WORDS:
+            return Story(printable(word, 40), word)
+        if self.source is None:
+            hint = "an id needs `stories=FILE`"
+        else:
+            hint = f"no id of {self.source}{did_you_mean(word, self.stories)}"
+        raise OptionError(f"{word!r} is no file and too short for a story; {hint}")
+
+    def _only_story(self, path: str) -> Story:
+        """Read the one story of a file."""
+        read = read_stories(path, strict=True, layout=self.layout)
+        if len(read) != 1:
+            raise OptionError(f"{path} has {len(read)} stories: give `stories={path}` and the ids of two")
+        return Story(read.titles[0] or Path(path).stem, read[0].text)

@@ -1,0 +1,369 @@
+"""`narrlit.generate`: hard negatives of training examples, or views of stories, written by a language model."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from narrlit.console import say
+from narrlit.data.readers import read_any, read_examples, say_rows
+from narrlit.data.rows import Layout, file_digest
+from narrlit.data.schema import ASPECTS, Story, StoryTable, TrainingExample, TrainingExamples, normal_text
+from narrlit.data.writers import write_examples, write_rows
+from narrlit.errors import OptionError
+from narrlit.files import check_continued, write_text
+from narrlit.json_records import json_digest
+from narrlit.llm.client import LLM, LLMOptions
+from narrlit.llm.generator import (
+    CANDIDATES,
+    Generated,
+    GenerationOptions,
+    GenerationSummary,
+    Generator,
+    StoryViews,
+    generate_negatives,
+    generate_views,
+    negative_generators,
+    view_generator,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Kind = Literal["negatives", "views"]
+REPORT, ANSWERS = ".report.json", ".answers.sqlite"
+"""Endings of the files beside the texts: counts and settings, and the language model's replies."""
+
+
+@dataclass(frozen=True, eq=False)
+class Generation(ABC):
+    """Texts that a language model wrote for N training examples or stories.
+
+    Attributes:
+        summary: replies by verdict, and what is incomplete.
+        settings: what decided the texts, and the requests that they took, as plain data.
+    """
+
+    summary: GenerationSummary
+    settings: dict[str, Any]
+
+    @property
+    def num_complete(self) -> int:
+        """Number of training examples or stories that got all of their texts."""
+        return self.summary.items - len(self.summary.incomplete)
+
+    @property
+    def incomplete(self) -> list[str]:
+        """What others lack, and why: `row 3 lacks 2 theme (5 cut off, 3 length)`."""
+        return self.summary.lines()
+
+    @abstractmethod
+    def table(self) -> "pd.DataFrame":
+        """Tabulate the new texts."""
+
+    def write(self, path: str | Path) -> None:
+        """Write the texts (.jsonl) and, beside them, NAME.report.json with counts and settings."""
+        self.write_texts(Path(path))
+        write_text(f"{path}{REPORT}", json.dumps(self.settings, indent=2, ensure_ascii=False) + "\n")
+
+    @abstractmethod
+    def write_texts(self, path: Path) -> None:
+        """Write the texts as `narrlit fit` reads them."""
+
+    def __str__(self) -> str:
+        """Number of replies by verdict and kind."""
+        return self.summary.table()
+
+
+@dataclass(frozen=True, eq=False)
+class GeneratedNegatives(Generation):
+    """Hard negatives: stories like an anchor in theme, action or outcome alone.
+
+    Attributes:
+        examples: the training examples, with new negatives behind their own.
+    """
+
+    examples: TrainingExamples
+
+    def table(self) -> "pd.DataFrame":
+        """Tabulate the new negatives: row of the example from 1, aspect, anchor, text."""
+        import pandas as pd
+
+        rows = []
+        for number, example in enumerate(self.examples, start=1):
+            anchor = self.examples.stories[example.anchor].text
+            for index, kind in zip(example.negatives, example.kinds, strict=True):
+                if kind in ASPECTS:
+                    text = self.examples.stories[index].text
+                    rows.append({"row": number, "aspect": kind, "anchor": anchor, "text": text})
+        return pd.DataFrame(rows, columns=["row", "aspect", "anchor", "text"])
+
+    def write_texts(self, path: Path) -> None:
+        """Write the training examples."""
+        write_examples(path, self.examples)
+
+
+@dataclass(frozen=True, eq=False)
+class GeneratedViews(Generation):
+    """Views of stories: theme, plot events and outcome.
+
+    Attributes:
+        views: by the text of their story.
+    """
+
+    views: Mapping[str, StoryViews]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Rows of a file of views."""
+        return [{"text": text, **views.model_dump()} for text, views in self.views.items()]
+
+    def table(self) -> "pd.DataFrame":
+        """Tabulate the views: text of the story, theme, plot_events, outcome."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows, columns=["text", *StoryViews.model_fields])
+
+    def write_texts(self, path: Path) -> None:
+        """Write the views, if there are any."""
+        if self.views:
+            write_rows(path, self.rows)
+        else:
+            say(f"no views were accepted: {path} is not written")
+
+
+def generate(
+    kind: Kind,
+    source: str | Path | TrainingExamples | Sequence[str] | Sequence[Story],
+    *,
+    llm: LLMOptions,
+    out: str | Path,
+    options: GenerationOptions = GenerationOptions(),
+    layout: Layout = Layout(),
+    overwrite: bool = False,
+    progress: bool = False,
+) -> Generation:
+    """Generate hard negatives of training examples, or views of stories, with a language model.
+
+    A reply that fails a check is requested again, up to `options.attempts` times, and counted by reason. The same call
+    after an interruption resumes from the replies in OUT.answers.sqlite.
+
+    Args:
+        kind: `negatives` (stories like the anchor in theme, action or outcome alone) or `views` (theme, events,
+            outcome).
+        source: for negatives, a file of training examples or labeled triples, or training examples; for views, a file
+            of stories, triples or training examples, or stories, or texts.
+        llm: the language model.
+        out: file to write (.jsonl), with OUT.report.json beside it.
+        options: number of texts and attempts, and which texts are accepted.
+        layout: columns and lines of a file of stories.
+        overwrite: replace the files of a call with other settings.
+        progress: show what is read, a progress bar and the number of requests on stderr.
+
+    Returns:
+        A `GeneratedNegatives` or `GeneratedViews`: `.table()`, `.incomplete`, `.write(path)`. It prints as the number
+        of replies by verdict.
+
+    Raises:
+        DataError: if the source can't be read.
+        ModelError: if the server refuses the first request.
+        OptionError: if `out` was made with other settings, or no server or model is named.
+    """
+    target = Path(out)
+    if target.suffix != ".jsonl":
+        raise OptionError(f"{target}: must end in .jsonl")
+    if kind == "views" and (options.candidates or options.allow_names):
+        raise OptionError("`candidates` and `allow_names` apply to negatives only: leave them out")
+    report = Path(f"{target}{REPORT}")
+    model = LLM(llm, Path(f"{target}{ANSWERS}"), progress)
+    file = source if isinstance(source, str | Path) else None
+    job: Job
+    if kind == "negatives":
+        job = NegativesJob(model, options, file, _read_examples(source, progress))
+    else:
+        job = ViewsJob(model, options, file, _read_texts(source, layout, progress))
+    check_continued((target, report), report, job.digest, overwrite)
+    result = job.run()
+    result.write(target)
+    if progress:
+        say(f"{result.num_complete} of {result.summary.items} complete; {model.usage.summary()}")
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Job(ABC):
+    """All that decides the texts of a call.
+
+    Attributes:
+        model: the language model.
+        options: of the texts.
+        file: that the source was read from, if any.
+    """
+
+    model: LLM
+    options: GenerationOptions
+    file: str | Path | None
+
+    @property
+    @abstractmethod
+    def kind(self) -> Kind:
+        """Kind of the texts."""
+
+    @property
+    @abstractmethod
+    def generators(self) -> list[Generator[Any]]:
+        """Prompts, checks and sampling."""
+
+    @property
+    @abstractmethod
+    def content(self) -> list[Any]:
+        """What the texts are generated from, as plain data."""
+
+    @abstractmethod
+    def run(self) -> Generation:
+        """Request the texts."""
+
+    @property
+    def digest(self) -> str:
+        """Digest of the job: a call with the same one continues an earlier one."""
+        llm = self.model.options
+        model = [llm.endpoint().model, llm.seed, asdict(self.generators[0].sampling)]
+        return json_digest([self.kind, self.content, asdict(self.options), self._prompts, model])
+
+    def record(self, summary: GenerationSummary) -> dict[str, Any]:
+        """Return plain data for the report, with counts and the requests that the job took."""
+        return {
+            "settings": self.digest,
+            "kind": self.kind,
+            "file": None if self.file is None else str(self.file),
+            "sha256": None if self.file is None else file_digest(self.file),
+            "prompts": self._prompts,
+            "sampling": asdict(self.generators[0].sampling),
+            **summary.report(self.model, self.options),
+        }
+
+    @property
+    def _prompts(self) -> dict[str, str]:
+        """Digests of the prompts by their names."""
+        return {generator.prompt.name: generator.prompt.digest for generator in self.generators}
+
+
+@dataclass(frozen=True, eq=False)
+class NegativesJob(Job):
+    """Generation of negatives; those of an earlier call are replaced."""
+
+    examples: TrainingExamples
+
+    @property
+    def kind(self) -> Kind:
+        """Negatives."""
+        return "negatives"
+
+    @property
+    def generators(self) -> list[Generator[Any]]:
+        """A generator for each aspect."""
+        return list(negative_generators(self.model, self.options).values())
+
+    @property
+    def content(self) -> list[Any]:
+        """Texts, kinds and group of each example."""
+        pairs = zip(self.examples, self.examples.texts(), strict=True)
+        return [[texts, example.kinds, example.group] for example, texts in pairs]
+
+    def run(self) -> GeneratedNegatives:
+        """Request negatives of each different anchor, none of which may repeat a story of its examples."""
+        table = StoryTable.of(self.examples.stories.texts)
+        kept = [_without_generated(example) for example in self.examples]
+        others: dict[str, list[str]] = {}
+        for example in kept:
+            _, *texts = (table[index].text for index in example.indices)
+            others.setdefault(table[example.anchor].text, []).extend(texts)
+        results = generate_negatives(self.model, others, self.options)
+        by_anchor = dict(zip(others, results, strict=True))
+        by_row: dict[str, Generated] = {}
+        rows = []
+        for number, example in enumerate(kept, start=1):
+            result = by_row[f"row {number}"] = by_anchor[table[example.anchor].text]
+            rows.append(_with_negatives(example, result, table))
+        summary = GenerationSummary(by_row, self.options.candidates or CANDIDATES)
+        return GeneratedNegatives(summary, self.record(summary), TrainingExamples(table, rows))
+
+
+@dataclass(frozen=True, eq=False)
+class ViewsJob(Job):
+    """Generation of views of texts."""
+
+    texts: list[str]
+
+    @property
+    def kind(self) -> Kind:
+        """Views."""
+        return "views"
+
+    @property
+    def generators(self) -> list[Generator[Any]]:
+        """One generator."""
+        return [view_generator(self.model, self.options)]
+
+    @property
+    def content(self) -> list[Any]:
+        """The texts."""
+        return self.texts
+
+    def run(self) -> GeneratedViews:
+        """Request the views of each text."""
+        results = generate_views(self.model, self.texts, self.options)
+        summary = GenerationSummary({f"story {number}": one for number, one in enumerate(results, start=1)}, 1)
+        views = {}
+        for text, result in zip(self.texts, results, strict=True):
+            for accepted in result.accepted["views"]:
+                views[text] = accepted
+        return GeneratedViews(summary, self.record(summary), views)
+
+
+def _read_examples(source: Any, progress: bool) -> TrainingExamples:
+    """Read training examples from a file, or take them."""
+    if isinstance(source, TrainingExamples):
+        return source
+    if not isinstance(source, str | Path):
+        raise OptionError("`source`: negatives need training examples: give a file of them, or TrainingExamples")
+    examples = read_examples(source)
+    if progress:
+        say_rows(examples)
+    return examples
+
+
+def _read_texts(source: Any, layout: Layout, progress: bool) -> list[str]:
+    """Read texts from a file, or take those of stories; one of each story, without regard to case and white space."""
+    if isinstance(source, str | Path):
+        stories = read_any(source, layout=layout)
+        if progress:
+            say(stories.report.summary())
+        texts = [story.text for story in stories]
+    elif isinstance(source, TrainingExamples):
+        texts = source.stories.texts
+    else:
+        texts = [story if isinstance(story, str) else story.text for story in source]
+    first: dict[str, str] = {}
+    for text in texts:
+        first.setdefault(normal_text(text), text)
+    return list(first.values())
+
+
+def _without_generated(example: TrainingExample) -> TrainingExample:
+    """Leave out the negatives of an earlier call."""
+    pairs = zip(example.negatives, example.kinds, strict=True)
+    own = [(index, kind) for index, kind in pairs if kind not in ASPECTS]
+    return replace(example, negatives=tuple(index for index, _ in own), kinds=tuple(kind for _, kind in own))
+
+
+def _with_negatives(example: TrainingExample, result: Generated, table: StoryTable) -> TrainingExample:
+    """Append accepted texts, which join the table, to the negatives of an example."""
+    negatives, kinds = list(example.negatives), list(example.kinds)
+    for aspect in ASPECTS:
+        for text in result.accepted[aspect]:
+            negatives.append(table.add(text))
+            kinds.append(aspect)
+    return replace(example, negatives=tuple(negatives), kinds=tuple(kinds))

@@ -1,0 +1,79 @@
+"""narrlit.search from Python: texts, several at once, stories of the index and of files, pages and tables."""
+
+import json
+
+import pandas as pd
+import pytest
+
+import narrlit
+from narrlit.data.storyworld import StoryWorld
+from narrlit.errors import OptionError
+
+
+@pytest.fixture(scope="module")
+def index(tiny, tmp_path_factory):
+    """Nine stories, of which two share a country."""
+    texts = [story.text for t in StoryWorld(3).triples(3) for story in (t.anchor, t.positive, t.negative)]
+    frame = pd.DataFrame({"id": [f"t{n}" for n in range(9)], "title": ["<b>", *[""] * 8], "text": texts})
+    frame["country"] = ["FI", "FI", *"abcdefg"]
+    return narrlit.Index.create(tmp_path_factory.mktemp("index") / "i", frame, tiny())
+
+
+def text_of(index, id):
+    return index.collection()[id].text
+
+
+def test_a_text_finds_what_the_index_finds(index):
+    text = text_of(index, "t4")
+    found = narrlit.search(index, text, k=3)
+    pd.testing.assert_frame_equal(found.table(), index.search(text, 3))
+    assert (len(found), found.table()["id"].tolist()[0], found.queries) == (3, "t4", [text])
+    without = narrlit.search(index.path, text, k=8, leave_out_text=True, nearest_sentence=False)
+    assert "t4" not in without.table()["id"].tolist()
+
+
+def test_several_texts_are_printed_under_each_other(index):
+    texts = [text_of(index, id) for id in ("t7", "t2")]
+    found = narrlit.search(index, texts, k=2)
+    assert found.table()["query"].tolist() == [0, 0, 1, 1]
+    assert found.table()["id"].tolist()[::2] == ["t7", "t2"]
+    first, second = str(found).split("\n\n")
+    assert (first.splitlines()[0][:20], second.splitlines()[0][:20]) == (texts[0][:20], texts[1][:20])
+    assert [line.split()[2] for line in str(found).splitlines() if line.startswith(" 1 ")] == ["t7", "t2"]
+
+
+def test_a_story_of_the_index_or_of_a_file_is_left_out(index, make):
+    by_id = narrlit.search(index, like="t0", k=8).table()
+    by_file = narrlit.search(index, like=make("one.txt", text_of(index, "t0")), k=8).table()
+    assert by_id["id"].tolist() == by_file["id"].tolist()
+    assert "t0" not in by_id["id"].tolist()
+    assert "t1" in by_id["id"].tolist()
+    others = narrlit.search(index, like="t0", k=8, exclude_same="country").table()
+    assert "t1" not in others["id"].tolist()
+
+
+def test_results_become_files_and_pages(index, tmp_path):
+    found = narrlit.search(index, text_of(index, "t0"), k=2)
+    found.write(tmp_path / "r.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    assert [row["id"] for row in rows] == found.table()["id"].tolist()
+    found.write(tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert (page == found.html(), "<td>&lt;b&gt;</td>" in found._repr_html_()) == (True, True)
+    assert page.count("<tr") == 3
+    nothing = narrlit.search(index, "x", where="country = 'none'")
+    assert (str(nothing), len(nothing)) == ("no story fits", 0)
+
+
+def test_mistakes_name_parameters(index, make):
+    for options, message in (
+        ({}, "give a text, or `like=ID`"),
+        ({"text": "x", "like": "t1"}, "give a text, or `like=ID`"),
+        ({"text": "x", "exclude_same": "country"}, "`exclude_same` needs a story of the index"),
+        ({"like": make("two.jsonl", [{"text": "a"}, {"text": "b"}])}, "the file has 2 stories"),
+        ({"text": "x", "k": 0}, "`k=0`: at least 1"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            narrlit.search(index, **options)
+    with pytest.raises(OptionError, match=r"r\.docx: name a file that ends in"):
+        narrlit.search(index, "x").write("r.docx")

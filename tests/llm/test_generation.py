@@ -1,0 +1,98 @@
+"""narrlit.generate from Python: files, examples and texts in memory, by a writer of StoryWorld."""
+
+import json
+
+import pytest
+from llm_server import MODEL
+from scripted_writer import ScriptedWriter, write_rows_of
+
+import narrlit
+from narrlit.data.readers import read_examples
+from narrlit.data.views import read_views
+from narrlit.errors import OptionError
+from narrlit.llm.client import LLMOptions
+from narrlit.llm.generator import GenerationOptions
+
+ASPECTS = ["theme", "action", "outcome"]
+
+
+@pytest.fixture
+def rows(tmp_path):
+    """Three training examples."""
+    return write_rows_of(tmp_path / "rows.jsonl", 3)
+
+
+@pytest.fixture
+def writer(llm):
+    writer = ScriptedWriter(count=3)
+    llm.reply_of = writer.reply_of
+    return writer
+
+
+@pytest.fixture
+def generate(llm, writer, tmp_path):
+    def run(kind, source, out="out.jsonl", **options):
+        settings = GenerationOptions(**options.pop("texts", {}))
+        model = LLMOptions(base_url=llm.url, llm_model=MODEL, retries=0, seed=42)
+        return narrlit.generate(kind, source, llm=model, out=tmp_path / out, options=settings, **options)
+
+    return run
+
+
+def test_negatives_of_examples_in_memory_are_those_of_the_file(generate, rows, tmp_path):
+    one = {"texts": {"candidates": 1}}
+    made = generate("negatives", rows, **one)
+    same = generate("negatives", read_examples(rows), "other.jsonl", **one)
+    assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "other.jsonl").read_bytes()
+    table = made.table()
+    assert table[["row", "aspect"]].to_numpy().tolist() == [[row, kind] for row in (1, 2, 3) for kind in ASPECTS]
+    anchors = [texts[0] for texts in read_examples(rows).texts()]
+    assert table["anchor"].tolist() == [anchor for anchor in anchors for _ in ASPECTS]
+    written = [text for texts in read_examples(tmp_path / "out.jsonl").texts() for text in texts[3:]]
+    assert same.table()["text"].tolist() == table["text"].tolist() == written
+    assert (made.num_complete, made.incomplete) == (3, [])
+
+
+def test_negatives_are_replaced_by_those_of_a_later_call(generate, rows, tmp_path):
+    generate("negatives", rows, texts={"candidates": 1})
+    again = generate("negatives", tmp_path / "out.jsonl", "again.jsonl", texts={"candidates": 2})
+    assert [example.kinds for example in again.examples] == [
+        ("triple", *(kind for kind in ASPECTS for _ in range(2)))
+    ] * 3
+    assert not {text for texts in read_examples(rows).texts() for text in texts} & {*again.table()["text"]}
+
+
+def test_views_of_texts_and_stories(generate, rows, llm, tmp_path):
+    texts = read_examples(rows).stories.texts
+    made = generate("views", [texts[0], f" {texts[0].upper()} ", texts[1]])
+    assert made.table()["text"].tolist() == texts[:2]
+    assert [story.text for story in read_views(tmp_path / "out.jsonl")] == texts[:2]
+    sent = len(llm.bodies)
+    generate("views", read_views(tmp_path / "out.jsonl"))  # the same texts: the call goes on
+    assert len(llm.bodies) == sent == 2
+    with pytest.raises(OptionError, match="made with other settings: give `overwrite`"):
+        generate("views", texts[:1])
+    assert generate("views", texts[:1], overwrite=True).table()["text"].tolist() == texts[:1]
+
+
+def test_what_is_incomplete_is_told_and_requested_again(generate, rows, writer, llm, tmp_path):
+    writer.spoil = lambda kind, content, attempt: "I cannot." if attempt < 2 else None
+    made = generate("views", [read_examples(rows).stories.texts[0]], texts={"attempts": 2})
+    assert (made.num_complete, made.incomplete) == (0, ["story 1 lacks 1 views (2 no JSON object)"])
+    assert (made.table().empty, (tmp_path / "out.jsonl").exists()) == (True, False)
+    report = json.loads((tmp_path / "out.jsonl.report.json").read_text())
+    assert (report["kind"], report["items"], report["complete"]) == ("views", 1, 0)
+    assert "no JSON object" in str(made)
+    writer.spoil = None
+    assert generate("views", [read_examples(rows).stories.texts[0]], texts={"attempts": 2}).num_complete == 1
+
+
+def test_mistakes_name_parameters(generate, rows):
+    for options, message in (
+        ({"kind": "views", "texts": {"candidates": 2}}, "`candidates` and `allow_names` apply to negatives"),
+        ({"kind": "negatives", "source": ["a text"]}, "`source`: negatives need training examples"),
+        ({"kind": "views", "out": "v.csv"}, r"v\.csv: must end in \.jsonl"),
+        ({"kind": "views", "texts": {"length_ratio": 1}}, "`length_ratio=1`: must be above 1"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            generate(**{"source": rows, **options})
