@@ -15,11 +15,16 @@ if TYPE_CHECKING:
     from narrlit.api import embed, similarity
     from narrlit.data.readers import read_stories, read_triples
     from narrlit.encoding.loading import load
+    from narrlit.experiments.ablation import ablate
+    from narrlit.experiments.crossval import crossval
     from narrlit.experiments.data_check import check_data
     from narrlit.experiments.evaluation import compare, evaluate
+    from narrlit.experiments.fitting import fit
     from narrlit.experiments.retrieval_report import retrieval
-    from narrlit.experiments.run import Run, fit
+    from narrlit.experiments.run import Run
+    from narrlit.experiments.seed_fits import fit_seeds
     from narrlit.experiments.system_report import report
+    from narrlit.experiments.tuning import tune
     from narrlit.explore.collection import Collection
     from narrlit.explore.diversity import diversity
     from narrlit.explore.explanation import explain
@@ -36,13 +41,16 @@ __all__ = [
     "Run",
     "TripleAccuracy",
     "__version__",
+    "ablate",
     "check_data",
     "compare",
+    "crossval",
     "diversity",
     "embed",
     "evaluate",
     "explain",
     "fit",
+    "fit_seeds",
     "load",
     "losses",
     "map_stories",
@@ -53,18 +61,22 @@ __all__ = [
     "retrieval",
     "similarity",
     "submit",
+    "tune",
 ]
 
 _MODULES = {
     "Collection": "narrlit.explore.collection",
     "Index": "narrlit.explore.index",
     "TripleAccuracy": "narrlit.metrics.triples",
+    "ablate": "narrlit.experiments.ablation",
     "check_data": "narrlit.experiments.data_check",
     "compare": "narrlit.experiments.evaluation",
+    "crossval": "narrlit.experiments.crossval",
     "diversity": "narrlit.explore.diversity",
     "embed": "narrlit.api",
     "evaluate": "narrlit.experiments.evaluation",
-    "fit": "narrlit.experiments.run",
+    "fit": "narrlit.experiments.fitting",
+    "fit_seeds": "narrlit.experiments.seed_fits",
     "Run": "narrlit.experiments.run",
     "explain": "narrlit.explore.explanation",
     "load": "narrlit.encoding.loading",
@@ -76,6 +88,7 @@ _MODULES = {
     "retrieval": "narrlit.experiments.retrieval_report",
     "similarity": "narrlit.api",
     "submit": "narrlit.submission",
+    "tune": "narrlit.experiments.tuning",
 }
 
 if not TYPE_CHECKING:

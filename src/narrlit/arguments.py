@@ -45,7 +45,11 @@ def call(command: Command, name: str, arguments: Sequence[str]) -> int:
     except Exception as error:
         mistake = mistake_behind(error)
         if mistake is not None:
-            mistake.args = (with_flags(str(mistake), {option for option, _ in _hints(command)}),)
+            message = str(mistake)
+            for option, output in outputs_of(command):
+                if output.parameter is not None:
+                    message = message.replace(f"`{output.parameter}`", f"`{option}`")
+            mistake.args = (with_flags(message, {option for option, _ in _hints(command)}),)
         raise
 
 

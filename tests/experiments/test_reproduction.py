@@ -11,9 +11,10 @@ import pytest
 from narrlit.configuration import packaged_names
 from narrlit.encoding.loading import load
 from narrlit.errors import DataError, ModelError, OptionError
-from narrlit.experiments import reproduction as module
 from narrlit.experiments.fitting import parse_fit
 from narrlit.experiments.paper_tables import FILES, SYSTEMS, Backbone, find_files, list_tables, read_tables
+from narrlit.experiments.plan import PlanResult
+from narrlit.experiments.report import Report
 from narrlit.experiments.reproduction import Reproduction, averaged, difference_to_paper, incomparable
 from narrlit.experiments.systems import answers_of
 from narrlit.metrics.significance import difference_interval, wilson_interval
@@ -264,19 +265,17 @@ def test_a_cross_validated_cell_is_the_pooled_last_epoch(reproduction, monkeypat
     }
     called = []
 
-    def cross_validate(arguments, folder, division):
-        called.append((arguments, division["ungrouped"]))
-        return module.Report(content, {}, [], [], {})
+    def crossval(config, options, *, folder):
+        called.append(options)
+        return PlanResult("crossval", folder, {}, [], Report(content, {}, [], [], {}))
 
-    monkeypatch.setattr("narrlit.experiments.crossval.cross_validate", cross_validate)
+    monkeypatch.setattr("narrlit.experiments.crossval.crossval", crossval)
     one = reproduction(numbers=("2",), options=["--trainer.max_epochs", "1"])
     one._open_record()
     cell = next(cell for cell in one.wanted if cell.column == "CV A")
     entry = one._compute(cell)
     assert (entry["accuracy"], entry["standard_deviation"], entry["stand_in"]) == (2 / 3, 0.1, None)
-    (arguments, ungrouped), *_ = called
-    assert arguments[-2:] == ["--trainer.max_epochs", "1"]
-    assert not ungrouped
+    assert called[0][-2:] == ["--trainer.max_epochs", "1"]
     assert one.record["stand_ins"] == {"augmented": "dev triples without back-translations"}
 
 
@@ -458,5 +457,5 @@ def test_a_table_end_to_end(narrlit, folder, tiny, llm, monkeypatch):
     assert {path.suffix for path in Path("out/comhis").glob("reproduce.*")} >= {".md", ".csv", ".json", ".tex"}
     again = narrlit(*words, *options)
     assert again.out == found.out
-    assert "fit full" in found.err
-    assert "fit full" not in again.err
+    assert "full-seed43, fit 1 of 1: full" in found.err
+    assert "full-seed43, fit" not in again.err

@@ -24,7 +24,7 @@ from narrlit.errors import ModelError, OptionError, reading, reason
 from narrlit.files import atomic_path
 from narrlit.models.config import EncoderConfig
 from narrlit.models.loading import model_folder
-from narrlit.models.registry import find_checkpoint, find_record, read_checkpoint, read_record
+from narrlit.models.registry import find_checkpoint, read_checkpoint, read_record
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -99,10 +99,11 @@ def model_identity(model: str) -> tuple[str, str | None]:
         else:
             with checkpoint.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-        record = find_record(model)
-        with reading("checkpoint" if record is None else "run record", record or checkpoint, error=ModelError):
-            stored = read_checkpoint(checkpoint)["hyper_parameters"] if record is None else read_record(record)["model"]
-            backbone = stored["encoder"]["model"]
+        record = read_record(model)
+        backbone = None if record is None else record.encoder
+        if backbone is None:
+            with reading("checkpoint", checkpoint, error=ModelError):
+                backbone = read_checkpoint(checkpoint)["hyper_parameters"]["encoder"]["model"]
         files = f"{digest} {model_identity(backbone)[1]}"
         return "-".join(folder.name for folder in checkpoint.absolute().parents[2:0:-1]), files
     folder = model_folder(model)

@@ -1,9 +1,9 @@
 """FoldData: one fold of a cross-validation evaluates, the others train."""
 
 import json
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
 from lightning_utilities.core.rank_zero import rank_zero_info, rank_zero_warn
@@ -13,6 +13,41 @@ from narrlit.data.splits import grouped_folds, story_groups
 from narrlit.data.storyworld import SyntheticStory
 from narrlit.datamodules.story_data import Stage, StoryData
 from narrlit.errors import OptionError
+
+
+@dataclass(frozen=True)
+class FoldDescription:
+    """A fold, for run.json.
+
+    Attributes:
+        fold: counted from 0.
+        folds: their number.
+        fold_seed: of the division.
+        ungrouped: divided by row.
+        groups: that share a story, among the evaluated rows.
+        trained: number of rows that train.
+        evaluated: number of rows that are evaluated.
+        left_out: number of rows that share a story with an evaluated row and have no dissimilar story of their own.
+        all_rows: of the data.
+        all_groups: of the data.
+        largest_group: number of its rows.
+        never_evaluated: number of rows that no fold evaluates.
+        sha256: of the texts.
+    """
+
+    fold: int
+    folds: int
+    fold_seed: int
+    ungrouped: bool
+    groups: int
+    trained: int
+    evaluated: int
+    left_out: int
+    all_rows: int
+    all_groups: int
+    largest_group: int
+    never_evaluated: int
+    sha256: str
 
 
 class FoldData(StoryData):
@@ -74,8 +109,12 @@ class FoldData(StoryData):
         """Return the other data's."""
         return self.divided.synthetic_story(index)
 
-    def rows(self, fold: int) -> tuple[TrainingExamples, Triples, dict[str, Any]]:
-        """Return what a fold trains on and evaluates, and plain data for run.json with a digest of the texts."""
+    def describe(self, fold: int) -> FoldDescription:
+        """Describe a fold."""
+        return self.rows(fold)[2]
+
+    def rows(self, fold: int) -> tuple[TrainingExamples, Triples, FoldDescription]:
+        """Return what a fold trains on and evaluates, and its description with a digest of the texts."""
         rows, groups = self._rows, self._groups
         evaluated = self._evaluated[fold]
         trains = ~np.isin(groups, groups[evaluated])
@@ -84,22 +123,21 @@ class FoldData(StoryData):
         triples = Triples(rows.stories, [triple for triple in found if triple is not None])
         parts = [[*texts, *map(str, row.kinds)] for texts, row in zip(examples.texts(), examples, strict=True)]
         parts += [[*texts, str(row.a_is_closer)] for texts, row in zip(triples.texts(), triples, strict=True)]
-        description = {
-            "fold": fold,
-            "folds": self.folds,
-            "fold_seed": self.fold_seed,
-            "ungrouped": self.ungrouped,
-            "groups": len(np.unique(groups[evaluated])),
-            "trained": len(examples),
-            "evaluated": len(triples),
-            # They share a story with a row of the fold, but have no dissimilar story of their own.
-            "left_out": len(rows) - len(examples) - len(triples),
-            "all_rows": len(rows),
-            "all_groups": len(np.unique(groups)),
-            "largest_group": int(np.unique(groups, return_counts=True)[1].max()),
-            "never_evaluated": len(rows) - sum(map(len, self._evaluated)),
-            "sha256": sha256(json.dumps(parts).encode()).hexdigest(),
-        }
+        description = FoldDescription(
+            fold=fold,
+            folds=self.folds,
+            fold_seed=self.fold_seed,
+            ungrouped=self.ungrouped,
+            groups=len(np.unique(groups[evaluated])),
+            trained=len(examples),
+            evaluated=len(triples),
+            left_out=len(rows) - len(examples) - len(triples),
+            all_rows=len(rows),
+            all_groups=len(np.unique(groups)),
+            largest_group=int(np.unique(groups, return_counts=True)[1].max()),
+            never_evaluated=len(rows) - sum(map(len, self._evaluated)),
+            sha256=sha256(json.dumps(parts).encode()).hexdigest(),
+        )
         return examples, triples, description
 
     @cached_property
@@ -127,5 +165,5 @@ class FoldData(StoryData):
             )
         return [evaluated[chosen] for chosen in grouped_folds(self._groups[evaluated], self.folds, self.fold_seed)]
 
-    def _note(self, stage: str, description: dict[str, Any]) -> None:
-        self.provenance[stage] = {**self.divided.provenance.get("train", {}), "fold": description}
+    def _note(self, stage: str, description: FoldDescription) -> None:
+        self.provenance[stage] = {**self.divided.provenance.get("train", {}), "fold": asdict(description)}

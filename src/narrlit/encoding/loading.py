@@ -220,10 +220,9 @@ def _warn_of_pseudonyms(model: str, texts: StoryTexts) -> None:
     """Warn if a model was trained on pseudonyms, and reads names."""
     from narrlit.models.registry import pseudonyms_of
 
-    with reading("run record of", model, error=ModelError):
-        trained = pseudonyms_of(model)
-        if trained and trained["backend"] != "none" and texts.pseudonyms is None:
-            say(
-                f"warning: {model} was trained on stories with placeholders for names, unlike those read here; add "
-                f"--pseudonymize (--scope {trained['scope']} for triples)"
-            )
+    trained = pseudonyms_of(model)
+    if trained is not None and texts.pseudonyms is None:
+        say(
+            f"warning: {model} was trained on stories with placeholders for names, unlike those read here; add "
+            f"--pseudonymize (--scope {trained.scope} for triples)"
+        )

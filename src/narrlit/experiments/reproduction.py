@@ -23,6 +23,7 @@ from narrlit.errors import DataError, ModelError, NarrlitError, OptionError, did
 from narrlit.experiments.fusion import fused_scores
 from narrlit.experiments.paper_tables import Backbone, find_files, model_name, read_tables
 from narrlit.experiments.report import Entry, Report, Row
+from narrlit.experiments.run import Run
 from narrlit.experiments.systems import SystemAnswers, answers_of, flags_of
 from narrlit.files import atomic_path, check_writable
 from narrlit.llm.client import LLM, LLMOptions
@@ -30,14 +31,12 @@ from narrlit.llm.judge import ScoredTriple, judge_triples
 from narrlit.measures import open_measure
 from narrlit.metrics.significance import AccuracySummary, difference_interval, seed_spread, wilson_interval
 from narrlit.models.config import parse_fusion
-from narrlit.models.registry import RECORD as RUN_RECORD
-from narrlit.models.registry import pseudonyms_of, read_record
+from narrlit.models.registry import pseudonyms_of
 from narrlit.options import CACHE, LoadOptions, StoryOptions
 from narrlit.prompts import load_prompt
 
 RECORD, VERSION = "record.json", 1
 FIRST_SEED = 42
-FOLDS = {"folds": 5, "fold_seed": 0, "ungrouped": False}
 UNLABELED = "labels not given"
 NOT_RUN = "not run"
 TRAINED = "trained on validation: no result"
@@ -219,9 +218,10 @@ class Reproduction:
         labeled, entries = self.triples(cell.column), []
         for seed in range(FIRST_SEED, FIRST_SEED + (self.seeds if "fit" in row else 1)):
             spec = str(self._fitted(row, seed)) if "fit" in row else row["evaluate"].format(encoder=backbone.model)
-            best = read_record(Path(spec, RUN_RECORD)).get("best") if "fit" in row else None
+            best = Run.read(spec).record.best if "fit" in row else None
             if best and cell.column.startswith("dev") and not (judged or "fusion" in row):
-                entry = {**best, "flags": flags_of(spec, None)}  # the fit has evaluated these very triples
+                # The fit has evaluated these very triples.
+                entry = {**best.model_dump(exclude_unset=True), "flags": flags_of(spec, None)}
             else:
                 answers = self._answers(spec, row, labeled)
                 summary = self._judged(answers, labeled) if judged else answers.summary
@@ -246,32 +246,31 @@ class Reproduction:
 
     def _fitted(self, row: Entry, seed: int) -> Path:
         """Return the run of a row, fitted unless it is finished."""
-        from narrlit.experiments.fitting import RunResult, keep_plan, parse_fit, run_fit
+        from narrlit.experiments.fitting import parse_fit
+        from narrlit.experiments.plan import Plan, PlannedFit, keep_config
 
         run = self._run_folder(row, f"seed{seed}")
         dev = str(self._files("dev")[0])
         arguments = self._arguments(row, "--data.validation", dev, "--seed_everything", str(seed))
         config, _ = parse_fit(arguments, "a reproduction")
-        keep_plan(run.with_name(f"{run.name}.yaml"), config, run)
-        if not RunResult.read(run).finished:
-            say(f"fit {run.name}")
-            run_fit(run, config)
+        keep_config(run.with_name(f"{run.name}.yaml"), config, run)
+        Plan(self.folder, [PlannedFit(run.name, config, row["fit"])], {}).run_fits()
         return run
 
     def _cross_validated(self, row: Entry) -> Entry:
         """Cross-validate a row's fit; accuracy after the last epoch, pooled over the folds."""
-        from narrlit.experiments.crossval import cross_validate
+        from narrlit.experiments.crossval import crossval
 
         folder = self._run_folder(row, "cv")
-        content = cross_validate(self._arguments(row), folder, FOLDS).content
+        content = crossval([], self._arguments(row), folder=folder).report.content
         spread = content["over_folds"]["last_epoch"]["standard_deviation"]
         return {**content["pooled"]["last_epoch"], "standard_deviation": spread, "system": str(folder), "flags": {}}
 
     def _answers(self, spec: str, row: Entry, labeled: Triples) -> SystemAnswers:
         """Evaluate a system on triples as its fit read them."""
         fusion, viewed = row.get("fusion"), "fusion" in row or row.get("fit") == "views"
-        names = dict((pseudonyms_of(spec) if "fit" in row else None) or {"backend": "none"})
-        replaced = {"pseudonymize": True, **names} if names.pop("backend") != "none" else {}
+        trained = pseudonyms_of(spec) if "fit" in row else None
+        replaced = {"pseudonymize": True, **trained.model_dump(exclude={"backend"})} if trained else {}
         views = ",".join(map(str, self._files("views", row))) if viewed else None
         read = StoryOptions(views=views, fusion=fusion, **replaced)
         use = LoadOptions(long="truncate")
