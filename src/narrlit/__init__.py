@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from narrlit.experiments.data_check import check_data
     from narrlit.experiments.evaluation import compare, evaluate
     from narrlit.experiments.fitting import fit
+    from narrlit.experiments.reproduction import reproduce
     from narrlit.experiments.retrieval_report import retrieval
     from narrlit.experiments.run import Run
     from narrlit.experiments.seed_fits import fit_seeds
@@ -58,6 +59,7 @@ __all__ = [
     "read_stories",
     "read_triples",
     "report",
+    "reproduce",
     "retrieval",
     "similarity",
     "submit",
@@ -85,6 +87,7 @@ _MODULES = {
     "read_stories": "narrlit.data.readers",
     "read_triples": "narrlit.data.readers",
     "report": "narrlit.experiments.system_report",
+    "reproduce": "narrlit.experiments.reproduction",
     "retrieval": "narrlit.experiments.retrieval_report",
     "similarity": "narrlit.api",
     "submit": "narrlit.submission",

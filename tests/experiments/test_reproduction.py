@@ -8,6 +8,7 @@ from statistics import stdev
 import numpy as np
 import pytest
 
+import narrlit
 from narrlit.configuration import packaged_names
 from narrlit.encoding.loading import load
 from narrlit.errors import DataError, ModelError, OptionError
@@ -194,6 +195,19 @@ def test_a_killed_reproduction_goes_on(reproduction, computed):
     assert len(keys) == 5
 
 
+def test_python_reproduces_tables_and_reads_them(folder, tmp_path, computed):
+    labels = folder / "test/labels/test_track_b.jsonl"
+    options = {"tables": ["1"], "backbones": ["minilm"], "data": folder, "labels_b": labels, "folder": tmp_path / "out"}
+    result = narrlit.reproduce("mendel292", **options)
+    table = result.table()
+    assert table[["row", "column", "published", "accuracy"]].to_numpy().tolist()[0] == ["L6", "dev A", 0.55, 0.5]
+    assert len(result.plot().get_yticklabels()) == len(table) == 4
+    result.write()
+    assert (tmp_path / "out/mendel292/reproduce.md").read_text() == f"{result}\n"
+    with pytest.raises(OptionError, match="`seeds=0`: at least 1"):
+        narrlit.reproduce("mendel292", **options, seeds=0)
+
+
 def test_the_report_holds_earlier_tables_too(reproduction, computed):
     reproduction(numbers=("1",)).run()
     second = reproduction(numbers=("4",))
@@ -208,14 +222,14 @@ def test_a_record_of_other_settings_version_or_data_is_refused(reproduction, com
         ({"seeds": 2}, "seeds is 1, not 2"),
         ({"options": ["--x"]}, r"options is \[\], not \['--x"),
     ):
-        with pytest.raises(OptionError, match=f"record.json: {message}.*choose another --out"):
+        with pytest.raises(OptionError, match=f"record.json: {message}.*choose another `folder`"):
             reproduction(**changed).run()
     path = first.folder / "record.json"
     path.write_text(path.read_text().replace('"version": 1', '"version": 0'))
-    with pytest.raises(OptionError, match="version is 0, not 1: choose another --out"):
+    with pytest.raises(OptionError, match="version is 0, not 1: choose another `folder`"):
         reproduction().run()
     path.write_text("{")
-    with pytest.raises(DataError, match=r"record .*record.json: .*; remove it, or choose another --out"):
+    with pytest.raises(DataError, match=r"record .*record.json: .*; remove it, or choose another `folder`"):
         reproduction().run()
 
 
@@ -269,7 +283,7 @@ def test_a_cross_validated_cell_is_the_pooled_last_epoch(reproduction, monkeypat
         called.append(options)
         return PlanResult("crossval", folder, {}, [], Report(content, {}, [], [], {}))
 
-    monkeypatch.setattr("narrlit.experiments.crossval.crossval", crossval)
+    monkeypatch.setattr("narrlit.experiments.reproduction.crossval", crossval)
     one = reproduction(numbers=("2",), options=["--trainer.max_epochs", "1"])
     one._open_record()
     cell = next(cell for cell in one.wanted if cell.column == "CV A")
@@ -373,8 +387,8 @@ def test_a_missing_file_is_named_with_its_remedy(tmp_path):
     ("words", "message"),
     [
         (["hist"], "no tables of 'hist' (did you mean hits?); there are comhis, hits"),
-        (["hits", "--table", "3"], "--table 3: no such table of hits"),
-        (["hits", "--table", "figure 1"], "--table figure 1: not computed: a diagram"),
+        (["hits", "--table", "3"], "table 3: no such table of hits"),
+        (["hits", "--table", "figure 1"], "table figure 1: not computed: a diagram"),
         (["hits", "--seeds", "0"], "--seeds 0: at least 1 fit a row is needed"),
         (["hits", "--labels-b", "none.jsonl"], "--labels-b none.jsonl: no such file"),
         (["hits"], "narrative-similarity-dataset/dev/dev_track_a.jsonl is missing: git clone"),
