@@ -16,12 +16,18 @@ if TYPE_CHECKING:
     from narrlit.data.pseudonymization import pseudonymize, restore_names
     from narrlit.data.readers import read_stories, read_triples
     from narrlit.encoding.loading import load
+    from narrlit.experiments.ablation import ablate
+    from narrlit.experiments.crossval import crossval
     from narrlit.experiments.data_check import check_data
     from narrlit.experiments.evaluation import compare, evaluate
+    from narrlit.experiments.fitting import fit
     from narrlit.experiments.judging import judge
+    from narrlit.experiments.reproduction import reproduce
     from narrlit.experiments.retrieval_report import retrieval
-    from narrlit.experiments.run import Run, fit
+    from narrlit.experiments.run import Run
+    from narrlit.experiments.seed_fits import fit_seeds
     from narrlit.experiments.system_report import report
+    from narrlit.experiments.tuning import tune
     from narrlit.explore.collection import Collection
     from narrlit.explore.diversity import diversity
     from narrlit.explore.explanation import explain
@@ -44,13 +50,16 @@ __all__ = [
     "Run",
     "TripleAccuracy",
     "__version__",
+    "ablate",
     "check_data",
     "compare",
+    "crossval",
     "diversity",
     "embed",
     "evaluate",
     "explain",
     "fit",
+    "fit_seeds",
     "generate",
     "judge",
     "load",
@@ -61,11 +70,13 @@ __all__ = [
     "read_stories",
     "read_triples",
     "report",
+    "reproduce",
     "restore_names",
     "retrieval",
     "search",
     "similarity",
     "submit",
+    "tune",
 ]
 
 _MODULES = {
@@ -74,12 +85,15 @@ _MODULES = {
     "Index": "narrlit.explore.index",
     "LLMOptions": "narrlit.llm.client",
     "TripleAccuracy": "narrlit.metrics.triples",
+    "ablate": "narrlit.experiments.ablation",
     "check_data": "narrlit.experiments.data_check",
     "compare": "narrlit.experiments.evaluation",
+    "crossval": "narrlit.experiments.crossval",
     "diversity": "narrlit.explore.diversity",
     "embed": "narrlit.api",
     "evaluate": "narrlit.experiments.evaluation",
-    "fit": "narrlit.experiments.run",
+    "fit": "narrlit.experiments.fitting",
+    "fit_seeds": "narrlit.experiments.seed_fits",
     "Run": "narrlit.experiments.run",
     "explain": "narrlit.explore.explanation",
     "generate": "narrlit.llm.generation",
@@ -92,10 +106,12 @@ _MODULES = {
     "read_triples": "narrlit.data.readers",
     "report": "narrlit.experiments.system_report",
     "restore_names": "narrlit.data.pseudonymization",
+    "reproduce": "narrlit.experiments.reproduction",
     "retrieval": "narrlit.experiments.retrieval_report",
     "search": "narrlit.explore.search",
     "similarity": "narrlit.api",
     "submit": "narrlit.submission",
+    "tune": "narrlit.experiments.tuning",
 }
 
 if not TYPE_CHECKING:

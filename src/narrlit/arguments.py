@@ -54,8 +54,12 @@ def call(command: Command, name: str, arguments: Sequence[str]) -> int:
     except Exception as error:
         mistake = mistake_behind(error)
         if mistake is not None:
+            message = str(mistake)
+            for option, output in outputs_of(command):
+                if output.parameter is not None:
+                    message = message.replace(f"`{output.parameter}`", f"`{option}`")
             options = {option for option, _ in _hints(command)} | {field.name for field in fields(OutputOptions)}
-            mistake.args = (with_flags(str(mistake), options),)
+            mistake.args = (with_flags(message, options),)
         raise
 
 

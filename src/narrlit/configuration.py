@@ -43,7 +43,7 @@ def find_config(path: str, option: str = "--config") -> str:
 
     Args:
         path: a file, or the name of a packaged config, with or without `configs/` before it.
-        option: named in errors; `--space` looks for search spaces.
+        option: named in errors; "`space`" looks for search spaces.
     """
     if Path(path).is_file():
         return path
@@ -52,7 +52,7 @@ def find_config(path: str, option: str = "--config") -> str:
         return str(packaged)
     from difflib import get_close_matches
 
-    names = packaged_names(SEARCH_SPACES if option == "--space" else ".")
+    names = packaged_names(SEARCH_SPACES if option == "`space`" else ".")
     close = get_close_matches(packaged_name(path).as_posix(), names, n=1)
     hint = f"did you mean {close[0]}?" if close else f"packaged are {', '.join(names)}"
     raise OptionError(f"{option} {path}: no such file; {hint}")

@@ -42,6 +42,7 @@ class Output:
         *names: str,
         written: Callable[[Mapping[str, Any]], Iterable[str | Path]] | None = None,
         continued: bool = False,
+        parameter: str | None = None,
     ) -> None:
         """Declare the files.
 
@@ -50,10 +51,12 @@ class Output:
                 default: the path alone.
             written: returns their paths from all arguments of the command, where that takes more than the option.
             continued: the command itself continues what an earlier run left there, or refuses it.
+            parameter: name of the library's parameter, for its errors; None: that of the option.
         """
         self.names = names or ("{path}",)
         self.written = written
         self.continued = continued
+        self.parameter = parameter
 
     @classmethod
     def folder(cls, *names: str) -> "Output":

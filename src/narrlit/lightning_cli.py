@@ -44,7 +44,8 @@ from narrlit.datamodules import StoryData
 from narrlit.distributed import rank
 from narrlit.errors import ModelError, NarrlitError, OptionError, mistake_behind, reason
 from narrlit.models.config import CONSENT, allow_remote_code
-from narrlit.models.registry import RECORD, read_checkpoint
+from narrlit.models.registry import read_checkpoint
+from narrlit.models.run_file import RECORD
 from narrlit.objectives import Objective
 
 CHECKPOINTS = {

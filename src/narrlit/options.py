@@ -13,7 +13,7 @@ from narrlit.encoding.model_loading import Device, Loading
 from narrlit.encoding.postprocessing import Postprocessing
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.encoding.story_texts import StoryTexts
-from narrlit.errors import ModelError, OptionError, reading
+from narrlit.errors import OptionError
 from narrlit.models.config import Long, Precision, parse_fusion
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, Scope
 
@@ -255,19 +255,16 @@ def seen_in_training(model: str, sha256: str) -> str | None:
     Raises:
         ModelError: if the record is broken.
     """
-    from narrlit.models.registry import find_record, read_record
+    from narrlit.models.registry import find_record
+    from narrlit.models.run_file import RunFile
 
     path = find_record(model)
     if path is None:
         return None
-    with reading("run record", path, "name a checkpoint in another folder", ModelError):
-        record = read_record(path)
-        data = record.get("data") or {}
-        trained, validated = (
-            {file["sha256"]: file["path"] for file in (data.get(stage) or {}).get("files", [])}
-            for stage in ("train", "validation")
-        )
-        flagged = (record.get("flags") or {}).get("trained_on_validation", False)
+    record = RunFile.read(path)
+    trained = {file.sha256: file.path for file in record.data_of("train").files}
+    validated = {file.sha256: file.path for file in record.data_of("validation").files}
+    flagged = record.flags.trained_on_validation
     file = trained.get(sha256) or (validated.get(sha256) if flagged else None)
     if file is not None:
         return f"trained on these triples: no result ({path.parent.name} trained on {file})"

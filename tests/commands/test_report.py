@@ -46,10 +46,11 @@ def run_with(folder, validation):
 
 def test_without_triples_those_of_the_run_are_taken(narrlit, world_files, tmp_path, monkeypatch):
     from narrlit.experiments import system_report as module
-    from narrlit.experiments.html_report import Run
+    from narrlit.experiments.run import Run
+    from narrlit.models.run_file import RunFile
 
     made = {"storyworld": {"seed": 5, "triples": 7}}
-    _, triples = module._triples(None, [Run("r", tmp_path, {"data": {"validation": made}})])
+    _, triples = module._triples(None, {"r": Run(tmp_path, RunFile.model_validate({"data": {"validation": made}}))})
     assert triples.texts() == synthetic_triples(StoryWorld(5).triples(7, "validation"), StoryTable()).texts()
     run_with(tmp_path / "run", {"files": [{"path": str(world_files / "validation.jsonl"), "sha256": "0", "rows": 9}]})
     monkeypatch.setattr("narrlit.experiments.systems.flags_of", lambda *_: {})

@@ -104,20 +104,16 @@ def test_a_lock_leaves_nothing(tmp_path):
 
 
 def test_experiments_refuse_a_folder_that_another_run_writes(tmp_path):
-    """Before anything is read: a second run would remove what the first has begun."""
+    """Before any fit: a second run would remove what the first has begun."""
+    import narrlit
     from narrlit.errors import OptionError
-    from narrlit.experiments.ablation import fit_systems
-    from narrlit.experiments.crossval import cross_validate
-    from narrlit.experiments.seed_fits import crossval_seeds
-    from narrlit.experiments.tuning import tune_config
+    from narrlit.experiments.plan import Plan, PlannedFit
     from narrlit.files import exclusive
 
+    space = {"model.init_args.scale": {"low": 5, "high": 30}}
+    plan = Plan(tmp_path, [PlannedFit("a", {"seed_everything": 1}, "a test")], {"config": {}})
     with exclusive(tmp_path):
-        for run in (
-            lambda: cross_validate([], tmp_path, {}),
-            lambda: crossval_seeds([], tmp_path, {}, [1, 2]),
-            lambda: fit_systems([], tmp_path),
-            lambda: tune_config([], "space.yaml", tmp_path, 1, {}, {}),
-        ):
+        for run in (plan.run, lambda: narrlit.tune([], space=space, trials=1, folder=tmp_path)):
             with pytest.raises(OptionError, match="another run is writing this folder"):
                 run()
+    assert list(tmp_path.iterdir()) == []

@@ -67,7 +67,7 @@ def test_no_story_of_a_fold_trains_and_no_row_is_evaluated_twice(rows, folds):
         return
     for trained, triples, noted in found:
         assert not {t for row in trained.texts() for t in row} & {t for row in triples.texts() for t in row}
-        assert noted["trained"] + noted["evaluated"] + noted["left_out"] == noted["all_rows"] == len(rows)
+        assert noted.trained + noted.evaluated + noted.left_out == noted.all_rows == len(rows)
     together = Counter(texts for _, triples, _ in found for texts in triples.texts())
     assert together == Counter(Triples(every.stories, [triple for triple in expected if triple]).texts())
 
@@ -88,8 +88,8 @@ def test_rows_without_a_dissimilar_story_train_where_they_share_nothing_and_are_
     assert [row[0] for row in first[0].texts()] == ["b0", "c0"]
     assert [row[1] for row in other[0].texts()] == ["a1", "c1", "d1"]
     assert set(first[1].texts()[0]) == {"a0", "a1", "atriple"}
-    assert (first[2]["left_out"], other[2]["left_out"], first[2]["never_evaluated"]) == (1, 0, 2)
-    assert (first[2]["groups"], first[2]["all_groups"], first[2]["largest_group"]) == (1, 3, 2)
+    assert (first[2].left_out, other[2].left_out, first[2].never_evaluated) == (1, 0, 2)
+    assert (first[2].groups, first[2].all_groups, first[2].largest_group) == (1, 3, 2)
     with pytest.raises(OptionError, match="none can be evaluated"):
         FoldData(Given(rows[2:]), folds=2).rows(0)
     with pytest.raises(OptionError, match=r"--data\.train FILE"):
@@ -106,7 +106,7 @@ def test_synthetic_rows_train_and_are_not_evaluated():
     for trained, triples, noted in folds:
         shares = any(texts[0] == rows[0][0] for texts in triples.texts())
         assert any("a new one" in texts for texts in trained.texts()) == (not shares)
-        assert noted["never_evaluated"] == 1
+        assert noted.never_evaluated == 1
 
 
 def test_provenance_names_the_fold_and_its_files():
@@ -123,7 +123,7 @@ def test_provenance_names_the_fold_and_its_files():
     assert data.triples["test"].texts() == [("of", "the", "test")]
     assert data.provenance["test"] == {"files": [{"path": "test.jsonl"}]}
     other = [*rows[:9], (rows[9][0] + " ", *rows[9][1:])]
-    digests = {FoldData(Given(some), folds=5).rows(0)[2]["sha256"] for some in (rows, list(rows), other)}
+    digests = {FoldData(Given(some), folds=5).describe(0).sha256 for some in (rows, list(rows), other)}
     assert len(digests) == 2
 
 

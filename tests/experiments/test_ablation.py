@@ -12,10 +12,12 @@ from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.data.writers import write_triples
 from narrlit.errors import OptionError
-from narrlit.experiments import ablation as module
-from narrlit.experiments.ablation import ablation_report, find_overlays
+from narrlit.experiments import plan
+from narrlit.experiments.ablation import Ablated, System, ablation_report, find_overlays
 from narrlit.experiments.fitting import parse_fit
-from narrlit.metrics.significance import mcnemar, wilson_interval
+from narrlit.experiments.outcome import Outcome, Scored
+from narrlit.experiments.run import Run
+from narrlit.metrics.significance import AccuracySummary, mcnemar, wilson_interval
 from narrlit.models.registry import load_encoder
 
 HITS = ["--config", "configs/hits.yaml", "--data.train", "t.jsonl"]
@@ -71,27 +73,27 @@ class Killed(BaseException):
 @pytest.mark.slow
 def test_rows_are_compared_and_resume_after_a_kill(ablate, overlays, triples, monkeypatch):
     overlays(scale=SCALE, triplet=TRIPLET)
-    run_fit = module.run_fit
+    run_fit = plan.run_fit
 
     def killed(run, config):
         result = run_fit(run, config)
         if run.name == "scale":
-            (run / "run.json").write_text(json.dumps({**result.record, "status": "running"}))
+            (run / "run.json").write_text(json.dumps({**read(run / "run.json"), "status": "running"}))
             (run / "left").touch()
             raise Killed
         return result
 
-    monkeypatch.setattr(module, "run_fit", killed)
+    monkeypatch.setattr(plan, "run_fit", killed)
     with pytest.raises(Killed):
         ablate()
     assert not Path("out/ablations.json").exists()
-    monkeypatch.setattr(module, "run_fit", run_fit)
+    monkeypatch.setattr(plan, "run_fit", run_fit)
     first = read("out/full/run.json")
 
     found = ablate()
     assert found.code == 0, found.err
     assert "full: already finished" in found.err
-    assert "scale, row 2 of 3: model.init_args.scale: 20.0 -> 2.0" in found.err
+    assert "scale, fit 2 of 3: model.init_args.scale: 20.0 -> 2.0" in found.err
     assert read("out/full/run.json") == first
     assert not Path("out/scale/left").exists()
     assert found.out == Path("out/ablations.md").read_text()
@@ -113,7 +115,7 @@ def check_answers(name, triples):
     """The recorded answers of the best epoch are those of the best checkpoint when it is loaded."""
     scores = scores_of(load_encoder(f"out/{name}", long="truncate"), triples)
     wrong = [i for i, ((a, b), triple) in enumerate(zip(scores, triples, strict=True)) if (a > b) != triple.a_is_closer]
-    assert module.RunResult.read(Path(f"out/{name}")).summary()["wrong"]["best_epoch"] == wrong
+    assert sorted(Run.read(f"out/{name}").outcome().best.wrong) == wrong
 
 
 def check_report(found, text):
@@ -138,7 +140,7 @@ def check_report(found, text):
 
 
 def right(name):
-    wrong = module.RunResult.read(Path(f"out/{name}")).summary()["wrong"]["last_epoch"]
+    wrong = Run.read(f"out/{name}").outcome().last.wrong
     return [index not in wrong for index in range(EVALUATED)]
 
 
@@ -148,11 +150,11 @@ def check_other_configs(ablate, overlays):
     overlays(scale={"model": {"init_args": {"scale": 3.0}}})
     found = ablate()
     assert "out/scale.yaml has another configuration (model.init_args.scale: 2.0 -> 3.0)" in found.err
-    plan = Path("out/scale.yaml").read_text()
+    kept = Path("out/scale.yaml").read_text()
     Path("out/scale.yaml").unlink()  # the config alone does not make way for another one's run
     found = ablate()
     assert (found.code, "out/scale exists and is not empty" in found.err) == (2, True)
-    Path("out/scale.yaml").write_text(plan)
+    Path("out/scale.yaml").write_text(kept)
 
 
 def check_other_data(ablate):
@@ -171,11 +173,11 @@ def check_other_data(ablate):
     ("options", "content", "words"),
     [
         (["--ckpt_path", "x.ckpt"], SCALE, "x.ckpt"),
-        (["--trainer.limit_val_batches", "1"], SCALE, "--trainer.limit_val_batches cannot be used in an ablation"),
-        (["--data.validation", "null"], SCALE, "an ablation needs validation triples: give --data.validation FILE"),
+        (["--trainer.limit_val_batches", "1"], SCALE, "trainer.limit_val_batches cannot be used in an ablation"),
+        (["--data.validation", "null"], SCALE, "an ablation needs validation triples: give data.validation a file"),
         ([], {"data": {"init_args": {"validation": "t.jsonl"}}}, "bad.yaml changes the validation triples"),
         ([], {"model": {"init_args": {"scales": 20.0}}}, "scales"),
-        ([], {"trainer": {"check_val_every_n_epoch": 2}}, "--trainer.check_val_every_n_epoch cannot be used"),
+        ([], {"trainer": {"check_val_every_n_epoch": 2}}, "trainer.check_val_every_n_epoch cannot be used"),
     ],
 )
 def test_mistakes_cost_one_line_and_no_fit(ablate, overlays, options, content, words):
@@ -199,10 +201,10 @@ def refuse(run, config):
 
 def test_an_overlay_that_changes_nothing_is_left_out(ablate, overlays, monkeypatch):
     overlays(same={"model": {"init_args": {"scale": 20.0}}}, scale=SCALE)
-    monkeypatch.setattr(module, "run_fit", refuse)
+    monkeypatch.setattr(plan, "run_fit", refuse)
     found = ablate()
     assert "same is left out: abl/quickstart_same.yaml changes nothing compared with full" in found.err
-    assert "full, row 1 of 2: the config as given" in found.err
+    assert "full, fit 1 of 2: the config as given" in found.err
 
 
 def test_the_baseline_of_hits_learns_from_the_triples_own_negatives(tiny):
@@ -232,22 +234,22 @@ def test_files_and_patterns_are_found_here_first_then_in_the_package(tmp_path, m
     monkeypatch.chdir(tmp_path)
     write("mine/hits_a.yaml")
     write("mine/b.yaml")
-    named = "mine/*.yaml, configs/ablations/hits_kd_only.yaml,ablations/hits_m*.yaml"
+    named = ["mine/*.yaml", "configs/ablations/hits_kd_only.yaml", "ablations/hits_m*.yaml"]
     assert list(find_overlays(HITS, named)) == ["b", "a", "kd_only", "mask_only", "multi_negative"]
     write("configs/ablations/hits_other.yaml")
     assert list(find_overlays(HITS, None)) == ["other"]
-    assert list(find_overlays(HITS, str(Path("mine").resolve() / "*.yaml"))) == ["b", "a"]
+    assert list(find_overlays(HITS, [Path("mine").resolve() / "*.yaml"])) == ["b", "a"]
 
 
 @pytest.mark.parametrize(
     ("fit", "named", "words"),
     [
-        ([], None, "give --config FILE"),
-        (["--config"], None, "give --config FILE"),
-        (HITS, "none.yaml", "--ablations none.yaml: no such file"),
-        (HITS, "none_*.yaml", r"no overlay of hits in none_\*.yaml.*packaged are ablations/comhis"),
-        (HITS, "x/a.yaml,x/hits_a.yaml", "two rows are named a"),
-        (HITS, "x/hits_full.yaml", "two rows are named full"),
+        ([], None, "give `config`"),
+        (["--config"], None, "give `config`"),
+        (HITS, ["none.yaml"], "`ablations` none.yaml: no such file"),
+        (HITS, ["none_*.yaml"], r"no overlay of hits in none_\*.yaml.*packaged are ablations/comhis"),
+        (HITS, ["x/a.yaml", "x/hits_a.yaml"], "two rows are named a"),
+        (HITS, ["x/hits_full.yaml"], "two rows are named full"),
     ],
 )
 def test_overlays_that_make_no_row_are_named(tmp_path, monkeypatch, fit, named, words):
@@ -258,19 +260,22 @@ def test_overlays_that_make_no_row_are_named(tmp_path, monkeypatch, fit, named, 
         find_overlays(fit, named)
 
 
-def entry(system, correct, wrong, **changes):
-    evaluation = {"epoch": 0, "n": 10, "correct": correct, "accuracy": correct / 10, "interval": [0, 1], "ties": 0}
-    accuracies = {"last_epoch": evaluation, "best_epoch": evaluation}
-    about = {"overlay": None, "changes": [], "flags": [], "deciding": [], "seed": 42, "num_evaluations": 1}
-    return {"system": system, **about, **accuracies, "wrong": {"last_epoch": wrong, "best_epoch": wrong}, **changes}
+def row(name, wrong, flags=(), deciding=()):
+    """A fit of 10 triples, of which these are wrong; None: scores are NaN."""
+    summary = AccuracySummary(10, 0, undefined=1) if wrong is None else AccuracySummary(10, 10 - len(wrong))
+    scored = Scored(summary, None if wrong is None else set(wrong), epoch=0)
+    callbacks = [{"class_path": f"callbacks.{callback}"} for callback in deciding]
+    config = {"seed_everything": 42, "trainer": {"callbacks": callbacks}}
+    outcome = Outcome({"last_epoch": scored, "best_epoch": scored}, 1, flags)
+    return Ablated(System(name, None, config, [], {}, ""), outcome)
 
 
 def test_the_report_compares_on_the_same_triples():
     rows = [
-        entry("full", 7, [0, 1, 2]),
-        entry("a", 6, [0, 3, 4, 5], flags=["transductive"], deciding=["EarlyStopping"]),
+        row("full", [0, 1, 2]),
+        row("a", [0, 3, 4, 5], flags=["transductive"], deciding=["EarlyStopping"]),
     ]
-    made = ablation_report([*rows, entry("nan", 0, None)])
+    made = ablation_report([*rows, row("nan", None)])
     full, a, nan = made.content["systems"]
     assert a["difference_to_full"]["best_epoch"] == {
         "difference": pytest.approx(-0.1),

@@ -5,16 +5,22 @@ import shutil
 from pathlib import Path
 from statistics import mean, stdev
 
+import pandas as pd
 import pytest
 import yaml
 from command_lines import last_of
 
+import narrlit
 from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples
 from narrlit.data.storyworld import StoryWorld, synthetic_examples
 from narrlit.data.writers import write_examples
-from narrlit.experiments import crossval as module
-from narrlit.experiments.crossval import crossval_report
-from narrlit.metrics.significance import wilson_interval
+from narrlit.datamodules.fold_data import FoldDescription
+from narrlit.errors import OptionError
+from narrlit.experiments import plan as module
+from narrlit.experiments.crossval import FoldResult, crossval_report
+from narrlit.experiments.outcome import Outcome, Scored
+from narrlit.experiments.plan import FinishedFit, PlannedFit
+from narrlit.metrics.significance import AccuracySummary, wilson_interval
 
 ROWS = 10
 
@@ -43,6 +49,10 @@ def read(path):
     return json.loads(Path(path).read_text())
 
 
+def write_status(run, status):
+    (run / "run.json").write_text(json.dumps({**read(run / "run.json"), "status": status}))
+
+
 class Killed(BaseException):
     """Ends an experiment as a power cut would."""
 
@@ -54,7 +64,7 @@ def test_folds_run_are_recorded_and_resume_after_a_kill(crossval, monkeypatch):
     def killed(run, config):
         result = run_fit(run, config)
         if run.name == "fold_1":
-            (run / "run.json").write_text(json.dumps({**result.record, "status": "running"}))
+            write_status(run, "running")
             (run / "left").touch()
             raise Killed
         return result
@@ -76,7 +86,7 @@ def test_folds_run_are_recorded_and_resume_after_a_kill(crossval, monkeypatch):
     assert found.out == Path("cv/crossval.md").read_text()
     low, high = read("cv/crossval.json")["pooled"]["last_epoch"]["interval"]
     assert f"[{low:.3f}, {high:.3f}]" in next(line for line in found.out.splitlines() if line.startswith("| pooled"))
-    assert len(Path("cv/crossval.csv").read_text().splitlines()) == 3
+    check_table(read("cv/crossval.json"))
 
     before = read("cv/crossval.json")
     shutil.rmtree("cv/fold_0")
@@ -92,6 +102,19 @@ def test_folds_run_are_recorded_and_resume_after_a_kill(crossval, monkeypatch):
     found = crossval()
     assert (found.code, "cv/fold_0 used other examples" in found.err) == (2, True)
     assert read("cv/crossval.json") == before
+
+
+def check_table(found):
+    """The CSV file has a row for each accuracy: of two folds, and pooled; the frozen encoder is one of three."""
+    table = pd.read_csv("cv/crossval.csv")
+    assert list(table) == ["system", "fold", "seed", "metric", "value", "n", "low", "high"]
+    assert len(table) == 9
+    last = table[table.metric == "accuracy_last_epoch"]
+    pooled = found["pooled"]["last_epoch"]
+    expected = [entry["last_epoch"]["accuracy"] for entry in found["by_fold"]] + [pooled["accuracy"]]
+    assert last.value.tolist() == pytest.approx(expected)
+    assert last.iloc[-1][["low", "high"]].tolist() == pytest.approx(pooled["interval"])
+    assert last.fold.tolist()[:2] == [0, 1]
 
 
 def check_report(found):
@@ -145,7 +168,7 @@ def test_folds_by_example_are_flagged_and_a_fold_is_a_model(crossval, narrlit):
         (["--data.train", "none.jsonl"], "none.jsonl does not exist"),
         (["--config", "configs/none.yaml"], "none.yaml"),
         (["--out", "full"], "full exists and is not empty"),
-        (["--trainer.limit_val_batches", "1"], "--trainer.limit_val_batches cannot be used in a cross-validation"),
+        (["--trainer.limit_val_batches", "1"], "trainer.limit_val_batches cannot be used in a cross-validation"),
         (["--model.init_args.scales", "1"], "scales"),
     ],
 )
@@ -161,32 +184,51 @@ def test_mistakes_cost_one_line_and_no_fit(crossval, tmp_path, options, words):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["alone.jsonl", "d.jsonl", "full"]
 
 
-def entry(fold, last, best, **changes):
-    def evaluation(correct):
-        accuracy, interval = (None, None) if correct is None else (correct / 10, [0, 1])
-        counts = {"n": 10, "correct": correct or 0, "ties": 0, **({"undefined": 4} if correct is None else {})}
-        return {"epoch": 1, **counts, "accuracy": accuracy, "interval": interval}
+def fold_result(fold, last, best):
+    """A fold of 10 examples, of which so many are right; None: scores are NaN."""
 
-    sizes = dict.fromkeys(("groups", "trained", "evaluated", "left_out"), 10)
-    accuracies = {"last_epoch": evaluation(last), "best_epoch": evaluation(best)}
-    return {"fold": fold, **sizes, "num_evaluations": 3, "flags": [], "wrong": None, **accuracies, **changes}
+    def scored(correct):
+        undefined = 4 if correct is None else 0
+        return Scored(AccuracySummary(10, correct or 0, undefined=undefined), None if undefined else set(), 1)
 
+    class Fit(FinishedFit):
+        outcome = Outcome({"last_epoch": scored(last), "best_epoch": scored(best)}, 3)
 
-DESCRIPTION = {
-    "folds": 2,
-    "fold_seed": 0,
-    "ungrouped": False,
-    "all_rows": 20,
-    "never_evaluated": 0,
-    "all_groups": 10,
-    "largest_group": 2,
-}
+    sizes = dict.fromkeys(("groups", "trained", "evaluated", "left_out", "all_groups"), 10)
+    about = FoldDescription(
+        fold, folds=2, fold_seed=0, ungrouped=False, all_rows=20, largest_group=2, never_evaluated=0, sha256="", **sizes
+    )
+    return FoldResult(about, Fit(PlannedFit(f"fold_{fold}", {}, ""), None))
 
 
 def test_a_fold_without_an_accuracy_leaves_the_whole_without_one():
-    made = crossval_report([entry(0, 6, 8), entry(1, None, 7)], DESCRIPTION, [])
+    made = crossval_report([fold_result(0, 6, 8), fold_result(1, None, 7)], [])
     assert made.content["pooled"]["last_epoch"]["accuracy"] is None
     assert made.content["over_folds"]["last_epoch"] == {"mean": None, "standard_deviation": None}
     assert made.content["pooled"]["best_epoch"]["accuracy"] == 0.75
     assert made.markdown().splitlines()[-5].count("none: scores are NaN") == 1  # mean ± standard deviation
     assert made.markdown().count("none: scores are NaN") == 3
+
+
+def test_python_cross_validates_with_seeds(tiny, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    stories, world = StoryTable(), StoryWorld(3).triples(4)
+    write_examples("d.jsonl", synthetic_examples(world, [[] for _ in world], stories))
+    options = {"data": "FileData", "data.train": "d.jsonl", "trainer.max_epochs": 1, "model.encoder.model": tiny()}
+    configs = ["configs/baselines/triplet.yaml", "configs/hardware/cpu.yaml"]
+    result = narrlit.crossval(configs, options, folder="cv", folds=2, seeds=[1, 2])
+    assert list(result.runs) == ["seed_1_fold_0", "seed_1_fold_1", "seed_2_fold_0", "seed_2_fold_1"]
+    assert {run.record.seed for run in result.runs.values()} == {1, 2}
+    last = result.table().query("metric == 'accuracy_last_epoch'")
+    pooled = last[last.fold.isna()].set_index("seed")
+    folds = last[last.fold.notna()].groupby("seed")
+    assert pooled.value.to_dict() == pytest.approx(folds.value.mean().to_dict())  # of equal size
+    assert pooled.n.tolist() == [4, 4]
+    assert "| trained |" in str(result)
+    assert len(result.plot().get_yticklabels()) == 4
+    result.write()
+    assert Path("cv/crossval.md").read_text() == f"{result}\n"
+    with pytest.raises(OptionError, match=r"`folds=1`: at least 2 are needed"):
+        narrlit.crossval(configs, options, folder="cv", folds=1)
+    with pytest.raises(OptionError, match="give two or more different whole numbers"):
+        narrlit.crossval(configs, options, folder="cv", folds=2, seeds=[1, 1])

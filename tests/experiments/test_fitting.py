@@ -1,18 +1,17 @@
 """One fit of an experiment: run, recorded, pruned, ended, and refused."""
 
 import gc
-import json
 import signal
 import subprocess
 
 import pytest
 import torch
-import yaml
 from run_helpers import fit_arguments
 
-from narrlit.errors import DataError, NarrlitError, OptionError
+from narrlit.errors import NarrlitError, OptionError
 from narrlit.experiments import fitting
-from narrlit.experiments.fitting import RunResult, keep_plan, parse_fit, run_fit
+from narrlit.experiments.fitting import parse_fit, run_fit
+from narrlit.experiments.run import Run
 
 
 @pytest.fixture
@@ -33,16 +32,16 @@ def test_a_fit_is_a_run_with_record_answers_and_checkpoint(config, tmp_path):
     result = run_fit(tmp_path / "run", config)
     assert result.finished
     assert not (tmp_path / "run/left").exists()
-    assert [e["epoch"] for e in result.evaluations] == [0, 1]
-    accuracies = result.summary()
-    wrong = accuracies["wrong"]
-    assert accuracies["num_evaluations"] == 2
-    assert accuracies["best_epoch"]["accuracy"] == max(e["accuracy"] for e in result.evaluations)
-    for name in ("last_epoch", "best_epoch"):
-        assert len(wrong[name]) == accuracies[name]["n"] - accuracies[name]["correct"]
+    evaluations = result.record.validations
+    assert [evaluation.epoch for evaluation in evaluations] == [0, 1]
+    outcome = result.outcome()
+    assert outcome.num_evaluations == 2
+    assert outcome.best.accuracy == max(evaluation.accuracy for evaluation in evaluations)
+    for scored in (outcome.last, outcome.best, outcome.reference):
+        assert len(scored.wrong) == scored.summary.n - scored.summary.correct
     assert list((tmp_path / "run/checkpoints").glob("best*.ckpt"))
     again = run_fit(tmp_path / "again", config)  # a fit before in the same process changes nothing
-    assert again.evaluations == result.evaluations
+    assert again.record.validations == evaluations
 
 
 def test_pruning_ends_a_fit_and_leaves_no_checkpoint(config, tmp_path):
@@ -53,8 +52,8 @@ def test_pruning_ends_a_fit_and_leaves_no_checkpoint(config, tmp_path):
         return True
 
     result = run_fit(tmp_path / "run", {**config, "trainer": {**config["trainer"], "max_epochs": 3}}, prune)
-    assert (result.record["status"], result.reason) == ("pruned", "after epoch 0, below the median")
-    assert seen == [(0, pytest.approx(result.evaluations[0]["accuracy"]))]
+    assert (result.status, result.reason) == ("pruned", "after epoch 0, below the median")
+    assert seen == [(0, pytest.approx(result.record.validations[0].accuracy))]
     assert not list((tmp_path / "run").rglob("*.ckpt"))
     result = run_fit(tmp_path / "one", {**config, "trainer": {**config["trainer"], "max_epochs": 1}}, prune)
     assert result.finished  # a fit at its end costs nothing more
@@ -73,7 +72,7 @@ def test_what_ends_a_fit(config, tmp_path, error, status):
             run_fit(tmp_path / "run", config, fail)
     else:
         assert run_fit(tmp_path / "run", config, fail).reason == "out of memory: CUDA out of memory"
-    assert RunResult.read(tmp_path / "run").record["status"] == status
+    assert Run.read(tmp_path / "run").status == status
 
 
 def test_ctrl_c_ends_the_experiment(config, tmp_path):
@@ -87,13 +86,13 @@ def test_ctrl_c_ends_the_experiment(config, tmp_path):
     finally:
         signal.signal(signal.SIGINT, handler)
     assert isinstance(stopped.value.__context__, KeyboardInterrupt)
-    assert RunResult.read(tmp_path / "run").record["status"] == "interrupted"
+    assert Run.read(tmp_path / "run").status == "interrupted"
 
 
 def test_a_diverged_trial_is_recorded(arguments, tmp_path):
     config = parse_fit(arguments("--model.init_args.optimization.learning_rate", "1e30"), "a test")[0]
     result = run_fit(tmp_path / "run", config, lambda epoch, accuracy: False)
-    assert result.record["status"] == "diverged"
+    assert result.status == "diverged"
     assert "the loss is" in result.reason
 
 
@@ -118,32 +117,6 @@ def test_several_processes_are_a_command_of_their_own(config, tmp_path, monkeypa
     assert commands[0][1:5] == ["-m", "narrlit", "fit", "--config"]
 
 
-def record(run, **changes):
-    run.mkdir()
-    evaluation = {"epoch": 0, "n": 4, "correct": 3, "accuracy": 0.75, "interval": [0.3, 0.95]}
-    content = {"status": "finished", "validations": [evaluation], "best": evaluation, "flags": {}, **changes}
-    (run / "run.json").write_text(json.dumps(content))
-    answers = {"triples": "", "evaluations": [{"epoch": 0, "step": 1, "wrong": [2]}]}
-    (run / "validation_answers.json").write_text(json.dumps(answers))
-    return RunResult.read(run)
-
-
-def test_a_record_without_evaluations_or_answers_is_refused(tmp_path):
-    with pytest.raises(OptionError, match="evaluated no validation triples; let it train at least one whole epoch"):
-        record(tmp_path / "a", validations=[]).summary()
-    result = record(tmp_path / "b")
-    (tmp_path / "b/validation_answers.json").unlink()
-    with pytest.raises(DataError, match=r"no such file or directory; remove .*b to repeat the fit"):
-        result.summary()
-    (tmp_path / "b/run.json").write_text("{")
-    assert not RunResult.read(tmp_path / "b").finished
-
-
-def test_contamination_flags_are_read(tmp_path):
-    result = record(tmp_path / "a", flags={"transductive": True, "trained_on_validation": False, "other": 3})
-    assert result.summary()["flags"] == ["transductive"]
-
-
 @pytest.mark.parametrize(
     "option",
     [
@@ -157,21 +130,8 @@ def test_contamination_flags_are_read(tmp_path):
     ],
 )
 def test_options_of_partial_fits_are_refused(arguments, option):
-    with pytest.raises(OptionError, match=f"^{option[0]} cannot be used in a test"):
+    with pytest.raises(OptionError, match=f"^{option[0].removeprefix('--')} cannot be used in a test"):
         parse_fit(arguments(*option), "a test")
-
-
-def test_a_plan_is_kept_and_another_one_refused(tmp_path):
-    plan, content = tmp_path / "p/plan.yaml", {"a": {"b": 1}, "c": [1, 2]}
-    keep_plan(plan, content, tmp_path / "p")
-    before = plan.stat().st_mtime_ns
-    keep_plan(plan, content, tmp_path / "p")
-    assert plan.stat().st_mtime_ns == before
-    assert yaml.safe_load(plan.read_text()) == content
-    with pytest.raises(OptionError, match=r"plan.yaml has another configuration \(a.b: 1 -> 2\)"):
-        keep_plan(plan, {"a": {"b": 2}, "c": [1, 2]}, tmp_path / "p")
-    with pytest.raises(OptionError, match="exists and is not empty"):
-        keep_plan(tmp_path / "p/other.yaml", content, tmp_path / "p")
 
 
 def test_deciding_callbacks_are_named():

@@ -11,9 +11,11 @@ import pytest
 
 from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.experiments.comparison import compare_systems, read_facets
-from narrlit.experiments.html_report import RIGHT, Run, _maps, _marked, _projector, html_report
+from narrlit.experiments.html_report import RIGHT, _maps, _marked, _projector, html_report
+from narrlit.experiments.run import Run
 from narrlit.experiments.systems import SystemAnswers
 from narrlit.metrics.data_check import CheckedSet, check_sets
+from narrlit.models.run_file import RunFile
 
 ATTACK = "<img src=x onerror=alert(1)></script><script>alert(2)</script>{{ 7 * 7 }}"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -64,9 +66,9 @@ def case(tmp_path_factory):
     facets = read_facets(["margin", "overlap"], triples)
     entry = {"epoch": 0, "step": 4, **systems[0].summary.as_dict()}
     record = {"validations": [entry], "untrained": entry, "best": entry, "command": {"line": ATTACK}, "seed": 3}
-    record["data"] = {"train": {"files": [{"path": "/x/train.jsonl", "rows": 77}]}}
+    record["data"] = {"train": {"files": [{"path": "/x/train.jsonl", "sha256": "0", "rows": 77}]}}
     check = check_sets([CheckedSet("validation", triples.texts(), (triples.labels == 1).tolist(), sided=True)], None)
-    runs = [Run(systems[0].name, folder, record)]
+    runs = {systems[0].name: Run(folder, RunFile.model_validate(record))}
     page = html_report(
         systems, compare_systems(systems, triples, facets, {}), runs, triples, ATTACK, {ATTACK: check}, "pca"
     )

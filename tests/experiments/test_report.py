@@ -57,10 +57,3 @@ def test_without_scores_there_is_no_comparison():
     assert report.accuracy_cell(NONE) == "none: scores are NaN"
     assert paired(None, {1}, 5) == paired({1}, None, 5)
     assert report.difference_cell(paired(None, {1}, 5)) == "none: scores are NaN"
-
-
-def test_pooling_sums_counts_and_one_nan_leaves_no_accuracy():
-    entries = [{"last_epoch": GOOD, "best_epoch": GOOD}, {"last_epoch": {**GOOD, "correct": 130}, "best_epoch": NONE}]
-    whole = report.pooled(entries)
-    assert (whole["last_epoch"]["n"], whole["last_epoch"]["accuracy"]) == (400, 0.6)
-    assert (whole["best_epoch"]["n"], whole["best_epoch"]["accuracy"]) == (400, None)

@@ -8,12 +8,14 @@ from statistics import stdev
 import numpy as np
 import pytest
 
+import narrlit
 from narrlit.configuration import packaged_names
 from narrlit.encoding.loading import load
 from narrlit.errors import DataError, ModelError, OptionError
-from narrlit.experiments import reproduction as module
 from narrlit.experiments.fitting import parse_fit
 from narrlit.experiments.paper_tables import FILES, SYSTEMS, Backbone, find_files, list_tables, read_tables
+from narrlit.experiments.plan import PlanResult
+from narrlit.experiments.report import Report
 from narrlit.experiments.reproduction import Reproduction, averaged, difference_to_paper, incomparable
 from narrlit.experiments.systems import answers_of
 from narrlit.metrics.significance import difference_interval, wilson_interval
@@ -193,6 +195,19 @@ def test_a_killed_reproduction_goes_on(reproduction, computed):
     assert len(keys) == 5
 
 
+def test_python_reproduces_tables_and_reads_them(folder, tmp_path, computed):
+    labels = folder / "test/labels/test_track_b.jsonl"
+    options = {"tables": ["1"], "backbones": ["minilm"], "data": folder, "labels_b": labels, "folder": tmp_path / "out"}
+    result = narrlit.reproduce("mendel292", **options)
+    table = result.table()
+    assert table[["row", "column", "published", "accuracy"]].to_numpy().tolist()[0] == ["L6", "dev A", 0.55, 0.5]
+    assert len(result.plot().get_yticklabels()) == len(table) == 4
+    result.write()
+    assert (tmp_path / "out/mendel292/reproduce.md").read_text() == f"{result}\n"
+    with pytest.raises(OptionError, match="`seeds=0`: at least 1"):
+        narrlit.reproduce("mendel292", **options, seeds=0)
+
+
 def test_the_report_holds_earlier_tables_too(reproduction, computed):
     reproduction(numbers=("1",)).run()
     second = reproduction(numbers=("4",))
@@ -207,14 +222,14 @@ def test_a_record_of_other_settings_version_or_data_is_refused(reproduction, com
         ({"seeds": 2}, "seeds is 1, not 2"),
         ({"options": ["--x"]}, r"options is \[\], not \['--x"),
     ):
-        with pytest.raises(OptionError, match=f"record.json: {message}.*choose another --out"):
+        with pytest.raises(OptionError, match=f"record.json: {message}.*choose another `folder`"):
             reproduction(**changed).run()
     path = first.folder / "record.json"
     path.write_text(path.read_text().replace('"version": 1', '"version": 0'))
-    with pytest.raises(OptionError, match="version is 0, not 1: choose another --out"):
+    with pytest.raises(OptionError, match="version is 0, not 1: choose another `folder`"):
         reproduction().run()
     path.write_text("{")
-    with pytest.raises(DataError, match=r"record .*record.json: .*; remove it, or choose another --out"):
+    with pytest.raises(DataError, match=r"record .*record.json: .*; remove it, or choose another `folder`"):
         reproduction().run()
 
 
@@ -264,19 +279,17 @@ def test_a_cross_validated_cell_is_the_pooled_last_epoch(reproduction, monkeypat
     }
     called = []
 
-    def cross_validate(arguments, folder, division):
-        called.append((arguments, division["ungrouped"]))
-        return module.Report(content, {}, [], [], {})
+    def crossval(config, options, *, folder):
+        called.append(options)
+        return PlanResult("crossval", folder, {}, [], Report(content, {}, [], [], {}))
 
-    monkeypatch.setattr("narrlit.experiments.crossval.cross_validate", cross_validate)
+    monkeypatch.setattr("narrlit.experiments.reproduction.crossval", crossval)
     one = reproduction(numbers=("2",), options=["--trainer.max_epochs", "1"])
     one._open_record()
     cell = next(cell for cell in one.wanted if cell.column == "CV A")
     entry = one._compute(cell)
     assert (entry["accuracy"], entry["standard_deviation"], entry["stand_in"]) == (2 / 3, 0.1, None)
-    (arguments, ungrouped), *_ = called
-    assert arguments[-2:] == ["--trainer.max_epochs", "1"]
-    assert not ungrouped
+    assert called[0][-2:] == ["--trainer.max_epochs", "1"]
     assert one.record["stand_ins"] == {"augmented": "dev triples without back-translations"}
 
 
@@ -374,8 +387,8 @@ def test_a_missing_file_is_named_with_its_remedy(tmp_path):
     ("words", "message"),
     [
         (["hist"], "no tables of 'hist' (did you mean hits?); there are comhis, hits"),
-        (["hits", "--table", "3"], "--table 3: no such table of hits"),
-        (["hits", "--table", "figure 1"], "--table figure 1: not computed: a diagram"),
+        (["hits", "--table", "3"], "table 3: no such table of hits"),
+        (["hits", "--table", "figure 1"], "table figure 1: not computed: a diagram"),
         (["hits", "--seeds", "0"], "--seeds 0: at least 1 fit a row is needed"),
         (["hits", "--labels-b", "none.jsonl"], "--labels-b none.jsonl: no such file"),
         (["hits"], "narrative-similarity-dataset/dev/dev_track_a.jsonl is missing: git clone"),
@@ -458,5 +471,5 @@ def test_a_table_end_to_end(narrlit, folder, tiny, llm, monkeypatch):
     assert {path.suffix for path in Path("out/comhis").glob("reproduce.*")} >= {".md", ".csv", ".json", ".tex"}
     again = narrlit(*words, *options)
     assert again.out == found.out
-    assert "fit full" in found.err
-    assert "fit full" not in again.err
+    assert "full-seed43, fit 1 of 1: full" in found.err
+    assert "full-seed43, fit" not in again.err

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,15 @@ import yaml
 from command_lines import last_of
 from run_helpers import fit_arguments
 
-from narrlit.configuration import find_config, packaged_configs
+from narrlit.configuration import packaged_configs
 from narrlit.errors import OptionError
 from narrlit.experiments import tuning as module
-from narrlit.experiments.crossval import fold_config
-from narrlit.experiments.fitting import RunResult
-from narrlit.experiments.tuning import ask, open_study, read_space, run_trial, trial_entries, winner_of
+from narrlit.experiments.crossval import Division, divided_config
+from narrlit.experiments.run import Run
+from narrlit.experiments.tune_report import winner_of
+from narrlit.experiments.tuning import Pruner, SearchSpace, ask, ended_trials, open_study, run_trial
 from narrlit.metrics.significance import mcnemar, wilson_interval
+from narrlit.models.run_file import RunFile
 
 ROWS = 24
 SPACE = """
@@ -56,7 +59,7 @@ def test_a_search_is_killed_and_resumed(arguments, narrlit, monkeypatch):
     def killed(run, config, prune=None):
         result = run_fit(run, config, prune)
         if run.name == "trial_0002":
-            (run / "run.json").write_text(json.dumps({**result.record, "status": "running"}))
+            (run / "run.json").write_text(json.dumps({**read(run / "run.json"), "status": "running"}))
             raise Killed
         return result
 
@@ -123,10 +126,10 @@ def check_held_out(found, runs):
 
 def check_examples(runs, options):
     """No example that the winner is evaluated on was in a trial's evaluation, nor shares a story with one that was."""
-    _, data = fold_config(options[1 : options.index("--folds")], {"folds": 2, "fold_seed": 0, "ungrouped": False}, "a")
+    _, data = divided_config(options[1 : options.index("--folds")], Division(2), "a")
     folds = [data.rows(0), data.rows(1)]
     for name, run in runs.items():
-        assert run["data"]["validation"]["fold"] == folds[not name.startswith("trial")][2]
+        assert run["data"]["validation"]["fold"] == asdict(folds[not name.startswith("trial")][2])
     first, second = ({text for triple in triples.texts() for text in triple} for _, triples, _ in folds)
     assert first.isdisjoint(second)
     assert len(folds[0][1]) + len(folds[1][1]) == ROWS
@@ -156,7 +159,7 @@ def check_again(narrlit, options, text):
         (["--folds", "25"], ONE, "there are only 24 such groups"),
         (["--out", "full"], ONE, "full exists and is not empty"),
         (["--space", "none.yaml"], ONE, "--space none.yaml: no such file"),
-        (["--trainer.fast_dev_run", "true"], ONE, "--trainer.fast_dev_run cannot be used in a search"),
+        (["--trainer.fast_dev_run", "true"], ONE, "trainer.fast_dev_run cannot be used in a search"),
         (["--trainer.devices", "2"], ONE, "fits of a search run on one device"),
         ([], "model.a: {low: 2, high: 1}", "--space space.yaml: model.a: "),
         ([], "model.init_args.sale: {low: 1, high: 2}", "space.yaml: model.init_args.sale: 1: "),
@@ -232,18 +235,27 @@ def test_broken_spaces_are_named(tmp_path, monkeypatch, content, words):
     monkeypatch.chdir(tmp_path)
     Path("s.yaml").write_text(content)
     with pytest.raises(OptionError, match=words):
-        read_space("s.yaml")
+        SearchSpace.read("s.yaml")
+
+
+def test_a_space_may_be_a_mapping():
+    space = SearchSpace.read({"model.b": {"low": 1, "high": 3}, "model.a": {"choices": [1, 2]}})
+    assert list(space.distributions) == list(space.written) == ["model.a", "model.b"]
+    with pytest.raises(OptionError, match=r"^`space` model.a: .*'high' is missing; write {low, high}"):
+        SearchSpace.read({"model.a": {"low": 1}})
+    with pytest.raises(OptionError, match=r"^`space`: model.a has a single value"):
+        SearchSpace.read({"model.a": {"choices": [1]}})
 
 
 @pytest.fixture
 def search(tmp_path):
     """search(name): the study of that folder, created or resumed, and its space."""
     (tmp_path / "s.yaml").write_text("model.rate: {low: 1e-5, high: 1e-1, log: true}\nmodel.scale: {low: 1, high: 30}")
-    space = read_space(str(tmp_path / "s.yaml"))[1]
+    space = SearchSpace.read(tmp_path / "s.yaml").distributions
 
     def run(name="s"):
         (tmp_path / name).mkdir(exist_ok=True)
-        return open_study(tmp_path / name, {"n_startup_trials": 2, "n_warmup_steps": 1}), space
+        return open_study(tmp_path / name, Pruner(n_warmup_steps=1, n_startup_trials=2)), space
 
     return run
 
@@ -255,16 +267,17 @@ def fake_fit(monkeypatch, accuracies, reason=None, status="finished"):
         values = accuracies(config) if callable(accuracies) else accuracies
         evaluations = []
         for epoch, accuracy in enumerate(values):
-            evaluations.append({"epoch": epoch, "n": 10, "correct": round(10 * accuracy), "accuracy": accuracy})
+            counts = {"n": 10, "correct": round(10 * accuracy), "accuracy": accuracy, "interval": [0.0, 1.0]}
+            evaluations.append({"epoch": epoch, **counts})
             if prune(epoch, accuracy):
-                return RunResult(run, {"status": "pruned", "validations": evaluations}, "pruned")
-        return RunResult(run, {"status": status, "validations": evaluations}, reason)
+                return Run(run, RunFile.model_validate({"status": "pruned", "validations": evaluations}), "pruned")
+        return Run(run, RunFile.model_validate({"status": status, "validations": evaluations}), reason)
 
     monkeypatch.setattr(module, "run_fit", run_fit)
 
 
 def go_on(study, space, until):
-    while len(trial_entries(study)) < until:
+    while len(ended_trials(study)) < until:
         run_trial(study, ask(study, space, 42), Path("unused"), dict)
 
 
@@ -279,7 +292,7 @@ def test_a_resumed_study_tries_what_the_unbroken_one_tries(search, monkeypatch):
         go_on(broken, space, stop)
         killed = ask(broken, space, 42).params  # its process ends here
         assert stop == 12 or killed == tried[stop]
-    assert [entry["settings"] for entry in trial_entries(broken)] == tried
+    assert [trial.settings for trial in ended_trials(broken)] == tried
 
 
 def test_settings_of_a_killed_process_are_tried_again_once(search, monkeypatch):
@@ -290,11 +303,11 @@ def test_settings_of_a_killed_process_are_tried_again_once(search, monkeypatch):
     search()
     study, _ = search()  # twice: the settings wait, and are not queued again
     repeat = ask(study, space, 42)
-    assert (repeat.number, repeat.params, len(trial_entries(study))) == (2, killed.params, 1)
+    assert (repeat.number, repeat.params, len(ended_trials(study))) == (2, killed.params, 1)
     study, _ = search()  # the repeat is killed, too
     go_on(study, space, 2)
-    entry = trial_entries(study)[-1]
-    assert (entry["trial"], entry["settings"], entry["repeats"]) == (3, killed.params, 2)
+    last = ended_trials(study)[-1]
+    assert (last.trial, last.settings, last.repeats) == (3, killed.params, 2)
     assert ask(study, space, 42).params != killed.params
 
 
@@ -302,14 +315,14 @@ def test_pruned_and_failed_trials_count(search, monkeypatch):
     study, space = search()
     for accuracies in ([0.1, 0.5, 0.6], [0.3, 0.7, 0.8], [0.2, 0.2, 0.2], [0.0, 0.6, 0.75]):
         fake_fit(monkeypatch, accuracies)
-        go_on(study, space, len(trial_entries(study)) + 1)
+        go_on(study, space, len(ended_trials(study)) + 1)
     fake_fit(monkeypatch, [], "out of memory", "failed")
     go_on(study, space, 5)
-    entries = trial_entries(study)
-    assert [entry["status"] for entry in entries] == ["finished", "finished", "pruned", "finished", "failed"]
-    assert len(entries[2]["evaluations"]) == 2  # the first epoch warms up
-    assert (entries[4]["reason"], entries[4]["best"]) == ("out of memory", None)
-    assert (winner_of(entries)["trial"], winner_of(entries)["best"]["epoch"]) == (1, 2)
+    trials = ended_trials(study)
+    assert [trial.status for trial in trials] == ["finished", "finished", "pruned", "finished", "failed"]
+    assert len(trials[2].evaluations) == 2  # the first epoch warms up
+    assert (trials[4].reason, trials[4].best) == ("out of memory", None)
+    assert (winner_of(trials).trial, winner_of(trials).best.epoch) == (1, 2)
 
 
 def test_a_mistake_in_a_trial_names_its_settings(search, monkeypatch):
@@ -326,6 +339,6 @@ def test_packaged_spaces_are_read():
     files = list(packaged_configs().glob("*spaces/*.yaml"))
     assert files
     for path in files:
-        written, space = read_space(find_config(str(path), "--space"))
-        assert written == yaml.safe_load(path.read_text())
-        assert set(space) == set(written)
+        space = SearchSpace.read(path)
+        assert space.written == yaml.safe_load(path.read_text())
+        assert set(space.distributions) == set(space.written)

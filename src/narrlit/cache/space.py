@@ -15,7 +15,7 @@ from typing import Any, Literal
 from narrlit.errors import ModelError, reading
 from narrlit.models.config import EncoderConfig, Fusion, Long, Precision
 from narrlit.models.loading import model_folder
-from narrlit.models.registry import find_checkpoint, find_record, read_checkpoint, read_record
+from narrlit.models.registry import find_checkpoint, read_checkpoint, read_record
 
 CacheDtype = Literal["float32", "float16"]
 CONFIG_SETTINGS = ("revision", "pooling", "normalize", "max_length", "dtype", "quantization")
@@ -163,10 +163,11 @@ def _checkpoint_identity(model: str, checkpoint: Path) -> tuple[str, str]:
     else:
         with checkpoint.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-    record = find_record(model)
-    with reading("checkpoint" if record is None else "run record", record or checkpoint, error=ModelError):
-        stored = read_checkpoint(checkpoint)["hyper_parameters"] if record is None else read_record(record)["model"]
-        backbone = stored["encoder"]["model"]
+    record = read_record(model)
+    backbone = None if record is None else record.encoder
+    if backbone is None:
+        with reading("checkpoint", checkpoint, error=ModelError):
+            backbone = read_checkpoint(checkpoint)["hyper_parameters"]["encoder"]["model"]
     _, files = model_identity(backbone)
     name = "-".join(folder.name for folder in checkpoint.absolute().parents[2:0:-1])
     return name, f"{digest} {files}"

@@ -19,11 +19,11 @@ from lightning.pytorch.trainer.states import TrainerFn
 from lightning_utilities.core.rank_zero import rank_zero_info, rank_zero_warn
 from torch import Tensor
 
-from narrlit.callbacks.triple_answers import ANSWERS, triples_digest
+from narrlit.callbacks.triple_answers import triples_digest
 from narrlit.distributed import gather
 from narrlit.files import atomic_path
 from narrlit.metrics.significance import AccuracySummary, paired, paired_text, smallest_difference
-from narrlit.models.registry import RECORD
+from narrlit.models.run_file import ANSWERS, RECORD, VERSION
 from narrlit.seeds import run_seed
 
 PACKAGES = ("narrlit", "torch", "lightning", "transformers", "sentence-transformers", "torchmetrics", "tokenizers")
@@ -51,6 +51,7 @@ class RunRecord(Callback):
         checkpoint = str(trainer.ckpt_path) if trainer.ckpt_path else None
         data: Any = trainer.datamodule  # type: ignore[attr-defined]
         self.record = {
+            "version": VERSION,
             "status": "running",
             "stage": stage,
             "started": _now(),

@@ -17,9 +17,6 @@ from narrlit.distributed import gather
 from narrlit.errors import OptionError
 
 PREDICTIONS = "predictions.jsonl"
-ANSWERS = "validation_answers.json"
-"""The digest of the triples and, for every validation, its epoch, its step and the ascending positions of the triples
-that were answered wrongly; null where a score was NaN. `RunRecord` writes it."""
 
 
 class PredictionWriter(BasePredictionWriter):

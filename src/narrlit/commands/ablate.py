@@ -1,13 +1,16 @@
 """narrlit ablate: a system and its ablations, one fit each, in one table."""
 
-from pathlib import Path
 from typing import Annotated
 
 from narrlit.files import Output
+from narrlit.options import listed
 
 
 def ablate(
-    *fit: str, out: Annotated[str, Output(continued=True)], ablations: str | None = None, seeds: str | None = None
+    *fit: str,
+    out: Annotated[str, Output(continued=True, parameter="folder")],
+    ablations: str | None = None,
+    seeds: str | None = None,
 ) -> None:
     """Fit and evaluate a system and its ablations; all other options, --config first, are those of `narrlit fit`.
 
@@ -23,10 +26,10 @@ def ablate(
         seeds: seeds with commas between; every row is fitted with each, as full_seed_1, and the report has mean,
             standard deviation and tests over the seeds.
     """
-    from narrlit.experiments.ablation import ablate_system
-    from narrlit.experiments.seed_fits import ablate_seeds, read_seeds
+    from narrlit.commands.seeds import read_seeds
+    from narrlit.experiments.ablation import ablate as ablate_system
 
-    folder = Path(out)
-    report = ablate_seeds(fit, folder, ablations, read_seeds(seeds)) if seeds else ablate_system(fit, folder, ablations)
-    report.write(folder, "ablations")
-    print(report.markdown(), end="")
+    patterns = None if ablations is None else listed(ablations)
+    result = ablate_system([], fit, folder=out, ablations=patterns, seeds=read_seeds(seeds))
+    result.write()
+    print(result)

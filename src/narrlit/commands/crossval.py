@@ -1,6 +1,5 @@
 """narrlit crossval: k-fold cross-validation of a config, one fit a fold."""
 
-from pathlib import Path
 from typing import Annotated
 
 from narrlit.files import Output
@@ -8,7 +7,7 @@ from narrlit.files import Output
 
 def crossval(
     *fit: str,
-    out: Annotated[str, Output(continued=True)],
+    out: Annotated[str, Output(continued=True, parameter="folder")],
     folds: int = 5,
     fold_seed: int = 0,
     ungrouped: bool = False,
@@ -28,14 +27,10 @@ def crossval(
         seeds: seeds with commas between; all folds are fitted with each, as seed_1_fold_0, and the report has mean,
             standard deviation and tests over the seeds.
     """
-    from narrlit.experiments.crossval import cross_validate
-    from narrlit.experiments.seed_fits import crossval_seeds, read_seeds
+    from narrlit.commands.seeds import read_seeds
+    from narrlit.experiments.crossval import crossval as cross_validate
 
-    folder = Path(out)
-    division = {"folds": folds, "fold_seed": fold_seed, "ungrouped": ungrouped}
-    if seeds:
-        report = crossval_seeds(fit, folder, division, read_seeds(seeds))
-    else:
-        report = cross_validate(fit, folder, division)
-    report.write(folder, "crossval")
-    print(report.markdown(), end="")
+    chosen = read_seeds(seeds)
+    result = cross_validate([], fit, folder=out, folds=folds, fold_seed=fold_seed, ungrouped=ungrouped, seeds=chosen)
+    result.write()
+    print(result)

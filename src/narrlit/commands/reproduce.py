@@ -1,10 +1,10 @@
 """narrlit reproduce: the tables of the five papers, published figures beside ours."""
 
-from pathlib import Path
 from typing import Annotated
 
-from narrlit.errors import OptionError, on_interrupt
+from narrlit.errors import OptionError
 from narrlit.files import Output
+from narrlit.options import listed
 
 
 def reproduce(  # noqa: PLR0913 (options)
@@ -17,7 +17,7 @@ def reproduce(  # noqa: PLR0913 (options)
     labels_a: str | None = None,
     labels_b: str | None = None,
     seeds: int = 1,
-    out: Annotated[str, Output(continued=True)] = "runs/reproduce",
+    out: Annotated[str, Output(continued=True, parameter="folder")] = "runs/reproduce",
 ) -> None:
     """Compute the tables of a system's paper and compare each cell with the published figure.
 
@@ -45,15 +45,18 @@ def reproduce(  # noqa: PLR0913 (options)
         return
     if system is None:
         raise OptionError("name a system; narrlit reproduce --list lists all tables")
-    from narrlit.experiments.reproduction import Reproduction
+    from narrlit.experiments.reproduction import reproduce as reproduce_tables
 
-    numbers, backbones = (
-        [part.strip() for part in (text or "").split(",") if part.strip()] for text in (table, backbone)
+    result = reproduce_tables(
+        system,
+        tables=listed(table),
+        backbones=listed(backbone),
+        data=data,
+        labels_a=labels_a,
+        labels_b=labels_b,
+        seeds=seeds,
+        folder=out,
+        options=fit,
     )
-    labels = {"labels_a": labels_a, "labels_b": labels_b}
-    folder = Path(out) / system
-    reproduction = Reproduction(system, numbers, backbones, Path(data), labels, seeds, folder, fit)
-    with on_interrupt(f"finished cells are in {folder / 'record.json'}; repeat the command to continue"):
-        report = reproduction.run()
-    reproduction.report().write(folder, "reproduce")
-    print(report.markdown(), end="")
+    result.write()
+    print(result)

@@ -33,11 +33,12 @@ def train(name: str, arguments: Sequence[str]) -> int:
     parser.add_argument("--seeds", nargs="?", const="")
     seeds, fit = parser.parse_known_args(arguments)
     if name == "fit" and seeds.seeds is not None and "--print_config" not in fit:
-        from narrlit.experiments.seed_fits import fit_seeds, read_seeds
+        from narrlit.commands.seeds import read_seeds
+        from narrlit.experiments.seed_fits import fit_seeds
 
-        report, folder = fit_seeds(fit, read_seeds(seeds.seeds))
-        report.write(folder, "seeds")
-        print(f"{report.markdown()}runs: {folder}")
+        result = fit_seeds([], fit, seeds=read_seeds(seeds.seeds) or [])
+        result.write()
+        print(f"{result}\nruns: {result.folder}")
         return 0
     arguments = fit if name == "fit" else arguments
     return run_stage(name, ["--help"] if list(arguments) == ["--help", "all"] else arguments)

@@ -1,10 +1,7 @@
 """narrlit tune: search hyperparameters on one fold and evaluate them on the others."""
 
-from pathlib import Path
 from typing import Annotated
 
-from narrlit.configuration import find_config
-from narrlit.errors import OptionError
 from narrlit.files import Output
 
 
@@ -12,7 +9,7 @@ def tune(
     *fit: str,
     space: str,
     trials: int,
-    out: Annotated[str, Output(continued=True)],
+    out: Annotated[str, Output(continued=True, parameter="folder")],
     folds: int = 5,
     fold_seed: int = 0,
     epochs_before_pruning: int = 1,
@@ -35,13 +32,18 @@ def tune(
         epochs_before_pruning: epochs that each trial trains at least.
         trials_before_pruning: trials that finish before one is pruned.
     """
-    for option, number in (("trials", trials), ("epochs-before-pruning", epochs_before_pruning)):
-        if number < 1:
-            raise OptionError(f"--{option} {number}: at least 1 is needed")
-    from narrlit.experiments.tuning import tune_config
+    from narrlit.experiments.tuning import tune as tune_config
 
-    division = {"folds": folds, "fold_seed": fold_seed, "ungrouped": False}
-    pruner = {"n_warmup_steps": epochs_before_pruning - 1, "n_startup_trials": max(0, trials_before_pruning)}
-    report = tune_config(fit, find_config(space, "--space"), Path(out), trials, division, pruner)
-    report.write(Path(out), "tune")
-    print(report.markdown(), end="")
+    result = tune_config(
+        [],
+        fit,
+        space=space,
+        trials=trials,
+        folder=out,
+        folds=folds,
+        fold_seed=fold_seed,
+        epochs_before_pruning=epochs_before_pruning,
+        trials_before_pruning=trials_before_pruning,
+    )
+    result.write()
+    print(result)

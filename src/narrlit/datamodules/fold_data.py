@@ -1,10 +1,10 @@
 """FoldData: one fold of a cross-validation evaluates, the others train."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from lightning_utilities.core.rank_zero import rank_zero_info, rank_zero_warn
@@ -16,18 +16,53 @@ from narrlit.datamodules.story_data import Stage, StoryData
 from narrlit.errors import OptionError
 
 
+@dataclass(frozen=True)
+class FoldDescription:
+    """A fold, for run.json.
+
+    Attributes:
+        fold: counted from 0.
+        folds: their number.
+        fold_seed: of the division.
+        ungrouped: divided by row.
+        groups: that share a story, among the evaluated rows.
+        trained: number of rows that train.
+        evaluated: number of rows that are evaluated.
+        left_out: number of rows that share a story with an evaluated row and have no dissimilar story of their own.
+        all_rows: of the data.
+        all_groups: of the data.
+        largest_group: number of its rows.
+        never_evaluated: number of rows that no fold evaluates.
+        sha256: of the texts.
+    """
+
+    fold: int
+    folds: int
+    fold_seed: int
+    ungrouped: bool
+    groups: int
+    trained: int
+    evaluated: int
+    left_out: int
+    all_rows: int
+    all_groups: int
+    largest_group: int
+    never_evaluated: int
+    sha256: str
+
+
 class Fold(NamedTuple):
     """Rows of a fold.
 
     Attributes:
         examples: rows that train.
         triples: rows that are evaluated.
-        description: counts and a digest of the texts, as plain data for run.json.
+        description: counts and a digest of the texts.
     """
 
     examples: TrainingExamples
     triples: Triples
-    description: dict[str, Any]
+    description: FoldDescription
 
 
 class FoldData(StoryData):
@@ -89,6 +124,10 @@ class FoldData(StoryData):
         """Return what StoryWorld made a story of the other data of."""
         return self.divided.synthetic_story(index)
 
+    def describe(self, fold: int) -> FoldDescription:
+        """Describe a fold."""
+        return self.rows(fold).description
+
     def rows(self, fold: int) -> Fold:
         """Return what a fold trains on and evaluates."""
         rows, evaluated = self._rows, self._evaluated[fold]
@@ -98,24 +137,23 @@ class FoldData(StoryData):
         evaluation = Triples(rows.stories, [triple for triple in triples if triple is not None])
         return Fold(examples, evaluation, self._description(fold, examples, evaluation))
 
-    def _description(self, fold: int, examples: TrainingExamples, triples: Triples) -> dict[str, Any]:
+    def _description(self, fold: int, examples: TrainingExamples, triples: Triples) -> FoldDescription:
         rows, groups = self._rows, self._groups
-        return {
-            "fold": fold,
-            "folds": self.folds,
-            "fold_seed": self.fold_seed,
-            "ungrouped": self.ungrouped,
-            "groups": len(np.unique(groups[self._evaluated[fold]])),
-            "trained": len(examples),
-            "evaluated": len(triples),
-            # They share a story with a row of the fold, but have no dissimilar story of their own.
-            "left_out": len(rows) - len(examples) - len(triples),
-            "all_rows": len(rows),
-            "all_groups": len(np.unique(groups)),
-            "largest_group": int(np.unique(groups, return_counts=True)[1].max()),
-            "never_evaluated": len(rows) - sum(map(len, self._evaluated)),
-            "sha256": _digest(examples, triples),
-        }
+        return FoldDescription(
+            fold=fold,
+            folds=self.folds,
+            fold_seed=self.fold_seed,
+            ungrouped=self.ungrouped,
+            groups=len(np.unique(groups[self._evaluated[fold]])),
+            trained=len(examples),
+            evaluated=len(triples),
+            left_out=len(rows) - len(examples) - len(triples),
+            all_rows=len(rows),
+            all_groups=len(np.unique(groups)),
+            largest_group=int(np.unique(groups, return_counts=True)[1].max()),
+            never_evaluated=len(rows) - sum(map(len, self._evaluated)),
+            sha256=_digest(examples, triples),
+        )
 
     @cached_property
     def _rows(self) -> TrainingExamples:
@@ -143,7 +181,7 @@ class FoldData(StoryData):
         return [evaluated[chosen] for chosen in grouped_folds(self._groups[evaluated], self.folds, self.fold_seed)]
 
     def _note_fold(self, name: str, fold: Fold) -> None:
-        self.note(name, replace(self.divided.noted("train"), fold=fold.description))
+        self.note(name, replace(self.divided.noted("train"), fold=asdict(fold.description)))
 
 
 def _digest(examples: TrainingExamples, triples: Triples) -> str:

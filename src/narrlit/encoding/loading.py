@@ -12,7 +12,7 @@ from narrlit.encoding.model_loading import Device, Loading
 from narrlit.encoding.postprocessing import Postprocessing
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.encoding.story_texts import StoryTexts
-from narrlit.errors import ModelError, OptionError, did_you_mean, reading
+from narrlit.errors import ModelError, OptionError, did_you_mean
 from narrlit.models.config import Fusion, Long, Precision, parse_fusion
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
 
@@ -165,10 +165,9 @@ def _warn_of_pseudonyms(model: str, texts: StoryTexts) -> None:
     """Warn if a model was trained on pseudonyms, and reads names."""
     from narrlit.models.registry import pseudonyms_of
 
-    with reading("run record of", model, error=ModelError):
-        trained = pseudonyms_of(model)
-        if trained and trained["backend"] != "none" and texts.pseudonyms is None:
-            say(
-                f"warning: {model} was trained on stories with placeholders for names, unlike those read here: "
-                f"pseudonymize these too (scope {trained['scope']} for triples)"
-            )
+    trained = pseudonyms_of(model)
+    if trained is not None and texts.pseudonyms is None:
+        say(
+            f"warning: {model} was trained on stories with placeholders for names, unlike those read here: "
+            f"pseudonymize these too (scope {trained.scope} for triples)"
+        )

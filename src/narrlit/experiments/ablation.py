@@ -1,199 +1,291 @@
-"""Ablation: a system and its ablations, one fit each, compared on the same validation triples."""
+"""`narrlit.ablate`: a system and its ablations, one fit each, compared on the same validation triples."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from glob import escape
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from narrlit.callbacks.triple_answers import triples_digest
 from narrlit.configuration import find_config, packaged_configs, packaged_name, packaged_names
 from narrlit.console import say
 from narrlit.datamodules import StoryData
 from narrlit.errors import OptionError
-from narrlit.experiments import fitting, report
-from narrlit.experiments.fitting import Config, RunResult, parse_fit, run_fit
+from narrlit.experiments import report
+from narrlit.experiments.fitting import Config, Configs, Options, deciding_callbacks, fit_arguments, parse_fit
+from narrlit.experiments.outcome import EVALUATIONS, Outcome, compared
+from narrlit.experiments.plan import FOLDER, Plan, PlannedFit, PlanResult, config_changes
 from narrlit.experiments.report import Entry, Report
-from narrlit.files import exclusive
-from narrlit.metrics.significance import paired
+from narrlit.experiments.run import Run
+from narrlit.experiments.seed_report import check_seeds, seeds_report
+from narrlit.models.run_file import DataPart
 
 FULL = "full"
+CHANGES = 8
+"""Options that are printed before a fit."""
+
+
+def ablate(
+    config: Configs,
+    options: Options | None = None,
+    *,
+    folder: str | Path,
+    ablations: Sequence[str | Path] | None = None,
+    seeds: Sequence[int] | None = None,
+) -> PlanResult:
+    """Fit and evaluate a system and its ablations; finished rows are kept, an interrupted one is repeated.
+
+    The first row, full, is the config as given; each further one adds an overlay, which wins over all configs and
+    options before it.
+
+    Args:
+        config: a config, or several, as `narrlit.fit` takes them; the first names the system.
+        options: settings that override the config, as `narrlit.fit` takes them.
+        folder: for the rows' configs and runs (full.yaml, full, ...); a new one, or that of the same ablation.
+        ablations: overlay files or patterns, here or among the packaged configs; None: configs/ablations/SYSTEM_*.yaml.
+        seeds: two or more; every row is fitted with each, as full_seed_1.
+
+    Returns:
+        A `PlanResult`: `.table()` with the accuracies of each row, `.runs`, `.plot()`, `.write()`. It prints the
+        report, with a paired test of each row and the full system.
+
+    Raises:
+        DataError: if a file can't be read.
+        OptionError: for a setting that is wrong, rows that do not share their validation triples, or a folder of
+            another ablation.
+        NarrlitError: if a fit fails; what is finished is kept.
+    """
+    arguments = fit_arguments(config, options)
+    systems = read_systems(arguments, find_overlays(arguments, ablations))
+    if seeds is None:
+        fits = [system.fit(system.name) for system in systems]
+    else:
+        fits = [system.fit(f"{system.name}_seed_{seed}", seed) for seed in check_seeds(seeds) for system in systems]
+    finished = Plan(Path(folder), fits, {fit.name: fit.config for fit in fits}).run()
+    if seeds is None:
+        rows = [Ablated(system, fit.outcome) for system, fit in zip(systems, finished, strict=True)]
+        return PlanResult.of("ablations", folder, finished, ablation_report(rows))
+    by_system: dict[str, dict[int, Outcome]] = {}
+    for fit in finished:
+        by_system.setdefault(fit.planned.system, {})[fit.planned.seed or 0] = fit.outcome
+    return PlanResult.of("ablations", folder, finished, seeds_report(by_system, FULL))
 
 
 @dataclass(frozen=True)
 class System:
-    """One row of an ablation: `full`, or an overlay's file name without the system's name in front."""
+    """One row of an ablation: `full`, or an overlay's file name without the system's name in front.
+
+    Attributes:
+        name: of the row.
+        overlay: its file.
+        config: whole configuration.
+        changes: options in which it differs from the full system.
+        data: where training examples and validation triples come from, by stage.
+        triples: digest of the validation triples.
+    """
 
     name: str
     overlay: str | None
     config: Config
-    changes: list[str]
-    """Options in which it differs from the full system."""
-    provenance: Entry
-    """Where training examples and validation triples come from."""
+    changes: Sequence[str]
+    data: Mapping[str, DataPart]
     triples: str
-    """Digest of the validation triples."""
+
+    def fit(self, name: str, seed: int | None = None, system: str | None = None) -> PlannedFit:
+        """Plan a fit, with a seed of its own or the config's."""
+        if seed is None:
+            config, changes = self.config, [*self.changes]
+        else:
+            config, changes = {**self.config, "seed_everything": seed}, [f"seed_everything: {seed}", *self.changes]
+        about = "; ".join(changes[:CHANGES]) or "the config as given"
+        return PlannedFit(name, config, about, system or self.name, check=self.check)
+
+    def check(self, run: Run) -> None:
+        """Check that a finished run used the data as they are now.
+
+        Raises:
+            OptionError: naming what has changed.
+        """
+        changed = self._changed_data(run)
+        if changed is not None:
+            raise OptionError(f"{run.folder}: {changed} changed since: choose another {FOLDER} or remove {run.folder}")
+
+    def _changed_data(self, run: Run) -> str | None:
+        """Name a file or a stage whose data differ from those of a run; None where there is none."""
+        for stage, now in self.data.items():
+            before = run.record.data_of(stage)
+            for old, new in zip(before.files, now.files, strict=False):
+                if old.sha256 != new.sha256:
+                    return new.path
+            if not _contains(before, now):
+                return f"the {stage} data"
+        if run.record.validations and run.answers().triples != self.triples:
+            return "the validation triples or their labels"
+        return None
 
 
-def ablate_system(fit: Sequence[str], folder: Path, ablations: str | None) -> Report:
-    """Fit and evaluate a system and its ablations; finished rows are kept, an interrupted one is repeated."""
-    return ablation_report(fit_systems(read_systems(fit, find_overlays(fit, ablations)), folder))
+def _contains(recorded: DataPart, known: DataPart) -> bool:
+    """Compare what is known before a fit; its record also has what is known only after the model is built."""
+    before, now = recorded.model_dump(exclude_unset=True), known.model_dump(exclude_unset=True)
+    return all(before.get(name) == value for name, value in now.items())
 
 
-def fit_systems(systems: Sequence[System], folder: Path, option: str = "--out") -> list[Entry]:
-    """Fit and evaluate systems, each in a run of its name; finished runs are kept. `option` names the folder."""
-    with exclusive(folder, option):
-        return _fit_systems(systems, folder, option)
-
-
-def _fit_systems(systems: Sequence[System], folder: Path, option: str) -> list[Entry]:
-    new = not any((folder / f"{system.name}.yaml").is_file() for system in systems)
-    for index, system in enumerate(systems):
-        empty = folder if new and not index else folder / system.name
-        fitting.keep_plan(folder / f"{system.name}.yaml", system.config, empty, option)
-    results = {system.name: RunResult.read(folder / system.name) for system in systems}
-    for system in systems:
-        if results[system.name].finished:
-            _check_data(results[system.name], system)
-    for index, system in enumerate(systems, 1):
-        if results[system.name].finished:
-            say(f"{system.name}: already finished")
-            continue
-        changes = "; ".join(system.changes[:8]) or "the config as given"
-        say(f"\n{system.name}, row {index} of {len(systems)}: {changes}")
-        results[system.name] = run_fit(folder / system.name, system.config)
-        _check_data(results[system.name], system)  # files may have changed during the fit
-    return [_entry(system, results[system.name]) for system in systems]
-
-
-def find_overlays(fit: Sequence[str], patterns: str | None) -> dict[str, str]:
+def find_overlays(fit: Sequence[str], patterns: Sequence[str | Path] | None = None) -> dict[str, str]:
     """Find the overlays of an ablation, by the name of their row.
 
     Without `patterns` these are ablations/SYSTEM_*.yaml, except those of a packaged system with a longer name.
     """
-    words = [word for argument in fit for word in argument.split("=", 1)]
-    configs = [value for option, value in pairwise(words) if option in ("--config", "-c")]
-    if not configs:
-        raise OptionError("give --config FILE, the system whose ablations are compared")
-    system = Path(configs[0]).stem
-    parts = [part.strip() for part in (patterns or f"configs/ablations/{escape(system)}_*.yaml").split(",")]
-    paths = [path for part in parts for path in _matching(part)]
+    system = _system_of(fit)
     if patterns is None:
-        stems = [Path(name).stem for name in packaged_names() if Path(name).parent == Path()]
-        longer = tuple(f"{stem}_" for stem in stems if stem.startswith(f"{system}_"))
-        paths = [path for path in paths if not (longer and Path(path).name.startswith(longer))]
+        wanted = [f"configs/ablations/{escape(system)}_*.yaml"]
+        paths = _own_overlays(system, _matching(wanted[0]))
+    else:
+        wanted = [str(pattern) for pattern in patterns]
+        paths = [path for pattern in wanted for path in _matching(pattern)]
     if not paths:
         raise OptionError(
-            f"no overlay of {system} in {', '.join(parts)}: name overlays with --ablations; packaged are "
+            f"no overlay of {system} in {', '.join(wanted)}: name overlays with `ablations`; packaged are "
             + ", ".join(packaged_names("ablations"))
         )
     overlays: dict[str, str] = {}
     for path in paths:
         name = Path(path).stem.removeprefix(f"{system}_") or Path(path).stem
         if name in (FULL, *overlays):
-            raise OptionError(f"--ablations {path}: two rows are named {name}; rename the file")
+            raise OptionError(f"`ablations` {path}: two rows are named {name}; rename the file")
         overlays[name] = path
     return overlays
 
 
-def _matching(part: str) -> list[str]:
-    if not any(sign in part for sign in "*?["):
-        return [find_config(part, "--ablations")]
-    path = Path(part)
+def _system_of(fit: Sequence[str]) -> str:
+    """Name the system that the first config of a command line is of."""
+    words: list[str] = []
+    for argument in fit:
+        words += argument.split("=", 1)
+    for option, value in pairwise(words):
+        if option in ("--config", "-c"):
+            return Path(value).stem
+    raise OptionError("give `config`, the system whose ablations are compared")
+
+
+def _matching(pattern: str) -> list[str]:
+    """List the files that a path or a pattern names, here or among the packaged configs."""
+    if not any(sign in pattern for sign in "*?["):
+        return [find_config(pattern, "`ablations`")]
+    path = Path(pattern)
     paths = list(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
     if not paths and not path.is_absolute():
-        paths = list(packaged_configs().glob(str(packaged_name(part))))
+        paths = list(packaged_configs().glob(str(packaged_name(pattern))))
     return sorted(map(str, paths))
 
 
-def read_systems(fit: Sequence[str], overlays: dict[str, str], purpose: str = "an ablation") -> list[System]:
+def _own_overlays(system: str, paths: Sequence[str]) -> list[str]:
+    """Leave out overlays of packaged systems whose names begin with that of this one."""
+    stems = [Path(name).stem for name in packaged_names() if Path(name).parent == Path()]
+    longer = tuple(f"{stem}_" for stem in stems if stem.startswith(f"{system}_"))
+    return [path for path in paths if not (longer and Path(path).name.startswith(longer))]
+
+
+def read_systems(
+    fit: Sequence[str], overlays: Mapping[str, str] | None = None, purpose: str = "an ablation"
+) -> list[System]:
     """Parse every row and read its data before the first fit; overlays come last and so win over all other options."""
     systems: list[System] = []
-    sources: dict[str, tuple[Entry, str]] = {}
-    for name, overlay in {FULL: None, **overlays}.items():
-        config, data = parse_fit([*fit, *(("--config", overlay) if overlay else ())], purpose)
+    sources: dict[str, tuple[Mapping[str, DataPart], str]] = {}
+    for name, overlay in {FULL: None, **(overlays or {})}.items():
+        added = [] if overlay is None else ["--config", overlay]
+        config, data = parse_fit([*fit, *added], purpose)
         key = json.dumps(config["data"])
         if key not in sources:
             sources[key] = _read(data, purpose)
-        changes = fitting.config_changes(systems[0].config, config) if systems else []
         twin = next((other.name for other in systems if other.config == config), None)
-        if twin:
+        if twin is not None:
             say(f"{name} is left out: {overlay} changes nothing compared with {twin}")
             continue
-        systems.append(System(name, overlay, config, changes, *sources[key]))
-        if systems[-1].triples != systems[0].triples:
-            raise OptionError(f"--ablations {overlay} changes the validation triples: rows must share them")
+        changes = config_changes(systems[0].config, config) if systems else []
+        system = System(name, overlay, config, changes, *sources[key])
+        systems.append(system)
+        if system.triples != systems[0].triples:
+            raise OptionError(f"`ablations` {overlay} changes the validation triples: rows must share them")
     return systems
 
 
-def _read(data: StoryData, purpose: str) -> tuple[Entry, str]:
-    """Provenance of the data, and the digest of the validation triples."""
+def _read(data: StoryData, purpose: str) -> tuple[Mapping[str, DataPart], str]:
+    """Return where the data come from, by stage, and the digest of the validation triples."""
     data.setup("fit")
     if not data.triples["validation"]:
-        raise OptionError(f"{purpose} needs validation triples: give --data.validation FILE")
-    return json.loads(json.dumps(data.provenance)), triples_digest(data.triples["validation"])
+        raise OptionError(f"{purpose} needs validation triples: give data.validation a file")
+    provenance = json.loads(json.dumps(data.provenance))  # as a record has it
+    parts = {stage: DataPart.model_validate(part) for stage, part in provenance.items()}
+    return parts, triples_digest(data.triples["validation"])
 
 
-def _check_data(result: RunResult, system: System) -> None:
-    """Check that a finished run used the data as they are now."""
-    before, changed = result.record["data"], None
-    for stage, now in system.provenance.items():
-        files = zip(before.get(stage, {}).get("files", []), now.get("files", []), strict=False)
-        changed = changed or next((new["path"] for old, new in files if old["sha256"] != new["sha256"]), None)
-        # The record also has what is known only after the model is built.
-        if any(before.get(stage, {}).get(name) != value for name, value in now.items()):
-            changed = changed or f"the {stage} data"
-    if changed is None and result.evaluations and result.answers()["triples"] != system.triples:
-        changed = "the validation triples or their labels"
-    if changed is not None:
-        raise OptionError(f"{result.run}: {changed} changed since: choose another --out or remove {result.run}")
+@dataclass(frozen=True)
+class Ablated:
+    """A row of an ablation, and what its fit left."""
+
+    system: System
+    outcome: Outcome
+
+    def as_dict(self) -> Entry:
+        """Convert to JSON values."""
+        return {
+            "system": self.system.name,
+            "overlay": self.system.overlay,
+            "changes": list(self.system.changes),
+            **self.outcome.as_dict(),
+            "deciding": deciding_callbacks(self.system.config),
+            "seed": self.system.config["seed_everything"],
+        }
 
 
-def _entry(system: System, result: RunResult) -> Entry:
-    return {
-        "system": system.name,
-        "overlay": system.overlay,
-        "changes": system.changes,
-        **result.summary(),
-        "deciding": fitting.deciding_callbacks(system.config),
-        "seed": system.config["seed_everything"],
-    }
-
-
-def ablation_report(entries: Sequence[Entry]) -> Report:
+def ablation_report(rows: Sequence[Ablated]) -> Report:
     """Compare every row with the full system, which comes first, on the same triples."""
-    full, count = entries[0], len(entries) - 1
-    decided = "; ".join(f"{', '.join(one['deciding'])} in {one['system']}" for one in entries if one["deciding"])
-    notes = {
+    full = rows[0]
+    systems: list[Entry] = []
+    cells: list[Entry] = []
+    for row in rows:
+        difference = None if row is full else _difference(row.outcome, full.outcome)
+        systems.append({**row.as_dict(), "difference_to_full": difference})
+        cells.append(_cells(row, difference))
+    notes = _notes(rows)
+    return Report(
+        content={"notes": notes, "systems": systems},
+        tables={"": cells},
+        notes=[*report.note_lines(notes), report.INDEPENDENCE],
+        records=[],
+        intervals={row.system.name: row.outcome.last.as_dict() for row in rows},
+    )
+
+
+def _difference(outcome: Outcome, full: Outcome) -> dict[str, Any]:
+    """Compare a row with the full system, by evaluation."""
+    return {name: compared(outcome.scores[name], full.scores[name]) for name in EVALUATIONS}
+
+
+def _cells(row: Ablated, difference: Mapping[str, Any] | None) -> Entry:
+    """Format a row."""
+    cells: Entry = {"system": row.system.name, "n": row.outcome.best.summary.n}
+    for name, (title, cell) in zip(EVALUATIONS, report.accuracy_cells(row.outcome).items(), strict=True):
+        cells[title] = cell
+        shown = None if difference is None else difference[name]
+        cells[f"difference, {report.spoken(name)}"] = report.difference_cell(shown)
+    return {**cells, "selected": report.selected_cell(row.outcome), "flags": ", ".join(row.outcome.flags)}
+
+
+def _notes(rows: Sequence[Ablated]) -> dict[str, str]:
+    """Say what the accuracies and differences are."""
+    by_row = {row.system.name: deciding_callbacks(row.system.config) for row in rows}
+    decided = "; ".join(f"{', '.join(callbacks)} in {name}" for name, callbacks in by_row.items() if callbacks)
+    count, seed = len(rows) - 1, rows[0].system.config["seed_everything"]
+    return {
         "best_epoch": "accuracy in the epoch that these triples selected, out of the number of evaluations shown: too "
         "high by this selection",
         "last_epoch": "accuracy after the last epoch; not selected by any evaluation"
         + (f", but these decided by the triples: {decided}" if decided else ""),
         "difference_to_full": "accuracy minus that of the full system on the same triples; lost: only the full system "
         f"has them right, won: only the row has; p is not corrected for {count} comparison{'s' * (count != 1)}",
-        "seed": f"each row is one fit, the full system's with seed {full['seed']}: intervals contain no variation "
-        "between trainings",
+        "seed": f"each row is one fit, the full system's with seed {seed}: intervals contain no variation between "
+        "trainings",
     }
-    systems, rows = [], []
-    for entry in entries:
-        compared = None if entry is full else {name: _compare(entry, full, name) for name in report.EVALUATIONS}
-        systems.append({**entry, "difference_to_full": compared})
-        del systems[-1]["wrong"]
-        row = {"system": entry["system"], "n": entry["best_epoch"]["n"]}
-        for name, (title, cell) in zip(report.EVALUATIONS, report.accuracy_cells(entry).items(), strict=True):
-            difference = report.difference_cell(compared and compared[name])
-            row |= {title: cell, title.replace("accuracy", "difference"): difference}
-        rows.append({**row, "selected": report.selected_cell(entry), "flags": ", ".join(entry["flags"])})
-    return Report(
-        content={"notes": notes, "systems": systems},
-        tables={"": rows},
-        notes=[*report.note_lines(notes), report.INDEPENDENCE],
-        records=systems,
-        intervals={entry["system"]: entry["last_epoch"] for entry in entries},
-    )
-
-
-def _compare(entry: Entry, full: Entry, name: str) -> Entry:
-    wrong, wrong_full = (None if one["wrong"][name] is None else set(one["wrong"][name]) for one in (entry, full))
-    return paired(wrong, wrong_full, entry[name]["n"])

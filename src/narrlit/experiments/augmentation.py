@@ -18,8 +18,7 @@ from narrlit.console import counted
 from narrlit.data.readers import read_examples, say_rows
 from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples
 from narrlit.data.writers import write_examples
-from narrlit.encoding.loading import pick_device
-from narrlit.encoding.story_encoder import Device
+from narrlit.encoding.model_loading import Device, pick_device
 from narrlit.errors import OptionError
 from narrlit.experiments.report import keep_report
 from narrlit.files import atomic_path

@@ -1,121 +1,256 @@
-"""Cross-validation: one fit a fold of the training data, each evaluated on its own fold."""
+"""`narrlit.crossval`: one fit a fold of the training data, each evaluated on its own fold."""
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from narrlit.console import say
 from narrlit.datamodules import FoldData
+from narrlit.datamodules.fold_data import FoldDescription
 from narrlit.errors import OptionError
 from narrlit.experiments import report
-from narrlit.experiments.fitting import Config, RunResult, deciding_callbacks, keep_plan, parse_fit, run_fit
+from narrlit.experiments.fitting import Config, Configs, Options, deciding_callbacks, fit_arguments, parse_fit
+from narrlit.experiments.outcome import EVALUATIONS, Outcome, pooled
+from narrlit.experiments.plan import FOLDER, Accuracy, FinishedFit, Plan, PlannedFit, PlanResult, pooled_accuracies
 from narrlit.experiments.report import Entry, Report
-from narrlit.files import exclusive
+from narrlit.experiments.run import Run
+from narrlit.experiments.seed_report import FROZEN, TRAINED, check_seeds, seeds_report, with_frozen
+
+PURPOSE = "a cross-validation"
 
 
-def cross_validate(fit: Sequence[str], folder: Path, division: dict[str, Any]) -> Report:
-    """Fit and evaluate a config once a fold; finished folds are kept, an interrupted one is repeated."""
-    with exclusive(folder):
-        config, descriptions = plan_folds(fit, folder, division)
-        entries = fit_folds(folder, "", config, descriptions)
-    return crossval_report(entries, descriptions[0], deciding_callbacks(config))
+def crossval(
+    config: Configs,
+    options: Options | None = None,
+    *,
+    folder: str | Path,
+    folds: int = 5,
+    fold_seed: int = 0,
+    ungrouped: bool = False,
+    seeds: Sequence[int] | None = None,
+) -> PlanResult:
+    """Fit and evaluate a config once a fold; finished folds are kept, an interrupted one is repeated.
+
+    The training examples are divided into folds; examples that share a story are in the same fold. Each fold is
+    evaluated by a fit on the others.
+
+    Args:
+        config: a config, or several, as `narrlit.fit` takes them.
+        options: settings that override the config, as `narrlit.fit` takes them.
+        folder: for the folds' runs (fold_0, ...); a new one, or that of the same cross-validation.
+        folds: number of folds.
+        fold_seed: seed of the division, separate from `seed_everything` so that seeds share folds.
+        ungrouped: divide by example, so that evaluated stories may have trained; shows the inflation.
+        seeds: two or more; all folds are fitted with each, as seed_1_fold_0.
+
+    Returns:
+        A `PlanResult`: `.table()` with a row for each accuracy of a fold and pooled over all, or by seed, `.runs`,
+        `.plot()`, `.write()`. It prints the report.
+
+    Raises:
+        DataError: if a file can't be read.
+        OptionError: for a setting that is wrong, or a folder of another cross-validation.
+        NarrlitError: if a fit fails; what is finished is kept.
+    """
+    divided = divide(fit_arguments(config, options), Division(folds, fold_seed, ungrouped), PURPOSE)
+    divided.announce()
+    fits = divided.fits() if seeds is None else divided.fits_with(check_seeds(seeds))
+    finished = Plan(Path(folder), fits, {"config": divided.config}).run()
+    if seeds is not None:
+        return _seeds_result(folder, finished)
+    results = [FoldResult(*each) for each in zip(divided.descriptions, finished, strict=True)]
+    made = crossval_report(results, deciding_callbacks(divided.config))
+    return PlanResult.of("crossval", folder, finished, made, pooled_accuracies(TRAINED, pool(finished)))
 
 
-def plan_folds(fit: Sequence[str], folder: Path, division: dict[str, Any]) -> tuple[Config, list[Entry]]:
-    """Divide a config's training data; return the configuration of a fit on fold 0, and each fold's description."""
-    config, data = fold_config(fit, division, "a cross-validation")
-    descriptions = [data.rows(fold)[2] for fold in range(data.folds)]
-    first = descriptions[0]
-    say(
-        f"{sum(each['evaluated'] for each in descriptions)} of {first['all_rows']} examples are evaluated, "
-        f"{first['never_evaluated']} synthetic or without a dissimilar story only train; {first['all_groups']} "
-        f"{'examples' if first['ungrouped'] else 'groups that share stories'}, the largest of "
-        f"{first['largest_group']}; {len(descriptions)} folds"
-    )
-    if first["ungrouped"]:
-        say("warning: folds by example, not by story: accuracy is inflated where examples share stories")
-    if config["data"]["init_args"]["source"]["init_args"].get("validation"):
-        say("the config's validation triples are not used: every fold is evaluated on its own examples")
-    keep_plan(folder / "config.yaml", config, folder)
-    return config, descriptions
+@dataclass(frozen=True)
+class Division:
+    """Division of training examples into folds, as `FoldData` takes it."""
+
+    folds: int = 5
+    fold_seed: int = 0
+    ungrouped: bool = False
+
+    def __post_init__(self) -> None:
+        if self.folds < 2:
+            raise OptionError(f"`folds={self.folds}`: at least 2 are needed, one to evaluate and one to train")
 
 
-def fold_config(fit: Sequence[str], division: dict[str, Any], purpose: str) -> tuple[Config, FoldData]:
+@dataclass(frozen=True)
+class DividedConfig:
+    """A config whose training examples are divided into folds.
+
+    Attributes:
+        config: of a fit on fold 0.
+        descriptions: of every fold.
+    """
+
+    config: Config
+    descriptions: Sequence[FoldDescription]
+
+    def announce(self) -> None:
+        """Print how many examples are evaluated, and warn of folds that share stories."""
+        first = self.descriptions[0]
+        evaluated = sum(fold.evaluated for fold in self.descriptions)
+        units = "examples" if first.ungrouped else "groups that share stories"
+        say(
+            f"{evaluated} of {first.all_rows} examples are evaluated, {first.never_evaluated} synthetic or without a "
+            f"dissimilar story only train; {first.all_groups} {units}, the largest of {first.largest_group}; "
+            f"{len(self.descriptions)} folds"
+        )
+        if first.ungrouped:
+            say("warning: folds by example, not by story: accuracy is inflated where examples share stories")
+        if self.config["data"]["init_args"]["source"]["init_args"].get("validation"):
+            say("the config's validation triples are not used: every fold is evaluated on its own examples")
+
+    def fits(self, prefix: str = "", system: str = TRAINED, first: int = 0) -> list[PlannedFit]:
+        """Plan a fit for each fold from `first`, named PREFIXfold_0 and so on."""
+        return [self._fit(fold, prefix, system) for fold in self.descriptions[first:]]
+
+    def fits_with(self, seeds: Sequence[int]) -> list[PlannedFit]:
+        """Plan a fit for each seed and fold, named seed_1_fold_0 and so on."""
+        fits: list[PlannedFit] = []
+        for seed in seeds:
+            seeded = DividedConfig({**self.config, "seed_everything": seed}, self.descriptions)
+            fits += seeded.fits(f"seed_{seed}_")
+        return fits
+
+    def _fit(self, fold: FoldDescription, prefix: str, system: str) -> PlannedFit:
+        data = self.config["data"]
+        config = {**self.config, "data": {**data, "init_args": {**data["init_args"], "fold": fold.fold}}}
+        about = f"{fold.trained} examples train, {fold.evaluated} are evaluated"
+
+        def check(run: Run) -> None:
+            if run.record.data_of("validation").fold != asdict(fold):
+                place = run.folder.parent
+                raise OptionError(f"{run.folder} used other examples: choose another {FOLDER} or remove {place}")
+
+        return PlannedFit(f"{prefix}fold_{fold.fold}", config, about, system, fold.fold, check)
+
+
+def divide(arguments: Sequence[str], division: Division, purpose: str) -> DividedConfig:
+    """Divide the training examples of a config.
+
+    Args:
+        arguments: of `narrlit fit`.
+        division: into folds.
+        purpose: the experiment with its article, for messages.
+    """
+    config, data = divided_config(arguments, division, purpose)
+    return DividedConfig(config, [data.describe(fold) for fold in range(data.folds)])
+
+
+def divided_config(arguments: Sequence[str], division: Division, purpose: str) -> tuple[Config, FoldData]:
     """Return the configuration of a fit on fold 0 of a config's training data, and all folds' data."""
-    if division["folds"] < 2:
-        raise OptionError(f"--folds {division['folds']}: at least 2 are needed, one to evaluate and one to train")
-    config, data = parse_fit(fit, purpose)
+    config, data = parse_fit(arguments, purpose)
     if data.hard_examples.mine_validation:
         raise OptionError(
             f"data.hard_examples.mine_validation cannot be used in {purpose}: evaluated examples would train; "
             "leave it out"
         )
-    arguments = {"source": config["data"], "fold": 0, **division}
-    folds = {"class_path": "narrlit.datamodules.FoldData", "init_args": arguments}
-    return {**config, "data": folds}, FoldData(data, fold=0, **division)
+    settings = asdict(division)
+    folds = {
+        "class_path": "narrlit.datamodules.FoldData",
+        "init_args": {"source": config["data"], "fold": 0, **settings},
+    }
+    return {**config, "data": folds}, FoldData(data, fold=0, **settings)
 
 
-def fit_folds(folder: Path, prefix: str, config: Config, descriptions: Sequence[Entry]) -> list[Entry]:
-    """Fit a config on FoldData once for each described fold, as PREFIXfold_0 and so on; finished folds are kept."""
-    entries = []
-    for about in descriptions:
-        run = folder / f"{prefix}fold_{about['fold']}"
-        result = RunResult.read(run)
-        if result.finished:
-            if result.record["data"]["validation"]["fold"] != about:
-                raise OptionError(f"{run} used other examples: choose another --out or remove {folder}")
-            say(f"{run.name}: already finished")
-        else:
-            say(f"\n{run.name}: {about['trained']} examples train, {about['evaluated']} are evaluated")
-            data = {**config["data"], "init_args": {**config["data"]["init_args"], "fold": about["fold"]}}
-            result = run_fit(run, {**config, "data": data})
-        names = ("fold", "groups", "trained", "evaluated", "left_out")
-        entries.append({**{name: about[name] for name in names}, "run": run.name, **result.summary()})
-    return entries
+@dataclass(frozen=True)
+class FoldResult:
+    """A fold, and its finished fit."""
+
+    fold: FoldDescription
+    fit: FinishedFit
+
+    @property
+    def outcome(self) -> Outcome:
+        """Accuracies of the fit."""
+        return self.fit.outcome
+
+    def as_dict(self) -> Entry:
+        """Convert to JSON values."""
+        sizes = {name: getattr(self.fold, name) for name in ("fold", "groups", "trained", "evaluated", "left_out")}
+        return {**sizes, "run": self.fit.planned.name, **self.outcome.as_dict()}
 
 
-def crossval_report(entries: Sequence[Entry], description: Entry, deciding: Sequence[str]) -> Report:
-    """Summarize a cross-validation by fold, pooled over all examples, and as mean over folds."""
-    num_evaluations = sum(entry["num_evaluations"] for entry in entries)
+def pool(fits: Sequence[FinishedFit]) -> Outcome:
+    """Pool the fits of a config's folds."""
+    return pooled({fit.planned.fold or 0: fit.outcome for fit in fits})
+
+
+def _seeds_result(folder: str | Path, fits: Sequence[FinishedFit]) -> PlanResult:
+    """Pool the folds of each seed, and summarize these."""
+    by_seed: dict[int, list[FinishedFit]] = {}
+    for fit in fits:
+        by_seed.setdefault(fit.planned.seed or 0, []).append(fit)
+    outcomes = {seed: pool(folds) for seed, folds in by_seed.items()}
+    further: list[Accuracy] = []
+    for seed, outcome in outcomes.items():
+        further += pooled_accuracies(TRAINED, outcome, seed)
+    return PlanResult.of("crossval", folder, fits, seeds_report(with_frozen(outcomes), FROZEN), further)
+
+
+def crossval_report(results: Sequence[FoldResult], deciding: Sequence[str]) -> Report:
+    """Summarize a cross-validation by fold, pooled over all examples, and as mean over folds.
+
+    Args:
+        results: of every fold.
+        deciding: callbacks that decided by the evaluated examples.
+    """
+    description = results[0].fold
+    whole = pooled({result.fold.fold: result.outcome for result in results})
+    spread = {}
+    for name in EVALUATIONS:
+        spread[name] = report.spread([result.outcome.scores[name].accuracy for result in results])
+    notes = _notes(whole.num_evaluations, deciding)
+    extra = [f"Flags of the folds' runs: {', '.join(whole.flags)}."] if whole.flags else []
+    if description.ungrouped:
+        extra.append("UNGROUPED: folds by example; evaluated stories may have trained, and accuracy may be inflated.")
+    intervals = {f"fold {result.fold.fold}": result.outcome.last.as_dict() for result in results}
+    return Report(
+        content={
+            "folds": description.folds,
+            "fold_seed": description.fold_seed,
+            "ungrouped": description.ungrouped,
+            "largest_group": description.largest_group,
+            "examples": description.all_rows,
+            "never_evaluated": description.never_evaluated,
+            "groups": description.all_groups,
+            "num_evaluations": whole.num_evaluations,
+            "notes": notes,
+            "pooled": {name: whole.scores[name].as_dict() for name in EVALUATIONS},
+            "over_folds": spread,
+            "by_fold": [result.as_dict() for result in results],
+        },
+        tables={"": _rows(results, whole, spread)},
+        notes=[*report.note_lines(notes), report.INDEPENDENCE, *extra],
+        records=[],
+        intervals={**intervals, "pooled": whole.last.as_dict()},
+    )
+
+
+def _notes(num_evaluations: int, deciding: Sequence[str]) -> dict[str, str]:
+    """Say what the accuracies are."""
     decided = f", but {', '.join(deciding)} decided by the evaluated examples" if deciding else ""
-    notes = {
+    return {
         "last_epoch": f"accuracy after each fold's last epoch; not selected by any evaluation{decided}",
         "best_epoch": "accuracy in the epoch that the evaluated examples themselves selected, of "
         f"{num_evaluations} evaluations in all: too high by this selection",
     }
-    pooled = report.pooled(entries)
-    spread = {name: report.spread([entry[name]["accuracy"] for entry in entries]) for name in report.EVALUATIONS}
-    rows = [
-        {
-            **{name: entry[name] for name in ("fold", "groups", "trained", "evaluated")},
-            **report.accuracy_cells(entry),
-            "selected": report.selected_cell(entry),
-        }
-        for entry in entries
-    ]
-    n, groups, cells = pooled["last_epoch"]["n"], description["all_groups"], report.accuracy_cells(pooled)
-    spreads = map(report.spread_cell, spread.values())
-    rows.append({"fold": "pooled", "groups": groups, "evaluated": n, **cells})
+
+
+def _rows(results: Sequence[FoldResult], whole: Outcome, spread: dict[str, Any]) -> list[Entry]:
+    """Format a row a fold, then all examples, then the mean over folds."""
+    rows: list[Entry] = []
+    for result in results:
+        sizes = {name: getattr(result.fold, name) for name in ("fold", "groups", "trained", "evaluated")}
+        cells = report.accuracy_cells(result.outcome)
+        rows.append({**sizes, **cells, "selected": report.selected_cell(result.outcome)})
+    groups = results[0].fold.all_groups
+    cells = report.accuracy_cells(whole)
+    rows.append({"fold": "pooled", "groups": groups, "evaluated": whole.last.summary.n, **cells})
+    spreads = [report.spread_cell(spread[name]) for name in EVALUATIONS]
     rows.append({"fold": "mean ± standard deviation", **dict(zip(cells, spreads, strict=True))})
-    flags = sorted({flag for entry in entries for flag in entry["flags"]})
-    extra = [f"Flags of the folds' runs: {', '.join(flags)}."] if flags else []
-    if description["ungrouped"]:
-        extra.append("UNGROUPED: folds by example; evaluated stories may have trained, and accuracy may be inflated.")
-    records = [{name: value for name, value in entry.items() if name != "wrong"} for entry in entries]
-    return Report(
-        content={
-            **{name: description[name] for name in ("folds", "fold_seed", "ungrouped", "largest_group")},
-            "examples": description["all_rows"],
-            "never_evaluated": description["never_evaluated"],
-            "groups": description["all_groups"],
-            "num_evaluations": num_evaluations,
-            "notes": notes,
-            "pooled": pooled,
-            "over_folds": spread,
-            "by_fold": records,
-        },
-        tables={"": rows},
-        notes=[*report.note_lines(notes), report.INDEPENDENCE, *extra],
-        records=records,
-        intervals={**{f"fold {e['fold']}": e["last_epoch"] for e in entries}, "pooled": pooled["last_epoch"]},
-    )
+    return rows

@@ -1,15 +1,15 @@
-"""Run one fit of an experiment, read its record, and keep the experiment's configuration so that it can be resumed."""
+"""`narrlit.fit`: train from a config; and one fit of an experiment, in a directory of its own."""
 
 import gc
 import json
 import logging
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,79 +20,82 @@ from lightning.pytorch.callbacks import Callback, ProgressBar, TQDMProgressBar
 
 from narrlit import lightning_cli
 from narrlit.callbacks import DivergedError
-from narrlit.callbacks.triple_answers import ANSWERS
 from narrlit.datamodules import StoryData
-from narrlit.errors import ModelError, NarrlitError, OptionError, reading
-from narrlit.experiments.report import EVALUATIONS, Entry, pooled
-from narrlit.files import check_writable, write_text
+from narrlit.errors import NarrlitError, OptionError
+from narrlit.experiments.run import Run
 from narrlit.models.config import allow_remote_code
-from narrlit.models.registry import RECORD, read_record
 
 Config = dict[str, Any]
+Configs = str | Path | Sequence[str | Path]
+Options = Mapping[str, Any] | Sequence[str]
 Prune = Callable[[int, float], bool]
 """Takes an epoch (from 0) and its validation accuracy; True ends the fit."""
 
-FLAGS = ("trained_on_validation", "transductive", "mined_validation")
 EVERY_TRIPLE = "every fit starts from the beginning, has its own checkpoints and evaluates all triples after each epoch"
+DECIDING = ("EarlyStopping", "TeacherPromotion")
+"""Callbacks that decide by validation accuracy."""
 
 
-@dataclass(frozen=True)
-class RunResult:
-    """Record of a finished run."""
+def fit(config: Configs, options: Options | None = None, *, checkpoint: str | Path | None = None) -> Run:
+    """Train a system, as `narrlit fit` does.
 
-    run: Path
-    record: Entry
-    """run.json; empty where there is none."""
-    reason: str | None = None
-    """Why the fit ended early."""
+    Args:
+        config: a config, or several, of which later ones override what they name; those that come with narrlit are
+            found by their names, such as `configs/quickstart.yaml`.
+        options: settings that override the config, by their names: `{"data.train": "train.jsonl"}`; or words of the
+            command line: `["--data.train", "train.jsonl"]`.
+        checkpoint: to continue from; None: a new fit.
 
-    @classmethod
-    def read(cls, run: Path, reason: str | None = None) -> "RunResult":
-        """Read a run's record; a missing or broken one is empty, so that the run is repeated."""
-        try:
-            return cls(run, read_record(run / RECORD), reason)
-        except ModelError:
-            return cls(run, {}, reason)
+    Returns:
+        The `Run`: `.folder`, `.best`, `.table()`. `narrlit.load(run)` loads its best checkpoint.
 
-    @property
-    def finished(self) -> bool:
-        """True if the fit ran to its end."""
-        return self.record.get("status") == "finished"
+    Raises:
+        DataError: if a file can't be read.
+        OptionError: for a setting that is wrong.
+        DivergedError: if the loss or the weights are no longer finite.
+    """
+    arguments = fit_arguments(config, options)
+    if checkpoint is not None:
+        arguments += ["--ckpt_path", str(checkpoint)]
+    folder = lightning_cli.run("fit", arguments)
+    if folder is None:
+        raise NarrlitError("the fit has no directory: `trainer.logger` is off")
+    return Run.read(folder)
 
-    @property
-    def evaluations(self) -> list[Entry]:
-        """Every evaluation of the validation triples: epoch, counts and accuracy."""
-        evaluations: list[Entry] = self.record.get("validations", [])
-        return evaluations
 
-    def summary(self) -> Entry:
-        """Return accuracy and epoch of last_epoch and best_epoch, num_evaluations, wrong answers (None: NaN), flags.
+def fit_arguments(config: Configs, options: Options | None = None) -> list[str]:
+    """Write configs and options as the command line of `narrlit fit`.
 
-        `reference` is the accuracy of the frozen encoder, or of the model before training where that has no new head;
-        None where the fit did not evaluate it.
-        """
-        if not self.evaluations:
-            remedy = "let it train at least one whole epoch (trainer.max_epochs, max_steps) and choose another --out"
-            raise OptionError(f"{self.run}: the fit evaluated no validation triples; {remedy}")
-        last = self.evaluations[-1]
-        chosen = dict(zip(EVALUATIONS, (last, self.record.get("best") or last), strict=True))  # no best if all are NaN
-        answers, reference = self.answers(), "frozen" if "frozen" in self.record else "untrained"
-        wrong = {answer["epoch"]: answer["wrong"] for answer in answers["evaluations"]}
-        counts = pooled([chosen])
-        return {
-            "num_evaluations": len(self.evaluations),
-            **{name: {"epoch": one["epoch"], **counts[name]} for name, one in chosen.items()},
-            "reference": self.record.get(reference),
-            "wrong": {"reference": answers.get(reference), **{k: wrong[one["epoch"]] for k, one in chosen.items()}},
-            "flags": [name for name in FLAGS if self.record["flags"].get(name)],
-        }
+    >>> fit_arguments("hits.yaml", {"data.train": "a.jsonl", "trainer.max_epochs": 1, "trainer.logger": False})
+    ['--config', 'hits.yaml', '--data.train=a.jsonl', '--trainer.max_epochs=1', '--trainer.logger=false']
+    >>> fit_arguments([], ["--config", "hits.yaml"])
+    ['--config', 'hits.yaml']
+    """
+    configs = [config] if isinstance(config, str | Path) else config
+    arguments: list[str] = []
+    for path in configs:
+        arguments += ["--config", str(path)]
+    if options is None:
+        return arguments
+    if isinstance(options, Mapping):
+        return arguments + setting_arguments(options)
+    return arguments + [str(word) for word in options]
 
-    def answers(self) -> Entry:
-        """Read the recorded answers: the triples' digest, and wrong answers by evaluation."""
-        path = self.run / ANSWERS
-        with reading("answers", path, f"remove {self.run} to repeat the fit"):
-            answers: Entry = json.loads(path.read_text(encoding="utf-8"))
-            return answers
+
+def setting_arguments(settings: Mapping[str, Any]) -> list[str]:
+    """Write settings as options of `narrlit fit`.
+
+    >>> setting_arguments({"a.b": 1e-05, "c": True, "d": None, "e": "linear"})
+    ['--a.b=1e-05', '--c=true', '--d=null', '--e=linear']
+    """
+    return [f"--{name}={_as_word(value)}" for name, value in settings.items()]
+
+
+def _as_word(value: Any) -> str:
+    """Write a setting's value as the command line has it."""
+    if isinstance(value, str | os.PathLike):
+        return os.fspath(value)
+    return json.dumps(value)
 
 
 def parse_fit(arguments: Sequence[str], purpose: str) -> tuple[Config, StoryData]:
@@ -112,56 +115,73 @@ def parse_fit(arguments: Sequence[str], purpose: str) -> tuple[Config, StoryData
     trainer = config["trainer"]
     whole = ("None", "1.0")  # the number 1 is one batch
     refused = {
-        "--ckpt_path": config["ckpt_path"],
-        "--checkpoint.dirpath": config["checkpoint"]["dirpath"],
-        "--last_checkpoint.dirpath": config["last_checkpoint"]["dirpath"],
-        "--trainer.limit_val_batches": repr(trainer["limit_val_batches"]) not in whole,
-        "--trainer.val_check_interval": repr(trainer["val_check_interval"]) not in whole,
-        "--trainer.overfit_batches": trainer["overfit_batches"],
-        "--trainer.check_val_every_n_epoch": trainer["check_val_every_n_epoch"] != 1,
-        "--trainer.fast_dev_run": trainer["fast_dev_run"],
+        "ckpt_path": config["ckpt_path"],
+        "checkpoint.dirpath": config["checkpoint"]["dirpath"],
+        "last_checkpoint.dirpath": config["last_checkpoint"]["dirpath"],
+        "trainer.limit_val_batches": repr(trainer["limit_val_batches"]) not in whole,
+        "trainer.val_check_interval": repr(trainer["val_check_interval"]) not in whole,
+        "trainer.overfit_batches": trainer["overfit_batches"],
+        "trainer.check_val_every_n_epoch": trainer["check_val_every_n_epoch"] != 1,
+        "trainer.fast_dev_run": trainer["fast_dev_run"],
     }
-    for option, used in refused.items():
+    for setting, used in refused.items():
         if used:
-            raise OptionError(f"{option} cannot be used in {purpose}: {EVERY_TRIPLE}; leave it out")
+            raise OptionError(f"{setting} cannot be used in {purpose}: {EVERY_TRIPLE}; leave it out")
     trainer["logger"] = None
     return config, parsed.datamodule
 
 
-def run_fit(run: Path, config: Config, prune: Prune | None = None) -> RunResult:
+def run_fit(folder: Path, config: Config, prune: Prune | None = None) -> Run:
     """Run one fit in an emptied directory; on one device in this process, else in processes of its own.
 
     A fit that `prune` may end after an epoch writes no checkpoints.
+
+    Raises:
+        NarrlitError: if a fit that nothing may prune has not finished.
     """
-    shutil.rmtree(run, ignore_errors=True)
-    place = {"save_dir": str(run.parent), "name": run.name, "version": ""}
-    logger = {"class_path": "narrlit.callbacks.RunLogger", "init_args": place}
-    config = {**config, "trainer": {**config["trainer"], "logger": logger, "enable_model_summary": False}}
+    shutil.rmtree(folder, ignore_errors=True)
+    config = _config_in(folder, config)
     if prune is not None:
-        off = {"save_top_k": 0, "save_last": None, "save_on_exception": False}
-        config |= {name: {**config[name], **off} for name in ("checkpoint", "last_checkpoint")}
-        config["trainer"]["num_sanity_val_steps"] = 0  # nobody compares a trial with the untrained model
+        config = _without_checkpoints(config)
     try:
-        with tempfile.TemporaryDirectory() as folder, quiet():
-            file = Path(folder) / "config.yaml"
+        with tempfile.TemporaryDirectory() as temporary, quiet():
+            file = Path(temporary) / "config.yaml"
             file.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
             reason = _run(["--config", str(file)], prune)
     finally:
         gc.collect()  # trainer and model refer to each other
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-    result = RunResult.read(run, reason)
-    if prune is None and not result.finished:
+    run = Run.at(folder, reason)
+    if prune is None and not run.finished:
         raise NarrlitError(
-            f"{run.name} failed, see above; {run.parent} keeps what is finished, repeat the command to resume"
+            f"{folder.name} failed, see above; {folder.parent} keeps what is finished, repeat the command to resume"
         )
-    return result
+    return run
+
+
+def _config_in(folder: Path, config: Config) -> Config:
+    """Return a configuration whose run is that directory."""
+    place = {"save_dir": str(folder.parent), "name": folder.name, "version": ""}
+    logger = {"class_path": "narrlit.callbacks.RunLogger", "init_args": place}
+    return {**config, "trainer": {**config["trainer"], "logger": logger, "enable_model_summary": False}}
+
+
+def _without_checkpoints(config: Config) -> Config:
+    """Return a configuration without checkpoints, and without an evaluation before training."""
+    off = {"save_top_k": 0, "save_last": None, "save_on_exception": False}
+    return {
+        **config,
+        "checkpoint": {**config["checkpoint"], **off},
+        "last_checkpoint": {**config["last_checkpoint"], **off},
+        "trainer": {**config["trainer"], "num_sanity_val_steps": 0},
+    }
 
 
 def _run(arguments: list[str], prune: Prune | None) -> str | None:
     """Run the fit; return why it ended early."""
-    fit = lightning_cli.StageCLI("fit", arguments)
-    trainer: Any = fit.trainer
+    stage = lightning_cli.StageCLI("fit", arguments)
+    trainer: Any = stage.trainer
     if trainer.world_size > 1:
         command = [sys.executable, "-m", "narrlit", "fit", *arguments]
         subprocess.run(command, stdout=sys.stderr.fileno(), check=False)  # noqa: S603
@@ -170,7 +190,7 @@ def _run(arguments: list[str], prune: Prune | None) -> str | None:
         others = [callback for callback in trainer.callbacks if not isinstance(callback, ProgressBar)]
         trainer.callbacks = [Pruning(prune), TQDMProgressBar(leave=False), *others]
     try:
-        trainer.fit(fit.model, datamodule=fit.datamodule)
+        trainer.fit(stage.model, datamodule=stage.datamodule)
     except FitEndedError as error:
         return str(error)
     except DivergedError as error:
@@ -226,32 +246,4 @@ def deciding_callbacks(config: Config) -> list[str]:
     callbacks = config["trainer"]["callbacks"] or []
     several = [callbacks] if isinstance(callbacks, dict) else callbacks
     names = [str(entry["class_path"]).rpartition(".")[2] for entry in several]
-    return [name for name in names if name in ("EarlyStopping", "TeacherPromotion")]
-
-
-def keep_plan(plan: Path, content: Config, folder: Path, option: str = "--out") -> None:
-    """Write an experiment's configuration to a YAML file, or check that it already holds the same.
-
-    The folder, which `option` names, must be new.
-    """
-    text = yaml.safe_dump(content, sort_keys=False)
-    if not plan.is_file():
-        check_writable(folder, folder=True)
-        write_text(plan, text)
-        return
-    changes = config_changes(yaml.safe_load(plan.read_text(encoding="utf-8")), yaml.safe_load(text))
-    if changes:
-        raise OptionError(f"{plan} has another configuration ({changes[0]}): choose another {option} or remove {plan}")
-
-
-def config_changes(before: Any, after: Any, name: str = "") -> list[str]:
-    """List the options in which two configurations differ.
-
-    >>> config_changes({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}})
-    ['b.c: 2 -> 3']
-    """
-    if isinstance(before, dict) and isinstance(after, dict):
-        keys = [key for key in {**before, **after} if before.get(key) != after.get(key)]
-        parts = (config_changes(before.get(key), after.get(key), f"{name}.{key}" if name else str(key)) for key in keys)
-        return [change for part in parts for change in part]
-    return [] if before == after else [f"{name}: {before} -> {after}"]
+    return [name for name in names if name in DECIDING]

@@ -14,9 +14,12 @@ from narrlit.console import counted
 from narrlit.data.schema import Triples
 from narrlit.errors import printable
 from narrlit.experiments.comparison import FACETS
+from narrlit.experiments.outcome import summary_of
 from narrlit.experiments.report import Entry, Report, accuracy_cell, difference_cell
+from narrlit.experiments.run import Run
 from narrlit.experiments.systems import SystemAnswers
 from narrlit.metrics.data_check import check_tables
+from narrlit.models.run_file import Evaluation
 from narrlit.optional import require
 from narrlit.pages import COLORS, GRAY, bokeh_parts, render_page
 
@@ -40,15 +43,6 @@ FLAGS = {
 }
 TOOLTIP = """<div style="width: min(320px, 60vw); white-space: normal; font: 12px/1.4 system-ui, sans-serif">
 <b>@answer</b><br><b>Anchor</b> @anchor<br><b>Closer</b> @closer<br><b>Other</b> @other</div>"""
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run's name, directory and record."""
-
-    name: str
-    folder: Path
-    record: Entry
 
 
 @dataclass(frozen=True)
@@ -77,7 +71,7 @@ class Section:
 def html_report(
     systems: Sequence[SystemAnswers],
     comparison: Report,
-    runs: Sequence[Run],
+    runs: Mapping[str, Run],
     labeled: Triples,
     source: str,
     checks: Mapping[str, Entry],
@@ -88,7 +82,7 @@ def html_report(
     Args:
         systems: one or more; differences are taken from the first.
         comparison: of the systems, by `compare_systems`, with the facet `margin` and perhaps others.
-        runs: those of the systems that have a record.
+        runs: those of the systems that have a record, by the system's name.
         labeled: the triples, with their own texts.
         source: name of the triples.
         checks: checks of data by the name of what was checked.
@@ -105,7 +99,7 @@ def html_report(
     quarters = facets.pop("margin")
     sections = [
         _summary(systems, comparison, runs),
-        *_training([run for run in runs if run.record.get("validations")]),
+        *_training({name: run for name, run in runs.items() if run.record.validations}),
         *_maps([system for system in shown if system.vectors is not None], labeled, projection),
         *_distances([system for system in shown if system.vectors is not None]),
         *_subsets(shown, facets),
@@ -148,35 +142,36 @@ def _flags(flags: Mapping[str, Any], evaluations: bool = True) -> str:
     return "; ".join(words)
 
 
-def _summary(systems: Sequence[SystemAnswers], comparison: Report, runs: Sequence[Run]) -> Section:
+def _summary(systems: Sequence[SystemAnswers], comparison: Report, runs: Mapping[str, Run]) -> Section:
     flags = [_flags(system.flags) for system in systems]
     rows = [{**row, "flags": words} for row, words in zip(comparison.tables[""], flags, strict=True)]
     tables: dict[str, Sequence[Entry]] = {"": rows}
     if runs:
-        tables["Runs, on the triples that they were validated by"] = [_run_row(run) for run in runs]
-        tables["Commands"] = [_command_row(run) for run in runs]
+        tables["Runs, on the triples that they were validated by"] = [_run_row(name, run) for name, run in runs.items()]
+        tables["Commands"] = [_command_row(name, run) for name, run in runs.items()]
     # Without what the first lines, the figures and combinations say.
     notes = [note for note in comparison.notes if note.startswith(("Difference", "Intervals", "The "))]
     return Section("Accuracy", " ".join(notes), tables=tables)
 
 
-def _run_row(run: Run) -> Entry:
+def _run_row(name: str, run: Run) -> Entry:
+    """Tabulate a run's accuracies on its own validation triples."""
     record = run.record
-    last = (record.get("validations") or [None])[-1]
-    evaluations = {"untrained": record.get("untrained"), "last epoch": last, "best": record.get("best")}
-    return {
-        "run": run.name,
-        **{name: accuracy_cell(entry) for name, entry in evaluations.items() if entry},
-        "gain, best": difference_cell(record.get("comparison")),
-        "evaluations": record.get("num_evaluations", ""),
-    }
+    last = record.validations[-1] if record.validations else None
+    row: Entry = {"run": name}
+    for title, evaluation in {"untrained": record.untrained, "last epoch": last, "best": record.best}.items():
+        if evaluation is not None:
+            row[title] = accuracy_cell(summary_of(evaluation).as_dict())
+    row["gain, best"] = difference_cell(record.comparison)
+    row["evaluations"] = "" if record.num_evaluations is None else record.num_evaluations
+    return row
 
 
-def _command_row(run: Run) -> Entry:
-    model = run.record.get("model") or {}
-    encoder, command = model.get("encoder") or {}, run.record.get("command") or {}
-    row = {"objective": model.get("objective"), "encoder": encoder.get("model"), "seed": run.record.get("seed")}
-    return {"run": run.name, **row, "command": command.get("line")}
+def _command_row(name: str, run: Run) -> Entry:
+    """Tabulate how a run was trained."""
+    record = run.record
+    trained = {"objective": record.model.objective, "encoder": record.encoder, "seed": record.seed}
+    return {"run": name, **trained, "command": record.command.line}
 
 
 # Figures -------------------------------------------------------------------------------------------------------------
@@ -189,8 +184,9 @@ def _plot(x_label: str, y_label: str, **options: Any) -> Any:
     return figure(x_axis_label=x_label, y_axis_label=y_label, **options)
 
 
-def _keys(systems: Sequence[SystemAnswers | Run]) -> list[tuple[str, str]]:
-    return [(COLORS[place], system.name) for place, system in enumerate(systems)] if len(systems) > 1 else []
+def _keys(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Give the systems of a figure their colors; none for one alone."""
+    return [(COLORS[place], name) for place, name in enumerate(names)] if len(names) > 1 else []
 
 
 def _intervals(plot: Any, entries: Sequence[tuple[float, Entry]], place: int, horizontal: bool = False) -> None:
@@ -208,26 +204,35 @@ def _intervals(plot: Any, entries: Sequence[tuple[float, Entry]], place: int, ho
         plot.scatter(at, accuracy, color=color, marker=MARKERS[place], size=8)
 
 
-def _training(runs: Sequence[Run]) -> Iterator[Section]:
+def _training(runs: Mapping[str, Run]) -> Iterator[Section]:
     """Plot validation accuracy and training loss by epoch."""
-    runs = runs[:MOST_SYSTEMS]
-    if not runs:
+    names = list(runs)[:MOST_SYSTEMS]
+    if not names:
         return
     accuracy, losses = _plot("epochs", "validation accuracy"), _plot("epochs", "training loss")
     accuracy.hspan(CHANCE, color=GRAY, line_dash="dashed")
     for plot in (accuracy, losses):
         plot.xaxis.ticker.min_interval = 1
-    for place, run in enumerate(runs):
-        untrained, validations = run.record.get("untrained"), run.record["validations"]
-        entries = [(0, untrained)] * bool(untrained) + [(entry["epoch"] + 1, entry) for entry in validations]
-        _intervals(accuracy, [(epoch + 0.05 * place, entry) for epoch, entry in entries], place)
-        steps, values = _losses(run.folder)
+    for place, name in enumerate(names):
+        record = runs[name].record
+        points = [(_epochs(evaluation), evaluation) for evaluation in record.validations]
+        if record.untrained is not None:
+            points.insert(0, (0, record.untrained))
+        shifted = [(epochs + 0.05 * place, summary_of(evaluation).as_dict()) for epochs, evaluation in points]
+        _intervals(accuracy, shifted, place)
+        steps, values = _losses(runs[name].folder)
         if len(steps):
-            of_epoch = validations[-1]["step"] / (validations[-1]["epoch"] + 1)
+            last = record.validations[-1]
+            of_epoch = (last.step or 0) / _epochs(last)
             losses.line((steps + 1) / of_epoch, values, color=COLORS[place], line_width=2)
     figures = {"Accuracy on the validation triples, with 95 % intervals": accuracy}
     figures |= {"Loss of training batches": losses} if losses.renderers else {}
-    yield Section("Training", "", _keys(runs), figures)
+    yield Section("Training", "", _keys(names), figures)
+
+
+def _epochs(evaluation: Evaluation) -> int:
+    """Count the epochs before an evaluation."""
+    return 0 if evaluation.epoch is None else evaluation.epoch + 1
 
 
 def _losses(folder: Path) -> Floats:
@@ -328,7 +333,7 @@ def _subsets(systems: Sequence[SystemAnswers], facets: Mapping[str, Sequence[Ent
         plot.ygrid.visible = False
         figures[f"By {name}: {FACETS[name]}" if name in FACETS else f"By {name}"] = plot
     if figures:
-        yield Section("Accuracy by kind of triple", "", _keys(systems), figures)
+        yield Section("Accuracy by kind of triple", "", _keys([system.name for system in systems]), figures)
 
 
 def _margins(systems: Sequence[SystemAnswers], quarters: Sequence[Entry]) -> Iterator[Section]:
@@ -343,7 +348,8 @@ def _margins(systems: Sequence[SystemAnswers], quarters: Sequence[Entry]) -> Ite
         _intervals(plot, [(at, entry) for at, entry in shown if entry], place)
     plot.xaxis.ticker = list(range(1, len(quarters) + 1))
     plot.xgrid.visible = False
-    yield Section("Margin against accuracy", "", _keys(systems), {"Accuracy with 95 % interval": plot})
+    names = [system.name for system in systems]
+    yield Section("Margin against accuracy", "", _keys(names), {"Accuracy with 95 % interval": plot})
 
 
 # Texts and data ------------------------------------------------------------------------------------------------------
@@ -382,15 +388,17 @@ def _marked(text: str, words: set[str]) -> list[tuple[str, bool]]:
     return [*pieces, (text[end:], False)]
 
 
-def _data(checks: Mapping[str, Entry], runs: Sequence[Run], source: str, n: int) -> Iterator[Section]:
+def _data(checks: Mapping[str, Entry], runs: Mapping[str, Run], source: str, n: int) -> Iterator[Section]:
     """Tabulate the sizes of data sets, and what checks found."""
     rows: list[Entry] = [{"used by": "this report", "as": "evaluation", "data": source, "rows": n}]
-    for run in runs:
-        for role, entry in (run.record.get("data") or {}).items():
-            sets = [(Path(file["path"]).name, file.get("rows", "")) for file in entry.get("files", [])]
-            world = entry.get("storyworld")
-            sets += [(f"StoryWorld, seed {world['seed']}", world["triples"])] if world else []
-            rows += [{"used by": run.name, "as": role, "data": name, "rows": size} for name, size in sets]
+    for name, run in runs.items():
+        for role, part in run.record.data.items():
+            used = {"used by": name, "as": role}
+            for file in part.files:
+                rows.append({**used, "data": Path(file.path).name, "rows": "" if file.rows is None else file.rows})
+            world = part.storyworld
+            if world is not None:
+                rows.append({**used, "data": f"StoryWorld, seed {world.seed}", "rows": world.triples})
     yield Section("Data sets", tables={"": rows})
     for name, check in checks.items():
         tables = {title: cells for title, cells in check_tables(check).items() if title != "Files"}

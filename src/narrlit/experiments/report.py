@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from narrlit.data.writers import write_table
+from narrlit.experiments.outcome import EVALUATIONS, Outcome
 from narrlit.files import atomic_path, write_text
 from narrlit.metrics.significance import paired_text, seed_spread
+from narrlit.optional import require
 from narrlit.tables import markdown_table
 
 if TYPE_CHECKING:
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
 Entry = dict[str, Any]
 Row = Mapping[str, Any]
 
-EVALUATIONS = ("last_epoch", "best_epoch")
-"""Evaluations that reports compare: the one after the last epoch, and the best of all."""
 INDEPENDENCE = "Intervals are 95 % (Wilson); p is of the exact paired McNemar test; both take triples as independent."
 
 
@@ -35,7 +35,7 @@ class Report:
     """Rows of formatted cells by title; an empty title has no heading."""
     notes: Sequence[str]
     records: Sequence[Entry]
-    """Raw entries, one a line of the CSV file."""
+    """Raw entries, one a line of the CSV file; without any there is no such file."""
     intervals: Mapping[str, Entry]
     """Accuracies by label, for the plot."""
 
@@ -62,24 +62,25 @@ class Report:
 
         latex = [pd.DataFrame(rows).fillna("").to_latex(index=False, escape=True) for rows in self.tables.values()]
         keep_report(folder, name, self.content, self.markdown(), tex="\n".join(latex))
-        write_table(folder / f"{name}.csv", self.table().to_dict("records"))
+        if self.records:
+            write_table(folder / f"{name}.csv", self.table().to_dict("records"))
         if find_spec("matplotlib"):
-            interval_plot(self.intervals, folder / f"{name}.svg")
+            write_svg(self.plot(), folder / f"{name}.svg")
+
+    def plot(self) -> Any:
+        """Plot the accuracies with their 95 % intervals; returns a matplotlib axis.
+
+        Raises:
+            MissingExtraError: if matplotlib is not installed.
+        """
+        require("matplotlib", "plots")
+        return interval_plot(self.intervals)
 
 
 def keep_report(folder: Path, name: str, content: Entry, markdown: str, **others: str) -> None:
     """Write NAME.json and NAME.md, and other texts by their suffix."""
     for suffix, text in {"json": json.dumps(content, indent=2) + "\n", "md": markdown, **others}.items():
         write_text(folder / f"{name}.{suffix}", text)
-
-
-def pooled(entries: Sequence[Row], names: Sequence[str] = EVALUATIONS) -> Entry:
-    """Pool fits that were evaluated on different triples: counts, accuracy and interval by evaluation."""
-    from narrlit.metrics.significance import AccuracySummary
-
-    counts = ("n", "correct", "ties", "undefined")
-    sums = {name: {c: sum(entry[name].get(c, 0) for entry in entries) for c in counts} for name in names}
-    return {name: AccuracySummary(**counted).as_dict() for name, counted in sums.items()}
 
 
 def accuracy_cell(entry: Row) -> str:
@@ -107,14 +108,23 @@ def difference_cell(entry: Row | None) -> str:
     return f"{entry['difference']:+.3f} ({paired_text(entry)})"
 
 
-def accuracy_cells(entry: Row) -> dict[str, str]:
-    """Format the accuracies of all evaluations, by column title."""
-    return {f"accuracy, {name.replace('_', ' ')}": accuracy_cell(entry[name]) for name in EVALUATIONS}
+def accuracy_cells(outcome: Outcome) -> dict[str, str]:
+    """Format the accuracies of a fit after the last epoch and in the best one, by column title."""
+    return {f"accuracy, {spoken(name)}": accuracy_cell(outcome.scores[name].as_dict()) for name in EVALUATIONS}
 
 
-def selected_cell(entry: Row) -> str:
+def spoken(name: str) -> str:
+    """Write a name with spaces.
+
+    >>> spoken("last_epoch")
+    'last epoch'
+    """
+    return name.replace("_", " ")
+
+
+def selected_cell(outcome: Outcome) -> str:
     """Name the best epoch and out of how many evaluations it was selected."""
-    return f"epoch {entry['best_epoch']['epoch']} of {entry['num_evaluations']}"
+    return f"epoch {outcome.best.epoch} of {outcome.num_evaluations}"
 
 
 def number(value: Any) -> str:
@@ -149,12 +159,11 @@ def note_lines(notes: Mapping[str, str]) -> list[str]:
     >>> note_lines({"best_epoch": "too high"})
     ['Best epoch: too high.']
     """
-    return [f"{name.replace('_', ' ').capitalize()}: {text}." for name, text in notes.items()]
+    return [f"{spoken(name).capitalize()}: {text}." for name, text in notes.items()]
 
 
-def interval_plot(accuracies: Mapping[str, Entry], path: Path) -> None:
-    """Plot accuracies with their 95 % intervals, one line a system, as an SVG file."""
-    import matplotlib as mpl
+def interval_plot(accuracies: Mapping[str, Entry]) -> Any:
+    """Plot accuracies with their 95 % intervals, one line a system; returns a matplotlib axis."""
     from matplotlib.figure import Figure
 
     known = {name: entry for name, entry in accuracies.items() if entry["accuracy"] is not None}
@@ -167,5 +176,12 @@ def interval_plot(accuracies: Mapping[str, Entry], path: Path) -> None:
     axes.invert_yaxis()
     axes.axvline(0.5, color="lightgray", zorder=0)
     axes.set_xlabel("accuracy, 95 % interval")
+    return axes
+
+
+def write_svg(axes: Any, path: Path) -> None:
+    """Write a plot as an SVG file, the same bytes each time."""
+    import matplotlib as mpl
+
     with atomic_path(path) as temporary, mpl.rc_context({"svg.hashsalt": "narrlit", "svg.fonttype": "none"}):
-        figure.savefig(temporary, metadata={"Date": None})
+        axes.figure.savefig(temporary, metadata={"Date": None})

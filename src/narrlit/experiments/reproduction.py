@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,10 +19,14 @@ from narrlit.data.rows import file_digest
 from narrlit.data.schema import FloatArray, StoryTable, TrainingExamples, Triples
 from narrlit.data.writers import write_examples
 from narrlit.encoding.loading import load
-from narrlit.errors import DataError, ModelError, NarrlitError, OptionError, did_you_mean, reading
+from narrlit.errors import DataError, ModelError, NarrlitError, OptionError, did_you_mean, on_interrupt, reading
+from narrlit.experiments.crossval import crossval
+from narrlit.experiments.fitting import Options, fit_arguments, parse_fit
 from narrlit.experiments.fusion import fused_scores
 from narrlit.experiments.paper_tables import Backbone, find_files, model_name, read_tables
+from narrlit.experiments.plan import Plan, PlannedFit, keep_config
 from narrlit.experiments.report import Entry, Report, Row
+from narrlit.experiments.run import Run
 from narrlit.experiments.systems import SystemAnswers, answers_of, flags_of
 from narrlit.files import atomic_path, check_writable
 from narrlit.llm.client import LLM, LLMOptions
@@ -30,19 +34,97 @@ from narrlit.llm.judge import ScoredTriple, judge_triples
 from narrlit.measures import open_measure
 from narrlit.metrics.significance import AccuracySummary, difference_interval, seed_spread, wilson_interval
 from narrlit.models.config import parse_fusion
-from narrlit.models.registry import RECORD as RUN_RECORD
-from narrlit.models.registry import pseudonyms_of, read_record
+from narrlit.models.registry import pseudonyms_of
 from narrlit.options import CACHE, LoadOptions, StoryOptions
 from narrlit.prompts import load_prompt
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 RECORD, VERSION = "record.json", 1
 FIRST_SEED = 42
-FOLDS = {"folds": 5, "fold_seed": 0, "ungrouped": False}
 UNLABELED = "labels not given"
 NOT_RUN = "not run"
 TRAINED = "trained on validation: no result"
 PUBLISHED_N = {"dev A": 200, "dev B": 200, "test A": 400, "test B": 400}
 """Triples of the task's splits; of how many the papers' cross-validations (CV) evaluate, none says."""
+
+
+@dataclass(frozen=True, eq=False)
+class PaperComparison:
+    """Tables of a system's paper computed again, beside the published figures.
+
+    Attributes:
+        folder: of the record and the runs.
+        report: of the tables that were asked for.
+        recorded: report of all tables that the record has.
+    """
+
+    folder: Path
+    report: Report
+    recorded: Report
+
+    def table(self) -> "pd.DataFrame":
+        """Tabulate the cells: table, row, column, published, accuracy, low, high, n, difference, why there is none."""
+        return self.report.table()
+
+    def plot(self) -> Any:
+        """Plot the accuracies with their 95 % intervals; returns a matplotlib axis."""
+        return self.report.plot()
+
+    def write(self, folder: str | Path | None = None) -> None:
+        """Write reproduce.json, .md, .csv, .tex and (with matplotlib) .svg of all recorded tables."""
+        self.recorded.write(self.folder if folder is None else Path(folder), "reproduce")
+
+    def __str__(self) -> str:
+        """Tables and notes in Markdown."""
+        return self.report.markdown().rstrip("\n")
+
+
+def reproduce(  # noqa: PLR0913 (options)
+    system: str,
+    *,
+    tables: Sequence[str] | None = None,
+    backbones: Sequence[str] = (),
+    data: str | Path = "narrative-similarity-dataset",
+    labels_a: str | Path | None = None,
+    labels_b: str | Path | None = None,
+    seeds: int = 1,
+    folder: str | Path = "runs/reproduce",
+    options: Options | None = None,
+) -> PaperComparison:
+    """Compute the tables of a system's paper and compare each cell with the published figure.
+
+    Finished cells are kept: repeat the call to continue.
+
+    Args:
+        system: hits, ttda704, nlp_fsdm, mendel292 or comhis.
+        tables: their numbers; None: all of the paper.
+        backbones: encoders in place of the paper's: names in configs/backbones, folders or hub ids, recognized by their
+            names; none: the paper's own.
+        data: folder with the layout of the task's repository.
+        labels_a: labels of the test triples of Track A; None: those in the data folder.
+        labels_b: labeled test triples of Track B; None: those in the data folder.
+        seeds: number of fits of each trained row, with seeds 42, 43, ...; the row is their mean.
+        folder: SYSTEM/record.json and the runs are written into it.
+        options: settings of the fits, as `narrlit.fit` takes them, to shorten these.
+
+    Returns:
+        A `PaperComparison`: `.table()` with a row a cell, `.plot()`, `.write()`. It prints the tables.
+
+    Raises:
+        DataError: if the development triples are missing.
+        ModelError: if the paper's encoder is absent, and no other is given.
+        OptionError: for a setting that is wrong, or a folder of other settings.
+    """
+    labels = {
+        name: None if file is None else str(file) for name, file in (("labels_a", labels_a), ("labels_b", labels_b))
+    }
+    place, words = Path(folder) / system, fit_arguments([], options)
+    reproduction = Reproduction(system, tables or (), backbones, Path(data), labels, seeds, place, words)
+    with on_interrupt(f"finished cells are in {place / RECORD}; repeat the command to continue"):
+        report = reproduction.run()
+    return PaperComparison(place, report, reproduction.report())
 
 
 class Cell(NamedTuple):
@@ -87,11 +169,11 @@ class Reproduction:
         for number in self.numbers:
             if number not in tables:
                 hint = f"{did_you_mean(number, tables)}; there are {', '.join(tables)}"
-                raise OptionError(f"--table {number}: no such table of {self.system}{hint}")
+                raise OptionError(f"table {number}: no such table of {self.system}{hint}")
             if "unavailable" in tables[number]:
-                raise OptionError(f"--table {number}: not computed: {tables[number]['unavailable']}")
+                raise OptionError(f"table {number}: not computed: {tables[number]['unavailable']}")
         if self.seeds < 1:
-            raise OptionError(f"--seeds {self.seeds}: at least 1 fit a row is needed")
+            raise OptionError(f"`seeds={self.seeds}`: at least 1 fit a row is needed")
         self.cells = [
             Cell(number, name, column, published, published_n.get(column), row)
             for number, table in tables.items()
@@ -102,7 +184,7 @@ class Reproduction:
         self.wanted = [cell for cell in self.cells if cell.table in (self.numbers or tables)]
         for name, file in self.labels.items():
             if file is not None and not Path(file).is_file():
-                raise OptionError(f"--{name.replace('_', '-')} {file}: no such file; check the path")
+                raise OptionError(f"`{name}` {file}: no such file; check the path")
 
     def run(self) -> Report:
         """Compute the cells that the record lacks, each written to the record when it is finished.
@@ -144,11 +226,11 @@ class Reproduction:
         if not path.is_file():
             check_writable(self.folder, folder=True)
             return
-        with reading("record", path, "remove it, or choose another --out"):
+        with reading("record", path, "remove it, or choose another `folder`"):
             before = json.loads(path.read_text(encoding="utf-8"))
             for name, value in begun.items():
                 if before[name] != value:
-                    raise OptionError(f"{path}: {name} is {before[name]}, not {value}: choose another --out")
+                    raise OptionError(f"{path}: {name} is {before[name]}, not {value}: choose another `folder`")
             self.record |= before
 
     def _files(self, name: str, row: Row = MappingProxyType({})) -> list[Path]:
@@ -174,7 +256,7 @@ class Reproduction:
         for path in paths:
             digest = file_digest(path)
             if self.record["files"].setdefault(str(path), digest) != digest:
-                raise OptionError(f"{path} changed since {self.folder / RECORD} was begun: choose another --out")
+                raise OptionError(f"{path} changed since {self.folder / RECORD} was begun: choose another `folder`")
         return paths
 
     def _mined(self, row: Row) -> Path:
@@ -219,9 +301,10 @@ class Reproduction:
         labeled, entries = self.triples(cell.column), []
         for seed in range(FIRST_SEED, FIRST_SEED + (self.seeds if "fit" in row else 1)):
             spec = str(self._fitted(row, seed)) if "fit" in row else row["evaluate"].format(encoder=backbone.model)
-            best = read_record(Path(spec, RUN_RECORD)).get("best") if "fit" in row else None
+            best = Run.read(spec).record.best if "fit" in row else None
             if best and cell.column.startswith("dev") and not (judged or "fusion" in row):
-                entry = {**best, "flags": flags_of(spec, None)}  # the fit has evaluated these very triples
+                # The fit has evaluated these very triples.
+                entry = {**best.model_dump(exclude_unset=True), "flags": flags_of(spec, None)}
             else:
                 answers = self._answers(spec, row, labeled)
                 summary = self._judged(answers, labeled) if judged else answers.summary
@@ -246,32 +329,27 @@ class Reproduction:
 
     def _fitted(self, row: Entry, seed: int) -> Path:
         """Return the run of a row, fitted unless it is finished."""
-        from narrlit.experiments.fitting import RunResult, keep_plan, parse_fit, run_fit
-
         run = self._run_folder(row, f"seed{seed}")
         dev = str(self._files("dev")[0])
         arguments = self._arguments(row, "--data.validation", dev, "--seed_everything", str(seed))
         config, _ = parse_fit(arguments, "a reproduction")
-        keep_plan(run.with_name(f"{run.name}.yaml"), config, run)
-        if not RunResult.read(run).finished:
-            say(f"fit {run.name}")
-            run_fit(run, config)
+        keep_config(run.with_name(f"{run.name}.yaml"), config, run)
+        if not Run.at(run).finished:
+            Plan(self.folder, [PlannedFit(run.name, config, row["fit"])], {}).run_fits()
         return run
 
     def _cross_validated(self, row: Entry) -> Entry:
         """Cross-validate a row's fit; accuracy after the last epoch, pooled over the folds."""
-        from narrlit.experiments.crossval import cross_validate
-
         folder = self._run_folder(row, "cv")
-        content = cross_validate(self._arguments(row), folder, FOLDS).content
+        content = crossval([], self._arguments(row), folder=folder).report.content
         spread = content["over_folds"]["last_epoch"]["standard_deviation"]
         return {**content["pooled"]["last_epoch"], "standard_deviation": spread, "system": str(folder), "flags": {}}
 
     def _answers(self, spec: str, row: Entry, labeled: Triples) -> SystemAnswers:
         """Evaluate a system on triples as its fit read them."""
         fusion, viewed = row.get("fusion"), "fusion" in row or row.get("fit") == "views"
-        names = dict((pseudonyms_of(spec) if "fit" in row else None) or {"backend": "none"})
-        replaced = {"pseudonymize": True, **names} if names.pop("backend") != "none" else {}
+        trained = pseudonyms_of(spec) if "fit" in row else None
+        replaced = {"pseudonymize": True, **trained.model_dump(exclude={"backend"})} if trained else {}
         views = ",".join(map(str, self._files("views", row))) if viewed else None
         read = StoryOptions(views=views, fusion=fusion, **replaced)
         use = LoadOptions(long="truncate")

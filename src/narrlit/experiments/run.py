@@ -1,15 +1,15 @@
-"""`narrlit.fit`: train from a config; a run, with its record."""
+"""A fit's directory with its record, and the accuracies that it leaves."""
 
-import json
-import os
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from narrlit.errors import NarrlitError, OptionError
+from narrlit.errors import ModelError, OptionError
+from narrlit.experiments.outcome import BEST, LAST, REFERENCE, Outcome, Scored, summary_of
+from narrlit.json_records import read_json
 from narrlit.metrics.significance import AccuracySummary
-from narrlit.models.registry import RECORD, find_record, read_record
+from narrlit.models.registry import find_record
+from narrlit.models.run_file import ANSWERS, RECORD, AnswersFile, NewerRecordError, RunFile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,44 +22,102 @@ class Run:
     Attributes:
         folder: the directory.
         record: contents of its run.json.
+        reason: why the fit ended early, where that was seen.
     """
 
     folder: Path
-    record: Mapping[str, Any]
+    record: RunFile
+    reason: str | None = None
 
     @classmethod
     def read(cls, folder: str | Path) -> "Run":
         """Read a run's record; of a folder of versions the newest.
 
         Raises:
-            ModelError: if there is none, or it is broken.
+            OptionError: if there is none.
+            ModelError: if it is broken, or of a later version of narrlit.
         """
         path = find_record(str(folder))
         if path is None:
             raise OptionError(f"{folder} is no run: it has no {RECORD}")
-        return cls(path.parent, read_record(path))
+        return cls(path.parent, RunFile.read(path))
+
+    @classmethod
+    def at(cls, folder: Path, reason: str | None = None) -> "Run":
+        """Read the run in a directory, or none: its record is then empty, and so is that of a damaged one.
+
+        Raises:
+            NewerRecordError: if a later version of narrlit wrote it.
+        """
+        try:
+            return cls(folder, RunFile.read(folder / RECORD), reason)
+        except NewerRecordError:
+            raise
+        except ModelError:
+            return cls(folder, RunFile(), reason)
 
     @property
-    def status(self) -> str:
-        """How the fit ended: finished, interrupted, failed, diverged."""
-        return str(self.record["status"])
+    def status(self) -> str | None:
+        """How the fit ended: finished, interrupted, failed, diverged, pruned."""
+        return self.record.status
+
+    @property
+    def finished(self) -> bool:
+        """True if the fit ran to its end."""
+        return self.status == "finished"
 
     @property
     def best(self) -> AccuracySummary | None:
         """Best validation accuracy, which is too high, being the best of several; None without one."""
-        entry = self.record.get("best")
-        return None if entry is None else AccuracySummary(entry["n"], entry["correct"], entry.get("ties", 0))
+        return None if self.record.best is None else summary_of(self.record.best)
 
     def table(self) -> "pd.DataFrame":
         """Tabulate the evaluations on the validation triples: epoch, step, n, correct, accuracy, low, high."""
         import pandas as pd
 
         rows = []
-        for entry in self.record.get("validations", []):
-            low, high = entry["interval"] or (None, None)
-            figures = {name: entry.get(name) for name in ("epoch", "step", "n", "correct", "accuracy")}
+        for evaluation in self.record.validations:
+            low, high = evaluation.interval or (None, None)
+            figures = evaluation.model_dump(include={"epoch", "step", "n", "correct", "accuracy"})
             rows.append({**figures, "low": low, "high": high})
-        return pd.DataFrame(rows)
+        return pd.DataFrame(rows, columns=["epoch", "step", "n", "correct", "accuracy", "low", "high"])
+
+    def answers(self) -> AnswersFile:
+        """Read the recorded answers: the triples' digest, and wrong answers by evaluation.
+
+        Raises:
+            DataError: if they are missing or damaged.
+        """
+        return read_json(self.folder / ANSWERS, AnswersFile, "answers", f"remove {self.folder} to repeat the fit")
+
+    def check_evaluated(self) -> None:
+        """Check that the fit evaluated its validation triples, or that it is seen why it ended before.
+
+        Raises:
+            OptionError: if it did not.
+        """
+        if not self.record.validations and self.reason is None:
+            remedy = "let it train at least one whole epoch (trainer.max_epochs, max_steps) and choose another `folder`"
+            raise OptionError(f"{self.folder}: the fit evaluated no validation triples; {remedy}")
+
+    def outcome(self) -> Outcome:
+        """Collect accuracies and wrong answers after the last epoch, in the best one, and of the frozen encoder.
+
+        Raises:
+            OptionError: if the fit evaluated nothing.
+            DataError: if its answers are missing or damaged.
+        """
+        self.check_evaluated()
+        record = self.record
+        answers = self.answers()
+        wrong = {evaluation.epoch: evaluation.wrong for evaluation in answers.evaluations}
+        last = record.validations[-1]
+        best = record.best or last  # there is no best where all scores are NaN
+        scores = {name: Scored.of(one, wrong[one.epoch or 0]) for name, one in ((LAST, last), (BEST, best))}
+        if record.reference is not None:
+            before = answers.frozen if record.frozen is not None else answers.untrained
+            scores[REFERENCE] = Scored.of(record.reference, before)
+        return Outcome(scores, len(record.validations), record.flags.names)
 
     def __fspath__(self) -> str:
         return str(self.folder)
@@ -68,46 +126,3 @@ class Run:
         """One line: directory, status and best accuracy."""
         best = "no accuracy" if self.best is None else f"best validation accuracy {self.best}"
         return f"{self.folder}: {self.status}, {best}"
-
-
-def fit(
-    config: str | Path | Sequence[str | Path],
-    options: Mapping[str, Any] | None = None,
-    *,
-    checkpoint: str | None = None,
-) -> Run:
-    """Train a system, as `narrlit fit` does.
-
-    Args:
-        config: a config, or several, of which later ones override what they name; those that come with narrlit are
-            found by their names, such as `configs/quickstart.yaml`.
-        options: settings that override the config, by their names: `{"data.train": "train.jsonl"}`.
-        checkpoint: to continue from; None: a new fit.
-
-    Returns:
-        The `Run`: `.folder`, `.best`, `.table()`. `narrlit.load(run)` loads its best checkpoint.
-
-    Raises:
-        DataError: if a file can't be read.
-        OptionError: for a setting that is wrong.
-        DivergedError: if the loss or the weights are no longer finite.
-    """
-    from narrlit.lightning_cli import run
-
-    configs = [config] if isinstance(config, str | Path) else list(config)
-    arguments = [word for path in configs for word in ("--config", str(path))]
-    for name, value in (options or {}).items():
-        arguments += [f"--{name}", _as_word(value)]
-    if checkpoint is not None:
-        arguments += ["--ckpt_path", checkpoint]
-    folder = run("fit", arguments)
-    if folder is None:
-        raise NarrlitError("the fit has no directory: `trainer.logger` is off")
-    return Run.read(folder)
-
-
-def _as_word(value: Any) -> str:
-    """Write a setting's value as the command line has it."""
-    if isinstance(value, str):
-        return value
-    return os.fspath(value) if isinstance(value, os.PathLike) else json.dumps(value)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from narrlit.data.readers import read_labeled_triples
 from narrlit.data.schema import StoryTable, Triples
@@ -12,11 +12,13 @@ from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.errors import OptionError
 from narrlit.experiments.comparison import compare_systems, read_facets
 from narrlit.experiments.evaluation import Comparison, named_systems
-from narrlit.experiments.html_report import Projection, Run, html_report
+from narrlit.experiments.html_report import Projection, html_report
+from narrlit.experiments.run import Run
 from narrlit.experiments.systems import System, answers_of
 from narrlit.files import atomic_path
 from narrlit.metrics.data_check import CheckedSet, check_sets
-from narrlit.models.registry import find_record, read_record
+from narrlit.models.registry import find_record
+from narrlit.models.run_file import RunFile
 from narrlit.options import Track
 
 if TYPE_CHECKING:
@@ -98,7 +100,7 @@ def report(  # noqa: PLR0913 (options)
         for name, system in named.items()
     ]
     compared = compare_systems(answers, labeled, read_facets(["margin", *by], labeled), {})
-    checks: dict[str, Any] = {run.name: run.record["data_check"] for run in runs if run.record.get("data_check")}
+    checks = {name: run.record.data_check for name, run in runs.items() if run.record.data_check}
     if not checks:
         own = CheckedSet("validation", labeled.texts(), (labeled.labels == 1).tolist(), sided=True)
         checks[source] = check_sets([own], None)
@@ -106,32 +108,31 @@ def report(  # noqa: PLR0913 (options)
     return SystemReport(Comparison(answers, labeled, compared), page)
 
 
-def _runs(systems: Mapping[str, System]) -> list[Run]:
+def _runs(systems: Mapping[str, System]) -> dict[str, Run]:
     """Read the records of the systems that are runs."""
-    runs = []
+    runs = {}
     for name, system in systems.items():
         encoder = getattr(system, "encoder", system)
         model = fspath(system) if isinstance(system, str | PathLike) else getattr(encoder, "name", name)
         path = find_record(model)
         if path is not None:
-            runs.append(Run(name, path.parent, read_record(path)))
+            runs[name] = Run(path.parent, RunFile.read(path))
     return runs
 
 
-def _triples(triples: str | Path | Triples | None, runs: Sequence[Run]) -> tuple[str, str | Path | Triples]:
+def _triples(triples: str | Path | Triples | None, runs: Mapping[str, Run]) -> tuple[str, str | Path | Triples]:
     """Return the triples, else those that the first run was validated by; with their name."""
     if isinstance(triples, Triples):
         return ("the triples" if triples.report is None else Path(triples.report.path).name), triples
     if triples is not None:
         return Path(triples).name, triples
-    for run in runs:
-        data = (run.record.get("data") or {}).get("validation") or {}
-        if "storyworld" in data:
-            world = StoryWorld(data["storyworld"]["seed"])
-            rows = world.triples(data["storyworld"]["triples"], "validation")
+    for name, run in runs.items():
+        data = run.record.data_of("validation")
+        if data.storyworld is not None:
+            rows = StoryWorld(data.storyworld.seed).triples(data.storyworld.triples, "validation")
             return "StoryWorld", synthetic_triples(rows, StoryTable(), False)
-        for file in data.get("files", []):
-            if not Path(file["path"]).is_file():
-                raise OptionError(f"{run.name}: its validation triples {file['path']} are gone: {GIVE_TRIPLES}")
-            return Path(file["path"]).name, str(file["path"])
+        for file in data.files:
+            if not Path(file.path).is_file():
+                raise OptionError(f"{name}: its validation triples {file.path} are gone: {GIVE_TRIPLES}")
+            return Path(file.path).name, file.path
     raise OptionError(f"no run with a record of its validation triples is named: {GIVE_TRIPLES}")

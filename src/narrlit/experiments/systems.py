@@ -18,7 +18,7 @@ from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import DataError, OptionError, printable, reading
 from narrlit.measures import Cosine, Lexical, Similarity, measure_of
 from narrlit.metrics.significance import AccuracySummary
-from narrlit.models.registry import find_record, read_record
+from narrlit.models.registry import read_record
 from narrlit.options import Track, seen_in_training
 
 Bools = NDArray[np.bool_]
@@ -26,8 +26,6 @@ Scores = NDArray[np.float64]
 Kind = Literal["model", "baseline", "answers", "vectors", "submission"]
 ROWS = (*JSON_SUFFIXES, ".csv", ".tsv")
 ANSWER_SUFFIXES = (*ROWS, ".npy", ".zip")
-FLAGS = ("trained_on_validation", "transductive", "mined_validation")
-"""Flags of a run that say what its accuracy depends on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,13 +149,12 @@ def _from_file(
 
 def flags_of(model: str, triples: str | None) -> dict[str, Any]:
     """Collect from a run's record what its accuracy depends on; only what applies."""
-    path = find_record(model)
-    if path is None:
+    record = read_record(model)
+    if record is None:
         return {}
-    record = read_record(path)
-    flags = {name: True for name in FLAGS if (record.get("flags") or {}).get(name)}
-    if record.get("num_evaluations"):
-        flags["num_evaluations"] = record["num_evaluations"]
+    flags: dict[str, Any] = dict.fromkeys(record.flags.names, True)
+    if record.num_evaluations:
+        flags["num_evaluations"] = record.num_evaluations
     seen = None if triples is None else seen_in_training(model, file_digest(triples))
     return flags | ({} if seen is None else {"seen_in_training": seen})
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from narrlit.data.writers import write_table
 from narrlit.errors import OptionError, printable
@@ -13,7 +13,7 @@ from narrlit.explore.collection import Collection
 from narrlit.explore.map_page import map_page, write_svg
 from narrlit.explore.story_map import StoryMap, arrange_stories, link_passages
 from narrlit.files import atomic_path, check_writable
-from narrlit.models.registry import find_record, language_warning, read_record
+from narrlit.models.registry import language_warning, read_record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -156,10 +156,10 @@ def map_stories(
 
 def recorded_accuracy(model: str) -> str:
     """Say what the record of a model's run tells of its accuracy."""
-    path = find_record(model)
-    best: dict[str, Any] = {} if path is None else read_record(path).get("best") or {}
-    if best.get("accuracy") is None:
+    record = read_record(model)
+    best = None if record is None else record.best
+    if best is None or best.accuracy is None or best.interval is None:
         return NOT_MEASURED
-    low, high = best["interval"]
-    record = f"{best['accuracy']:.3f} [{low:.3f}, {high:.3f}] on the validation triples of its run"
-    return record + "; best of several evaluations there, hence too high"
+    low, high = best.interval
+    accuracy = f"{best.accuracy:.3f} [{low:.3f}, {high:.3f}] on the validation triples of its run"
+    return accuracy + "; best of several evaluations there, hence too high"

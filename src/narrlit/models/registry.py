@@ -1,6 +1,5 @@
 """Models by name: a folder, a run directory, a checkpoint, a promoted teacher, a hub id or `minilm`."""
 
-import json
 import pickle
 import re
 import warnings
@@ -11,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from narrlit.errors import ModelError, reading
 from narrlit.models.config import EncoderConfig, Fusion, Long, Precision
-from narrlit.models.run_file import check_record
+from narrlit.models.run_file import RECORD, PseudonymRecord, RunFile
 
 if TYPE_CHECKING:
     from narrlit.models.encoder import Encoder
 
-RECORD = "run.json"
 MULTILINGUAL = 60_000
 """Tokens of a vocabulary from which a model is taken to read several languages; BERT's English one has 30,522."""
 SHARD_CLASSES = (
@@ -115,7 +113,7 @@ def find_checkpoint(source: str) -> Path | None:
     path = _run_directory(path)
     if not (path / RECORD).is_file():
         return None
-    named: dict[str, str] = read_record(path / RECORD).get("checkpoints", {})
+    named = RunFile.read(path / RECORD).checkpoints
     chosen = next((path / named[name] for name in ("best", "last") if name in named), None)
     if chosen is not None and chosen.exists():
         return chosen
@@ -151,18 +149,23 @@ def find_record(source: str) -> Path | None:
     return next((folder / RECORD for folder in folders if (folder / RECORD).is_file()), None)
 
 
-def read_record(record: Path) -> dict[str, Any]:
-    """Read a run's record; raise ModelError if it is broken."""
-    with reading("run record", record, "name a checkpoint in another folder", ModelError):
-        return check_record(json.loads(record.read_text(encoding="utf-8")))
+def read_record(source: str) -> RunFile | None:
+    """Read the record of the run that `source` is the directory of, or a checkpoint in it; None where there is none.
+
+    Raises:
+        ModelError: if the record is damaged, or of a later version of narrlit.
+    """
+    path = find_record(source)
+    return None if path is None else RunFile.read(path)
 
 
-def pseudonyms_of(source: str) -> dict[str, Any] | None:
+def pseudonyms_of(source: str) -> PseudonymRecord | None:
     """Read how names were replaced in the stories that a run was trained on; None if they were not."""
-    record = find_record(source)
-    train = {} if record is None else (read_record(record).get("data") or {}).get("train") or {}
-    options: dict[str, Any] | None = train.get("pseudonyms")
-    return options
+    record = read_record(source)
+    if record is None:
+        return None
+    pseudonyms = record.data_of("train").pseudonyms
+    return None if pseudonyms is None or pseudonyms.backend == "none" else pseudonyms
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:

@@ -1,0 +1,18 @@
+"""Seeds as a person types them."""
+
+from narrlit.errors import OptionError
+from narrlit.options import listed
+
+
+def read_seeds(text: str | None) -> list[int] | None:
+    """Read seeds with commas between; None without any.
+
+    >>> read_seeds("1,2,3")
+    [1, 2, 3]
+    """
+    if text is None:
+        return None
+    words = listed(text)
+    if len(words) < 2 or len(set(words)) < len(words) or not all(word.isdecimal() for word in words):
+        raise OptionError(f"--seeds {text}: give two or more different whole numbers, such as 1,2,3")
+    return [int(word) for word in words]

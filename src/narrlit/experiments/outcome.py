@@ -1,0 +1,129 @@
+"""Accuracies of fits: of one, pooled over folds, and compared on the same triples."""
+
+from collections.abc import Hashable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from narrlit.metrics.significance import AccuracySummary, paired
+from narrlit.models.run_file import Evaluation
+
+LAST, BEST, REFERENCE = "last_epoch", "best_epoch", "reference"
+EVALUATIONS = (LAST, BEST)
+"""Evaluations that reports compare: the one after the last epoch, and the best of all."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Accuracy of one evaluation, and the triples that were answered wrongly.
+
+    Attributes:
+        summary: the accuracy.
+        wrong: positions of triples, or pairs of fold and position; None where a score was NaN.
+        epoch: after which it was, from 0; None before training, and of several fits.
+    """
+
+    summary: AccuracySummary
+    wrong: Set[Hashable] | None = None
+    epoch: int | None = None
+
+    @classmethod
+    def of(cls, evaluation: Evaluation, wrong: Sequence[int] | None) -> "Scored":
+        """Take an evaluation of a record, and its wrong answers."""
+        positions = None if wrong is None else frozenset(wrong)
+        return cls(summary_of(evaluation), positions, evaluation.epoch)
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of right answers; None where a score was NaN."""
+        return self.summary.accuracy if self.summary.known else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Convert to JSON values, without the answers."""
+        epoch = {} if self.epoch is None else {"epoch": self.epoch}
+        return epoch | self.summary.as_dict()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a fit left.
+
+    Attributes:
+        scores: by name: `last_epoch`, `best_epoch` and, if the fit evaluated it, `reference`, the frozen encoder, or
+            the model before training where that has no new head.
+        num_evaluations: of the validation triples.
+        flags: what else the accuracies depend on.
+    """
+
+    scores: Mapping[str, Scored]
+    num_evaluations: int
+    flags: Sequence[str] = ()
+
+    @property
+    def last(self) -> Scored:
+        """The evaluation after the last epoch."""
+        return self.scores[LAST]
+
+    @property
+    def best(self) -> Scored:
+        """The best of all evaluations."""
+        return self.scores[BEST]
+
+    @property
+    def reference(self) -> Scored | None:
+        """The encoder before training; None where the fit did not evaluate it."""
+        return self.scores.get(REFERENCE)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Convert to JSON values, without the answers."""
+        accuracies = {name: self.scores[name].as_dict() for name in EVALUATIONS}
+        reference = None if self.reference is None else self.reference.as_dict()
+        return {
+            "num_evaluations": self.num_evaluations,
+            **accuracies,
+            REFERENCE: reference,
+            "flags": list(self.flags),
+        }
+
+
+def summary_of(evaluation: Evaluation) -> AccuracySummary:
+    """Take the counts of an evaluation in a record."""
+    return AccuracySummary(evaluation.n, evaluation.correct, evaluation.ties, evaluation.undefined)
+
+
+def pooled(outcomes: Mapping[int, Outcome]) -> Outcome:
+    """Pool the fits of several folds, which were evaluated on different triples.
+
+    Wrong answers of the whole are pairs of fold and position. A fold without an accuracy leaves the whole without.
+
+    Args:
+        outcomes: by fold.
+    """
+    fits = list(outcomes.values())
+    names = [*EVALUATIONS]
+    if all(fit.reference is not None for fit in fits):
+        names.append(REFERENCE)
+    scores = {name: _pooled({fold: fit.scores[name] for fold, fit in outcomes.items()}) for name in names}
+    flags = {flag for fit in fits for flag in fit.flags}
+    return Outcome(scores, sum(fit.num_evaluations for fit in fits), sorted(flags))
+
+
+def _pooled(scores: Mapping[int, Scored]) -> Scored:
+    """Add up one evaluation of every fold."""
+    summaries = [score.summary for score in scores.values()]
+    summary = AccuracySummary(
+        n=sum(one.n for one in summaries),
+        correct=sum(one.correct for one in summaries),
+        ties=sum(one.ties for one in summaries),
+        undefined=sum(one.undefined for one in summaries),
+    )
+    wrong: set[Hashable] = set()
+    for fold, score in scores.items():
+        if score.wrong is None:
+            return Scored(summary)
+        wrong.update((fold, position) for position in score.wrong)
+    return Scored(summary, wrong)
+
+
+def compared(score: Scored, other: Scored) -> dict[str, Any]:
+    """Compare two evaluations of the same triples, as `narrlit.metrics.significance.paired` does."""
+    return paired(score.wrong, other.wrong, score.summary.n)

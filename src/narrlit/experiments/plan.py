@@ -1,0 +1,251 @@
+"""Plans: several fits in one folder, which can be interrupted and resumed, and one table of their accuracies."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from narrlit.console import say
+from narrlit.data.writers import write_table
+from narrlit.errors import OptionError
+from narrlit.experiments.fitting import Config, run_fit
+from narrlit.experiments.outcome import Outcome, Scored
+from narrlit.experiments.report import Report
+from narrlit.experiments.run import Run
+from narrlit.files import check_writable, exclusive, write_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FOLDER = "`folder`"
+
+
+@dataclass(frozen=True)
+class PlannedFit:
+    """A fit of a plan.
+
+    Attributes:
+        name: of its run's directory.
+        config: whole configuration.
+        about: printed before the fit.
+        system: what is fitted, for the table.
+        fold: of a cross-validation.
+        check: raises an error for a finished run of other data.
+    """
+
+    name: str
+    config: Config
+    about: str
+    system: str = "trained"
+    fold: int | None = None
+    check: Callable[[Run], None] | None = None
+
+    @property
+    def seed(self) -> int | None:
+        """Seed of the fit."""
+        seed: int | None = self.config["seed_everything"]
+        return seed
+
+
+@dataclass(frozen=True)
+class FinishedFit:
+    """A fit of a plan, and its run."""
+
+    planned: PlannedFit
+    run: Run
+
+    @cached_property
+    def outcome(self) -> Outcome:
+        """Accuracies and wrong answers."""
+        return self.run.outcome()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Fits in one folder: finished runs are kept, an interrupted one is repeated.
+
+    Attributes:
+        folder: where each run has a directory of its own.
+        fits: in the order in which they run.
+        configs: configurations by the name of the file that keeps them, by which a plan is recognized.
+        place: what names the folder, for messages.
+    """
+
+    folder: Path
+    fits: Sequence[PlannedFit]
+    configs: Mapping[str, Config]
+    place: str = FOLDER
+
+    def run(self) -> list[FinishedFit]:
+        """Run the fits that have not finished, alone in the folder.
+
+        Raises:
+            OptionError: if the folder holds another plan, or another process writes it.
+            NarrlitError: if a fit fails.
+        """
+        with exclusive(self.folder, self.place):
+            self.keep_configs()
+            return self.run_fits()
+
+    def keep_configs(self) -> None:
+        """Write the configurations, or check that the folder has the same; a folder without any must be new."""
+        known = any((self.folder / f"{name}.yaml").is_file() for name in self.configs)
+        for number, (name, config) in enumerate(self.configs.items()):
+            new = self.folder if not known and number == 0 else self.folder / name
+            keep_config(self.folder / f"{name}.yaml", config, new, self.place)
+
+    def run_fits(self) -> list[FinishedFit]:
+        """Run the fits that have not finished; data are checked before the first, and after each."""
+        runs = {fit.name: Run.at(self.folder / fit.name) for fit in self.fits}
+        for fit in self.fits:
+            if runs[fit.name].finished and fit.check is not None:
+                fit.check(runs[fit.name])
+        for number, fit in enumerate(self.fits, 1):
+            if runs[fit.name].finished:
+                say(f"{fit.name}: already finished")
+                continue
+            say(f"\n{fit.name}, fit {number} of {len(self.fits)}: {fit.about}")
+            runs[fit.name] = run_fit(self.folder / fit.name, fit.config)
+            if fit.check is not None:
+                fit.check(runs[fit.name])
+        return [FinishedFit(fit, runs[fit.name]) for fit in self.fits]
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """A row of a plan's table.
+
+    Attributes:
+        system: what was fitted.
+        fold: of a cross-validation; None: all folds, or none.
+        seed: of the fit; None: of all fits.
+        metric: `accuracy_last_epoch`, `accuracy_best_epoch`, or `accuracy_reference`, the encoder before training.
+        value: the accuracy; None where a score was NaN.
+        n: number of triples.
+        low: lower end of the 95 % confidence interval.
+        high: its upper end.
+    """
+
+    system: str
+    fold: int | None
+    seed: int | None
+    metric: str
+    value: float | None
+    n: int
+    low: float | None
+    high: float | None
+
+    @classmethod
+    def of(cls, name: str, scored: Scored, system: str, fold: int | None, seed: int | None) -> "Accuracy":
+        """Take one evaluation."""
+        low, high = scored.summary.interval if scored.accuracy is not None else (None, None)
+        return cls(system, fold, seed, f"accuracy_{name}", scored.accuracy, scored.summary.n, low, high)
+
+
+def pooled_accuracies(system: str, outcome: Outcome, seed: int | None = None) -> list[Accuracy]:
+    """Tabulate accuracies that are pooled over folds."""
+    return [Accuracy.of(name, scored, system, None, seed) for name, scored in outcome.scores.items()]
+
+
+def accuracies_of(fits: Sequence[FinishedFit]) -> list[Accuracy]:
+    """Tabulate the accuracies of fits."""
+    rows = []
+    for fit in fits:
+        planned = fit.planned
+        for name, scored in fit.outcome.scores.items():
+            rows.append(Accuracy.of(name, scored, planned.system, planned.fold, planned.seed))
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class PlanResult:
+    """Runs of a plan, and the report of their accuracies.
+
+    Attributes:
+        name: of the report's files.
+        folder: where the runs are.
+        runs: by name.
+        accuracies: rows of the table.
+        report: tables, notes and plain data.
+    """
+
+    name: str
+    folder: Path
+    runs: Mapping[str, Run]
+    accuracies: Sequence[Accuracy]
+    report: Report
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        folder: str | Path,
+        fits: Sequence[FinishedFit],
+        report: Report,
+        further: Sequence[Accuracy] = (),
+    ) -> "PlanResult":
+        """Take a plan's finished fits, the report of them, and further rows of the table."""
+        runs = {fit.planned.name: fit.run for fit in fits}
+        return cls(name, Path(folder), runs, [*accuracies_of(fits), *further], report)
+
+    def table(self) -> "pd.DataFrame":
+        """Tabulate every accuracy: system, fold, seed, metric, value, n, low, high (95 % interval)."""
+        import pandas as pd
+
+        columns = [field.name for field in fields(Accuracy)]
+        frame = pd.DataFrame([asdict(accuracy) for accuracy in self.accuracies], columns=columns, dtype=object)
+        return frame.where(frame.notna(), None)
+
+    def plot(self) -> Any:
+        """Plot the accuracies with their 95 % intervals; returns a matplotlib axis."""
+        return self.report.plot()
+
+    def write(self, folder: str | Path | None = None) -> None:
+        """Write NAME.json, .md, .csv (the table), .tex and (with matplotlib) .svg; by default beside the runs."""
+        folder = self.folder if folder is None else Path(folder)
+        self.report.write(folder, self.name)
+        write_table(folder / f"{self.name}.csv", self.table().to_dict("records"))
+
+    def __str__(self) -> str:
+        """Tables and notes in Markdown."""
+        return self.report.markdown().rstrip("\n")
+
+
+def keep_config(file: Path, config: Config, folder: Path, place: str = FOLDER) -> None:
+    """Write a configuration to a YAML file, or check that the file holds the same.
+
+    Args:
+        file: the file.
+        config: the configuration.
+        folder: must be new where the file is.
+        place: what names the folder, for messages.
+
+    Raises:
+        OptionError: if the file holds another configuration, or is new and the folder is not.
+    """
+    text = yaml.safe_dump(config, sort_keys=False)
+    if not file.is_file():
+        check_writable(folder, folder=True)
+        write_text(file, text)
+        return
+    changes = config_changes(yaml.safe_load(file.read_text(encoding="utf-8")), yaml.safe_load(text))
+    if changes:
+        raise OptionError(f"{file} has another configuration ({changes[0]}): choose another {place} or remove {file}")
+
+
+def config_changes(before: Any, after: Any, name: str = "") -> list[str]:
+    """List the options in which two configurations differ.
+
+    >>> config_changes({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}})
+    ['b.c: 2 -> 3']
+    """
+    if not (isinstance(before, dict) and isinstance(after, dict)):
+        return [] if before == after else [f"{name}: {before} -> {after}"]
+    changes: list[str] = []
+    for key in {**before, **after}:
+        inner = f"{name}.{key}" if name else str(key)
+        changes += config_changes(before.get(key), after.get(key), inner)
+    return changes

@@ -1,0 +1,16 @@
+"""Seeds as a person types them."""
+
+import pytest
+
+from narrlit.commands.seeds import read_seeds
+from narrlit.errors import OptionError
+
+
+@pytest.mark.parametrize("text", ["1", "1,1", "1,x", "1,-2", ""])
+def test_seeds_are_different_whole_numbers(text):
+    with pytest.raises(OptionError, match=r"--seeds .*: give two or more different whole numbers, such as 1,2,3"):
+        read_seeds(text)
+
+
+def test_without_seeds_there_are_none():
+    assert (read_seeds(None), read_seeds("3, 4")) == (None, [3, 4])

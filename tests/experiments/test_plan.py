@@ -1,0 +1,126 @@
+"""Plans: fits kept, repeated and refused, and the table of their accuracies."""
+
+import json
+
+import pytest
+import yaml
+
+from narrlit.errors import OptionError
+from narrlit.experiments import plan as module
+from narrlit.experiments.outcome import Outcome, Scored, compared, pooled
+from narrlit.experiments.plan import Plan, PlannedFit, PlanResult, keep_config
+from narrlit.experiments.report import Report
+from narrlit.experiments.run import Run
+from narrlit.files import exclusive
+from narrlit.metrics.significance import AccuracySummary
+
+
+def test_a_config_is_kept_and_another_one_refused(tmp_path):
+    plan, content = tmp_path / "p/plan.yaml", {"a": {"b": 1}, "c": [1, 2]}
+    keep_config(plan, content, tmp_path / "p")
+    before = plan.stat().st_mtime_ns
+    keep_config(plan, content, tmp_path / "p")
+    assert plan.stat().st_mtime_ns == before
+    assert yaml.safe_load(plan.read_text()) == content
+    with pytest.raises(OptionError, match=r"plan.yaml has another configuration \(a.b: 1 -> 2\)"):
+        keep_config(plan, {"a": {"b": 2}, "c": [1, 2]}, tmp_path / "p")
+    with pytest.raises(OptionError, match="exists and is not empty"):
+        keep_config(tmp_path / "p/other.yaml", content, tmp_path / "p")
+
+
+@pytest.fixture
+def fits(monkeypatch):
+    """Names of the fits that run; each leaves a record of 4 triples, of which 3 are right."""
+    names = []
+
+    def run_fit(folder, config):
+        names.append(folder.name)
+        folder.mkdir(exist_ok=True)
+        evaluation = {"epoch": 0, "step": 1, "n": 4, "correct": 3, "accuracy": 0.75, "interval": [0.3, 0.95]}
+        content = {"status": "finished", "validations": [evaluation], "best": evaluation, "untrained": evaluation}
+        (folder / "run.json").write_text(json.dumps(content))
+        answers = {"triples": "", "evaluations": [{"epoch": 0, "step": 1, "wrong": [2]}], "untrained": [1]}
+        (folder / "validation_answers.json").write_text(json.dumps(answers))
+        return Run.read(folder)
+
+    monkeypatch.setattr(module, "run_fit", run_fit)
+    return names
+
+
+def planned(*names, **others):
+    return [PlannedFit(name, {"seed_everything": 7}, "a test", **others) for name in names]
+
+
+def test_finished_runs_stay_and_others_are_repeated(fits, tmp_path, capsys):
+    plan = Plan(tmp_path / "p", planned("a", "b"), {"config": {"x": 1}})
+    plan.run()
+    assert "\na, fit 1 of 2: a test\n" in capsys.readouterr().err
+    (tmp_path / "p/b/run.json").write_text('{"status": "running"}')
+    finished = plan.run()
+    assert fits == ["a", "b", "b"]
+    assert [fit.run.folder.name for fit in finished] == ["a", "b"]
+    assert "a: already finished" in capsys.readouterr().err
+    with pytest.raises(OptionError, match=r"config.yaml has another configuration \(x: 1 -> 2\): choose another"):
+        Plan(tmp_path / "p", planned("a"), {"config": {"x": 2}}).run()
+    with exclusive(tmp_path / "p"), pytest.raises(OptionError, match=r"another run is writing .*\(`folder`\)"):
+        plan.run()
+
+
+def test_a_new_plan_needs_a_new_folder(fits, tmp_path):
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p/thesis.tex").touch()
+    with pytest.raises(OptionError, match="exists and is not empty"):
+        Plan(tmp_path / "p", planned("a"), {"config": {}}).run()
+    assert fits == []
+
+
+def test_data_are_checked_before_the_first_fit_and_after_each(fits, tmp_path):
+    checked = []
+    plan = Plan(tmp_path / "p", planned("a", "b", check=lambda run: checked.append(run.folder.name)), {"config": {}})
+    plan.run()
+    assert checked == ["a", "b"]
+    (tmp_path / "p/a/run.json").unlink()
+
+    def refuse(run):
+        raise OptionError("other data")
+
+    with pytest.raises(OptionError, match="other data"):
+        Plan(tmp_path / "p", planned("a", "b", check=refuse), {"config": {}}).run()
+    assert fits == ["a", "b"]  # a was to be repeated, and b's data refused before that
+
+
+def test_the_table_has_a_row_for_each_accuracy(fits, tmp_path):
+    finished = Plan(tmp_path / "p", planned("a", system="x", fold=3), {"config": {}}).run()
+    interval = {"accuracy": 0.75, "interval": [0.3, 0.95]}
+    result = PlanResult.of("r", tmp_path / "p", finished, Report({"a": 1}, {}, ["A note."], [], {"x": interval}))
+    table = result.table()
+    assert table.metric.tolist() == ["accuracy_last_epoch", "accuracy_best_epoch", "accuracy_reference"]
+    low, high = AccuracySummary(4, 3).interval
+    assert table.iloc[0].tolist() == ["x", 3, 7, "accuracy_last_epoch", 0.75, 4, low, high]
+    assert [label.get_text() for label in result.plot().get_yticklabels()] == ["x"]
+    result.write()
+    assert (tmp_path / "p/r.csv").read_text().count("\n") == 4
+    assert json.loads((tmp_path / "p/r.json").read_text()) == {"a": 1}
+    assert str(result) == "A note."
+
+
+GOOD = Scored(AccuracySummary(200, 110), frozenset(range(90)))
+BETTER = Scored(AccuracySummary(200, 130), frozenset(range(20, 90)))
+NONE = Scored(AccuracySummary(200, 0, undefined=7))
+
+
+def test_pooling_sums_counts_and_one_nan_leaves_no_accuracy():
+    folds = {
+        0: Outcome({"last_epoch": GOOD, "best_epoch": GOOD, "reference": GOOD}, 3, ["transductive"]),
+        1: Outcome({"last_epoch": BETTER, "best_epoch": NONE}, 2),
+    }
+    whole = pooled(folds)
+    assert (whole.last.summary.n, whole.last.accuracy, whole.num_evaluations) == (400, 0.6, 5)
+    assert (whole.best.summary.n, whole.best.accuracy, whole.best.wrong) == (400, None, None)
+    assert (len(whole.last.wrong), (0, 0) in whole.last.wrong, (1, 0) in whole.last.wrong) == (160, True, False)
+    assert (whole.reference, whole.flags) == (None, ["transductive"])
+
+
+def test_evaluations_are_compared_by_their_wrong_answers():
+    assert compared(BETTER, GOOD) == {"difference": 0.1, "lost": 0, "won": 20, "p": pytest.approx(2 / 2**20)}
+    assert compared(NONE, GOOD)["p"] is None

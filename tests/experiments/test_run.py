@@ -1,0 +1,69 @@
+"""A fit's directory: its record, its answers, and what a plan takes from them."""
+
+import json
+
+import pytest
+
+from narrlit.errors import DataError, ModelError, OptionError
+from narrlit.experiments.run import Run
+from narrlit.models.run_file import NewerRecordError, RunFile
+
+
+def record(run, **changes):
+    run.mkdir()
+    evaluation = {"epoch": 0, "n": 4, "correct": 3, "accuracy": 0.75, "interval": [0.3, 0.95]}
+    content = {"status": "finished", "validations": [evaluation], "best": evaluation, "flags": {}, **changes}
+    (run / "run.json").write_text(json.dumps(content))
+    answers = {"triples": "", "evaluations": [{"epoch": 0, "step": 1, "wrong": [2]}]}
+    (run / "validation_answers.json").write_text(json.dumps(answers))
+    return Run.at(run) if content.get("version", 0) < 2 else run
+
+
+def test_a_record_without_evaluations_or_answers_is_refused(tmp_path):
+    with pytest.raises(OptionError, match="evaluated no validation triples; let it train at least one whole epoch"):
+        record(tmp_path / "a", validations=[]).outcome()
+    result = record(tmp_path / "b")
+    (tmp_path / "b/validation_answers.json").unlink()
+    with pytest.raises(DataError, match=r"no such file or directory; remove .*b to repeat the fit"):
+        result.outcome()
+    (tmp_path / "b/run.json").write_text("{")
+    assert not Run.at(tmp_path / "b").finished
+
+
+def test_contamination_flags_are_read(tmp_path):
+    result = record(tmp_path / "a", flags={"transductive": True, "trained_on_validation": False, "other": 3})
+    assert result.outcome().flags == ["transductive"]
+
+
+def test_what_a_fit_left(tmp_path):
+    run = record(tmp_path / "a")
+    outcome = run.outcome()
+    assert (outcome.last.wrong, outcome.last.accuracy, outcome.last.epoch) == ({2}, 0.75, 0)
+    assert outcome.reference is None
+    assert run.table()[["epoch", "correct", "low", "high"]].to_numpy().tolist() == [[0, 3, 0.3, 0.95]]
+    assert str(run).endswith("a: finished, best validation accuracy 0.750 [0.301, 0.954] (3 of 4)")
+
+
+def test_the_reference_is_the_frozen_encoder_where_there_is_a_new_head(tmp_path):
+    before = {"n": 4, "correct": 1, "accuracy": 0.25, "interval": [0.0, 0.7]}
+    run = record(tmp_path / "a", untrained=before, frozen={**before, "correct": 2, "accuracy": 0.5})
+    path = run.folder / "validation_answers.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "untrained": [0, 1, 2], "frozen": [0, 3]}))
+    reference = run.outcome().reference
+    assert (reference.accuracy, reference.wrong) == (0.5, {0, 3})
+
+
+def test_a_folder_without_a_record_is_no_run_and_a_plan_begins_it(tmp_path):
+    with pytest.raises(OptionError, match=r"is no run: it has no run\.json"):
+        Run.read(tmp_path)
+    run = Run.at(tmp_path)
+    assert (run.status, run.best, len(run.table())) == (None, None, 0)
+
+
+def test_records_of_later_versions_are_refused_also_by_plans(tmp_path):
+    run = record(tmp_path / "a", version=2, versions={"narrlit": "9.1"}, best="of another kind")
+    assert RunFile().version == 0
+    for read in (Run.read, Run.at):
+        with pytest.raises(NewerRecordError, match=r"a/run.json: narrlit 9.1 wrote it in version 2.*up to 1: install"):
+            read(run)
+    assert issubclass(NewerRecordError, ModelError)
