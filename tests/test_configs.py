@@ -147,8 +147,8 @@ def test_configs_are_found_in_the_package_from_anywhere(tmp_path, monkeypatch):
     with pytest.raises(OptionError, match=r"did you mean nlp_fsdm\.yaml"):
         find_config("configs/nlp_fsmd.yaml")
     spaces = ", ".join(sorted(SPACES))
-    with pytest.raises(OptionError, match=f"--space none.yaml: no such file; packaged are {spaces}$"):
-        find_config("none.yaml", "--space")
+    with pytest.raises(OptionError, match=f"`space` none.yaml: no such file; packaged are {spaces}$"):
+        find_config("none.yaml", "`space`")
 
 
 def test_hits_has_the_papers_values():

@@ -5,6 +5,7 @@ import torch
 from tiny_models import world_texts
 
 from narrlit.cache import filling, teacher
+from narrlit.cache.space import EmbeddingSpace
 from narrlit.cache.storage import EmbeddingCache
 from narrlit.cache.teacher import TeacherEmbeddings, fill_teacher, teacher_keys
 from narrlit.data.batch import TokenizedStories
@@ -25,7 +26,7 @@ def _shards_of_four(monkeypatch):
 def filled(encoder, folder, dtype="float32", texts=TEXTS):
     prompts = {role: encoder.prompt(role) for role in ("anchor", "candidate")}
     tokens = TokenizedStories(texts, encoder.tokenize, symmetric=encoder.symmetric)
-    keys = teacher_keys({"model": "m"}, prompts, texts)
+    keys = teacher_keys(EmbeddingSpace({"model": "m"}), prompts, texts)
     table = fill_teacher(EmbeddingCache(folder, dtype), keys, encoder, tokens, progress=False)
     return TeacherEmbeddings(table, 0 if encoder.symmetric else len(texts))
 

@@ -130,7 +130,7 @@ def test_a_model_trained_on_these_triples_is_flagged_on_screen(narrlit, world_fi
     shutil.copytree(tiny(), tmp_path / "run")
     trained = {"train": {"files": [{"sha256": file_digest(file), "path": str(file)}]}}
     (tmp_path / "run/run.json").write_text(json.dumps({"data": trained}))
-    for module in ("models.registry", "cache.storage"):
+    for module in ("models.registry", "cache.space"):
         monkeypatch.setattr(f"narrlit.{module}.find_checkpoint", lambda source: None)  # the folder is the model
     found = narrlit("evaluate", file, "--model", "run")
     assert found.code == 0, found.err

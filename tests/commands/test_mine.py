@@ -55,8 +55,9 @@ def test_mining_twice_gives_the_same_file(mined, tmp_path):
 
 
 def test_options_without_use_cost_one_line(mined, tmp_path):
-    for options in (["--per-example", "0"], ["--margin", "3"], ["--out", "m.csv"], ["--device", "cuda"]):
-        found = mined(*options)
+    mistakes = {"--per-example 0": "--per-example", "--margin 3": "--margin 3", "--out m.csv": "m.csv: name a file"}
+    for options, message in {**mistakes, "--device cuda": "--device cud"}.items():
+        found = mined(*options.split())
         assert found.code == 2
-        assert found.err.splitlines()[-1].startswith(f"narrlit: error: {' '.join(options)[:12]}")
+        assert found.err.splitlines()[-1].startswith(f"narrlit: error: {message}")
         assert list(tmp_path.iterdir()) == []

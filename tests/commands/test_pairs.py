@@ -52,7 +52,7 @@ def test_pairs_are_printed_and_written_with_their_groups(narrlit, make):
     ("options", "words"),
     [
         (["--k", "0"], "--k 0: at least 1"),
-        (["--out", "pairs.png"], "--out pairs.png: name a file that ends in .csv"),
+        (["--out", "pairs.png"], "pairs.png: name a file that ends in .csv"),
     ],
 )
 def test_mistakes_of_pairs_cost_one_line(narrlit, make, options, words):

@@ -290,7 +290,7 @@ def test_the_block_and_the_report_say_so(fuse_by_position, narrlit, world_files,
     assert (kept["models"][0]["seen_in_training"], SEEN in found.out) == (None, False)
     run = record(tmp_path, file_digest(world_files / "validation.jsonl"))
     shutil.copytree(tiny(), run, dirs_exist_ok=True)
-    for module in ("models.registry", "cache.storage"):
+    for module in ("models.registry", "cache.space"):
         monkeypatch.setattr(f"narrlit.{module}.find_checkpoint", lambda source: None)  # the folder is the model
     kept, found = fuse_by_position("--models", f"{run},{tiny()}")
     assert [entry["seen_in_training"] for entry in kept["models"]] == [f"{SEEN} (run trained on t.jsonl)", None]

@@ -13,7 +13,7 @@ from torch import nn
 
 from narrlit.cache.teacher import TeacherEmbeddings
 from narrlit.data.batch import ExampleBatch, PackedStories, PackedViews, UnlabelledBatch, ViewBatch
-from narrlit.datamodules import StoryWorldData, story_data
+from narrlit.datamodules import StoryWorldData, story_tables
 from narrlit.datamodules.story_data import Loading
 from narrlit.distributed import averages, rank, world_size
 from narrlit.errors import OptionError
@@ -78,7 +78,7 @@ def peak_memory():
 
 def pseudonymized():
     """Set up data whose names are replaced, twice: calls in this process, texts, and the second's error."""
-    calls, original = [], story_data.pseudonymize_texts
+    calls, original = [], story_tables.pseudonymize_texts
 
     def counted(*arguments, **options):
         calls.append(1)
@@ -86,7 +86,7 @@ def pseudonymized():
             raise OptionError("no pipeline")
         return original(*arguments, **options)
 
-    story_data.pseudonymize_texts = counted
+    story_tables.pseudonymize_texts = counted
     data = StoryWorldData(train=4, validation=0, loading=Loading(pseudonyms=PseudonymOptions("given")))
     data.setup("fit")
     try:
