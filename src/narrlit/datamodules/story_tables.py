@@ -82,7 +82,8 @@ class StoryTables:
         new: dict[Scope, None] = {}
         for row in rows:
             new.update(dict.fromkeys(scope for scope in self._scopes(row) if scope not in self._converted))
-        self._replace_names(list(new))
+        if new:
+            self._replace_names(list(new))
         converted = []
         for row in rows:
             pairs = zip(self._scopes(row), row, strict=True)
