@@ -31,7 +31,7 @@ class DivisionRecord:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where the rows of a set come from and what was done to them; None where that does not apply.
+    """Origin of the rows of a set, and the changes made to them; None where that does not apply.
 
     Attributes:
         files: path, digest and counts of each file, as `ReadReport.provenance` describes it.

@@ -92,7 +92,7 @@ class StoryData(L.LightningDataModule):
         return []
 
     def synthetic_story(self, index: int) -> SyntheticStory | None:
-        """Return what StoryWorld made a story, as read, of; None where it did not."""
+        """Return the StoryWorld plan of a story as read; None for a story of another origin."""
         return None
 
     def note(self, name: str, provenance: Provenance) -> None:

@@ -21,7 +21,7 @@ OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 
 @dataclass(frozen=True)
 class Loading:
-    """How a model is loaded.
+    """Settings by which a model is loaded.
 
     Attributes:
         max_length: tokens of a text that are read at once; None: as it was trained.

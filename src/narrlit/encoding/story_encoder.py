@@ -46,7 +46,7 @@ TRIPLE_ROLES: tuple[Role, Role, Role] = ("anchor", "candidate", "candidate")
 
 @dataclass(frozen=True)
 class EncoderFacts:
-    """What is known of an encoder without its weights.
+    """Properties of an encoder that are known without its weights.
 
     Attributes:
         prompts: text before a story, by role.
@@ -165,7 +165,7 @@ class StoryEncoder:
 
     @property
     def facts(self) -> EncoderFacts:
-        """What is known of the model without its weights."""
+        """Properties of the model that are known without its weights."""
         if "module" not in self.__dict__ and self.cache is not None:
             facts = EncoderFacts.from_record(read_facts(self.cache, self._space))
             if facts is not None:
@@ -179,7 +179,7 @@ class StoryEncoder:
 
     @property
     def coverage(self) -> Coverage:
-        """How much was read of the texts embedded so far; a text of one call counts once, of two calls twice."""
+        """Share of the texts embedded so far that was read; a text of one call counts once, of two calls twice."""
         return self._coverage
 
     @property

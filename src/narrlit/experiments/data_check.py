@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class DataCheck:
-    """What files of training, validation and test share, and what solves their triples without reading stories.
+    """Stories that files of training, validation and test share, and shortcuts to the answers of their triples.
 
     Attributes:
         record: all findings as plain data, with the lines of shared stories and near-duplicates.
