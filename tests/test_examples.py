@@ -16,9 +16,9 @@ NOTEBOOKS = sorted(path.name for path in EXAMPLES.glob("*.ipynb"))
 
 
 SHORTER = {
-    "--train 64 --validation 60 --test 12": "--train 8 --validation 20 --test 4",
-    '"data.train": 64': '"data.train": 8',
-    '"data.validation": 60, "data.test": 12': '"data.validation": 20, "data.test": 4',
+    "--train 64 --validation 60 --test 12": "--train 4 --validation 8 --test 2",
+    '"data.train": 64': '"data.train": 4',
+    '"data.validation": 60, "data.test": 12': '"data.validation": 8, "data.test": 2',
 }
 """Sizes of the data in shared_task.ipynb, and sizes that are enough to run it."""
 
