@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from narrlit.data.pseudonymization import pseudonymize, restore_names
     from narrlit.data.readers import read_stories, read_triples
     from narrlit.encoding.loading import load
+    from narrlit.encoding.mining import mine
     from narrlit.experiments.ablation import ablate
     from narrlit.experiments.crossval import crossval
     from narrlit.experiments.data_check import check_data
@@ -65,6 +66,7 @@ __all__ = [
     "load",
     "losses",
     "map_stories",
+    "mine",
     "pairs",
     "pseudonymize",
     "read_stories",
@@ -100,6 +102,7 @@ _MODULES = {
     "judge": "narrlit.experiments.judging",
     "load": "narrlit.encoding.loading",
     "map_stories": "narrlit.explore.mapping",
+    "mine": "narrlit.encoding.mining",
     "pairs": "narrlit.explore.pairs",
     "pseudonymize": "narrlit.data.pseudonymization",
     "read_stories": "narrlit.data.readers",
