@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from narrlit.api import embed, similarity
     from narrlit.data.pseudonymization import pseudonymize, restore_names
     from narrlit.data.readers import read_stories, read_triples
+    from narrlit.data.views_check import check_views
     from narrlit.encoding.loading import load
     from narrlit.encoding.mining import mine
     from narrlit.experiments.ablation import ablate
@@ -53,6 +54,7 @@ __all__ = [
     "__version__",
     "ablate",
     "check_data",
+    "check_views",
     "compare",
     "crossval",
     "diversity",
@@ -89,6 +91,7 @@ _MODULES = {
     "TripleAccuracy": "narrlit.metrics.triples",
     "ablate": "narrlit.experiments.ablation",
     "check_data": "narrlit.experiments.data_check",
+    "check_views": "narrlit.data.views_check",
     "compare": "narrlit.experiments.evaluation",
     "crossval": "narrlit.experiments.crossval",
     "diversity": "narrlit.explore.diversity",
