@@ -32,10 +32,12 @@ if TYPE_CHECKING:
     from narrlit.experiments.tuning import tune
     from narrlit.explore.collection import Collection
     from narrlit.explore.diversity import diversity
+    from narrlit.explore.embedding_file import embed_to_file
     from narrlit.explore.explanation import explain
     from narrlit.explore.index import Index
     from narrlit.explore.mapping import map_stories
     from narrlit.explore.pairs import pairs
+    from narrlit.explore.parts import PartOptions, embed_to_folder
     from narrlit.explore.search import search
     from narrlit.llm.client import LLMOptions
     from narrlit.llm.generation import generate
@@ -49,6 +51,7 @@ __all__ = [
     "GenerationOptions",
     "Index",
     "LLMOptions",
+    "PartOptions",
     "Run",
     "TripleAccuracy",
     "__version__",
@@ -59,6 +62,8 @@ __all__ = [
     "crossval",
     "diversity",
     "embed",
+    "embed_to_file",
+    "embed_to_folder",
     "evaluate",
     "explain",
     "fit",
@@ -88,6 +93,7 @@ _MODULES = {
     "GenerationOptions": "narrlit.llm.generator",
     "Index": "narrlit.explore.index",
     "LLMOptions": "narrlit.llm.client",
+    "PartOptions": "narrlit.explore.parts",
     "TripleAccuracy": "narrlit.metrics.triples",
     "ablate": "narrlit.experiments.ablation",
     "check_data": "narrlit.experiments.data_check",
@@ -96,6 +102,8 @@ _MODULES = {
     "crossval": "narrlit.experiments.crossval",
     "diversity": "narrlit.explore.diversity",
     "embed": "narrlit.api",
+    "embed_to_file": "narrlit.explore.embedding_file",
+    "embed_to_folder": "narrlit.explore.parts",
     "evaluate": "narrlit.experiments.evaluation",
     "fit": "narrlit.experiments.fitting",
     "fit_seeds": "narrlit.experiments.seed_fits",
