@@ -4,7 +4,7 @@ One query a work, the anchor of its first row; relevant are the other texts with
 stories are left out: nothing says which work they tell. Then, for each model:
 
     narrlit index twins/stories.jsonl --model minilm --out twins/minilm.index
-    narrlit evaluate --retrieval twins/minilm.index twins/qrels.tsv --baseline bm25
+    narrlit retrieval twins/minilm.index --qrels twins/qrels.tsv --baseline bm25
 """
 
 import argparse

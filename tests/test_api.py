@@ -174,4 +174,4 @@ def test_a_collection_in_memory_is_mapped_paired_and_measured(tmp_path):
     assert set(found.table()["system"]) == {"minilm", "tfidf"}
     assert found.answers()["query"].tolist() == ["a", "c"]
     found.write(tmp_path / "out")
-    assert (tmp_path / "out/evaluate.md").read_text().startswith("## 2 queries among 4 stories")
+    assert (tmp_path / "out/retrieval.md").read_text().startswith("## 2 queries among 4 stories")

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from narrlit.api import embed, similarity
     from narrlit.data.pseudonymization import pseudonymize, restore_names
     from narrlit.data.readers import read_stories, read_triples
+    from narrlit.data.views_check import check_views
     from narrlit.encoding.loading import load
+    from narrlit.encoding.mining import mine
     from narrlit.experiments.ablation import ablate
     from narrlit.experiments.crossval import crossval
     from narrlit.experiments.data_check import check_data
@@ -30,10 +32,12 @@ if TYPE_CHECKING:
     from narrlit.experiments.tuning import tune
     from narrlit.explore.collection import Collection
     from narrlit.explore.diversity import diversity
+    from narrlit.explore.embedding_file import embed_to_file
     from narrlit.explore.explanation import explain
     from narrlit.explore.index import Index
     from narrlit.explore.mapping import map_stories
     from narrlit.explore.pairs import pairs
+    from narrlit.explore.parts import PartOptions, embed_to_folder
     from narrlit.explore.search import search
     from narrlit.llm.client import LLMOptions
     from narrlit.llm.generation import generate
@@ -47,15 +51,19 @@ __all__ = [
     "GenerationOptions",
     "Index",
     "LLMOptions",
+    "PartOptions",
     "Run",
     "TripleAccuracy",
     "__version__",
     "ablate",
     "check_data",
+    "check_views",
     "compare",
     "crossval",
     "diversity",
     "embed",
+    "embed_to_file",
+    "embed_to_folder",
     "evaluate",
     "explain",
     "fit",
@@ -65,6 +73,7 @@ __all__ = [
     "load",
     "losses",
     "map_stories",
+    "mine",
     "pairs",
     "pseudonymize",
     "read_stories",
@@ -84,13 +93,17 @@ _MODULES = {
     "GenerationOptions": "narrlit.llm.generator",
     "Index": "narrlit.explore.index",
     "LLMOptions": "narrlit.llm.client",
+    "PartOptions": "narrlit.explore.parts",
     "TripleAccuracy": "narrlit.metrics.triples",
     "ablate": "narrlit.experiments.ablation",
     "check_data": "narrlit.experiments.data_check",
+    "check_views": "narrlit.data.views_check",
     "compare": "narrlit.experiments.evaluation",
     "crossval": "narrlit.experiments.crossval",
     "diversity": "narrlit.explore.diversity",
     "embed": "narrlit.api",
+    "embed_to_file": "narrlit.explore.embedding_file",
+    "embed_to_folder": "narrlit.explore.parts",
     "evaluate": "narrlit.experiments.evaluation",
     "fit": "narrlit.experiments.fitting",
     "fit_seeds": "narrlit.experiments.seed_fits",
@@ -100,6 +113,7 @@ _MODULES = {
     "judge": "narrlit.experiments.judging",
     "load": "narrlit.encoding.loading",
     "map_stories": "narrlit.explore.mapping",
+    "mine": "narrlit.encoding.mining",
     "pairs": "narrlit.explore.pairs",
     "pseudonymize": "narrlit.data.pseudonymization",
     "read_stories": "narrlit.data.readers",

@@ -22,7 +22,7 @@ TRAINING = {
 }
 OTHERS = {
     "embed": "embeddings of stories, as .npy, .jsonl, .csv, .xlsx or .parquet, or a folder of parts",
-    "evaluate": "accuracy of a model or a baseline on labeled triples, or retrieval",
+    "evaluate": "accuracy of a model or a baseline on labeled triples",
     "compare": "systems on the same labeled triples, with paired tests",
     "check-data": "what files of stories share, and which shortcuts solve their triples",
     "judge": "let a language model that sees the similarities decide which candidate is closer",
@@ -47,6 +47,7 @@ OTHERS = {
     "search": "stories of an index most similar to a text or a story",
     "map": "a collection as a dendrogram or a plane, with groups, nearest stories and passages, in one HTML file",
     "pairs": "most similar stories of a collection, and groups of retellings",
+    "retrieval": "how high collections rank relevant stories, with tests against each other and words",
     "diversity": "how varied a collection is: Vendi score, nearest neighbors, near-duplicates",
     "cache": "list or remove cached embeddings",
 }

@@ -1,10 +1,25 @@
-"""Messages to the person at the screen, on stderr: stdout is for results."""
+"""Messages to the person at the screen, on stderr; results, on stdout."""
 
+import json
 import re
 import sys
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from narrlit.errors import printable
+
+
+class Recorded(Protocol):
+    """A result that is also plain data."""
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        """The result as plain data."""
+
+
+def print_result(result: Recorded, as_json: bool) -> None:
+    """Print a result as a person reads it, or its record as one JSON object."""
+    print(json.dumps(result.record) if as_json else result)
 
 
 def say(message: str) -> None:

@@ -14,6 +14,8 @@ from narrlit.encoding.postprocessing import Postprocessing
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import OptionError
+from narrlit.measures import Cosine, MeanMaxSimilarity, Similarity
+from narrlit.metrics.meanmax import MeanMax
 from narrlit.models.config import Long, Precision, parse_fusion
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, Scope
 
@@ -21,6 +23,8 @@ CACHE = "runs/embeddings"
 """Folder in which commands keep vectors."""
 Track = Literal["a", "b"]
 """Track of the shared task: a, which candidate is closer; b, one vector for each story."""
+Baseline = Literal["random", "jaccard", "tfidf", "longer"]
+"""Measure of words, in place of a model."""
 
 
 @dataclass(frozen=True)
@@ -222,8 +226,8 @@ class LabelOptions:
 
 
 @dataclass(frozen=True)
-class SubmissionOptions:
-    """Options of scoring vectors and submissions on labeled triples.
+class ComparedTripleOptions(LabelOptions):
+    """Options of labeled triples that answers, vectors and submissions are scored on.
 
     Attributes:
         stories: file whose row i is the story of vector i, for .npy files and submissions.
@@ -233,6 +237,31 @@ class SubmissionOptions:
 
     stories: str | None = None
     track: Track | None = None
+
+
+@dataclass(frozen=True)
+class ScorerOptions(MeanMax):
+    """Options of the similarity of stories.
+
+    Attributes:
+        scorer: similarity of stories, by the cosine of their embeddings, or sentence by sentence (meanmax).
+    """
+
+    scorer: Literal["cosine", "meanmax"] = "cosine"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.scorer != "meanmax" and self.meanmax != MeanMax():
+            raise OptionError("`reading`, `gamma`, `windows` and `tau` need `scorer=meanmax`")
+
+    @property
+    def meanmax(self) -> MeanMax:
+        """Settings of Mean-Max."""
+        return MeanMax(self.reading, self.gamma, self.windows, self.tau)
+
+    def measure(self, encoder: StoryEncoder) -> Similarity:
+        """Return the measure of similarity by an encoder."""
+        return MeanMaxSimilarity(encoder, self.meanmax) if self.scorer == "meanmax" else Cosine(encoder)
 
 
 def listed(value: str | None) -> list[str]:

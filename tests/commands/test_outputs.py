@@ -52,6 +52,12 @@ REPLACED = [
         ("validation.jsonl",),
     ),
     Case(
+        "retrieval test_stories.jsonl --qrels qrels.tsv --model minilm",
+        FIGURES,
+        ("figures/retrieval.json", "figures/retrieval.md", "figures/answers.csv"),
+        ("test_stories.jsonl", "qrels.tsv"),
+    ),
+    Case(
         "check-data train.jsonl validation.jsonl",
         FIGURES,
         ("figures/check_data.json", "figures/check_data.md"),
@@ -186,6 +192,7 @@ def world(tmp_path_factory):
     assert main(["storyworld", "--out", str(folder), "--train", "6", "--validation", "6", "--test", "3"]) == 0
     for name, row in zip("ab", (folder / "test_stories.jsonl").read_text(encoding="utf-8").splitlines(), strict=False):
         (folder / f"{name}.txt").write_text(json.loads(row)["text"], encoding="utf-8")
+    (folder / "qrels.tsv").write_text("0\t1\t1\n")
     return folder
 
 

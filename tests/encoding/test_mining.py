@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from narrlit.data.readers import read_examples
 from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples
-from narrlit.encoding.mining import mine_negatives, nearest_negatives, similar_groups
+from narrlit.data.writers import write_examples
+from narrlit.encoding.mining import mine, mine_negatives, nearest_negatives, similar_groups
 from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.errors import OptionError
 from narrlit.models.config import EncoderConfig, Prompts
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
@@ -141,3 +144,25 @@ def test_a_story_that_was_only_mined_before_can_be_mined_again(tiny):
     encoder = Encoder(EncoderConfig(tiny())).eval()
     examples = examples_of([("A ship sank.", "A boat went down.", {"A dog barked.": "mined"})])
     assert mine_negatives(StoryEncoder(encoder), examples, 2, margin=2, progress=False).examples.rows == examples.rows
+
+
+def test_a_file_is_mined_as_its_examples_are(tiny, tmp_path):
+    encoder = StoryEncoder(Encoder(EncoderConfig(tiny())).eval())
+    file = tmp_path / "rows.jsonl"
+    write_examples(file, examples_of(rows_of_words()))
+    mining = mine(file, encoder, per_example=2, margin=2)
+    expected = mine_negatives(encoder, read_examples(file), 2, margin=2, progress=False)
+    assert [row.indices for row in mining.examples] == [row.indices for row in expected.examples]
+    table = mining.table()
+    counts = (mining.nearest.rows >= 0).sum(1).tolist()
+    assert table["example"].value_counts(sort=False).tolist() == [count for count in counts if count]
+    assert str(mining).startswith(f"{sum(counts)} negatives mined for 4 examples; ")
+    mining.write(tmp_path / "mined.jsonl")
+    assert list(read_examples(tmp_path / "mined.jsonl").texts()) == list(mining.examples.texts())
+
+
+@pytest.mark.parametrize(("name", "value"), [("per_example", 0), ("margin", 2.5), ("margin", float("nan"))])
+def test_numbers_out_of_range_are_refused(tiny, name, value):
+    encoder = StoryEncoder(Encoder(EncoderConfig(tiny())).eval())
+    with pytest.raises(OptionError, match=f"`{name}={value}`: "):
+        mine(examples_of(rows_of_words()), encoder, **{name: value})

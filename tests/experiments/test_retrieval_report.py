@@ -56,30 +56,28 @@ def test_a_query_is_not_among_its_own_results_and_others_are_ranked_by_cosine():
 def test_the_command_compares_collections_and_words(narrlit, make, tmp_path):
     make("stories.jsonl", STORIES)
     make("q.tsv", QRELS)
-    evaluate = ["evaluate", "--retrieval", "stories.jsonl", "q.tsv", "--model", "minilm"]
-    found = narrlit(*evaluate, "--baseline", "bm25", "--out", "o")
+    retrieval = ["retrieval", "stories.jsonl", "--qrels"]
+    found = narrlit(*retrieval, "q.tsv", "--model", "minilm", "--baseline", "bm25", "--out", "o")
     assert found.code == 0, found.err
     assert "## 2 queries among 5 stories" in found.out
     assert "| MRR       | minilm | 1.000 [" in found.out
     assert "| MRR       | bm25   | 1.000 [" in found.out
     assert "+0.000 (p = 1.000)" in found.out
-    content = json.loads((tmp_path / "o/evaluate.json").read_text())
+    content = json.loads((tmp_path / "o/retrieval.json").read_text())
     assert content["measures"]["recall@1"]["minilm"]["mean"] == 1
     assert (tmp_path / "o/answers.csv").read_text().splitlines()[1].startswith('"a1","1.0"')
     make("queries.jsonl", [{"id": "b1", "text": "rates of a bank"}])
     make("bank.tsv", "b1 0 c1 1\n")
-    found = narrlit(*evaluate[:2], "stories.jsonl", "bank.tsv", "--queries", "queries.jsonl", "--json")
+    found = narrlit(*retrieval, "bank.tsv", "--queries", "queries.jsonl", "--json")
     assert json.loads(found.out)["measures"]["MRR"]["minilm"]["mean"] == 1
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [
-        (["--retrieval", "s.jsonl", "--baseline", "jaccard"], "--retrieval takes --baseline tfidf or bm25"),
-        (["--queries", "s.jsonl", "--model", "minilm"], "need --retrieval"),
-    ],
+    [(["--qrels", "q.tsv", "--baseline", "jaccard"], '"jaccard"'), ([], "--qrels"), (["--qrels", "none.tsv"], "none")],
 )
-def test_options_that_do_not_fit_retrieval_are_refused(narrlit, make, options, words):
+def test_wrong_options_cost_one_line(narrlit, make, options, words):
+    make("stories.jsonl", STORIES)
     make("q.tsv", QRELS)
-    found = narrlit("evaluate", "q.tsv", *options)
-    assert (found.code, words in found.err) == (2, True)
+    found = narrlit("retrieval", "stories.jsonl", *options)
+    assert (found.code, words in found.err.splitlines()[-1]) == (2, True), found.err

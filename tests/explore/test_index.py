@@ -376,7 +376,7 @@ READING = ["--missing-views positional", "--text-column plot"]
 OF_AN_INDEX = [
     *[("search", option) for option in [*LOADING, "--text-column plot"]],
     *[("explain", option) for option in LOADING],  # its columns are those of the files beside the index
-    *[(name, option) for name in ("map", "pairs", "diversity", "evaluate") for option in LOADING + READING],
+    *[(name, option) for name in ("map", "pairs", "diversity", "retrieval") for option in LOADING + READING],
 ]
 
 
@@ -386,7 +386,7 @@ def test_options_that_cannot_change_an_index_are_refused(made, narrlit, make, co
     arguments = {
         "search": [made.path, "a pact with the devil"],
         "map": [made.path, "--out", "map.html"],
-        "evaluate": ["q.tsv", "--retrieval", made.path],
+        "retrieval": [made.path, "--qrels", "q.tsv"],
         "explain": ["s0", "s1", "--stories", made.path],
     }
     found = narrlit(command, *arguments.get(command, [made.path]), *option.split())
@@ -397,7 +397,7 @@ def test_options_that_cannot_change_an_index_are_refused(made, narrlit, make, co
 def test_columns_of_the_queries_of_an_index_are_named(made, narrlit, make, tales):
     make("q.tsv", "x\ts1\t1\n")
     make("queries.jsonl", [{"id": "x", "plot": tales["text"][1], "summary": "another"}])
-    command = ["evaluate", "q.tsv", "--retrieval", made.path, "--queries", "queries.jsonl", "--json"]
+    command = ["retrieval", made.path, "--qrels", "q.tsv", "--queries", "queries.jsonl", "--json"]
     found = narrlit(*command, "--text-column", "plot")
     assert json.loads(found.out)["measures"]["recall@1"]["model"]["mean"] == 1
 

@@ -1,5 +1,6 @@
 """Collections and indexes that commands read, by their options."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -56,24 +57,31 @@ def open_index(
     return index
 
 
-def read_systems(
-    sources: str, queries: str | None, use: ModelOptions, read: StoryOptions, inputs: InputOptions
-) -> tuple[dict[str, Collection], dict[str, Collection] | None]:
-    """Read collections by the names of their systems, and the queries of each, encoded like it.
+def read_collections(
+    sources: Sequence[str], use: ModelOptions, read: StoryOptions, inputs: InputOptions, with_queries: bool
+) -> dict[str, Collection]:
+    """Read collections by the names of their systems: the model, or the source where several have the same model.
 
-    A system is called by its model, or by its collection where several have the same.
+    Args:
+        sources: indexes, files or folders.
+        use: the model of those that are no index.
+        read: what it reads of a story.
+        inputs: columns and lines of files. Where there are only indexes, they are refused.
+        with_queries: a file of queries is read by `inputs`, too.
     """
-    names = [name.strip() for name in sources.split(",")]
-    # The stories of an index are read already: columns and lines are those of other files, where there are any.
-    only_indexes = queries is None and all(index_at(name) for name in names)
-    of_index = inputs if only_indexes else InputOptions()
+    reads_files = with_queries or not all(index_at(source) for source in sources)
     collections: dict[str, Collection] = {}
-    asked: dict[str, Collection] = {}
-    for name in names:
-        collection = read_collection(name, use, read, of_index if index_at(name) else inputs)
+    for source in sources:
+        of_index = reads_files and index_at(source)
+        collection = read_collection(source, use, read, InputOptions() if of_index else inputs)
         model = str(collection.about["model"])
-        system = name if model in collections else model
-        collections[system] = collection
-        if queries is not None:
-            asked[system] = Collection.read(queries, collection.encoder, layout=inputs.layout, progress=True)
-    return collections, None if queries is None else asked
+        collections[source if model in collections else model] = collection
+    return collections
+
+
+def read_queries(path: str, collections: Mapping[str, Collection], inputs: InputOptions) -> dict[str, Collection]:
+    """Read the queries of each collection, encoded like it."""
+    queries = {}
+    for system, collection in collections.items():
+        queries[system] = Collection.read(path, collection.encoder, layout=inputs.layout, progress=True)
+    return queries

@@ -1,7 +1,6 @@
 """narrlit diversity: how varied the stories of a collection are."""
 
-import json as json_format
-
+from narrlit.console import print_result
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
 
@@ -29,5 +28,4 @@ def diversity(
     from narrlit.commands.collections import read_collection
     from narrlit.explore.diversity import diversity as measure
 
-    result = measure(read_collection(collection, use, read, inputs), cosine, jaccard)
-    print(json_format.dumps(result.record) if json else result)
+    print_result(measure(read_collection(collection, use, read, inputs), cosine, jaccard), json)

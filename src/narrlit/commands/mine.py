@@ -1,16 +1,10 @@
 """narrlit mine: hard negatives for training examples, by an encoder's cosines."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from narrlit.console import say, say_truncated
-from narrlit.data.readers import read_examples, say_rows
-from narrlit.data.writers import write_examples
-from narrlit.errors import OptionError
+from narrlit.console import say
 from narrlit.files import Output, check_writable
 from narrlit.options import LoadOptions, StoryOptions
-
-if TYPE_CHECKING:
-    from narrlit.encoding.mining import NearestNegatives
 
 
 def mine(
@@ -37,27 +31,10 @@ def mine(
         margin: leave out stories whose cosine with the anchor is above the positive's plus this.
         strict: refuse the first row that cannot be used instead of dropping and counting it.
     """
-    if per_example < 1:
-        raise OptionError(f"--per-example {per_example}: at least 1 is needed")
-    if not -2 <= margin <= 2:
-        raise OptionError(f"--margin {margin}: a difference of cosines, from -2 to 2, is needed")
+    from narrlit.encoding.mining import mine as mine_negatives
+
     check_writable(out, ".jsonl")
-    examples = read_examples(triples, strict=strict)
-    say_rows(examples)
-    from narrlit.encoding.mining import mine_negatives
-
     encoder = StoryOptions().load(model, use)
-    mining = mine_negatives(encoder, examples, per_example, margin)
-    say_truncated(encoder.coverage, encoder.facts.max_length, *encoder.facts.unit)
-    write_examples(out, mining.examples)
-    say(f"{out}: {_summary(mining.nearest)}")
-
-
-def _summary(nearest: "NearestNegatives") -> str:
-    """Describe what was mined in one line."""
-    counts, wanted = (nearest.rows >= 0).sum(1), nearest.rows.shape[1]
-    line = f"{int(counts.sum())} negatives mined for {len(counts)} examples; "
-    line += f"{int((counts < wanted).sum())} got fewer than {wanted}, {int((counts == 0).sum())} none; "
-    if not nearest.pairs:
-        return line + "no story is dissimilar to any anchor: links of positives join them all"
-    return line + f"the margin left out {100 * nearest.excluded / nearest.pairs:.1f} % of dissimilar stories"
+    mining = mine_negatives(triples, encoder, per_example=per_example, margin=margin, strict=strict, progress=True)
+    mining.write(out)
+    say(f"{out}: {mining}")

@@ -6,17 +6,16 @@ from typing import Annotated, Literal
 from narrlit.console import say
 from narrlit.errors import OptionError
 from narrlit.files import Output
-from narrlit.options import LabelOptions, LoadOptions, StoryOptions, SubmissionOptions, listed
+from narrlit.options import ComparedTripleOptions, LoadOptions, StoryOptions, listed
 
 
-def report(  # noqa: PLR0913 (options)
+def report(
     runs: tuple[str, ...],
     *,
     triples: str | None = None,
     use: LoadOptions,
     read: StoryOptions,
-    given: LabelOptions,
-    submitted: SubmissionOptions,
+    given: ComparedTripleOptions,
     by: str = "overlap,length",
     projection: Literal["auto", "umap", "pca"] = "auto",
     out: Annotated[str, Output()],
@@ -29,8 +28,7 @@ def report(  # noqa: PLR0913 (options)
         triples: labeled triples; by default those that the first run was validated by.
         use: how models are loaded.
         read: what models read of the stories.
-        given: the triples' labels.
-        submitted: what vectors and submissions are of.
+        given: the triples' labels, and what vectors and submissions are of.
         by: accuracy by quartile of overlap (of words) or length, or by a column of the triples' file; several with
             commas between.
         projection: of embeddings to the plane; auto is UMAP where it is installed and there are 60 stories.
@@ -41,16 +39,7 @@ def report(  # noqa: PLR0913 (options)
 
     if Path(out).suffix not in (".html", ".htm"):
         raise OptionError(f"--out {out}: a report is an .html file")
-    result = write_report(
-        named_systems(runs, use, read),
-        triples,
-        by=listed(by),
-        labels=given.labels,
-        strict=given.strict,
-        stories=submitted.stories,
-        track=submitted.track,
-        projection=projection,
-        progress=True,
-    )
+    systems = named_systems(runs, use, read)
+    result = write_report(systems, triples, by=listed(by), **vars(given), projection=projection, progress=True)
     result.write(out)
     say(f"{out}: {len(result.html) / 1e6:.1f} MB")

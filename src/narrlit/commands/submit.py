@@ -2,15 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from narrlit.commands.systems import measure
 from narrlit.console import say
 from narrlit.data.readers import read_stories, read_triples
 from narrlit.errors import OptionError, on_interrupt
 from narrlit.files import Output
-from narrlit.metrics.meanmax import MeanMax
-from narrlit.options import CACHE, InputOptions, ModelOptions, StoryOptions
+from narrlit.options import CACHE, InputOptions, ModelOptions, ScorerOptions, StoryOptions
 from narrlit.submission import check_submission
 from narrlit.submission import submit as write
 
@@ -30,8 +28,7 @@ def submit(  # noqa: PLR0913 - its parameters are the command's options
     track_a: str | None = None,
     track_b: str | None = None,
     answers: str | None = None,
-    scorer: Literal["cosine", "meanmax"] = "cosine",
-    meanmax: MeanMax,
+    scoring: ScorerOptions,
     out: Annotated[str | None, Output(written=_files)] = None,
     check: str | None = None,
 ) -> None:
@@ -45,8 +42,7 @@ def submit(  # noqa: PLR0913 - its parameters are the command's options
         track_b: Track B's stories.
         answers: file of Track A's answers, which replace the model's: text_a_is_closer in JSON Lines or CSV, as narrlit
             judge and narrlit predict write it, or a submission.
-        scorer: similarity of Track A's stories, by the cosine of their embeddings, or sentence by sentence (meanmax).
-        meanmax: settings of the scorer meanmax.
+        scoring: similarity of Track A's stories.
         out: zip to write; default: submission.zip.
         check: zip to check instead; with --track-a or --track-b also its numbers of rows.
     """
@@ -60,11 +56,9 @@ def submit(  # noqa: PLR0913 - its parameters are the command's options
         return
     if use.model is None and read != StoryOptions():
         raise OptionError("--views, --pseudonymize, --postprocess and their like need --model")
-    if scorer != "meanmax" and meanmax != MeanMax():
-        raise OptionError("--reading, --gamma, --windows and --tau need --scorer meanmax")
-    if answers is not None and scorer == "meanmax":
+    if answers is not None and scoring.scorer == "meanmax":
         raise OptionError("--answers replace those of --scorer: leave one out")
     with on_interrupt(f"finished embeddings are kept in {CACHE}; {out or DEFAULT} is as it was"):
-        system = None if use.model is None else measure(read.load(use.model, use), scorer, meanmax)
+        system = None if use.model is None else scoring.measure(read.load(use.model, use))
         stories = read_stories(track_b, strict=True, layout=inputs.layout) if track_b else None
         say(str(write(system, track_a=track_a, track_b=stories, answers=answers, out=out or DEFAULT, progress=True)))

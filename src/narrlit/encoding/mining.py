@@ -3,8 +3,9 @@
 Letters of the shapes: N examples, M stories, D dimension, K negatives that an example has already.
 """
 
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -13,8 +14,15 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 from torch.nn import functional as F
 
+from narrlit.console import say_truncated
+from narrlit.data.readers import read_examples, say_rows
 from narrlit.data.schema import PADDING, IntArray, TrainingExample, TrainingExamples
+from narrlit.data.writers import write_examples
 from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.errors import OptionError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MINED = "mined"
 PAIRS_PER_BLOCK = 2**22
@@ -33,11 +41,97 @@ class NearestNegatives(NamedTuple):
     excluded: int
 
 
-class Mining(NamedTuple):
-    """Examples with mined negatives, and the search's result."""
+@dataclass(frozen=True, eq=False)
+class Mining:
+    """Training examples with mined negatives.
+
+    Attributes:
+        examples: N examples; mined negatives come after the others, with kind "mined".
+        nearest: the search's result.
+    """
 
     examples: TrainingExamples
     nearest: NearestNegatives
+
+    def table(self) -> "pd.DataFrame":
+        """Tabulate the mined negatives, a row each: number of the example, texts of anchor, positive and negative."""
+        import pandas as pd
+
+        rows = []
+        for number, (example, texts) in enumerate(zip(self.examples, self.examples.texts(), strict=True)):
+            anchor, positive, *negatives = texts
+            for negative, kind in zip(negatives, example.kinds, strict=True):
+                if kind == MINED:
+                    rows.append({"example": number, "anchor": anchor, "positive": positive, "negative": negative})
+        return pd.DataFrame(rows, columns=["example", "anchor", "positive", "negative"])
+
+    def write(self, path: str | Path) -> None:
+        """Write the examples to JSON Lines (.jsonl)."""
+        write_examples(path, self.examples)
+
+    def __str__(self) -> str:
+        """One line: how many negatives were mined, how many examples lack some, and what the margin left out."""
+        nearest = self.nearest
+        counts, wanted = (nearest.rows >= 0).sum(1), nearest.rows.shape[1]
+        line = f"{int(counts.sum())} negatives mined for {len(counts)} examples; "
+        line += f"{int((counts < wanted).sum())} got fewer than {wanted}, {int((counts == 0).sum())} none; "
+        if not nearest.pairs:
+            return line + "no story is dissimilar to any anchor: links of positives join them all"
+        return line + f"the margin left out {100 * nearest.excluded / nearest.pairs:.1f} % of dissimilar stories"
+
+
+def mine(
+    examples: str | Path | TrainingExamples,
+    encoder: StoryEncoder,
+    *,
+    per_example: int = 9,
+    margin: float = -0.05,
+    strict: bool = False,
+    progress: bool = False,
+) -> Mining:
+    r"""Add to each training example the dissimilar stories of all examples that are nearest to its anchor.
+
+    Never added: stories linked with the anchor by a chain of anchors and positives, and stories so near that they may
+    be similar. Negatives mined before are replaced, others are kept.
+
+    Args:
+        examples: a file of labeled triples, or of anchors with positives and negatives; or examples in memory.
+        encoder: from `narrlit.load`.
+        per_example: largest number of negatives to add to an example.
+        margin: leave out stories whose cosine with the anchor is above the positive's plus this, -2 to 2.
+        strict: refuse the first invalid row of the file, in place of dropping and counting it.
+        progress: show what is read and a progress bar on stderr.
+
+    Returns:
+        A `Mining`: `.examples`, `.table()`, `.write(path)`.
+
+    Raises:
+        DataError: if the file can't be read.
+        ModelError: if the model can't be loaded.
+        OptionError: for a number out of range.
+
+    >>> import narrlit
+    >>> rows = [
+    ...     '{"anchor": "A knight seeks a grail.", "positive": "A knight looks for a cup."}',
+    ...     '{"anchor": "A bank lowers its rates.", "positive": "Money gets cheaper."}',
+    ... ]
+    >>> path = getfixture("tmp_path") / "examples.jsonl"
+    >>> _ = path.write_text("\n".join(rows))
+    >>> mining = mine(path, narrlit.load("minilm"), per_example=1)
+    >>> mining.table()["negative"].tolist()
+    ['Money gets cheaper.', 'A knight seeks a grail.']
+    """
+    if per_example < 1:
+        raise OptionError(f"`per_example={per_example}`: at least 1 is needed")
+    if not -2 <= margin <= 2:
+        raise OptionError(f"`margin={margin}`: a difference of cosines, from -2 to 2, is needed")
+    given = examples if isinstance(examples, TrainingExamples) else read_examples(examples, strict=strict)
+    if progress:
+        say_rows(given)
+    mining = mine_negatives(encoder, given, per_example, margin, progress)
+    if progress:
+        say_truncated(encoder.coverage, encoder.facts.max_length, *encoder.facts.unit)
+    return mining
 
 
 def mine_negatives(

@@ -334,6 +334,19 @@ class StoryEncoder:
         computing.__dict__["_map"] = self._map
         return computing
 
+    def for_worker(self) -> "StoryEncoder":
+        """Return this encoder for a process in another folder, which loads the weights by itself."""
+        other = self._copy()
+        other.cache = None if self.cache is None else self.cache.absolute()
+        other._store = None
+        other._fit = self._fit
+        if not self._is_given:
+            for name in ("module", "_facts_of_module"):
+                other.__dict__.pop(name, None)
+            if Path(self.name).exists():
+                other.name = str(Path(self.name).absolute())
+        return other
+
     def with_postprocessing_inside(self) -> "Encoder":
         """Attach the fitted post-processing to the model, in place, for export."""
         if self._map is not None:

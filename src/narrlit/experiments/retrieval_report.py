@@ -128,8 +128,8 @@ class Retrieval:
         return frame
 
     def write(self, folder: str | Path) -> None:
-        """Write evaluate.json and evaluate.md, and answers.csv with a row a query."""
-        keep_report(Path(folder), "evaluate", self.record, f"{self}\n")
+        """Write retrieval.json and retrieval.md, and answers.csv with a row a query."""
+        keep_report(Path(folder), "retrieval", self.record, f"{self}\n")
         write_table(Path(folder) / "answers.csv", self.answers().to_dict("records"))
 
     def __str__(self) -> str:

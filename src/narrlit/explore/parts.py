@@ -1,4 +1,4 @@
-"""Embeddings of collections larger than the memory: parts of a folder, each whole or not there, and a manifest.
+"""`narrlit.embed_to_folder`: embeddings of collections larger than the memory, in the parts of a folder.
 
 A part is what is embedded and written at once. Its record, with the sizes and digests of its files, is written before
 the part gets its name: a part that was cut or changed is embedded again. Processes share the parts by their numbers and
@@ -30,12 +30,12 @@ from narrlit.data.writers import write_parquet, write_table
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import DataError, OptionError, mistake_behind, on_interrupt, reading
 from narrlit.explore.collection import languages
+from narrlit.explore.embedding_file import check_columns, columns_file, other_columns, save_vectors
 from narrlit.files import LOCK, atomic_path, check_writable, exclusive
 from narrlit.json_records import read_json
 from narrlit.models.config import Role
 from narrlit.models.coverage import Coverage
 from narrlit.optional import require
-from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
 Done = tuple[int, int, tuple[Coverage, int, str, str] | None]
 """The row behind a part, the rows that were embedded, and how much of them was read: coverage, limit and its unit."""
@@ -73,14 +73,31 @@ class PartRecord(BaseModel):
         return None
 
 
+class PartFile(BaseModel):
+    """File of a part, with its number of rows, its size and its digest."""
+
+    file: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
 class Manifest(BaseModel):
-    """Contents of the manifest."""
+    """Contents of the manifest.
+
+    Attributes:
+        complete: all parts are there.
+        settings: all that decides the embeddings, and the input files with their sizes.
+        rows: number of embeddings; None until all parts are there.
+        dimension: of an embedding; None until all parts are there.
+        parts: files with embeddings, in order; none until all are there.
+    """
 
     complete: bool
     settings: dict[str, Any]
     rows: int | None = None
     dimension: int | None = None
-    parts: list[dict[str, Any]]
+    parts: list[PartFile]
 
 
 @dataclass(frozen=True)
@@ -102,31 +119,77 @@ class PartOptions:
 
     def __post_init__(self) -> None:
         if min(self.part_rows, self.workers) < 1:
-            raise OptionError("--part-rows and --workers: at least 1 is needed")
+            raise OptionError("`part_rows` and `workers`: at least 1 is needed")
+
+
+def embed_to_folder(
+    stories: str | Path,
+    out: str | Path,
+    encoder: StoryEncoder,
+    *,
+    role: Role | None = None,
+    layout: Layout = Layout(),
+    drop_invalid: bool = False,
+    parts: PartOptions = PartOptions(),
+) -> Manifest:
+    r"""Embed any number of stories in parts, of which an interruption loses one at most.
+
+    The same call goes on where an earlier one stopped. Processes that torchrun or srun start share the parts.
+
+    Args:
+        stories: JSON Lines, CSV or Parquet: a file, a folder or glob of them, or its address in an object store
+            (s3://, gs://).
+        out: folder to write into; new, or begun with the same settings.
+        encoder: from `narrlit.load`; without a cache, vectors are kept in the parts alone.
+        role: prompt to put before the stories, for models with one for anchors and another for candidates.
+        layout: columns of the text.
+        drop_invalid: leave out and count rows without a text, in place of stopping at the first.
+        parts: their size and format, and who embeds them.
+
+    Returns:
+        The `Manifest`: `.complete`, `.rows`, `.dimension`, `.parts`. Other processes may still write parts that are
+        missing.
+
+    Raises:
+        DataError: if the input can't be read or a row has no text.
+        OptionError: if the folder holds something else, or parts with other settings.
+
+    >>> import narrlit
+    >>> folder = getfixture("tmp_path")
+    >>> _ = (folder / "stories.csv").write_text("text\nA knight seeks a grail.\nA diver seeks a pearl.\n")
+    >>> manifest = embed_to_folder(folder / "stories.csv", folder / "vectors", narrlit.load("minilm"))
+    >>> manifest.complete, manifest.rows, [part.file for part in manifest.parts]
+    (True, 2, ['part-00000.parquet'])
+    """
+    steps = encoder.postprocessing
+    if layout.split is not None or (steps is not None and steps.transductive):
+        raise OptionError(
+            "`transductive`, `layout.split=lines` and `layout.split=blank-lines` read all stories at once: "
+            "name a file, `out=FILE`"
+        )
+    fitted = encoder.fitted_for([])
+    return EmbeddingRun(Path(out), str(stories), fitted, role, layout, drop_invalid, parts).run()
 
 
 @dataclass(frozen=True)
 class EmbeddingRun:
-    """Embeddings of the rows of files, written in parts to a folder; the fields are the command's arguments."""
+    """Embeddings of the rows of files, written in parts to a folder; the fields are as `embed_to_folder` takes them."""
 
     folder: Path
     stories: str
-    use: ModelOptions
-    read: StoryOptions
-    inputs: InputOptions
+    encoder: StoryEncoder
     role: Role | None
+    layout: Layout
     drop_invalid: bool
     parts: PartOptions
 
-    def run(self) -> None:
+    def run(self) -> Manifest:
         """Embed what is not there yet; the process that finds all parts there completes the manifest.
 
         Raises:
             DataError: if the input can't be read or a row has no text.
             OptionError: if the folder holds something else, or parts with other settings.
         """
-        if self.read.transductive or self.inputs.layout.split is not None:
-            raise OptionError("--transductive, --one-per-line and --by-blank-line read all at once: give --out FILE")
         rank, world = self._place
         with exclusive(self.folder, name=f"{LOCK}-{rank}-of-{world}"):
             manifest = self._begin()
@@ -134,11 +197,11 @@ class EmbeddingRun:
             if manifest.complete:
                 if all(self.path(number).exists() for number in range(len(manifest.parts))):
                     say(f"{self.folder}: complete, {counted(len(manifest.parts), 'part')}; nothing to do")
-                    return
+                    return manifest
                 manifest = self._write_manifest(Manifest(complete=False, settings=manifest.settings, parts=[]))
             with on_interrupt(f"finished parts are kept in {self.folder}: the same command goes on"):
                 total = self._embed(self._by_ray() if self.parts.engine == "ray" else self._here())
-            self._finish(manifest, total)
+            return self._finish(manifest, total)
 
     @cached_property
     def files(self) -> list[tuple[str, int]]:
@@ -155,7 +218,7 @@ class EmbeddingRun:
         files = sorted(file for file in named if file[0].lower().endswith(SUFFIXES))
         if not files:
             kinds = ", ".join(SUFFIXES)
-            raise DataError(f"{self.stories}: no {kinds} file, which --out FOLDER needs; other kinds: --out FILE.npy")
+            raise DataError(f"{self.stories}: no {kinds} file, which `out=FOLDER` needs; other kinds: `out=FILE.npy`")
         return files
 
     @cached_property
@@ -164,15 +227,8 @@ class EmbeddingRun:
         first = [row for row in islice(self._rows(lambda _: True), SAMPLE) if row is not None]
         if not first:
             raise DataError(f"{self.stories} has no rows; name a file with data in it")
-        for name in ("row", "embedding"):
-            if any(isinstance(row.value, Mapping) and name in row.value for row in first):
-                raise DataError(f"{self.stories}: rename its column {name}, which is a column of the output")
-        return parse_stories(RowFile(Path(self.stories), first), strict=False, layout=self.inputs.layout)
-
-    @cached_property
-    def encoder(self) -> StoryEncoder:
-        """What embeds the rows; its weights are loaded when the first part is embedded."""
-        return self.read.load(str(self.use.model), self.use, cache=None).fitted_for([])
+        check_columns([row.value for row in first], self.stories)
+        return parse_stories(RowFile(Path(self.stories), first), strict=False, layout=self.layout)
 
     @cached_property
     def loaded(self) -> StoryEncoder:
@@ -184,7 +240,7 @@ class EmbeddingRun:
             torch.cuda.set_device(local_rank % torch.cuda.device_count())
         encoder = self.encoder
         if self.role is None:
-            encoder.require_one_prompt("narrlit embed")
+            encoder.require_one_prompt("embed")
         languages(encoder, [story.text for story in self.sample])
         return encoder
 
@@ -238,13 +294,12 @@ class EmbeddingRun:
             if self.parts.format == "parquet":
                 write_parquet(written[path.name], table, embeddings)
             else:
-                others = [{name: value for name, value in row.items() if name != text} for row in table]
+                others = other_columns(table, text)
                 if others:
-                    columns = path.with_suffix(".columns.csv")
+                    columns = columns_file(path)
                     written[columns.name] = names.enter_context(atomic_path(columns))
                     write_table(written[columns.name], others)
-                with written[path.name].open("wb") as file:
-                    np.save(file, embeddings, allow_pickle=False)
+                save_vectors(written[path.name], embeddings)
             files = {
                 name: FileRecord(bytes=temporary.stat().st_size, sha256=file_digest(temporary))
                 for name, temporary in written.items()
@@ -337,12 +392,11 @@ class EmbeddingRun:
         gpus, cpus = (ray.cluster_resources().get(kind, 0) for kind in ("GPU", "CPU"))
         share = max((cpus - 1) / self.parts.workers, 0.1)  # one processor reads
         resources = {"num_gpus": 1} if gpus else {"num_cpus": int(share) if share > 1 else share}
-        place, use = Path(self.stories), Path(str(self.use.model))
         run = replace(
             self,
             folder=self.folder.absolute(),  # a worker's folder is another
-            stories=self.stories if "://" in self.stories else str(place.absolute()),
-            use=replace(self.use, model=str(use.absolute())) if use.exists() else self.use,
+            stories=self.stories if "://" in self.stories else str(Path(self.stories).absolute()),
+            encoder=self.encoder.for_worker(),
         )
 
         def parts(_: Any) -> Iterator[dict[str, Any]]:
@@ -361,28 +415,30 @@ class EmbeddingRun:
         finally:
             ray.shutdown()
 
-    def _finish(self, manifest: Manifest, total: int) -> None:
+    def _finish(self, manifest: Manifest, total: int) -> Manifest:
         """Complete the manifest if all parts are there."""
         numbers = range(-(-total // self.parts.part_rows))
-        parts: list[dict[str, Any]] = []
+        parts: list[PartFile] = []
         rows = dimension = 0
         for number in numbers:
             path, record = self.path(number), self.record(number)
             if record is None or not path.exists():
                 continue
-            parts.append({"file": path.name, "rows": record.rows, **record.files[path.name].model_dump()})
+            file = record.files[path.name]
+            parts.append(PartFile(file=path.name, rows=record.rows, bytes=file.bytes, sha256=file.sha256))
             rows, dimension = rows + record.rows, record.dimension
         missing = len(numbers) - len(parts)
         if missing:
             say(f"{self.folder}: {missing} of {counted(len(numbers), 'part')} are missing: other processes write them")
-            return
+            return manifest
         done = {"complete": True, "rows": rows, "dimension": dimension, "parts": parts}
-        self._write_manifest(manifest.model_copy(update=done))
+        manifest = self._write_manifest(manifest.model_copy(update=done))
         for left in self.folder.glob(".*part-*"):  # of processes that were killed
             left.unlink(missing_ok=True)
         dropped = f"; left out {counted(total - rows, 'row')} without a text" if rows < total else ""
         what = f"{counted(rows, 'embedding')} of {dimension} dimensions"
         say(f"{self.folder}: {what} in {counted(len(parts), 'part')}{dropped}")
+        return manifest
 
     def _write_manifest(self, manifest: Manifest) -> Manifest:
         with atomic_path(self.folder / MANIFEST) as temporary:

@@ -1,0 +1,145 @@
+"""StoryWorld's stories in files: training examples, labeled triples, stories alone and their true views."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from narrlit.data.schema import StoryTable, TrainingExamples, Triples
+from narrlit.data.storyworld import (
+    StoryWorld,
+    SyntheticStory,
+    SyntheticTriple,
+    synthetic_examples,
+    synthetic_triples,
+)
+from narrlit.data.writers import write_examples, write_rows, write_stories, write_triples
+from narrlit.errors import OptionError
+
+FILES = (
+    "train.jsonl",
+    "train_views.jsonl",
+    "validation.jsonl",
+    "validation_stories.jsonl",
+    "validation_views.jsonl",
+    "test.jsonl",
+    "test_stories.jsonl",
+    "test_views.jsonl",
+)
+"""Names of the files in their folder."""
+
+
+@dataclass(frozen=True, eq=False)
+class StoryWorldFiles:
+    """Synthetic stories that were written to the files of a folder.
+
+    Attributes:
+        folder: with the files of `FILES`.
+        seed: of the random stories.
+        train: training examples.
+        validation: labeled triples.
+        test: labeled triples.
+    """
+
+    folder: Path
+    seed: int
+    train: TrainingExamples
+    validation: Triples
+    test: Triples
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files."""
+        return [self.folder / name for name in FILES]
+
+    def __str__(self) -> str:
+        """One line: folder, numbers of examples and triples, seed."""
+        triples = f"{len(self.validation)} and {len(self.test)} triples"
+        return f"{self.folder}: {len(self.train)} training examples, {triples}, seed {self.seed}"
+
+
+def write_storyworld(
+    folder: str | Path,
+    *,
+    seed: int = 0,
+    train: int = 400,
+    validation: int = 200,
+    test: int = 200,
+    negatives_per_aspect: int = 3,
+    false_negatives: float = 0.0,
+) -> StoryWorldFiles:
+    """Write synthetic stories: training examples, validation and test triples, the stories alone, their true views.
+
+    Args:
+        folder: to write into; files that exist there are replaced.
+        seed: seed of the random stories.
+        train: number of training examples; the triple's negative first, then those like the anchor in one aspect only.
+        validation: number of labeled validation triples.
+        test: number of labeled test triples.
+        negatives_per_aspect: negatives of a training example for each aspect (theme, action, outcome).
+        false_negatives: share of these negatives that are similar to the anchor in truth, 0 to 1; tests masking.
+
+    Returns:
+        A `StoryWorldFiles`: `.paths`, `.train`, `.validation`, `.test`.
+
+    Raises:
+        OptionError: for a number that is too small, or a share beyond 0 to 1; nothing is written.
+
+    >>> written = write_storyworld(getfixture("tmp_path"), train=2, validation=1, test=1)
+    >>> [len(examples) for examples in (written.train, written.validation, written.test)]
+    [2, 1, 1]
+    >>> len(written.train.rows[0].negatives)
+    10
+    """
+    for name, count in (("train", train), ("validation", validation), ("test", test)):
+        _check_count(name, count, least=1)
+    _check_count("negatives_per_aspect", negatives_per_aspect, least=0)
+
+    world, folder = StoryWorld(seed), Path(folder)
+    triples = world.triples(train)
+    negatives = [world.one_aspect_negatives(t.anchor, negatives_per_aspect, false_negatives) for t in triples]
+    examples = synthetic_examples(triples, negatives, StoryTable())
+    write_examples(folder / "train.jsonl", examples)
+    _write_views(folder / "train_views.jsonl", triples)
+    return StoryWorldFiles(
+        folder,
+        seed,
+        examples,
+        _write_split(folder, "validation", world.triples(validation, "validation")),
+        _write_split(folder, "test", world.triples(test, "test")),
+    )
+
+
+def _check_count(name: str, count: int, least: int) -> None:
+    if count < least:
+        raise OptionError(f"`{name}={count}`: at least {least} is needed")
+
+
+def _write_split(folder: Path, split: str, synthetic: Sequence[SyntheticTriple]) -> Triples:
+    """Write labeled triples, their stories and their views."""
+    triples = synthetic_triples(synthetic, StoryTable())
+    write_triples(folder / f"{split}.jsonl", triples)
+    write_stories(folder / f"{split}_stories.jsonl", triples.stories)
+    _write_views(folder / f"{split}_views.jsonl", synthetic)
+    return triples
+
+
+def _write_views(path: Path, triples: Sequence[SyntheticTriple]) -> None:
+    """Write the views of each different story once."""
+    stories: dict[str, SyntheticStory] = {}
+    for triple in triples:
+        for story in (triple.anchor, triple.positive, triple.negative):
+            stories[story.text] = story
+    write_rows(path, [_views_row(story) for story in stories.values()])
+
+
+def _views_row(story: SyntheticStory) -> dict[str, object]:
+    """Return the true views of a story, the structure that they come from, and the kinds of its names."""
+    return {
+        "text": story.text,
+        "theme": story.views.theme,
+        "plot_events": story.views.action.split("\n"),
+        "course_of_action": story.views.action.replace("\n", " "),
+        "outcome": story.views.outcome,
+        "structure": asdict(story.structure),
+        "names": dict(story.names),
+    }

@@ -1,0 +1,159 @@
+"""`narrlit.check_views`: which stories have views in files, and which of these views look wrong."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from typing import TYPE_CHECKING, Any
+
+from narrlit.data.readers import Stories, counts, read_any
+from narrlit.data.rows import Layout
+from narrlit.data.schema import ASPECTS, Story
+from narrlit.data.views import Coverage, StoryViews, ViewFiles, read_views, suspicious_views
+from narrlit.errors import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN = 5
+"""Stories without views that are listed."""
+
+
+@dataclass(frozen=True)
+class StoryWithoutViews:
+    """A story that needs views: its text, and the line of its file where it comes first."""
+
+    line: int
+    text: str
+
+    @property
+    def beginning(self) -> str:
+        """First 60 characters, fit for a screen."""
+        return printable(self.text[:60])
+
+
+@dataclass(frozen=True, eq=False)
+class ViewsCheck:
+    """Views in files, and the stories that need them.
+
+    Attributes:
+        views: files of views.
+        stories: file of the stories.
+        read: how both were read, in a sentence each.
+        coverage: numbers of stories with and without views.
+        missing: different stories without views, in their file's order.
+        suspicious: numbers of views that look wrong, by reason.
+        mean_words: mean number of words of the stories in the files of views, and of each of their views.
+    """
+
+    views: str
+    stories: str
+    read: Mapping[str, str]
+    coverage: Coverage
+    missing: Sequence[StoryWithoutViews]
+    suspicious: Mapping[str, int]
+    mean_words: Mapping[str, float]
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """All findings as plain data."""
+        shown = [{"line": story.line, "beginning": story.beginning} for story in self.missing[:SHOWN]]
+        return {
+            "views": self.views,
+            "stories": self.stories,
+            "read": dict(self.read),
+            "different_stories": self.coverage.stories,
+            "with_views": self.coverage.viewed,
+            "without_views": len(self.missing),
+            "first_without_views": shown,
+            "views_without_a_story": self.coverage.spare,
+            "conflicts": self.coverage.conflicts,
+            "suspicious": dict(self.suspicious),
+            "mean_words": dict(self.mean_words),
+        }
+
+    def table(self) -> "pd.DataFrame":
+        """Tabulate the stories without views: line and text."""
+        import pandas as pd
+
+        rows = [{"line": story.line, "text": story.text} for story in self.missing]
+        return pd.DataFrame(rows, columns=["line", "text"])
+
+    def __str__(self) -> str:
+        """Findings, a line each, with the first stories without views."""
+        different, viewed, missing = self.coverage.stories, self.coverage.viewed, len(self.missing)
+        share = f"{100 * viewed / different:.1f} %"
+        lines = [*self.read.values()]
+        lines.append(f"different stories: {different}, with views {viewed} ({share}), without {missing}")
+        for story in self.missing[:SHOWN]:
+            lines.append(f"  without views: {Path(self.stories).name}:{story.line}, '{story.beginning}'")
+        if missing > SHOWN:
+            lines.append(f"  and {missing - SHOWN} more")
+        lines.append(f"views without a story: {self.coverage.spare}")
+        lines.append(f"conflicts: {self.coverage.conflicts} rows with other views of a story than an earlier row")
+        lines.append(f"suspicious: {counts(self.suspicious) or 'nothing'}")
+        words = ", ".join(f"{name} {number:g}" for name, number in self.mean_words.items())
+        lines.append(f"words on average: {words}")
+        return "\n".join(lines)
+
+
+def check_views(
+    views: str | Path | Sequence[str | Path], stories: str | Path, *, layout: Layout = Layout()
+) -> ViewsCheck:
+    r"""Check that files of views cover the stories that need them, and count the views that look wrong.
+
+    Args:
+        views: file of rows of text, theme, plot_events (or course_of_action) and outcome; or several.
+        stories: file of stories, triples or training examples.
+        layout: how the file of stories is read.
+
+    Returns:
+        A `ViewsCheck`: `.coverage`, `.missing`, `.suspicious`, `.table()`.
+
+    Raises:
+        DataError: if a file can't be read.
+
+    >>> folder = getfixture("tmp_path")
+    >>> row = '{"text": "A king fell ill. He died.", "theme": "Death.", "plot_events": ["He fell ill.", "He died."], '
+    >>> _ = (folder / "views.jsonl").write_text(row + '"outcome": "He is dead."}')
+    >>> _ = (folder / "stories.csv").write_text("text\nA king fell ill. He died.\nA queen rode out.\n")
+    >>> check_views(folder / "views.jsonl", folder / "stories.csv").table()["text"].tolist()
+    ['A queen rode out.']
+    """
+    files = ViewFiles.parse(views) if isinstance(views, str) else ViewFiles(_paths(views))
+    sources = [read_views(path) for path in files.paths]
+    viewed = [story for source in sources for story in source]
+    needed = read_any(stories, layout=layout)
+    coverage = StoryViews(files).coverage(needed.table)
+    return ViewsCheck(
+        views=", ".join(files.paths),
+        stories=str(stories),
+        read={
+            "views": "; ".join(source.report.summary() for source in sources),
+            "stories": needed.report.summary(),
+        },
+        coverage=coverage,
+        missing=_without_views(needed, coverage),
+        suspicious=suspicious_views(viewed),
+        mean_words=_mean_words(viewed),
+    )
+
+
+def _paths(views: Path | Sequence[str | Path]) -> list[str]:
+    return [str(views)] if isinstance(views, Path) else [str(path) for path in views]
+
+
+def _without_views(stories: Stories, coverage: Coverage) -> list[StoryWithoutViews]:
+    """Find the line of each story without views where it comes first."""
+    lines: dict[int, int] = {}
+    for index, line in zip(stories.rows, stories.lines, strict=True):
+        lines.setdefault(index, line)
+    return [StoryWithoutViews(lines[index], stories.table[index].text) for index in coverage.missing]
+
+
+def _mean_words(stories: Sequence[Story]) -> dict[str, float]:
+    """Compute the mean number of words of stories, and of their views by aspect."""
+    texts = {"story": [story.text for story in stories]}
+    for aspect in ASPECTS:
+        texts[aspect] = [getattr(story.views, aspect) for story in stories if story.views is not None]
+    return {name: round(mean(len(text.split()) for text in column), 1) for name, column in texts.items()}

@@ -1,0 +1,174 @@
+"""`narrlit.embed_to_file`: embeddings of the stories of a file, in a file of their own with the other columns."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from narrlit.console import counted, say, say_truncated
+from narrlit.data.readers import Stories, read_stories
+from narrlit.data.rows import Layout
+from narrlit.data.schema import FloatArray, Story
+from narrlit.data.writers import check_rows, write_table
+from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.errors import DataError, on_interrupt
+from narrlit.explore.collection import languages
+from narrlit.files import atomic_path, check_writable
+from narrlit.models.config import Role
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUFFIXES = (".npy", ".jsonl", ".csv", ".tsv", ".xlsx", ".parquet")
+OWN_COLUMNS = ("row", "embedding")
+"""Columns of the output that those of the input must not be named like."""
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddedFile:
+    """Embeddings that were written to a file.
+
+    Attributes:
+        path: the file.
+        rows: (N) columns of each story's row, with its number `row`, from 0.
+        embeddings: (N, D), row i for story i.
+    """
+
+    path: Path
+    rows: Sequence[Mapping[str, Any]]
+    embeddings: FloatArray
+
+    def table(self) -> "pd.DataFrame":
+        """Tabulate the rows, without the embeddings."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows)
+
+    def __str__(self) -> str:
+        """One line: file, number of embeddings, dimension."""
+        number, dimension = self.embeddings.shape
+        return f"{self.path}: {counted(number, 'embedding')} of {dimension} dimensions"
+
+
+def embed_to_file(
+    stories: str | Path | Stories,
+    out: str | Path,
+    encoder: StoryEncoder,
+    *,
+    role: Role | None = None,
+    layout: Layout = Layout(),
+    drop_invalid: bool = False,
+    progress: bool = False,
+) -> EmbeddedFile:
+    """Embed stories and write one embedding each, in their order, to a file.
+
+    Args:
+        stories: a folder with a story a file, a table, a text file or document; or what `narrlit.read_stories` returns.
+        out: file to write; .jsonl, .csv, .tsv, .xlsx and .parquet hold the embeddings, all columns of the input and
+            the number of the row; .npy the embeddings alone, with the other columns than the text in NAME.columns.csv.
+        encoder: from `narrlit.load`.
+        role: prompt to put before the stories, for models with one for anchors and another for candidates.
+        layout: how files of stories are read.
+        drop_invalid: leave out and count rows without a text, in place of stopping at the first.
+        progress: show what is read and a progress bar on stderr.
+
+    Returns:
+        An `EmbeddedFile`: `.path`, `.embeddings`, `.table()`.
+
+    Raises:
+        DataError: if the stories can't be read, or have a column of the output.
+        ModelError: if the model can't be loaded, or has several prompts and no `role` is given.
+        OptionError: if the file can't be written.
+
+    >>> import narrlit
+    >>> folder = getfixture("tmp_path")
+    >>> _ = (folder / "stories.jsonl").write_text('{"title": "The Grail", "text": "A knight seeks a grail."}')
+    >>> written = embed_to_file(folder / "stories.jsonl", folder / "vectors.npy", narrlit.load("minilm"))
+    >>> written.embeddings.shape, [file.name for file in embedding_files(written.path)]
+    ((1, 384), ['vectors.npy', 'vectors.columns.csv'])
+    """
+    target = Path(out)
+    check_writable(target, *SUFFIXES)
+    source = stories
+    if isinstance(source, str | Path):
+        source = read_stories(source, not drop_invalid, layout=layout)
+        if progress:
+            say(source.report.summary())
+    rows = _numbered(source)
+    if target.suffix != ".npy":
+        check_columns(source.values, str(source.report.path))
+        check_rows(target, rows)
+
+    kept = (
+        "" if encoder.cache is None else f"finished embeddings are kept in {encoder.cache}: the same command goes on; "
+    )
+    with on_interrupt(f"{kept}{target} is as it was"):
+        embeddings = _embedded(list(source), encoder, role, progress)
+        if target.suffix == ".npy":
+            with atomic_path(target) as temporary:
+                save_vectors(temporary, embeddings)
+            _write_columns(columns_file(target), other_columns(rows, source.columns.get("text", "text")))
+        else:
+            write_table(target, rows, embeddings)
+    return EmbeddedFile(target, rows, embeddings)
+
+
+def embedding_files(path: str | Path) -> list[Path]:
+    """List the files that `embed_to_file` may write for a path."""
+    path = Path(path)
+    return [path, columns_file(path)] if path.suffix == ".npy" else [path]
+
+
+def columns_file(path: Path) -> Path:
+    """Name the file of the columns that belong to the vectors of an .npy file."""
+    return path.with_suffix(".columns.csv")
+
+
+def check_columns(values: Sequence[Any], source: str) -> None:
+    """Refuse rows with a column that the output has itself."""
+    for name in OWN_COLUMNS:
+        if any(isinstance(value, Mapping) and name in value for value in values):
+            raise DataError(f"{source}: rename its column {name}, which is a column of the output")
+
+
+def other_columns(rows: Sequence[Mapping[str, Any]], text: str) -> list[dict[str, Any]]:
+    """Return rows without the column of the text."""
+    return [{name: value for name, value in row.items() if name != text} for row in rows]
+
+
+def save_vectors(path: Path, embeddings: FloatArray) -> None:
+    """Write embeddings as .npy, whatever the name of the file."""
+    with path.open("wb") as file:
+        np.save(file, embeddings, allow_pickle=False)
+
+
+def _numbered(stories: Stories) -> list[dict[str, Any]]:
+    """Return the rows of stories, all columns behind their number."""
+    rows = []
+    for number, value in enumerate(stories.values):
+        columns = value if isinstance(value, Mapping) else {"text": value}
+        rows.append({"row": number, **columns})
+    return rows
+
+
+def _embedded(stories: Sequence[Story], encoder: StoryEncoder, role: Role | None, progress: bool) -> FloatArray:
+    """Embed stories; mistakes in what is read of them are found before the model is loaded."""
+    encoder = encoder.fitted_for(stories)
+    texts = [story.text for story in encoder.prepare(stories)]
+    languages(encoder, texts)
+    if role is None:
+        encoder.require_one_prompt("embed")
+    embeddings = encoder.embed(stories, role or "story", progress)
+    if progress:
+        say_truncated(encoder.coverage, encoder.facts.max_length, *encoder.facts.unit)
+    return embeddings
+
+
+def _write_columns(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write the columns beside an .npy file, where there are more than the number of the row."""
+    if any(len(row) > 1 for row in rows):
+        write_table(path, rows)
+    else:
+        path.unlink(missing_ok=True)  # of embeddings that were replaced

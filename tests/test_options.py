@@ -1,0 +1,42 @@
+"""Options that commands share, without a command line."""
+
+from typing import get_args
+
+import pytest
+
+import narrlit
+from narrlit.commands.systems import SystemOptions, model_or_baseline
+from narrlit.errors import OptionError
+from narrlit.measures import Cosine, MeanMaxSimilarity
+from narrlit.metrics.baselines import BASELINES
+from narrlit.metrics.meanmax import MeanMax
+from narrlit.options import Baseline, ModelOptions, ScorerOptions, StoryOptions
+
+
+def test_every_baseline_is_an_option():
+    assert get_args(Baseline) == tuple(BASELINES)
+
+
+def test_a_scorer_is_a_measure_with_its_settings(tiny):
+    encoder = narrlit.load(tiny())
+    measure = ScorerOptions(scorer="meanmax", gamma=0.5, windows=3).measure(encoder)
+    assert isinstance(measure, MeanMaxSimilarity)
+    assert measure.settings == MeanMax(gamma=0.5, windows=3)
+    assert isinstance(ScorerOptions().measure(encoder), Cosine)
+    with pytest.raises(OptionError, match="need `scorer=meanmax`"):
+        ScorerOptions(windows=3)
+
+
+def test_systems_are_named_in_the_order_of_models_files_and_baselines():
+    options = SystemOptions(models="a, b", answers="c.jsonl", baselines="tfidf")
+    assert options.names == ["a", "b", "c.jsonl", "tfidf"]
+    assert SystemOptions(baselines="all").names == list(BASELINES)
+
+
+def test_a_baseline_stands_in_place_of_a_model():
+    none, minilm = ModelOptions(), ModelOptions(model="minilm")
+    assert model_or_baseline(none, StoryOptions(), ScorerOptions(), "tfidf").name == "tfidf"
+    assert model_or_baseline(minilm, StoryOptions(), ScorerOptions(), None).encoder.name == "minilm"
+    for use, baseline in ((none, None), (minilm, "tfidf")):
+        with pytest.raises(OptionError, match="give one of --model and --baseline"):
+            model_or_baseline(use, StoryOptions(), ScorerOptions(), baseline)
