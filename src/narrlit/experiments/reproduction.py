@@ -22,7 +22,7 @@ from narrlit.encoding.loading import load
 from narrlit.errors import DataError, ModelError, NarrlitError, OptionError, did_you_mean, on_interrupt, reading
 from narrlit.experiments.crossval import crossval
 from narrlit.experiments.fitting import Options, fit_arguments, parse_fit
-from narrlit.experiments.fusion import fused_scores
+from narrlit.experiments.fusion_weights import fused_scores
 from narrlit.experiments.paper_tables import Backbone, find_files, model_name, read_tables
 from narrlit.experiments.plan import Plan, PlannedFit, keep_config
 from narrlit.experiments.report import Entry, Report, Row
