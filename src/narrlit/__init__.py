@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from narrlit.experiments.evaluation import compare, evaluate
     from narrlit.experiments.fitting import fit
     from narrlit.experiments.judging import judge
-    from narrlit.experiments.reproduction import reproduce
+    from narrlit.experiments.reproduction.reproduce import reproduce
     from narrlit.experiments.retrieval_report import retrieval
     from narrlit.experiments.run import Run
     from narrlit.experiments.seed_fits import fit_seeds
@@ -120,7 +120,7 @@ _MODULES = {
     "read_triples": "narrlit.data.readers",
     "report": "narrlit.experiments.system_report",
     "restore_names": "narrlit.data.pseudonymization",
-    "reproduce": "narrlit.experiments.reproduction",
+    "reproduce": "narrlit.experiments.reproduction.reproduce",
     "retrieval": "narrlit.experiments.retrieval_report",
     "search": "narrlit.explore.search",
     "similarity": "narrlit.api",

@@ -23,6 +23,7 @@ OUTPUT_OPTIONS = "output_options"
 _PARAMETER = re.compile(r"`([a-z_.]+)(?:=([^`]*))?`")
 _OPTIONS = {
     "pseudonyms": "pseudonymize",
+    "backbones": "backbone",
     "layout.text": "text_column",
     "layout.id": "id_column",
     "layout.title": "title_column",

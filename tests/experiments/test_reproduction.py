@@ -13,23 +13,36 @@ from narrlit.configuration import packaged_names
 from narrlit.encoding.loading import load
 from narrlit.errors import DataError, ModelError, OptionError
 from narrlit.experiments.fitting import parse_fit
-from narrlit.experiments.paper_tables import FILES, SYSTEMS, Backbone, find_files, list_tables, read_tables
 from narrlit.experiments.plan import PlanResult
 from narrlit.experiments.report import Report
-from narrlit.experiments.reproduction import Reproduction, averaged, difference_to_paper, incomparable
+from narrlit.experiments.reproduction.backbones import Backbone
+from narrlit.experiments.reproduction.cells import Computation, averaged
+from narrlit.experiments.reproduction.fits import RowFits
+from narrlit.experiments.reproduction.inputs import FILES, find_files
+from narrlit.experiments.reproduction.record import CellResult, Record
+from narrlit.experiments.reproduction.report import ComparedCell
+from narrlit.experiments.reproduction.reproduce import Reproduction
+from narrlit.experiments.reproduction.tables import (
+    SYSTEMS,
+    Cell,
+    PaperRow,
+    choose_cells,
+    list_tables,
+    read_tables,
+)
 from narrlit.experiments.systems import answers_of
 from narrlit.metrics.significance import difference_interval, wilson_interval
 from narrlit.models.config import PRESETS
 
 TABLES_AND_FIGURES = {"comhis": (3, 1), "hits": (2, 5), "mendel292": (5, 6), "nlp_fsdm": (1, 0), "ttda704": (9, 3)}
 COLUMNS = {f"{split} {track}" for split in ("dev", "test", "CV") for track in "AB"}
-FITS = [(system, name) for system in TABLES_AND_FIGURES for name in read_tables(system)["fits"]]
+FITS = [(system, name) for system in TABLES_AND_FIGURES for name in read_tables(system).fits]
 KEY = "1 | L6 | dev A"
 
 
 def test_every_table_and_figure_of_the_five_papers_has_an_entry():
     for system, (tables, figures) in TABLES_AND_FIGURES.items():
-        names = list(read_tables(system)["tables"])
+        names = list(read_tables(system).tables)
         numbers = [name for name in names if not name.startswith("figure ")]
         assert numbers == ["5.1"] if system == "nlp_fsdm" else numbers == [str(n + 1) for n in range(tables)]
         assert names[len(numbers) :] == [f"figure {n + 1}" for n in range(figures)]
@@ -40,23 +53,22 @@ def test_every_table_and_figure_of_the_five_papers_has_an_entry():
 def test_rows_are_complete(system):
     content = read_tables(system)
     used = set()
-    for table in content["tables"].values():
-        assert set(table) in ({"shows", "unavailable"}, {"shows", "time", "rows"})
-        for row in table.get("rows", {}).values():
-            assert sum(name in row for name in ("fit", "evaluate", "unavailable")) == 1
-            assert set(row) <= {"fit", "evaluate", "unavailable", "encoder", "views", "fusion", "judge", "published"}
-            assert set(row["published"]) <= COLUMNS
-            assert all(value is None or 0 <= value <= 1 for value in row["published"].values())
-            assert row.get("fusion", "equal") in PRESETS
-            named = row.get("encoder", "minilm")
+    for table in content.tables.values():
+        assert table.model_fields_set in ({"shows", "unavailable"}, {"shows", "time", "rows"})
+        for row in table.rows.values():
+            assert len({"fit", "evaluate", "unavailable"} & row.model_fields_set) == 1
+            assert set(row.published) <= COLUMNS
+            assert all(value is None or 0 <= value <= 1 for value in row.published.values())
+            assert (row.fusion or "equal") in PRESETS
+            named = row.encoder or "minilm"
             assert "/" in named or f"backbones/{named}.yaml" in packaged_names("backbones")
-            used |= {row["fit"]} if "fit" in row else set()
-    assert used == set(content["fits"])
+            used |= {row.fit} if row.fit else set()
+    assert used == set(content.fits)
 
 
 @pytest.mark.parametrize(("system", "name"), FITS)
 def test_every_fit_is_instantiable(system, name):
-    words = read_tables(system)["fits"][name].split()
+    words = read_tables(system).fits[name].split()
     assert words[0] == "--config"
     assert {word[1:-1] for word in words if word.startswith("{")} <= set(FILES)
     config, _ = parse_fit([*words, "--data.validation", "dev.jsonl"], "a reproduction")
@@ -74,7 +86,7 @@ def test_published_figures_of_the_submitted_systems():
         ("comhis", "1", "full system", "test B"): 0.66,
     }
     for (system, table, row, column), value in cells.items():
-        assert read_tables(system)["tables"][table]["rows"][row]["published"][column] == value
+        assert read_tables(system).tables[table].rows[row].published[column] == value
 
 
 def test_the_list_gives_costs_and_reasons():
@@ -157,41 +169,47 @@ def folder(tmp_path, world_files):
 
 @pytest.fixture
 def reproduction(folder, tmp_path):
-    def build(system="mendel292", numbers=("1",), seeds=1, options=(), backbones=("minilm",), labels=()):
-        return Reproduction(
-            system, numbers, backbones, folder, dict(labels), seeds, tmp_path / "out" / system, list(options)
-        )
+    """reproduction(system, numbers, ...): begin one in out/SYSTEM, or go on with it."""
 
-    return build
+    def begin(system="mendel292", numbers=("1",), seeds=1, options=(), backbones=("minilm",), labels=()):
+        settings = Record(system=system, backbones=list(backbones), seeds=seeds, options=list(options))
+        cells = choose_cells(system, numbers)
+        return Reproduction.begin(settings, cells, folder, dict(labels), tmp_path / "out" / system)
+
+    return begin
+
+
+def report_of(one):
+    """Compute all cells, and report them."""
+    one.compute()
+    return one.report(one.cells)
 
 
 @pytest.fixture
 def computed(monkeypatch):
-    """Keys of the cells that are computed; every cell is .5 of 10."""
-    keys = []
+    """Keys of the cells that are computed; every cell is .5 of 10. The number in the list ends the computation."""
+    keys, until = [], [0]
 
     def compute(self, cell):
         keys.append(cell.key)
-        if len(keys) == computed_until[0]:
+        if len(keys) == until[0]:
             raise KeyboardInterrupt
-        return {"n": 10, "accuracy": 0.5, "interval": [0.2, 0.8], "flags": {}}
+        return CellResult(n=10, accuracy=0.5, interval=[0.2, 0.8], flags={})
 
-    computed_until = [0]
-    keys_and_limit = (keys, computed_until)
-    monkeypatch.setattr(Reproduction, "_compute", compute)
-    return keys_and_limit
+    monkeypatch.setattr(Computation, "compute", compute)
+    return keys, until
 
 
 def test_a_killed_reproduction_goes_on(reproduction, computed):
     keys, until = computed
     until[0] = 3
     with pytest.raises(KeyboardInterrupt):
-        reproduction().run()
+        reproduction().compute()
     until[0] = 0
-    report = reproduction().run()
+    report = report_of(reproduction())
     assert keys == [KEY, "1 | L6 | test A", "1 | L12 | dev A", "1 | L12 | dev A", "1 | L12 | test A"]
     assert len(next(iter(report.tables.values()))) == 4
-    reproduction().run()
+    reproduction().compute()
     assert len(keys) == 5
 
 
@@ -209,66 +227,112 @@ def test_python_reproduces_tables_and_reads_them(folder, tmp_path, computed):
 
 
 def test_the_report_holds_earlier_tables_too(reproduction, computed):
-    reproduction(numbers=("1",)).run()
+    reproduction(numbers=("1",)).compute()
     second = reproduction(numbers=("4",))
-    assert len(second.run().tables) == 1
-    assert len(second.report().tables) == 2
+    assert len(report_of(second).tables) == 1
+    assert len(second.report(choose_cells("mendel292", ())).tables) == 2
 
 
-def test_a_record_of_other_settings_version_or_data_is_refused(reproduction, computed, folder):
+def test_a_record_of_other_settings_or_version_is_refused(reproduction, computed):
     first = reproduction()
-    first.run()
+    first.compute()
     for changed, message in (
         ({"seeds": 2}, "seeds is 1, not 2"),
-        ({"options": ["--x"]}, r"options is \[\], not \['--x"),
+        ({"options": ["--x"]}, r"options is \[\], not \['--x'\]"),
     ):
-        with pytest.raises(OptionError, match=f"record.json: {message}.*choose another `folder`"):
-            reproduction(**changed).run()
+        with pytest.raises(OptionError, match=f"record.json: {message}: choose another `folder`"):
+            reproduction(**changed)
     path = first.folder / "record.json"
-    path.write_text(path.read_text().replace('"version": 1', '"version": 0'))
-    with pytest.raises(OptionError, match="version is 0, not 1: choose another `folder`"):
-        reproduction().run()
+    written = path.read_text()
+    other = r"narrlit 0.0.9 wrote it in version 1, and this is .*: choose another `folder`, or install that narrlit"
+    path.write_text(written.replace(f'"narrlit": "{narrlit.__version__}"', '"narrlit": "0.0.9"'))
+    with pytest.raises(OptionError, match=f"record.json: {other}"):
+        reproduction()
+    path.write_text(written.replace('"version": 1', '"version": 7, "cells_by_name": true'))
+    with pytest.raises(OptionError, match=r"wrote it in version 7, and this is narrlit .* with version 1"):
+        reproduction()
     path.write_text("{")
     with pytest.raises(DataError, match=r"record .*record.json: .*; remove it, or choose another `folder`"):
-        reproduction().run()
+        reproduction()
+    path.write_text(written.replace('"n": 10', '"n": "ten"'))
+    with pytest.raises(DataError, match=r"record .*record.json: cells.1 | L6 | dev A.n: .*; remove it"):
+        reproduction()
+
+
+def test_a_record_that_was_written_before_its_fields_were_typed_goes_on(reproduction, computed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    keys, _ = computed
+    cells = {
+        KEY: {
+            "n": 10,
+            "correct": 4,
+            "accuracy": 0.4,
+            "interval": [0.1, 0.7],
+            "ties": 0,
+            "flags": {"num_evaluations": 3},
+        },
+        "1 | L6 | test A": {"not_run": "labels not given"},
+    }
+    before = {"version": 1, "narrlit": narrlit.__version__, "system": "mendel292", "backbones": ["minilm"]}
+    before |= {"seeds": 1, "options": [], "files": {}, "stand_ins": {"augmented": "dev"}, "cells": cells}
+    folder = Path("out/mendel292")
+    folder.mkdir(parents=True)
+    (folder / "record.json").write_text(json.dumps(before))
+    one = reproduction()
+    one.compute()
+    assert keys == ["1 | L6 | test A", "1 | L12 | dev A", "1 | L12 | test A"]
+    after = json.loads((folder / "record.json").read_text())
+    assert after["cells"][KEY] == cells[KEY]
+    assert list(after) == list(before)
+    assert {**after, "cells": {}} == {**before, "cells": {}}
 
 
 def test_changed_data_are_refused(reproduction, folder):
-    one = reproduction()
-    one._open_record()
-    one.triples("dev A")
+    inputs = reproduction().inputs
+    inputs.triples("dev A")
     (folder / "dev/dev_track_a.jsonl").write_text("{}\n")
     with pytest.raises(OptionError, match=r"dev_track_a.jsonl changed since .*record.json was begun"):
-        one.triples("dev A")
+        inputs.triples("dev A")
 
 
 def test_columns_have_their_triples(reproduction, folder):
-    one = reproduction()
-    one._open_record()
-    assert [len(one.triples(column)) for column in ("dev A", "dev B", "test A", "test B")] == [9, 9, 9, 5]
-    assert (one.triples("test A").labels == one.triples("dev A").labels).all()
+    inputs = reproduction().inputs
+    assert [len(inputs.triples(column)) for column in ("dev A", "dev B", "test A", "test B")] == [9, 9, 9, 5]
+    assert (inputs.triples("test A").labels == inputs.triples("dev A").labels).all()
     shutil.rmtree(folder / "test/labels")
-    two = reproduction(labels={"labels_b": str(folder / "dev/dev_track_a.jsonl")})
-    two._open_record()
+    other = reproduction(labels={"labels_b": str(folder / "dev/dev_track_a.jsonl")}).inputs
     with pytest.raises(DataError, match=r"^labels not given$"):
-        two.triples("test A")
-    assert len(two.triples("test B")) == 9
+        other.triples("test A")
+    assert len(other.triples("test B")) == 9
 
 
-def test_what_stands_in_for_absent_files_is_recorded(reproduction, folder, monkeypatch):
-    one = reproduction("ttda704", numbers=("7",))
-    one._open_record()
+def test_what_stands_in_for_absent_files_is_recorded(reproduction, folder):
+    inputs = reproduction("ttda704", numbers=("7",)).inputs
     (folder / "views").mkdir()
     (folder / "views/llama.jsonl").touch()
-    assert one._arguments({"fit": "views", "views": "o3-mini"})[-1] != "x"
-    assert one.record["stand_ins"] == {"views": "llama.jsonl for those extracted by o3-mini"}
+    arguments = RowFits(inputs).arguments(PaperRow(fit="views", views="o3-mini", published={}))
+    assert str(folder / "views/llama.jsonl") in arguments
+    assert inputs.record.stand_ins == {"views": "llama.jsonl for those extracted by o3-mini"}
     with pytest.raises(DataError, match=r"views/\*gpt-4.1\*.jsonl is missing: narrlit generate views writes it"):
-        one._arguments({"fit": "views", "views": "gpt-4.1"})
+        RowFits(inputs).arguments(PaperRow(fit="views", views="gpt-4.1", published={}))
     (folder / "views/o3-mini.jsonl").touch()
-    two = reproduction("ttda704", numbers=("7",))
-    two._open_record()
-    assert str(folder / "views/o3-mini.jsonl") in two._arguments({"fit": "views"})
-    assert two.record["stand_ins"] == {}
+    other = reproduction("ttda704", numbers=("7",)).inputs
+    assert str(folder / "views/o3-mini.jsonl") in RowFits(other).arguments(PaperRow(fit="views", published={}))
+    assert other.record.stand_ins == {}
+
+
+def test_negatives_are_mined_once_where_there_are_none(reproduction, folder, tiny):
+    inputs = reproduction("hits", numbers=("1",), backbones=(tiny(),)).inputs
+    row = PaperRow(fit="baseline", published={})
+    (mined,) = inputs.files("negatives", row)
+    assert mined == inputs.folder / "negatives.jsonl"
+    rows = mined.read_text().splitlines()
+    assert len(rows) == len((folder / "synthetic/data_for_classification.jsonl").read_text().splitlines())
+    assert inputs.record.stand_ins["negatives"] == "mined by model, for those that a language model generated"
+    assert str(mined) in inputs.record.files
+    before = mined.stat().st_mtime_ns
+    assert inputs.files("negatives", row) == [mined]
+    assert mined.stat().st_mtime_ns == before
 
 
 def test_a_cross_validated_cell_is_the_pooled_last_epoch(reproduction, monkeypatch):
@@ -283,14 +347,13 @@ def test_a_cross_validated_cell_is_the_pooled_last_epoch(reproduction, monkeypat
         called.append(options)
         return PlanResult("crossval", folder, {}, [], Report(content, {}, [], [], {}))
 
-    monkeypatch.setattr("narrlit.experiments.reproduction.crossval", crossval)
+    monkeypatch.setattr("narrlit.experiments.reproduction.fits.crossval", crossval)
     one = reproduction(numbers=("2",), options=["--trainer.max_epochs", "1"])
-    one._open_record()
-    cell = next(cell for cell in one.wanted if cell.column == "CV A")
-    entry = one._compute(cell)
-    assert (entry["accuracy"], entry["standard_deviation"], entry["stand_in"]) == (2 / 3, 0.1, None)
+    cell = next(cell for cell in one.cells if cell.column == "CV A")
+    result = Computation(one.inputs).compute(cell)
+    assert (result.accuracy, result.standard_deviation, result.stand_in) == (2 / 3, 0.1, None)
     assert called[0][-2:] == ["--trainer.max_epochs", "1"]
-    assert one.record["stand_ins"] == {"augmented": "dev triples without back-translations"}
+    assert one.record.stand_ins == {"augmented": "dev triples without back-translations"}
 
 
 def test_fusion_weights_share_one_embedding(reproduction, folder, tiny, monkeypatch):
@@ -300,11 +363,11 @@ def test_fusion_weights_share_one_embedding(reproduction, folder, tiny, monkeypa
     views = [{"text": t, "theme": t[:40], "plot_events": [t[40:80]], "outcome": t[80:]} for t in sorted(texts)]
     (folder / "views/o3-mini.jsonl").write_text("".join(json.dumps(row) + "\n" for row in views))
     one = reproduction("ttda704", numbers=("2",), backbones=(tiny(),))
-    one._open_record()
-    labeled, row = one.triples("dev B"), {"evaluate": "{encoder}", "fusion": "equal"}
-    equal = one._answers(tiny(), row, labeled)
+    labeled, computation = one.inputs.triples("dev B"), Computation(one.inputs)
+    row = PaperRow(evaluate="{encoder}", fusion="equal", published={})
+    equal = computation.answers(row, tiny(), labeled)
     monkeypatch.setattr("narrlit.models.embedding.part_embeddings", None)
-    full = one._answers(tiny(), {**row, "fusion": "full_only"}, labeled)
+    full = computation.answers(row.model_copy(update={"fusion": "full_only"}), tiny(), labeled)
     monkeypatch.undo()
     views = str(folder / "views/o3-mini.jsonl")
     expected = answers_of(load(tiny(), views=views, fusion="equal", long="truncate"), labeled)
@@ -313,67 +376,77 @@ def test_fusion_weights_share_one_embedding(reproduction, folder, tiny, monkeypa
 
 
 def test_seeds_are_averaged():
-    entries = [{"n": 20, "accuracy": a, "flags": {"transductive": True}} for a in (0.5, 0.6, 0.7)]
-    found = averaged(entries)
-    assert found["accuracy"] == pytest.approx(0.6)
-    assert found["standard_deviation"] == pytest.approx(stdev([0.5, 0.6, 0.7]))
-    assert found["interval"] == pytest.approx(list(wilson_interval(12, 20)))
-    assert found["flags"] == {"transductive": True}
+    results = [CellResult(n=20, accuracy=a, flags={"transductive": True}) for a in (0.5, 0.6, 0.7)]
+    mean = averaged(results)
+    assert mean.accuracy == pytest.approx(0.6)
+    assert mean.standard_deviation == pytest.approx(stdev([0.5, 0.6, 0.7]))
+    assert mean.interval == pytest.approx(list(wilson_interval(12, 20)))
+    assert mean.flags == {"transductive": True}
+    assert mean.seeds == results
+    assert averaged(results[:1]) is results[0]
+    broken = averaged([*results, CellResult(n=20, accuracy=None)])
+    assert (broken.accuracy, broken.interval) == (None, None)
+
+
+def compared(result, published=0.55, published_n=200, column="dev B"):
+    """A cell of 200 triples, and its result."""
+    cell = Cell("1", "row", column, published, published_n, PaperRow(published={}))
+    return ComparedCell(cell, CellResult(**{"n": 200, "accuracy": 0.55, **result}))
 
 
 @pytest.mark.parametrize(
-    ("entry", "expected"),
+    ("result", "options", "expected"),
     [
-        ({"published": 0.55}, None),
-        ({"published": None}, "no published figure"),
-        ({"published": 0.55, "flags": {"trained_on_validation": True}}, "trained on validation: no result"),
-        ({"published": 0.55, "flags": {"mined_validation": True}}, "trained on validation: no result"),
-        ({"published": 0.62, "flags": {"mined_validation": True}, "column": "test B"}, None),
-        ({"published": 0.62, "flags": {"transductive": True}}, None),
-        ({"accuracy": None, "published": 0.5}, "none: scores are NaN"),
-        ({"not_run": "labels not given"}, "labels not given"),
-        ({"not_run": "x is absent"}, "not run: x is absent"),
+        ({}, {}, None),
+        ({}, {"published": None}, "no published figure"),
+        ({"flags": {"trained_on_validation": True}}, {}, "trained on validation: no result"),
+        ({"flags": {"mined_validation": True}}, {}, "trained on validation: no result"),
+        ({"flags": {"mined_validation": True}}, {"published": 0.62, "column": "test B"}, None),
+        ({"flags": {"transductive": True}}, {"published": 0.62}, None),
+        ({"accuracy": None}, {}, "none: scores are NaN"),
+        ({"not_run": "labels not given"}, {}, "labels not given"),
+        ({"not_run": "x is absent"}, {}, "not run: x is absent"),
     ],
 )
-def test_why_a_cell_has_no_difference(entry, expected):
-    cell = {"column": "dev B", "accuracy": 0.55, "interval": [0.49, 0.61], "flags": {}, **entry}
-    assert incomparable(cell) == expected
+def test_why_a_cell_has_no_difference(result, options, expected):
+    cell = compared(result, **options)
+    assert cell.incomparable == expected
+    assert (cell.difference is None) == (expected is not None)
+    assert ("difference" in cell.as_dict()) == (expected is None)
 
 
 def test_a_difference_has_the_interval_of_both_sides():
-    found = difference_to_paper({"published": 0.65, "published_n": 40, "accuracy": 0.55, "n": 200})
-    assert found["difference"] == pytest.approx(-0.1)
-    assert found["difference_interval"] == pytest.approx(difference_interval(0.55, 200, 0.65, 40))
+    cell = compared({}, published=0.65, published_n=40)
+    assert cell.difference == pytest.approx(-0.1)
+    assert cell.difference_interval == pytest.approx(difference_interval(0.55, 200, 0.65, 40))
     # As wide as 40 answers of the paper make it: 0 lies in it, though .65 lies outside of our own interval.
     assert wilson_interval(110, 200)[1] < 0.65
-    assert found["difference_interval"][1] > 0
-    assert difference_to_paper({"published": 0.65, "published_n": None, "accuracy": 0.55, "n": 200}) == {
-        "difference": pytest.approx(-0.1),
-        "difference_interval": None,
-    }
+    assert cell.difference_interval[1] > 0
+    unknown = compared({}, published=0.65, published_n=None)
+    assert (unknown.difference, unknown.difference_interval) == (pytest.approx(-0.1), None)
 
 
-def test_the_papers_numbers_of_triples(reproduction):
-    found = {cell.column: cell.published_n for system in SYSTEMS for cell in reproduction(system, ()).cells}
-    assert found.pop("CV A") is None
-    assert found.pop("dev B") in (40, 200)
-    assert found == {"dev A": 200, "test A": 400, "test B": 400}
-    assert {cell.published_n for cell in reproduction("ttda704", ("7",)).wanted} == {40}
+def test_the_papers_numbers_of_triples():
+    known = {cell.column: cell.published_n for system in SYSTEMS for cell in choose_cells(system, ())}
+    assert known.pop("CV A") is None
+    assert known.pop("dev B") in (40, 200)
+    assert known == {"dev A": 200, "test A": 400, "test B": 400}
+    assert {cell.published_n for cell in choose_cells("ttda704", ("7",))} == {40}
     # What they are inferred from: every figure on dev is a multiple of 1/40.
-    figures = [cell.published for cell in reproduction("ttda704", ("2", "7")).wanted if cell.published is not None]
+    figures = [cell.published for cell in choose_cells("ttda704", ("2", "7")) if cell.published is not None]
     assert len(figures) == 16
     assert all((40 * figure) == pytest.approx(round(40 * figure)) for figure in figures)
 
 
 def test_the_report_gives_differences_and_no_verdict(reproduction, computed):
-    report = reproduction().run()
+    report = report_of(reproduction())
     row = next(iter(report.tables.values()))[0]
     low, high = difference_interval(0.5, 10, 0.55, 200)
     assert row["ours - published"] == f"-0.050 [{low:+.3f}, {high:+.3f}]"
     assert "Ours - published: with the 95 % interval" in report.notes[-1]
     text = report.markdown()
     assert not [word for word in ("verdict", "agrees", "differs", "within", "above", "below") if word in text.lower()]
-    cross_validated = reproduction(numbers=("2",)).run()
+    cross_validated = report_of(reproduction(numbers=("2",)))
     row = next(iter(cross_validated.tables.values()))[0]
     assert (row["column"], row["ours - published"]) == ("CV A", "-0.006 (the paper's n is unknown)")
 
@@ -404,12 +477,12 @@ def test_mistakes_are_one_line(narrlit, words, message):
 
 def test_an_option_that_no_row_can_take_is_refused(reproduction):
     with pytest.raises(OptionError, match="--label: unknown option; as one of narrlit fit it needs a table with fits"):
-        reproduction(options=["--label", "x"]).run()
+        reproduction(options=["--label", "x"])
 
 
 def test_notes_say_what_is_missing(reproduction, folder):
     shutil.rmtree(folder / "test/labels")
-    report = reproduction().run()
+    report = report_of(reproduction())
     cells = [row["ours - published"] for rows in report.tables.values() for row in rows]
     assert cells[1:] == ["labels not given", "not run", "not run"]
     assert report.notes[0] == "Not run: sentence-transformers/all-MiniLM-L12-v2 is absent."

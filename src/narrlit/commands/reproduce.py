@@ -38,14 +38,14 @@ def reproduce(  # noqa: PLR0913 (options)
         seeds: fits of each trained row, with seeds 42, 43, ...; the row is their mean.
         out: folder; SYSTEM/record.json, runs and the report (reproduce.md, .csv, .json, .tex) are written into it.
     """
-    from narrlit.experiments.paper_tables import SYSTEMS, list_tables
+    from narrlit.experiments.reproduction.tables import SYSTEMS, list_tables
 
     if list:
         print(list_tables([system] if system else SYSTEMS), end="")
         return
     if system is None:
         raise OptionError("name a system; narrlit reproduce --list lists all tables")
-    from narrlit.experiments.reproduction import reproduce as reproduce_tables
+    from narrlit.experiments.reproduction.reproduce import reproduce as reproduce_tables
 
     result = reproduce_tables(
         system,

@@ -16,7 +16,7 @@ from narrlit.data.schema import IntArray, TrainingExamples, Triples, example_of
 from narrlit.data.splits import grouped_folds, story_groups, story_numbers
 from narrlit.errors import OptionError, did_you_mean, printable
 from narrlit.experiments import report
-from narrlit.experiments.fusion import best_elsewhere, simplex_grid
+from narrlit.experiments.fusion_weights import best_elsewhere, simplex_grid
 from narrlit.experiments.report import Entry, Report
 from narrlit.experiments.systems import SystemAnswers
 from narrlit.metrics.baselines import jaccard_scores

@@ -1,0 +1,97 @@
+"""Weights of text and views: a grid of them, the answers by many at once, and the choice of the best.
+
+Letters of the shapes: T triples, U different stories, W weights, P parts, D dimension.
+"""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrlit.data.schema import IntArray
+from narrlit.errors import OptionError
+from narrlit.models.config import PARTS
+
+Bools = NDArray[np.bool_]
+Weights = NDArray[np.float64]
+FINEST_STEP = 0.01
+"""Smallest step of a grid: 176,851 weights."""
+
+_WEIGHTS_PER_PASS = 1024
+_SHORTEST = 1e-12  # length of a fused vector, as in torch's `normalize`
+
+
+def simplex_grid(step: float, parts: int = len(PARTS)) -> Weights:
+    """List all weights (W, P) of P parts that are multiples of a step, at least 0, and sum to 1.
+
+    >>> simplex_grid(1)
+    array([[0., 0., 0., 1.],
+           [0., 0., 1., 0.],
+           [0., 1., 0., 0.],
+           [1., 0., 0., 0.]])
+    """
+    steps = round(1 / step) if FINEST_STEP <= step <= 1 else 0
+    if not steps or abs(steps * step - 1) > 1e-9:
+        raise OptionError(f"`grid={step}`: a step from {FINEST_STEP} to 1 that divides 1 is needed, such as 0.1")
+    # A weight is the number of steps between two of P - 1 bars.
+    bars = np.array(list(combinations(range(steps + parts - 1), parts - 1)), dtype=np.float64)
+    return (np.diff(bars, prepend=-1, append=steps + parts - 1) - 1) / steps
+
+
+def fused_scores(vectors: NDArray[np.float32], indices: IntArray, weights: Weights) -> Weights:
+    """Compute cosines (W, T, 2) of the anchor with A and with B for many weights (W, 4) of the parts.
+
+    With unit vectors x_p, y_q of two stories' parts, the product of the fused vectors is w^T G w with G_pq = x_p . y_q,
+    and so are their squared lengths, with the blocks of each story with itself. No fused vector is ever computed.
+
+    Source: ttda704, appendix A.4, for the fused vector.
+
+    Args:
+        vectors: (U, 4, D) unit vectors of full text, theme, action and outcome.
+        indices: (T, 3) story indices of anchor, A and B.
+        weights: of the parts.
+    """
+    ends = np.concatenate([indices[:, [0, 1]], indices[:, [0, 2]]])
+    # Each pair is computed once, so that the same two stories have the same score to the last bit, and tie.
+    pairs, inverse = np.unique(ends, axis=0, return_inverse=True)
+    unit = vectors.astype(np.float64)
+    outer = (weights[:, :, None] * weights[:, None, :]).reshape(len(weights), -1)
+    squares = outer @ (unit @ unit.transpose(0, 2, 1)).reshape(len(unit), -1).T
+    lengths = np.maximum(np.sqrt(np.maximum(squares, 0)), _SHORTEST)
+    products = outer @ (unit[pairs[:, 0]] @ unit[pairs[:, 1]].transpose(0, 2, 1)).reshape(len(pairs), -1).T
+    cosines = products / (lengths[:, pairs[:, 0]] * lengths[:, pairs[:, 1]])
+    return np.stack(np.split(cosines[:, inverse.ravel()], 2, axis=1), axis=2)
+
+
+def fused_answers(
+    vectors: NDArray[np.float32], indices: IntArray, labels: IntArray, weights: Weights
+) -> tuple[Bools, Bools]:
+    """Answer triples, whose labels (T,) are 1 where A is closer, by each of many weights, as `fused_scores` takes them.
+
+    Returns right answers (W, T), and ties (W, T), which are answers for B.
+    """
+    right = np.empty((len(weights), len(indices)), dtype=np.bool_)
+    ties = np.empty_like(right)
+    for start in range(0, len(weights), _WEIGHTS_PER_PASS):
+        part = slice(start, start + _WEIGHTS_PER_PASS)
+        scores = fused_scores(vectors, indices, weights[part])
+        right[part] = (scores[..., 0] > scores[..., 1]) == (labels == 1)
+        ties[part] = scores[..., 0] == scores[..., 1]
+    return right, ties
+
+
+def best_setting(right: Bools, weights: Weights) -> int:
+    """Find the row of the weights (W, P) with the most right answers (W, T).
+
+    Of equals it is the one nearest to equal weights, then the first.
+    """
+    # Rounded: 0.3 and 0.1 are as far from equal weights as 0.1 and 0.3, whatever the last bit.
+    distances = np.square(weights - 1 / weights.shape[1]).sum(axis=1).round(9)
+    return int(np.lexsort((distances, -right.sum(axis=1)))[0])
+
+
+def best_elsewhere(right: Bools, weights: Weights, folds: Sequence[IntArray]) -> list[int]:
+    """Find for each fold, given as rows of its triples, the weights that are best on all others."""
+    everything = np.arange(right.shape[1])
+    return [best_setting(right[:, np.setdiff1d(everything, fold)], weights) for fold in folds]

@@ -1,0 +1,1 @@
+"""Tables of the papers computed again, beside the published figures."""

@@ -1,0 +1,179 @@
+"""Computing of a cell: a system without training, a fit with one or several seeds, a cross-validation, a judge."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from narrlit.data.schema import FloatArray, Triples
+from narrlit.encoding.loading import open_encoder, story_texts
+from narrlit.encoding.model_loading import Loading
+from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.encoding.story_texts import StoryTexts
+from narrlit.errors import DataError, ModelError
+from narrlit.experiments.fusion_weights import fused_scores
+from narrlit.experiments.report import spread
+from narrlit.experiments.reproduction.backbones import model_name
+from narrlit.experiments.reproduction.fits import RowFits
+from narrlit.experiments.reproduction.inputs import Inputs
+from narrlit.experiments.reproduction.record import CellResult
+from narrlit.experiments.reproduction.tables import Cell, PaperRow
+from narrlit.experiments.run import Run
+from narrlit.experiments.systems import SystemAnswers, answers_of, flags_of
+from narrlit.llm.client import LLM, LLMOptions
+from narrlit.llm.judge import ScoredTriple, judge_triples
+from narrlit.measures import open_measure
+from narrlit.metrics.significance import AccuracySummary, wilson_interval
+from narrlit.models.config import parse_fusion
+from narrlit.models.registry import pseudonyms_of
+from narrlit.options import CACHE
+from narrlit.preprocessing.pseudonyms import PseudonymOptions
+from narrlit.prompts import load_prompt
+
+FIRST_SEED = 42
+AS_TRAINED = Loading(long="truncate")
+
+
+@dataclass(frozen=True)
+class Computation:
+    """Computes the cells of a paper's tables.
+
+    Attributes:
+        inputs: files and encoders.
+        parts: embeddings of text and views, which all weights share, by model, views and triples.
+    """
+
+    inputs: Inputs
+    parts: dict[tuple[str, ...], FloatArray] = field(default_factory=dict)
+
+    @cached_property
+    def fits(self) -> RowFits:
+        """Fits of the rows."""
+        return RowFits(self.inputs)
+
+    def compute(self, cell: Cell) -> CellResult:
+        """Compute a cell.
+
+        Raises:
+            NarrlitError: if something is missing, or a fit fails.
+        """
+        row = cell.row
+        if row.unavailable is not None:
+            raise DataError(row.unavailable)
+        if not row.needs_encoder:
+            return self._result(cell)
+        backbone = self.inputs.backbone(row)
+        backbone.require()
+        return self._result(cell).model_copy(update={"stand_in": backbone.stand_in})
+
+    def _result(self, cell: Cell) -> CellResult:
+        """Compute a cell whose encoder is there; of a trained row the mean over the seeds."""
+        if cell.split == "CV":
+            return self.fits.cross_validate(cell.row)
+        if cell.is_judged:
+            self._require_judge()
+        labeled = self.inputs.triples(cell.column)
+        if cell.row.fit is None:
+            return self._evaluated(cell, self.inputs.model(cell.row), labeled)
+        seeds = range(FIRST_SEED, FIRST_SEED + self.inputs.record.seeds)
+        return averaged([self._trained(cell, seed, labeled) for seed in seeds])
+
+    def _require_judge(self) -> None:
+        """Refuse a judged cell where no language model is named."""
+        if not os.environ.get("NARRLIT_LLM_MODEL"):
+            judge = model_name(self.inputs.tables.judge or "")
+            remedy = "serve it, and set NARRLIT_LLM_MODEL and OPENAI_BASE_URL"
+            raise ModelError(f"{judge} decides in this column: {remedy}")
+
+    def _trained(self, cell: Cell, seed: int, labeled: Triples) -> CellResult:
+        """Evaluate the fit of a row with a seed, or take the accuracy that the fit itself has recorded."""
+        run = str(self.fits.run(cell.row, seed))
+        best = Run.read(run).record.best
+        if best is not None and cell.is_of_the_fit:
+            figures = best.model_dump(exclude_unset=True)
+            return CellResult(system=run, **figures, flags=flags_of(run, None))
+        return self._evaluated(cell, run, labeled)
+
+    def _evaluated(self, cell: Cell, model: str, labeled: Triples) -> CellResult:
+        """Evaluate a model on triples."""
+        answers = self.answers(cell.row, model, labeled)
+        summary = self._judged(answers, labeled) if cell.is_judged else answers.summary
+        return CellResult(system=model, **summary.as_dict(), flags=answers.flags)
+
+    def answers(self, row: PaperRow, model: str, labeled: Triples) -> SystemAnswers:
+        """Get a model's answers to triples, read as the row's fit read its own.
+
+        Args:
+            row: of the model.
+            model: a run, the name of a model, a baseline, or `meanmax:` and a model.
+            labeled: the triples.
+        """
+        texts = self._texts(row, model)
+        if row.fusion is not None:
+            return self._fused(row, model, texts, labeled)
+
+        def load_encoder(name: str) -> StoryEncoder:
+            return open_encoder(name, texts=texts, loading=AS_TRAINED, cache=CACHE)
+
+        measure = open_measure(model, load_encoder, texts=texts)
+        return answers_of(measure, labeled, name=model, progress=True)
+
+    def _texts(self, row: PaperRow, model: str) -> StoryTexts:
+        """Return what is read of a story: views, and placeholders for names where the row's fit had such."""
+        views = [str(path) for path in self.inputs.views(row)] if row.reads_views else None
+        trained = None if row.fit is None else pseudonyms_of(model)
+        if trained is None:
+            return story_texts(views, "refuse", pseudonyms=False)
+        settings = {**trained.model_dump(), "backend": "spacy"}
+        return story_texts(views, "refuse", PseudonymOptions(**settings))
+
+    def _fused(self, row: PaperRow, model: str, texts: StoryTexts, labeled: Triples) -> SystemAnswers:
+        """Answer by weights of text and views, which are embedded once for all weights."""
+        fusion = parse_fusion(row.fusion or "")
+        prepared = texts.prepare_triples(labeled)
+        path = "" if labeled.report is None else str(labeled.report.path)
+        key = (model, path, *map(str, self.inputs.views(row)))
+        if key not in self.parts:
+            encoder = open_encoder(model, texts=texts, loading=AS_TRAINED, fusion=fusion, cache=CACHE)
+            self.parts[key], _ = encoder.embed_parts(prepared.stories)
+        scores = fused_scores(self.parts[key], prepared.indices, np.array([fusion.weights]))[0]
+        return SystemAnswers.scored(model, "model", labeled.labels == 1, scores, flags=flags_of(model, None))
+
+    def _judged(self, answers: SystemAnswers, labeled: Triples) -> AccuracySummary:
+        """Let the language model that the environment names decide, as `narrlit.judge` does."""
+        scores: Any = answers.scores
+        scored: list[ScoredTriple] = []
+        for texts, (a, b) in zip(labeled.texts(), scores.tolist(), strict=True):
+            scored.append(ScoredTriple(texts, (a, b)))
+        options = LLMOptions(temperature=self.inputs.tables.temperature)
+        llm = LLM(options, self.inputs.folder / "judge.answers.sqlite")
+        judgements = judge_triples(llm, scored, load_prompt("judge"))
+        failed = sum(judgement.failed for judgement in judgements)
+        if failed:
+            raise ModelError(f"{failed} of {len(judgements)} requests failed: repeat the command")
+        decided = np.array([judgement.a_is_closer for judgement in judgements])
+        return AccuracySummary(len(judgements), int((decided == answers.labels).sum()))
+
+
+def averaged(results: Sequence[CellResult]) -> CellResult:
+    """Average the results of several seeds; the interval is that of one evaluation with their mean accuracy."""
+    first = results[0]
+    if len(results) == 1:
+        return first
+    over_seeds = spread([result.accuracy for result in results])
+    mean, n = over_seeds["mean"], first.n or 0
+    interval = None if mean is None else list(wilson_interval(round(mean * n), n))
+    flags: dict[str, bool | int | str] = {}
+    for result in results:
+        flags.update(result.flags)
+    return CellResult(
+        n=n,
+        accuracy=mean,
+        interval=interval,
+        standard_deviation=over_seeds["standard_deviation"],
+        flags=flags,
+        seeds=list(results),
+    )

@@ -1,0 +1,182 @@
+"""Files and encoders that the rows of a paper's tables read, and what stands in for absent ones."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from narrlit.data.readers import read_examples, read_triples
+from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples, Triples
+from narrlit.data.writers import write_examples
+from narrlit.encoding.loading import load
+from narrlit.errors import DataError
+from narrlit.experiments.reproduction.backbones import Backbone, model_name
+from narrlit.experiments.reproduction.record import Record
+from narrlit.experiments.reproduction.tables import PaperRow, PaperTables
+from narrlit.options import CACHE
+
+UNLABELED = "labels not given"
+OFFICIAL = "git clone https://github.com/narrative-similarity-task/narrative-similarity-dataset, and give it as `data`"
+FILES = {
+    "dev": ("dev/dev_track_a.jsonl", OFFICIAL),
+    "sample": ("sample/sample_track_a.jsonl", OFFICIAL),
+    "synthetic": ("synthetic/*classification*.jsonl", OFFICIAL),
+    "test_a": ("test/test_track_a.jsonl", OFFICIAL),
+    "test_b": ("test/test_track_b.jsonl", OFFICIAL),
+    "labels_a": ("test/labels/*track_a*", ""),
+    "labels_b": ("test/labels/*track_b*", ""),
+    "views": ("views/{}.jsonl", "narrlit generate views writes it"),
+    "negatives": ("negatives/*.jsonl", "narrlit generate negatives writes it"),
+    "augmented": ("augmented/*.jsonl", "narrlit augment backtranslate writes it"),
+}
+"""Pattern of files in the data folder by the name that tables have for them, and a remedy."""
+EXTRACTOR = "o3-mini"
+"""Language model whose views the rows read that name none; other views may stand in for them."""
+
+
+def find_files(folder: Path, name: str, part: str = "") -> list[Path]:
+    """Find files of a data folder by the name that tables have for them.
+
+    Args:
+        folder: of the data.
+        name: a key of `FILES`.
+        part: of the file's own name.
+
+    Raises:
+        DataError: if there are none, naming what is missing and where it comes from.
+    """
+    pattern, remedy = FILES[name]
+    pattern = pattern.format(f"*{part}*" if part else "*")
+    paths = sorted(folder.glob(pattern))
+    if not paths:
+        raise DataError(f"{folder / pattern} is missing: {remedy}")
+    return paths
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Files and encoders of a reproduction; digests, and what stands in, are added to its record.
+
+    Attributes:
+        tables: of the paper.
+        data: folder with the layout of the task's repository.
+        labels: files of test labels that the user has, by `labels_a` and `labels_b`; None: those of the data folder.
+        record: of the reproduction.
+        folder: of the record and of what is made here.
+    """
+
+    tables: PaperTables
+    data: Path
+    labels: Mapping[str, Path | None]
+    record: Record
+    folder: Path
+
+    def backbone(self, row: PaperRow) -> Backbone:
+        """Return the encoder of a row."""
+        return Backbone.of(row.encoder, self.tables.encoder, self.record.backbones)
+
+    def model(self, row: PaperRow) -> str:
+        """Name what a row without a fit evaluates."""
+        return (row.evaluate or "").format(encoder=self.backbone(row).model)
+
+    def dev(self) -> Path:
+        """Return the file of the development triples.
+
+        Raises:
+            DataError: if it is missing.
+        """
+        return self.files("dev")[0]
+
+    def views(self, row: PaperRow) -> list[Path]:
+        """Return the views that a row reads.
+
+        Raises:
+            DataError: if they are missing, and none stand in.
+        """
+        return self._checked(self._views(row.views or EXTRACTOR))
+
+    def files(self, name: str, row: PaperRow | None = None) -> list[Path]:
+        """Return files by the name that tables have for them, or what stands in for them.
+
+        Args:
+            name: a key of `FILES`.
+            row: that reads them; needed for views and negatives.
+
+        Raises:
+            DataError: if they are missing, and nothing stands in.
+            OptionError: if one has changed since it was recorded.
+        """
+        if row is not None and name == "views":
+            return self.views(row)
+        try:
+            return self._checked(self._own_files(name))
+        except DataError:
+            if name == "augmented":
+                self.record.stand_ins[name] = "dev triples without back-translations"
+                return self.files("dev")
+            if row is not None and name == "negatives":
+                return self._checked([self._mined(self.backbone(row).model)])
+            raise
+
+    def triples(self, column: str) -> Triples:
+        """Read the labeled triples of a column.
+
+        Raises:
+            DataError: if they are missing, or their labels are.
+        """
+        split, track = column.lower().split()
+        if split == "dev":
+            return read_triples(self.dev())
+        return self._labeled(f"labels_{track}")
+
+    def _own_files(self, name: str) -> list[Path]:
+        """Return the user's files of labels, or files of the data folder."""
+        labels = self.labels.get(name)
+        return find_files(self.data, name) if labels is None else [labels]
+
+    def _labeled(self, name: str) -> Triples:
+        """Read test triples with their labels; those of Track B, whose test file holds stories, are with the labels."""
+        labels = self._labels(name)
+        triples = read_triples(labels) if name == "labels_b" else read_triples(self.files("test_a")[0], labels)
+        if (triples.labels < 0).any():
+            raise DataError(f"{labels} lacks labels")
+        return triples
+
+    def _labels(self, name: str) -> Path:
+        """Return a file of test labels."""
+        try:
+            return self.files(name)[0]
+        except DataError:
+            raise DataError(UNLABELED) from None
+
+    def _views(self, extractor: str) -> list[Path]:
+        """Find the views of an extractor; all others stand in for those of `EXTRACTOR`."""
+        try:
+            return find_files(self.data, "views", extractor)
+        except DataError:
+            if extractor != EXTRACTOR:
+                raise
+        paths = find_files(self.data, "views")
+        names = ", ".join(path.name for path in paths)
+        self.record.stand_ins["views"] = f"{names} for those extracted by {EXTRACTOR}"
+        return paths
+
+    def _mined(self, model: str) -> Path:
+        """Mine nine negatives for each synthetic triple, once."""
+        from narrlit.encoding.mining import mine_negatives
+
+        path = self.folder / "negatives.jsonl"
+        if not path.is_file():
+            stories = StoryTable()
+            rows: list[TrainingExample] = []
+            for source in self.files("synthetic"):
+                rows += read_examples(source, stories=stories)
+            encoder = load(model, long="truncate", cache=CACHE)
+            write_examples(path, mine_negatives(encoder, TrainingExamples(stories, rows), 9).examples)
+        self.record.stand_ins["negatives"] = f"mined by {model_name(model)}, for those that a language model generated"
+        return path
+
+    def _checked(self, paths: list[Path]) -> list[Path]:
+        """Record the digests of files."""
+        for path in paths:
+            self.record.check_file(path, self.folder)
+        return paths

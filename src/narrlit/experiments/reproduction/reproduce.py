@@ -1,0 +1,197 @@
+"""`narrlit.reproduce`: tables of the papers computed again; a record keeps the cells that are finished."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from narrlit.console import say
+from narrlit.errors import NarrlitError, OptionError, on_interrupt
+from narrlit.experiments.fitting import Options, fit_arguments
+from narrlit.experiments.report import Report
+from narrlit.experiments.reproduction.cells import Computation
+from narrlit.experiments.reproduction.inputs import Inputs, find_files
+from narrlit.experiments.reproduction.record import RECORD, CellResult, Record
+from narrlit.experiments.reproduction.report import reproduction_report
+from narrlit.experiments.reproduction.tables import Cell, choose_cells, read_tables
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class PaperComparison:
+    """Tables of a system's paper computed again, beside the published figures.
+
+    Attributes:
+        folder: of the record and the runs.
+        report: of the tables that were asked for.
+        recorded: report of all tables that the record has.
+    """
+
+    folder: Path
+    report: Report
+    recorded: Report
+
+    def table(self) -> "pd.DataFrame":
+        """Tabulate the cells: table, row, column, published, accuracy, low, high, n, difference, why there is none."""
+        return self.report.table()
+
+    def plot(self) -> Any:
+        """Plot the accuracies with their 95 % intervals; returns a matplotlib axis."""
+        return self.report.plot()
+
+    def write(self, folder: str | Path | None = None) -> None:
+        """Write reproduce.json, .md, .csv, .tex and (with matplotlib) .svg of all recorded tables."""
+        self.recorded.write(self.folder if folder is None else Path(folder), "reproduce")
+
+    def __str__(self) -> str:
+        """Tables and notes in Markdown."""
+        return self.report.markdown().rstrip("\n")
+
+
+def reproduce(  # noqa: PLR0913 (options)
+    system: str,
+    *,
+    tables: Sequence[str] | None = None,
+    backbones: Sequence[str] = (),
+    data: str | Path = "narrative-similarity-dataset",
+    labels_a: str | Path | None = None,
+    labels_b: str | Path | None = None,
+    seeds: int = 1,
+    folder: str | Path = "runs/reproduce",
+    options: Options | None = None,
+) -> PaperComparison:
+    """Compute the tables of a system's paper and compare each cell with the published figure.
+
+    Finished cells are kept: repeat the call to continue.
+
+    Args:
+        system: hits, ttda704, nlp_fsdm, mendel292 or comhis.
+        tables: their numbers; None: all of the paper.
+        backbones: encoders in place of the paper's: names in configs/backbones, folders or hub ids, recognized by their
+            names; none: the paper's own.
+        data: folder with the layout of the task's repository.
+        labels_a: labels of the test triples of Track A; None: those in the data folder.
+        labels_b: labeled test triples of Track B; None: those in the data folder.
+        seeds: number of fits of each trained row, with seeds 42, 43, ...; the row is their mean.
+        folder: SYSTEM/record.json and the runs are written into it.
+        options: settings of the fits, as `narrlit.fit` takes them, to shorten these.
+
+    Returns:
+        A `PaperComparison`: `.table()` with a row a cell, `.plot()`, `.write()`. It prints the tables.
+
+    Raises:
+        DataError: if the development triples are missing.
+        ModelError: if the paper's encoder is absent, and no other is given.
+        OptionError: for a setting that is wrong, or a folder of other settings.
+    """
+    settings = Record(system=system, backbones=list(backbones), seeds=seeds, options=fit_arguments([], options))
+    cells = choose_cells(system, tables or ())
+    labels = {"labels_a": labels_a, "labels_b": labels_b}
+    reproduction = Reproduction.begin(settings, cells, Path(data), labels, Path(folder) / system)
+    with on_interrupt(f"finished cells are in {reproduction.folder / RECORD}; repeat the command to continue"):
+        reproduction.compute()
+    recorded = reproduction.report(read_tables(system).cells())
+    return PaperComparison(reproduction.folder, reproduction.report(cells), recorded)
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """Cells of a paper's tables, and the record of those that are finished.
+
+    Attributes:
+        cells: that are computed.
+        inputs: files and encoders, and the record.
+    """
+
+    cells: Sequence[Cell]
+    inputs: Inputs
+
+    @classmethod
+    def begin(
+        cls,
+        settings: Record,
+        cells: Sequence[Cell],
+        data: Path,
+        labels: Mapping[str, str | Path | None],
+        folder: Path,
+    ) -> "Reproduction":
+        """Begin a reproduction in a new folder, or go on with the one that the folder holds.
+
+        Args:
+            settings: a record without cells.
+            cells: that are wanted.
+            data: folder with the layout of the task's repository.
+            labels: files of test labels by `labels_a` and `labels_b`; None: those of the data folder.
+            folder: of the record and the runs.
+
+        Raises:
+            DataError: if the development triples are missing.
+            ModelError: if the paper's encoder is absent, and no other is given.
+            OptionError: for a setting that is wrong, or a folder of other settings.
+        """
+        _check_settings(settings, labels)
+        files = {name: None if file is None else Path(file) for name, file in labels.items()}
+        tables = read_tables(settings.system)
+        find_files(data, "dev")
+        inputs = Inputs(tables, data, files, Record.open(folder, settings), folder)
+        _check_cells(settings, cells, inputs)
+        return cls(cells, inputs)
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the record and the runs."""
+        return self.inputs.folder
+
+    @property
+    def record(self) -> Record:
+        """Settings, files and finished cells."""
+        return self.inputs.record
+
+    def compute(self) -> None:
+        """Compute the cells that the record lacks, each written to the record when it is finished.
+
+        Raises:
+            OptionError: for an option that no fit takes.
+        """
+        computation = Computation(self.inputs)
+        for number, cell in enumerate(self.cells, 1):
+            if self.record.is_computed(cell.key):
+                continue
+            say(f"{self.record.system}, table {cell.key} ({number} of {len(self.cells)})")
+            self.record.cells[cell.key] = _result(computation, cell)
+            self.record.write(self.folder)
+
+    def report(self, cells: Sequence[Cell]) -> Report:
+        """Compare cells with the published figures; those that the record lacks are left out."""
+        return reproduction_report(self.record.system, self.inputs.tables, self.record, cells)
+
+
+def _result(computation: Computation, cell: Cell) -> CellResult:
+    """Compute a cell, or say why it was not run."""
+    try:
+        return computation.compute(cell)
+    except OptionError:  # of narrlit fit, and so of every fit
+        raise
+    except NarrlitError as error:
+        return CellResult(not_run=str(error))
+
+
+def _check_settings(settings: Record, labels: Mapping[str, str | Path | None]) -> None:
+    """Refuse settings that are wrong whatever the folder holds."""
+    if settings.seeds < 1:
+        raise OptionError(f"`seeds={settings.seeds}`: at least 1 fit a row is needed")
+    for name, file in labels.items():
+        if file is not None and not Path(file).is_file():
+            raise OptionError(f"`{name}` {file}: no such file; check the path")
+
+
+def _check_cells(settings: Record, cells: Sequence[Cell], inputs: Inputs) -> None:
+    """Refuse options that no cell takes, and an absent encoder of the paper where a cell needs it."""
+    if settings.options and not any(cell.row.fit for cell in cells):
+        raise OptionError(f"{settings.options[0]}: unknown option; as one of narrlit fit it needs a table with fits")
+    for cell in cells:
+        if cell.row.needs_encoder and cell.row.encoder is None:
+            remedy = "; give `backbones=minilm`, another encoder, or a folder of that name"
+            inputs.backbone(cell.row).require(remedy)

@@ -1,0 +1,218 @@
+"""Tables and figures of the five papers: data files with the published figures, and how each row is computed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from narrlit.configuration import read_yaml
+from narrlit.errors import OptionError, did_you_mean
+from narrlit.experiments.reproduction.backbones import model_name
+
+TABLES = Path(__file__).parents[2] / "tables"
+SYSTEMS = sorted(file.stem for file in TABLES.glob("*.yaml"))
+PUBLISHED_N = {"dev A": 200, "dev B": 200, "test A": 400, "test B": 400}
+"""Triples of the task's splits; of how many the papers' cross-validations (CV) evaluate, none says."""
+
+
+class PaperPart(BaseModel):
+    """Part of a paper's data file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PaperRow(PaperPart):
+    """A row of a table; one of `fit`, `evaluate` and `unavailable` is given.
+
+    Attributes:
+        published: figures by column; None: the row is ours.
+        fit: name of the row's fit.
+        evaluate: system that is evaluated without training; `{encoder}` stands for the encoder.
+        unavailable: why the row is not computed.
+        encoder: overlay of configs/backbones or hub id; None: that of the paper.
+        views: extractor of the views.
+        fusion: weights of text and views.
+        judge: a language model decides Track A.
+    """
+
+    published: dict[str, float | None]
+    fit: str | None = None
+    evaluate: str | None = None
+    unavailable: str | None = None
+    encoder: str | None = None
+    views: str | None = None
+    fusion: str | None = None
+    judge: bool = False
+
+    @property
+    def needs_encoder(self) -> bool:
+        """True if the row reads stories with an encoder."""
+        return self.fit is not None or "{encoder}" in (self.evaluate or "")
+
+    @property
+    def reads_views(self) -> bool:
+        """True if the row reads views of stories."""
+        return self.fusion is not None or self.fit == "views"
+
+
+class PaperTable(PaperPart):
+    """A table or figure; without rows it is not computed.
+
+    Attributes:
+        shows: its subject.
+        time: rough times on two CPU cores and on a GPU.
+        rows: by name.
+        unavailable: why it is not computed.
+    """
+
+    shows: str
+    time: list[str] = []
+    rows: dict[str, PaperRow] = {}
+    unavailable: str | None = None
+
+
+class PaperTables(BaseModel):
+    """Tables and figures of a system's paper.
+
+    Attributes:
+        paper: authors and title.
+        encoder: of the paper.
+        fits: options of `narrlit fit` by name; `{dev}` stands for files.
+        tables: by number.
+        published_n: triples behind the published figures by column, where they are not those of the split.
+        judge: language model that decides Track A.
+        temperature: of the judge.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    paper: str
+    encoder: str
+    fits: dict[str, str]
+    tables: dict[str, PaperTable]
+    published_n: dict[str, int] = {}
+    judge: str | None = None
+    temperature: float = 0.0
+
+    def cells(self) -> list["Cell"]:
+        """List the published figures of all tables, in their order."""
+        published_n = {**PUBLISHED_N, **self.published_n}
+        cells: list[Cell] = []
+        for number, table in self.tables.items():
+            for name, row in table.rows.items():
+                for column, published in row.published.items():
+                    cells.append(Cell(number, name, column, published, published_n.get(column), row))
+        return cells
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A published figure.
+
+    Attributes:
+        table: number of the table.
+        name: of the row.
+        column: split and track, such as `dev A`; the split `CV` is a cross-validation.
+        published: the figure; None: the row is ours.
+        published_n: number of triples behind it; None: unknown.
+        row: how it is computed.
+    """
+
+    table: str
+    name: str
+    column: str
+    published: float | None
+    published_n: int | None
+    row: PaperRow
+
+    @property
+    def key(self) -> str:
+        """Name in the record."""
+        return f"{self.table} | {self.name} | {self.column}"
+
+    @property
+    def split(self) -> str:
+        """Split of the triples: dev, test or CV."""
+        return self.column.split()[0]
+
+    @property
+    def is_judged(self) -> bool:
+        """True if a language model decides."""
+        return self.row.judge and self.column.endswith("A")
+
+    @property
+    def is_of_the_fit(self) -> bool:
+        """True if the row's fit evaluates what the column shows: the same triples, as it reads them."""
+        return self.split == "dev" and not self.is_judged and self.row.fusion is None
+
+
+@cache
+def read_tables(system: str) -> PaperTables:
+    """Read the tables of a system's paper; raise OptionError if there is no such system."""
+    if system not in SYSTEMS:
+        raise OptionError(f"no tables of {system!r}{did_you_mean(system, SYSTEMS)}; there are {', '.join(SYSTEMS)}")
+    return PaperTables.model_validate(read_yaml(TABLES / f"{system}.yaml"))
+
+
+def choose_cells(system: str, numbers: Sequence[str]) -> list[Cell]:
+    """List the cells of some tables of a paper; of all without any number.
+
+    Raises:
+        OptionError: if there is no such table, or it is not computed.
+    """
+    content = read_tables(system)
+    for number in numbers:
+        _check_number(system, number, content.tables)
+    return [cell for cell in content.cells() if not numbers or cell.table in numbers]
+
+
+def _check_number(system: str, number: str, tables: Mapping[str, PaperTable]) -> None:
+    """Refuse a table that is not there, or that is not computed."""
+    if number not in tables:
+        hint = f"{did_you_mean(number, tables)}; there are {', '.join(tables)}"
+        raise OptionError(f"table {number}: no such table of {system}{hint}")
+    reason = tables[number].unavailable
+    if reason is not None:
+        raise OptionError(f"table {number}: not computed: {reason}")
+
+
+def list_tables(names: Sequence[str]) -> str:
+    """List every table and figure of systems' papers: what it shows, its cost, or why it is not computed."""
+    lines = ["Rough times: two CPU cores with MiniLM / one GPU with the paper's encoder.", ""]
+    for name in names:
+        content = read_tables(name)
+        lines.append(f"{name}: {content.paper}; encoder {model_name(content.encoder)}")
+        for number, table in content.tables.items():
+            title = number if number.startswith("figure") else f"table {number}"
+            lines.append(f"  {title}: {table.shows}")
+            lines.append(f"      {_cost(table)}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _cost(table: PaperTable) -> str:
+    """Count what a table needs: evaluations, fits and cross-validations, and its time."""
+    if table.unavailable is not None:
+        return f"not computed: {table.unavailable}"
+    evaluations = crossvals = 0
+    fits = set()
+    for row in table.rows.values():
+        if row.unavailable is not None:
+            continue
+        if row.fit is not None:
+            fits.add((row.fit, row.encoder, row.views))
+        for column in row.published:
+            if column.startswith("CV"):
+                crossvals += 1
+            else:
+                evaluations += 1
+    counts = {"evaluations": evaluations, "fits": len(fits), "cross-validations": crossvals}
+    parts = [_counted(count, unit) for unit, count in counts.items() if count]
+    return f"{', '.join(parts)}; {' / '.join(table.time)}"
+
+
+def _counted(count: int, unit: str) -> str:
+    """Write a number with its unit, singular or plural."""
+    return f"{count} {unit.removesuffix('s') if count == 1 else unit}"
