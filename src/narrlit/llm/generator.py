@@ -14,7 +14,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from narrlit.errors import OptionError
 from narrlit.llm.cache import Reply
 from narrlit.llm.checks import NEGATIVE_CHECKS, VIEW_CHECKS, Check, Source
-from narrlit.llm.client import LLM, Request, RequestFailed, Sampling
+from narrlit.llm.client import LLM, Request, Sampling
+from narrlit.llm.completions import RequestFailed
 from narrlit.prompts import Prompt, load_prompt
 
 Schema = TypeVar("Schema", bound=BaseModel)

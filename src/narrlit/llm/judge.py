@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict
 
 from narrlit.data.readers import LABEL
 from narrlit.llm.cache import Reply
-from narrlit.llm.client import LLM, Request, RequestFailed, Sampling
+from narrlit.llm.client import LLM, Request, Sampling
+from narrlit.llm.completions import RequestFailed
 from narrlit.llm.generator import Rejected, parse_reply
 from narrlit.prompts import Prompt
 
