@@ -7,6 +7,7 @@ import re
 import shutil
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -21,6 +22,7 @@ Command = Callable[..., int | None]
 OUTPUT_OPTIONS = "output_options"
 """Parameter that a command with outputs gets, if its signature lacks it."""
 _PARAMETER = re.compile(r"`([a-z_.]+)(?:=([^`]*))?`")
+_SETTING = re.compile(r"`((?:data|model|trainer|checkpoint|last_checkpoint)\.[a-z_.]+|config|ckpt_path)(?:=([^`]*))?`")
 _OPTIONS = {
     "pseudonyms": "pseudonymize",
     "layout.text": "text_column",
@@ -29,7 +31,7 @@ _OPTIONS = {
     "layout.split=lines": "one_per_line",
     "layout.split=blank-lines": "by_blank_line",
 }
-"""Options by the library's parameters, and parameters with a value, that they are for; others have the same name."""
+"""Options by the library's parameters, or parameters with a value; other options are named as their parameters."""
 METAVARS = {"STR": "VALUE", "INT": "N", "FLOAT": "X"}
 
 
@@ -49,18 +51,32 @@ def call(command: Command, name: str, arguments: Sequence[str]) -> int:
         OptionError: for arguments that do not fit, an output that is also an input, or one that exists without
             `--overwrite`.
     """
-    try:
+    with translated_errors(functools.partial(_with_flags_of, command)):
         return _call(command, name, arguments)
+
+
+@contextmanager
+def translated_errors(translate: Callable[[str], str]) -> Iterator[None]:
+    """Change the message of a NarrlitError that the block raises, such as by `with_flags`."""
+    try:
+        yield
     except Exception as error:
         mistake = mistake_behind(error)
         if mistake is not None:
-            message = str(mistake)
-            for option, output in outputs_of(command):
-                if output.parameter is not None:
-                    message = message.replace(f"`{output.parameter}`", f"`{option}`")
-            options = {option for option, _ in _hints(command)} | {field.name for field in fields(OutputOptions)}
-            mistake.args = (with_flags(message, options),)
+            mistake.args = (translate(str(mistake)),)
         raise
+
+
+def _with_flags_of(command: Command, message: str) -> str:
+    """Write the library's parameters as the options of a command and, if it takes them, of `narrlit fit`."""
+    for option, output in outputs_of(command):
+        if output.parameter is not None:
+            message = message.replace(f"`{output.parameter}`", f"`{option}`")
+    options = {option for option, _ in _hints(command)} | {field.name for field in fields(OutputOptions)}
+    message = with_flags(message, options)
+    parameters = inspect.signature(command).parameters.values()
+    takes_settings = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
+    return with_setting_flags(message) if takes_settings else message
 
 
 def _call(command: Command, name: str, arguments: Sequence[str]) -> int:
@@ -99,6 +115,15 @@ def with_flags(message: str, options: Collection[str]) -> str:
         return f"--{option.replace('_', '-')}" + (f" {value}" if value else "")
 
     return _PARAMETER.sub(flag, message)
+
+
+def with_setting_flags(message: str) -> str:
+    """Write the settings of a fit as the options of `narrlit fit`.
+
+    >>> with_setting_flags("no training data: give `data.train=FILE`, or resume with `ckpt_path`")
+    'no training data: give --data.train FILE, or resume with --ckpt_path'
+    """
+    return _SETTING.sub(lambda match: f"--{match[1]}" + (f" {match[2]}" if match[2] else ""), message)
 
 
 def parser(command: Command, name: str) -> App:

@@ -38,12 +38,12 @@ class ConfigLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def find_config(path: str, option: str = "--config") -> str:
+def find_config(path: str, option: str = "`config`") -> str:
     """Return the path of a config: the file itself or, where there is none, a packaged config of that name.
 
     Args:
         path: a file, or the name of a packaged config, with or without `configs/` before it.
-        option: named in errors; "`space`" looks for search spaces.
+        option: name for errors; "`space`" looks for search spaces.
     """
     if Path(path).is_file():
         return path

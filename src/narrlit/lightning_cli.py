@@ -25,6 +25,7 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 import narrlit.datamodules
 import narrlit.objectives  # noqa: F401  (imported so that configs may use short class names)
+from narrlit.arguments import with_setting_flags
 from narrlit.callbacks import (
     BestCheckpoint,
     DivergedError,
@@ -178,7 +179,7 @@ def run_stage(stage: str, arguments: Sequence[str]) -> int:
         run(stage, arguments)
     except DivergedError as error:
         if rank() == 0:
-            print(f"narrlit: error: {error}", file=sys.stderr)
+            print(f"narrlit: error: {with_setting_flags(str(error))}", file=sys.stderr)
         return 1
     except SIGTERMException:
         return 143

@@ -83,9 +83,7 @@ def open_source(
             return Embeddings(unit, Coverage(), np.zeros((len(unit), READING_COLUMNS)))
 
     if source.known is not None:
-        with reading(
-            "known embeddings", source.known, "write it again: narrlit embed --long truncate --out FILE.jsonl"
-        ):
+        with reading("known embeddings", source.known, "write it again: narrlit embed with `long=truncate`"):
             lines = Path(source.known).read_text(encoding="utf-8").splitlines()
             rows = [json.loads(line) for line in lines if line.strip()]
             texts = [str(row["text"]) for row in rows]

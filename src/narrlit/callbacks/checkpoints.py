@@ -31,7 +31,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
             fault = error.__context__ if isinstance(error, RuntimeError) else error  # torch's own names no reason
             if not isinstance(fault, OSError):
                 raise
-            remedy = "earlier checkpoints stay; make room, and resume with --ckpt_path"
+            remedy = "earlier checkpoints stay; make room, and resume with `ckpt_path`"
             raise OptionError(f"cannot write checkpoint {path}: {reason(fault)}; {remedy}") from error
 
 

@@ -13,7 +13,7 @@ from narrlit.distributed import summed
 from narrlit.errors import NarrlitError
 
 REMEDY = (
-    "lower --model.optimization.learning_rate, raise --model.optimization.warmup, or set --trainer.gradient_clip_val"
+    "lower `model.optimization.learning_rate`, raise `model.optimization.warmup`, or set `trainer.gradient_clip_val`"
 )
 
 

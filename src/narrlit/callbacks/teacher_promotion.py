@@ -155,7 +155,7 @@ class TeacherPromotion(Callback):
         if not trainer.loggers:
             raise OptionError("TeacherPromotion writes to the run's directory: the trainer needs a logger")
         if not trainer.limit_val_batches or not len(trainer.datamodule.triples["validation"]):  # type: ignore[attr-defined]
-            raise OptionError("TeacherPromotion compares accuracies on validation triples: give --data.validation FILE")
+            raise OptionError("TeacherPromotion compares accuracies on validation triples: give `data.validation=FILE`")
         self._folder = Path(str(trainer.log_dir)) / "rounds"
         if trainer.ckpt_path:
             self._resume(trainer)
@@ -172,7 +172,7 @@ class TeacherPromotion(Callback):
         if self._folder.is_dir() and any(self._folder.iterdir()):
             raise OptionError(
                 f"{self._folder} holds the rounds of another fit: give the run another directory, remove that one, or "
-                "resume from its checkpoint with --ckpt_path"
+                "resume from its checkpoint with `ckpt_path`"
             )
         trainer.strategy.barrier()  # every process has looked before one writes
         self._save(trainer, student, FIRST)

@@ -1,4 +1,4 @@
-"""Teachers of a fit's rounds on disk: each a folder that `--model` accepts, with its record and its embeddings."""
+"""Teachers of a fit's rounds on disk: each a model folder with its record and its embeddings."""
 
 import json
 import shutil

@@ -291,7 +291,7 @@ def _text_rows(path: Path, text: str, split: Literal["lines", "blank-lines"] | N
         blocks = filter(str.strip, re.split(r"\n\s*\n", text))
         return [Row(number, block.strip()) for number, block in enumerate(blocks, start=1)]
     if len(lines) > 1 and path.suffix.lower() != ".md":
-        notes.append(f"{len(lines)} lines are one story (--one-per-line: a story a line)")
+        notes.append(f"{len(lines)} lines are one story, not one per line")
     return [Row(1, _story(path, text))]
 
 

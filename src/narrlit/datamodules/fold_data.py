@@ -159,7 +159,7 @@ class FoldData(StoryData):
     def _rows(self) -> TrainingExamples:
         rows = self.divided.read_examples(self.tables.source)
         if not rows:
-            raise OptionError("no training data: give --data.train FILE")
+            raise OptionError("no training data: give `data.train=FILE`")
         return rows
 
     @cached_property

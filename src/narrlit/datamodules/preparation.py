@@ -151,7 +151,9 @@ class Preparation:
         """Add the validation triples to the examples that the encoder ranks wrongly."""
         settings, record = self.hard_examples, prepared.hard_examples
         if not minable:
-            raise OptionError("hard_examples.mine_validation needs validation triples: give --data.validation FILE")
+            raise OptionError(
+                "`data.hard_examples.mine_validation` needs validation triples: give `data.validation=FILE`"
+            )
         candidates = TrainingExamples(minable.stories, [example_of(triple) for triple in minable])
         mined, wrong = hard_examples(*example_cosines(candidates, self.reader), settings.share)
         line = f"{len(mined)} validation triples train, of {wrong} ranked wrongly"

@@ -138,7 +138,7 @@ class StoryData(L.LightningDataModule):
         """Read training examples, and stories without labels for a transductive run."""
         read = self.read_examples(self.tables.source)
         if not read:
-            raise OptionError("no training data: give --data.train FILE")
+            raise OptionError("no training data: give `data.train=FILE`")
         examples = self.tables.examples(read)
         self._note_pseudonyms("train")
         if not self.pseudo_labels.transductive:
@@ -150,7 +150,7 @@ class StoryData(L.LightningDataModule):
         indices = np.setdiff1d(indices, examples.story_indices)
         if not len(indices):
             raise OptionError(
-                "pseudo_labels.transductive needs stories without labels: give --data.extra.unlabelled FILE"
+                "`data.pseudo_labels.transductive` needs stories without labels: give `data.extra.unlabelled=FILE`"
             )
         return TrainingSet(read, examples, indices)
 
@@ -182,18 +182,18 @@ class StoryData(L.LightningDataModule):
             raise OptionError(f"the data have views, which {objective} does not read: remove data.views")
         if self.reader.reads_views and not self.has_views:
             raise OptionError(
-                f"{objective} reads views: give --data.views.files FILE, or --data.views.missing positional "
-                "(with StoryWorldData: --data.views true)"
+                f"{objective} reads views: give `data.views.files=FILE`, or "
+                "`data.views.missing=positional` (with StoryWorldData: `data.views=true`)"
             )
 
     def _check_triples(self, stage: str, triples: Triples) -> None:
         name = STAGE_OF[stage]
         if stage != "fit" and not triples:
-            raise OptionError(f"no {name} data: give --data.{name} FILE")
+            raise OptionError(f"no {name} data: give `data.{name}=FILE`")
         if name != "predict" and any(triple.a_is_closer is None for triple in triples):
             unread = triples.report.unread if triples.report else ()
             hint = f" (labels are read from text_a_is_closer; other columns: {', '.join(unread)})" if unread else ""
-            raise OptionError(f"the {name} triples have no labels: give --data.{name}_labels FILE{hint}")
+            raise OptionError(f"the {name} triples have no labels: give `data.{name}_labels=FILE`{hint}")
 
     def prepare_inputs(self, stage: str = "fit") -> StoryInputs[Any]:
         """Make the inputs of all stories, and for a fit what trains, once."""

@@ -11,7 +11,7 @@ from narrlit.configuration import packaged_configs, packaged_names, read_yaml
 from narrlit.errors import DataError, ModelError, OptionError, did_you_mean, reading
 
 TABLES = Path(__file__).parents[1] / "tables"
-OFFICIAL = "git clone https://github.com/narrative-similarity-task/narrative-similarity-dataset, and give --data FOLDER"
+OFFICIAL = "git clone https://github.com/narrative-similarity-task/narrative-similarity-dataset, and give `data=FOLDER`"
 FILES = {
     "dev": ("dev/dev_track_a.jsonl", OFFICIAL),
     "sample": ("sample/sample_track_a.jsonl", OFFICIAL),
@@ -24,7 +24,7 @@ FILES = {
     "negatives": ("negatives/*.jsonl", "narrlit generate negatives writes it"),
     "augmented": ("augmented/*.jsonl", "narrlit augment backtranslate writes it"),
 }
-"""Pattern of files below --data by the name that tables have for them, and a remedy; the first five are the task's."""
+"""Pattern of files below `data` by the name that tables have for them, and a remedy; the first five are the task's."""
 
 
 SYSTEMS = sorted(file.stem for file in TABLES.glob("*.yaml"))

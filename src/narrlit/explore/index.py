@@ -368,7 +368,7 @@ class Index:
         made = self._storage.record.settings.model_dump()
         for name, value in settings.items():
             if made.get(name) != value:
-                what = f"{name.replace('_', '-')} {made.get(name)}, not {value}"
+                what = f"{_parameter(name, made.get(name))}, not with {_parameter(name, value)}"
                 what = "a model whose files have changed" if name == "files" else what
                 raise OptionError(f"{self.path} was made with {what}: give the same, or make a new index")
 
@@ -426,6 +426,17 @@ class _NewStories:
         """Prepare some of the stories for the model: finding names takes long, and is done for few at a time."""
         stories = [self.attached[position] for position in positions]
         return stories if encoder.texts.views is not None else encoder.prepare(stories)
+
+
+def _parameter(name: str, value: Any) -> str:
+    """Name a parameter of `narrlit.load` and its value, for messages.
+
+    >>> _parameter("max_length", 64), _parameter("max_length", None), _parameter("views", True)
+    ('`max_length=64`', 'the default `max_length`', '`views`')
+    """
+    if value is None or value is False:
+        return f"the default `{name}`"
+    return f"`{name}`" if value is True else f"`{name}={value}`"
 
 
 def _encoder(model: str, settings: IndexSettings, device: Device, trust_remote_code: bool) -> StoryEncoder:

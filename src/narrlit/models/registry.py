@@ -82,9 +82,7 @@ def with_fusion(encoder: "Encoder", fusion: Fusion | None) -> "Encoder":
     if fusion is None:
         return encoder
     if encoder.post is not None:
-        raise ModelError(
-            "other weights of views need another post-processing: export the model again (narrlit export --fusion)"
-        )
+        raise ModelError("other weights of views need another post-processing: export the model again with `fusion`")
     if encoder.views is None:
         encoder.attach(ViewFusion(encoder.dimension, asdict(fusion)).eval())
     else:

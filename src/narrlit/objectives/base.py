@@ -295,7 +295,7 @@ class Objective(L.LightningModule):
         if precision.startswith("bf16") and device.type == "cpu" and not capabilities.has_bf16(device):
             rank_zero_warn(
                 f"trainer.precision {precision}: {capabilities.no_bf16(device)}; training takes up to ten times as "
-                "long as in float32: use --trainer.precision 32-true"
+                "long as in float32: use trainer.precision 32-true"
             )
 
     # Optimizer
@@ -313,8 +313,8 @@ class Objective(L.LightningModule):
         if half is not None and settings.learning_rate > 0:
             raise OptionError(
                 f"trained weights are in {str(half).removeprefix('torch.')}, which rounds small steps away: use "
-                "--trainer.precision bf16-mixed with --model.encoder.dtype float32, or train adapters "
-                "(--config configs/backbones/qwen3_8b_lora.yaml)"
+                "`trainer.precision=bf16-mixed` with `model.encoder.dtype=float32`, or train adapters "
+                "(`config=configs/backbones/qwen3_8b_lora.yaml`)"
             )
         groups = [
             {"params": [p for p in trained if p.ndim >= 2], "weight_decay": settings.weight_decay},

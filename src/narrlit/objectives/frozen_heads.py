@@ -96,7 +96,7 @@ class FrozenObjective(Objective):
         if hasattr(self, "head"):
             return
         if self.device_mesh is not None:
-            raise OptionError(f"{type(self).__name__} trains a small head: use --trainer.strategy ddp")
+            raise OptionError(f"{type(self).__name__} trains a small head: use `trainer.strategy=ddp`")
         self.head = self.initial_head()
         self.hparams["head"]["dimension"] = self.dimension
 
