@@ -20,7 +20,7 @@ from narrlit.files import Output, OutputOptions, check_apart, check_free, check_
 
 Command = Callable[..., int | None]
 OUTPUT_OPTIONS = "output_options"
-"""Parameter that a command with outputs gets, if its signature lacks it."""
+"""Name of the parameter that is added to a command with outputs."""
 _PARAMETER = re.compile(r"`([a-z_.]+)(?:=([^`]*))?`")
 _SETTING = re.compile(r"`((?:data|model|trainer|checkpoint|last_checkpoint)\.[a-z_.]+|config|ckpt_path)(?:=([^`]*))?`")
 _OPTIONS = {
@@ -39,8 +39,8 @@ def call(command: Command, name: str, arguments: Sequence[str]) -> int:
     """Parse the arguments of a command and call it.
 
     Args:
-        command: function whose parameters are arguments or, behind `*`, options. A dataclass stands for the options
-            that its fields are; `*rest` takes whatever the command has no option for.
+        command: function whose parameters are arguments or, behind `*`, options. The fields of a dataclass are options,
+            too; `*rest` takes all words that are no option of the command.
         name: its name on the command line.
         arguments: words behind the name.
 
@@ -127,7 +127,7 @@ def with_setting_flags(message: str) -> str:
 
 
 def parser(command: Command, name: str) -> App:
-    """Build the parser of a command; options are spelled with hyphens, underscores are understood."""
+    """Build the parser of a command; options have hyphens, underscores are accepted."""
     app = App(
         name=f"narrlit {name}",
         help_format="plaintext",
@@ -143,7 +143,7 @@ def parser(command: Command, name: str) -> App:
 
 
 def _flattened(command: Command) -> Command:
-    """Return the command with dataclasses as flat, optional options, and `*rest` for any word."""
+    """Return the command with the fields of dataclasses as options, and `*rest` for any words."""
     hints = get_type_hints(command)
     injected = OUTPUT_OPTIONS not in hints and any(not output.continued for _, output in outputs_of(command))
     parameters = []
@@ -204,7 +204,7 @@ _converters.update({int: int, float: _finite})
 
 
 class Help:
-    """Print the help of a command: required options first, choices in place of types, changes last."""
+    """Print the help of a command, required options first, choices in place of types."""
 
     def __call__(self, console: Any, options: Any, panel: Any) -> None:
         """Print one panel of options."""
@@ -281,7 +281,7 @@ def _check_outputs(command: Command, arguments: Mapping[str, Any]) -> None:
 
 
 def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Options with their values; those of dataclasses among them in place of the dataclass."""
+    """Yield options and their values, with the fields of a dataclass in its place."""
     for name, value in values.items():
         if is_dataclass(value):
             yield from _flat(vars(value))
@@ -290,7 +290,7 @@ def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _hints(command: Command | type) -> Iterator[tuple[str, Any]]:
-    """Options with their types; those of dataclasses among them in place of the dataclass."""
+    """Yield options and their types, with the fields of a dataclass in its place."""
     for name, hint in get_type_hints(command).items():
         if is_dataclass(hint) and isinstance(hint, type):
             yield from _hints(hint)
@@ -299,12 +299,12 @@ def _hints(command: Command | type) -> Iterator[tuple[str, Any]]:
 
 
 def _is_choice(hint: Any) -> bool:
-    """True for a type of a few words, none of which is a path."""
+    """Return True for a type with fixed choices, none of which is a path."""
     return get_origin(hint) is Literal or any(map(_is_choice, get_args(hint)))
 
 
 def _words(value: Any) -> Iterator[str]:
-    """Strings that a value holds, whole and divided at commas."""
+    """Yield the strings in a value, whole and split at commas."""
     for word in [value] if isinstance(value, str) else value if isinstance(value, tuple | list) else ():
         yield str(word)
         yield from filter(None, (part.strip() for part in str(word).split(",")))

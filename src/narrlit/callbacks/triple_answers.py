@@ -27,7 +27,7 @@ class PredictionWriter(BasePredictionWriter):
         super().__init__(interval)
 
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
-        """Refuse, before the work, to replace another run's predictions.
+        """Refuse to replace another run's predictions, before they are computed.
 
         Raises:
             OptionError: if the file exists.
