@@ -54,7 +54,7 @@ class BatchTransport:
         await self._client.close()
 
     async def send(self, key: str, request: "Request", body: dict[str, Any]) -> Reply:
-        """Wait for the answer to a request in the next batch, or take it from a resumed one."""
+        """Wait for the answer to a request in the next batch, or in a resumed one."""
         if (known := self._cache.get(key)) is not None:
             return known
         self._queue[key] = request, body
@@ -124,7 +124,7 @@ class BatchTransport:
         return self._cache.finish_batch(name, {})
 
     async def _collect(self, name: str, batch_id: str, bodies: dict[str, dict[str, Any]]) -> None:
-        """Wait for the end of a batch; its answers go to the cache, then to those who wait."""
+        """Wait for the end of a batch; store its answers in the cache, and return them to waiting requests."""
         while (batch := await self._client.batches.retrieve(batch_id)).status in UNFINISHED:
             await asyncio.sleep(POLL_SECONDS)
         if batch.status == "failed":

@@ -86,7 +86,7 @@ class LLMOptions:
         return Endpoint(url, model, NAMES, key_variable=key, max_retries=self.retries, timeout=self.timeout)
 
     def record(self) -> dict[str, Any]:
-        """Return the options as plain data for a report, with URL and model as they are used; the key is no part."""
+        """Return the options as plain data for a report, with the URL and model in use, without the API key."""
         endpoint = self.endpoint()
         return {**asdict(self), "base_url": endpoint.url, "llm_model": endpoint.model}
 
@@ -100,7 +100,7 @@ class Sampling:
     top_p: float | None = None
 
     def with_options(self, options: LLMOptions) -> "Sampling":
-        """Return these parameters where the options give no others."""
+        """Return these parameters, replaced by those that the options set."""
         temperature = self.temperature if options.temperature is None else options.temperature
         return Sampling(options.max_tokens or self.max_tokens, temperature, self.top_p)
 
@@ -179,8 +179,8 @@ class LLM:
     def run(self, items: Sequence[Item], work: Callable[[Item], Awaitable[Result]], unit: str) -> list[Result]:
         """Apply `work`, which awaits `ask`, to N items; the same call after an interruption resumes.
 
-        Replies that were discarded leave the cache at the end, so that a later run requests them again; until then an
-        interrupted job goes on as if it had not been.
+        Discarded replies are removed from the cache at the end, so that a later run requests them again; an interrupted
+        job resumes with them.
         """
         with AnswerCache(self._path) as self._cache:
             results = run(self._run(items, work, unit))

@@ -19,7 +19,7 @@ from narrlit.prompts import Prompt
 
 SAMPLING = Sampling(max_tokens=64, temperature=0.0)
 DIGITS = 4
-"""Of the similarities in the request."""
+"""Digits of the similarities in a request."""
 
 DISAGREEMENT = "different choice when A and B are swapped"
 
@@ -41,7 +41,7 @@ class ScoredTriple:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The choice in terms of the file's A and B, or the fault that left none; `failed`: no reply came at all."""
+    """Choice between the file's A and B, or the reason why there is none; `failed`: there was no reply."""
 
     a_is_closer: bool | None
     fault: str | None = None

@@ -22,7 +22,7 @@ SHARD_CLASSES = (
     *("TensorProperties", "TensorStorageMetadata", "_MEM_FORMAT_ENCODING", "_StorageInfo", "_get_layout"),
     *("Size", "PosixPath", "WindowsPath"),
 )
-"""Names in the table of a sharded checkpoint."""
+"""Classes that the table of a sharded checkpoint may use."""
 VERSION = re.compile(r"version_(\d+)")
 
 
@@ -76,7 +76,7 @@ def load_encoder(
 
 
 def with_fusion(encoder: "Encoder", fusion: Fusion | None) -> "Encoder":
-    """Set the weights of an encoder's views, also where it had none; heads that were trained stay. None: no change."""
+    """Set the weights of an encoder's views, also if it had none, and keep trained heads. None: no change."""
     from narrlit.models.heads import ViewFusion
 
     if fusion is None:
