@@ -131,6 +131,20 @@ def test_options_that_a_command_lacks_are_handed_on():
     assert calls == [(("--config", "c.yaml", "--trainer.max_epochs=1", "--data.train", "-1"), "o", True)]
 
 
+def test_mistakes_name_options_and_settings():
+    def refusing(*rest: str, k: int = 1):
+        raise OptionError("`k=0`: give `data.train=FILE`, `config` or `ckpt_path`, not `model` or `other.name`")
+
+    def lacking(*, k: int = 1):
+        refusing()
+
+    settings = "--data.train FILE, --config or --ckpt_path"
+    for command, named in ((refusing, settings), (lacking, "`data.train=FILE`, `config` or `ckpt_path`")):
+        with pytest.raises(OptionError) as found:
+            call(command, "name", [])
+        assert str(found.value) == f"--k 0: give {named}, not `model` or `other.name`"
+
+
 def test_help_shows_choices_defaults_and_what_is_required_without_python_types(capsys):
     assert call(sample, "sample", ["--help"]) == 0
     shown = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""`python -m narrlit` is the command `narrlit`; launchers such as torchrun want it."""
+"""Run the command line by `python -m narrlit`, as launchers such as torchrun do."""
 
 import sys
 

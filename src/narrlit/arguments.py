@@ -7,6 +7,7 @@ import re
 import shutil
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -19,8 +20,9 @@ from narrlit.files import Output, OutputOptions, check_apart, check_free, check_
 
 Command = Callable[..., int | None]
 OUTPUT_OPTIONS = "output_options"
-"""Parameter that a command with outputs gets, if its signature lacks it."""
+"""Name of the parameter that is added to a command with outputs."""
 _PARAMETER = re.compile(r"`([a-z_.]+)(?:=([^`]*))?`")
+_SETTING = re.compile(r"`((?:data|model|trainer|checkpoint|last_checkpoint)\.[a-z_.]+|config|ckpt_path)(?:=([^`]*))?`")
 _OPTIONS = {
     "pseudonyms": "pseudonymize",
     "backbones": "backbone",
@@ -30,7 +32,7 @@ _OPTIONS = {
     "layout.split=lines": "one_per_line",
     "layout.split=blank-lines": "by_blank_line",
 }
-"""Options by the library's parameters, and parameters with a value, that they are for; others have the same name."""
+"""Options by the library's parameters, or parameters with a value; other options are named as their parameters."""
 METAVARS = {"STR": "VALUE", "INT": "N", "FLOAT": "X"}
 
 
@@ -38,8 +40,8 @@ def call(command: Command, name: str, arguments: Sequence[str]) -> int:
     """Parse the arguments of a command and call it.
 
     Args:
-        command: function whose parameters are arguments or, behind `*`, options. A dataclass stands for the options
-            that its fields are; `*rest` takes whatever the command has no option for.
+        command: function whose parameters are arguments or, behind `*`, options. The fields of a dataclass are options,
+            too; `*rest` takes all words that are no option of the command.
         name: its name on the command line.
         arguments: words behind the name.
 
@@ -50,18 +52,32 @@ def call(command: Command, name: str, arguments: Sequence[str]) -> int:
         OptionError: for arguments that do not fit, an output that is also an input, or one that exists without
             `--overwrite`.
     """
-    try:
+    with translated_errors(functools.partial(_with_flags_of, command)):
         return _call(command, name, arguments)
+
+
+@contextmanager
+def translated_errors(translate: Callable[[str], str]) -> Iterator[None]:
+    """Change the message of a NarrlitError that the block raises, such as by `with_flags`."""
+    try:
+        yield
     except Exception as error:
         mistake = mistake_behind(error)
         if mistake is not None:
-            message = str(mistake)
-            for option, output in outputs_of(command):
-                if output.parameter is not None:
-                    message = message.replace(f"`{output.parameter}`", f"`{option}`")
-            options = {option for option, _ in _hints(command)} | {field.name for field in fields(OutputOptions)}
-            mistake.args = (with_flags(message, options),)
+            mistake.args = (translate(str(mistake)),)
         raise
+
+
+def _with_flags_of(command: Command, message: str) -> str:
+    """Write the library's parameters as the options of a command and, if it takes them, of `narrlit fit`."""
+    for option, output in outputs_of(command):
+        if output.parameter is not None:
+            message = message.replace(f"`{output.parameter}`", f"`{option}`")
+    options = {option for option, _ in _hints(command)} | {field.name for field in fields(OutputOptions)}
+    message = with_flags(message, options)
+    parameters = inspect.signature(command).parameters.values()
+    takes_settings = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
+    return with_setting_flags(message) if takes_settings else message
 
 
 def _call(command: Command, name: str, arguments: Sequence[str]) -> int:
@@ -102,8 +118,17 @@ def with_flags(message: str, options: Collection[str]) -> str:
     return _PARAMETER.sub(flag, message)
 
 
+def with_setting_flags(message: str) -> str:
+    """Write the settings of a fit as the options of `narrlit fit`.
+
+    >>> with_setting_flags("no training data: give `data.train=FILE`, or resume with `ckpt_path`")
+    'no training data: give --data.train FILE, or resume with --ckpt_path'
+    """
+    return _SETTING.sub(lambda match: f"--{match[1]}" + (f" {match[2]}" if match[2] else ""), message)
+
+
 def parser(command: Command, name: str) -> App:
-    """Build the parser of a command; options are spelled with hyphens, underscores are understood."""
+    """Build the parser of a command; options have hyphens, underscores are accepted."""
     app = App(
         name=f"narrlit {name}",
         help_format="plaintext",
@@ -119,7 +144,7 @@ def parser(command: Command, name: str) -> App:
 
 
 def _flattened(command: Command) -> Command:
-    """Return the command with dataclasses as flat, optional options, and `*rest` for any word."""
+    """Return the command with the fields of dataclasses as options, and `*rest` for any words."""
     hints = get_type_hints(command)
     injected = OUTPUT_OPTIONS not in hints and any(not output.continued for _, output in outputs_of(command))
     parameters = []
@@ -180,7 +205,7 @@ _converters.update({int: int, float: _finite})
 
 
 class Help:
-    """Print the help of a command: required options first, choices in place of types, changes last."""
+    """Print the help of a command, required options first, choices in place of types."""
 
     def __call__(self, console: Any, options: Any, panel: Any) -> None:
         """Print one panel of options."""
@@ -257,7 +282,7 @@ def _check_outputs(command: Command, arguments: Mapping[str, Any]) -> None:
 
 
 def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Options with their values; those of dataclasses among them in place of the dataclass."""
+    """Yield options and their values, with the fields of a dataclass in its place."""
     for name, value in values.items():
         if is_dataclass(value):
             yield from _flat(vars(value))
@@ -266,7 +291,7 @@ def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _hints(command: Command | type) -> Iterator[tuple[str, Any]]:
-    """Options with their types; those of dataclasses among them in place of the dataclass."""
+    """Yield options and their types, with the fields of a dataclass in its place."""
     for name, hint in get_type_hints(command).items():
         if is_dataclass(hint) and isinstance(hint, type):
             yield from _hints(hint)
@@ -275,12 +300,12 @@ def _hints(command: Command | type) -> Iterator[tuple[str, Any]]:
 
 
 def _is_choice(hint: Any) -> bool:
-    """True for a type of a few words, none of which is a path."""
+    """Return True for a type with fixed choices, none of which is a path."""
     return get_origin(hint) is Literal or any(map(_is_choice, get_args(hint)))
 
 
 def _words(value: Any) -> Iterator[str]:
-    """Strings that a value holds, whole and divided at commas."""
+    """Yield the strings in a value, whole and split at commas."""
     for word in [value] if isinstance(value, str) else value if isinstance(value, tuple | list) else ():
         yield str(word)
         yield from filter(None, (part.strip() for part in str(word).split(",")))

@@ -1,4 +1,4 @@
-"""Command line: finds the command, imports nothing that it does not need, and turns every error into one line."""
+"""Command line: run a command, with the imports that it needs alone, and print errors as one line."""
 
 import io
 import os
@@ -74,8 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: command and options; None: those of the process.
 
     Returns:
-        Exit code: 0 done, 1 unforeseen error (or a command's own finding), 2 a mistake that the user can mend,
-        130 interrupted, 141 closed pipe, 143 terminated.
+        Exit code: 0 success, 1 unforeseen error (or a negative result of a command), 2 user error, 130 interrupted, 141
+        closed pipe, 143 terminated.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     show_traceback = "--traceback" in words
@@ -121,9 +121,9 @@ def _run(words: list[str]) -> int:
 
 
 def _repair_streams() -> None:
-    """Replace closed standard streams, and let standard output escape letters that it has no encoding for.
+    """Replace closed standard streams, and let standard output escape characters that it can't encode.
 
-    The number of a closed stream would be given to the next file that is opened, into which libraries would print.
+    The next file to be opened would get the number of a closed stream, and libraries would print into it.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
@@ -137,7 +137,7 @@ def _repair_streams() -> None:
 
 
 def _discard_unwritable_output() -> None:
-    """Leave nothing that the interpreter would fail to flush, with a message and exit code of its own, at its end."""
+    """Discard output that can't be written, which the interpreter would report at exit with another exit code."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
@@ -147,7 +147,7 @@ def _discard_unwritable_output() -> None:
 
 @contextmanager
 def _terminable(command: list[str]) -> Iterator[None]:
-    """Let SIGTERM end a command by an exception, so that unfinished files are removed; fits leave it to Lightning."""
+    """Turn SIGTERM into an exception, so that unfinished files are removed; Lightning handles it in fits."""
     if set(command) & set(TRAINING) or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -160,7 +160,7 @@ def _terminable(command: list[str]) -> Iterator[None]:
 
 @contextmanager
 def _quiet_threads() -> Iterator[None]:
-    """Leave out threads' tracebacks of errors of the system, such as a full disk, which the main thread meets too."""
+    """Suppress tracebacks of system errors in threads, such as a full disk, which the main thread reports."""
     print_traceback = threading.excepthook
 
     def print_unforeseen(arguments: threading.ExceptHookArgs) -> None:
@@ -204,7 +204,7 @@ def _failed(error: Exception, show_traceback: bool) -> int:
 
 
 def _mistake(error: Exception) -> str | None:
-    """Describe an error that the user can mend; None for a fault of the program."""
+    """Describe a user error; None for a bug of narrlit."""
     mistake = mistake_behind(error)
     if mistake is not None and isinstance(error, NarrlitError | ValueError):
         return printable(mistake, limit=1000)
@@ -219,7 +219,7 @@ def _mistake(error: Exception) -> str | None:
 
 
 def _write_traceback(error: Exception) -> str:
-    """Write the traceback to a file of its own and return where it is."""
+    """Write the traceback to a new file and return its path in words."""
     import traceback
 
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")  # noqa: PTH111  (never fails)

@@ -1,4 +1,4 @@
-"""Config files: where they are, and a reader that refuses what YAML would silently accept."""
+"""Config files: their lookup, and a reader that is stricter than YAML."""
 
 from collections.abc import Hashable
 from pathlib import Path
@@ -10,12 +10,12 @@ from yaml.constructor import ConstructorError
 from narrlit.errors import OptionError
 
 SEARCH_SPACES = "search_spaces"
-"""Folder of search spaces among the packaged configs; they are no configs of `narrlit fit`."""
+"""Folder of search spaces among the packaged configs; `narrlit fit` does not read them."""
 MAX_ALIASES = 20
 
 
 class ConfigLoader(yaml.SafeLoader):
-    """SafeLoader that refuses repeated keys, and aliases enough to expand beyond any memory."""
+    """SafeLoader that refuses repeated keys and an excessive number of aliases."""
 
     aliases = 0
 
@@ -29,7 +29,7 @@ class ConfigLoader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Check keys; YAML itself would take the last of them."""
+        """Refuse repeated keys, of which YAML takes the last."""
         keys: set[str] = set()
         for key, _ in node.value:
             if key.value in keys:
@@ -38,12 +38,12 @@ class ConfigLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def find_config(path: str, option: str = "--config") -> str:
+def find_config(path: str, option: str = "`config`") -> str:
     """Return the path of a config: the file itself or, where there is none, a packaged config of that name.
 
     Args:
         path: a file, or the name of a packaged config, with or without `configs/` before it.
-        option: named in errors; "`space`" looks for search spaces.
+        option: name for errors; "`space`" looks for search spaces.
     """
     if Path(path).is_file():
         return path

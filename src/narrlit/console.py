@@ -1,4 +1,4 @@
-"""Messages to the person at the screen, on stderr; results, on stdout."""
+"""Messages to the user, on stderr; results, on stdout."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def say(message: str) -> None:
 
 
 def say_truncated(coverage: Any, limit: int, one: str = "story", several: str = "stories") -> None:
-    """Print how texts longer than `limit` tokens were read, by their `models.coverage.Coverage`, if there were any."""
+    """Print how texts longer than `limit` tokens were read, if there were any; `coverage` is theirs."""
     if coverage.long:
         say(coverage.summary(limit, one, several))
 

@@ -1,4 +1,4 @@
-"""Number of processes, rank, and what they exchange: rows with gradients, sums, and Python objects with errors."""
+"""Processes of a fit: their number and rank, and exchange of rows with gradients, sums and Python objects."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ from narrlit.errors import ModelError, NarrlitError, OptionError
 
 T = TypeVar("T")
 PATIENCE = timedelta(days=2)
-"""Longest wait for another process's work on the CPU; GPU back-ends give up after 10 minutes."""
+"""Longest wait for another process on the CPU; GPU back-ends time out after 10 minutes."""
 LAG = 10.0
 """Seconds after which a shared folder on a network shows a new file."""
 
@@ -35,14 +35,14 @@ def rank() -> int:
 def gather(x: Tensor) -> Tensor:
     """Concatenate every process's rows: (B, ...) in, (W B, ...) out, with gradients back to each process.
 
-    The loss of own anchors over gathered candidates needs no factor: averaged by DDP or FSDP, its gradient is that of
-    one process with the whole batch.
+    The loss of a process's anchors over gathered candidates needs no factor: averaged by DDP or FSDP, its gradient is
+    that of one process with the whole batch.
     """
     return x if world_size() == 1 else _Gathered.apply(x)  # type: ignore[no-untyped-call]
 
 
 class _Gathered(torch.autograd.Function):
-    """Rows of all processes; of the gradients that each has for them, every process gets the sum for its own."""
+    """Gather the rows of all processes; in the backward pass, sum the gradients of each process's rows."""
 
     @staticmethod
     def forward(_context: Any, x: Tensor) -> Tensor:
@@ -66,24 +66,24 @@ def summed(x: Tensor) -> Tensor:
 
 
 def joint_mean(x: Tensor) -> Tensor:
-    """Return this process's term of the mean over all processes' rows, of which each has its own number, also none.
+    """Compute this process's term of the mean over all processes' rows, whose numbers may differ.
 
-    (n, ...) in, (...) out: the sum of own rows, times W / N, with N rows in all. Averaged over the W processes, by DDP
-    or FSDP, terms and gradients are those of one process with all rows; 0 where no process has a row.
+    (n, ...) in, (...) out: the sum of this process's n rows, times W / N, with N rows in all. Averaged over the W
+    processes, by DDP or FSDP, terms and gradients are those of one process with all rows; 0 where no process has a row.
     """
     rows = summed(torch.tensor(float(len(x)), device=x.device))
     return x.sum(0) * (world_size() / rows.clamp(min=1))
 
 
 def averages(terms: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Average scalars, of the same names in each process, over the processes in one exchange, without gradients."""
+    """Average scalars by name over the processes in one exchange, without gradients."""
     device = next(iter(terms.values())).device
     stacked = torch.stack([value.detach().to(device, torch.float32) for value in terms.values()])
     return dict(zip(terms, summed(stacked) / world_size(), strict=True))
 
 
 def together(compute: Callable[[], T]) -> T:
-    """Run `compute` in every process until all are done; an error in one is an error in each, and none waits for it."""
+    """Run `compute` in every process and wait for all; an error in one is raised in each."""
     if world_size() == 1:
         return compute()
     fault: Exception | None = None
@@ -103,7 +103,7 @@ def together(compute: Callable[[], T]) -> T:
 
 
 def from_first(compute: Callable[[], T]) -> T:
-    """Run `compute` in the first process alone and return its result in every one; an error there is one in each."""
+    """Run `compute` in the first process only; return its result, or raise its error, in each."""
     results = [together(lambda: compute() if rank() == 0 else None)]
     if world_size() > 1:
         dist.broadcast_object_list(results, 0, _patient_group(dist.group.WORLD))
@@ -111,7 +111,7 @@ def from_first(compute: Callable[[], T]) -> T:
 
 
 def check_shared(folder: Path, option: str) -> None:
-    """Check that every process sees what the first one writes into a folder; nothing stays there.
+    """Check that every process sees a file that the first one writes to a folder; the file is removed.
 
     Raises:
         OptionError: in every process, if one does not within LAG seconds; it names the `option` that sets the folder.
@@ -120,7 +120,7 @@ def check_shared(folder: Path, option: str) -> None:
         return
 
     def write() -> str:
-        """Write a file of a name that no process has looked for: network folders remember what was not there."""
+        """Write a file by a new name: network folders cache which files do not exist."""
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f".shared-{token_hex(8)}"
         file.touch()
@@ -147,5 +147,5 @@ def check_shared(folder: Path, option: str) -> None:
 
 @lru_cache(maxsize=1)
 def _patient_group(_world: Any) -> Any:
-    """Make the group, once for the group of all processes, over which objects pass on the CPU."""
+    """Create the process group that exchanges objects on the CPU, once for each default group."""
     return dist.new_group(backend="gloo", timeout=PATIENCE)

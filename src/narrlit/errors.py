@@ -1,4 +1,4 @@
-"""Errors that a user can mend: the command line prints them as one line and exits with 2, without a traceback."""
+"""User errors: the command line prints them as one line, without a traceback, and exits with 2."""
 
 import errno
 import os
@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 LONGEST_MESSAGE, LONGEST_WORD = 300, 150
-"""Characters of a library's message, and of a file name or another word in it, that are repeated."""
+"""Longest quotation of a library's message, and of a word in it such as a file name, in characters."""
 UNSAFE_ADVICE = re.compile(r"weights_only|trust_remote_code|arbitrary code|trusted source", re.IGNORECASE)
-"""Words of torch's and transformers' advice to run what is in a file."""
+"""Words by which torch and transformers advise to run code of a file."""
 _SYSTEM_CODES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EMFILE, errno.ENAMETOOLONG)
 _RUST_CODE = re.compile(r"\(os error (\d+)\)")
 _LIBRARY_MESSAGES = {
@@ -19,11 +19,11 @@ _LIBRARY_MESSAGES = {
     "unable to open database file": errno.EACCES,
     "can't allocate memory": errno.ENOMEM,
 }
-"""Words of SQLite and PyTorch for an error of the operating system."""
+"""Messages of SQLite and PyTorch for errors of the operating system."""
 
 
 class NarrlitError(Exception):
-    """A mistake outside the program; its message names where it is, what is wrong and what to do."""
+    """Base of the errors that a user can correct; the message says where, what is wrong, and what to do."""
 
 
 class DataError(NarrlitError):
@@ -31,7 +31,7 @@ class DataError(NarrlitError):
 
 
 class OptionError(NarrlitError):
-    """An option or argument is wrong; the message names it."""
+    """A parameter is wrong; the message names it."""
 
 
 class ModelError(NarrlitError):
@@ -49,10 +49,10 @@ def reading(what: str, path: str | Path, remedy: str = "", error: type[NarrlitEr
     Raises:
         NarrlitError: of class `error`; one that is raised inside passes unchanged.
 
-    >>> with reading("config", "a.yaml", "mend the file"):
+    >>> with reading("config", "a.yaml", "correct the file"):
     ...     int("x")
     Traceback (most recent call last):
-    narrlit.errors.DataError: config a.yaml: invalid literal for int() with base 10: 'x'; mend the file
+    narrlit.errors.DataError: config a.yaml: invalid literal for int() with base 10: 'x'; correct the file
     """
     try:
         yield
@@ -89,7 +89,7 @@ def system_error(error: BaseException) -> str | None:
 
 
 def _system_code(error: BaseException) -> int | None:
-    """Find the operating system's error that a library's message tells of, or that it met while it wrote."""
+    """Find the operating system's error code in a library's message, or in the exception behind it."""
     met = error.__context__  # torch.save raises an error of its own where a file's write has failed
     if isinstance(met, OSError) and met.errno in _SYSTEM_CODES:
         return met.errno
@@ -159,7 +159,7 @@ def printable(text: object, limit: int = LONGEST_MESSAGE) -> str:
 
 
 def mistake_behind(error: BaseException | None) -> NarrlitError | None:
-    """Find the user's mistake that a library has wrapped in an exception of its own; None where there is none."""
+    """Find the NarrlitError that a library has wrapped in another exception; None if there is none."""
     seen: set[int] = set()
     while error is not None and not isinstance(error, NarrlitError) and id(error) not in seen:
         seen.add(id(error))
@@ -181,7 +181,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 @contextmanager
 def on_interrupt(kept: str) -> Iterator[None]:
-    """Give a KeyboardInterrupt inside the block a message, for the command line to print: what is kept of the work."""
+    """Add a message to a KeyboardInterrupt in the block, which the command line prints: what was saved."""
     try:
         yield
     except KeyboardInterrupt as error:

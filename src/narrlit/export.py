@@ -56,13 +56,13 @@ transductive.
 def export(
     encoder: Encoder, folder: Path, source: str, *, trained: bool, postprocess: dict[str, Any] | None = None
 ) -> None:
-    """Write an encoder as a sentence-transformers folder with a model card; all of it or nothing.
+    """Write an encoder as a sentence-transformers folder with a model card, atomically.
 
     Adapters are merged and weights dequantized first, in `encoder` itself.
 
     Args:
         encoder: what to export.
-        folder: must not exist, or be empty.
+        folder: folder that does not exist, or is empty.
         source: name of the encoder, for the card.
         trained: the encoder was trained on stories; the card says so.
         postprocess: provenance of the encoder's post-processing, for the card.

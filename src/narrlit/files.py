@@ -1,4 +1,4 @@
-"""Files appear whole or not at all, and replace nothing that a command reads or another run made."""
+"""Atomic files, locked folders, and checks that outputs replace no inputs and no earlier results."""
 
 import json
 import os
@@ -15,9 +15,9 @@ from filelock import FileLock, Timeout
 from narrlit.errors import OptionError, reason
 
 LOCK = ".lock"
-"""Name of the file in a folder that the run which writes the folder has locked."""
+"""Name of the lock file in a folder that a run writes."""
 NOT_READ = (".html", ".htm", ".npy", ".svg", ".zip")
-"""Suffixes of outputs that no command reads from a folder; others in a folder of stories may be stories."""
+"""Suffixes of outputs that are never stories in a folder of stories."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Output:
         Args:
             names: their paths, made of the option's {path}, its {stem} (the path without its suffix) and its {suffix};
                 default: the path alone.
-            written: returns their paths from all arguments of the command, where that takes more than the option.
-            continued: the command itself continues what an earlier run left there, or refuses it.
+            written: function from all arguments of the command to their paths, if the option alone does not name them.
+            continued: the command itself resumes or refuses files of an earlier run.
             parameter: name of the library's parameter, for its errors; None: that of the option.
         """
         self.names = names or ("{path}",)
@@ -75,9 +75,9 @@ class Output:
 
 @contextmanager
 def exclusive(folder: str | Path, option: str = "`out`", name: str = LOCK) -> Iterator[None]:
-    """Hold a folder, which is made if needed, for the block: other runs that write it are refused.
+    """Lock a folder, which is created if needed, during the block: other runs that write it are refused.
 
-    The operating system gives the lock back when the process ends in any way; a lock file that is left means nothing.
+    The operating system releases the lock when the process ends in any way; a remaining lock file is no lock.
 
     Args:
         folder: where the lock file is.
@@ -110,12 +110,12 @@ def exclusive(folder: str | Path, option: str = "`out`", name: str = LOCK) -> It
 
 
 def check_writable(target: str | Path, *suffixes: str, folder: bool = False) -> None:
-    """Find out before long work whether its result can be written; nothing is made.
+    """Check before long work that its result can be written; nothing is created.
 
     Args:
         target: the file to write.
         suffixes: of which its name must have one; none: any name will do.
-        folder: the target is a folder, which must not exist or be empty.
+        folder: the target is a folder, which must be new or empty.
 
     Raises:
         OptionError: for another suffix, or if something is in the target's place, or its parent can't be made or
@@ -132,7 +132,7 @@ def check_writable(target: str | Path, *suffixes: str, folder: bool = False) -> 
 
 
 def check_free(files: Iterable[str | Path], overwrite: bool, note: str = "", kind: str = "file") -> None:
-    """Refuse to replace files unless it is wanted.
+    """Refuse to replace existing files without `overwrite`.
 
     Args:
         files: files to be written.
@@ -183,7 +183,7 @@ def made_with(record: str | Path, settings: str) -> bool:
 
 
 def check_continued(files: Sequence[str | Path], record: str | Path, settings: str, overwrite: bool) -> None:
-    """Refuse to replace the files of an earlier run, unless its settings were the same: that one is continued.
+    """Refuse to replace the files of an earlier run with other settings; one with the same is resumed.
 
     Args:
         files: files to be written.
@@ -229,7 +229,7 @@ def atomic_path(target: str | Path, *, private: bool = False) -> Iterator[Path]:
 
 
 def encodable(text: str) -> str:
-    r"""Escape halves of surrogate pairs, which UTF-8 has no bytes for; names of files that are not UTF-8 have them.
+    r"""Escape lone surrogates, which UTF-8 can't encode; file names that are not UTF-8 have them.
 
     >>> print(encodable("Caf\udce9"))
     Caf\udce9
@@ -303,13 +303,13 @@ def _identities(path: str | Path) -> set[Any]:
 
 
 def _sync(file: Path) -> None:
-    """Write a file's content to the disk: a crash after the renaming must not leave an empty file."""
+    """Flush a file to the disk, so that a crash after the renaming leaves no empty file."""
     with file.open("rb+") as opened:
         os.fsync(opened.fileno())
 
 
 def _sync_folder(folder: Path) -> None:
-    """Write a folder's names to the disk, where the operating system can."""
+    """Flush a folder's entries to the disk, where the operating system can."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""LightningCLI as narrlit sets it up: one stage's parser, layered configs, records and checkpoints by default."""
+"""LightningCLI for one stage, with layered configs, and with records and checkpoints by default."""
 
 import json
 import logging
@@ -25,6 +25,7 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 import narrlit.datamodules
 import narrlit.objectives  # noqa: F401  (imported so that configs may use short class names)
+from narrlit.arguments import with_setting_flags
 from narrlit.callbacks import (
     BestCheckpoint,
     DivergedError,
@@ -75,9 +76,9 @@ NOTICES = (
     ".*The number of training batches.*is smaller than the logging interval.*",
     ".*LightningCLI's args parameter.*",
 )
-"""Warnings that say nothing about the user's work."""
+"""Warnings that are of no use to the user."""
 HINTS = ("litlogger", "💡", "TPU available", "Loading `train_dataloader` to estimate")
-"""Words of Lightning's messages of the same sort."""
+"""Words of Lightning's messages that are of no use, either."""
 LOGGERS = ("lightning", "lightning.pytorch", "lightning.fabric")
 """Their messages are printed above the progress bar, not into it."""
 
@@ -130,7 +131,7 @@ class StageCLI(LightningCLI):
         parser.add_argument("--trust-remote-code", action="store_true", help=consent)
 
     def before_instantiate_classes(self) -> None:
-        """Check the checkpoint, and choose where the run goes."""
+        """Check the checkpoint, and choose the run's folder."""
         settings: Any = self.config
         if settings.ckpt_path is not None:
             _check_checkpoint(settings.ckpt_path, resumes=self.stage == "fit")
@@ -178,7 +179,7 @@ def run_stage(stage: str, arguments: Sequence[str]) -> int:
         run(stage, arguments)
     except DivergedError as error:
         if rank() == 0:
-            print(f"narrlit: error: {error}", file=sys.stderr)
+            print(f"narrlit: error: {with_setting_flags(str(error))}", file=sys.stderr)
         return 1
     except SIGTERMException:
         return 143
@@ -188,7 +189,7 @@ def run_stage(stage: str, arguments: Sequence[str]) -> int:
 def run(stage: str, arguments: Sequence[str]) -> Path | None:
     """Run one of Lightning's stages; return the run's directory, None without a logger.
 
-    After a mistake of the user the directory is removed if the fit has not begun.
+    After a user error before the first step the directory is removed.
 
     Raises:
         DivergedError: after a fit whose loss or weights are not finite.
@@ -240,7 +241,7 @@ def _check_no_other_fit(trainer: Trainer) -> None:
 
 @contextmanager
 def _naming_checkpoint(path: str | None) -> Iterator[None]:
-    """Turn what Lightning raises while it restores a damaged checkpoint into one line about the file."""
+    """Turn exceptions of Lightning about a damaged checkpoint into a ModelError."""
     try:
         yield
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
@@ -270,7 +271,7 @@ def parser_message(message: str) -> str:
 
 
 def silence() -> None:
-    """Leave out notices that say nothing about the user's work."""
+    """Suppress notices that are of no use to the user."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     for message in NOTICES:
         warnings.filterwarnings("ignore", message)

@@ -1,4 +1,4 @@
-"""Optional packages, asked for by the name of the extra that brings them."""
+"""Import of optional packages, which extras of narrlit install."""
 
 import importlib
 from types import ModuleType
@@ -11,11 +11,11 @@ def require(module: str, extra: str, also: str | None = None) -> ModuleType:
 
     Args:
         module: its name, with dots where it is part of a package.
-        extra: the extra of narrlit that brings the package or what it stands on.
-        also: a further command, for a package that no extra can name.
+        extra: extra of narrlit that installs the package, or its dependencies.
+        also: further pip command, for a package that an extra can't name.
 
     Raises:
-        MissingExtraError: with the pip command, where the package is absent.
+        MissingExtraError: if the package is absent, with the pip command.
     """
     try:
         return importlib.import_module(module)

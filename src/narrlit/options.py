@@ -1,4 +1,4 @@
-"""Options that several commands share: the model, what it reads of stories, and labeled triples."""
+"""Options that several commands share: of models, stories and labeled triples."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +20,7 @@ from narrlit.models.config import Long, Precision, parse_fusion
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, Scope
 
 CACHE = "runs/embeddings"
-"""Folder in which commands keep vectors."""
+"""Folder in which commands cache vectors."""
 Track = Literal["a", "b"]
 """Track of the shared task: a, which candidate is closer; b, one vector for each story."""
 Baseline = Literal["random", "jaccard", "tfidf", "longer"]
@@ -50,13 +50,13 @@ class LoadOptions:
 
     @property
     def loading(self) -> Loading:
-        """The options as `StoryEncoder` takes them."""
+        """Settings of loading, as `StoryEncoder` takes them."""
         return Loading(self.max_length, self.long, self.precision, self.device, self.trust_remote_code)
 
 
 @dataclass(frozen=True)
 class ModelOptions(LoadOptions):
-    """A model, where there may be none.
+    """Options of an optional model, and of loading it.
 
     Attributes:
         model: a folder, a run folder, a checkpoint, a hub id or minilm.
@@ -89,7 +89,7 @@ class InputOptions:
 
     @property
     def layout(self) -> Layout:
-        """The options as readers take them."""
+        """Layout of the file, as readers take it."""
         split: Literal["lines", "blank-lines"] = "lines" if self.one_per_line else "blank-lines"
         divided = self.one_per_line or self.by_blank_line
         return Layout(self.text_column, self.id_column, self.title_column, split if divided else None)
@@ -145,7 +145,7 @@ class TextOptions:
 
     @cached_property
     def texts(self) -> StoryTexts:
-        """What is read of a story."""
+        """Texts that are read of a story."""
         return story_texts(self.views, self.missing_views, self.pseudonyms)
 
     def load(self, model: str, use: LoadOptions, cache: str | None = CACHE) -> StoryEncoder:
@@ -265,7 +265,7 @@ class ScorerOptions(MeanMax):
 
 
 def listed(value: str | None) -> list[str]:
-    """Divide what a person typed at commas; empty parts are left out.
+    """Split the value of an option at commas, without empty parts.
 
     >>> listed("a, b,"), listed(None)
     (['a', 'b'], [])
@@ -275,10 +275,10 @@ def listed(value: str | None) -> list[str]:
 
 
 def seen_in_training(model: str, sha256: str) -> str | None:
-    """Find in the record of a model's run why its accuracy on triples is no result; None where it is one.
+    """Find the reason why a model's accuracy on triples is no result; None if it is one.
 
     Args:
-        model: as a user names it; the record is that of the run folder, or of a checkpoint's run.
+        model: name of the model; the record of its run tells what it was trained on.
         sha256: of the file of triples.
 
     Raises:

@@ -1,4 +1,4 @@
-"""HTML files without network: Bokeh's drawings, a template over page.html, and a policy that lets nothing else run.
+"""HTML files that need no network: plots of Bokeh, templates, and a content security policy.
 
 A template extends page.html, which holds the head, the shared style and the footer, and fills its blocks.
 """

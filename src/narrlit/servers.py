@@ -16,15 +16,15 @@ T = TypeVar("T")
 CONNECT_SECONDS = 10
 MAX_REPLY_BYTES = 256 * 2**20
 MAX_DEPTH = 100
-"""Of a reply: bytes after decompression, and lists and objects in one another."""
+"""Limits of a reply: bytes after decompression, and depth of lists and objects."""
 CODING_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
-"""Headers that no longer hold for a reply that has been read."""
+"""Headers that do not apply to a reply that was read."""
 NO_KEY = "none"
-"""Stands for a key where there is none, as local servers need none."""
+"""API key for local servers, which need none."""
 
 
 class SettingNames(NamedTuple):
-    """Names of a server's settings in messages; `shorten`: advice about long texts."""
+    """Names of a server's settings in messages; `shorten` is advice about long texts."""
 
     url: str
     model: str

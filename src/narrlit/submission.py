@@ -30,7 +30,7 @@ DIMENSIONS_ALLOWED = range(10, 8193)
 LARGEST_FILE = 2**30
 """Bytes of an unpacked file: 30,000 embeddings of the largest dimension. A small zip can unpack to terabytes."""
 SAMPLE, TOLERANCE = 16, 1e-5
-"""Stories whose independence is checked, and the largest difference of a number in their unit vectors, in float32."""
+"""Number of stories whose independence is checked, and largest difference of their unit vectors in float32."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Submission:
     Attributes:
         path: the zip.
         contents: rows of each track.
-        answers: for every triple of Track A, whether A is closer; None without Track A.
+        answers: True for each triple of Track A whose candidate A is closer; None without Track A.
         embeddings: (N, D) of the stories of Track B; None without Track B.
     """
 
@@ -66,7 +66,7 @@ class Submission:
     embeddings: FloatArray | None
 
     def __str__(self) -> str:
-        """Say what the zip holds."""
+        """Describe the contents of the zip."""
         return f"{self.path}: valid, {self.contents}"
 
 
@@ -166,7 +166,7 @@ def write_submission(
 
     Args:
         path: the zip.
-        track_a: for every triple, whether A is closer.
+        track_a: True for each triple whose candidate A is closer.
         track_b: (N, D) embeddings of the stories.
         rows_a: rows that Track A must have, if known.
         rows_b: rows that Track B must have, if known.
@@ -209,7 +209,7 @@ def check_submission(
 
 
 def read_submission(path: Path, name: Path | None = None) -> tuple[list[bool] | None, FloatArray | None]:
-    """Read a submission zip: Track A's answers (whether A is closer) and Track B's (N, D) embeddings, None if absent.
+    """Read a submission zip: Track A's answers (True: A is closer) and Track B's (N, D) embeddings, None if absent.
 
     Args:
         path: the zip.
@@ -252,7 +252,7 @@ def read_submission(path: Path, name: Path | None = None) -> tuple[list[bool] | 
 
 
 def read_answers(path: Path, rows: int | None = None) -> tuple[list[bool], NDArray[np.float64] | None]:
-    """Read answers to triples: whether A is closer, and the scores (N, 2) of A and B where score_a and score_b stand.
+    """Read answers to triples (True: A is closer), and the scores (N, 2) of A and B if the file has them.
 
     Args:
         path: text_a_is_closer in JSON Lines, CSV or TSV, as `narrlit judge` and `narrlit predict` write it, or a

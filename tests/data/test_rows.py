@@ -43,7 +43,7 @@ def test_a_text_file_is_one_story_unless_it_is_divided(make):
     path = make("w.txt", "A king fell\nill at night.\n\nA fox went\nout alone.\n")
     whole = read_stories(path)
     assert (texts(whole), whole.story_ids) == (["A king fell\nill at night.\n\nA fox went\nout alone."], ["w"])
-    assert whole.report.summary() == "w.txt: 1 row; 4 lines are one story (--one-per-line: a story a line)"
+    assert whole.report.summary() == "w.txt: 1 row; 4 lines are one story, not one per line"
     assert read_stories(make("o.txt", "A king.\n")).report.notes == ()
     lines = read_stories(path, layout=Layout(split="lines"))
     assert (texts(lines)[1:3], lines.lines, lines.story_ids) == (

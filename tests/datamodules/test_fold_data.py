@@ -92,7 +92,7 @@ def test_rows_without_a_dissimilar_story_train_where_they_share_nothing_and_are_
     assert (first[2].groups, first[2].all_groups, first[2].largest_group) == (1, 3, 2)
     with pytest.raises(OptionError, match="none can be evaluated"):
         FoldData(Given(rows[2:]), folds=2).rows(0)
-    with pytest.raises(OptionError, match=r"--data\.train FILE"):
+    with pytest.raises(OptionError, match=r"`data\.train=FILE`"):
         FoldData(Given([]), folds=2).rows(0)
     with pytest.raises(OptionError, match=r"data\.fold is 2"):
         FoldData(Given(rows), fold=2, folds=2)

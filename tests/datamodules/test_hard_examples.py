@@ -73,7 +73,7 @@ def test_mining_needs_validation_triples():
     alone = StoryWorldData(6, 0, hard_examples=HardExampleSampling(mine_validation=True))
     attach(alone)
     alone.setup("fit")
-    with pytest.raises(OptionError, match="mine_validation needs validation triples"):
+    with pytest.raises(OptionError, match="mine_validation` needs validation triples"):
         alone.prepare_inputs("fit")
 
 

@@ -58,7 +58,7 @@ def test_wrong_validation_triples_train_behind_the_examples(table):
     assert list(prepared.examples) == [*training_set(table).examples, *added]
     assert prepared.weights.tolist() == [1.0, 2.0, 2.0, 2.0]
     assert prepared.hard_examples.mined_validation == 2
-    with pytest.raises(OptionError, match="mine_validation needs validation triples"):
+    with pytest.raises(OptionError, match="mine_validation` needs validation triples"):
         preparation(HardExampleSampling(mine_validation=True)).prepare(training_set(table), triple_set(table))
 
 

@@ -88,13 +88,13 @@ def test_a_fit_resumed_within_an_epoch_sees_the_rest_of_its_batches(files, tmp_p
 
 
 def test_what_is_missing_names_the_option(files, make):
-    with pytest.raises(OptionError, match="no test data: give --data"):
+    with pytest.raises(OptionError, match=r"no test data: give `data\.test=FILE`"):
         FileData(files[0]).setup("test")
-    with pytest.raises(OptionError, match="no training data: give --data"):
+    with pytest.raises(OptionError, match=r"no training data: give `data\.train=FILE`"):
         FileData(validation=files[1]).setup("fit")
     unlabeled = [{"anchor_text": "a", "text_a": "b", "text_b": "c", "label": 1}]
     path = str(make("u.jsonl", unlabeled))
-    with pytest.raises(OptionError, match=r"--data.validation_labels FILE \(labels are read from .*columns: label\)"):
+    with pytest.raises(OptionError, match=r"`data.validation_labels=FILE` \(labels are read from .*columns: label\)"):
         FileData(files[0], path).setup("fit")
     FileData(predict=path).setup("predict")
     with pytest.raises(OptionError, match="batch_size"):
@@ -105,7 +105,7 @@ def test_what_is_missing_names_the_option(files, make):
     ("settings", "reads_views", "message"),
     [
         ({"extra": Extra(unlabelled="s.jsonl")}, False, "unlabelled is read with data.pseudo_labels.transductive"),
-        ({}, True, "FakeReader reads views: give --data.views.files FILE"),
+        ({}, True, "FakeReader reads views: give `data.views.files=FILE`"),
     ],
 )
 def test_data_that_nothing_reads_are_refused(files, settings, reads_views, message):

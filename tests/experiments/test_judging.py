@@ -3,14 +3,19 @@
 import asyncio
 import json
 import math
+import shutil
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from llm_server import MODEL, question
+from safetensors.torch import load_file, save_file
 
 import narrlit
 from narrlit.data.schema import Triples
+from narrlit.encoding import story_encoder
 from narrlit.errors import OptionError
+from narrlit.experiments.judging import JudgeJob
 from narrlit.llm.client import LLMOptions
 
 
@@ -71,6 +76,34 @@ def test_a_call_resumes_and_other_settings_need_overwrite(judge, triples, llm):
     assert len(llm.bodies) == 13
     judge(swap=True, overwrite=True)
     assert len(llm.bodies) == 13 + 2 + 9  # the other order is new
+
+
+def test_other_weights_of_the_same_name_are_other_settings(llm, triples, tiny, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(tiny(), folder)
+    model = LLMOptions(base_url=llm.url, llm_model=MODEL, retries=0)
+    call = partial(narrlit.judge, triples, folder, llm=model, out=tmp_path / "a.jsonl")
+    call()
+    call()
+    weights = load_file(folder / "model.safetensors")
+    save_file({name: -weight for name, weight in weights.items()}, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(OptionError, match="made with other settings: give `overwrite`"):
+        call()
+    call(overwrite=True)
+
+
+def test_the_revision_of_a_hub_model_is_known_once_it_is_loaded(monkeypatch, triples, tiny, tmp_path):
+    """Its files are downloaded by the first call: the second must have the same digest."""
+    encoder = narrlit.load(tiny())
+    downloaded = []
+    identities = {False: (encoder.name, None), True: (encoder.name, "commit")}
+    for module in ("narrlit.encoding.story_encoder", "narrlit.experiments.judging"):
+        monkeypatch.setattr(f"{module}.model_identity", lambda name: identities[bool(downloaded)])
+    load = story_encoder.load_module
+    monkeypatch.setattr(story_encoder, "load_module", lambda *a: downloaded.append(a) or load(*a))
+    model = LLMOptions(base_url="http://localhost:1/v1", llm_model=MODEL)
+    first, second = (JudgeJob(triples, narrlit.load(tiny()), model, None, False).digest for _ in range(2))
+    assert (first == second, len(downloaded)) == (True, 1)
 
 
 def test_requests_that_fail_are_listed(judge, llm):

@@ -224,9 +224,9 @@ def test_many_stories_get_an_approximate_index_that_finds_the_same(tales, tiny, 
 def test_another_model_and_other_settings_are_refused(made, copied, tales, tiny):
     for options, message in (
         (load(tiny(pooling="cls")), "a model whose files have changed"),
-        ("minilm", "model "),
-        (load(tiny(), max_length=20), "max-length None, not 20"),
-        (load(tiny(), missing_views="positional", fusion="equal"), "views False, not True"),
+        ("minilm", "`model=model`, not with `model=minilm`"),
+        (load(tiny(), max_length=20), "the default `max_length`, not with `max_length=20`"),
+        (load(tiny(), missing_views="positional", fusion="equal"), "the default `views`, not with `views`"),
     ):
         with pytest.raises(OptionError, match=message):
             Index.create(copied, tales, options)

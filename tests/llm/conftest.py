@@ -7,7 +7,8 @@ import pytest
 from llm_server import MODEL
 from pydantic import BaseModel, ConfigDict
 
-from narrlit.llm.client import LLM, LLMOptions, Request, RequestFailed, Sampling
+from narrlit.llm.client import LLM, LLMOptions, Request, Sampling
+from narrlit.llm.completions import RequestFailed
 from narrlit.prompts import Prompt
 
 SYSTEM = 'Tell the theme of the story, as {"theme": "..."}.'

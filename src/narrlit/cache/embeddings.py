@@ -21,7 +21,7 @@ from narrlit.models.loading import role_prompts
 from narrlit.preprocessing.sentences import split_sentences
 
 COMPARED = 16
-"""Cached embeddings that another source is compared with before it computes more."""
+"""Number of cached embeddings that another source must reproduce before it adds its own."""
 
 
 class CachedEmbeddings:
@@ -32,14 +32,14 @@ class CachedEmbeddings:
         space: all that decides an embedding but for its text, as plain data.
         source: where missing embeddings come from.
         symmetric: anchors and candidates have the same prompt.
-        made: embeddings that this process has computed.
-        truncated: texts of these that the encoder here has cut.
+        made: number of embeddings that this process has computed.
+        truncated: number of texts among them that were truncated.
     """
 
     def __init__(
         self, config: EncoderConfig, source: EmbeddingSource | None = None, device: torch.device | str = "cpu"
     ) -> None:
-        """Open the cache of an encoder, which would compute on `device`; raise ModelError if the cache is broken."""
+        """Open the cache of an encoder, which computes on `device`; raise ModelError if the cache is broken."""
         options = EmbeddingSource() if source is None else source
         prompts = role_prompts(config)
         self._config, self._options, self._prompts, self._device = config, options, prompts, torch.device(device)
@@ -62,7 +62,7 @@ class CachedEmbeddings:
         return embeddings
 
     def fill(self, texts: Sequence[str], role: Role, progress: bool = True) -> list[bytes]:
-        """Compute what the cache lacks of these texts, each given once; return their keys."""
+        """Compute the missing embeddings of different texts; return the keys of all."""
         keys = self._space.keys(self._prompts[role], texts)
         self.cache.refresh()
         missing = set(self.cache.missing(keys))
@@ -71,7 +71,7 @@ class CachedEmbeddings:
         known = known[:: max(1, len(known) // COMPARED)][:COMPARED]
 
         def compute(positions: list[int]) -> tuple[torch.Tensor, Readings | None]:
-            """Embed the texts at positions, once it is known that the source agrees with the cache."""
+            """Embed the texts at these positions, after a check that the source agrees with the cache."""
             if self._source is None:
                 self._source = open_source(self._config, self._options, self._prompts, self._device)
             if known and self.cache.sources | {self._options.kind} != {"encoder"}:
@@ -101,13 +101,13 @@ class FrozenFeatures(StoryInputs[PackedFeatures]):
 
     Attributes:
         dimension: D.
-        lengths: (P,) embeddings at each position.
+        lengths: (P,) number of embeddings at each position.
     """
 
     def __init__(self, embeddings: MappedEmbeddings, rows: IntArray, lengths: IntArray, num_stories: int) -> None:
         """Arrange embeddings, by their `rows` (S,), at P positions with `lengths` (P,) of them.
 
-        P is `num_stories`, or twice that if candidates have a prompt of their own.
+        P is `num_stories`, or twice that if candidates have another prompt than anchors.
         """
         super().__init__(num_stories, symmetric=len(lengths) == num_stories)
         self._embeddings, self._rows, self.lengths = embeddings, rows, lengths

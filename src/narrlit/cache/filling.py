@@ -1,4 +1,4 @@
-"""Fill a cache: what it lacks is computed once, shard by shard, by as many processes as there are."""
+"""Fill an embedding cache: missing embeddings are computed once, in shards, by all processes."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -12,26 +12,26 @@ from narrlit.cache.storage import EmbeddingCache, Readings
 from narrlit.distributed import from_first, rank, together, world_size
 
 Embed = Callable[[list[int]], tuple[Tensor, Readings | None]]
-"""Computes the embeddings (n, D) of n positions, and how much of each text was read, (n, 5), if that is known."""
+"""Function from n positions to embeddings (n, D), and how much of each text was read, (n, 5), if known."""
 SECONDS_PER_SHARD = 5.0
-"""Work that a killed process loses at most."""
+"""Time to compute a shard, which a killed process loses at most."""
 FEWEST, MOST = 32, 16384
 
 
 def fill(
     cache: EmbeddingCache, keys: Sequence[bytes], embed: Embed, *, in_step: bool = False, progress: bool = True
 ) -> int:
-    """Compute the embeddings that a cache lacks; an interrupted filling continues where it was.
+    """Compute the missing embeddings of a cache; an interrupted call resumes.
 
-    The processes of one fit divide them. Independent fits, on any node, begin at random positions and look for the
-    others' shards before each of theirs.
+    The processes of one fit divide them. Independent fits, on any node, begin at random positions and look for new
+    shards of the others before each of their own.
 
     Args:
-        cache: in a folder that every process sees; where one does not, it computes all embeddings itself.
+        cache: in a folder that every process sees; a process that does not see it computes all embeddings.
         keys: (N,) of the texts, each once.
         embed: computes the embeddings of positions in `keys`.
-        in_step: `embed` needs every process in every call, as sharded encoders do, and gives all of them the result:
-            the first process decides what is missing, and alone writes.
+        in_step: `embed` is a collective call, as with sharded encoders: the first process decides what is missing, and
+            alone writes.
         progress: show a bar on stderr, in the first process.
 
     Returns:
@@ -80,7 +80,7 @@ def _compute(
 
 
 def _next_size(size: int, computed: int, seconds: float) -> int:
-    """Return how many texts take about as long as a shard should, whatever the speed; it grows step by step.
+    """Choose the number of texts that take about as long as a shard should, growing in steps.
 
     >>> _next_size(32, 32, 0.1), _next_size(128, 128, 10.0), _next_size(64, 2, 1.0)
     (128, 64, 32)

@@ -34,7 +34,7 @@ class ServerOptions:
         concurrency: requests at a time.
         max_retries: times a request is repeated when the server is busy, fails or can't be reached.
         timeout: seconds that an answer may take, from the first byte sent to the last received.
-        api_key_variable: NAME of the environment variable that holds the API key, never the key itself.
+        api_key_variable: name of the environment variable that holds the API key, never the key itself.
         model: the model's name on the server; None: the same as in the encoder's config.
         parameters: further fields of each request, for example `truncate_prompt_tokens: 1024` for vLLM.
     """
@@ -60,7 +60,7 @@ class Server:
     """A frozen encoder on a server."""
 
     def __init__(self, url: str, model: str, options: ServerOptions) -> None:
-        """Prepare requests to the model, unless `options.model` names another; none is sent yet."""
+        """Prepare requests to the model, or to `options.model`; none is sent yet."""
         self._options = options
         self.endpoint = Endpoint(
             url,
@@ -115,7 +115,7 @@ class Server:
 
 
 def stacked(vectors: Sequence[Any], count: int, name: str) -> FloatArray:
-    """Stack `count` vectors of D finite numbers to (N, D); `name` says whose they are."""
+    """Stack `count` vectors of D finite numbers to (N, D); `name` is that of their source, for errors."""
     try:
         with np.errstate(over="ignore"):
             embeddings: FloatArray = np.array(vectors, dtype=np.float32)

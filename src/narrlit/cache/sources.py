@@ -1,4 +1,4 @@
-"""Where frozen embeddings come from: the encoder here, a server, or vLLM in this process."""
+"""Sources of frozen embeddings: an encoder or vLLM in this process, or a server."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -23,9 +23,9 @@ from narrlit.models.loading import packaged_minilm
 from narrlit.optional import require
 
 Source = Callable[[Sequence[str], Role], Embeddings]
-"""Embeds N texts in a role."""
+"""Function that embeds N texts in a role."""
 LEAST_COSINE = 0.999
-"""Half precision and other kernels stay above it."""
+"""Least cosine of two sources' embeddings of a text; half precision and other kernels stay above it."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class EmbeddingSource:
     """Source and cache of frozen embeddings.
 
     Attributes:
-        folder: of the caches, one a model and its settings; every process must see it.
-        source: `encoder`, which is loaded here; `vllm`, in this process (pip install 'narrlit[vllm]'); or the URL of an
-            OpenAI-compatible server, which ends in /v1.
+        folder: folder of the caches, one for each model and its settings; every process must see it.
+        source: `encoder`, which this process loads; `vllm`, in this process (pip install 'narrlit[vllm]'); or the URL
+            of an OpenAI-compatible server, which ends in /v1.
         dtype: of cached embeddings.
         known: file of embeddings that the source must agree with, as `narrlit embed --out FILE.jsonl` writes it.
         server: requests to a server.
@@ -60,7 +60,7 @@ class EmbeddingSource:
 def open_source(
     config: EncoderConfig, source: EmbeddingSource, prompts: Mapping[Role, str], device: torch.device
 ) -> Source:
-    """Open a source; models are loaded, an encoder here on `device`."""
+    """Open a source; an encoder is loaded onto `device`."""
     opened: Source
     if source.kind == "encoder":
         encoder = Encoder(config).to(device).eval()
@@ -83,9 +83,7 @@ def open_source(
             return Embeddings(unit, Coverage(), np.zeros((len(unit), READING_COLUMNS)))
 
     if source.known is not None:
-        with reading(
-            "known embeddings", source.known, "write it again: narrlit embed --long truncate --out FILE.jsonl"
-        ):
+        with reading("known embeddings", source.known, "write it again: narrlit embed with `long=truncate`"):
             lines = Path(source.known).read_text(encoding="utf-8").splitlines()
             rows = [json.loads(line) for line in lines if line.strip()]
             texts = [str(row["text"]) for row in rows]

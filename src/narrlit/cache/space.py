@@ -1,7 +1,7 @@
-"""What decides an embedding: the one place from which caches, indexes and teachers take their keys.
+"""Embedding spaces: all that decides an embedding, from which caches, indexes and teachers take their keys.
 
-An embedding is decided by the model's files, by how they are loaded and read, by the prompt before a text, and by the
-text. All but the last two are its space.
+An embedding depends on the model's files, on how they are loaded and stories read, on the prompt, and on the text. All
+but the last two are its space.
 """
 
 import hashlib
@@ -24,10 +24,10 @@ CONFIG_SETTINGS = ("revision", "pooling", "normalize", "max_length", "dtype", "q
 
 @dataclass(frozen=True)
 class EmbeddingSpace:
-    """All that decides an embedding, but for its prompt and its text.
+    """Settings that decide an embedding, except its prompt and its text.
 
     Attributes:
-        record: that as plain data; its `model` names the cache's folder, and `stored` is the number format there.
+        record: the settings as plain data; `model` names the cache's folder, `stored` the number format there.
 
     >>> space = EmbeddingSpace({"model": "minilm", "stored": "float32"})
     >>> one, other = space.keys("query: ", ["A knight seeks a grail."]), space.keys("", ["A knight seeks a grail."])
@@ -52,7 +52,7 @@ class EmbeddingSpace:
 
         Args:
             model: its name, as `model_identity` gives it.
-            files: digest of its files, likewise.
+            files: digest of its files, as `model_identity` gives it.
             max_length: tokens of a text that are read at once; None: as it was trained.
             long: treatment of longer texts.
             precision: number format to compute in; None: the model's own.
@@ -76,8 +76,8 @@ class EmbeddingSpace:
     ) -> "EmbeddingSpace":
         """Describe the encoder under a head that is trained.
 
-        A model in a local folder is known by its name and its files' digest, wherever it lies; one of a hub by its name
-        and revision: of a branch that moves, earlier embeddings would be taken for those of today.
+        A model in a local folder is identified by its name and its files' digest, wherever it is; one of a hub by its
+        name and revision. If the revision is a branch that moves, earlier embeddings are still used.
 
         Args:
             config: of the encoder.
@@ -120,7 +120,7 @@ class EmbeddingSpace:
         )
 
     def keys(self, prompt: str, texts: Sequence[str]) -> list[bytes]:
-        """Hash all that decides the embeddings of N texts behind a prompt, 32 bytes each."""
+        """Hash the settings, the prompt and each of N texts to 32 bytes."""
         return content_keys({**self.record, "prompt": prompt}, texts)
 
     def folder(self, root: Path) -> Path:
@@ -143,7 +143,7 @@ def content_keys(settings: Mapping[str, Any], texts: Sequence[str]) -> list[byte
 
 
 def model_identity(model: str) -> tuple[str, str | None]:
-    """Name a model, and digest its checkpoint or its folder's contents; of a hub's model, the commit that is here.
+    """Name a model, and digest its checkpoint or its folder; of a hub's model, find the downloaded commit.
 
     A checkpoint may hold a head or adapters alone: its encoder's files count too.
     """
@@ -174,7 +174,7 @@ def _checkpoint_identity(model: str, checkpoint: Path) -> tuple[str, str]:
 
 
 def _commit(model: str) -> str | None:
-    """Find the commit of a hub's model that is in the local cache of the hub."""
+    """Find the commit of a hub's model that was downloaded; None if it was not."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 

@@ -29,16 +29,15 @@ if TYPE_CHECKING:
 Readings = NDArray[np.float64]
 """How much was read of each of N texts, (N, 5), as `models.coverage.Coverage.of_rows` takes it."""
 FORMAT, WITHOUT_READINGS, UNVERIFIED = "narrlit vectors 3", "narrlit vectors 2", "narrlit vectors 1"
-"""Formats of shards: with how much was read of each text, and as earlier versions wrote them: without, and before that
-without a checksum."""
+"""Formats of shards: with the coverage of each text, and of earlier versions, without it or without a checksum."""
 READING_COLUMNS = 5
-"""Numbers that tell how much of a text was read (`models.coverage.Coverage`); zeros where that is not known."""
+"""Numbers of a text's coverage (`models.coverage.Coverage`); zeros where it is not known."""
 SPACE = "space.json"
 SUFFIX, DAMAGED = ".safetensors", ".damaged"
-"""Ends of the names of shards, and of those set aside, whose embeddings are computed again."""
+"""Suffixes of shards, and of damaged shards, whose embeddings are computed again."""
 KEY_BYTES = 32
 COPIED_BYTES = 2**28
-"""Embeddings of several shards are copied together once up to this size: a batch out of many shards costs far more."""
+"""Size of embeddings up to which shards are copied together once: batches from many shards are far slower."""
 
 
 @dataclass
@@ -63,7 +62,7 @@ class Shard:
 
     @classmethod
     def open(cls, path: Path, framework: Literal["pt", "numpy"]) -> "Shard | None":
-        """Read a shard as arrays of torch or NumPy; one that can't be read is set aside, and the result None."""
+        """Read a shard as arrays of torch or NumPy; a damaged one is set aside, and None returned."""
         try:
             with safe_open(path, framework=framework) as file:
                 metadata = file.metadata() or {}
@@ -85,7 +84,7 @@ class Shard:
         return shard
 
     def is_sound(self, format: str | None) -> bool:
-        """Return whether the format is known and the arrays have its shapes."""
+        """Return True if the format is known and the arrays have its shapes."""
         formats = (UNVERIFIED,) if self.checksum is None else (FORMAT, WITHOUT_READINGS)
         if format not in formats or self.keys.ndim != 2 or self.keys.shape[1] != KEY_BYTES:
             return False
@@ -95,7 +94,7 @@ class Shard:
         return bool(len(self.vectors) == count)
 
     def verify(self) -> bool:
-        """Compare the contents with their checksum; a shard that has changed is set aside, and the result False."""
+        """Compare the contents with their checksum; a changed shard is set aside, and False returned."""
         arrays = [self.keys, self.vectors] + ([] if self.readings is None else [self.readings])
         if self.checksum is None or self.checksum == checksum(*map(np.asarray, arrays)):
             return True
@@ -146,7 +145,7 @@ class EmbeddingCache:
     """
 
     def __init__(self, folder: Path, dtype: CacheDtype = "float32", source: str = "encoder") -> None:
-        """Read the keys that are there; the folder need not exist yet. Embeddings by `source` are added in `dtype`."""
+        """Read the keys of existing shards, if any; embeddings by `source` are added in `dtype`."""
         import torch
 
         self.folder = folder
@@ -170,7 +169,7 @@ class EmbeddingCache:
         return len(self._rows)
 
     def missing(self, keys: Sequence[bytes]) -> list[int]:
-        """Return the positions of keys that have no embedding yet, or had one in a shard that is damaged."""
+        """Return the positions of keys without an embedding, or with one in a damaged shard."""
         rows = (self._rows.get(key) for key in keys)
         used = {row[0] for row in rows if row is not None}
         for path in used & self._unverified:
@@ -182,9 +181,9 @@ class EmbeddingCache:
     def add(
         self, keys: Sequence[bytes], embeddings: "Tensor", readings: Readings | None = None, write: bool = True
     ) -> None:
-        """Write the embeddings (N, D) of N keys as one shard, or check them alone.
+        """Write the embeddings (N, D) of N keys as one shard, or only check them.
 
-        `readings` (N, 5) tell how much of each text was read; None: that is not known.
+        `readings` (N, 5) are the coverage of each text; None if it is not known.
         """
         import torch
         from safetensors.torch import save_file
@@ -251,7 +250,7 @@ class EmbeddingCache:
             self._rows.setdefault(key, (path, row))
 
     def _forget(self, path: Path) -> None:
-        """Leave out a shard; keys that another shard has too are computed again as well."""
+        """Drop a shard; keys that another shard has, too, are computed again as well."""
         del self._shards[path]
         self._ignored.add(path)
         self._rows = {key: row for key, row in self._rows.items() if row[0] != path}
@@ -270,7 +269,7 @@ class MappedEmbeddings:
     """N embeddings by position, read from memory-mapped shards when they are indexed."""
 
     def __init__(self, shards: "Sequence[Tensor]", shard_of: IntArray, row_of: IntArray) -> None:
-        """Arrange shards (S_i, D) by the shard and the row in it of each of N positions."""
+        """Map N positions to rows of shards (S_i, D)."""
         self._shards, self._shard_of, self._row_of = list(shards), shard_of, row_of
         self.dimension = int(shards[0].shape[1])
         if len(shards) > 1 and len(row_of) * self.dimension * shards[0].element_size() <= COPIED_BYTES:
@@ -321,7 +320,7 @@ def open_cache(
 ) -> EmbeddingCache:
     """Open the cache of a space: its own folder under `root`, with the space described in `space.json`.
 
-    `facts` about the encoder, which the space implies, are kept there as well, for those that do not load it.
+    `facts` about the encoder are stored there as well, for use without loading it.
     """
     folder = space.folder(root)
     if not (folder / SPACE).is_file():
@@ -370,7 +369,7 @@ def list_caches(root: Path) -> list[CacheInfo]:
 
 
 def remove_cache(folder: Path) -> None:
-    """Delete a cache, and its folder unless other files lie in it; raise OptionError if it is none."""
+    """Delete a cache, and its folder unless it has other files; raise OptionError if it is no cache."""
     files = [folder / SPACE] * (folder / SPACE).is_file() + list(folder.glob(f"[!.]*{SUFFIX}"))
     if not files:
         raise OptionError(f"{folder} is no embedding cache; `narrlit cache ls` lists them")

@@ -1,4 +1,4 @@
-"""A frozen teacher's embeddings: every story embedded once, a batch's looked up by story index."""
+"""Embeddings of a frozen teacher: every story is embedded once, and looked up by story index."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ class TeacherEmbeddings:
 
     Attributes:
         table: (P, D), one for each story and each different prompt.
-        candidates_from: where the candidates' rows begin: 0 if both roles have the same prompt.
+        candidates_from: first row of candidates; 0 if both roles have the same prompt.
     """
 
     table: Tensor
@@ -40,7 +40,7 @@ class TeacherEmbeddings:
         return F.normalize(self.table[indices + offset].float(), dim=-1)
 
     def to(self, device: torch.device) -> "TeacherEmbeddings":
-        """Copy them to another device."""
+        """Copy the table to another device."""
         return replace(self, table=self.table.to(device))
 
 
@@ -48,7 +48,7 @@ def teacher_keys(space: EmbeddingSpace, prompts: Mapping[str, str], texts: Seque
     """Return the content keys of every story, for each different prompt of the two roles.
 
     Args:
-        space: what decides the teacher's embeddings, prompts excepted.
+        space: settings that decide the teacher's embeddings, except prompts.
         prompts: by role.
         texts: of the stories, by index.
     """
@@ -59,10 +59,9 @@ def teacher_keys(space: EmbeddingSpace, prompts: Mapping[str, str], texts: Seque
 def fill_teacher(
     cache: EmbeddingCache, keys: Sequence[bytes], encoder: Encoder, tokens: TokenizedStories, progress: bool = True
 ) -> Tensor:
-    """Embed what the cache lacks, each process its share; an interrupted filling continues where it was.
+    """Compute the missing embeddings, each process its share; an interrupted call resumes.
 
-    Only the first process reads and writes the folder, so that a file system that shows others' files late, or not at
-    all, does no harm.
+    Only the first process reads and writes the folder, since a shared file system may show files late, or not at all.
 
     Args:
         cache: in a folder that the first process sees.
@@ -91,7 +90,7 @@ def fill_teacher(
 
 
 def embed_in_step(encoder: Encoder, tokens: TokenizedStories, positions: list[int]) -> Tensor:
-    """Embed N positions, (N, D) in float32, by all processes together; each makes equally many forward passes."""
+    """Embed N positions, (N, D) in float32, by all processes, with the same number of forward passes."""
     device = encoder.device
     # Not more than the encoder itself takes at once: it would cut a pass further, and not alike in every process.
     budget = encoder.token_budget(device)

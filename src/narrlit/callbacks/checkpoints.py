@@ -17,11 +17,11 @@ from narrlit.files import atomic_path
 class AtomicCheckpointIO(TorchCheckpointIO):
     """Write a checkpoint beside its target, sync it and rename it, so that a kill or a full disk loses nothing.
 
-    Lightning's own goes through the temporary folder, from where a file is copied if that is another file system.
+    Lightning writes to the temporary folder first, from where a file is copied if that is another file system.
     """
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
-        """Write the file; OptionError if the disk is full or can't be written to, and what was there stays."""
+        """Write the file; raise OptionError if that fails, and leave an earlier file as it was."""
         try:
             with atomic_path(path) as temporary, temporary.open("wb") as file:
                 torch.save(checkpoint, file)
@@ -31,37 +31,37 @@ class AtomicCheckpointIO(TorchCheckpointIO):
             fault = error.__context__ if isinstance(error, RuntimeError) else error  # torch's own names no reason
             if not isinstance(fault, OSError):
                 raise
-            remedy = "earlier checkpoints stay; make room, and resume with --ckpt_path"
+            remedy = "earlier checkpoints stay; make room, and resume with `ckpt_path`"
             raise OptionError(f"cannot write checkpoint {path}: {reason(fault)}; {remedy}") from error
 
 
 class BestCheckpoint(ModelCheckpoint):
-    """ModelCheckpoint that remembers the best so far when a fit goes on in another directory.
+    """ModelCheckpoint that keeps the best score when a fit is resumed in another directory.
 
-    Lightning forgets it then, and would take the first epoch after the resumption for the best. The old file stays
-    where it is; if it is gone, so is its score.
+    Lightning resets it, and would count the first epoch after the resumption as the best. The earlier file stays where
+    it is; if it was removed, its score is dropped.
     """
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over the best score and its file, wherever it lies."""
+        """Load the best score and the path of its file."""
         if Path(state_dict["best_model_path"]).is_file():
             super().load_state_dict({**state_dict, "dirpath": self.dirpath})
 
     def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Save, unless no validation has come yet: there is nothing to compare."""
+        """Save, unless there was no validation yet."""
         if self.monitor is None or self.monitor in trainer.callback_metrics:
             super().on_train_epoch_end(trainer, pl_module)
 
 
 class LastCheckpoint(ModelCheckpoint):
-    """ModelCheckpoint that always saves at an epoch's end, and with `every_n_train_steps` within epochs too.
+    """ModelCheckpoint that saves after each epoch, and with `every_n_train_steps` within epochs, too.
 
-    Never after an epoch's last batch: a fit resumed from there takes the epoch for ended, without its validation and
-    all that callbacks do at its end.
+    It never saves between an epoch's last batch and its end: a fit resumed from there would skip the validation and the
+    callbacks of the epoch's end.
     """
 
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
-        """Save at epochs' ends, which `every_n_train_steps` would switch off."""
+        """Save after epochs, which `every_n_train_steps` would switch off."""
         self._every_n_epochs = 1
         super().setup(trainer, pl_module, stage)
 

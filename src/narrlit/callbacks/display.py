@@ -1,4 +1,4 @@
-"""What a run shows: progress bar, TensorBoard's curves, and its embedding projector."""
+"""Display of a run: progress bar, curves and embedding projector of TensorBoard."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ from lightning_utilities.core.rank_zero import rank_zero_only
 from torch import Tensor
 
 RUNS, VERSION = "runs", "version_"
-"""Folder of all runs unless another is named, and a run's name in it before its number."""
+"""Default folder of runs, and prefix of a run's number."""
 STEPS_PER_CURVE = 20
 LABEL_CHARACTERS = 80
 POINT_COLUMNS = ["story", "role", "triple", "answer"]
@@ -28,12 +28,12 @@ class RunLogger(TensorBoardLogger):
     """TensorBoardLogger without the chart `epoch`; accuracy and its interval share a chart (tab Custom scalars)."""
 
     def __init__(self, save_dir: str | None = None, name: str | None = "run", version: int | str | None = None) -> None:
-        """Set where a run goes: `save_dir/name/version`.
+        """Set the folder of a run: `save_dir/name/version`.
 
         Args:
             save_dir: folder of all runs; None: trainer.default_root_dir, and without that `runs`.
             name: of the config or experiment.
-            version: of the run; None: version_N, the first that is free.
+            version: of the run; None: the next version_N.
         """
         super().__init__(save_dir or RUNS, name, version, default_hp_metric=False)
         self._given_version, self._has_layout = version, False
@@ -43,9 +43,9 @@ class RunLogger(TensorBoardLogger):
 
     @property
     def version(self) -> int | str:
-        """Version of the run; without a given one, its folder is made now by the first process.
+        """Version of the run; the first process creates the folder of a new one now.
 
-        Further processes have an estimate, which `trainer.log_dir` replaces by the first one's folder.
+        Other processes have an estimate, which `trainer.log_dir` replaces by the first process's folder.
         """
         if self._given_version is not None:
             return self._given_version
@@ -70,7 +70,7 @@ class RunLogger(TensorBoardLogger):
 
 
 def claim_version(folder: Path) -> Path:
-    """Make the first free `version_N` of a folder of runs, after the highest one, for one of several processes alone.
+    """Create the next `version_N` in a folder of runs; no two processes get the same one.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -90,7 +90,7 @@ def claim_version(folder: Path) -> Path:
 
 
 class ProgressBar(TQDMProgressBar):
-    """Progress bar that keeps each epoch's line, without the run's number."""
+    """Progress bar with a line for each epoch, without the run's number."""
 
     def __init__(self) -> None:
         super().__init__(leave=True)
@@ -113,13 +113,13 @@ class Projector(Callback):
     """Write the last validation's embeddings at the end of a fit, to color by role, triple and answer."""
 
     def __init__(self, stories: int = 2000) -> None:
-        """Set the limit: the most stories to write, since a browser draws them."""
+        """Set the largest number of stories to write, which a browser has to draw."""
         self.stories = stories
         self._embeddings: dict[int, Tensor] = {}
         self._wrong: set[int] = set()
 
     def on_validation_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Forget the previous validation."""
+        """Discard the embeddings of the previous validation."""
         self._embeddings, self._wrong = {}, set()
 
     def on_validation_batch_end(

@@ -13,7 +13,7 @@ from narrlit.distributed import summed
 from narrlit.errors import NarrlitError
 
 REMEDY = (
-    "lower --model.optimization.learning_rate, raise --model.optimization.warmup, or set --trainer.gradient_clip_val"
+    "lower `model.optimization.learning_rate`, raise `model.optimization.warmup`, or set `trainer.gradient_clip_val`"
 )
 
 
@@ -26,8 +26,9 @@ class DivergedError(NarrlitError):
 class StopOnDivergence(Callback):
     """End a fit with DivergedError, in all processes together, as soon as its loss or its weights are not finite.
 
-    The loss is that of the global batch, which every process has. Weights are looked at where checkpoints are written:
-    elsewhere the loss of the next step shows that they are bad. Gradients may overflow: a scaler skips such a step.
+    The loss is that of the global batch, which every process has. Weights are checked before checkpoints are written;
+    elsewhere the loss of the next step shows that they are not finite. Gradients may overflow: a scaler skips such a
+    step.
     """
 
     def on_train_batch_end(
@@ -70,7 +71,7 @@ def _diverged(trainer: L.Trainer, fault: str) -> DivergedError:
 
 
 def _last_good(trainer: L.Trainer) -> str:
-    """Return the path of the newest checkpoint: of this fit, else of the fit that it continues."""
+    """Return the path of the newest checkpoint: of this fit, else of the fit that it resumes."""
     named = [getattr(callback, "best_model_path", "") for callback in trainer.checkpoint_callbacks]
     saved = [Path(path) for path in named if path and Path(path).exists()]
     if saved:

@@ -1,4 +1,4 @@
-"""run.json: what ran, on which data, with which result; validation_answers.json: which triples were wrong when."""
+"""Records of a run: run.json with settings, data and results, validation_answers.json with wrong answers."""
 
 import json
 import platform
@@ -34,7 +34,7 @@ TRAINER_SETTINGS = ("max_epochs", "max_steps", "accumulate_grad_batches", "gradi
 
 
 class RunRecord(Callback):
-    """Keep run.json and validation_answers.json in the run's directory, written atomically after every change."""
+    """Write run.json and validation_answers.json to the run's directory, atomically, after every change."""
 
     def __init__(self) -> None:
         self.record: dict[str, Any] = {}
@@ -92,7 +92,7 @@ class RunRecord(Callback):
         self._write(trainer)
 
     def on_validation_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Begin the record of `narrlit validate`; forget the previous validation's answers."""
+        """Begin the record of `narrlit validate`; discard the answers of the previous validation."""
         self._outputs = []
         if trainer.state.fn == TrainerFn.VALIDATING:
             self._begin(trainer, pl_module)
@@ -169,7 +169,7 @@ class RunRecord(Callback):
         checkpoint["narrlit_answers"] = self._answers
 
     def on_load_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
-        """Take over earlier validations and answers."""
+        """Load the validations and answers of the resumed fit."""
         self._references = dict(checkpoint.get("narrlit_references", {}))
         self._answers = list(checkpoint.get("narrlit_answers", []))
         self._earlier = list(checkpoint.get("narrlit_validations", []))
@@ -225,7 +225,7 @@ class RunRecord(Callback):
         }
 
     def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
-        """Record how a fit ended; an exception may name the status itself (`run_status`)."""
+        """Record how a fit ended, by the exception's `run_status` if it has one."""
         if self.record.get("stage") == "fit":
             interrupted = isinstance(exception, KeyboardInterrupt | SystemExit)
             status = "interrupted" if interrupted else getattr(exception, "run_status", "failed")
@@ -255,7 +255,7 @@ def _shared(flags: dict[str, Any]) -> str:
 
 
 def _verdict(comparison: dict[str, Any], n: int) -> str:
-    """Say that a comparison shows no difference, and which one n triples could show; empty if it shows one."""
+    """Describe the difference that n triples could show, if a comparison shows none; else empty."""
     if comparison["p"] < SIGNIFICANT:
         return ""
     differing = max(comparison["lost"] + comparison["won"], FEWEST_DIFFERING)

@@ -31,8 +31,8 @@ class Rounds:
         current: number of the round in progress.
         teacher: of this round: its folder's name, validation accuracy and identity; None in a first round without one.
         student: the best of this round so far: its file, epoch and accuracy.
-        kept: for each kind of candidate, those that the teacher's mask kept so far, and their total.
-        history: one entry for each finished round.
+        kept: by kind, the number of candidates that the teacher's mask has kept so far, and of all.
+        history: a record of each finished round.
         without: number of finished rounds since the last promotion.
     """
 
@@ -44,11 +44,11 @@ class Rounds:
     without: int = 0
 
     def improves(self, accuracy: float | None) -> bool:
-        """Compare a validation's accuracy with the round's best; the first of equals stays, and NaN is none."""
+        """Return True if an accuracy is above the round's best so far; NaN never is."""
         return bool(accuracy is not None and accuracy > (self.student["accuracy"] if self.student else -1))
 
     def close(self) -> dict[str, Any]:
-        """End the round, decide about its best student, and return the new entry of the history."""
+        """End the round, decide if its best student is promoted, and return the new record of the history."""
         accuracies = [side["accuracy"] if side else None for side in (self.student, self.teacher)]
         promoted, reason = verdict(*accuracies)
         self.without = 0 if promoted else self.without + 1
@@ -90,15 +90,15 @@ def verdict(student: float | None, teacher: float | None) -> tuple[bool, str]:
 
 
 class TeacherPromotion(Callback):
-    """Divide a fit of R x E epochs into R rounds of E.
+    """Callback that divides a fit of R x E epochs into R rounds of E.
 
     Every round begins with the student's first weights, a new optimizer and a new schedule. At its end the student with
-    the best validation accuracy is promoted if it is higher than the teacher's. A promoted student becomes a folder
-    `rounds/round_N` in the run's directory, which `--model` accepts; at the start of the next round it embeds every
-    story once, and these embeddings are all that teaches.
+    the best validation accuracy is promoted if it is higher than the teacher's. A promoted student becomes a model
+    folder `rounds/round_N` in the run's directory; at the start of the next round it embeds every story once, and the
+    student learns from these embeddings alone.
 
-    The decision is made at the end of a round's last epoch, before that epoch's checkpoint is written; what follows
-    from it happens at the start of the next epoch, and so happens again if a killed fit is resumed from there.
+    The decision is made at the end of a round's last epoch, before that epoch's checkpoint is written. The next epoch
+    begins with its consequences, and so does a fit resumed from the checkpoint.
 
     Source: HITS, section 3.3 (after Born-Again Networks).
     """
@@ -106,7 +106,7 @@ class TeacherPromotion(Callback):
     def __init__(
         self, rounds: int = 2, patience: int = 1, teacher: str | None = None, embedding_dtype: CacheDtype = "float32"
     ) -> None:
-        """Divide the fit.
+        """Set the number of rounds.
 
         Args:
             rounds: R; trainer.max_epochs must be a multiple of it.
@@ -148,14 +148,14 @@ class TeacherPromotion(Callback):
             check_shared(Path(str(trainer.log_dir)), "trainer.logger.init_args.save_dir")
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Begin the first round, or go on in the round of a checkpoint; one that had run out of patience ends again."""
+        """Begin the first round, or resume the round of a checkpoint; one without patience left ends again."""
         if not self._active(trainer):
             return
         student = _student(pl_module)
         if not trainer.loggers:
             raise OptionError("TeacherPromotion writes to the run's directory: the trainer needs a logger")
         if not trainer.limit_val_batches or not len(trainer.datamodule.triples["validation"]):  # type: ignore[attr-defined]
-            raise OptionError("TeacherPromotion compares accuracies on validation triples: give --data.validation FILE")
+            raise OptionError("TeacherPromotion compares accuracies on validation triples: give `data.validation=FILE`")
         self._folder = Path(str(trainer.log_dir)) / "rounds"
         if trainer.ckpt_path:
             self._resume(trainer)
@@ -172,7 +172,7 @@ class TeacherPromotion(Callback):
         if self._folder.is_dir() and any(self._folder.iterdir()):
             raise OptionError(
                 f"{self._folder} holds the rounds of another fit: give the run another directory, remove that one, or "
-                "resume from its checkpoint with --ckpt_path"
+                "resume from its checkpoint with `ckpt_path`"
             )
         trainer.strategy.barrier()  # every process has looked before one writes
         self._save(trainer, student, FIRST)
@@ -180,7 +180,7 @@ class TeacherPromotion(Callback):
             self.state.teacher = teachers.given_teacher(self.teacher, trainer, student)
 
     def _resume(self, trainer: L.Trainer) -> None:
-        """Copy the earlier fit's folder, and check that everything needed is there.
+        """Copy the resumed fit's folder, and check that it is complete.
 
         Raises:
             OptionError: if the checkpoint has no rounds, or others.
@@ -259,7 +259,7 @@ class TeacherPromotion(Callback):
         self._check_patience(trainer)
 
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Remove what only a resumed fit would need."""
+        """Remove files that only a resumed fit needs."""
         if self._active(trainer) and self.state.closed:
             self._remove_students(trainer)
 
@@ -268,7 +268,7 @@ class TeacherPromotion(Callback):
         return {"rounds": asdict(self.state), "folder": str(self._folder.resolve()), "epochs": self._epochs}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over the state of an earlier fit."""
+        """Load the state of the resumed fit."""
         self.state = Rounds(**state_dict["rounds"])
         self._resumed = state_dict
 

@@ -1,4 +1,4 @@
-"""Teachers of a fit's rounds on disk: each a folder that `--model` accepts, with its record and its embeddings."""
+"""Teachers of a fit's rounds on disk: each a model folder with its record and its embeddings."""
 
 import json
 import shutil
@@ -30,7 +30,7 @@ GIVEN = "given"
 
 
 def promote(folder: Path, objective: SelfDistillation, weights: Mapping[str, Tensor], entry: dict[str, Any]) -> None:
-    """Write a round's best student as a teacher's folder, replacing what an interrupted attempt left there."""
+    """Write a round's best student to a teacher's folder, replacing the rest of an interrupted attempt."""
     shutil.rmtree(folder, ignore_errors=True)
     with atomic_folder(folder) as temporary:
         save_encoder(temporary, objective.encoder_config, weights)
@@ -89,7 +89,7 @@ def check_teacher(folder: Path) -> None:
 def _encoder_of(
     teacher: Mapping[str, Any], folder: Path, trainer: L.Trainer, objective: SelfDistillation
 ) -> Iterator[tuple[Encoder, TokenizedStories]]:
-    """Yield the teacher as an encoder, with the stories tokenized for it; the student gets its weights back."""
+    """Yield the teacher as an encoder, with the tokenized stories; restore the student's weights afterwards."""
     data: Any = trainer.datamodule  # type: ignore[attr-defined]
     if teacher["name"] == GIVEN:
         encoder = _load(teacher["source"], objective)

@@ -27,14 +27,14 @@ class PredictionWriter(BasePredictionWriter):
         super().__init__(interval)
 
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
-        """Refuse, before the work, to replace another run's predictions.
+        """Refuse to replace another run's predictions, before they are computed.
 
         Raises:
             OptionError: if the file exists.
         """
         target = self._target(trainer)
         if stage == "predict" and target.exists():
-            raise OptionError(f"{target} exists: move it away, or name another --trainer.logger.init_args.version")
+            raise OptionError(f"{target} exists: move it away, or name another `trainer.logger.init_args.version`")
 
     def write_on_epoch_end(
         self, trainer: L.Trainer, pl_module: L.LightningModule, predictions: Sequence[Any], batch_indices: Sequence[Any]

@@ -27,6 +27,14 @@ def train(name: str, arguments: Sequence[str]) -> int:
     if list(arguments) in (["--help"], ["-h"], []):
         print(SHORT_HELP.format(name=name), end="")
         return 0
+    from narrlit.arguments import translated_errors, with_setting_flags
+
+    with translated_errors(with_setting_flags):
+        return _train(name, arguments)
+
+
+def _train(name: str, arguments: Sequence[str]) -> int:
+    """Run a stage, or a fit for each seed."""
     from narrlit.lightning_cli import run_stage
 
     parser = ArgumentParser(add_help=False, allow_abbrev=False)

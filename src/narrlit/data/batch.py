@@ -116,7 +116,7 @@ class ExampleBatch(Batch):
     unlabelled: UnlabelledBatch | None = None  # further stories of a transductive run
 
     def with_negatives(self, used: Tensor) -> "ExampleBatch":
-        """Copy the batch with the negatives `used` (B, K bool) alone, without stories that served only others."""
+        """Copy the batch with only the negatives `used` (B, K bool), and without stories that are no longer needed."""
         negatives = self.negatives.masked_fill(~used, PADDING)
         batch = replace(self, negatives=negatives, kinds=self.kinds.masked_fill(~used, PADDING))
         needed = torch.zeros(len(self.stories), dtype=torch.bool, device=negatives.device)
@@ -147,7 +147,7 @@ class TripleBatch(Batch):
 
 @dataclass
 class ViewBatch(Batch):
-    """Anchors with views, each beside another story; every index points into the batch's U stories."""
+    """Anchors with views, each paired with another story; every index points into the batch's U stories."""
 
     stories: PackedViews  # the batch's different stories
     anchors: Tensor  # (B,) int64
@@ -189,7 +189,7 @@ class StoryInputs(ABC, Generic[P]):
 
 
 Tokenize = Callable[[Sequence[str], Any], tuple[list[list[int]], int]]
-"""Returns token ids of texts in a role, and how many of the texts were truncated."""
+"""Function from texts in a role to their token ids, and the number of truncated texts."""
 
 ROLES: tuple[Role, Role] = ("anchor", "candidate")
 TEXTS_PER_CALL = 4096
@@ -226,7 +226,7 @@ class TokenizedViews(StoryInputs[PackedViews]):
     """Token ids of stories and their views, each different text once; one prompt serves all."""
 
     def __init__(self, stories: Sequence[Story], tokenize: Tokenize) -> None:
-        """Tokenize stories by `tokenize(texts, role)`; a story without views is skipped and must not be asked for."""
+        """Tokenize stories by `tokenize(texts, role)`; a story without views is skipped and can't be selected."""
         super().__init__(len(stories), symmetric=True)
         pieces = StoryTable()
         self._parts = np.full((len(stories), 4), PADDING, dtype=np.int64)
@@ -247,20 +247,20 @@ class TokenizedViews(StoryInputs[PackedViews]):
 
 
 Collator = Callable[[list[int]], Any]
-"""Makes a batch of positions in a list of examples or triples."""
+"""Function from positions in a list of examples or triples to a batch."""
 
 
 class StoryReader(Protocol):
     """Methods of an objective that a datamodule calls."""
 
     reads_views: bool
-    """The encoder reads a story's views beside its text."""
+    """The encoder reads a story's views in addition to its text."""
 
     def story_inputs(self, stories: Sequence[Story], name: str) -> StoryInputs[Any]:
-        """Make the inputs of stories, by story index; `name` of the set for notices."""
+        """Make the inputs of stories, by story index; `name` is that of the set, for messages."""
 
     def collator(self, examples: TrainingExamples, inputs: StoryInputs[Any]) -> Collator:
-        """Return what makes a training batch of positions in the examples."""
+        """Return the collator of training batches from positions in the examples."""
 
     def text_embeddings(self, texts: Sequence[str], role: Role = "anchor") -> FloatArray:
         """Embed texts (N, D) by a frozen encoder; others raise OptionError."""

@@ -28,7 +28,7 @@ NAMES_REMEDY = "give JSON Lines with text and names, as narrlit storyworld write
 
 @dataclass(frozen=True)
 class TextGroup:
-    """Texts of a row that share one mapping of names, and their places in the row."""
+    """Texts of a row that share one mapping of names, and their positions in the row."""
 
     row: int
     places: tuple[str, ...]
@@ -79,7 +79,7 @@ class TextRows:
         return cls(file, *row_texts(file, layout))
 
     def check_output(self, path: str | Path) -> None:
-        """Refuse a file that can't hold the rows, before the work that leads to them.
+        """Refuse a file that can't hold the rows, before they are computed.
 
         Raises:
             OptionError: for an unknown suffix, or one of tables where rows have lists of texts.

@@ -1,6 +1,6 @@
 """Files of stories, triples and training examples: pydantic models of their rows, and readers that report.
 
-Nothing is repaired: a row is read as it is, or dropped and counted; rows that look wrong are read and counted.
+Nothing is repaired: a row is read unchanged, or dropped and counted; suspicious rows are read and counted.
 """
 
 import re
@@ -233,7 +233,7 @@ def _model(file: RowFile, models: Sequence[Model], known: str) -> Model:
 
 
 def _reason(error: ValueError) -> str:
-    """Why a row can't be used, in the words that are counted."""
+    """Describe why a row can't be used, as reports count it."""
     if not isinstance(error, ValidationError):
         return str(error)
     detail = error.errors(include_url=False)[0]
@@ -430,8 +430,8 @@ def read_triples(
     """Read triples from JSON Lines, CSV or TSV, with their labels where there are any.
 
     Args:
-        path: anchor_text,text_a,text_b[,text_a_is_closer], or anchor_story,similar_story,dissimilar_story, of which
-            the similar story is A and the closer.
+        path: file of anchor_text, text_a, text_b and perhaps text_a_is_closer; or of anchor_story, similar_story and
+            dissimilar_story, where the similar story is A and closer.
         labels: a file with one text_a_is_closer for each row of `path`, in its order; replaces the labels there.
         strict: refuse the first row that would be dropped.
         stories: a table to add to; None: a new one.
@@ -577,7 +577,7 @@ Texts = dict[str, str]
 def row_texts(
     file: RowFile, layout: Layout = Layout()
 ) -> tuple[Literal["stories", "triples", "examples"], list[Texts]]:
-    """Find what a file's rows are, and the texts of each that are not empty; a story's views belong to it."""
+    """Find the kind of a file's rows, and the texts of each that are not empty; views belong to their story."""
     model = _model(file, models_of(file, layout), f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}")
     story = issubclass(model, StoryRow)
     known = _columns(model) | ({k: v for k, v in _columns(ViewsRow).items() if k in ASPECTS} if story else {})

@@ -1,4 +1,4 @@
-"""Rows of files as they are: JSON Lines, CSV, Excel, Parquet, text files, documents and folders of stories."""
+"""Readers of raw rows: JSON Lines, CSV, Excel, Parquet, text files, documents and folders of stories."""
 
 import codecs
 import csv
@@ -142,7 +142,7 @@ def stream_rows(file: IO[bytes], path: Path, wanted: Callable[[int], bool], star
     Args:
         file: its content, which can be read twice.
         path: its name.
-        wanted: of a row's number; other rows are None, and their JSON is not parsed.
+        wanted: returns True for the number of a row to read; other rows are None, and their JSON is not parsed.
         start: number of the first row.
 
     Raises:
@@ -238,7 +238,7 @@ def _text(path: Path, content: bytes, notes: list[str]) -> str:
 
 
 def _decoded(content: bytes) -> tuple[str, str]:
-    """Decode text that is not UTF-8; return it with its encoding, or a NUL where that can't be found."""
+    """Decode text that is not UTF-8; return it with its encoding, or a NUL if that can't be found."""
     if sum(byte > 127 for byte in content[:100_000]) < LATIN_SHARE * len(content[:100_000]) and b"\0" not in content:
         # Latin letters: these code pages look alike to charset-normalizer, the language decides.
         with suppress(UnicodeDecodeError):
@@ -252,7 +252,7 @@ def _decoded(content: bytes) -> tuple[str, str]:
 
 
 def _suffix_of(text: str, layout: Layout) -> str:
-    """Find the suffix that the text of standard input would have in a file."""
+    """Find the suffix of a file with the text of standard input."""
     first = text.lstrip().partition("\n")[0]
     if layout.split is not None:
         return ".txt"
@@ -291,12 +291,12 @@ def _text_rows(path: Path, text: str, split: Literal["lines", "blank-lines"] | N
         blocks = filter(str.strip, re.split(r"\n\s*\n", text))
         return [Row(number, block.strip()) for number, block in enumerate(blocks, start=1)]
     if len(lines) > 1 and path.suffix.lower() != ".md":
-        notes.append(f"{len(lines)} lines are one story (--one-per-line: a story a line)")
+        notes.append(f"{len(lines)} lines are one story, not one per line")
     return [Row(1, _story(path, text))]
 
 
 def _story(path: Path, text: str, title: str | None = None) -> dict[str, Any]:
-    """Take a text file or document as one story; its first heading is the title, and no part of the text on top."""
+    """Make a story of a text file or document; its first heading is the title, and left out at the top."""
     heading = None if path.suffix.lower() == ".txt" else _HEADING.search(text)
     if heading:
         title = title or heading[1]

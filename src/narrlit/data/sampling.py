@@ -1,4 +1,4 @@
-"""Which examples make a batch (in random order, no story twice among its anchors and positives), and the batch."""
+"""Samplers and collators of batches, in which no story occurs twice among anchors and positives."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ EPOCHS_TRIED = 8
 
 @dataclass(frozen=True)
 class Share:
-    """The share of one process: its rank among `world` processes."""
+    """Share of one process: its rank among `world` processes."""
 
     rank: int = 0
     world: int = 1
@@ -43,10 +43,11 @@ class DistinctBatchSampler(Sampler[list[int]]):
         weights: NDArray[np.float64] | None = None,
         limit: int | None = None,
     ) -> None:
-        """Draw from N examples of these anchors and positives (N,), as many a process as `batch_size`.
+        """Sample from N examples with these anchors and positives (N,), `batch_size` for each process.
 
-        With `weights` (N,) an epoch's N draws are with replacement, in proportion to these, and a batch may hold an
-        example twice; else each example comes once. An epoch has `limit` examples at most, others in each epoch.
+        With `weights` (N,) an epoch's N examples are drawn in proportion to these, with replacement, and a batch may
+        have an example twice; else each example is drawn once. An epoch has at most `limit` examples, different ones in
+        each epoch.
         """
         self._chances = None if weights is None else weights / weights.sum()
         self._pairs = list(zip(anchors.tolist(), positives.tolist(), strict=True))
@@ -103,7 +104,7 @@ class DistinctBatchSampler(Sampler[list[int]]):
 def equalized(batches: list[list[int]], count: int, world: int = 1) -> list[list[int]]:
     """Make exactly `count` batches: the largest are halved, or the last dropped.
 
-    More than the tried epochs needed is rare: it takes stories that recur in very many examples.
+    Halving is rarely needed: only where stories recur in very many examples.
 
     >>> equalized([[1, 2, 3, 4], [5]], 3)
     [[1, 2], [3, 4], [5]]
@@ -155,7 +156,7 @@ def padded_share(count: int, share: Share) -> list[int]:
 
 @dataclass(frozen=True)
 class ExampleCollator:
-    """Makes training batches; a class, since a closure can't be sent to worker processes."""
+    """Collate training batches; a class, since a closure can't be pickled for worker processes."""
 
     examples: TrainingExamples
     inputs: StoryInputs[Any]
@@ -172,13 +173,13 @@ class ExampleCollator:
 
 @dataclass(frozen=True)
 class ViewCollator:
-    """Makes training batches of anchors alone, each beside the next one of the batch, which is in random order."""
+    """Collate batches of anchors, each paired with the next one of the batch, which is in random order."""
 
     examples: TrainingExamples
     inputs: StoryInputs[PackedViews]
 
     def __call__(self, chosen: list[int]) -> ViewBatch:
-        """Make the batch of these examples' anchors; a single one gets its other story from outside the batch."""
+        """Make the batch of these examples' anchors; a single one is paired with a story outside the batch."""
         anchors = self.examples.anchors
         others = anchors[[*chosen[1:], chosen[0]]]
         if len(chosen) == 1:
@@ -190,7 +191,7 @@ class ViewCollator:
 
 @dataclass(frozen=True)
 class TripleCollator:
-    """Makes batches of triples to evaluate."""
+    """Collate batches of triples to evaluate."""
 
     triples: Triples
     inputs: StoryInputs[Any]
@@ -208,7 +209,7 @@ class TripleCollator:
 
 @dataclass(frozen=True, eq=False)
 class PseudoLabelCollator:
-    """Adds pseudo-labels to another collator's batches and, in a transductive run, unlabelled stories."""
+    """Add pseudo-labels to another collator's batches and, in a transductive run, unlabelled stories."""
 
     collator: Collator  # makes the batch
     inputs: StoryInputs[Any]  # of all stories

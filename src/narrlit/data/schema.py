@@ -1,4 +1,4 @@
-"""Stories, triples and training examples: everything but a story's own text and views is a story index.
+"""Stories in a table, and triples and training examples as indices into it.
 
 Letters of the shapes: N rows, K negatives of an example.
 """
@@ -30,7 +30,7 @@ KINDS = (*ASPECTS, "mined", "triple")
 embeddings; `triple`: the dissimilar story of a triple. None stands for an unknown kind."""
 
 PADDING = -1
-"""Fills up rows with fewer negatives; also an unknown kind, a missing label, a missing pseudo-label."""
+"""Padding of rows with fewer negatives; also an unknown kind, a missing label or pseudo-label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Story:
     """One story.
 
     Attributes:
-        id: the source's name of it; in a table without such names its story index.
+        id: id in its source; by default its story index.
         text: what an encoder reads.
         views: texts about its aspects, where there are any.
         original: the text before pseudonymization; None where names were never replaced.
@@ -70,7 +70,7 @@ class Story:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The text, then its views if it has any."""
+        """Text, then views if there are any."""
         return (self.text,) if self.views is None else (self.text, *self.views.texts)
 
     def with_texts(self, texts: Sequence[str]) -> "Story":
@@ -300,5 +300,5 @@ def a_comes_first(anchor: str) -> bool:
 
 
 def normal_text(text: str) -> str:
-    """Normalize case and white space, by which texts are compared."""
+    """Normalize case and white space, to compare texts."""
     return " ".join(text.casefold().split())

@@ -1,4 +1,4 @@
-"""Folds whose rows share no story, and what two sets of examples or triples have in common.
+"""Folds whose rows share no story, and the overlap of two sets of examples or triples.
 
 Letters of the shapes: N rows.
 """

@@ -1,4 +1,4 @@
-"""Stories, triples, examples and tables written so that the readers return them; a file appears whole or not at all."""
+"""Writers of stories, triples, examples and tables, which the readers invert; files are written atomically."""
 
 import csv
 import json
@@ -90,7 +90,7 @@ def write_table(path: str | Path, rows: Sequence[Any], embeddings: FloatArray | 
 
 
 def check_rows(path: Path, rows: Sequence[Any]) -> None:
-    """Refuse what `write_table` could not write, before the work that leads to it."""
+    """Refuse rows that `write_table` can't write, before they are computed."""
     if not rows:
         raise DataError(f"{path}: nothing to write; give at least one row")
     if path.suffix.lower() == ".parquet":
@@ -144,7 +144,7 @@ def _write_excel(path: Path, columns: Sequence[str], rows: Sequence[Any], embedd
 
 
 def _csv_cell(value: object) -> object:
-    """Put ' before a text that would run as a formula, and before one that has ' there already: readers take it off."""
+    """Put ' before a text that would run as a formula, or begins with '; readers remove it."""
     value = _cell(value)
     return f"'{value}" if isinstance(value, str) and FORMULA.match(value) else value
 

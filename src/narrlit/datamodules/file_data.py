@@ -18,7 +18,7 @@ from narrlit.errors import OptionError
 
 @dataclass(frozen=True)
 class Extra:
-    """Further files, apart so that a system can be tried without them.
+    """Further files, separate so that a system can be compared with and without them.
 
     Attributes:
         synthetic: training rows that a language model wrote; they train like the others.
@@ -32,8 +32,8 @@ class Extra:
 class FileData(StoryData):
     """Training examples and triples from files, in any layout that the readers know.
 
-    With views, the anchors of training examples and all stories of triples need them; candidates of training examples,
-    on which nothing trains then, may have none.
+    With `views`, the anchors of training examples and all stories of triples need views; positives and negatives of
+    training examples, which then do not train, may have none.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 (a config's keys)
@@ -65,8 +65,8 @@ class FileData(StoryData):
             hard_examples: sampling of hard examples.
             pseudo_labels: labels of the training stories' aspects.
             loading: batches.
-            validation_share: how many of the validation triples are evaluated, above 0 to 1; the same random choice in
-                every run. The others are left out, or for `hard_examples.mine_validation`.
+            validation_share: share of the validation triples that is evaluated, above 0 to 1, chosen at random, the
+                same in every run. The others are left out, or mined by `hard_examples.mine_validation`.
 
         Source: of the share, Comhis, section 4.3: a subset of the development data, whose size it does not give.
         """

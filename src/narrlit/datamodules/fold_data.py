@@ -82,7 +82,7 @@ class FoldData(StoryData):
             fold: the fold that is evaluated, counted from 0.
             folds: number of folds.
             fold_seed: of the division; apart from the run's seed, so that seeds can be compared on the same folds.
-            ungrouped: divide by row, though the same story may then train and be evaluated; to see what that hides.
+            ungrouped: divide by row: the same story may then train and be evaluated, and accuracy is inflated.
         """
         if not 0 <= fold < folds:
             raise OptionError(f"data.fold is {fold}: with {folds} folds, a number from 0 to {folds - 1} is needed")
@@ -121,7 +121,7 @@ class FoldData(StoryData):
         return indices
 
     def synthetic_story(self, index: int) -> SyntheticStory | None:
-        """Return what StoryWorld made a story of the other data of."""
+        """Return the StoryWorld plan of a story of the other data."""
         return self.divided.synthetic_story(index)
 
     def describe(self, fold: int) -> FoldDescription:
@@ -129,7 +129,7 @@ class FoldData(StoryData):
         return self.rows(fold).description
 
     def rows(self, fold: int) -> Fold:
-        """Return what a fold trains on and evaluates."""
+        """Return the rows that a fold trains on and evaluates."""
         rows, evaluated = self._rows, self._evaluated[fold]
         trains = ~np.isin(self._groups, self._groups[evaluated])
         examples = TrainingExamples(rows.stories, [rows[row] for row in np.flatnonzero(trains).tolist()])
@@ -159,7 +159,7 @@ class FoldData(StoryData):
     def _rows(self) -> TrainingExamples:
         rows = self.divided.read_examples(self.tables.source)
         if not rows:
-            raise OptionError("no training data: give --data.train FILE")
+            raise OptionError("no training data: give `data.train=FILE`")
         return rows
 
     @cached_property

@@ -23,10 +23,10 @@ class HardExampleSampling:
     wrongly ranked triples: Table 2 has 42 of 200 dev triples more right with hard examples, of which 40 may then train.
 
     Attributes:
-        share: of all examples that are mined, how many are hard at most: of those ranked wrongly the closest calls.
-            With fewer wrong ones it does not bind, and all are hard. Validation triples are mined by themselves.
-        weight: how much more often than another a hard example is drawn, with replacement; 1: nothing is drawn, and
-            every example comes once an epoch.
+        share: largest share of hard examples among all that are mined: of those ranked wrongly, the closest calls. If
+            fewer are ranked wrongly, all of these are hard. Validation triples are mined separately.
+        weight: how much more often a hard example is drawn than another, with replacement; 1: every example once an
+            epoch.
         mine_validation: also train on hard triples of the validation data, with their labels, as the paper does:
             validation accuracy is then no estimate for other triples, unless `data.validation_share` sets apart those
             that are mined. The run is flagged.

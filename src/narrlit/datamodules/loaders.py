@@ -1,4 +1,4 @@
-"""Settings of batches, and a loader of training batches that a resumed fit goes on with."""
+"""Settings of batches, and a loader of training batches that resumes within an epoch."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ class Loading:
 
 
 class ResumableLoader(DataLoader[Any]):
-    """Training batches of an epoch, of which a resumed fit skips those that it has seen."""
+    """Training batches of an epoch; a resumed fit skips those that it has trained on."""
 
     taken = 0  # batches of this epoch that were handed out
     skip = 0  # batches to skip in the next epoch
@@ -53,7 +53,7 @@ class ResumableLoader(DataLoader[Any]):
             yield batch
 
     def state_dict(self) -> dict[str, int]:
-        """Return nothing: trainers need the method to resume a loader, but load its state too late."""
+        """Return nothing: trainers need the method, but load its state too late."""
         return {}
 
     def load_state_dict(self, state: dict[str, int]) -> None:

@@ -93,7 +93,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Preparation:
-    """Preparation of a fit's rows by a frozen encoder, or by what is known of StoryWorld's stories.
+    """Preparation of a fit's rows by a frozen encoder, or by the plans of StoryWorld's stories.
 
     Attributes:
         hard_examples: sampling of hard examples.
@@ -101,7 +101,7 @@ class Preparation:
         validation_share: share of the validation triples that is evaluated.
         reader: the objective, by whose encoder examples are ranked and stories clustered.
         trainer: of the fit.
-        synthetic_story: returns what StoryWorld made a story of, by its index; None for other stories.
+        synthetic_story: returns the StoryWorld plan of a story, by its index; None for other stories.
     """
 
     hard_examples: HardExampleSampling
@@ -112,7 +112,7 @@ class Preparation:
     synthetic_story: Callable[[int], SyntheticStory | None]
 
     def prepare(self, training: TrainingSet, minable: TripleSet) -> Prepared:
-        """Choose hard examples, mine validation triples and label the stories, each if that is wanted.
+        """Choose hard examples, mine validation triples and label the stories, as the settings say.
 
         Args:
             training: what was read.
@@ -133,7 +133,7 @@ class Preparation:
         return prepared
 
     def _with_hard_examples(self, prepared: Prepared) -> Prepared:
-        """Draw the examples more often that the encoder ranks wrongly."""
+        """Draw examples more often if the encoder ranks them wrongly."""
         settings, count = self.hard_examples, len(prepared.examples)
         hard, wrong = hard_examples(*example_cosines(prepared.examples, self.reader), settings.share)
         record = HardExampleRecord(wrong, allowed=int(settings.share * count), hard=len(hard))
@@ -151,7 +151,9 @@ class Preparation:
         """Add the validation triples to the examples that the encoder ranks wrongly."""
         settings, record = self.hard_examples, prepared.hard_examples
         if not minable:
-            raise OptionError("hard_examples.mine_validation needs validation triples: give --data.validation FILE")
+            raise OptionError(
+                "`data.hard_examples.mine_validation` needs validation triples: give `data.validation=FILE`"
+            )
         candidates = TrainingExamples(minable.stories, [example_of(triple) for triple in minable])
         mined, wrong = hard_examples(*example_cosines(candidates, self.reader), settings.share)
         line = f"{len(mined)} validation triples train, of {wrong} ranked wrongly"
@@ -172,7 +174,7 @@ class Preparation:
         )
 
     def _with_true_labels(self, prepared: Prepared) -> Prepared:
-        """Label the training stories by what StoryWorld made them of."""
+        """Label the training stories by their StoryWorld plans."""
         indices = prepared.examples.story_indices
         truths = []
         for index in indices.tolist():

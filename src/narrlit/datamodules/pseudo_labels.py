@@ -1,4 +1,4 @@
-"""Pseudo-labels of stories: clusters of segments' embeddings, or known truth; kept on disk for a resumed run.
+"""Pseudo-labels of stories: clusters of segments' embeddings, or true labels; on disk for a resumed run.
 
 Letters of the shapes: N stories, D dimension, K clusters.
 """

@@ -42,7 +42,7 @@ class StoryData(L.LightningDataModule):
         tables: stories as they were read, and as the encoder reads them.
         stories: every story that a stage reads, training stories first, as the encoder reads it.
         training: training examples that were read; None before a fit.
-        prepared: what trains; None before the model is there and after the fit.
+        prepared: training rows; None before the model is built and after the fit.
         sets: triples that were read, by stage.
         minable: validation triples that hard examples may be mined from.
         validation_share: how many of the validation triples are evaluated; the others can be mined.
@@ -81,27 +81,27 @@ class StoryData(L.LightningDataModule):
 
     @abstractmethod
     def read_examples(self, stories: StoryTable) -> TrainingExamples:
-        """Read the training examples into a table, and `note` where they are from."""
+        """Read the training examples into a table, and `note` their provenance."""
 
     @abstractmethod
     def read_triples(self, stage: Stage, stories: StoryTable) -> Triples:
-        """Read the triples of a stage into a table, none where there are none, and `note` where they are from."""
+        """Read the triples of a stage, if there are any, into a table, and `note` their provenance."""
 
     def read_unlabelled(self, stories: StoryTable) -> list[int]:
         """Read stories without labels into a table and return their indices; none here."""
         return []
 
     def synthetic_story(self, index: int) -> SyntheticStory | None:
-        """Return the StoryWorld plan of a story as read; None for a story of another origin."""
+        """Return the StoryWorld plan of a story by its index as read; None for other stories."""
         return None
 
     def note(self, name: str, provenance: Provenance) -> None:
-        """Note where a set is from, for run.json."""
+        """Record the provenance of a set, for run.json."""
         self._records[name] = provenance
         self.provenance[name] = provenance.as_dict()
 
     def noted(self, name: str) -> Provenance:
-        """Return what was noted of a set; nothing, if it was not read."""
+        """Return the provenance of a set; an empty one if it was not read."""
         return self._records.get(name, Provenance())
 
     @property
@@ -118,7 +118,7 @@ class StoryData(L.LightningDataModule):
 
     @property
     def reader(self) -> StoryReader:
-        """The objective, as far as a datamodule uses it."""
+        """The objective, by the interface that a datamodule uses."""
         return cast(StoryReader, self.trainer.lightning_module)  # type: ignore[union-attr]
 
     # Stages ----------------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class StoryData(L.LightningDataModule):
         """Read training examples, and stories without labels for a transductive run."""
         read = self.read_examples(self.tables.source)
         if not read:
-            raise OptionError("no training data: give --data.train FILE")
+            raise OptionError("no training data: give `data.train=FILE`")
         examples = self.tables.examples(read)
         self._note_pseudonyms("train")
         if not self.pseudo_labels.transductive:
@@ -150,7 +150,7 @@ class StoryData(L.LightningDataModule):
         indices = np.setdiff1d(indices, examples.story_indices)
         if not len(indices):
             raise OptionError(
-                "pseudo_labels.transductive needs stories without labels: give --data.extra.unlabelled FILE"
+                "`data.pseudo_labels.transductive` needs stories without labels: give `data.extra.unlabelled=FILE`"
             )
         return TrainingSet(read, examples, indices)
 
@@ -182,21 +182,21 @@ class StoryData(L.LightningDataModule):
             raise OptionError(f"the data have views, which {objective} does not read: remove data.views")
         if self.reader.reads_views and not self.has_views:
             raise OptionError(
-                f"{objective} reads views: give --data.views.files FILE, or --data.views.missing positional "
-                "(with StoryWorldData: --data.views true)"
+                f"{objective} reads views: give `data.views.files=FILE`, or "
+                "`data.views.missing=positional` (with StoryWorldData: `data.views=true`)"
             )
 
     def _check_triples(self, stage: str, triples: Triples) -> None:
         name = STAGE_OF[stage]
         if stage != "fit" and not triples:
-            raise OptionError(f"no {name} data: give --data.{name} FILE")
+            raise OptionError(f"no {name} data: give `data.{name}=FILE`")
         if name != "predict" and any(triple.a_is_closer is None for triple in triples):
             unread = triples.report.unread if triples.report else ()
             hint = f" (labels are read from text_a_is_closer; other columns: {', '.join(unread)})" if unread else ""
-            raise OptionError(f"the {name} triples have no labels: give --data.{name}_labels FILE{hint}")
+            raise OptionError(f"the {name} triples have no labels: give `data.{name}_labels=FILE`{hint}")
 
     def prepare_inputs(self, stage: str = "fit") -> StoryInputs[Any]:
-        """Make the inputs of all stories, and for a fit what trains, once."""
+        """Make the inputs of all stories and, for a fit, prepare its rows, once."""
         if self._inputs is None or self._inputs.num_stories != len(self.stories):
             self._inputs = self.reader.story_inputs(list(self.stories), stage)
             self.provenance["inputs"] = {"stories": len(self.stories), **self._inputs.provenance}
@@ -205,7 +205,7 @@ class StoryData(L.LightningDataModule):
         return self._inputs
 
     def _prepare(self, training: TrainingSet) -> Prepared:
-        """Prepare what trains, and note how."""
+        """Prepare the training rows, and record how."""
         preparation = Preparation(
             self.hard_examples,
             self.pseudo_labels,
@@ -220,7 +220,7 @@ class StoryData(L.LightningDataModule):
         return prepared
 
     def teardown(self, stage: str) -> None:
-        """Forget what belongs to the objective of a fit: another may come."""
+        """Release what belongs to the objective of a fit."""
         if stage == "fit":
             self._inputs = self.prepared = None
 
@@ -232,7 +232,7 @@ class StoryData(L.LightningDataModule):
         return {"mined_validation": mined, "transductive": transductive}
 
     def train_validation_overlap(self, anchors_only: bool = False) -> Overlap:
-        """Compare the training data (or its anchors, where nothing else trains) with the validation data, as read."""
+        """Compare the training data (or its anchors, if nothing else trains) with the validation data, as read."""
         rows: list[tuple[str, ...]] = [] if self.training is None else [*self.training.read.texts()]
         if self.prepared is not None:
             minable = self.minable.read.texts()

@@ -1,4 +1,4 @@
-"""Stories of a datamodule in two tables: as they were read, and as the encoder reads them."""
+"""Tables of a datamodule's stories: as they were read, and as the encoder reads them."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -38,8 +38,8 @@ class StoryTables:
 
         Args:
             options: how names are replaced.
-            synthetic_story: returns what StoryWorld made a story of, by its index in `source`; for names that are
-                given with the stories.
+            synthetic_story: returns the StoryWorld plan of a story, by its index in `source`; for names that come with
+                the stories.
         """
         self.options = options
         self.source = StoryTable()

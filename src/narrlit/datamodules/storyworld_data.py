@@ -1,4 +1,4 @@
-"""StoryWorldData: synthetic stories, nothing to download, and the truth about every story is known."""
+"""StoryWorldData: synthetic stories, whose theme, course of action and outcome are known."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -78,11 +78,11 @@ class StoryWorldData(StoryData):
         return list(dict.fromkeys(indices.ravel().tolist()))
 
     def synthetic_story(self, index: int) -> SyntheticStory | None:
-        """Return what StoryWorld made a story of."""
+        """Return the StoryWorld plan of a story."""
         return self._synthetic.get(index)
 
     def _make(self, name: str, stories: StoryTable) -> list[SyntheticTriple]:
-        """Make a set's triples, and remember what their stories were made of."""
+        """Make a set's triples, and keep the plans of their stories."""
         triples = self.world.triples(self.sizes[name], "test" if name in ("predict", "unlabelled") else name)
         for triple in triples:
             self._remember(stories, [triple.anchor, triple.positive, triple.negative])

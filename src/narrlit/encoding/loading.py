@@ -55,8 +55,8 @@ def load(  # noqa: PLR0913 (all that decides a vector)
             None: the model's own.
         postprocess: steps over the vectors, with commas between: `center`, `abtt:K` (all but the K first components),
             `whiten`, `truncate:N` (the first N dimensions).
-        fit_on: stories that the steps are fitted on, or files of such; those that are embedded are left out.
-        transductive: also fit the steps on stories that are embedded. What results is no submission to Track B.
+        fit_on: stories that the steps are fitted on, or files of stories; those that are embedded are left out.
+        transductive: also fit the steps on stories that are embedded. The result is no valid submission to Track B.
         cache: folder where vectors are kept, so that no text is embedded twice; None: they are not kept. The command
             line's is `runs/embeddings`.
         trust_remote_code: run Python files that come with the model; only for models whose author you trust.
@@ -114,12 +114,12 @@ def story_texts(
     missing_views: Literal["refuse", "positional"],
     pseudonyms: PseudonymOptions | bool,
 ) -> StoryTexts:
-    """Return what is read of a story, by parameters of `load`."""
+    """Return what an encoder reads of a story, by parameters of `load`."""
     return StoryTexts(_view_files(views, missing_views), _pseudonym_options(pseudonyms))
 
 
 def _check_exists(model: str) -> None:
-    """Refuse the path of a model that is not there, with the names that are."""
+    """Refuse the path of a missing model, and name similar ones."""
     path = Path(model)
     names_a_folder = path.parent != Path() and (path.parent.is_dir() or path.parts[0] == "runs")
     if path.exists() or not names_a_folder:

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 MINED = "mined"
 PAIRS_PER_BLOCK = 2**22
-"""Cosines held at a time, 256 anchors against 16,384 stories; four times as many take twice the time."""
+"""Cosines in memory at a time, 256 anchors by 16,384 stories; four times as many take twice the time."""
 
 
 class NearestNegatives(NamedTuple):
     """Rows (N, count) of the nearest negatives of N anchors, nearest first, -1 where there are no more.
 
-    `pairs` counts those of an anchor and a story that is a negative by the data, `excluded` those that the margin left
-    out.
+    `pairs` is the number of pairs of an anchor and a negative by the data, `excluded` of those that the margin
+    excluded.
     """
 
     rows: Tensor
@@ -164,7 +164,7 @@ def mine_negatives(
 
 
 def similar_groups(anchors: IntArray, positives: IntArray, count: int) -> IntArray:
-    """Group stories (M,) that a chain of anchors and positives joins.
+    """Group stories (M,) that chains of anchors and positives connect.
 
     A positive of an anchor's positive is thus similar to the anchor, though no example says so.
     """

@@ -1,4 +1,4 @@
-"""Post-processing of a story encoder's vectors: which steps, and which stories they are fitted on."""
+"""Post-processing of a story encoder's vectors: its steps, and the stories that they are fitted on."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How a story becomes a vector, all of it. Nothing else in the package embeds stories once a model is trained.
+"""The story encoder: all that decides how a story becomes a vector. Outside training, nothing else embeds.
 
 Letters of the shapes: N stories, S sentences of a story, D dimension.
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from narrlit.models.encoder import Encoder
 
 Item = Story | str
-"""A story that is prepared, or a text that is embedded as it is."""
+"""A prepared story, or a text that is embedded unchanged."""
 TRIPLE_ROLES: tuple[Role, Role, Role] = ("anchor", "candidate", "candidate")
 
 
@@ -82,7 +82,7 @@ class EncoderFacts:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any] | None) -> "EncoderFacts | None":
-        """Invert `dataclasses.asdict`; None for what it can't have written."""
+        """Invert `dataclasses.asdict`; None for a record with other fields."""
         if record is None or set(record) != {each.name for each in fields(cls)}:
             return None
         return cls(**{**record, "unit": tuple(record["unit"])})
@@ -104,7 +104,7 @@ class Passages:
 class StoryEncoder:
     """A model and all else that decides how a story becomes a vector; `narrlit.load` makes one.
 
-    It does not change. The model's weights are loaded when they are first needed: not at all where the cache has every
+    It is immutable. The model's weights are loaded when they are first needed: not at all if the cache has every
     vector.
 
     Attributes:
@@ -127,7 +127,7 @@ class StoryEncoder:
         postprocessing: Postprocessing | None = None,
         cache: str | Path | None = None,
     ) -> None:
-        """Name the model, or give one that is loaded, whose settings of loading stay as they are.
+        """Create an encoder of a model, by its name, or of a loaded model, whose settings stay as they are.
 
         Args:
             model: a folder, a run folder, a checkpoint, a hub id or `minilm`; or an encoder.
@@ -135,7 +135,7 @@ class StoryEncoder:
             loading: how the model is loaded.
             fusion: weights of a story's text and views; None: the model's own.
             postprocessing: steps over the vectors.
-            cache: folder where vectors are kept and looked up; None: they are not kept. An encoder has none.
+            cache: folder of cached vectors; None: no cache, as always for a loaded model.
         """
         self.texts = texts
         self.loading = loading
@@ -217,7 +217,7 @@ class StoryEncoder:
         return self._fit is not None and self._fit.is_transductive
 
     def fitted_for(self, stories: Sequence[Story]) -> "StoryEncoder":
-        """Return this encoder with its post-processing fitted, if it has any, on others than these stories.
+        """Return this encoder with its post-processing, if any, fitted on other stories than these.
 
         Raises:
             OptionError: if most of the stories to fit on are among these.
@@ -275,9 +275,9 @@ class StoryEncoder:
         return vectors.reshape(len(prepared), 3, -1)
 
     def embed_parts(self, stories: Sequence[Story], progress: bool = True) -> tuple[FloatArray, Coverage]:
-        """Embed text and views of N stories that are prepared, each by itself: unit vectors (N, 4, D).
+        """Embed text and views of N prepared stories separately: unit vectors (N, 4, D).
 
-        Always by the model: they are not kept in the cache. Also tells how much was read.
+        They are always computed, never cached. Also returns their coverage.
         """
         from narrlit.models.embedding import part_embeddings
 
@@ -290,7 +290,7 @@ class StoryEncoder:
         """Split N stories into sentences and embed each.
 
         Raises:
-            ModelError: for a model that does not embed a text by itself.
+            ModelError: for a model that can't embed a single text.
         """
         self.require_text()
         pieces = [split_sentences(story.text) or [story.text] for story in self.prepare(stories)]
@@ -300,7 +300,7 @@ class StoryEncoder:
         return [Passages(own, part) for own, part in zip(pieces, np.split(vectors, ends[:-1]), strict=True)]
 
     def require_text(self) -> None:
-        """Raise ModelError for a model that does not embed a text by itself."""
+        """Raise ModelError for a model that can't embed a single text."""
         if self.facts.reads != "text":
             raise ModelError("sentences are compared, but this model embeds whole stories: give the encoder inside it")
 
@@ -309,11 +309,11 @@ class StoryEncoder:
         return self.texts.prepare([Story("", each) if isinstance(each, str) else each for each in stories])
 
     def embed_prepared(self, items: Sequence[Item], roles: Sequence[Role], progress: bool = False) -> FloatArray:
-        """Embed N stories that are prepared, or texts as they are, each in its role, (N, D)."""
+        """Embed N prepared stories, or unchanged texts, each in its role, (N, D)."""
         return self.read(items, roles, progress)[0]
 
     def read(self, items: Sequence[Item], roles: Sequence[Role], progress: bool = False) -> tuple[FloatArray, Coverage]:
-        """Embed as `embed_prepared` does; also tell how much was read of the different items."""
+        """Embed as `embed_prepared` does; also return the coverage of the different items."""
         vectors, coverage = self._vectors(items, roles, progress)
         self._coverage += coverage
         if self._map is None or not len(vectors):
@@ -327,7 +327,7 @@ class StoryEncoder:
         return plain
 
     def without_cache(self) -> "StoryEncoder":
-        """Return this encoder, with its fitted post-processing, which computes all vectors."""
+        """Return this encoder, with its fitted post-processing, without its cache."""
         computing = self._copy()
         computing.cache = computing._store = None
         computing._fit = self._fit
@@ -379,7 +379,7 @@ class StoryEncoder:
 
     @cached_property
     def _identity(self) -> tuple[str, str | None]:
-        """Name of the model and digest of its files, or revision in its hub; of a given one, digest of its weights."""
+        """Name of the model, and digest of its files, revision in its hub or, if loaded, digest of its weights."""
         if not self._is_given:
             return model_identity(self.name)
         digest = hashlib.sha256()
@@ -390,7 +390,7 @@ class StoryEncoder:
 
     @property
     def _space(self) -> EmbeddingSpace:
-        """All that decides a vector but for the prompt, the text and post-processing."""
+        """Settings that decide a vector, except prompt, text and post-processing."""
         model, files = self._identity
         loading = self.loading
         precision = loading.precision
@@ -435,7 +435,7 @@ class StoryEncoder:
         return vectors[np.array(places, dtype=np.int64)], Coverage.of_rows(readings)
 
     def _computed(self, wanted: Sequence["_Wanted"], progress: bool) -> tuple[FloatArray, Readings]:
-        """Embed items by the model, and tell how much was read of each."""
+        """Embed items by the model; also return how much was read of each."""
         from narrlit.models.embedding import embed
 
         vectors = np.empty((len(wanted), self.facts.dimension), dtype=np.float32)
@@ -449,7 +449,7 @@ class StoryEncoder:
     def _cached(
         self, folder: Path, contents: Sequence[tuple[str, str]], wanted: Sequence["_Wanted"], progress: bool
     ) -> tuple[FloatArray, Readings]:
-        """Embed those items alone that the cache lacks; all of them where it can't be written."""
+        """Embed only items that are missing in the cache; all of them if it can't be written."""
         if self._store is None:  # a store needs torch, and the model: where all is there, neither is loaded
             found = read_arrays(self._space.folder(folder), self._keys(contents))
             if found is not None and contents:
@@ -468,7 +468,7 @@ class StoryEncoder:
     def _filled(
         self, folder: Path, contents: Sequence[tuple[str, str]], wanted: Sequence["_Wanted"], progress: bool
     ) -> tuple[FloatArray, Readings]:
-        """Embed what the cache lacks, write it there, and read all."""
+        """Embed items that are missing in the cache, add them, and read all."""
         from narrlit.cache.filling import fill
 
         if self._store is None:
@@ -484,7 +484,7 @@ class StoryEncoder:
             say(f"{self.name}: embedding {missing:,} of {len(keys):,} different texts")
 
         def compute(positions: list[int]) -> "tuple[Tensor, Readings]":
-            """Embed what is missing."""
+            """Embed missing items."""
             import torch
 
             vectors, readings = self._computed([wanted[position] for position in positions], progress=False)
@@ -506,7 +506,7 @@ class StoryEncoder:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """An item to embed: its place among the different ones, and a role whose prompt precedes it."""
+    """An item to embed: its position among the different ones, and a role whose prompt precedes it."""
 
     place: int
     item: Item
@@ -520,7 +520,7 @@ def unit_vectors(vectors: FloatArray) -> FloatArray:
 
 
 def _content(item: Item) -> str:
-    """All that a model may read of an item."""
+    """Return all that a model may read of an item."""
     if isinstance(item, str):
         return item
     if item.views is None:

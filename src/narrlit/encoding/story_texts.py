@@ -1,4 +1,4 @@
-"""What an encoder reads of stories: their views, and placeholders in place of names."""
+"""Texts that an encoder reads of stories: with their views, and placeholders in place of names."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -18,7 +18,8 @@ class StoryTexts:
     """Preparation of stories for an encoder: their views are attached, then names are replaced in text and views.
 
     Attributes:
-        views: files of views, and what is done with stories that have none there; None: stories keep what they have.
+        views: files of views, and treatment of stories without views there; None: stories keep the views that they
+            have.
         pseudonyms: how names are replaced; None: names stay.
     """
 
@@ -26,7 +27,7 @@ class StoryTexts:
     pseudonyms: PseudonymOptions | None = None
 
     def prepare(self, stories: Sequence[Story]) -> list[Story]:
-        """Prepare stories, each by itself.
+        """Prepare stories independently of one another.
 
         Raises:
             DataError: for a story without views, where they are needed.
@@ -88,7 +89,7 @@ class StoryTexts:
 
     @cached_property
     def _replaced(self) -> dict[tuple[str, ...], list[str]]:
-        """Texts with placeholders by the texts of a group: finding names takes long, and several models read them."""
+        """Cache of texts with placeholders, by the texts of a group: finding names is slow."""
         return {}
 
     def _with_views(self, stories: StoryTable, indices: Iterable[int], name: str) -> StoryTable:
@@ -99,7 +100,7 @@ class StoryTexts:
         return table
 
     def _without_names(self, groups: Sequence[Sequence[Story]], options: PseudonymOptions) -> list[Story]:
-        """Replace the names in stories and their views; the stories of a group share one mapping. One list of all."""
+        """Replace the names in stories and their views, with one mapping for each group; return one list."""
         texts = [tuple(texts_of(group)) for group in groups]
         unknown = [old for old in dict.fromkeys(texts) if old not in self._replaced]
         if unknown:

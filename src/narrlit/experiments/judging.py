@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from narrlit.api import Model, encoder_of
+from narrlit.cache.space import model_identity
 from narrlit.console import say, say_truncated
 from narrlit.data.readers import LABEL, read_triples, say_rows
 from narrlit.data.rows import file_digest
@@ -200,10 +201,17 @@ class JudgeJob:
     @cached_property
     def digest(self) -> str:
         """Digest of the job: a call with the same one continues an earlier one."""
-        # By the encoder's name, not its files: the revision of a hub's model is known only once it is loaded.
-        encoder = {**self.encoder.record, "model": self.encoder.name, "files": None}
         model = [self.llm.endpoint().model, self.llm.seed, asdict(self.sampling)]
-        return json_digest([self.triples.texts(), encoder, model, self.instruction.digest, self.swap])
+        return json_digest([self.triples.texts(), self._encoder_record, model, self.instruction.digest, self.swap])
+
+    @property
+    def _encoder_record(self) -> dict[str, Any]:
+        """All that decides the similarities, with a digest of the model's files, or its revision in the hub."""
+        record = self.encoder.record
+        if record["files"] is None:  # a hub's model, which loading downloads
+            _ = self.encoder.module
+            _, record["files"] = model_identity(self.encoder.name)
+        return record
 
     @cached_property
     def seen_in_training(self) -> str | None:

@@ -139,7 +139,7 @@ def _from_file(
     """Read a system's answers, vectors or submission."""
     given = None if stories is None else str(stories)
     if path.suffix == ".npy":
-        with reading("vectors", path, "write them by numpy.save or narrlit embed --out FILE.npy"):
+        with reading("vectors", path, "write them by numpy.save or narrlit embed"):
             vectors = np.load(path, allow_pickle=False)
         return _from_vectors(name, "vectors", labeled, labels, vectors, given)
     if path.suffix == ".zip":
@@ -165,7 +165,7 @@ def _fitting(name: str, answers: Sequence[bool], labeled: Triples) -> Bools:
     if report is not None and report.dropped:
         raise DataError(
             f"{name}: answers belong to the rows of {report.path}, of which {sum(report.dropped.values())} can't be "
-            "read; correct these (--strict names the first)"
+            "read; correct these (`strict` names the first)"
         )
     if len(answers) != len(labeled):
         where = "the triples" if report is None else report.path

@@ -1,4 +1,4 @@
-"""Agreement of similarity with a catalog: do a story's nearest neighbors share its value of a column?"""
+"""Agreement of similarity with a catalog: share of nearest neighbors with the same value in a column."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Agreement:
     Attributes:
         column: its name.
         stories: N.
-        partners: stories whose value another story has; shares are of these, since the others can't agree.
+        partners: number of stories whose value another story has, too; shares are of these, since others can't agree.
         shares: a row for the nearest neighbor and one for the k nearest: share of neighbors with the story's value,
             the largest share possible, and what 1,000 permutations of the values give: mean, 95 % range, p.
         values: a row a value of two stories or more, those whose stories are least alike first.
@@ -42,7 +42,7 @@ class Agreement:
     surprises: Sequence[tuple[int, int, float]]
 
     def lines(self) -> list[str]:
-        """State the shares beside what chance gives."""
+        """Describe the shares, with those expected by chance."""
         column = printable(self.column, 60)
         return [
             f"{row['sentence'].format(partners=self.partners, share=_percent(row['share']), column=column)}; chance "

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RESERVED = ("id", "title", "text", "vector", "content_sha256", "rank", "similarity", "snippet")
-"""Columns of an index, and of its results, that no metadata can be named as."""
+"""Columns of an index and of its results, whose names metadata can't have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ class Collection:
         return cls(frame, unit_vectors(vectors), model, about)
 
     def __len__(self) -> int:
-        """Count the stories."""
+        """Return the number of stories."""
         return len(self.frame)
 
     def __getitem__(self, id: str) -> Story:
@@ -174,7 +174,7 @@ def story_frame(stories: Stories) -> "pd.DataFrame":
 
 
 def plain(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Put None for missing values of any kind."""
+    """Replace missing values of any kind by None."""
     return frame.astype(object).where(frame.notna(), None)
 
 

@@ -1,4 +1,4 @@
-"""Diversity of a collection: how many different stories it amounts to, and which are nearly the same."""
+"""Diversity of a collection: its effective number of different stories, and near-duplicates."""
 
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -37,15 +37,15 @@ def vendi_score(vectors: FloatArray) -> float:
 
 @dataclass(frozen=True)
 class Diversity:
-    """How varied N stories are.
+    """Diversity of N stories.
 
     Attributes:
         model: of the vectors.
         stories: N.
-        vendi_score: number of different stories that they amount to, 1 to N.
+        vendi_score: effective number of different stories, 1 to N.
         mean_nearest_similarity: mean cosine of a story with the nearest other one.
-        alike: stories with a neighbor that counts as nearly the same story.
-        copies: stories whose text is that of an earlier one but for case and white space.
+        alike: number of stories with a neighbor that counts as nearly the same story.
+        copies: number of stories with the text of an earlier one, except for case and white space.
         near_duplicates: further texts that share most of their words, in order, with another.
         most_alike: ids and titles of the nearest two, with their similarity.
         cosine: similarity from which stories count as nearly the same.

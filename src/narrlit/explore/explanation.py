@@ -36,11 +36,11 @@ Passage = tuple[int, int, float]
 Table = list[dict[str, Any]]
 
 QUANTILE, SHUFFLES = 0.95, 999
-"""Share of answers in unrelated stories that stay below chance; random orders that an order is compared with."""
+"""Quantile of answers in unrelated stories that counts as chance; number of random orders to compare with."""
 MOST_PASSAGES, FEWEST_BACKGROUND, MOST_BACKGROUND = 60, 10, 100
 """Passages that a long story is divided into; background stories, fewer of which give no level of chance."""
 ALIKE = ((0.05, "much alike"), (0.25, "rather alike"), (0.5, "a little alike"), (1, "not alike"))
-"""Words for the share of background stories that are closer to either story than the other is."""
+"""Words for the share of background stories that are more similar to a story than the other one is."""
 STRONGEST, WIDTH = 3, 100
 """Sentences of a story that the terminal lists; columns of the terminal."""
 NUMBERS = (
@@ -163,9 +163,9 @@ class Explanation:
         links: sentence_a, sentence_b, cosine, above_chance, in_order, text_a, text_b; from strong to weak.
         order: `order_kept`.
         contributions: story, sentence, drop (of the cosine without the sentence), text; from strong to weak.
-        background: what chance was measured on.
-        closer: of how many background stories the cosine with either is higher than that of the two.
-        names: what becomes of the cosine without names, in one sentence.
+        background: stories on which chance was measured.
+        closer: number of background stories with a higher cosine to the first, and to the second, than the two have.
+        names: effect of names on the cosine, in one sentence.
         coverage: how stories longer than the model's limit were read; empty without such.
         other: of a triple, the anchor and B.
     """
@@ -294,7 +294,7 @@ class Explanation:
         return [row for row in rows if row["drop"] > 0]
 
     def synopsis(self) -> Table:
-        """Lay the sentences out as a parallel edition: passages linked in order share a row, others stand between."""
+        """Arrange the sentences as a parallel edition: passages linked in order share a row."""
         largest = max(self.contributions["drop"].abs().max() if len(self.contributions) else 0, 1e-9)
         cells: list[Table] = []
         for place, (letter, opposite) in enumerate((("a", "b"), ("b", "a"))):
@@ -446,7 +446,7 @@ def _with_views(stories: Sequence[Story], files: str, progress: bool) -> list[St
 
 
 def leave_out(sentences: Sequence[str], places: Sequence[int]) -> str:
-    """Join the sentences but those at `places`, counted from 0.
+    """Join the sentences except those at `places`, counted from 0.
 
     >>> leave_out(["One.", "Two.", "Three."], [1])
     'One. Three.'
@@ -464,7 +464,7 @@ def split_passages(text: str) -> list[str]:
 def _readings(
     stories: Sequence[Story], vectors: Callable[[list[str]], Floats], pipeline: str | None
 ) -> tuple[list[_Reading], str]:
-    """Embed stories with all that is left out of them; also why names were not replaced, if they were not."""
+    """Embed stories whole, by sentence and with parts left out; also explain why names were not replaced."""
     unnamed: list[str | None] = [None] * len(stories)
     names, note = [frozenset[str]()] * len(stories), ""
     try:
@@ -529,7 +529,7 @@ def _pair(
 
 
 def _names(a: _Reading, b: _Reading, similarity: float) -> str:
-    """Say what becomes of the cosine when one story's names are replaced, the mean of both ways.
+    """Describe the cosine after the names of one story are replaced, the mean of both ways.
 
     With placeholders in both, unrelated stories would resemble each other by the placeholders.
     """
@@ -560,7 +560,7 @@ def _wrapped(text: str, width: int = WIDTH) -> list[str]:
 
 
 def _columns(*cells: tuple[str, int]) -> list[str]:
-    """Wrap texts beside each other, each in its width."""
+    """Wrap texts in columns of given widths."""
     wrapped = [[line for part in text.split("\n") for line in _wrapped(part, width)] for text, width in cells]
     widths = [width for _, width in cells]
     rows = zip_longest(*wrapped, fillvalue="")

@@ -51,11 +51,11 @@ if TYPE_CHECKING:
 __all__ = ["Index", "SearchOptions", "index_at"]
 
 SPAN = 250
-"""Stories that are embedded between two steps of the progress bar."""
+"""Stories that are embedded between two updates of the progress bar."""
 
 
 class Index:
-    """Stories in a LanceDB folder, with the model that their vectors are from.
+    """Stories and their vectors in a LanceDB folder, with a record of their encoder.
 
     The folder holds the table `stories` (id, title, text, vector, the metadata columns), which any LanceDB client
     reads, and index.json (the model and its settings), by which queries are encoded as the stories were.
@@ -75,8 +75,8 @@ class Index:
 
         Args:
             path: the folder.
-            model: where the model is now; None: where it was.
-            device: where queries are encoded.
+            model: another path of the model; None: the recorded one.
+            device: device on which queries are encoded.
             trust_remote_code: run Python files that come with the model.
 
         Raises:
@@ -102,8 +102,8 @@ class Index:
     ) -> "Index":
         """Create an index, or add stories to it; a story replaces the one with its id.
 
-        Stories are committed by the thousand, and one that is there unchanged is not embedded again: after an
-        interruption, the same call goes on. Another process may search the index meanwhile, but not write it.
+        Stories are committed in batches of 1,000, and unchanged ones are not embedded again: after an interruption, the
+        same call resumes. Another process may search the index meanwhile, but not write it.
 
         Args:
             path: the folder: new, or an index made with the same model and settings.
@@ -132,7 +132,7 @@ class Index:
         return index
 
     def _add(self, new: "_NewStories", progress: bool) -> None:
-        """Embed and commit the stories that are not there unchanged."""
+        """Embed and commit new and changed stories."""
         storage, encoder = self._storage, self._encoder
         fresh = new.fresh(storage)
         if progress and len(fresh) < len(new):
@@ -167,11 +167,11 @@ class Index:
         return str(self._storage.record.settings)
 
     def __len__(self) -> int:
-        """Count the stories."""
+        """Return the number of stories."""
         return len(self._storage)
 
     def __contains__(self, id: str) -> bool:
-        """Return whether there is a story with this id."""
+        """Return True if there is a story with this id."""
         return id in self._storage
 
     @property
@@ -196,7 +196,7 @@ class Index:
         return vector
 
     def upsert(self, stories: "Stories | pd.DataFrame | Sequence[str]", *, progress: bool = False) -> int:
-        """Add stories; one replaces the story with its id, one that is there unchanged is not embedded again.
+        """Add stories, or replace those with the same ids; unchanged ones are not embedded again.
 
         Args:
             stories: texts, a table with a column text (and id, title, metadata), or what `read_stories` returns.
@@ -349,7 +349,7 @@ class Index:
         return result_table(rows, first_sentences(rows))
 
     def collection(self) -> Collection:
-        """Return all stories with their vectors; the model is not looked at."""
+        """Return all stories with their vectors, without loading the model."""
         self._storage.require_stories()
         frame, vectors = self._storage.stories()
         record = self._storage.record
@@ -364,11 +364,11 @@ class Index:
         return Collection(frame, vectors, self._encoder, about)
 
     def _check_settings(self, settings: Mapping[str, Any]) -> None:
-        """Refuse settings other than the index was made with."""
+        """Refuse other settings than those that the index was made with."""
         made = self._storage.record.settings.model_dump()
         for name, value in settings.items():
             if made.get(name) != value:
-                what = f"{name.replace('_', '-')} {made.get(name)}, not {value}"
+                what = f"{_parameter(name, made.get(name))}, not with {_parameter(name, value)}"
                 what = "a model whose files have changed" if name == "files" else what
                 raise OptionError(f"{self.path} was made with {what}: give the same, or make a new index")
 
@@ -408,7 +408,7 @@ class _NewStories:
         return len(self.rows)
 
     def fresh(self, storage: IndexStorage) -> list[int]:
-        """Return the positions of stories that an index does not have unchanged.
+        """Return the positions of stories that are new to an index, or changed.
 
         Raises:
             DataError: if the stories have no ids, and their numbers are ids of other stories.
@@ -428,8 +428,19 @@ class _NewStories:
         return stories if encoder.texts.views is not None else encoder.prepare(stories)
 
 
+def _parameter(name: str, value: Any) -> str:
+    """Name a parameter of `narrlit.load` and its value, for messages.
+
+    >>> _parameter("max_length", 64), _parameter("max_length", None), _parameter("views", True)
+    ('`max_length=64`', 'the default `max_length`', '`views`')
+    """
+    if value is None or value is False:
+        return f"the default `{name}`"
+    return f"`{name}`" if value is True else f"`{name}={value}`"
+
+
 def _encoder(model: str, settings: IndexSettings, device: Device, trust_remote_code: bool) -> StoryEncoder:
-    """Return the encoder of an index's queries; the model is looked for when one is encoded."""
+    """Return the encoder of an index's queries, which loads its model for the first query."""
     pseudonyms = settings.pseudonyms
     missing_views: Literal["positional", "refuse"] = "positional" if settings.views else "refuse"
     return StoryEncoder(
@@ -445,7 +456,7 @@ def _embedded(
 ) -> tuple[FloatArray, Coverage]:
     """Embed stories that are prepared: unit vectors (N, D), and what was read.
 
-    Now and then `step` is called with the number embedded.
+    `step` is called at intervals with the number of embedded stories.
     """
     vectors, coverage = np.empty((len(stories), encoder.dimension), np.float32), Coverage()
     for start in range(0, len(stories), SPAN):

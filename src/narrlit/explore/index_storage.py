@@ -43,9 +43,9 @@ FEWEST_PROBES = 20
 _LITERAL = re.compile(r"'[^']*'|`[^`]*`|\"[^\"]*\"")
 """Text or name in SQL."""
 _PLACEHOLDER = re.compile(r"[$?]|(?<!:):(?!:)")
-"""Sign of a parameter, whose value nobody gives."""
+"""Placeholder of a parameter, for which a condition has no value."""
 FIRST_PRINTABLE = 32
-"""Code of the first character that is no control character."""
+"""Code of the first printable character."""
 MOST = 2**53
 """Largest number of words or stories: beyond it, shares could not be computed."""
 Count = Annotated[int, Field(ge=0, le=MOST)]
@@ -164,7 +164,7 @@ class IndexStorage:
 
     @staticmethod
     def create(path: str | Path, frame: "pd.DataFrame", record: IndexRecord) -> None:
-        """Make an index without stories, whole or not at all, unless another process makes it meanwhile.
+        """Create an empty index atomically, unless another process creates it first.
 
         Args:
             path: the folder.
@@ -190,12 +190,12 @@ class IndexStorage:
     # Reading ---------------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """Count the stories."""
+        """Return the number of stories."""
         with self._guard():
             return int(self._table.count_rows())
 
     def __contains__(self, id: str) -> bool:
-        """Return whether there is a story with this id."""
+        """Return True if there is a story with this id."""
         with self._guard():
             return bool(self._table.count_rows(f"id = {quoted(id)}"))
 
@@ -354,7 +354,7 @@ class IndexStorage:
 
     @property
     def indexed_columns(self) -> set[str]:
-        """Columns by which LanceDB searches without reading all rows."""
+        """Columns with an index of LanceDB."""
         columns: set[str] = set()
         for index in self._table.list_indices():
             columns.update(index.columns)
@@ -362,7 +362,7 @@ class IndexStorage:
 
     @contextmanager
     def _guard(self) -> Iterator[None]:
-        """Turn LanceDB's exceptions into one line."""
+        """Turn exceptions of LanceDB into a NarrlitError."""
         try:
             yield
         except NarrlitError:
@@ -380,7 +380,7 @@ class IndexStorage:
 
 
 def index_at(path: str | Path) -> bool:
-    """Return whether a folder is an index."""
+    """Return True if a folder is an index."""
     return (Path(path) / RECORD).is_file()
 
 
@@ -399,7 +399,7 @@ def check_name(path: str | Path) -> None:
 
 
 def identity(model: str) -> dict[str, str | None]:
-    """Return the settings of an index that name its model, of a model as it is now."""
+    """Return name and digest of a model as it is now, as the settings of an index have them."""
     name, files = model_identity(model)
     return {"model": name, "files": files}
 

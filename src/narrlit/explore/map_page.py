@@ -103,7 +103,7 @@ def _beginning(parts: Sequence[str], limit: int) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Make a value of a column one that JSON and a reader understand."""
+    """Convert a value of a column for JSON and for readers."""
     if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
         number = float(value)
         return "" if not np.isfinite(number) else int(number) if number.is_integer() else number
@@ -138,7 +138,7 @@ def _group_places(story_map: StoryMap) -> list[dict[str, Any]]:
 
 
 def _plot(story_map: StoryMap) -> Any:
-    """Draw the stories as points; colors, texts and what is chosen come from the page's script."""
+    """Draw the stories as points; the page's script sets colors, texts and selection."""
     require("bokeh", "explore")
     from bokeh.core.properties import value
     from bokeh.models import ColumnDataSource, HoverTool

@@ -31,7 +31,7 @@ class CollectionMap:
         arranged: their order or places, their groups and nearest stories.
         agreement: of the nearest stories with a column; None without one.
         values: (N) values of that column; empty without one.
-        accuracy: what is known of the encoder's accuracy, in words.
+        accuracy: accuracy of the encoder as far as it is known, in words.
     """
 
     collection: Collection
@@ -124,7 +124,7 @@ def map_stories(
 
     Args:
         collection: N stories, three or more.
-        group: column whose values are compared with the nearest stories: how many share it, by chance how many.
+        group: column whose values are compared with those of the nearest stories, and with chance.
         accuracy: of the collection's encoder, for the head of the page, such as `str(narrlit.evaluate(...))`; None: as
             the record of its run has it.
         k: nearest stories that are listed of each.
@@ -155,7 +155,7 @@ def map_stories(
 
 
 def recorded_accuracy(model: str) -> str:
-    """Say what the record of a model's run tells of its accuracy."""
+    """Describe the accuracy in the record of a model's run."""
     record = read_record(model)
     best = None if record is None else record.best
     if best is None or best.accuracy is None or best.interval is None:

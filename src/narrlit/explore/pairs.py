@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from narrlit.explore.collection import Collection
 
 COSINES_PER_BLOCK = 2**24
-"""Cosines held at a time: 64 MB."""
+"""Cosines in memory at a time: 64 MB."""
 SAMPLE = 2000
-"""Stories whose similarities stand for those of all pairs."""
+"""Size of the sample of stories whose similarities describe those of all pairs."""
 ROUNDING = 1e-6
-"""Difference of cosines that are equal."""
+"""Difference below which cosines are equal."""
 SUFFIXES = (".csv", ".tsv", ".xlsx", ".jsonl", ".parquet", ".graphml")
 SHOWN = 20
 """Pairs, and groups, that are printed."""

@@ -1,4 +1,4 @@
-"""Ranking of an index's stories for a query, and how results are shown.
+"""Ranking of an index's stories for a query, and the table of results.
 
 Letters of the shapes: N stories, S sentences of a story, D dimension.
 """
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RERANKED = 100
-"""Stories that the second stage of a search ranks."""
+"""Number of stories that the second stage of a search ranks."""
 WIDENING = 4
-"""Factor by which more stories are looked at, where too few are left."""
+"""Factor by which the number of candidates grows if too few are left."""
 
 
 @dataclass(frozen=True)

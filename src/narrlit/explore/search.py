@@ -153,7 +153,7 @@ def search(  # noqa: PLR0913 (options)
 
 
 def _is_file(like: str | Path, stories: Index) -> bool:
-    """Tell a file from an id, which a story of the index may have like a file."""
+    """Return True if `like` is a file; ids of the index have precedence."""
     return str(like) not in stories and Path(like).exists() and not Path(like).is_dir()
 
 

@@ -1,4 +1,4 @@
-"""Stories by what names them: an id, a file, or their own text."""
+"""Lookup of stories by id, by file or by text."""
 
 import os
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from narrlit.errors import OptionError, did_you_mean, printable
 from narrlit.explore.collection import Collection
 
 FEWEST_WORDS = 3
-"""Words of a text, rather than of a mistyped file name or id."""
+"""Fewest words of a text, as opposed to a mistyped file name or id."""
 
 
 @dataclass(frozen=True)

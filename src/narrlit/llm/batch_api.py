@@ -4,25 +4,28 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from tqdm import tqdm
 
 from narrlit.errors import ModelError, printable
 from narrlit.llm.cache import AnswerCache, Reply
-from narrlit.llm.client import Request, RequestFailed, key_and_result
+from narrlit.llm.completions import RequestFailed, batch_result
 from narrlit.servers import Endpoint
+
+if TYPE_CHECKING:
+    from narrlit.llm.client import Request
 
 ENDPOINT = "/v1/chat/completions"
 UNFINISHED = ("validating", "in_progress", "finalizing", "cancelling")
 MAX_REQUESTS, MAX_BYTES = 50_000, 190_000_000
 MAX_FILE_BYTES, TRANSFER_SECONDS = 2**30, 3600
-"""Of a file of results; a file of requests or results may take longer than one reply."""
+"""Size of a file of results at most; its transfer, or that of a file of requests, may take longer than one reply."""
 QUIET_SECONDS, POLL_SECONDS = 0.2, 20.0
-"""A batch is sent when no request was added for the first, and asked for every so many of the second."""
+"""A batch is sent when no request was added for the first; its status is requested every so many of the second."""
 
-Part = dict[str, tuple[Request, dict[str, Any]]]  # requests and their bodies, by key
+Part = dict[str, tuple["Request", dict[str, Any]]]  # requests and their bodies, by key
 
 
 class BatchTransport:
@@ -50,8 +53,8 @@ class BatchTransport:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._client.close()
 
-    async def send(self, key: str, request: Request, body: dict[str, Any]) -> Reply:
-        """Wait for the answer to a request in the next batch, or take it from a resumed one."""
+    async def send(self, key: str, request: "Request", body: dict[str, Any]) -> Reply:
+        """Wait for the answer to a request in the next batch, or in a resumed one."""
         if (known := self._cache.get(key)) is not None:
             return known
         self._queue[key] = request, body
@@ -121,7 +124,7 @@ class BatchTransport:
         return self._cache.finish_batch(name, {})
 
     async def _collect(self, name: str, batch_id: str, bodies: dict[str, dict[str, Any]]) -> None:
-        """Wait for the end of a batch; its answers go to the cache, then to those who wait."""
+        """Wait for the end of a batch; store its answers in the cache, and return them to waiting requests."""
         while (batch := await self._client.batches.retrieve(batch_id)).status in UNFINISHED:
             await asyncio.sleep(POLL_SECONDS)
         if batch.status == "failed":
@@ -135,7 +138,7 @@ class BatchTransport:
             content = (await self._files.content(file_id)).text
             for line in filter(str.strip, content.split("\n")):
                 try:
-                    key, result = key_and_result(line, bodies)
+                    key, result = batch_result(line, bodies)
                 except ValueError:
                     broken_lines += 1
                 else:

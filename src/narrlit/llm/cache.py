@@ -72,7 +72,7 @@ class AnswerCache:
         return None if row is None else Reply(*row)
 
     def put(self, key: str, request: Mapping[str, Any], reply: Reply) -> None:
-        """Store an answer and its request (JSON data with `model` and `prompt`); it survives a kill from here on."""
+        """Store an answer and its request (JSON data with `model` and `prompt`) durably."""
         with self._errors(), self._database:
             self._database.execute(_INSERT, _row(key, request))
             self._database.execute(_ANSWER, _values(key, reply))
@@ -95,7 +95,7 @@ class AnswerCache:
             self._database.execute("UPDATE batches SET id = ? WHERE name = ?", (batch_id, name))
 
     def finish_batch(self, name: str, replies: Mapping[str, Reply]) -> None:
-        """Keep the answers of a batch and forget the batch, in one transaction."""
+        """Store the answers of a batch and remove the batch, in one transaction."""
         with self._errors(), self._database:
             self._database.executemany(_ANSWER, [_values(key, reply) for key, reply in replies.items()])
             self._database.execute("DELETE FROM answers WHERE batch = ?", (name,))

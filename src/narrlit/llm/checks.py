@@ -49,7 +49,7 @@ _CALENDAR = (
 )
 _TITLES = "mr mrs ms dr sir lord lady god king queen prince princess father mother captain doctor professor uncle aunt"
 _NO_NAMES = frozenset([*map(str.lower, STARTERS), *_CALENDAR.split(), *_TITLES.split()])
-"""Words, in lower case, that are capitalized without being names of anybody."""
+"""Words, in lower case, that are capitalized but no names."""
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Source:
 
 
 Check = Callable[[Sequence[str], Source], bool]
-"""check(texts of a reply, source) is true if the reply has the fault."""
+"""Function from a reply's texts and their source to True if the reply has the fault."""
 
 
 @lru_cache(maxsize=4096)

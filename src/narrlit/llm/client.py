@@ -3,10 +3,9 @@
 import asyncio
 import json
 import os
-import re
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -15,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from pydantic import BaseModel
 from tqdm import tqdm
 
-from narrlit.errors import NarrlitError, OptionError
+from narrlit.errors import OptionError
 from narrlit.files import Output
 from narrlit.llm.cache import AnswerCache, Reply
+from narrlit.llm.completions import RequestFailed, refused_parameter, reply_of
 from narrlit.prompts import Prompt
 from narrlit.servers import Endpoint, SettingNames, run
 
@@ -31,9 +31,6 @@ NAMES = SettingNames(
     *("`base_url`", "`llm_model`", "`api_key_env`", "`concurrency`", "`retries`", "`timeout`"),
     shorten="lower `max_tokens`, or serve the model with a longer context",
 )
-
-OPTIONAL_PARAMETERS = ("temperature", "top_p", "seed", "response_format")
-"""Parameters of a request that some models or servers refuse; the request is then sent without them."""
 
 MAX_FAILURES = 20
 """Requests in a row without an answer, after which no more are sent."""
@@ -89,7 +86,7 @@ class LLMOptions:
         return Endpoint(url, model, NAMES, key_variable=key, max_retries=self.retries, timeout=self.timeout)
 
     def record(self) -> dict[str, Any]:
-        """Return the options as plain data for a report, with URL and model as they are used; the key is no part."""
+        """Return the options as plain data for a report, with the URL and model in use, without the API key."""
         endpoint = self.endpoint()
         return {**asdict(self), "base_url": endpoint.url, "llm_model": endpoint.model}
 
@@ -103,7 +100,7 @@ class Sampling:
     top_p: float | None = None
 
     def with_options(self, options: LLMOptions) -> "Sampling":
-        """Return these parameters where the options give no others."""
+        """Return these parameters, replaced by those that the options set."""
         temperature = self.temperature if options.temperature is None else options.temperature
         return Sampling(options.max_tokens or self.max_tokens, temperature, self.top_p)
 
@@ -137,14 +134,6 @@ class Request:
         optional = {name: value for name, value in optional.items() if value is not None and name not in refused}
         messages = self.prompt.messages(self.content)
         return {"model": model, "messages": messages, limit: self.sampling.max_tokens, **optional}
-
-
-class RequestFailed(NarrlitError):  # noqa: N818 (a result rather than an error: the item continues without it)
-    """A request got no answer after all retries; `refused` is the parameter that the server refuses, if any."""
-
-    def __init__(self, reason: str, refused: str | None = None) -> None:
-        super().__init__(reason)
-        self.reason, self.refused = reason, refused
 
 
 @dataclass
@@ -190,8 +179,8 @@ class LLM:
     def run(self, items: Sequence[Item], work: Callable[[Item], Awaitable[Result]], unit: str) -> list[Result]:
         """Apply `work`, which awaits `ask`, to N items; the same call after an interruption resumes.
 
-        Replies that were discarded leave the cache at the end, so that a later run requests them again; until then an
-        interrupted job goes on as if it had not been.
+        Discarded replies are removed from the cache at the end, so that a later run requests them again; an interrupted
+        job resumes with them.
         """
         with AnswerCache(self._path) as self._cache:
             results = run(self._run(items, work, unit))
@@ -311,66 +300,3 @@ class ChatTransport:
                 self._reached = True
         self._failures += failure.refused is None
         raise failure
-
-
-def reply_of(completion: Any) -> Reply:
-    """Read a chat completion, as the SDK returns it; RequestFailed if it is none."""
-    try:
-        choice = completion.choices[0]
-        message, usage = choice.message, completion.usage
-        refusal = getattr(message, "refusal", None)
-        text, finish = (refusal, "refusal") if refusal else (message.content or "", choice.finish_reason)
-        used = (usage.prompt_tokens or 0, usage.completion_tokens or 0) if usage else (0, 0)
-    except (AttributeError, IndexError, TypeError):
-        raise RequestFailed("malformed answer") from None
-    if not isinstance(finish, str | None) or not all(isinstance(number, int) for number in used):
-        raise RequestFailed("malformed answer")
-    return Reply(str(text), finish, *used)
-
-
-def refused_parameter(status: int, message: str, body: dict[str, Any]) -> str | None:
-    """Find the parameter that a server refuses, by the words of its HTTP 400.
-
-    >>> refused_parameter(400, "Unsupported value: 'temperature' does not support 0.8", {"temperature": 0.8})
-    'temperature'
-    """
-    if status not in (400, 422):
-        return None
-    if "max_tokens" in body and "max_completion_tokens" in message and "instead" in message:
-        return "max_tokens"
-    named = (name for name in OPTIONAL_PARAMETERS if name in body and re.search(rf"\b{name}\b", message))
-    schemas = re.search(r"json.?schema|guided|grammar", message, re.IGNORECASE) and "response_format" in body
-    return next(named, "response_format" if schemas else None)
-
-
-def key_and_result(line: str, bodies: Mapping[str, dict[str, Any]]) -> tuple[str, Reply | RequestFailed]:
-    """Read one line of a batch's output or error file.
-
-    Args:
-        line: JSON.
-        bodies: of the requests, by key.
-
-    Raises:
-        ValueError: if the line is broken: cut off, no JSON, or without what every line has.
-    """
-    try:
-        content = json.loads(line)
-        key = str(content["custom_id"])
-        return key, _result_of(content, bodies.get(key, {}))
-    except (AttributeError, KeyError, RecursionError, TypeError) as error:
-        raise ValueError("broken line") from error
-
-
-def _result_of(line: dict[str, Any], body: dict[str, Any]) -> Reply | RequestFailed:
-    from openai.types.chat import ChatCompletion
-
-    response = line.get("response") or {}
-    status, content = response.get("status_code"), response.get("body") or {}
-    if status is None:
-        return RequestFailed(str((line.get("error") or {}).get("code", "no answer")))
-    if status != 200:
-        return RequestFailed(f"HTTP {status}", refused_parameter(status, json.dumps(content), body))
-    try:
-        return reply_of(ChatCompletion.model_construct(None, **content))
-    except RequestFailed as failure:
-        return failure

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["negatives", "views"]
 REPORT, ANSWERS = ".report.json", ".answers.sqlite"
-"""Endings of the files beside the texts: counts and settings, and the language model's replies."""
+"""Suffixes of the files beside the texts: counts and settings, and the language model's replies."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class Generation(ABC):
 
     @property
     def incomplete(self) -> list[str]:
-        """What others lack, and why: `row 3 lacks 2 theme (5 cut off, 3 length)`."""
+        """Missing texts of the others, and why: `row 3 lacks 2 theme (5 cut off, 3 length)`."""
         return self.summary.lines()
 
     @abstractmethod
@@ -219,7 +219,7 @@ class Job(ABC):
     @property
     @abstractmethod
     def content(self) -> list[Any]:
-        """What the texts are generated from, as plain data."""
+        """Sources of the texts, as plain data."""
 
     @abstractmethod
     def run(self) -> Generation:
@@ -336,7 +336,7 @@ def _read_examples(source: Any, progress: bool) -> TrainingExamples:
 
 
 def _read_texts(source: Any, layout: Layout, progress: bool) -> list[str]:
-    """Read texts from a file, or take those of stories; one of each story, without regard to case and white space."""
+    """Read texts from a file, or take those of stories, each once, without regard to case and white space."""
     if isinstance(source, str | Path):
         stories = read_any(source, layout=layout)
         if progress:

@@ -14,7 +14,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from narrlit.errors import OptionError
 from narrlit.llm.cache import Reply
 from narrlit.llm.checks import NEGATIVE_CHECKS, VIEW_CHECKS, Check, Source
-from narrlit.llm.client import LLM, Request, RequestFailed, Sampling
+from narrlit.llm.client import LLM, Request, Sampling
+from narrlit.llm.completions import RequestFailed
 from narrlit.prompts import Prompt, load_prompt
 
 Schema = TypeVar("Schema", bound=BaseModel)
@@ -35,7 +36,7 @@ VIEW_SAMPLING = Sampling(max_tokens=2000, temperature=0.3)
 """Source: ttda704 (SemEval-2026 Task 4), Appendix A.1."""
 
 MAX_STRAY_BRACES = 100
-"""Braces of a reply that may begin an object and turn out not to, after which no more are tried."""
+"""Braces of a reply that are tried in vain as the beginning of an object."""
 _OBJECT = re.compile(r'\{(?=\s*["}])')
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -62,7 +63,7 @@ class Rejected(Exception):  # noqa: N818 (a verdict on a reply)
 
 
 def parse_reply(text: str, schema: type[Schema]) -> Schema:
-    """Read the JSON object of a reply, whatever stands around it; Rejected if there is none, or it doesn't fit."""
+    """Read the JSON object in the text of a reply; raise Rejected if there is none, or it does not fit."""
     objects = list(_objects(re.sub(r"\A\s*<think>.*?(?:</think>|\Z)", "", text, flags=re.DOTALL)))
     if len(objects) != 1:
         raise Rejected("several JSON objects" if objects else "no JSON object")
@@ -133,9 +134,9 @@ async def generate(
 ) -> Generated:
     """Request `count` replies of every kind on a story, by its name in the user message, and replace rejected ones.
 
-    Replies are read in a fixed order once all of an attempt are there: the result does not depend on which came first,
-    and a resumed job ends like an uninterrupted one. Accepted texts join `source.others`. Where too few are accepted, a
-    later run requests the rejected ones again.
+    Replies are read in a fixed order, once all of an attempt have arrived: the result does not depend on their timing,
+    and a resumed job has the result of an uninterrupted one. Accepted texts join `source.others`. Where too few are
+    accepted, a later run requests the rejected ones again.
     """
     generated = Generated({kind: [] for kind in generators})
     sent = dict.fromkeys(generators, 0)
@@ -255,7 +256,7 @@ def generate_views(llm: LLM, stories: Sequence[str], options: GenerationOptions)
 
 
 class GenerationSummary:
-    """Counts of a job: replies by (kind, verdict), and what incomplete items lack, by name and kind."""
+    """Counts of a job: replies by (kind, verdict), and missing texts of incomplete items, by name and kind."""
 
     def __init__(self, results: Mapping[str, Generated], count: int) -> None:
         self.items = len(results)

@@ -12,13 +12,14 @@ from pydantic import BaseModel, ConfigDict
 
 from narrlit.data.readers import LABEL
 from narrlit.llm.cache import Reply
-from narrlit.llm.client import LLM, Request, RequestFailed, Sampling
+from narrlit.llm.client import LLM, Request, Sampling
+from narrlit.llm.completions import RequestFailed
 from narrlit.llm.generator import Rejected, parse_reply
 from narrlit.prompts import Prompt
 
 SAMPLING = Sampling(max_tokens=64, temperature=0.0)
 DIGITS = 4
-"""Of the similarities in the request."""
+"""Digits of the similarities in a request."""
 
 DISAGREEMENT = "different choice when A and B are swapped"
 
@@ -40,7 +41,7 @@ class ScoredTriple:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The choice in terms of the file's A and B, or the fault that left none; `failed`: no reply came at all."""
+    """Choice between the file's A and B, or the reason why there is none; `failed`: there was no reply."""
 
     a_is_closer: bool | None
     fault: str | None = None

@@ -1,1 +1,1 @@
-"""How good: accuracy over triples, intervals, and scorers that need no training."""
+"""Metrics: accuracy over triples, intervals and tests, baselines, and checks of data."""

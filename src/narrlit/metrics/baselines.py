@@ -1,4 +1,4 @@
-"""Baselines without training: what an embedding has to beat, and what gives a data set away.
+"""Baselines without training, for comparison with embeddings and to find shortcuts in data.
 
 Each takes N triples of texts (anchor, A, B) and returns (N, 2) float64 scores of A and B; higher is closer.
 """

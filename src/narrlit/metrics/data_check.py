@@ -32,9 +32,9 @@ Near = dict[str, dict[str, float]]
 
 WORDS_PER_SHINGLE, PERMUTATIONS = 3, 128
 HIGHEST_THRESHOLD = 0.99
-"""Above it LSH has a single band, which datasketch refuses; the exact index decides all the same."""
+"""Highest threshold of LSH, above which datasketch refuses its single band; the exact index decides in any case."""
 MOST_VALUES = 12
-"""Different values of a column that count as sources of rows."""
+"""Largest number of values of a column that counts as sources of rows."""
 QUICK_ROWS = 1000
 """Rows of a set, evenly spaced, that a quick check probes."""
 PROBES = {
@@ -223,7 +223,7 @@ def _sources(each: CheckedSet, known: Sequence[int]) -> Iterator[Check]:
 
 
 def _verdict(check: Check) -> Iterator[tuple[str, bool]]:
-    """Yield sentences, each with whether a fit warns of it; shared pairs are a flag of its record."""
+    """Yield sentences, each with True if a fit warns of it; shared pairs are a flag of its record."""
     for row in check["shared"]:
         yield _sharing(row), bool(row["shared"]) and not row.get("pairs")
     probes: dict[str, dict[str, Check]] = {}

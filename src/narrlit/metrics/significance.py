@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 TYPICAL_DISCORDANCE = 1 / 3
-"""Share of triples that one of two systems alone has right, where it is not known."""
+"""Default share of triples that only one of two systems has right."""
 
 
 def wilson_interval(correct: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -360,7 +360,7 @@ def smallest_difference(
     level, found = ndtri(1 - alpha / 2), ndtri(power)
 
     def excess(difference: float) -> float:
-        """Compare a difference with what is needed; as many triples at least are discordant."""
+        """Subtract the smallest significant difference, with at least as many discordant triples."""
         share = max(discordant_share, difference)
         return float(difference * np.sqrt(n) - level * np.sqrt(share) - found * np.sqrt(share - difference**2))
 

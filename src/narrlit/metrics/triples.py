@@ -34,7 +34,7 @@ class TripleAccuracy(Metric):
             self.add_state(name, default=torch.zeros((), dtype=torch.long), dist_reduce_fx="sum")
 
     def update(self, score_a: Tensor, score_b: Tensor, a_is_closer: Tensor, counted: Tensor | None = None) -> None:
-        """Add a batch of scores (N,), higher is closer, and labels (N,); rows that are not `counted` are ignored."""
+        """Add a batch of scores (N,), higher is closer, and labels (N,); ignore rows that are not `counted`."""
         counted = torch.ones_like(a_is_closer) if counted is None else counted
         shapes = [tuple(x.shape) for x in (score_a, score_b, a_is_closer, counted)]
         if len(set(shapes)) > 1 or len(shapes[0]) != 1:

@@ -141,7 +141,7 @@ def quantization_options(config: EncoderConfig) -> dict[str, Any]:
 
 
 def prepare_quantized(transformer: Any) -> None:
-    """Make a quantized model that was just loaded fit to train adapters; plain models don't change."""
+    """Prepare a quantized model for training adapters; plain models don't change."""
     for module in transformer.modules():
         # After a forward pass in eval mode, bitsandbytes 0.50 would keep weights repacked for such processors, through
         # which no right gradient flows.
@@ -157,7 +157,7 @@ def quantization_of(module: nn.Module) -> str | None:
 
 
 def is_quantized(transformer: nn.Module) -> bool:
-    """Return whether any weight is stored in 4 or 8 bits."""
+    """Return True if any weight is stored in 4 or 8 bits."""
     return any(quantization_of(module) for module in transformer.modules())
 
 

@@ -10,7 +10,7 @@ from narrlit.models.config import Precision
 
 
 def has_bf16(device: torch.device) -> bool:
-    """Return whether matrix products in bfloat16 run in the device's hardware; without it they are many times slower.
+    """Return True if the device multiplies bfloat16 matrices in hardware; without it they are many times slower.
 
     On a CPU oneDNN's limits, such as `ONEDNN_MAX_CPU_ISA=AVX2`, count too.
     """
@@ -43,7 +43,7 @@ def pick_precision(precision: Precision | None, device: torch.device) -> Literal
 
 
 def no_bf16(device: torch.device) -> str:
-    """Say that a device lacks bfloat16."""
+    """Describe that a device lacks bfloat16."""
     if device.type == "cpu":
         return "this processor has no bfloat16 instructions (AVX512-BF16 or AMX)"
     return f"this {device.type} device does not compute bfloat16 in hardware"

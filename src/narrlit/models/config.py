@@ -25,7 +25,7 @@ def allow_remote_code() -> None:
 
 
 def remote_code_allowed() -> bool:
-    """Return whether `allow_remote_code` was called."""
+    """Return True if `allow_remote_code` was called."""
     return os.environ.get(CONSENT) == "1"
 
 
@@ -34,7 +34,7 @@ class Prompts:
     """Text put before a story, by its role.
 
     Attributes:
-        story: before a story that stands for itself (Track B, `embed`); None: the model's own default prompt.
+        story: before a single story (Track B, `embed`); None: the model's own default prompt.
         anchor: before the anchor of a triple; None: the same as `story`.
         candidate: before a triple's other stories; None: the same as `story`.
     """

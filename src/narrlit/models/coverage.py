@@ -1,4 +1,4 @@
-"""How much of stories an encoder has read; no torch."""
+"""Coverage: share of stories that an encoder has read; no torch."""
 
 import math
 from dataclasses import dataclass

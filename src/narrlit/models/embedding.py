@@ -21,9 +21,9 @@ from narrlit.models.onednn import fused_linears
 from narrlit.preprocessing.sentences import split_sentences
 
 TEXTS_PER_SPAN = 4096
-"""Texts tokenized at a time, so that a large collection neither waits for its last text nor fills the memory."""
+"""Texts tokenized at a time, which bounds the memory of large collections."""
 TEXTS_TO_FUSE = 64
-"""Texts from which on preparing fused layers, which takes as long as embedding a story or two, is worth its time."""
+"""Fewest texts for which fused layers save more time than preparing them takes."""
 TOKENS_PER_PASS = {"cpu": 8192, "cuda": 65536}
 STORIES_PER_PASS = 256
 T = TypeVar("T", bound=Hashable)

@@ -118,7 +118,7 @@ class Encoder(nn.Module):
 
     @property
     def has_adapters(self) -> bool:
-        """Adapters stand beside the model's own weights, not merged into them."""
+        """The model has adapters that are not merged into its weights."""
         return bool(adapters.adapted_layers(self.transformer))
 
     @property

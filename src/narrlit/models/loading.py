@@ -34,7 +34,7 @@ def packaged_minilm() -> Path:
 
 
 def model_folder(model: str) -> Path | None:
-    """Return the local folder of a model, None for one of a hub; raise ModelError for a path that leads nowhere."""
+    """Return the local folder of a model, None for one of a hub; raise ModelError for a path that doesn't exist."""
     folder = packaged_minilm() if model == "minilm" else Path(model)
     if folder.is_dir():
         return folder
@@ -119,7 +119,7 @@ def _read(config: EncoderConfig, trust: bool, empty: bool) -> "SentenceTransform
 
 
 def _check_embedding(model: "SentenceTransformer") -> None:
-    """Embed a text: some settings of a damaged folder are read no earlier.
+    """Embed a text, to find damaged settings that loading does not read.
 
     Raises:
         ValueError: if the embedding has another dimension than the model's settings say.
@@ -192,7 +192,7 @@ def _resolved(own: Mapping[str, str | None], default: str | None, prompts: Promp
 def role_prompts(config: EncoderConfig) -> dict[Role, str]:
     """Read the prompt of each role without loading the model's weights.
 
-    A model that can't be looked up, such as one that another machine serves, has only the config's prompts.
+    A model that can't be found, such as one that another machine serves, has only the config's prompts.
     """
     with quiet():
         from sentence_transformers.util import load_file_path
@@ -242,7 +242,7 @@ def set_dropout(transformer: Any, probability: float) -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the libraries' progress bars and notices off the screen."""
+    """Suppress the libraries' progress bars and notices."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     from transformers.utils import logging as transformers_logging
 

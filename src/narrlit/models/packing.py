@@ -38,7 +38,7 @@ def prepare(transformer: Any) -> None:
 
 
 def packable(config: Any) -> bool:
-    """Return whether a transformers model of this config can take packed stories."""
+    """Return True if a transformers model of this config can take packed stories."""
     layer_types = getattr(config, "layer_types", None) or ()
     return (
         config.model_type in PACKABLE

@@ -22,7 +22,7 @@ SHARD_CLASSES = (
     *("TensorProperties", "TensorStorageMetadata", "_MEM_FORMAT_ENCODING", "_StorageInfo", "_get_layout"),
     *("Size", "PosixPath", "WindowsPath"),
 )
-"""Names in the table of a sharded checkpoint."""
+"""Classes that the table of a sharded checkpoint may use."""
 VERSION = re.compile(r"version_(\d+)")
 
 
@@ -76,15 +76,13 @@ def load_encoder(
 
 
 def with_fusion(encoder: "Encoder", fusion: Fusion | None) -> "Encoder":
-    """Set the weights of an encoder's views, also where it had none; heads that were trained stay. None: no change."""
+    """Set the weights of an encoder's views, also if it had none, and keep trained heads. None: no change."""
     from narrlit.models.heads import ViewFusion
 
     if fusion is None:
         return encoder
     if encoder.post is not None:
-        raise ModelError(
-            "other weights of views need another post-processing: export the model again (narrlit export --fusion)"
-        )
+        raise ModelError("other weights of views need another post-processing: export the model again with `fusion`")
     if encoder.views is None:
         encoder.attach(ViewFusion(encoder.dimension, asdict(fusion)).eval())
     else:

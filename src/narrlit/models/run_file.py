@@ -1,4 +1,4 @@
-"""run.json and validation_answers.json of a run: their fields, which every reader takes from here."""
+"""Fields of run.json and validation_answers.json, by which all readers and writers access them."""
 
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,7 @@ class PseudonymRecord(Part):
 
 
 class DataPart(Part):
-    """Data of one stage: what was read, and how.
+    """Data of one stage, and how they were read.
 
     Attributes:
         files: that were read.
@@ -101,7 +101,7 @@ class ModelPart(Part):
 
 
 class Flags(Part):
-    """What else the validation accuracy depends on."""
+    """Flags of a run: conditions that its validation accuracy depends on."""
 
     trained_on_validation: bool = False
     transductive: bool = False
@@ -120,7 +120,7 @@ class Command(Part):
 
 
 class RecordHead(Part):
-    """The fields that say which narrlit wrote a record."""
+    """Fields that name the version of narrlit which wrote a record."""
 
     version: int = 0
     versions: dict[str, str] = {}
@@ -136,9 +136,9 @@ class RunFile(RecordHead):
         command: the command line.
         seed: of the run.
         model: settings of the objective.
-        data: what was read, by stage.
+        data: data that were read, by stage.
         data_check: checks of the data, as `narrlit.check_data` has them.
-        flags: what else the accuracy depends on.
+        flags: conditions that the accuracy depends on.
         checkpoints: paths of `best` and `last`, relative to the run.
         validations: every evaluation of the validation triples after training began.
         num_evaluations: their number.
@@ -197,7 +197,7 @@ class RunFile(RecordHead):
         return self.frozen or self.untrained
 
     def data_of(self, stage: str) -> DataPart:
-        """Return what was read for a stage; nothing where the run did not have it."""
+        """Return the data of a stage; empty if the run did not read any."""
         return self.data.get(stage, DataPart())
 
 

@@ -113,7 +113,7 @@ class Objective(L.LightningModule):
         self.summaries: dict[str, Any] = {}
 
     def save_settings(self, **own: Any) -> None:
-        """Save a subclass's own settings with the shared ones, as plain data: checkpoints load without any class."""
+        """Save the settings of a subclass with the shared ones, as plain data: checkpoints load without any class."""
         shared = {"encoder": self.encoder_config.as_dict(), "optimization": asdict(self.optimization)}
         self.save_hyperparameters({"objective": type(self).__name__, **shared, **own})
 
@@ -129,7 +129,7 @@ class Objective(L.LightningModule):
     # What a datamodule calls (data.batch.StoryReader)
 
     def story_inputs(self, stories: Sequence[Story], name: str) -> StoryInputs[Any]:
-        """Tokenize stories; `name` is of the set, for notices."""
+        """Tokenize stories; `name` is that of the set, for messages."""
         encoder = self.encoder
         inputs = TokenizedStories(stories, encoder.tokenize, symmetric=encoder.symmetric)
         if inputs.truncated:
@@ -137,7 +137,7 @@ class Objective(L.LightningModule):
         return inputs
 
     def collator(self, examples: TrainingExamples, inputs: StoryInputs[Any]) -> Collator:
-        """Return what makes a training batch of positions in the examples."""
+        """Return the collator of training batches from positions in the examples."""
         return ExampleCollator(examples, inputs)
 
     def text_embeddings(self, texts: Sequence[str], role: Role = "anchor") -> FloatArray:
@@ -151,9 +151,9 @@ class Objective(L.LightningModule):
 
     @abstractmethod
     def loss(self, embeddings: Tensor, batch: Any) -> dict[str, Tensor]:
-        """Return the `loss`, and any further scalars to log, alike named in each process.
+        """Compute the `loss`, and further scalars to log, with the same names in each process.
 
-        Averaged over the processes, they are those of one process with the joint batch.
+        Their mean over the processes is the value of one process with the joint batch.
 
         Args:
             embeddings: (U, D), of the batch's stories.
@@ -179,11 +179,11 @@ class Objective(L.LightningModule):
         return None
 
     def training_embeddings(self, stories: Packed) -> Tensor:
-        """Compute what the loss reads of a batch's stories: their embeddings (U, D)."""
+        """Compute the embeddings (U, D) of a batch's stories that the loss reads."""
         return self.forward(stories)
 
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
-        """Seed each step by its number, so that a resumed run draws the dropout of the unbroken run."""
+        """Seed each step by its number, so that a resumed run has the dropout of an uninterrupted one."""
         seed_step(run_seed() + 1 + self.batches_done * self.trainer.world_size + self.global_rank, self.device)
 
     @property
@@ -295,7 +295,7 @@ class Objective(L.LightningModule):
         if precision.startswith("bf16") and device.type == "cpu" and not capabilities.has_bf16(device):
             rank_zero_warn(
                 f"trainer.precision {precision}: {capabilities.no_bf16(device)}; training takes up to ten times as "
-                "long as in float32: use --trainer.precision 32-true"
+                "long as in float32: use trainer.precision 32-true"
             )
 
     # Optimizer
@@ -306,15 +306,15 @@ class Objective(L.LightningModule):
         return max(1, int(self.trainer.estimated_stepping_batches) // self.rounds)
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
-        """Build the optimizer of what trains, with linear warm-up and decay by step; half precision is refused."""
+        """Build the optimizer of all trained weights, with linear warm-up and decay; half precision is refused."""
         settings = self.optimization
         trained = [parameter for parameter in self.parameters() if parameter.requires_grad]
         half = next((p.dtype for p in trained if p.dtype in (torch.bfloat16, torch.float16)), None)
         if half is not None and settings.learning_rate > 0:
             raise OptionError(
                 f"trained weights are in {str(half).removeprefix('torch.')}, which rounds small steps away: use "
-                "--trainer.precision bf16-mixed with --model.encoder.dtype float32, or train adapters "
-                "(--config configs/backbones/qwen3_8b_lora.yaml)"
+                "`trainer.precision=bf16-mixed` with `model.encoder.dtype=float32`, or train adapters "
+                "(`config=configs/backbones/qwen3_8b_lora.yaml`)"
             )
         groups = [
             {"params": [p for p in trained if p.ndim >= 2], "weight_decay": settings.weight_decay},

@@ -31,7 +31,7 @@ class FrozenObjective(Objective):
     Embeddings of all stories of a stage are computed, or read from the cache, in `setup`; the encoder is then released.
 
     Attributes:
-        unit: what of a story is embedded: the whole story, or each of its sentences.
+        unit: part of a story that is embedded: the whole story, or each of its sentences.
         dimension: D of a frozen embedding; known after `setup`.
     """
 
@@ -50,12 +50,12 @@ class FrozenObjective(Objective):
                 )
 
     def save_settings(self, **own: Any) -> None:
-        """Also save where embeddings come from, and what the head is built from."""
+        """Also save the source of embeddings, and the settings of the head."""
         super().save_settings(embeddings=asdict(self.embeddings), head=self.head_settings(), **own)
 
     @abstractmethod
     def head_settings(self) -> dict[str, Any]:
-        """Return what the head is built from, as plain data; its `kind` names it."""
+        """Return the settings of the head as plain data, with its `kind`."""
 
     def initial_head(self) -> nn.Module:
         """Build the head with its first weights."""
@@ -96,12 +96,12 @@ class FrozenObjective(Objective):
         if hasattr(self, "head"):
             return
         if self.device_mesh is not None:
-            raise OptionError(f"{type(self).__name__} trains a small head: use --trainer.strategy ddp")
+            raise OptionError(f"{type(self).__name__} trains a small head: use `trainer.strategy=ddp`")
         self.head = self.initial_head()
         self.hparams["head"]["dimension"] = self.dimension
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Also save what decides the embeddings that the head was trained on."""
+        """Also save the settings that decide the embeddings on which the head was trained."""
         super().on_save_checkpoint(checkpoint)
         checkpoint[SPACE] = self.cached.space
 

@@ -56,7 +56,7 @@ class MultiView(Objective):
         """Set the loss.
 
         Args:
-            encoder: what is trained.
+            encoder: encoder that is trained.
             optimization: optimizer of the encoder and the heads.
             variant: `as_written` in the paper or `as_published` in its code.
             fusion: weights of a story's text and views.
@@ -95,14 +95,14 @@ class MultiView(Objective):
             shard_head(self.views.heads, self.device_mesh)
 
     def story_inputs(self, stories: Sequence[Story], name: str) -> StoryInputs[Any]:
-        """Tokenize texts and views; a story without views must not be asked for."""
+        """Tokenize texts and views; a story without views can't be selected."""
         inputs = TokenizedViews(stories, self.encoder.tokenize)
         if inputs.truncated:
             rank_zero_info(f"{name}: {inputs.truncated} texts and views cut to {self.encoder.max_length} tokens")
         return inputs
 
     def collator(self, examples: TrainingExamples, inputs: StoryInputs[Any]) -> Collator:
-        """Return what makes batches of anchors alone: views need no candidates."""
+        """Return the collator of batches of anchors; views need no candidates."""
         return ViewCollator(examples, inputs)
 
     def forward(self, stories: Packed) -> Tensor:

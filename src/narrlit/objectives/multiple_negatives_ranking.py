@@ -35,7 +35,7 @@ class MultipleNegativesRanking(Objective):
         """Set the loss.
 
         Args:
-            encoder: what is trained.
+            encoder: encoder that is trained.
             optimization: its optimizer.
             scale: factor of the cosine, the inverse temperature.
             candidates: `pairs` or `triplets`.

@@ -78,7 +78,7 @@ class SelfDistillation(Objective):
         """Set the loss.
 
         Args:
-            encoder: what is trained.
+            encoder: encoder that is trained.
             optimization: its optimizer, started anew in each round.
             temperature: divides cosines in CE.
             mask: leave out candidates that the teacher finds as similar as the positive.

@@ -37,7 +37,7 @@ class Triplet(Objective):
         """Set the loss.
 
         Args:
-            encoder: what is trained.
+            encoder: encoder that is trained.
             optimization: its optimizer.
             distance: `cosine`, `euclidean` or `squared_euclidean`.
             margin: in the unit of the distance.

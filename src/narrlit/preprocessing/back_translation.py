@@ -30,7 +30,7 @@ FLORES: dict[str, str] = dict(pair.split(":") for pair in _CODES.split())
 EMPTY, UNFINISHED, IDENTICAL = "empty translation", "unfinished translation", "identical to its source"
 LONGEST = 512
 TIMES, MORE = 3, 20
-"""Output tokens are limited to TIMES the input's and MORE: longer output repeats itself."""
+"""Limit of output tokens: TIMES those of the input and MORE, since longer output repeats itself."""
 
 
 @dataclass(frozen=True)

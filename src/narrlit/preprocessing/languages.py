@@ -29,7 +29,7 @@ def detect_language(text: str) -> str | None:
 
 
 def detect_languages(texts: Sequence[str]) -> Counter[str]:
-    """Count the languages of texts, of a sample where they are many; texts without a clear one are left out."""
+    """Count the languages of texts, or of a sample of many; texts without a clear one are left out."""
     sample = texts[:: -(-len(texts) // LARGEST_SAMPLE) or 1]
     languages = (detect_language(text[:BEGINNING]) for text in sample)
     return Counter(language for language in languages if language is not None)

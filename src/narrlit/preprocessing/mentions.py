@@ -1,4 +1,4 @@
-"""Names in texts: their kinds, the placeholders of pseudonymized ones, and what of a marked span is a name."""
+"""Names in texts: their kinds and placeholders, and the names in spans that a model marked."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ class Mention:
 
 
 MentionFinder = Callable[[Sequence[str], Sequence[int]], list[list[Mention]]]
-"""Finds the names in texts, in order, given the index of each text's group."""
+"""Function from texts, and the index of each text's group, to their names in order."""
 
 
 def kind_of_label(label: str) -> Kind | None:
@@ -43,9 +43,9 @@ def kind_of_label(label: str) -> Kind | None:
 
 
 def name_spans(text: str, span: Span) -> list[Span]:
-    """Cut what a model marked down to names: divided by lines and placeholders, without articles, titles, possessives.
+    """Reduce a span that a model marked to names, without line breaks, placeholders, articles, titles, possessives.
 
-    What has no letter, or small letters alone, is no name.
+    Words without a letter, or in lower case, are no names.
 
     >>> text = "Jesus. However, the Ahab's"
     >>> [text[start:end] for start, end in name_spans(text, (16, 26)) + name_spans(text, (5, 14))]

@@ -141,7 +141,7 @@ class _Scope:
         self._taken = {placeholder for text in texts for placeholder in PLACEHOLDER.findall(text)}
 
     def replace(self, mentions: Mapping[int, Sequence[Mention]], part: slice) -> list[int]:
-        """Replace the names that were found, in these texts; return the indices of the changed ones."""
+        """Replace the mentioned names in these texts; return the indices of changed texts."""
         self._link(mentions)
         if not self._forms:
             return []
@@ -158,7 +158,7 @@ class _Scope:
         return changed
 
     def _link(self, mentions: Mapping[int, Sequence[Mention]]) -> None:
-        """Assign each name to an entity: by equality, by its coreference cluster, or as a part of a longer name."""
+        """Assign each name to an entity: by equality, by its coreference cluster, or as part of a longer name."""
         votes: dict[frozenset[str], Counter[Kind]] = {}
         clusters: dict[frozenset[str], list[tuple[int, int]]] = {}
         forms: dict[str, frozenset[str]] = {}

@@ -54,8 +54,8 @@ class Prompt:
 def load_prompt(name: str, path: str | None = None) -> Prompt:
     """Read the package's prompt of a name, such as `views`, or the user's own file.
 
-    A file may begin with a header: lines that begin with `#`, up to a line `---`. It is for people, and neither sent
-    nor part of the digest; nor is the last line break.
+    A file may begin with a header: lines that begin with `#`, up to a line `---`. The header and the last line break
+    are neither sent nor part of the digest.
 
     Raises:
         OptionError: if there is no such prompt, or the file can't be read, is not UTF-8 or empty, or has fields: an

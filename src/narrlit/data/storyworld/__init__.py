@@ -1,7 +1,7 @@
-"""StoryWorld: as many synthetic stories as wanted, in triples that set structure against surface.
+"""StoryWorld: synthetic stories, in triples that set structure against surface.
 
-The surface of a negative is a graded trap: some negatives share names and setting with the anchor, some one of the two,
-some nothing, so that similarity of words is a weak guide and never a perfect one.
+Some negatives share names and setting with their anchor, some one of the two, some nothing: similarity of words
+predicts the answer weakly, and never perfectly.
 """
 
 import json
@@ -110,7 +110,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """Everything but theme, course of action, outcome and their wording."""
+    """Surface of a story: all except theme, course of action, outcome and their wording."""
 
     split: str
     setting: str
@@ -161,7 +161,7 @@ class StoryWorld:
         self._inventory = load_inventory()
 
     def triples(self, count: int, split: str = "train") -> list[SyntheticTriple]:
-        """Return the first `count` triples of a split (see SPLITS); a larger count only adds to them."""
+        """Return the first `count` triples of a split (see SPLITS); a larger count adds further ones."""
         if split not in SPLITS:
             raise OptionError(f"split is {split!r}; choose one of {', '.join(SPLITS)}")
         return [self._triple(split, number) for number in range(count)]
@@ -173,7 +173,7 @@ class StoryWorld:
 
         They come in the order of ASPECTS and share nothing of the anchor's surface and wording; a share
         `false_negatives` of them (0 to 1) agrees in all aspects. The same world gives the same ones for a text; a
-        larger `per_aspect` only adds to them.
+        larger `per_aspect` adds further ones.
         """
         if per_aspect < 0 or not 0 <= false_negatives <= 1:
             raise OptionError("per_aspect must be 0 or more, and false_negatives between 0 and 1")

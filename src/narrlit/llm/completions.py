@@ -1,0 +1,83 @@
+"""Read the chat completions of a server, one at a time or as the lines of a batch: a reply, or a failed request."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from narrlit.errors import NarrlitError
+from narrlit.llm.cache import Reply
+
+OPTIONAL_PARAMETERS = ("temperature", "top_p", "seed", "response_format")
+"""Parameters of a request that some models or servers refuse; the request is then sent without them."""
+
+
+class RequestFailed(NarrlitError):  # noqa: N818 (a result rather than an error: the item continues without it)
+    """A request got no answer after all retries; `refused` is the parameter that the server refuses, if any."""
+
+    def __init__(self, reason: str, refused: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.refused = reason, refused
+
+
+def reply_of(completion: Any) -> Reply:
+    """Read a chat completion, as the SDK returns it; RequestFailed if it is none."""
+    try:
+        choice = completion.choices[0]
+        message, usage = choice.message, completion.usage
+        refusal = getattr(message, "refusal", None)
+        text, finish = (refusal, "refusal") if refusal else (message.content or "", choice.finish_reason)
+        used = (usage.prompt_tokens or 0, usage.completion_tokens or 0) if usage else (0, 0)
+    except (AttributeError, IndexError, TypeError):
+        raise RequestFailed("malformed answer") from None
+    if not isinstance(finish, str | None) or not all(isinstance(number, int) for number in used):
+        raise RequestFailed("malformed answer")
+    return Reply(str(text), finish, *used)
+
+
+def refused_parameter(status: int, message: str, body: dict[str, Any]) -> str | None:
+    """Find the parameter that a server refuses, by the words of its HTTP 400.
+
+    >>> refused_parameter(400, "Unsupported value: 'temperature' does not support 0.8", {"temperature": 0.8})
+    'temperature'
+    """
+    if status not in (400, 422):
+        return None
+    if "max_tokens" in body and "max_completion_tokens" in message and "instead" in message:
+        return "max_tokens"
+    named = (name for name in OPTIONAL_PARAMETERS if name in body and re.search(rf"\b{name}\b", message))
+    schemas = re.search(r"json.?schema|guided|grammar", message, re.IGNORECASE) and "response_format" in body
+    return next(named, "response_format" if schemas else None)
+
+
+def batch_result(line: str, bodies: Mapping[str, dict[str, Any]]) -> tuple[str, Reply | RequestFailed]:
+    """Read one line of a batch's output or error file.
+
+    Args:
+        line: JSON.
+        bodies: of the requests, by key.
+
+    Raises:
+        ValueError: if the line is broken: cut off, no JSON, or without what every line has.
+    """
+    try:
+        content = json.loads(line)
+        key = str(content["custom_id"])
+        return key, _line_result(content, bodies.get(key, {}))
+    except (AttributeError, KeyError, RecursionError, TypeError) as error:
+        raise ValueError("broken line") from error
+
+
+def _line_result(line: dict[str, Any], body: dict[str, Any]) -> Reply | RequestFailed:
+    from openai.types.chat import ChatCompletion
+
+    response = line.get("response") or {}
+    status, content = response.get("status_code"), response.get("body") or {}
+    if status is None:
+        return RequestFailed(str((line.get("error") or {}).get("code", "no answer")))
+    if status != 200:
+        return RequestFailed(f"HTTP {status}", refused_parameter(status, json.dumps(content), body))
+    try:
+        return reply_of(ChatCompletion.model_construct(None, **content))
+    except RequestFailed as failure:
+        return failure
