@@ -1,0 +1,65 @@
+"""Corrections of similarities within a collection: its mean and its hubs removed.
+
+Letters of the shapes: N stories of a collection, Q queries, D dimension.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating[Any]]
+NEIGHBORS = 10
+"""Nearest stories whose mean similarity tells how much of a hub a story is."""
+
+
+def centered(vectors: Floats, mean: Floats) -> Floats:
+    """Subtract a mean (D,) from unit vectors (N, D) and scale them to length 1 again.
+
+    What all stories of a collection share, such as genre, style and length, no longer makes them alike.
+
+    Source: Mu and Viswanath (2018), "All-but-the-Top", without the removal of components.
+
+    >>> centered(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0.5, 0.5])).round(2).tolist()
+    [[0.71, -0.71], [-0.71, 0.71]]
+    """
+    moved = vectors - mean
+    lengths = np.linalg.norm(moved, axis=-1, keepdims=True)
+    unit: Floats = moved / np.maximum(lengths, 1e-12)
+    return unit
+
+
+def hubness(similarities: Floats, neighbors: int = NEIGHBORS) -> Floats:
+    """Average the highest similarities of each row (Q, N), (Q,): large for a story that is near to many.
+
+    Args:
+        similarities: with -inf where a story meets itself.
+        neighbors: number of similarities that are averaged; all of a row with fewer.
+
+    >>> hubness(np.array([[0.9, 0.5, 0.1]]), neighbors=2).tolist()
+    [0.7]
+    """
+    count = min(neighbors, similarities.shape[1])
+    highest = -np.partition(-similarities, count - 1, axis=1)[:, :count]
+    finite = np.isfinite(highest)
+    total = np.where(finite, highest, 0).sum(axis=1)
+    means: Floats = total / np.maximum(finite.sum(axis=1), 1)
+    return means
+
+
+def csls(similarities: Floats, rows: Floats, columns: Floats) -> Floats:
+    """Subtract the mean hubness of both stories from each similarity (Q, N).
+
+    Half of the cross-domain similarity local scaling of Conneau et al. (2018), "Word translation without parallel
+    data", section 2.3, which orders stories alike.
+
+    Args:
+        similarities: (Q, N).
+        rows: hubness of the queries, (Q,).
+        columns: hubness of the stories, (N,).
+
+    >>> csls(np.array([[0.8, 0.7]]), np.array([0.6]), np.array([0.6, 0.2])).round(2).tolist()
+    [[0.2, 0.3]]
+    """
+    corrected: Floats = similarities - (rows[:, None] + columns[None, :]) / 2
+    return corrected

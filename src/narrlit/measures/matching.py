@@ -1,0 +1,157 @@
+"""Passages of two stories matched: each with its best counterpart at about the same point of the story.
+
+Letters of the shapes: S and T passages of two stories, P passages of N stories, D dimension.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrlit.data.schema import IntArray
+from narrlit.errors import OptionError
+
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Matching:
+    """Settings of the matching of passages.
+
+    Attributes:
+        spread: standard deviation of a Gaussian over the distance of two passages in their stories, of which each has
+            length 1: a match counts less the farther apart its passages are; inf: positions do not count.
+        support: share of a match that is the mean of its two neighbors, the passages before both and those after both,
+            0 to 1.
+    """
+
+    spread: float = 0.4
+    support: float = 0.3
+
+    def __post_init__(self) -> None:
+        if not self.spread > 0:
+            raise OptionError(f"`spread={self.spread}`: must be above 0")
+        if not 0 <= self.support <= 1:
+            raise OptionError(f"`support={self.support}`: must be between 0 and 1")
+
+
+@dataclass(frozen=True, eq=False)
+class PassageVectors:
+    """Passages of N stories, one story behind the other.
+
+    Attributes:
+        vectors: (P, D) unit vectors.
+        starts: (N,) first passage of each story; every story has one at least.
+    """
+
+    vectors: Floats
+    starts: IntArray
+
+    @classmethod
+    def of(cls, stories: Sequence[Floats]) -> "PassageVectors":
+        """Join the passages (S, D) of each story."""
+        sizes = np.array([len(story) for story in stories])
+        return cls(np.concatenate(stories), np.cumsum(sizes) - sizes)
+
+    def __len__(self) -> int:
+        """Count the stories."""
+        return len(self.starts)
+
+    @property
+    def sizes(self) -> IntArray:
+        """Number of passages of each story (N,)."""
+        return np.diff(self.starts, append=len(self.vectors))
+
+    @property
+    def positions(self) -> Floats:
+        """Relative position of each passage in its story (P,), between 0 and 1."""
+        sizes = np.repeat(self.sizes, self.sizes)
+        first = np.repeat(self.starts, self.sizes)
+        return ((np.arange(len(self.vectors)) - first + 0.5) / sizes).astype(np.float32)
+
+    def story(self, number: int) -> Floats:
+        """Return the passages (S, D) of a story."""
+        return self.vectors[self.starts[number] : self.starts[number] + self.sizes[number]]
+
+
+def matches(one: Floats, other: Floats, matching: Matching = Matching()) -> Floats:
+    """Weigh each pair of two stories' passages, (S, T): cosine, supported by its neighbors, times closeness.
+
+    Args:
+        one: (S, D) unit vectors of a story's passages.
+        other: (T, D) of the other's.
+        matching: how they are matched.
+
+    >>> matches(np.eye(2), np.eye(2), Matching(spread=0.5, support=0)).round(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    stories = PassageVectors(other, np.array([0]))
+    return _weighed(one, stories, matching)
+
+
+def best_matches(weights: Floats) -> tuple[IntArray, IntArray]:
+    """Return the best counterpart of each passage: (S,) in the other story, and (T,) in the first.
+
+    The score of the stories is the mean of two means: of the weights (S, T) of the first story's passages with their
+    counterparts, and of the other's with theirs.
+    """
+    return weights.argmax(axis=1), weights.argmax(axis=0)
+
+
+def match_score(one: Floats, other: Floats, matching: Matching = Matching()) -> float:
+    """Score two stories: the mean weight of their passages' best matches, of both directions.
+
+    >>> match_score(np.eye(3), np.eye(3)[:2], Matching(spread=float("inf"), support=0))
+    0.8333333333333333
+    """
+    weights = matches(one, other, matching)
+    return float((weights.max(axis=1).mean() + weights.max(axis=0).mean()) / 2)
+
+
+def match_scores(one: Floats, stories: PassageVectors, matching: Matching = Matching()) -> Floats:
+    """Score a story (S, D) with each of N stories, (N,), as `match_score` does."""
+    weights = _weighed(one, stories, matching)
+    forth = np.maximum.reduceat(weights, stories.starts, axis=1).mean(axis=0)
+    back = np.add.reduceat(weights.max(axis=0), stories.starts) / stories.sizes
+    scores: Floats = (forth + back) / 2
+    return scores
+
+
+def _weighed(one: Floats, stories: PassageVectors, matching: Matching) -> Floats:
+    """Weigh each passage of a story with all passages of N stories, (S, P)."""
+    cosines = one @ stories.vectors.T
+    weights = cosines if matching.support == 0 else _supported(cosines, stories.starts, matching.support)
+    if np.isfinite(matching.spread):
+        weights = weights * np.exp(-0.5 * (_distances(len(one), stories) / matching.spread) ** 2)
+    return np.maximum(weights, 0)
+
+
+def _distances(count: int, stories: PassageVectors) -> Floats:
+    """Return how far apart in their stories `count` passages of one and the passages of N stories are, (S, P).
+
+    A passage fills a stretch of its story, from 0 (beginning) to 1 (end); the distance is the gap between stretches, 0
+    where they overlap. So the only passage of a short text is near to every passage.
+    """
+    middles = (np.arange(count, dtype=np.float32) + 0.5) / count
+    halves = (0.5 / np.repeat(stories.sizes, stories.sizes)).astype(np.float32)
+    apart = np.abs(middles[:, None] - stories.positions[None, :])
+    gaps: Floats = np.maximum(apart - 0.5 / count - halves[None, :], 0)
+    return gaps
+
+
+def _supported(cosines: Floats, starts: IntArray, share: float) -> Floats:
+    """Mix each cosine (S, P) with the mean of its neighbors along the diagonal, those within both stories."""
+    first = np.zeros(cosines.shape[1], dtype=bool)
+    first[starts] = True
+    before, after = ~first[1:], ~first[1:]  # of a passage from the second on; of one with a passage behind it
+    total = np.zeros_like(cosines)
+    count = np.zeros_like(cosines)
+    total[1:, 1:] += cosines[:-1, :-1] * before
+    count[1:, 1:] += before
+    total[:-1, :-1] += cosines[1:, 1:] * after
+    count[:-1, :-1] += after
+    neighbors = np.where(count > 0, total / np.maximum(count, 1), cosines)
+    mixed: Floats = (1 - share) * cosines + share * neighbors
+    return mixed

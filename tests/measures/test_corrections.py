@@ -1,0 +1,45 @@
+"""The mean and the hubs of a collection removed, against plain loops."""
+
+import numpy as np
+import pytest
+
+from narrlit.measures.corrections import centered, csls, hubness
+
+
+@pytest.fixture
+def vectors():
+    """Unit vectors of twelve stories with much in common."""
+    drawn = np.random.default_rng(5).normal(size=(12, 6)) + 2
+    return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+
+
+def test_what_all_share_makes_nobody_alike(vectors):
+    others = ~np.eye(12, dtype=bool)
+    moved = centered(vectors, vectors.mean(axis=0))
+    assert np.linalg.norm(moved, axis=1) == pytest.approx(np.ones(12))
+    assert (vectors @ vectors.T)[others].mean() > 0.7
+    assert abs((moved @ moved.T)[others].mean()) < 0.2
+
+
+def test_a_vector_that_is_the_mean_stays_finite():
+    assert centered(np.ones((1, 2)), np.ones(2)).tolist() == [[0, 0]]
+
+
+def test_hubness_is_the_mean_of_the_highest_without_the_story_itself(vectors):
+    similarities = vectors @ vectors.T
+    np.fill_diagonal(similarities, -np.inf)
+    for row, found in zip(similarities, hubness(similarities, neighbors=4), strict=True):
+        assert found == pytest.approx(sum(sorted(row)[-4:]) / 4)
+
+
+def test_a_small_collection_has_fewer_neighbors():
+    similarities = np.array([[-np.inf, 0.5], [0.5, -np.inf]])
+    assert hubness(similarities).tolist() == [0.5, 0.5]
+    assert hubness(np.array([[-np.inf]])).tolist() == [0]
+
+
+def test_csls_puts_a_storys_own_neighbor_before_a_hub(vectors):
+    similarities, rows, columns = np.array([[0.60, 0.62]]), np.array([0.5]), np.array([0.3, 0.7])
+    corrected = csls(similarities, rows, columns)
+    assert corrected == pytest.approx(np.array([[0.60 - 0.4, 0.62 - 0.6]]))
+    assert corrected[0].argmax() == 0

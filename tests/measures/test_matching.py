@@ -1,0 +1,99 @@
+"""Passages matched by content and position, against plain loops."""
+
+import math
+
+import numpy as np
+import pytest
+
+from narrlit.errors import OptionError
+from narrlit.measures.matching import Matching, PassageVectors, best_matches, match_score, match_scores, matches
+
+SETTINGS = [Matching(), Matching(spread=0.2, support=0), Matching(spread=math.inf, support=0.5)]
+
+
+@pytest.fixture
+def stories():
+    """Unit vectors of the passages of four stories, of 1 to 7 passages."""
+    generator = np.random.default_rng(3)
+    drawn = [generator.normal(size=(size, 8)).astype(np.float32) for size in (4, 1, 7, 3)]
+    return [story / np.linalg.norm(story, axis=1, keepdims=True) for story in drawn]
+
+
+def weight(one, other, i, j, matching):
+    """The weight of two passages, as the docstrings define it."""
+
+    def cosine(a, b):
+        return float(one[a] @ other[b])
+
+    around = [cosine(i + step, j + step) for step in (-1, 1) if 0 <= i + step < len(one) and 0 <= j + step < len(other)]
+    neighbors = sum(around) / len(around) if around else cosine(i, j)
+    supported = (1 - matching.support) * cosine(i, j) + matching.support * neighbors
+    ends = [(i / len(one), (i + 1) / len(one)), (j / len(other), (j + 1) / len(other))]
+    gap = max(0.0, max(start for start, _ in ends) - min(end for _, end in ends))
+    return max(0.0, supported * math.exp(-((gap / matching.spread) ** 2) / 2))
+
+
+@pytest.mark.parametrize("matching", SETTINGS)
+def test_weights_are_those_of_plain_loops(stories, matching):
+    for one in stories:
+        for other in stories:
+            loops = [[weight(one, other, i, j, matching) for j in range(len(other))] for i in range(len(one))]
+            # float32 cosines of length 8: errors of some 1e-7.
+            assert np.abs(matches(one, other, matching) - loops).max() < 1e-5
+
+
+@pytest.mark.parametrize("matching", SETTINGS)
+def test_scores_with_many_stories_are_those_with_each(stories, matching):
+    together = PassageVectors.of(stories)
+    for one in stories:
+        each = [match_score(one, other, matching) for other in stories]
+        assert np.abs(match_scores(one, together, matching) - each).max() < 1e-6
+
+
+def test_the_score_is_the_sum_of_the_shares_of_the_best_matches(stories):
+    one, other = stories[0], stories[2]
+    weights = matches(one, other)
+    forth, back = best_matches(weights)
+    shares = [weights[i, j] / (2 * len(one)) for i, j in enumerate(forth)]
+    shares += [weights[i, j] / (2 * len(other)) for j, i in enumerate(back)]
+    assert sum(shares) == pytest.approx(match_score(one, other), abs=1e-6)
+
+
+def test_scores_are_symmetric(stories):
+    for one in stories:
+        for other in stories:
+            assert match_score(one, other) == pytest.approx(match_score(other, one), abs=1e-6)
+
+
+def test_the_same_events_in_order_are_nearer_than_in_reverse():
+    events = np.eye(6)
+    assert match_score(events, events) > match_score(events, events[::-1]) + 0.1
+    anywhere = Matching(spread=math.inf, support=0)
+    assert match_score(events, events, anywhere) == match_score(events, events[::-1], anywhere)
+
+
+def test_neighbors_support_a_match():
+    """A weak match between two strong ones counts more than one alone."""
+    story = np.eye(3)
+    changed = story.copy()
+    changed[1] = [0, 0.5, math.sqrt(0.75)]
+    supported = matches(story, changed, Matching(math.inf, 0.5))[1, 1]
+    assert supported == pytest.approx(0.5 * 0.5 + 0.5 * 1)
+
+
+def test_the_only_passage_of_a_query_is_near_to_every_passage():
+    query = np.array([[0.0, 0.0, 1.0]])
+    assert matches(query, np.eye(3), Matching(spread=0.1, support=0))[0].tolist() == [0, 0, 1]
+
+
+def test_positions_are_those_of_each_story(stories):
+    together = PassageVectors.of(stories)
+    assert together.sizes.tolist() == [4, 1, 7, 3]
+    assert together.positions[:5].tolist() == [0.125, 0.375, 0.625, 0.875, 0.5]
+    assert np.array_equal(together.story(2), stories[2])
+
+
+@pytest.mark.parametrize("wrong", [{"spread": 0}, {"spread": math.nan}, {"support": -0.1}, {"support": 1.1}])
+def test_wrong_settings_are_refused(wrong):
+    with pytest.raises(OptionError, match=f"`{next(iter(wrong))}="):
+        Matching(**wrong)
