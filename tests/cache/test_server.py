@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import threading
+import time
 import traceback
 
 import numpy as np
@@ -154,6 +155,7 @@ def test_ctrl_c_ends_a_call(server, request):
     released = threading.Event()
 
     def interrupt(server, number):
+        time.sleep(0.5)  # the caller waits by now: a signal just before it begins to wait would not wake it
         os.kill(os.getpid(), signal.SIGINT)
         released.wait(20)
 
