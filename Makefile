@@ -28,8 +28,8 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	$(BIN)/narrlit demo --out "$(DEMO)"
 
-# Two files at a time, a thread each: most of a whole fit's test is one process that starts up.
-ALL_TESTS = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --doctest-modules src/narrlit tests
+# Three files at a time, a thread each, for two cores: some tests wait for other processes.
+ALL_TESTS = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --doctest-modules src/narrlit tests
 
 test: $(STAMP)
 	$(ALL_TESTS)
