@@ -73,6 +73,8 @@ def system_error(error: BaseException) -> str | None:
     'a.csv: permission denied'
     >>> system_error(RuntimeError("LanceError(IO): No space left on device (os error 28)"))
     'reading or writing: no space left on device'
+    >>> system_error(RuntimeError("IO_ENOSPC"))
+    'reading or writing: no space left on device'
     >>> system_error(ValueError("k must be positive"))
     """
     if isinstance(error, MemoryError):
@@ -98,6 +100,7 @@ def _system_code(error: BaseException) -> int | None:
     if rust:
         return int(rust[1])
     known = _LIBRARY_MESSAGES | {os.strerror(code): code for code in _SYSTEM_CODES}
+    known |= {f"IO_{errno.errorcode[code]}": code for code in _SYSTEM_CODES}  # libxml2, behind Excel's files
     return next((code for words, code in known.items() if words.lower() in message.lower()), None)
 
 
