@@ -184,6 +184,7 @@ MISTAKES = [
     (["--model.init_args.encoder.pooling", "median"], "pooling"),
     (["--model.init_args.encoder.trust_remote_code", "true"], "trust_remote_code"),
     (["--ckpt_path", "nowhere.ckpt"], "nowhere.ckpt"),
+    (["--ckpt_path", ""], "--ckpt_path: empty; give a checkpoint file"),
     (["--ckpt_path", "RUN"], "a run's folder; give"),
 ]
 

@@ -323,6 +323,8 @@ def _check_parameters(option: str, kind: type, values: Mapping[str, Any]) -> Non
 
 def _check_checkpoint(path: str, resumes: bool) -> None:
     """Check that a checkpoint is one, and has what a fit needs to resume: Lightning passes over some missing fields."""
+    if not path.strip():
+        raise OptionError("--ckpt_path: empty; give a checkpoint file, or leave the option out")
     if (Path(path) / "checkpoints").is_dir():
         raise OptionError(f"--ckpt_path {path}: a run's folder; give {Path(path) / 'checkpoints' / 'last.ckpt'}")
     if path not in LIGHTNING_CHECKPOINTS and not Path(path).is_dir():  # a sharded checkpoint is a folder
