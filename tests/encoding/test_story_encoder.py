@@ -123,12 +123,14 @@ def test_post_processing_is_fitted_on_stories_that_are_not_embedded(tiny, capsys
     assert load(tiny(), postprocess="center", transductive=True).fitted_for(fit).is_transductive
 
 
-def test_passages_are_the_sentences_of_each_story(tiny):
+def test_passages_are_whole_sentences_embedded_by_themselves(tiny):
     encoder = load(tiny())
-    passages = encoder.passages(["A king fell ill. He died.", "One sentence."])
-    assert [each.sentences for each in passages] == [["A king fell ill.", "He died."], ["One sentence."]]
-    expected = encoder.embed(["A king fell ill.", "He died.", "One sentence."])
-    np.testing.assert_allclose(np.concatenate([each.vectors for each in passages]), expected, atol=1e-6)
+    first = "A king fell ill, and the doctors of seven towns could not say what he had or how long he would live."
+    second = "His youngest son rode out to find the water of life, which a dwarf had told him of at the well."
+    passages = encoder.passages([f"{first} {second}", "One sentence. Another."])
+    assert [story.texts for story in passages] == [[first, second], ["One sentence. Another."]]
+    expected = encoder.embed([first, second, "One sentence. Another."])
+    np.testing.assert_allclose(np.concatenate([story.vectors for story in passages]), expected, atol=1e-6)
     with pytest.raises(ModelError, match="give the encoder inside it"):
         StoryEncoder(view_encoder(tiny())).passages(["A king."])
 

@@ -74,13 +74,15 @@ def test_names_are_words_of_a_group_that_others_lack_and_central_stories_are_in_
 
 
 def test_passages_above_chance_are_linked(minilm_encoder):
-    texts = [
-        "A girl lost a slipper at the ball. It rained in the evening.",
-        "Anna bought a loaf of bread. At the dance the girl left her shoe behind.",
-        "The bank lowered its rates. Trains to the north were late again.",
-    ]
-    sentences, links = module.link_passages(minilm_encoder, texts, np.array([[1], [0], [0]]))
-    assert sentences[1][1] == "At the dance the girl left her shoe behind."
+    slipper = "On the third night of the ball the poor girl ran down the palace stairs at midnight and lost a slipper."
+    rain = "It rained all evening in the valley, and the river rose until the fields on both its banks were flooded."
+    bread = "Anna bought a loaf of dark bread and a pound of butter from the baker at the corner of the market square."
+    shoe = "When the clock struck twelve the girl fled from the dance, and one of her shoes was left on the steps."
+    rates = "The central bank lowered its interest rates again in the spring, as most of the analysts had expected."
+    trains = "Trains to the north were late for the fourth week in a row because a bridge was being repaired there."
+    texts = [f"{slipper} {rain}", f"{bread} {shoe}", f"{rates} {trains}"]
+    passages, links = module.link_passages(minilm_encoder, texts, np.array([[1], [0], [0]]))
+    assert passages[1] == [bread, shoe]
     assert [(i, j) for i, j, _ in links[0, 1]] == [(0, 1)]
     assert set(links) == {(0, 1), (0, 2)}
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,7 +33,7 @@ from narrlit.errors import DataError, ModelError, OptionError, printable, reason
 from narrlit.models.config import Fusion, Role
 from narrlit.models.coverage import Coverage
 from narrlit.models.postprocessing import AffineMap, fit_steps, parse_steps
-from narrlit.preprocessing.sentences import split_sentences
+from narrlit.preprocessing.passages import split_passages
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -95,9 +96,9 @@ class EncoderFacts:
 
 @dataclass(frozen=True, eq=False)
 class Passages:
-    """Sentences of a story and their unit vectors (S, D)."""
+    """Passages of a story, whole sentences of about 25 words together, and their unit vectors (S, D)."""
 
-    sentences: list[str]
+    texts: list[str]
     vectors: FloatArray
 
 
@@ -287,22 +288,32 @@ class StoryEncoder:
     def passages(
         self, stories: Sequence[Story] | Sequence[str], role: Role = "story", progress: bool = False
     ) -> list[Passages]:
-        """Split N stories into sentences and embed each.
+        """Split N stories into passages, and embed each passage by itself.
+
+        Args:
+            stories: texts, or stories as `read_stories` returns them.
+            role: whose prompt precedes each passage.
+            progress: show a progress bar on stderr.
 
         Raises:
             ModelError: for a model that can't embed a single text.
+
+        >>> encoder = StoryEncoder("minilm")
+        >>> (story,) = encoder.passages(["A king fell ill. His sons rode out to find the water of life."])
+        >>> story.texts, story.vectors.shape
+        (['A king fell ill. His sons rode out to find the water of life.'], (1, 384))
         """
         self.require_text()
-        pieces = [split_sentences(story.text) or [story.text] for story in self.prepare(stories)]
-        sentences = [sentence for own in pieces for sentence in own]
-        vectors = unit_vectors(self.embed_prepared(sentences, [role] * len(sentences), progress))
-        ends = np.cumsum([len(own) for own in pieces])
-        return [Passages(own, part) for own, part in zip(pieces, np.split(vectors, ends[:-1]), strict=True)]
+        pieces = [split_passages(story.text) for story in self.prepare(stories)]
+        texts = list(chain.from_iterable(pieces))
+        vectors = unit_vectors(self.embed_prepared(texts, [role] * len(texts), progress))
+        ends = np.cumsum([len(piece) for piece in pieces])
+        return [Passages(piece, part) for piece, part in zip(pieces, np.split(vectors, ends[:-1]), strict=True)]
 
     def require_text(self) -> None:
         """Raise ModelError for a model that can't embed a single text."""
         if self.facts.reads != "text":
-            raise ModelError("sentences are compared, but this model embeds whole stories: give the encoder inside it")
+            raise ModelError("this model embeds whole stories, not their passages: give the encoder inside it")
 
     def prepare(self, stories: Sequence[Story] | Sequence[str]) -> list[Story]:
         """Attach views to stories and replace names in them, as the model reads them."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from narrlit.data.readers import Stories, parse_stories, read_stories
 from narrlit.data.rows import Layout, Row, RowFile
 from narrlit.data.schema import FloatArray, Story
 from narrlit.encoding.loading import load
-from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
+from narrlit.encoding.story_encoder import Passages, StoryEncoder, unit_vectors
 from narrlit.errors import DataError, did_you_mean, reason
 from narrlit.preprocessing.languages import detect_languages
 
@@ -106,6 +107,21 @@ class Collection:
             "languages": languages(model, frame["text"].tolist()),
         }
         return cls(frame, unit_vectors(vectors), model, about)
+
+    @cached_property
+    def passages(self) -> list[Passages]:
+        """Passages of each story, embedded when they are first needed.
+
+        Raises:
+            ModelError: for a model that can't embed a single text.
+        """
+        return self.encoder.passages(self.stories, progress=True)
+
+    @property
+    def stories(self) -> list[Story]:
+        """The stories, named by their ids."""
+        named = zip(self.frame["id"], self.frame["text"], strict=True)
+        return [Story(id, text) for id, text in named]
 
     def __len__(self) -> int:
         """Return the number of stories."""

@@ -178,7 +178,7 @@ def link_passages(encoder: StoryEncoder, texts: Sequence[str], indices: IntArray
         Sentences of each story, and for each pair i < j the linked sentences (of i, of j, strength).
     """
     passages = encoder.passages(texts, progress=True)
-    sentences = [each.sentences for each in passages]
+    sentences = [each.texts for each in passages]
     vectors = [each.vectors for each in passages]
     rows = np.unique(np.linspace(0, len(texts) - 1, MOST_BACKGROUND + 2).astype(int)).tolist()
     pieces = [vectors[row] for row in rows]
