@@ -14,6 +14,9 @@ from narrlit.data.schema import FloatArray, Story
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import Passages, StoryEncoder, unit_vectors
 from narrlit.errors import DataError, did_you_mean, reason
+from narrlit.measures.collection import DEFAULT_MEASURE, READ_PASSAGES, CollectionSimilarity, MeasureName, check_measure
+from narrlit.measures.matching import PassageVectors
+from narrlit.measures.representations import Contents
 from narrlit.preprocessing.languages import detect_languages
 
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ class Collection:
         vectors: (N, D), row i for row i of the frame.
         encoder: of the vectors.
         about: source, model, dimension, long, share_read (of the words, 0 to 1) and languages (texts by ISO code).
+        measure: by which its stories are compared: `passages`, `fused`, `csls`, `centered`, `cosine` or `lexical`.
 
     >>> tales = Collection.of(["A knight seeks a grail.", "A diver seeks a pearl.", "A bank lowers its rates."])
     >>> len(tales), tales.vectors.shape, tales["2"].text
@@ -42,6 +46,7 @@ class Collection:
     vectors: FloatArray
     encoder: StoryEncoder
     about: dict[str, Any]
+    measure: MeasureName = DEFAULT_MEASURE
 
     @classmethod
     def read(
@@ -49,6 +54,7 @@ class Collection:
         source: str | Path,
         encoder: StoryEncoder | str | Path = "minilm",
         *,
+        measure: MeasureName | None = None,
         layout: Layout = Layout(),
         progress: bool = False,
     ) -> "Collection":
@@ -57,6 +63,8 @@ class Collection:
         Args:
             source: a folder with a story a file, a table (CSV, TSV, Excel, Parquet, JSON Lines), a text or a document.
             encoder: from `narrlit.load`, or the model that it loads.
+            measure: by which its stories are compared; None: `passages`, or `csls` for a model that can't embed
+                passages.
             layout: columns and lines of the stories.
             progress: show what is read and a progress bar on stderr.
 
@@ -67,7 +75,7 @@ class Collection:
         stories = read_stories(str(source), layout=layout)
         if progress:
             say(stories.report.summary())
-        return cls.of(stories, encoder, source=str(source), progress=progress)
+        return cls.of(stories, encoder, measure=measure, source=str(source), progress=progress)
 
     @classmethod
     def of(
@@ -75,6 +83,7 @@ class Collection:
         stories: "Stories | pd.DataFrame | Sequence[str]",
         encoder: StoryEncoder | str | Path = "minilm",
         *,
+        measure: MeasureName | None = None,
         source: str = "stories",
         progress: bool = False,
     ) -> "Collection":
@@ -83,6 +92,7 @@ class Collection:
         Args:
             stories: texts, a table with a column text (and id, title, metadata), or what `read_stories` returns.
             encoder: from `narrlit.load`, or the model that it loads.
+            measure: by which they are compared; None: `passages`, or `csls` for a model that can't embed passages.
             source: where they are from, for reports.
             progress: show a progress bar on stderr.
 
@@ -95,6 +105,7 @@ class Collection:
         model = encoder if isinstance(encoder, StoryEncoder) else load(encoder)
         model = model.fitted_for(texts)
         model.require_one_prompt("a collection")
+        chosen = measure_for(model, measure)
         vectors = model.embed(texts, progress=progress)
         if progress:
             say_truncated(model.coverage, model.facts.max_length, *model.facts.unit)
@@ -106,7 +117,7 @@ class Collection:
             "share_read": model.coverage.share,
             "languages": languages(model, frame["text"].tolist()),
         }
-        return cls(frame, unit_vectors(vectors), model, about)
+        return cls(frame, unit_vectors(vectors), model, about, chosen)
 
     @cached_property
     def passages(self) -> list[Passages]:
@@ -116,6 +127,22 @@ class Collection:
             ModelError: for a model that can't embed a single text.
         """
         return self.encoder.passages(self.stories, progress=True)
+
+    @cached_property
+    def similarities(self) -> CollectionSimilarity:
+        """Similarities of the stories, by the collection's measure."""
+        return self.similarities_by(self.measure)
+
+    def similarities_by(self, measure: MeasureName) -> CollectionSimilarity:
+        """Fit another measure on the collection."""
+        return CollectionSimilarity.of(measure, self.contents(measure))
+
+    def contents(self, measure: MeasureName) -> Contents:
+        """Return what a measure reads of the stories."""
+        texts = self.frame["text"].tolist()
+        if measure not in READ_PASSAGES:
+            return Contents(self.vectors, texts)
+        return Contents(self.vectors, texts, PassageVectors.of([story.vectors for story in self.passages]))
 
     @property
     def stories(self) -> list[Story]:
@@ -149,6 +176,20 @@ class Collection:
     def _repr_html_(self) -> str:
         shown = self.frame.head().to_html(index=False)
         return f"<p>{escape(repr(self))}</p>{shown}"
+
+
+def measure_for(encoder: StoryEncoder, measure: MeasureName | None) -> MeasureName:
+    """Choose a measure for the stories of an encoder: `passages`, or `csls` where it can't embed passages.
+
+    Raises:
+        ModelError: if the measure that is wanted reads passages, which the encoder can't embed.
+        OptionError: if there is no such measure.
+    """
+    if measure is None:
+        return DEFAULT_MEASURE if encoder.facts.reads == "text" else "csls"
+    if check_measure(measure) in READ_PASSAGES:
+        encoder.require_text()
+    return measure
 
 
 def stories_of(stories: "pd.DataFrame | Sequence[str]") -> Stories:

@@ -1,6 +1,19 @@
-"""How alike two stories are, as a number: the measures, behind one interface."""
+"""How alike two stories are, as a number: measures of triples, and of the stories of a collection."""
 
+from narrlit.measures.collection import DEFAULT_MEASURE, MEASURES, CollectionSimilarity, MeasureName
 from narrlit.measures.opening import MEANMAX, measure_of, open_measure
 from narrlit.measures.similarity import Cosine, Lexical, MeanMaxSimilarity, Similarity
 
-__all__ = ["MEANMAX", "Cosine", "Lexical", "MeanMaxSimilarity", "Similarity", "measure_of", "open_measure"]
+__all__ = [
+    "DEFAULT_MEASURE",
+    "MEANMAX",
+    "MEASURES",
+    "CollectionSimilarity",
+    "Cosine",
+    "Lexical",
+    "MeanMaxSimilarity",
+    "MeasureName",
+    "Similarity",
+    "measure_of",
+    "open_measure",
+]

@@ -73,7 +73,12 @@ class PassageVectors:
 
     def story(self, number: int) -> Floats:
         """Return the passages (S, D) of a story."""
-        return self.vectors[self.starts[number] : self.starts[number] + self.sizes[number]]
+        end = self.starts[number + 1] if number + 1 < len(self) else len(self.vectors)
+        return self.vectors[self.starts[number] : end]
+
+    def take(self, rows: IntArray) -> "PassageVectors":
+        """Return the passages of some of the stories, in the order of the rows."""
+        return PassageVectors.of([self.story(row) for row in rows.tolist()])
 
 
 def matches(one: Floats, other: Floats, matching: Matching = Matching()) -> Floats:

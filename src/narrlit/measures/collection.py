@@ -1,0 +1,261 @@
+"""Similarity of the stories of a collection: a measure, with what it takes from the collection fitted on it.
+
+Letters of the shapes: N stories, R references among them, Q queries, D dimension.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrlit.data.schema import IntArray
+from narrlit.errors import OptionError, did_you_mean
+from narrlit.measures.corrections import centered, csls, hubness
+from narrlit.measures.matching import Matching
+from narrlit.measures.readers import FusedReader, PassageReader, Reader, VectorReader, WordReader
+from narrlit.measures.representations import Contents, Representation, Vectors
+
+Floats = NDArray[np.floating[Any]]
+MeasureName = Literal["passages", "fused", "csls", "centered", "cosine", "lexical"]
+MEASURES: tuple[MeasureName, ...] = get_args(MeasureName)
+DEFAULT_MEASURE: MeasureName = "passages"
+READ_PASSAGES = ("passages", "fused")
+"""Measures for which a model has to embed passages."""
+KEEP_HUBS = ("centered", "cosine")
+"""Measures that leave hubs where they are."""
+REFERENCES = 1000
+"""Stories that a measure is fitted on: all of a smaller collection."""
+CANDIDATES = 200
+"""Stories that are compared by their passages, where a collection is too large to compare all with all."""
+EXACT = 50_000
+"""Passages of a collection up to which all stories are compared with all: a minute on two cores."""
+BLOCK = 256
+"""Stories that are compared with all others at once."""
+
+
+def check_measure(name: str) -> MeasureName:
+    """Return the name of a measure.
+
+    Raises:
+        OptionError: if there is no such measure.
+    """
+    if name not in MEASURES:
+        raise OptionError(f"`measure={name}`{did_you_mean(name, MEASURES)}: give one of {', '.join(MEASURES)}")
+    return name
+
+
+@dataclass(frozen=True, eq=False)
+class MeasureFit:
+    """A measure fitted on R reference stories of a collection.
+
+    Attributes:
+        measure: its name.
+        reader: represents stories, with what it takes from the references.
+        mean: (D,) of the references' vectors.
+        references: number R of references.
+    """
+
+    measure: MeasureName
+    reader: Reader
+    mean: Floats
+    references: int
+
+    @classmethod
+    def of(cls, measure: MeasureName, references: Contents, matching: Matching = Matching()) -> "MeasureFit":
+        """Fit a measure.
+
+        Args:
+            measure: its name.
+            references: R stories.
+            matching: how passages are matched.
+        """
+        reader: Reader
+        match measure:
+            case "cosine":
+                reader = VectorReader()
+            case "centered" | "csls":
+                reader = VectorReader.fit(references)
+            case "passages":
+                reader = PassageReader.fit(references, matching)
+            case "lexical":
+                reader = WordReader.fit(references)
+            case "fused":
+                parts = PassageReader.fit(references, matching), WordReader.fit(references)
+                reader = FusedReader.fit(parts, references)
+        return cls(measure, reader, references.vectors.mean(axis=0), len(references))
+
+    @property
+    def removes_hubs(self) -> bool:
+        """Hubness is subtracted from the similarities."""
+        return self.measure not in KEEP_HUBS
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Measure and settings, as plain data for reports."""
+        return {"measure": self.measure, "fitted_on": self.references, **self.reader.settings}
+
+
+class CollectionSimilarity:
+    """Similarities of N stories of a collection, and of queries with them.
+
+    Attributes:
+        fit: the measure.
+        hubs: (N,) hubness of each story; zeros for a measure that does not remove hubs.
+    """
+
+    def __init__(self, fit: MeasureFit, contents: Contents, hubs: Floats) -> None:
+        """Hold a fitted measure with the stories that it compares.
+
+        Args:
+            fit: the measure.
+            contents: of N stories.
+            hubs: (N,) hubness of each.
+        """
+        self.fit = fit
+        self.hubs = hubs
+        self._contents = contents
+        self._stories = fit.reader.represent(contents)
+
+    @classmethod
+    def of(cls, measure: MeasureName, contents: Contents, matching: Matching = Matching()) -> "CollectionSimilarity":
+        """Fit a measure on a collection: on all stories, or on a random sample of 1,000.
+
+        Args:
+            measure: its name.
+            contents: of N stories.
+            matching: how passages are matched.
+        """
+        rows = reference_rows(len(contents))
+        fit = MeasureFit.of(measure, contents.take(rows), matching)
+        unfitted = cls(fit, contents, np.zeros(len(contents), dtype=np.float32))
+        if not fit.removes_hubs or len(contents) < 2:
+            return unfitted
+        hubs = reference_hubness(unfitted._stories, rows, len(contents))
+        return cls(fit, contents, hubs)
+
+    def __len__(self) -> int:
+        """Count the stories."""
+        return len(self.hubs)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Measure and settings, as plain data for reports."""
+        return self.fit.record
+
+    def rows(self, rows: IntArray) -> Floats:
+        """Compare some stories, (B,), with all, (B, N)."""
+        found = self._stories.take(rows).similarities(self._stories)
+        return csls(found, self.hubs[rows], self.hubs)
+
+    def between(self, rows: IntArray, columns: IntArray) -> Floats:
+        """Compare some stories (B,) with some others (C,), (B, C)."""
+        found = self._stories.take(rows).similarities(self._stories.take(columns))
+        return csls(found, self.hubs[rows], self.hubs[columns])
+
+    def take(self, rows: IntArray) -> "CollectionSimilarity":
+        """Return the similarities of some of the stories, as they are in the whole collection."""
+        return CollectionSimilarity(self.fit, self._contents.take(rows), self.hubs[rows])
+
+    def with_themselves(self) -> Floats:
+        """Compare each story with itself, (N,): what a copy of its text would have."""
+        found = [self.between(row, row)[0, 0] for row in np.arange(len(self))[:, None]]
+        return np.array(found)
+
+    def matrix(self) -> Floats:
+        """Compare all stories with all, (N, N)."""
+        return np.concatenate([block for _, block in self.blocks()])
+
+    def blocks(self) -> Iterator[tuple[IntArray, Floats]]:
+        """Compare all stories with all in blocks: rows (B,), and their similarities (B, N)."""
+        for start in range(0, len(self), BLOCK):
+            rows = np.arange(start, min(start + BLOCK, len(self)))
+            yield rows, self.rows(rows)
+
+    def nearest(self, k: int) -> tuple[IntArray, Floats]:
+        """Find the k nearest neighbors of each story, itself left out.
+
+        In a large collection the 200 nearest by centered vectors are compared by their passages.
+
+        Returns:
+            Rows (N, k) of the neighbors, nearest first, and their similarities (N, k); k is N - 1 at most.
+        """
+        k = min(k, len(self) - 1)
+        if self.is_large:
+            return self._nearest_of_candidates(k)
+        places, values = [], []
+        for rows, similarities in self.blocks():
+            similarities[np.arange(len(rows)), rows] = -np.inf
+            nearest, found = highest(similarities, k)
+            places.append(nearest)
+            values.append(found)
+        return np.concatenate(places), np.concatenate(values)
+
+    @property
+    def is_large(self) -> bool:
+        """Comparing all stories with all by their passages would take more than a minute."""
+        passages = self._contents.passages
+        return self.fit.measure in READ_PASSAGES and passages is not None and len(passages.vectors) > EXACT
+
+    def _nearest_of_candidates(self, k: int) -> tuple[IntArray, Floats]:
+        """Find the nearest neighbors among those that are nearest by centered vectors."""
+        vectors = Vectors(centered(self._contents.vectors, self.fit.mean))
+        count = min(max(CANDIDATES, k), len(self) - 1)
+        places, values = [], []
+        for start in range(0, len(self), BLOCK):
+            rows = np.arange(start, min(start + BLOCK, len(self)))
+            block = vectors.take(rows).similarities(vectors)
+            block[np.arange(len(rows)), rows] = -np.inf
+            for row, candidates in zip(rows, highest(block, count)[0], strict=True):
+                own = np.array([row])
+                found = self._stories.take(own).similarities(self._stories.take(candidates))
+                nearest, similarities = highest(csls(found, self.hubs[own], self.hubs[candidates]), k)
+                places.append(candidates[nearest[0]])
+                values.append(similarities[0])
+        return np.stack(places), np.stack(values)
+
+    def of_queries(self, queries: Contents) -> Floats:
+        """Compare Q queries with all stories, (Q, N).
+
+        A query's own hubness is that among the stories.
+        """
+        found = self.fit.reader.represent(queries).similarities(self._stories)
+        if not self.fit.removes_hubs:
+            return found
+        return csls(found, hubness(found), self.hubs)
+
+
+def reference_rows(count: int) -> IntArray:
+    """Choose the rows of a collection that measures are fitted on: all, or a random sample of 1,000, in order."""
+    if count <= REFERENCES:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(0).permutation(count)[:REFERENCES])
+
+
+def reference_hubness(stories: Representation, rows: IntArray, count: int) -> Floats:
+    """Compute the hubness of `count` stories, (N,): the mean similarity with the ten nearest references.
+
+    Args:
+        stories: N stories.
+        rows: those that are references, of which a story itself is none of its own.
+        count: N.
+    """
+    references = stories.take(rows)
+    place_of = np.full(count, -1)
+    place_of[rows] = np.arange(len(rows))
+    blocks = []
+    for start in range(0, count, BLOCK):
+        block = np.arange(start, min(start + BLOCK, count))
+        similarities = stories.take(block).similarities(references)
+        own = place_of[block]
+        is_reference = own >= 0
+        similarities[is_reference, own[is_reference]] = -np.inf
+        blocks.append(hubness(similarities))
+    return np.concatenate(blocks)
+
+
+def highest(similarities: Floats, k: int) -> tuple[IntArray, Floats]:
+    """Return the columns of the k highest of each row (B, k), the highest first and equal ones by column, and them."""
+    columns = np.argsort(-similarities, axis=1, kind="stable")[:, :k]
+    return columns, np.take_along_axis(similarities, columns, axis=1)

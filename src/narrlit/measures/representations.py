@@ -1,0 +1,146 @@
+"""Stories as a measure compares them: as vectors, as passages, as words.
+
+Letters of the shapes: N stories, M other stories, D dimension, V words, P passages.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrlit.data.schema import IntArray
+from narrlit.measures.matching import Matching, PassageVectors, match_scores
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """What measures read of N stories.
+
+    Attributes:
+        vectors: (N, D) unit vectors.
+        texts: N texts.
+        passages: of the stories; None where no measure reads them.
+    """
+
+    vectors: Floats
+    texts: Sequence[str]
+    passages: PassageVectors | None = None
+
+    def __len__(self) -> int:
+        """Count the stories."""
+        return len(self.texts)
+
+    def take(self, rows: IntArray) -> "Contents":
+        """Return some of the stories."""
+        passages = None if self.passages is None else self.passages.take(rows)
+        return Contents(self.vectors[rows], [self.texts[row] for row in rows], passages)
+
+
+class Representation(ABC):
+    """N stories as a measure compares them."""
+
+    @abstractmethod
+    def similarities(self, others: Any) -> Floats:
+        """Compare with M stories of the same representation, (N, M)."""
+
+    @abstractmethod
+    def take(self, rows: IntArray) -> "Representation":
+        """Return some of the stories."""
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors(Representation):
+    """Stories as unit vectors (N, D), compared by their cosine."""
+
+    vectors: Floats
+
+    def similarities(self, others: "Vectors") -> Floats:
+        """Return the cosines (N, M)."""
+        cosines: Floats = self.vectors @ others.vectors.T
+        return cosines
+
+    def take(self, rows: IntArray) -> "Vectors":
+        """Return some of the stories."""
+        return Vectors(self.vectors[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedPassages(Representation):
+    """Stories as passages, compared by their best matches."""
+
+    passages: PassageVectors
+    matching: Matching
+
+    def similarities(self, others: "MatchedPassages") -> Floats:
+        """Return the match scores (N, M)."""
+        stories = range(len(self.passages))
+        rows = [match_scores(self.passages.story(number), others.passages, self.matching) for number in stories]
+        return np.stack(rows)
+
+    def take(self, rows: IntArray) -> "MatchedPassages":
+        """Return some of the stories."""
+        return MatchedPassages(self.passages.take(rows), self.matching)
+
+
+@dataclass(frozen=True, eq=False)
+class Words(Representation):
+    """Stories as weighted words, sparse (N, V), compared by their cosine."""
+
+    counts: "csr_array"
+
+    def similarities(self, others: "Words") -> Floats:
+        """Return the cosines (N, M)."""
+        cosines: Floats = (self.counts @ others.counts.T).toarray().astype(np.float32)
+        return cosines
+
+    def take(self, rows: IntArray) -> "Words":
+        """Return some of the stories."""
+        return Words(self.counts[rows])
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Mean and standard deviation of a measure's similarities of unlike stories."""
+
+    mean: float
+    deviation: float
+
+    @classmethod
+    def of(cls, stories: Representation, count: int) -> "Scale":
+        """Describe the similarities of all pairs of `count` stories."""
+        found = stories.similarities(stories)[~np.eye(count, dtype=bool)]
+        return cls(float(found.mean()), max(float(found.std()), 1e-6))
+
+    def standardized(self, similarities: Floats) -> Floats:
+        """Subtract the mean and divide by the deviation."""
+        scaled: Floats = (similarities - self.mean) / self.deviation
+        return scaled
+
+
+@dataclass(frozen=True, eq=False)
+class Fused(Representation):
+    """Stories in two representations, compared by the mean of both standardized similarities."""
+
+    first: Representation
+    second: Representation
+    scales: tuple[Scale, Scale]
+
+    def similarities(self, others: "Fused") -> Floats:
+        """Return the means of the standardized similarities (N, M)."""
+        first, second = self.scales
+        one = first.standardized(self.first.similarities(others.first))
+        other = second.standardized(self.second.similarities(others.second))
+        mean: Floats = (one + other) / 2
+        return mean
+
+    def take(self, rows: IntArray) -> "Fused":
+        """Return some of the stories."""
+        return Fused(self.first.take(rows), self.second.take(rows), self.scales)
