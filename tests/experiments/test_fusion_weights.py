@@ -40,7 +40,7 @@ def test_the_same_story_twice_is_a_tie_whatever_the_weights():
     rows = np.array([(0, 1, 1), *ROWS, (2, 4, 4)])
     found = fused_scores(stories(3, 9, 383), rows, simplex_grid(0.1))
     assert (found[:, [0, -1], 0] == found[:, [0, -1], 1]).all()
-    _, ties = fused_answers(stories(3, 9, 383), rows, np.ones(7), simplex_grid(0.5))
+    ties = fused_answers(stories(3, 9, 383), rows, np.ones(7), simplex_grid(0.5)).ties
     assert ties.any(axis=0).tolist() == [True, *[False] * len(ROWS), True]
 
 
@@ -55,7 +55,8 @@ def test_answers_are_counted_as_the_metric_counts_them():
     rows, labels = np.array([*ROWS, (0, 1, 1), (2, 3, 3)]), np.array([1, 0, 1, 0, 1, 1, 0])
     vectors = stories(4)
     grid = np.concatenate([simplex_grid(0.05)] * 2)  # more than a pass takes
-    right, ties = fused_answers(vectors, rows, labels, grid)
+    answers = fused_answers(vectors, rows, labels, grid)
+    right, ties = answers.right, answers.ties
     assert right.shape == ties.shape == (len(grid), 7)
     for place in (0, 700, 1770, 1771, len(grid) - 1):
         metric = TripleAccuracy()

@@ -1,14 +1,9 @@
 """narrlit fuse: weights of stories' texts and views compared on labeled triples."""
 
-from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
-from narrlit.console import say
-from narrlit.encoding.model_loading import pick_device
-from narrlit.errors import OptionError
 from narrlit.files import Output
-from narrlit.options import LabelOptions, LoadOptions, TextOptions, seen_in_training
+from narrlit.options import LabelOptions, LoadOptions, TextOptions, listed
 
 FILES = ("fuse.json", "fuse.md", "fuse.csv", "fuse.tex", "fuse.svg")
 
@@ -38,36 +33,20 @@ def fuse(  # noqa: PLR0913 (options)
         grid: step of the weights in the grid search.
         folds: number of folds of the grid search; triples that share a story are in the same fold.
         fold_seed: seed of the folds.
-        out: folder for the report, fuse.json, .md, .csv, .tex and .svg.
+        out: folder for the report, fuse.json, .md, .csv, .tex and .svg, which is written after each model.
     """
-    names = [name.strip() for name in models.split(",")]
-    if not all(names) or len(set(names)) < len(names):
-        raise OptionError(f"--models {models}: give different models, separated by commas")
-    if not read.reads_views:
-        raise OptionError("views are needed: give --views FILE, or --missing-views positional")
-    from narrlit.data.rows import file_digest
-    from narrlit.experiments import fusion
-    from narrlit.tables import markdown_table
+    from narrlit.experiments.fusion import fuse as fuse_views
 
-    fusions = fusion.read_settings(settings)
-    pick_device(use.device)  # fails before the long work
-    labeled = given.read(triples)
-    prepared = read.texts.prepare_triples(labeled)
-    contest = fusion.Contest.of(labeled, prepared, grid, folds, fold_seed)
-    digest = file_digest(triples)
-    about = {
-        "triples": {"path": triples, "sha256": digest, "n": len(labeled)},
-        "views": read.texts.provenance,
-        "pseudonyms": asdict(read.pseudonyms) if read.pseudonymize else None,
-    }
-    entries = []
-    for name in names:
-        say(f"{name} embeds texts and views")
-        entry = contest.evaluate(read.load(name, use), fusions)
-        entries.append({**entry, "seen_in_training": seen_in_training(name, digest)})
-        report = fusion.fuse_report(entries, contest, about)
-        if out is not None:  # after each model, so that a failing one loses no other
-            report.write(Path(out), "fuse")
-        for title, rows in fusion.model_tables(entries[-1]).items():
-            print(markdown_table(title, rows), flush=True)
-    print("\n".join(report.notes))
+    encoders = [read.load(name, use) for name in listed(models)]
+    result = fuse_views(
+        triples,
+        encoders,
+        settings=settings,
+        grid=grid,
+        folds=folds,
+        fold_seed=fold_seed,
+        **vars(given),
+        out=out,
+        progress=True,
+    )
+    print(result)

@@ -1,186 +1,182 @@
-"""Weights of a story's text and views compared on labeled triples, and the best of a grid chosen on other folds.
-
-Letters of the shapes: T triples, U different stories, W weights, D dimension.
-"""
+"""`narrlit.fuse`: weights of a story's text and views compared on labeled triples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from narrlit.api import Model, encoder_of
 from narrlit.configuration import read_yaml
-from narrlit.console import say_truncated
-from narrlit.data.schema import FloatArray, IntArray, TrainingExamples, Triples, example_of
-from narrlit.data.splits import grouped_folds, story_groups
+from narrlit.console import say, say_truncated
+from narrlit.data.readers import read_labeled_triples
+from narrlit.data.schema import Triples
+from narrlit.encoding.model_loading import pick_device
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError, reading
-from narrlit.experiments import report
-from narrlit.experiments.fusion_weights import (
-    Bools,
-    Weights,
-    best_elsewhere,
-    best_setting,
-    fused_answers,
-    simplex_grid,
-)
-from narrlit.experiments.report import Entry, Report
-from narrlit.metrics.significance import AccuracySummary, paired
+from narrlit.experiments.fusion_evaluation import GridSearch, ModelFusions
+from narrlit.experiments.fusion_report import FusionData, fusion_report
+from narrlit.experiments.report import Report
 from narrlit.models.config import PARTS, PRESETS, Fusion
+from narrlit.options import seen_in_training
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-def read_settings(path: str | None) -> Mapping[str, Fusion]:
-    """Read fusion settings: NAME: [full, theme, action, outcome] in a YAML file; None: the built-in presets."""
-    if path is None:
-        return PRESETS
+@dataclass(frozen=True, eq=False)
+class FusionComparison:
+    """Accuracies of weights of a story's text and views, by one or more models.
+
+    Attributes:
+        models: accuracies of each.
+        search: folds of the triples, and the grid of weights.
+        data: triples and texts that were read.
+    """
+
+    models: Sequence[ModelFusions]
+    search: GridSearch
+    data: FusionData
+
+    @cached_property
+    def report(self) -> Report:
+        """Tables, notes and plain data."""
+        return fusion_report(self.models, self.search, self.data)
+
+    def table(self) -> "pd.DataFrame":
+        """Tabulate the settings of each model: weights, n, correct, accuracy, ties, difference to the full text."""
+        return self.report.table()
+
+    def plot(self) -> Any:
+        """Plot the accuracies with their 95 % intervals; returns a matplotlib axis."""
+        return self.report.plot()
+
+    def write(self, folder: str | Path) -> None:
+        """Write fuse.json, .md, .csv (the table), .tex and (with matplotlib) .svg."""
+        self.report.write(Path(folder), "fuse")
+
+    def __str__(self) -> str:
+        """Tables and notes in Markdown."""
+        return self.report.markdown().rstrip("\n")
+
+
+def fuse(  # noqa: PLR0913 (options)
+    triples: str | Path | Triples,
+    models: Sequence[Model],
+    *,
+    settings: Mapping[str, Fusion] | str | Path | None = None,
+    grid: float = 0.1,
+    folds: int = 5,
+    fold_seed: int = 0,
+    labels: str | Path | None = None,
+    strict: bool = False,
+    out: str | Path | None = None,
+    progress: bool = False,
+) -> FusionComparison:
+    """Compare weights of a story's text and views on labeled triples; each model embeds every text and view once.
+
+    Besides the settings, all weights of a grid are tried: each fold of the triples is evaluated with those that are
+    best on the other folds.
+
+    Args:
+        triples: a file of labeled triples (JSON Lines, CSV), or triples as `read_triples` returns them.
+        models: encoders from `narrlit.load` with the same `views`, or names of models where the stories of the triples
+            have views.
+        settings: weights by name, or a YAML file of lines NAME: [full, theme, action, outcome]; None: the settings of
+            ttda704, and the course of action alone.
+        grid: step of the weights in the grid.
+        folds: number of folds; triples that share a story are in the same fold.
+        fold_seed: seed of the folds.
+        labels: a file of `text_a_is_closer`, if the labels are not in the file of triples.
+        strict: refuse the first invalid row of the file, in place of dropping and counting it.
+        out: folder into which the report is written after each model, so that a failing one loses no other.
+        progress: show what is read and a progress bar on stderr.
+
+    Returns:
+        A `FusionComparison`: `.table()`, `.models`, `.plot()`, `.write(folder)`. It prints its tables.
+
+    Raises:
+        DataError: if a file can't be read, or a story has no views.
+        ModelError: if a model can't be loaded.
+        OptionError: for a setting that is wrong, or models that read stories differently.
+
+    Source: ttda704, section 4.2, Table 2 and appendix A.4.
+
+    >>> from narrlit.data.schema import StoryTable
+    >>> from narrlit.data.storyworld import StoryWorld, synthetic_triples
+    >>> triples = synthetic_triples(StoryWorld(0).triples(3, "validation"), StoryTable(), views=True)
+    >>> fuse(triples, ["minilm"], grid=0.5, folds=2).table()[["name", "n", "correct"]]
+               name  n  correct
+    0     submitted  3        2
+    1         equal  3        2
+    2     full_only  3        1
+    3  higher_theme  3        2
+    4   action_only  3        3
+    """
+    weights = read_settings(settings) if isinstance(settings, str | Path) else settings or PRESETS
+    encoders = _encoders(models)
+    labeled = read_labeled_triples(triples, labels, strict=strict, progress=progress)
+    data = FusionData(labeled, encoders[0].texts)
+    _check_views(data)
+    search = GridSearch.divide(labeled, data.texts.prepare_triples(labeled), grid, folds, fold_seed)
+    compared: list[ModelFusions] = []
+    for encoder in encoders:
+        compared.append(_evaluate(encoder, search, weights, data.sha256, progress))
+        if out is not None:
+            FusionComparison(compared, search, data).write(out)
+    return FusionComparison(compared, search, data)
+
+
+def read_settings(path: str | Path) -> dict[str, Fusion]:
+    """Read fusion settings: NAME: [full, theme, action, outcome] in a YAML file."""
     content = read_yaml(path)
     if not isinstance(content, dict) or not content:
-        raise OptionError(f"--settings {path}: write lines NAME: [{', '.join(PARTS)}]")
+        raise OptionError(f"`settings={path}`: write lines NAME: [{', '.join(PARTS)}]")
     settings = {}
     for name, weights in content.items():
-        with reading("--settings", f"{path}: {name}", f"give four weights, {', '.join(PARTS)}", OptionError):
+        with reading("`settings`", f"{path}: {name}", f"give four weights, {', '.join(PARTS)}", OptionError):
             full, theme, action, outcome = map(float, weights)
             settings[str(name)] = Fusion(full, theme, action, outcome)
     return settings
 
 
-@dataclass(frozen=True, eq=False)
-class Contest:
-    """Labeled triples, their folds, and the grid of weights."""
-
-    triples: Triples
-    folds: list[IntArray]
-    """Positions of the triples in each fold."""
-    grid: Weights
-    """(W, 4) weights of which the best is selected."""
-    description: Entry
-
-    @classmethod
-    def of(cls, triples: Triples, prepared: Triples, step: float, folds: int, seed: int) -> "Contest":
-        """Divide labeled triples into folds that share no story.
-
-        Folds are those of the triples as read, since placeholders, in `prepared`, hide which stories are the same.
-        """
-        grid = simplex_grid(step)
-        groups = story_groups(TrainingExamples(triples.stories, [example_of(triple) for triple in triples]))
-        rows = grouped_folds(groups, folds, seed)
-        about = {"grid": step, "grid_settings": len(grid), "folds": folds, "fold_seed": seed}
-        return cls(prepared, rows, grid, {**about, "groups": len(np.unique(groups))})
-
-    def evaluate(self, encoder: StoryEncoder, settings: Mapping[str, Fusion]) -> Entry:
-        """Embed every text and view once and evaluate all settings."""
-        encoder.require_one_prompt("fuse")
-        embeddings, coverage = encoder.embed_parts(self.triples.stories)
-        limit = encoder.facts.max_length
-        about = {"max_length": limit, "long": encoder.loading.long, **coverage.record}
-        say_truncated(coverage, limit, "text or view", "texts and views")
-        return {**self.entry(encoder.name, embeddings, settings), **about}
-
-    def entry(self, model: str, embeddings: FloatArray, settings: Mapping[str, Fusion]) -> Entry:
-        """Evaluate a model's fusion settings, and the best of the grid, by embeddings (U, 4, D) of text and views."""
-        arrays = (embeddings, self.triples.indices, self.triples.labels)
-        weights = np.array([setting.weights for setting in (PRESETS["full_only"], *settings.values())])
-        right, ties = fused_answers(*arrays, weights)
-        full = right[0]
-        entries = [
-            {"name": name, "weights": list(setting.weights), **_compared(own, tied, full)}
-            for (name, setting), own, tied in zip(settings.items(), right[1:], ties[1:], strict=True)
-        ]
-        right, ties = fused_answers(*arrays, self.grid)
-        own, tied = np.empty_like(full), np.empty_like(full)
-        by_fold: list[Entry] = []
-        for rows, setting in zip(self.folds, best_elsewhere(right, self.grid, self.folds), strict=True):
-            own[rows], tied[rows] = right[setting, rows], ties[setting, rows]
-            others = np.setdiff1d(np.arange(len(full)), rows)
-            by_fold.append(
-                {
-                    "fold": len(by_fold),
-                    "weights": self.grid[setting].tolist(),
-                    "on_others": _accuracy(right[setting, others], ties[setting, others]),
-                    **_accuracy(own[rows], tied[rows]),
-                }
-            )
-        best = best_setting(right, self.grid)
-        return {
-            "model": model,
-            "settings": entries,
-            "best_on_other_folds": {**_compared(own, tied, full), "by_fold": by_fold},
-            "best_on_these_triples": {"weights": self.grid[best].tolist(), **_accuracy(right[best], ties[best])},
-        }
+def _encoders(models: Sequence[Model]) -> list[StoryEncoder]:
+    """Return the encoders of models, which must be different and read stories alike, on devices that are there."""
+    encoders = [encoder_of(model) for model in models]
+    names: set[str] = set()
+    for encoder in encoders:
+        if encoder.name in names:
+            raise OptionError(f"`models`: {encoder.name} is named twice; give different models")
+        if encoder.texts != encoders[0].texts:
+            raise OptionError(f"`models`: {encoder.name} reads other views or names than {encoders[0].name}")
+        if encoder.postprocessing is not None:
+            raise OptionError(f"`models`: {encoder.name} has `postprocess`, which fusion leaves out; load it without")
+        pick_device(encoder.loading.device)  # fails before the long work
+        names.add(encoder.name)
+    if not encoders:
+        raise OptionError("`models` is empty: name at least one")
+    return encoders
 
 
-def _accuracy(right: Bools, ties: Bools) -> dict[str, Any]:
-    return AccuracySummary(len(right), int(right.sum()), int(ties.sum())).as_dict()
+def _check_views(data: FusionData) -> None:
+    """Check that there are views, before names are replaced in them."""
+    stories = [data.triples.stories[index] for index in data.triples.indices.ravel().tolist()]
+    if data.texts.views is None and any(story.views is None for story in stories):
+        raise OptionError("views are needed: give `views=FILE`, or `missing_views=positional`")
 
 
-def _compared(right: Bools, ties: Bools, full: Bools) -> Entry:
-    """An accuracy, and its difference to that of the stories' texts alone."""
-    wrong, wrong_full = (set(np.flatnonzero(~answers).tolist()) for answers in (right, full))
-    return {**_accuracy(right, ties), "difference_to_full": paired(wrong, wrong_full, len(right))}
-
-
-def fuse_report(entries: Sequence[Entry], contest: Contest, about: Entry) -> Report:
-    """Report fusion settings of several models; `about` says what was read: `triples`, `views` and `pseudonyms`."""
-    count, step, folds = (contest.description[name] for name in ("grid_settings", "grid", "folds"))
-    notes = {
-        "weights": f"of {', '.join(PARTS)}, in this order",
-        "best_on_other_folds": f"each of {folds} folds is evaluated with those of {count} settings (multiples of "
-        f"{step:g}) that were best on the other folds; triples that share stories are in the same fold",
-        "best_on_these_triples": f"the best of {count} settings on the triples that selected it: NOT A RESULT",
-        "difference_to_full": "accuracy minus that of the stories' texts alone; lost: only the text has them right, "
-        f"won: only the row has; p is not corrected for {len(entries[0]['settings']) + 1} comparisons a model",
-    }
-    if any(setting["name"] == "submitted" for setting in entries[0]["settings"]):
-        notes["submitted"] = "selected by ttda704 on the task's development triples (Table 2): no result there"
-    files = ", ".join(file["path"] for file in about["views"]["files"]) or "no file"
-    cut = "; stories without views are cut by position" if about["views"]["missing"] == "positional" else ""
-    sources = [f"Triples: {about['triples']['path']}; views: {files}{cut}."]
-    if about["pseudonyms"]:
-        backend, scope = about["pseudonyms"]["backend"], about["pseudonyms"]["scope"]
-        sources.append(f"Names: placeholders, found by {backend}, the same within a {scope}.")
-    warnings = [f"{entry['model']}: {entry['seen_in_training']}." for entry in entries if entry.get("seen_in_training")]
-    records = [{"model": entry["model"], **setting} for entry in entries for setting in entry["settings"]]
-    return Report(
-        content={**about, **contest.description, "notes": notes, "models": list(entries)},
-        tables={title: rows for entry in entries for title, rows in model_tables(entry).items()},
-        notes=[*report.note_lines(notes), report.INDEPENDENCE, *warnings, *sources],
-        records=records,
-        intervals={f"{record['model']}, {record['name']}": record for record in records},
-    )
-
-
-def model_tables(entry: Entry) -> dict[str, list[Entry]]:
-    """Format a model's settings and the folds of its grid search as two tables by title."""
-    grid, best = entry["best_on_other_folds"], entry["best_on_these_triples"]
-    rows = [
-        *((setting["name"], _weights(setting), setting) for setting in entry["settings"]),
-        ("best on other folds", "by fold, below", grid),
-        ("best on these triples, NOT A RESULT", _weights(best), best),
-    ]
-    return {
-        entry["model"]: [
-            {
-                "setting": name,
-                "weights": weights,
-                "n": one["n"],
-                "accuracy": report.accuracy_cell(one),
-                "ties": one["ties"],
-                "difference to full only": report.difference_cell(one.get("difference_to_full")),
-            }
-            for name, weights, one in rows
-        ],
-        f"{entry['model']}, grid by fold": [
-            {
-                "fold": fold["fold"],
-                "weights, selected on the others": _weights(fold),
-                "accuracy on the others": report.accuracy_cell(fold["on_others"]),
-                "n": fold["n"],
-                "accuracy": report.accuracy_cell(fold),
-            }
-            for fold in grid["by_fold"]
-        ],
-    }
-
-
-def _weights(entry: Entry) -> str:
-    return ", ".join(f"{weight:g}" for weight in entry["weights"])
+def _evaluate(
+    encoder: StoryEncoder, search: GridSearch, settings: Mapping[str, Fusion], sha256: str | None, progress: bool
+) -> ModelFusions:
+    """Embed every text and view once, and evaluate all settings."""
+    if progress:
+        say(f"{encoder.name} embeds texts and views")
+    encoder = encoder.without_cache()  # whose weights are freed before the next model's are loaded
+    encoder.require_one_prompt("fuse")
+    embeddings, coverage = encoder.embed_parts(search.triples.stories, progress)
+    max_length = encoder.facts.max_length
+    if progress:
+        say_truncated(coverage, max_length, "text or view", "texts and views")
+    accuracies = search.evaluate(embeddings, settings)
+    seen = None if sha256 is None else seen_in_training(encoder.name, sha256)
+    return ModelFusions(encoder.name, accuracies, max_length, encoder.loading.long, coverage, seen)

@@ -4,13 +4,16 @@ Letters of the shapes: T triples, U different stories, W weights, P parts, D dim
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from narrlit.data.schema import IntArray
 from narrlit.errors import OptionError
+from narrlit.metrics.significance import AccuracySummary, paired
 from narrlit.models.config import PARTS
 
 Bools = NDArray[np.bool_]
@@ -20,6 +23,34 @@ FINEST_STEP = 0.01
 
 _WEIGHTS_PER_PASS = 1024
 _SHORTEST = 1e-12  # length of a fused vector, as in torch's `normalize`
+
+
+@dataclass(frozen=True, eq=False)
+class FusedAnswers:
+    """Answers to T triples by one setting of the weights, or by W of them.
+
+    Attributes:
+        right: (T,) or (W, T), True for right answers.
+        ties: of the same shape, True for equal scores, which are answers for B.
+    """
+
+    right: Bools
+    ties: Bools
+
+    def at(self, *index: Any) -> "FusedAnswers":
+        """Select answers as an array's index does: `at(setting)`, `at(setting, triples)`."""
+        return FusedAnswers(self.right[index], self.ties[index])
+
+    @property
+    def summary(self) -> AccuracySummary:
+        """Accuracy of one setting."""
+        return AccuracySummary(len(self.right), int(self.right.sum()), int(self.ties.sum()))
+
+    def difference_to(self, other: "FusedAnswers") -> dict[str, Any]:
+        """Compare one setting with another, as `narrlit.metrics.significance.paired` does."""
+        wrong = set(np.flatnonzero(~self.right).tolist())
+        other_wrong = set(np.flatnonzero(~other.right).tolist())
+        return paired(wrong, other_wrong, len(self.right))
 
 
 def simplex_grid(step: float, parts: int = len(PARTS)) -> Weights:
@@ -64,12 +95,10 @@ def fused_scores(vectors: NDArray[np.float32], indices: IntArray, weights: Weigh
     return np.stack(np.split(cosines[:, inverse.ravel()], 2, axis=1), axis=2)
 
 
-def fused_answers(
-    vectors: NDArray[np.float32], indices: IntArray, labels: IntArray, weights: Weights
-) -> tuple[Bools, Bools]:
+def fused_answers(vectors: NDArray[np.float32], indices: IntArray, labels: IntArray, weights: Weights) -> FusedAnswers:
     """Answer triples, whose labels (T,) are 1 where A is closer, by each of many weights, as `fused_scores` takes them.
 
-    Returns right answers (W, T), and ties (W, T), which are answers for B.
+    Returns the answers (W, T).
     """
     right = np.empty((len(weights), len(indices)), dtype=np.bool_)
     ties = np.empty_like(right)
@@ -78,7 +107,7 @@ def fused_answers(
         scores = fused_scores(vectors, indices, weights[part])
         right[part] = (scores[..., 0] > scores[..., 1]) == (labels == 1)
         ties[part] = scores[..., 0] == scores[..., 1]
-    return right, ties
+    return FusedAnswers(right, ties)
 
 
 def best_setting(right: Bools, weights: Weights) -> int:

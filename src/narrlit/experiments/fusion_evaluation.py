@@ -1,0 +1,246 @@
+"""Accuracies of weights of a story's text and views, and of the best ones of a grid, chosen on other folds.
+
+Letters of the shapes: T triples, U different stories, W weights, D dimension.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from narrlit.data.schema import FloatArray, IntArray, TrainingExamples, Triples, example_of
+from narrlit.data.splits import grouped_folds, story_groups
+from narrlit.experiments.fusion_weights import (
+    FusedAnswers,
+    Weights,
+    best_elsewhere,
+    best_setting,
+    fused_answers,
+    simplex_grid,
+)
+from narrlit.metrics.significance import AccuracySummary
+from narrlit.models.config import PRESETS, Fusion
+from narrlit.models.coverage import Coverage
+
+
+@dataclass(frozen=True)
+class EvaluatedSetting:
+    """Accuracy of one setting of the weights.
+
+    Attributes:
+        name: of the setting.
+        weights: of full text, theme, action and outcome.
+        accuracy: with its interval.
+        difference: to the full text alone, as `narrlit.metrics.significance.paired` returns it.
+    """
+
+    name: str
+    weights: Sequence[float]
+    accuracy: AccuracySummary
+    difference: Mapping[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Convert to JSON values."""
+        return {
+            "name": self.name,
+            "weights": list(self.weights),
+            **self.accuracy.as_dict(),
+            "difference_to_full": self.difference,
+        }
+
+
+@dataclass(frozen=True)
+class FoldSetting:
+    """Setting of the grid that was best on the other folds.
+
+    Attributes:
+        fold: its number.
+        weights: of the setting.
+        on_others: accuracy on the other folds, which selected it.
+        accuracy: on the fold.
+    """
+
+    fold: int
+    weights: Sequence[float]
+    on_others: AccuracySummary
+    accuracy: AccuracySummary
+
+    def as_dict(self) -> dict[str, Any]:
+        """Convert to JSON values."""
+        return {
+            "fold": self.fold,
+            "weights": list(self.weights),
+            "on_others": self.on_others.as_dict(),
+            **self.accuracy.as_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class SelectedByFold:
+    """Accuracy of the grid's best settings, each fold evaluated with the one that was best on the others.
+
+    Attributes:
+        accuracy: on all folds.
+        difference: to the full text alone, as `narrlit.metrics.significance.paired` returns it.
+        folds: the setting of each.
+    """
+
+    accuracy: AccuracySummary
+    difference: Mapping[str, Any]
+    folds: Sequence[FoldSetting]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Convert to JSON values."""
+        return {
+            **self.accuracy.as_dict(),
+            "difference_to_full": self.difference,
+            "by_fold": [fold.as_dict() for fold in self.folds],
+        }
+
+
+@dataclass(frozen=True)
+class SelectedHere:
+    """The grid's best setting on the triples that selected it, whose accuracy is no result."""
+
+    weights: Sequence[float]
+    accuracy: AccuracySummary
+
+    def as_dict(self) -> dict[str, Any]:
+        """Convert to JSON values."""
+        return {"weights": list(self.weights), **self.accuracy.as_dict()}
+
+
+@dataclass(frozen=True)
+class FusionAccuracies:
+    """Accuracies of a model by the weights of text and views.
+
+    Attributes:
+        settings: those that were named.
+        best_on_other_folds: of the grid.
+        best_on_these_triples: of the grid.
+    """
+
+    settings: Sequence[EvaluatedSetting]
+    best_on_other_folds: SelectedByFold
+    best_on_these_triples: SelectedHere
+
+    def as_dict(self) -> dict[str, Any]:
+        """Convert to JSON values."""
+        return {
+            "settings": [setting.as_dict() for setting in self.settings],
+            "best_on_other_folds": self.best_on_other_folds.as_dict(),
+            "best_on_these_triples": self.best_on_these_triples.as_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class ModelFusions:
+    """A model and its accuracies.
+
+    Attributes:
+        model: its name.
+        accuracies: by weights.
+        max_length: tokens of a text that it reads at once.
+        long: treatment of longer ones.
+        coverage: how much of texts and views was read.
+        seen_in_training: reason why the accuracies are no result; None where they are.
+    """
+
+    model: str
+    accuracies: FusionAccuracies
+    max_length: int
+    long: str
+    coverage: Coverage
+    seen_in_training: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Convert to JSON values."""
+        return {
+            "model": self.model,
+            **self.accuracies.as_dict(),
+            "max_length": self.max_length,
+            "long": self.long,
+            **self.coverage.record,
+            "seen_in_training": self.seen_in_training,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class GridSearch:
+    """Labeled triples, their folds, and a grid of weights.
+
+    Attributes:
+        triples: as encoders read them.
+        folds: positions of the triples in each.
+        weights: (W, 4), of which the best are selected.
+        step: of the grid.
+        fold_seed: of the division.
+        groups: number of groups of triples that share stories.
+    """
+
+    triples: Triples
+    folds: list[IntArray]
+    weights: Weights
+    step: float
+    fold_seed: int
+    groups: int
+
+    @classmethod
+    def divide(cls, triples: Triples, prepared: Triples, step: float, folds: int, fold_seed: int) -> "GridSearch":
+        """Divide labeled triples into folds that share no story.
+
+        Folds are those of the triples as read, since placeholders, in `prepared`, hide which stories are the same.
+
+        Raises:
+            OptionError: if the step does not divide 1, or there are fewer groups of triples than folds.
+        """
+        weights = simplex_grid(step)
+        groups = story_groups(TrainingExamples(triples.stories, [example_of(triple) for triple in triples]))
+        positions = grouped_folds(groups, folds, fold_seed)
+        return cls(prepared, positions, weights, step, fold_seed, len(np.unique(groups)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Convert to JSON values."""
+        return {
+            "grid": self.step,
+            "grid_settings": len(self.weights),
+            "folds": len(self.folds),
+            "fold_seed": self.fold_seed,
+            "groups": self.groups,
+        }
+
+    def evaluate(self, embeddings: FloatArray, settings: Mapping[str, Fusion]) -> FusionAccuracies:
+        """Evaluate settings, and the best of the grid, by unit vectors (U, 4, D) of texts and views."""
+        named = [PRESETS["full_only"].weights, *(setting.weights for setting in settings.values())]
+        answers = self._answers(embeddings, np.array(named))
+        full = answers.at(0)
+        evaluated = []
+        for number, (name, setting) in enumerate(settings.items(), start=1):
+            of_setting = answers.at(number)
+            difference = of_setting.difference_to(full)
+            evaluated.append(EvaluatedSetting(name, setting.weights, of_setting.summary, difference))
+        grid = self._answers(embeddings, self.weights)
+        return FusionAccuracies(evaluated, self._select_by_fold(grid, full), self._select_here(grid))
+
+    def _answers(self, embeddings: FloatArray, weights: Weights) -> FusedAnswers:
+        return fused_answers(embeddings, self.triples.indices, self.triples.labels, weights)
+
+    def _select_by_fold(self, grid: FusedAnswers, full: FusedAnswers) -> SelectedByFold:
+        """Evaluate each fold with the setting that is best on the others."""
+        triples = np.arange(len(self.triples))
+        setting_of = np.empty(len(triples), dtype=np.int64)
+        folds = []
+        best_settings = best_elsewhere(grid.right, self.weights, self.folds)
+        for number, (fold, best) in enumerate(zip(self.folds, best_settings, strict=True)):
+            setting_of[fold] = best
+            others = np.setdiff1d(triples, fold)
+            on_others, on_fold = grid.at(best, others).summary, grid.at(best, fold).summary
+            folds.append(FoldSetting(number, self.weights[best].tolist(), on_others, on_fold))
+        answers = grid.at(setting_of, triples)
+        return SelectedByFold(answers.summary, answers.difference_to(full), folds)
+
+    def _select_here(self, grid: FusedAnswers) -> SelectedHere:
+        """Select the setting that is best on all triples."""
+        best = best_setting(grid.right, self.weights)
+        return SelectedHere(self.weights[best].tolist(), grid.at(best).summary)

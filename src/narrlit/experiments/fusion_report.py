@@ -1,0 +1,145 @@
+"""Report of weights of a story's text and views: tables of each model, notes, and what was read."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from narrlit.data.rows import file_digest
+from narrlit.data.schema import Triples
+from narrlit.encoding.story_texts import StoryTexts
+from narrlit.experiments import report
+from narrlit.experiments.fusion_evaluation import GridSearch, ModelFusions
+from narrlit.experiments.report import Entry, Report
+from narrlit.models.config import PARTS
+
+
+@dataclass(frozen=True, eq=False)
+class FusionData:
+    """Labeled triples as they are in their file, and the texts that are read of their stories."""
+
+    triples: Triples
+    texts: StoryTexts
+
+    @property
+    def path(self) -> str | None:
+        """File of the triples; None for triples in memory."""
+        return None if self.triples.report is None else str(self.triples.report.path)
+
+    @cached_property
+    def sha256(self) -> str | None:
+        """Digest of the file of the triples; None for triples in memory."""
+        return None if self.path is None else file_digest(self.path)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What was read, as plain data."""
+        count: dict[str, Any] = {"n": len(self.triples)}
+        file = {} if self.path is None else {"path": self.path, "sha256": self.sha256}
+        pseudonyms = self.texts.pseudonyms
+        return {
+            "triples": file | count,
+            "views": self.texts.provenance,
+            "pseudonyms": None if pseudonyms is None else asdict(pseudonyms),
+        }
+
+    @property
+    def lines(self) -> list[str]:
+        """What was read, a sentence each."""
+        lines = [f"Triples: {self.path or 'in memory'}; views: {self._views}."]
+        pseudonyms = self.texts.pseudonyms
+        if pseudonyms is not None:
+            lines.append(f"Names: placeholders, found by {pseudonyms.backend}, the same within a {pseudonyms.scope}.")
+        return lines
+
+    @property
+    def _views(self) -> str:
+        """Name the files of the views."""
+        views = self.texts.views
+        if views is None:
+            return "those of the stories"
+        files = ", ".join(views.paths) or "no file"
+        return f"{files}; stories without views are cut by position" if views.missing == "positional" else files
+
+
+def fusion_report(models: Sequence[ModelFusions], search: GridSearch, data: FusionData) -> Report:
+    """Report the accuracies of one or more models."""
+    tables: dict[str, list[Entry]] = {}
+    warnings: list[str] = []
+    records: list[Entry] = []
+    for model in models:
+        tables[model.model] = _setting_rows(model)
+        tables[f"{model.model}, grid by fold"] = _fold_rows(model)
+        if model.seen_in_training is not None:
+            warnings.append(f"{model.model}: {model.seen_in_training}.")
+        records += [{"model": model.model, **setting.as_dict()} for setting in model.accuracies.settings]
+    notes = _notes([setting.name for setting in models[0].accuracies.settings], search)
+    return Report(
+        content={**data.record, **search.as_dict(), "notes": notes, "models": [model.as_dict() for model in models]},
+        tables=tables,
+        notes=[*report.note_lines(notes), report.INDEPENDENCE, *warnings, *data.lines],
+        records=records,
+        intervals={f"{record['model']}, {record['name']}": record for record in records},
+    )
+
+
+def _notes(settings: Sequence[str], search: GridSearch) -> dict[str, str]:
+    """Say what the accuracies and differences are."""
+    count = len(search.weights)
+    notes = {
+        "weights": f"of {', '.join(PARTS)}, in this order",
+        "best_on_other_folds": f"each of {len(search.folds)} folds is evaluated with those of {count} settings "
+        f"(multiples of {search.step:g}) that were best on the other folds; triples that share stories are in the same "
+        "fold",
+        "best_on_these_triples": f"the best of {count} settings on the triples that selected it: NOT A RESULT",
+        "difference_to_full": "accuracy minus that of the stories' texts alone; lost: only the text has them right, "
+        f"won: only the row has; p is not corrected for {len(settings) + 1} comparisons a model",
+    }
+    if "submitted" in settings:
+        notes["submitted"] = "selected by ttda704 on the task's development triples (Table 2): no result there"
+    return notes
+
+
+def _setting_rows(model: ModelFusions) -> list[Entry]:
+    """Format the settings, and the best ones of the grid."""
+    accuracies = model.accuracies
+    by_fold, here = accuracies.best_on_other_folds, accuracies.best_on_these_triples
+    rows = [
+        _setting_row(setting.name, _weights_text(setting.weights), setting.as_dict()) for setting in accuracies.settings
+    ]
+    return [
+        *rows,
+        _setting_row("best on other folds", "by fold, below", by_fold.as_dict()),
+        _setting_row("best on these triples, NOT A RESULT", _weights_text(here.weights), here.as_dict()),
+    ]
+
+
+def _setting_row(name: str, weights: str, entry: Entry) -> Entry:
+    """Format an accuracy, with its difference to the full text where it has one."""
+    return {
+        "setting": name,
+        "weights": weights,
+        "n": entry["n"],
+        "accuracy": report.accuracy_cell(entry),
+        "ties": entry["ties"],
+        "difference to full only": report.difference_cell(entry.get("difference_to_full")),
+    }
+
+
+def _fold_rows(model: ModelFusions) -> list[Entry]:
+    """Format the folds of the grid search."""
+    rows = []
+    for fold in model.accuracies.best_on_other_folds.folds:
+        row = {
+            "fold": fold.fold,
+            "weights, selected on the others": _weights_text(fold.weights),
+            "accuracy on the others": report.accuracy_cell(fold.on_others.as_dict()),
+            "n": fold.accuracy.n,
+            "accuracy": report.accuracy_cell(fold.accuracy.as_dict()),
+        }
+        rows.append(row)
+    return rows
+
+
+def _weights_text(weights: Sequence[float]) -> str:
+    return ", ".join(f"{weight:g}" for weight in weights)
