@@ -56,6 +56,17 @@ def ablate(
         OptionError: for a setting that is wrong, rows that do not share their validation triples, or a folder of
             another ablation.
         NarrlitError: if a fit fails; what is finished is kept.
+
+    >>> from pathlib import Path
+    >>> getfixture("monkeypatch").chdir(getfixture("tmp_path"))
+    >>> _ = Path("margin.yaml").write_text("model: {init_args: {margin: 0.5}}")
+    >>> options = {"data": "StoryWorldData", "data.train": 4, "data.validation": 4, "trainer.max_epochs": 1}
+    >>> config = "configs/mendel292_linear.yaml"
+    >>> result = ablate(config, options, folder="runs/ablation", ablations=["margin.yaml"])
+    >>> result.table().query("metric == 'accuracy_last_epoch'")[["system", "seed", "n"]]
+       system seed  n
+    0    full   42  4
+    3  margin   42  4
     """
     arguments = fit_arguments(config, options)
     systems = read_systems(arguments, find_overlays(arguments, ablations))

@@ -52,6 +52,15 @@ def crossval(
         DataError: if a file can't be read.
         OptionError: for a setting that is wrong, or a folder of another cross-validation.
         NarrlitError: if a fit fails; what is finished is kept.
+
+    >>> getfixture("monkeypatch").chdir(getfixture("tmp_path"))
+    >>> options = {"data": "StoryWorldData", "data.train": 4, "data.validation": 4, "trainer.max_epochs": 1}
+    >>> result = crossval("configs/mendel292_linear.yaml", options, folder="runs/crossval", folds=2)
+    >>> result.table().query("metric == 'accuracy_last_epoch'")[["system", "fold", "seed", "n"]]
+        system  fold  seed  n
+    0  trained     0    42  2
+    3  trained     1    42  2
+    6  trained  None  None  4
     """
     divided = divide(fit_arguments(config, options), Division(folds, fold_seed, ungrouped), PURPOSE)
     divided.announce()

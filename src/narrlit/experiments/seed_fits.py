@@ -32,6 +32,12 @@ def fit_seeds(config: Configs, options: Options | None = None, *, seeds: Sequenc
         DataError: if a file can't be read.
         OptionError: for a setting that is wrong, or a folder of other fits.
         NarrlitError: if a fit fails; what is finished is kept.
+
+    >>> getfixture("monkeypatch").chdir(getfixture("tmp_path"))
+    >>> options = {"data": "StoryWorldData", "data.train": 4, "data.validation": 4, "trainer.max_epochs": 1}
+    >>> result = fit_seeds("configs/mendel292_linear.yaml", options, seeds=[1, 2])
+    >>> list(result.runs), list(result.report.content["systems"])
+    (['seed_1', 'seed_2'], ['frozen', 'trained'])
     """
     arguments = fit_arguments(config, options)
     checked = check_seeds(seeds)

@@ -82,6 +82,14 @@ def tune(  # noqa: PLR0913 (options)
         DataError: if a file can't be read.
         MissingExtraError: if Optuna is not installed.
         OptionError: for a setting that is wrong, or a folder of another search.
+
+    >>> getfixture("monkeypatch").chdir(getfixture("tmp_path"))
+    >>> options = {"data": "StoryWorldData", "data.train": 4, "trainer.max_epochs": 1}
+    >>> space = {"model.init_args.margin": {"low": 0.5, "high": 2.0}}
+    >>> config = "configs/mendel292_linear.yaml"
+    >>> result = tune(config, options, space=space, trials=1, folder="runs/search", folds=2)
+    >>> list(result.runs), list(result.report.content["winner"]["settings"])
+    (['given_fold_1', 'winner_0000_fold_1'], ['model.init_args.margin'])
     """
     for name, number in (("trials", trials), ("epochs_before_pruning", epochs_before_pruning)):
         if number < 1:

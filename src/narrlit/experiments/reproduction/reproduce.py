@@ -85,6 +85,17 @@ def reproduce(  # noqa: PLR0913 (options)
         DataError: if the development triples are missing.
         ModelError: if the paper's encoder is absent, and no other is given.
         OptionError: for a setting that is wrong, or a folder of other settings.
+
+    >>> from narrlit.data.schema import StoryTable
+    >>> from narrlit.data.storyworld import StoryWorld, synthetic_triples
+    >>> from narrlit.data.writers import write_triples
+    >>> getfixture("monkeypatch").chdir(getfixture("tmp_path"))
+    >>> write_triples("dev/dev_track_a.jsonl", synthetic_triples(StoryWorld(0).triples(4, "validation"), StoryTable()))
+    >>> result = reproduce("mendel292", tables=["1"], data=".")
+    >>> result.table().query("row == 'L6'")[["table", "row", "column", "published", "n"]]
+      table row  column published     n
+    0     1  L6   dev A      0.55   4.0
+    1     1  L6  test A     0.598  None
     """
     settings = Record(system=system, backbones=list(backbones), seeds=seeds, options=fit_arguments([], options))
     cells = choose_cells(system, tables or ())
