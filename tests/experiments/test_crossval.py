@@ -9,15 +9,15 @@ import pandas as pd
 import pytest
 import yaml
 from command_lines import last_of
+from folds import described_fold
 
 import narrlit
 from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples
 from narrlit.data.storyworld import StoryWorld, synthetic_examples
 from narrlit.data.writers import write_examples
-from narrlit.datamodules.fold_data import FoldDescription
 from narrlit.errors import OptionError
 from narrlit.experiments import plan as module
-from narrlit.experiments.crossval import FoldResult, crossval_report
+from narrlit.experiments.crossval import crossval_report
 from narrlit.experiments.outcome import Outcome, Scored
 from narrlit.experiments.plan import FinishedFit, PlannedFit
 from narrlit.metrics.significance import AccuracySummary, wilson_interval
@@ -184,8 +184,8 @@ def test_mistakes_cost_one_line_and_no_fit(crossval, tmp_path, options, words):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["alone.jsonl", "d.jsonl", "full"]
 
 
-def fold_result(fold, last, best):
-    """A fold of 10 examples, of which so many are right; None: scores are NaN."""
+def fit_of(fold, last, best):
+    """A fit on a fold of 10 examples, of which so many are right; None: scores are NaN."""
 
     def scored(correct):
         undefined = 4 if correct is None else 0
@@ -194,15 +194,11 @@ def fold_result(fold, last, best):
     class Fit(FinishedFit):
         outcome = Outcome({"last_epoch": scored(last), "best_epoch": scored(best)}, 3)
 
-    sizes = dict.fromkeys(("groups", "trained", "evaluated", "left_out", "all_groups"), 10)
-    about = FoldDescription(
-        fold, folds=2, fold_seed=0, ungrouped=False, all_rows=20, largest_group=2, never_evaluated=0, sha256="", **sizes
-    )
-    return FoldResult(about, Fit(PlannedFit(f"fold_{fold}", {}, ""), None))
+    return Fit(PlannedFit(f"fold_{fold}", {}, "", fold=described_fold(fold)), None)
 
 
 def test_a_fold_without_an_accuracy_leaves_the_whole_without_one():
-    made = crossval_report([fold_result(0, 6, 8), fold_result(1, None, 7)], [])
+    made = crossval_report([fit_of(0, 6, 8), fit_of(1, None, 7)], [])
     assert made.content["pooled"]["last_epoch"]["accuracy"] is None
     assert made.content["over_folds"]["last_epoch"] == {"mean": None, "standard_deviation": None}
     assert made.content["pooled"]["best_epoch"]["accuracy"] == 0.75

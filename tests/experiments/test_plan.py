@@ -4,6 +4,7 @@ import json
 
 import pytest
 import yaml
+from folds import described_fold
 
 from narrlit.errors import OptionError
 from narrlit.experiments import plan as module
@@ -90,7 +91,7 @@ def test_data_are_checked_before_the_first_fit_and_after_each(fits, tmp_path):
 
 
 def test_the_table_has_a_row_for_each_accuracy(fits, tmp_path):
-    finished = Plan(tmp_path / "p", planned("a", system="x", fold=3), {"config": {}}).run()
+    finished = Plan(tmp_path / "p", planned("a", system="x", fold=described_fold(3)), {"config": {}}).run()
     interval = {"accuracy": 0.75, "interval": [0.3, 0.95]}
     result = PlanResult.of("r", tmp_path / "p", finished, Report({"a": 1}, {}, ["A note."], [], {"x": interval}))
     table = result.table()

@@ -1,9 +1,8 @@
 """`narrlit.crossval`: one fit a fold of the training data, each evaluated on its own fold."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from narrlit.console import say
 from narrlit.datamodules import FoldData
@@ -68,8 +67,7 @@ def crossval(
     finished = Plan(Path(folder), fits, {"config": divided.config}).run()
     if seeds is not None:
         return _seeds_result(folder, finished)
-    results = [FoldResult(*each) for each in zip(divided.descriptions, finished, strict=True)]
-    made = crossval_report(results, deciding_callbacks(divided.config))
+    made = crossval_report(finished, deciding_callbacks(divided.config))
     return PlanResult.of("crossval", folder, finished, made, pooled_accuracies(TRAINED, pool(finished)))
 
 
@@ -135,7 +133,7 @@ class DividedConfig:
                 place = run.folder.parent
                 raise OptionError(f"{run.folder} used other examples: choose another {FOLDER} or remove {place}")
 
-        return PlannedFit(f"{prefix}fold_{fold.fold}", config, about, system, fold.fold, check)
+        return PlannedFit(f"{prefix}fold_{fold.fold}", config, about, system, fold, check)
 
 
 def divide(arguments: Sequence[str], division: Division, purpose: str) -> DividedConfig:
@@ -166,27 +164,9 @@ def divided_config(arguments: Sequence[str], division: Division, purpose: str) -
     return {**config, "data": folds}, FoldData(data, fold=0, **settings)
 
 
-@dataclass(frozen=True)
-class FoldResult:
-    """A fold, and its finished fit."""
-
-    fold: FoldDescription
-    fit: FinishedFit
-
-    @property
-    def outcome(self) -> Outcome:
-        """Accuracies of the fit."""
-        return self.fit.outcome
-
-    def as_dict(self) -> Entry:
-        """Convert to JSON values."""
-        sizes = {name: getattr(self.fold, name) for name in ("fold", "groups", "trained", "evaluated", "left_out")}
-        return {**sizes, "run": self.fit.planned.name, **self.outcome.as_dict()}
-
-
 def pool(fits: Sequence[FinishedFit]) -> Outcome:
     """Pool the fits of a config's folds."""
-    return pooled({fit.planned.fold or 0: fit.outcome for fit in fits})
+    return pooled({fit.fold.fold: fit.outcome for fit in fits})
 
 
 def _seeds_result(folder: str | Path, fits: Sequence[FinishedFit]) -> PlanResult:
@@ -201,43 +181,46 @@ def _seeds_result(folder: str | Path, fits: Sequence[FinishedFit]) -> PlanResult
     return PlanResult.of("crossval", folder, fits, seeds_report(with_frozen(outcomes), FROZEN), further)
 
 
-def crossval_report(results: Sequence[FoldResult], deciding: Sequence[str]) -> Report:
+def crossval_report(fits: Sequence[FinishedFit], deciding: Sequence[str]) -> Report:
     """Summarize a cross-validation by fold, pooled over all examples, and as mean over folds.
 
     Args:
-        results: of every fold.
+        fits: of every fold.
         deciding: callbacks that decided by the evaluated examples.
     """
-    description = results[0].fold
-    whole = pooled({result.fold.fold: result.outcome for result in results})
-    spread = {}
-    for name in EVALUATIONS:
-        spread[name] = report.spread([result.outcome.scores[name].accuracy for result in results])
+    first = fits[0].fold
+    whole = pool(fits)
+    over_folds = {name: _over_folds(fits, name) for name in EVALUATIONS}
     notes = _notes(whole.num_evaluations, deciding)
     extra = [f"Flags of the folds' runs: {', '.join(whole.flags)}."] if whole.flags else []
-    if description.ungrouped:
+    if first.ungrouped:
         extra.append("UNGROUPED: folds by example; evaluated stories may have trained, and accuracy may be inflated.")
-    intervals = {f"fold {result.fold.fold}": result.outcome.last.as_dict() for result in results}
+    intervals = {f"fold {fit.fold.fold}": fit.outcome.last.as_dict() for fit in fits}
     return Report(
         content={
-            "folds": description.folds,
-            "fold_seed": description.fold_seed,
-            "ungrouped": description.ungrouped,
-            "largest_group": description.largest_group,
-            "examples": description.all_rows,
-            "never_evaluated": description.never_evaluated,
-            "groups": description.all_groups,
+            "folds": first.folds,
+            "fold_seed": first.fold_seed,
+            "ungrouped": first.ungrouped,
+            "largest_group": first.largest_group,
+            "examples": first.all_rows,
+            "never_evaluated": first.never_evaluated,
+            "groups": first.all_groups,
             "num_evaluations": whole.num_evaluations,
             "notes": notes,
             "pooled": {name: whole.scores[name].as_dict() for name in EVALUATIONS},
-            "over_folds": spread,
-            "by_fold": [result.as_dict() for result in results],
+            "over_folds": over_folds,
+            "by_fold": [fit.fold_as_dict() for fit in fits],
         },
-        tables={"": _rows(results, whole, spread)},
+        tables={"": _rows(fits, whole, over_folds)},
         notes=[*report.note_lines(notes), report.INDEPENDENCE, *extra],
         records=[],
         intervals={**intervals, "pooled": whole.last.as_dict()},
     )
+
+
+def _over_folds(fits: Sequence[FinishedFit], name: str) -> Entry:
+    """Compute mean and standard deviation of one evaluation over the folds."""
+    return report.spread([fit.outcome.scores[name].accuracy for fit in fits])
 
 
 def _notes(num_evaluations: int, deciding: Sequence[str]) -> dict[str, str]:
@@ -250,16 +233,16 @@ def _notes(num_evaluations: int, deciding: Sequence[str]) -> dict[str, str]:
     }
 
 
-def _rows(results: Sequence[FoldResult], whole: Outcome, spread: dict[str, Any]) -> list[Entry]:
+def _rows(fits: Sequence[FinishedFit], whole: Outcome, over_folds: Mapping[str, Entry]) -> list[Entry]:
     """Format a row a fold, then all examples, then the mean over folds."""
     rows: list[Entry] = []
-    for result in results:
-        sizes = {name: getattr(result.fold, name) for name in ("fold", "groups", "trained", "evaluated")}
-        cells = report.accuracy_cells(result.outcome)
-        rows.append({**sizes, **cells, "selected": report.selected_cell(result.outcome)})
-    groups = results[0].fold.all_groups
+    for fit in fits:
+        fold = fit.fold
+        sizes = {"fold": fold.fold, "groups": fold.groups, "trained": fold.trained, "evaluated": fold.evaluated}
+        cells = report.accuracy_cells(fit.outcome)
+        rows.append({**sizes, **cells, "selected": report.selected_cell(fit.outcome)})
     cells = report.accuracy_cells(whole)
-    rows.append({"fold": "pooled", "groups": groups, "evaluated": whole.last.summary.n, **cells})
-    spreads = [report.spread_cell(spread[name]) for name in EVALUATIONS]
+    rows.append({"fold": "pooled", "groups": fits[0].fold.all_groups, "evaluated": whole.last.summary.n, **cells})
+    spreads = [report.spread_cell(over_folds[name]) for name in EVALUATIONS]
     rows.append({"fold": "mean ± standard deviation", **dict(zip(cells, spreads, strict=True))})
     return rows

@@ -10,10 +10,11 @@ import yaml
 
 from narrlit.console import say
 from narrlit.data.writers import write_table
+from narrlit.datamodules.fold_data import FoldDescription
 from narrlit.errors import OptionError
 from narrlit.experiments.fitting import Config, run_fit
 from narrlit.experiments.outcome import Outcome, Scored
-from narrlit.experiments.report import Report
+from narrlit.experiments.report import Entry, Report
 from narrlit.experiments.run import Run
 from narrlit.files import check_writable, exclusive, write_text
 
@@ -32,7 +33,7 @@ class PlannedFit:
         config: whole configuration.
         about: printed before the fit.
         system: what is fitted, for the table.
-        fold: of a cross-validation.
+        fold: that is evaluated, of a cross-validation.
         check: raises an error for a finished run of other data.
     """
 
@@ -40,7 +41,7 @@ class PlannedFit:
     config: Config
     about: str
     system: str = "trained"
-    fold: int | None = None
+    fold: FoldDescription | None = None
     check: Callable[[Run], None] | None = None
 
     @property
@@ -61,6 +62,30 @@ class FinishedFit:
     def outcome(self) -> Outcome:
         """Accuracies and wrong answers."""
         return self.run.outcome()
+
+    @property
+    def fold(self) -> FoldDescription:
+        """Fold that was evaluated.
+
+        Raises:
+            ValueError: for a fit of no cross-validation.
+        """
+        if self.planned.fold is None:
+            raise ValueError(f"{self.planned.name} evaluated no fold")
+        return self.planned.fold
+
+    def fold_as_dict(self) -> Entry:
+        """Convert the fold's sizes and accuracies to JSON values."""
+        fold = self.fold
+        return {
+            "fold": fold.fold,
+            "groups": fold.groups,
+            "trained": fold.trained,
+            "evaluated": fold.evaluated,
+            "left_out": fold.left_out,
+            "run": self.planned.name,
+            **self.outcome.as_dict(),
+        }
 
 
 @dataclass(frozen=True)
@@ -155,8 +180,9 @@ def accuracies_of(fits: Sequence[FinishedFit]) -> list[Accuracy]:
     rows = []
     for fit in fits:
         planned = fit.planned
+        fold = None if planned.fold is None else planned.fold.fold
         for name, scored in fit.outcome.scores.items():
-            rows.append(Accuracy.of(name, scored, planned.system, planned.fold, planned.seed))
+            rows.append(Accuracy.of(name, scored, planned.system, fold, planned.seed))
     return rows
 
 

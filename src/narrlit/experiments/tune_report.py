@@ -82,9 +82,7 @@ def _fold_as_dict(fit: FinishedFit) -> Entry:
     wrong: dict[str, list[Any] | None] = {REFERENCE: None}
     for name, scored in fit.outcome.scores.items():
         wrong[name] = None if scored.wrong is None else sorted(scored.wrong)
-    part = fit.run.record.data_of("validation").fold or {}
-    sizes = {name: part.get(name) for name in ("fold", "groups", "trained", "evaluated", "left_out")}
-    return {**sizes, "run": fit.planned.name, **fit.outcome.as_dict(), "wrong": wrong}
+    return {**fit.fold_as_dict(), "wrong": wrong}
 
 
 def winner_of(trials: Sequence[Trial]) -> Trial:
