@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from narrlit import submission
-from narrlit.data.schema import Story
+from narrlit.data.schema import Story, StoryTable
+from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.errors import DataError, ModelError
 from narrlit.models.postprocessing import fit_steps, parse_steps
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, pseudonymize_texts
@@ -30,6 +31,22 @@ def write_zip(path, **files):
         for name, content in files.items():
             archive.writestr(name.replace("__", "."), content)
     return path
+
+
+def test_a_check_reads_both_tracks_and_counts_the_rows_of_their_files(tmp_path, world_files):
+    answers, vectors = [True, False] * 4 + [True], np.arange(1.0, 109.0, dtype=np.float32).reshape(9, 12)
+    write_submission(tmp_path / "s.zip", answers, vectors)
+    tracks = {"track_a": world_files / "validation.jsonl", "track_b": world_files / "stories.jsonl"}
+    checked = check_submission(tmp_path / "s.zip", **tracks)
+    assert str(checked) == f"{tmp_path}/s.zip: valid, Track A 9 rows, Track B 9 rows of 12 dimensions"
+    assert checked.answers == answers
+    np.testing.assert_array_equal(checked.embeddings, vectors)
+    write_submission(tmp_path / "few.zip", answers, vectors[:8])
+    with pytest.raises(DataError, match=r"few\.zip: Track B has 8 rows, the test file has 9"):
+        check_submission(tmp_path / "few.zip", **tracks)
+    write_submission(tmp_path / "none.zip", None, vectors)
+    with pytest.raises(DataError, match=r"none\.zip: track_a\.jsonl has no rows, the test file has 9"):
+        check_submission(tmp_path / "none.zip", **tracks)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +73,7 @@ def write_zip(path, **files):
 def test_a_check_finds_what_the_task_would_refuse(tmp_path, files, words):
     path = write_zip(tmp_path / "s.zip", **files)
     with pytest.raises(DataError) as found:
-        check_submission(path, rows_a=9 if "the test file" in words else None)
+        check_submission(path, track_a=synthetic_triples(StoryWorld(5).triples(9, "test"), StoryTable(), False))
     assert words in str(found.value)
     assert "\n" not in str(found.value)
 
@@ -95,7 +112,7 @@ def test_an_invalid_submission_never_replaces_a_good_one(tmp_path):
     path, embeddings = tmp_path / "s.zip", np.ones((3, 12), np.float32)
     contents = write_submission(path, [True, False], embeddings, rows_a=2, rows_b=3)
     assert (contents.track_a_rows, contents.track_b_rows, contents.dimension) == (2, 3, 12)
-    assert check_submission(path) == contents
+    assert check_submission(path).contents == contents
     with pytest.raises(DataError, match=r"/s\.zip/track_b\.npy: row 1 holds NaN"):
         write_submission(path, None, np.full((3, 12), np.nan, np.float32))
     with pytest.raises(DataError, match=r"/s\.zip/track_b\.npy: row 2 holds a number beyond the range of float32"):
@@ -104,7 +121,7 @@ def test_an_invalid_submission_never_replaces_a_good_one(tmp_path):
         write_submission(path, None, embeddings * [[1], [0], [1]])
     with pytest.raises(DataError, match="1 rows, the test file has 2"):
         write_submission(path, [True], None, rows_a=2)
-    assert check_submission(path) == contents
+    assert check_submission(path).contents == contents
     assert list(tmp_path.iterdir()) == [path]
 
 

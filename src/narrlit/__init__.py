@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from narrlit.llm.generation import generate
     from narrlit.llm.generator import GenerationOptions
     from narrlit.metrics.triples import TripleAccuracy
-    from narrlit.submission import submit
+    from narrlit.submission import check_submission, submit
 
 __version__ = "0.1.0"
 __all__ = [
@@ -58,6 +58,7 @@ __all__ = [
     "__version__",
     "ablate",
     "check_data",
+    "check_submission",
     "check_views",
     "compare",
     "crossval",
@@ -96,9 +97,11 @@ _MODULES = {
     "Index": "narrlit.explore.index",
     "LLMOptions": "narrlit.llm.client",
     "PartOptions": "narrlit.explore.parts",
+    "Run": "narrlit.experiments.run",
     "TripleAccuracy": "narrlit.metrics.triples",
     "ablate": "narrlit.experiments.ablation",
     "check_data": "narrlit.experiments.data_check",
+    "check_submission": "narrlit.submission",
     "check_views": "narrlit.data.views_check",
     "compare": "narrlit.experiments.evaluation",
     "crossval": "narrlit.experiments.crossval",
@@ -107,11 +110,10 @@ _MODULES = {
     "embed_to_file": "narrlit.explore.embedding_file",
     "embed_to_folder": "narrlit.explore.parts",
     "evaluate": "narrlit.experiments.evaluation",
+    "explain": "narrlit.explore.explanation",
     "fit": "narrlit.experiments.fitting",
     "fit_seeds": "narrlit.experiments.seed_fits",
     "fuse": "narrlit.experiments.fusion",
-    "Run": "narrlit.experiments.run",
-    "explain": "narrlit.explore.explanation",
     "generate": "narrlit.llm.generation",
     "judge": "narrlit.experiments.judging",
     "load": "narrlit.encoding.loading",
@@ -122,8 +124,8 @@ _MODULES = {
     "read_stories": "narrlit.data.readers",
     "read_triples": "narrlit.data.readers",
     "report": "narrlit.experiments.system_report",
-    "restore_names": "narrlit.data.pseudonymization",
     "reproduce": "narrlit.experiments.reproduction.reproduce",
+    "restore_names": "narrlit.data.pseudonymization",
     "retrieval": "narrlit.experiments.retrieval_report",
     "search": "narrlit.explore.search",
     "similarity": "narrlit.api",

@@ -17,10 +17,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from narrlit.console import say, say_truncated
 from narrlit.data.readers import LABEL, Stories, read_stories, read_triples
-from narrlit.data.rows import read_rows
+from narrlit.data.rows import Layout, read_rows
 from narrlit.data.schema import FloatArray, Story, Triples
 from narrlit.encoding.story_encoder import StoryEncoder
-from narrlit.errors import DataError, ModelError, NarrlitError, OptionError, reading
+from narrlit.errors import DataError, ModelError, NarrlitError, OptionError, on_interrupt, reading
 from narrlit.files import atomic_path
 from narrlit.measures import Similarity, measure_of
 from narrlit.models.postprocessing import fit_steps, parse_steps
@@ -41,6 +41,28 @@ class Contents:
     track_b_rows: int | None
     dimension: int | None
 
+    @classmethod
+    def of(cls, answers: list[bool] | None, embeddings: FloatArray | None) -> "Contents":
+        """Count the rows of both tracks."""
+        shape = (None, None) if embeddings is None else embeddings.shape
+        return cls(None if answers is None else len(answers), *shape)
+
+    def check_rows(self, rows_a: int | None, rows_b: int | None, name: Path) -> None:
+        """Refuse other numbers of rows than those of the test files, where these are known.
+
+        Args:
+            rows_a: rows that Track A must have, if known.
+            rows_b: rows that Track B must have, if known.
+            name: name of the zip, for the message.
+
+        Raises:
+            DataError: naming the track, its number of rows and that of the test file.
+        """
+        if rows_a is not None and self.track_a_rows != rows_a:
+            raise DataError(f"{name}: {TRACK_A} has {self.track_a_rows or 'no'} rows, the test file has {rows_a}")
+        if rows_b is not None and self.track_b_rows != rows_b:
+            raise DataError(f"{name}: Track B has {self.track_b_rows or 'no'} rows, the test file has {rows_b}")
+
     def __str__(self) -> str:
         """Describe the rows of each track."""
         tracks = [] if self.track_a_rows is None else [f"Track A {self.track_a_rows} rows"]
@@ -51,13 +73,13 @@ class Contents:
 
 @dataclass(frozen=True, eq=False)
 class Submission:
-    """A submission that was written, and is valid.
+    """A submission that is valid.
 
     Attributes:
         path: the zip.
         contents: rows of each track.
         answers: True for each triple of Track A whose candidate A is closer; None without Track A.
-        embeddings: (N, D) of the stories of Track B; None without Track B.
+        embeddings: (N, D) vectors of the stories of Track B; None without Track B.
     """
 
     path: Path
@@ -76,6 +98,7 @@ def submit(
     track_a: str | Path | Triples | None = None,
     track_b: str | Path | Stories | None = None,
     answers: str | Path | None = None,
+    layout: Layout = Layout(),
     out: str | Path = "submission.zip",
     progress: bool = False,
 ) -> Submission:
@@ -88,6 +111,7 @@ def submit(
         track_b: the stories of Track B, each of which gets a vector that must not depend on the others.
         answers: file of Track A's answers, which replace the system's: text_a_is_closer in JSON Lines or CSV, as
             `narrlit judge` and `narrlit predict` write it, or a submission.
+        layout: columns and lines of a file of Track B.
         out: zip to write.
         progress: show what is read and a progress bar on stderr.
 
@@ -105,20 +129,76 @@ def submit(
         raise OptionError("`answers` need `track_a`, the triples that they answer")
     if (system is None) != (answers is not None and track_b is None):
         raise OptionError("give `model`" if system is None else "`answers` replace the model: leave it out")
-    # A submission's rows correspond to the test file's rows: none may be dropped.
-    triples = read_triples(track_a, strict=True) if isinstance(track_a, str | Path) else track_a
-    stories = read_stories(track_b, strict=True) if isinstance(track_b, str | Path) else track_b
+    triples, stories = _read_tracks(track_a, track_b, layout)
     chosen = None
     if answers is not None and triples is not None:
         chosen = _given_answers(Path(answers), triples)
     embeddings = None
+    target = Path(out)
     if system is not None:
         measure = measure_of(system)
-        asked = triples if chosen is None else None
-        computed, embeddings = _computed(measure, asked, stories, progress)
+        unanswered = triples if chosen is None else None
+        with on_interrupt(_kept(measure, target)):
+            computed, embeddings = _computed(measure, unanswered, stories, progress)
         chosen = computed if chosen is None else chosen
-    rows = (None if triples is None else len(triples), None if stories is None else len(stories))
-    return Submission(Path(out), write_submission(Path(out), chosen, embeddings, *rows), chosen, embeddings)
+    contents = write_submission(target, chosen, embeddings, _count(triples), _count(stories))
+    return Submission(target, contents, chosen, embeddings)
+
+
+def check_submission(
+    path: str | Path,
+    *,
+    track_a: str | Path | Triples | None = None,
+    track_b: str | Path | Stories | None = None,
+    layout: Layout = Layout(),
+) -> Submission:
+    """Check a submission to the shared task: file names, rows, types, dimension, finite and non-zero vectors.
+
+    Args:
+        path: the zip.
+        track_a: the triples of Track A, of which each needs an answer.
+        track_b: the stories of Track B, of which each needs a vector.
+        layout: columns and lines of a file of Track B.
+
+    Returns:
+        A `Submission`: `.path`, `.contents`, `.answers`, `.embeddings`.
+
+    Raises:
+        DataError: naming the file inside the zip, the row, and what is wrong; or if a test file can't be read.
+
+    >>> path = getfixture("tmp_path") / "submission.zip"
+    >>> _ = write_submission(path, [True, False], None)
+    >>> check_submission(path).answers
+    [True, False]
+    """
+    triples, stories = _read_tracks(track_a, track_b, layout)
+    path = Path(path)
+    answers, embeddings = read_submission(path)
+    contents = Contents.of(answers, embeddings)
+    contents.check_rows(_count(triples), _count(stories), path)
+    return Submission(path, contents, answers, embeddings)
+
+
+def _read_tracks(
+    track_a: str | Path | Triples | None, track_b: str | Path | Stories | None, layout: Layout
+) -> tuple[Triples | None, Stories | None]:
+    """Read the test files; a submission's rows correspond to theirs, so that none may be dropped."""
+    triples = read_triples(track_a, strict=True) if isinstance(track_a, str | Path) else track_a
+    stories = read_stories(track_b, strict=True, layout=layout) if isinstance(track_b, str | Path) else track_b
+    return triples, stories
+
+
+def _count(rows: Triples | Stories | None) -> int | None:
+    """Count the rows of a test file; None without one."""
+    return None if rows is None else len(rows)
+
+
+def _kept(measure: Similarity, out: Path) -> str:
+    """Describe what an interruption leaves."""
+    unchanged = f"{out} is as it was"
+    if measure.encoder is None or measure.encoder.cache is None:
+        return unchanged
+    return f"finished embeddings are kept in {measure.encoder.cache}: the same command goes on; {unchanged}"
 
 
 def _given_answers(answers: Path, triples: Triples) -> list[bool]:
@@ -172,7 +252,7 @@ def write_submission(
         rows_b: rows that Track B must have, if known.
 
     Raises:
-        DataError: as check_submission does; an earlier zip then stays.
+        DataError: as `check_submission` does; an earlier zip then stays.
     """
     with atomic_path(path) as temporary:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -182,30 +262,9 @@ def write_submission(
                 buffer = io.BytesIO()
                 np.save(buffer, track_b, allow_pickle=False)
                 archive.writestr(TRACK_B, buffer.getvalue())
-        return check_submission(temporary, rows_a, rows_b, path)
-
-
-def check_submission(
-    path: Path, rows_a: int | None = None, rows_b: int | None = None, name: Path | None = None
-) -> Contents:
-    """Check a submission zip: file names, rows, types, dimension, finite and non-zero embeddings.
-
-    Args:
-        path: the zip.
-        rows_a: rows that Track A must have, if known.
-        rows_b: rows that Track B must have, if known.
-        name: name of the zip in messages, if not `path`.
-
-    Raises:
-        DataError: naming the file inside the zip, the row, and what is wrong.
-    """
-    answers, embeddings = read_submission(path, name)
-    for track, found, needed in ((TRACK_A, answers, rows_a), ("Track B", embeddings, rows_b)):
-        count = None if found is None else len(found)
-        if needed is not None and count != needed:
-            raise DataError(f"{name or path}: {track} has {count or 'no'} rows, the test file has {needed}")
-    shape = (None, None) if embeddings is None else embeddings.shape
-    return Contents(None if answers is None else len(answers), *shape)
+        contents = Contents.of(*read_submission(temporary, path))
+        contents.check_rows(rows_a, rows_b, path)
+        return contents
 
 
 def read_submission(path: Path, name: Path | None = None) -> tuple[list[bool] | None, FloatArray | None]:
@@ -216,7 +275,7 @@ def read_submission(path: Path, name: Path | None = None) -> tuple[list[bool] | 
         name: name of the zip in messages, if not `path`.
 
     Raises:
-        DataError: as check_submission does, whatever the number of rows.
+        DataError: as `check_submission` does, whatever the number of rows.
     """
     name = name or path
     with reading("submission", name, "is it a zip file, complete and not encrypted?"), zipfile.ZipFile(path) as archive:

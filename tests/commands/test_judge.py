@@ -172,7 +172,7 @@ def test_the_same_command_requests_again_what_made_no_choice_alone(judge, server
 def test_a_submission_is_what_the_task_takes(judge, narrlit, tmp_path):
     assert judge().code == 0
     assert judge(out="s.zip").code == 0
-    assert check_submission(tmp_path / "s.zip", ROWS).track_a_rows == ROWS
+    assert check_submission(tmp_path / "s.zip").contents.track_a_rows == ROWS
     assert narrlit("submit", "--check", "s.zip", "--track-a", "t.jsonl").code == 0
     with zipfile.ZipFile(tmp_path / "s.zip") as archive:
         assert archive.read("track_a.jsonl") == (tmp_path / "a.jsonl").read_bytes()
