@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from narrlit import losses
     from narrlit.api import embed, similarity
+    from narrlit.cache.listing import embedding_caches
     from narrlit.data.pseudonymization import pseudonymize, restore_names
     from narrlit.data.readers import read_stories, read_triples
     from narrlit.data.views_check import check_views
@@ -66,6 +67,7 @@ __all__ = [
     "embed",
     "embed_to_file",
     "embed_to_folder",
+    "embedding_caches",
     "evaluate",
     "explain",
     "fit",
@@ -109,6 +111,7 @@ _MODULES = {
     "embed": "narrlit.api",
     "embed_to_file": "narrlit.explore.embedding_file",
     "embed_to_folder": "narrlit.explore.parts",
+    "embedding_caches": "narrlit.cache.listing",
     "evaluate": "narrlit.experiments.evaluation",
     "explain": "narrlit.explore.explanation",
     "fit": "narrlit.experiments.fitting",

@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from narrlit.errors import printable
@@ -13,12 +13,12 @@ class Recorded(Protocol):
     """A result that is also plain data."""
 
     @property
-    def record(self) -> Mapping[str, Any]:
+    def record(self) -> Mapping[str, Any] | Sequence[Mapping[str, Any]]:
         """The result as plain data."""
 
 
 def print_result(result: Recorded, as_json: bool) -> None:
-    """Print a result as a person reads it, or its record as one JSON object."""
+    """Print a result as a person reads it, or its record as JSON on one line."""
     print(json.dumps(result.record) if as_json else result)
 
 

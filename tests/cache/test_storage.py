@@ -1,7 +1,5 @@
 """Shards and memory-mapped reads."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -9,18 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
-from narrlit.cache.space import EmbeddingSpace, content_keys
+from narrlit.cache.listing import remove_cache
+from narrlit.cache.space import content_keys
 from narrlit.cache.storage import (
-    SPACE,
     EmbeddingCache,
     MappedEmbeddings,
-    list_caches,
-    open_cache,
     read_arrays,
-    remove_cache,
 )
-from narrlit.errors import ModelError, OptionError
-from narrlit.models.config import EncoderConfig
+from narrlit.errors import ModelError
 
 KEYS = content_keys({"model": "m"}, [str(i) for i in range(40)])
 GIVEN = torch.randn(40, 6, generator=torch.Generator().manual_seed(0))
@@ -170,25 +164,3 @@ def test_another_dimension_and_numbers_that_are_none_are_refused(tmp_path):
     with pytest.raises(ModelError, match="float16 is too narrow"):
         EmbeddingCache(tmp_path, "float16").add(KEYS[10:11], torch.full((1, 6), 1e6))
     assert len(EmbeddingCache(tmp_path)) == 10
-
-
-def test_caches_are_listed_and_removed(tmp_path):
-    cache = open_cache(tmp_path / "embeddings", EmbeddingSpace.of_frozen(EncoderConfig("org/name"), "float32"))
-    cache.add(KEYS, GIVEN)
-    assert json.loads((cache.folder / SPACE).read_text())["model"] == "org/name"
-    teacher = cache_of(tmp_path / "run/teachers/round_1/embeddings", [(0, 7)])
-    infos = {info.folder: info for info in list_caches(tmp_path)}
-    assert set(infos) == {cache.folder, teacher.folder}
-    info = infos[cache.folder]
-    assert (info.model, info.embeddings, info.dimension, info.dtype) == ("org/name", 40, 6, "float32")
-    assert info.bytes == sum(path.stat().st_size for path in cache.folder.iterdir())
-    (cache.folder / "notes.txt").write_text("mine")
-    for folder in infos:
-        remove_cache(folder)
-    assert list_caches(tmp_path) == []
-    assert [path.name for path in cache.folder.iterdir()] == ["notes.txt"]
-    for folder in (tmp_path, tmp_path / "none"):
-        with pytest.raises(OptionError, match="no embedding cache"):
-            remove_cache(folder)
-    with pytest.raises(OptionError, match="no such folder"):
-        list_caches(tmp_path / "none")

@@ -44,7 +44,7 @@ def test_rm_removes_what_is_selected_and_nothing_without_yes(narrlit, caches):
     found = narrlit("cache", "rm", "runs", "--model", "org/half", "--yes")
     assert (found.code, "freed" in found.err) == (0, True)
     assert [folder.exists() for folder in caches.values()] == [True, False, True]
-    assert "no cached embeddings of org/half" in narrlit("cache", "rm", "--model", "org/half", "--yes").err
+    assert "no cached embeddings" in narrlit("cache", "rm", "--model", "org/half", "--yes").out
     assert narrlit("cache", "rm", "--yes").code == 0
     assert not any(folder.exists() for folder in caches.values())
 

@@ -1,4 +1,4 @@
-"""Embeddings on disk: immutable safetensors shards, memory-mapped reads, listing and removal.
+"""Embeddings on disk: immutable safetensors shards, memory-mapped reads.
 
 A cache is a folder of one model and its settings. A shard is written whole under a temporary name and renamed: no
 locks, and a half-written shard is never read. The same key always stands for the same embedding. A shard has a checksum
@@ -20,7 +20,7 @@ from safetensors import safe_open
 from narrlit.cache.space import CacheDtype, EmbeddingSpace
 from narrlit.console import say
 from narrlit.data.schema import FloatArray, IntArray
-from narrlit.errors import ModelError, OptionError, reading, reason
+from narrlit.errors import ModelError, reason
 from narrlit.files import atomic_path
 
 if TYPE_CHECKING:
@@ -337,43 +337,3 @@ def read_facts(root: Path, space: EmbeddingSpace) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return content.get("facts") if isinstance(content, dict) else None
-
-
-@dataclass(frozen=True)
-class CacheInfo:
-    """Description of one cache; `bytes` is its size on disk, `dimension` None while it is empty."""
-
-    folder: Path
-    model: str
-    embeddings: int
-    dimension: int | None
-    dtype: str
-    bytes: int
-
-
-def list_caches(root: Path) -> list[CacheInfo]:
-    """Describe the caches under a folder, teachers' included; raise OptionError if there is no such folder."""
-    if not root.is_dir():
-        raise OptionError(f"{root}: no such folder; embeddings are cached in runs/embeddings by default")
-    infos = []
-    for folder in sorted({path.parent for name in (SPACE, f"embeddings/*{SUFFIX}") for path in root.rglob(name)}):
-        space: dict[str, Any] = {}
-        if (folder / SPACE).is_file():
-            with reading("embedding cache", folder / SPACE, "remove the folder", ModelError):
-                space = dict(json.loads((folder / SPACE).read_text(encoding="utf-8")))
-        cache = EmbeddingCache(folder)
-        size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
-        model, stored = str(space.get("model", folder.parent.name)), str(space.get("stored", "float32"))
-        infos.append(CacheInfo(folder, model, len(cache), cache.dimension, stored, size))
-    return infos
-
-
-def remove_cache(folder: Path) -> None:
-    """Delete a cache, and its folder unless it has other files; raise OptionError if it is no cache."""
-    files = [folder / SPACE] * (folder / SPACE).is_file() + list(folder.glob(f"[!.]*{SUFFIX}"))
-    if not files:
-        raise OptionError(f"{folder} is no embedding cache; `narrlit cache ls` lists them")
-    for path in [*files, *folder.glob(f".*{SUFFIX}"), *folder.glob(f"*{SUFFIX}{DAMAGED}")]:
-        path.unlink(missing_ok=True)
-    if not any(folder.iterdir()):
-        folder.rmdir()

@@ -1,0 +1,151 @@
+"""`narrlit.embedding_caches`: the embeddings that are cached under a folder, listed and removed."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from narrlit.cache.storage import DAMAGED, SPACE, SUFFIX, EmbeddingCache
+from narrlit.console import counted
+from narrlit.errors import ModelError, OptionError, reading
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class CacheInfo:
+    """Description of one cache.
+
+    Attributes:
+        folder: where its files are.
+        model: name of the model, or of the teacher's round.
+        embeddings: number of embeddings.
+        dimension: of the embeddings; None while there are none.
+        dtype: number format on disk.
+        bytes: size on disk.
+    """
+
+    folder: Path
+    model: str
+    embeddings: int
+    dimension: int | None
+    dtype: str
+    bytes: int
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The description as plain data."""
+        return asdict(self) | {"folder": str(self.folder)}
+
+    def __str__(self) -> str:
+        """One line: folder, model, number of embeddings, dimension, format, size."""
+        contents = f"{counted(self.embeddings, 'embedding')}, {self.dimension or '-'} dimensions, {self.dtype}"
+        return f"{self.folder}: {self.model}, {contents}, {format_bytes(self.bytes)}"
+
+
+@dataclass(frozen=True)
+class CacheListing:
+    """Caches under a folder.
+
+    Attributes:
+        folder: that was searched.
+        caches: in the order of their folders.
+    """
+
+    folder: Path
+    caches: Sequence[CacheInfo]
+
+    @property
+    def size(self) -> str:
+        """Size of all caches on disk, in words such as `1.2 MB`."""
+        return format_bytes(sum(cache.bytes for cache in self.caches))
+
+    @property
+    def record(self) -> list[dict[str, Any]]:
+        """The caches as plain data."""
+        return [cache.record for cache in self.caches]
+
+    def table(self) -> "pd.DataFrame":
+        """Tabulate the caches: folder, model, embeddings, dimension, dtype, bytes."""
+        import pandas as pd
+
+        return pd.DataFrame(self.record, columns=[*CacheInfo.__dataclass_fields__])
+
+    def remove(self) -> None:
+        """Remove the caches from the disk; their embeddings are computed again when they are needed."""
+        for cache in self.caches:
+            remove_cache(cache.folder)
+
+    def __str__(self) -> str:
+        """A line a cache."""
+        return "\n".join(map(str, self.caches)) or f"{self.folder}: no cached embeddings"
+
+
+def embedding_caches(folder: str | Path = "runs/embeddings", model: str | None = None) -> CacheListing:
+    """List the caches of frozen encoders and teachers under a folder.
+
+    Args:
+        folder: of the caches, or one of them.
+        model: only caches of this model, by the name that is listed; None: all.
+
+    Returns:
+        A `CacheListing`: `.caches`, `.size`, `.table()`, `.remove()`. It prints a line a cache.
+
+    Raises:
+        ModelError: if the record of a cache is broken.
+        OptionError: if there is no such folder.
+
+    >>> import narrlit
+    >>> folder = getfixture("tmp_path")
+    >>> _ = narrlit.load("minilm", cache=folder).embed(["A knight seeks a grail."])
+    >>> embedding_caches(folder).table()[["model", "embeddings", "dimension"]]
+        model  embeddings  dimension
+    0  minilm           1        384
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise OptionError(f"{folder}: no such folder; embeddings are cached in runs/embeddings by default")
+    folders = {path.parent for path in folder.rglob(SPACE)}
+    folders |= {path.parent for path in folder.rglob(f"embeddings/*{SUFFIX}")}
+    caches = [describe_cache(path) for path in sorted(folders)]
+    if model is not None:
+        caches = [cache for cache in caches if cache.model == model]
+    return CacheListing(folder, caches)
+
+
+def describe_cache(folder: Path) -> CacheInfo:
+    """Describe the cache in a folder; raise ModelError if its record is broken."""
+    space: dict[str, Any] = {}
+    if (folder / SPACE).is_file():
+        with reading("embedding cache", folder / SPACE, "remove the folder", ModelError):
+            space = dict(json.loads((folder / SPACE).read_text(encoding="utf-8")))
+    cache = EmbeddingCache(folder)
+    size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+    model, stored = str(space.get("model", folder.parent.name)), str(space.get("stored", "float32"))
+    return CacheInfo(folder, model, len(cache), cache.dimension, stored, size)
+
+
+def remove_cache(folder: Path) -> None:
+    """Delete a cache, and its folder unless it has other files; raise OptionError if it is no cache."""
+    files = list(folder.glob(f"[!.]*{SUFFIX}"))
+    if (folder / SPACE).is_file():
+        files.append(folder / SPACE)
+    if not files:
+        raise OptionError(f"{folder} is no embedding cache; `narrlit cache ls` lists them")
+    for path in [*files, *folder.glob(f".*{SUFFIX}"), *folder.glob(f"*{SUFFIX}{DAMAGED}")]:
+        path.unlink(missing_ok=True)
+    if not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def format_bytes(count: int) -> str:
+    """Format a number of bytes.
+
+    >>> format_bytes(999), format_bytes(1234), format_bytes(56_789_000_000)
+    ('999 B', '1.2 kB', '56.8 GB')
+    """
+    units = ("B", "kB", "MB", "GB", "TB")
+    power = min(len(units) - 1, max(0, (len(str(count)) - 1) // 3))
+    return f"{count / 1000**power:.{min(power, 1)}f} {units[power]}"
