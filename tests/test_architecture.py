@@ -19,7 +19,7 @@ LAYERS = [
     {"measures"},
     {"llm"},
     {"datamodules", "objectives"},
-    {"api", "callbacks", "export", "submission", "options", "pages"},
+    {"api", "callbacks", "exporting", "submission", "options", "pages"},
     {"explore"},
     {"lightning_cli"},
     {"experiments"},

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from narrlit.explore.pairs import pairs
     from narrlit.explore.parts import PartOptions, embed_to_folder
     from narrlit.explore.search import search
+    from narrlit.exporting import export
     from narrlit.llm.client import LLMOptions
     from narrlit.llm.generation import generate
     from narrlit.llm.generator import GenerationOptions
@@ -70,6 +71,7 @@ __all__ = [
     "embedding_caches",
     "evaluate",
     "explain",
+    "export",
     "fit",
     "fit_seeds",
     "fuse",
@@ -114,6 +116,7 @@ _MODULES = {
     "embedding_caches": "narrlit.cache.listing",
     "evaluate": "narrlit.experiments.evaluation",
     "explain": "narrlit.explore.explanation",
+    "export": "narrlit.exporting",
     "fit": "narrlit.experiments.fitting",
     "fit_seeds": "narrlit.experiments.seed_fits",
     "fuse": "narrlit.experiments.fusion",

@@ -10,7 +10,7 @@ from tiny_models import world_texts
 from torch import nn
 
 from narrlit.errors import OptionError
-from narrlit.export import export
+from narrlit.exporting import write_model_folder
 from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.models.encoder import Encoder, token_chunks
 from narrlit.models.weights import trained_weights
@@ -166,7 +166,7 @@ def test_an_export_has_the_adapters_merged_and_loads_without_this_package(tiny, 
     texts = world_texts()[:4]
     encoder = move(adapted(tiny))
     before = vectors(encoder, texts)
-    export(encoder, tmp_path / "out", "a test", trained=True)
+    write_model_folder(encoder, tmp_path / "out", "a test", trained=True)
     theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(texts, convert_to_tensor=True)
     assert torch.allclose(theirs, before, atol=1e-5)
     assert not list((tmp_path / "out").rglob("adapter_*"))

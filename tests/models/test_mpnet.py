@@ -7,7 +7,7 @@ import torch
 from adapted_encoders import packed
 from tiny_models import world_texts
 
-from narrlit.export import export
+from narrlit.exporting import write_model_folder
 from narrlit.models.config import EncoderConfig
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
@@ -30,7 +30,7 @@ def test_embeddings_are_sentence_transformers_own_also_after_an_export(encoder, 
         batch = encoder(packed(encoder, TEXTS)).numpy()
     assert abs(batch - ours).max() < 1e-5  # in one batch, whatever its padding
     assert (encoder.dimension, encoder.max_length, encoder.packs) == (768, 384, True)
-    export(encoder, tmp_path / "out", "mpnet", trained=False)
+    write_model_folder(encoder, tmp_path / "out", "mpnet", trained=False)
     for folder in (FOLDER, tmp_path / "out"):
         theirs = SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
         assert abs(ours - theirs).max() < 1e-6

@@ -9,7 +9,7 @@ from sentence_transformers.models import Dense
 from sklearn.covariance import LedoitWolf
 
 from narrlit.errors import ModelError, OptionError
-from narrlit.export import export
+from narrlit.exporting import write_model_folder
 from narrlit.models.config import EncoderConfig, Fusion
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
@@ -89,7 +89,7 @@ def test_an_exported_text_encoder_gives_the_same_without_this_package(tiny, tmp_
     encoder = Encoder(EncoderConfig(tiny(), normalize=normalize)).eval()
     expected = with_steps(encoder, TEXTS, "abtt:1,truncate:20")
     about = {"steps": "abtt:1", "stories": 4, "fit_on": [{"path": "f.jsonl", "sha256": "abc"}]}
-    export(encoder, tmp_path / "out", "tiny", trained=False, postprocess=about)
+    write_model_folder(encoder, tmp_path / "out", "tiny", trained=False, postprocess=about)
     theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(TEXTS)
     assert abs(theirs - expected).max() < 1e-5
     assert abs(embed(load_encoder(str(tmp_path / "out")), TEXTS, progress=False).embeddings - expected).max() < 1e-5
@@ -103,7 +103,7 @@ def test_an_exported_head_keeps_its_post_processing(tiny, tmp_path, reads):
     stories = TEXTS if reads == "sentences" else viewed(5)
     encoder = (sentence_encoder if reads == "sentences" else view_encoder)(tiny())
     expected = with_steps(encoder, stories, "abtt:1,truncate:10")
-    export(encoder, tmp_path / "out", "tiny", trained=False)
+    write_model_folder(encoder, tmp_path / "out", "tiny", trained=False)
     texts = TEXTS if reads == "sentences" else joined(stories)
     theirs = SentenceTransformer(str(tmp_path / "out"), trust_remote_code=True, device="cpu").encode(texts)
     assert abs(theirs - expected).max() < 1e-5

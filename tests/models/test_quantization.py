@@ -11,7 +11,7 @@ from tiny_models import trained_tokenizer, world_texts
 from torch import nn
 
 from narrlit.errors import MissingExtraError
-from narrlit.export import export
+from narrlit.exporting import write_model_folder
 from narrlit.models.adapters import quantization_of
 from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.models.embedding import embed
@@ -123,7 +123,7 @@ def test_an_export_is_a_plain_folder_with_the_same_vectors(qwen3, tmp_path, kind
     expected = vectors(reference(qwen3, encoder) if lora else encoder, texts)
     before = vectors(encoder, texts)
     assert cosines(before, vectors(built(qwen3, None, lora), texts)) < 0.9999  # quantising shows
-    export(encoder, tmp_path / "out", "a test", trained=True)
+    write_model_folder(encoder, tmp_path / "out", "a test", trained=True)
     assert not encoder.quantized
     assert not encoder.has_adapters
     assert all(type(m) is nn.Linear for m in encoder.transformer.modules() if isinstance(m, nn.Linear))

@@ -1,20 +1,16 @@
 """narrlit demo: train, evaluate, compare, export and submit on synthetic stories, by the commands one would type."""
 
-import json
 import shlex
 import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
-
 from narrlit.cli import main
 from narrlit.console import say
 from narrlit.errors import NarrlitError
+from narrlit.exporting import check_export
 from narrlit.files import Output, check_writable
-
-LARGEST_DIFFERENCE = 1e-5
 
 
 def demo(*, out: Annotated[str, Output(continued=True)] = "runs/demo") -> None:
@@ -34,7 +30,7 @@ def demo(*, out: Annotated[str, Output(continued=True)] = "runs/demo") -> None:
     _run("fit", "--config", "configs/quickstart.yaml", f"{logger}.save_dir", out, f"{logger}.version", "")
     _run("export", run, "--out", model)
     _run("embed", stories, "--model", model, "--out", embeddings)
-    difference = _compare(model, stories, embeddings)
+    difference = check_export(model, stories)
     tracks = ("--track-a", test, "--track-b", stories)
     _run("submit", "--model", model, *tracks, "--out", archive)
     _run("submit", "--check", archive, *tracks)
@@ -52,15 +48,3 @@ def _run(*words: str) -> None:
     say(f"\n$ narrlit {shlex.join(words)}")
     if main(list(words)) != 0:
         raise NarrlitError("the demo stopped at the command above")
-
-
-def _compare(model: str, stories: str, embeddings: str) -> float:
-    """Compare narrlit's embeddings with those that sentence-transformers computes by itself."""
-    from sentence_transformers import SentenceTransformer
-
-    texts = [json.loads(line)["text"] for line in Path(stories).read_text(encoding="utf-8").splitlines()]
-    peer = SentenceTransformer(model, device="cpu", local_files_only=True)
-    difference = float(np.abs(peer.encode(texts) - np.load(embeddings, allow_pickle=False)).max())
-    if difference > LARGEST_DIFFERENCE:
-        raise NarrlitError(f"{model}: narrlit and sentence-transformers differ by {difference:.1e}")
-    return difference

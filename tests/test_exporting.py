@@ -4,6 +4,7 @@ import ast
 import json
 import shutil
 
+import numpy as np
 import pytest
 import torch
 from elsewhere import used_elsewhere
@@ -20,8 +21,9 @@ from head_encoders import (
 )
 from safetensors.torch import load_file, save_file
 
+from narrlit.encoding.loading import load
 from narrlit.errors import ModelError, OptionError
-from narrlit.export import export
+from narrlit.exporting import check_export, export, write_model_folder
 from narrlit.models.config import EncoderConfig
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
@@ -82,7 +84,7 @@ def written(tiny, tmp_path_factory):
         ("sentences", sentence_encoder(tiny(), **options)),
         ("views", view_encoder(tiny(), 16, **options)),
     ):
-        export(encoder, folder / reads / "out", "a run", trained=True)
+        write_model_folder(encoder, folder / reads / "out", "a run", trained=True)
     return {reads: folder / reads / "out" for reads in ("sentences", "views")}
 
 
@@ -101,7 +103,7 @@ def test_plain_heads_need_no_code_of_this_package(tiny, tmp_path, kind):
     encoder.attach(build_head(name, 32, **settings))
     assert encoder.normalized
     before = embed(encoder, TEXTS, progress=False).embeddings
-    export(encoder, tmp_path / "out", "a run", trained=True)
+    write_model_folder(encoder, tmp_path / "out", "a run", trained=True)
     assert not list((tmp_path / "out").glob("*.py"))
     theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(TEXTS)
     assert abs(theirs - before).max() < 1e-6
@@ -185,13 +187,13 @@ def test_a_damaged_folder_is_refused_in_one_line(exported, name, damage):
 
 def test_views_of_sentences_are_not_exported(tiny, tmp_path):
     with pytest.raises(OptionError, match="can't be exported"):
-        export(with_fusion(sentence_encoder(tiny()), WEIGHTS), tmp_path / "out", "a run", trained=True)
+        write_model_folder(with_fusion(sentence_encoder(tiny()), WEIGHTS), tmp_path / "out", "a run", trained=True)
     assert not (tmp_path / "out").exists()
 
 
 def test_a_card_claims_no_training_that_was_none(tiny, tmp_path):
     for trained in (True, False):
-        export(Encoder(EncoderConfig(tiny())).eval(), tmp_path / str(trained), "minilm", trained=trained)
+        write_model_folder(Encoder(EncoderConfig(tiny())).eval(), tmp_path / str(trained), "minilm", trained=trained)
         card = (tmp_path / str(trained) / "README.md").read_text()
         assert ("similar theme, course of action and outcome" in card) == trained
         assert ("not trained on stories" in card) != trained
@@ -204,3 +206,23 @@ def test_a_projection_is_rounded_to_half_precision_only_when_exported(tiny, tmp_
     before = embed(encoder, TEXTS, progress=False).embeddings
     encoder.save(tmp_path)
     assert abs(embed(load_encoder(str(tmp_path)), TEXTS, progress=False).embeddings - before).max() < 0.02
+
+
+def test_an_encoder_is_exported_with_its_postprocessing_and_stays_as_it_is(tiny, world_files, tmp_path):
+    encoder = load(tiny(), postprocess="center,truncate:8", fit_on=str(world_files / "train.jsonl"))
+    fitted = encoder.fitted_for([])
+    before = fitted.embed(TEXTS)
+    module = fitted.module
+    exported = export(fitted, tmp_path / "model")
+    assert str(exported) == f"{tmp_path}/model: 8 dimensions, 96 tokens at most"
+    np.testing.assert_allclose(load(exported.path).embed(TEXTS), before, atol=1e-6)  # rounding of float32
+    assert fitted.module is module
+    np.testing.assert_array_equal(fitted.embed(TEXTS), before)
+
+
+def test_a_check_compares_with_sentence_transformers(tiny, make, tmp_path):
+    export(tiny(), tmp_path / "model")
+    short, long = make("short.txt", "A fox runs."), make("long.txt", "A fox runs to the river. " * 40)
+    assert check_export(tmp_path / "model", short) <= 1e-5
+    with pytest.raises(ModelError, match="sentence-transformers differ by"):  # which truncates long stories
+        check_export(tmp_path / "model", long)

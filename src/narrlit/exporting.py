@@ -1,10 +1,21 @@
-"""Export encoders as sentence-transformers folders that load without this package."""
+"""`narrlit.export`: encoders as sentence-transformers folders that load without this package."""
 
+import copy
+from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from narrlit.files import atomic_folder
+import numpy as np
+
+from narrlit.data.readers import read_stories
+from narrlit.encoding.loading import load
+from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.errors import ModelError
+from narrlit.files import atomic_folder, check_writable
 from narrlit.models.encoder import Encoder
+from narrlit.models.registry import find_checkpoint
+from narrlit.models.weights import CONFIG
 
 CARD = """---
 library_name: sentence-transformers
@@ -53,7 +64,81 @@ transductive.
 """
 
 
-def export(
+LARGEST_DIFFERENCE = 1e-5
+"""Largest difference of two float32 embeddings that are the same but for the order of sums."""
+
+
+@dataclass(frozen=True)
+class ExportedModel:
+    """A sentence-transformers folder that was written.
+
+    Attributes:
+        path: the folder.
+        dimension: D of its embeddings.
+        max_length: tokens that it reads of a text.
+    """
+
+    path: Path
+    dimension: int
+    max_length: int
+
+    def __str__(self) -> str:
+        """One line: folder, dimension, length."""
+        return f"{self.path}: {self.dimension} dimensions, {self.max_length} tokens at most"
+
+
+def export(model: str | PathLike[str] | StoryEncoder, out: str | Path) -> ExportedModel:
+    """Write a sentence-transformers folder that loads without narrlit and gives the same embeddings.
+
+    Args:
+        model: a run (its best checkpoint), a checkpoint, a model folder, a hub id or `minilm`; or an encoder from
+            `narrlit.load`, whose fusion and post-processing are written with the model. It stays as it is.
+        out: folder to write; must not exist or be empty.
+
+    Returns:
+        An `ExportedModel`: `.path`, `.dimension`, `.max_length`.
+
+    Raises:
+        ModelError: if the model can't be loaded.
+        OptionError: if the folder exists and is not empty, or the model reads both views and sentences.
+
+    >>> print(export("minilm", getfixture("tmp_path") / "model").dimension)
+    384
+    """
+    check_writable(out, folder=True)
+    encoder = copy.deepcopy(model) if isinstance(model, StoryEncoder) else load(model, device="cpu")
+    encoder = encoder.fitted_for([])
+    module = encoder.with_postprocessing_inside().to("cpu")
+    trained = find_checkpoint(encoder.name) is not None or (Path(encoder.name) / CONFIG).is_file()
+    postprocess = encoder.about.get("postprocess")
+    write_model_folder(module, Path(out), encoder.name, trained=trained, postprocess=postprocess)
+    return ExportedModel(Path(out), module.dimension, module.max_length)
+
+
+def check_export(folder: str | Path, stories: str | Path) -> float:
+    """Embed stories by sentence-transformers, from an exported folder, and by narrlit.
+
+    Args:
+        folder: the exported model; its embeddings are float32 vectors of length 1.
+        stories: file of stories, as `narrlit.read_stories` reads it.
+
+    Returns:
+        The largest difference between two numbers of the embeddings.
+
+    Raises:
+        ModelError: if it is above 1e-5.
+    """
+    from sentence_transformers import SentenceTransformer
+
+    texts = [story.text for story in read_stories(stories)]
+    peer = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    difference = float(np.abs(peer.encode(texts) - load(folder, device="cpu").embed(texts)).max())
+    if not difference <= LARGEST_DIFFERENCE:  # or NaN
+        raise ModelError(f"{folder}: narrlit and sentence-transformers differ by {difference:.1e}")
+    return difference
+
+
+def write_model_folder(
     encoder: Encoder, folder: Path, source: str, *, trained: bool, postprocess: dict[str, Any] | None = None
 ) -> None:
     """Write an encoder as a sentence-transformers folder with a model card, atomically.
