@@ -98,8 +98,8 @@ def test_arguments_become_parameters(words, expected):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "ACTION needs an argument"),
-        (["ls"], "--out needs an argument"),
+        ([], "ACTION is missing"),
+        (["ls"], "--out is missing"),
         (["mv", "--out", "o"], '"mv" for ACTION. Choose from: "ls", "rm"'),
         (["ls", "a", "b", "--out", "o"], "Unexpected argument: b"),
         (["ls", "--out", "o", "--out", "p"], "--out specified multiple times"),

@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
+from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter, UnusedCliTokensError
 from cyclopts._convert import _converters
 
 from narrlit.errors import OptionError, mistake_behind
@@ -87,14 +87,21 @@ def _call(command: Command, name: str, arguments: Sequence[str]) -> int:
     try:
         parsed, bound, _ = app.parse_args(arguments, print_error=False, exit_on_error=False)
     except CycloptsError as error:
-        message = " ".join(str(error).split()).rstrip(".").replace("Parameter ", "").replace(" requires", " needs")
-        if isinstance(error, UnusedCliTokensError):
-            message = f"Unexpected argument: {' '.join(error.unused_tokens or [])}"
-        raise OptionError(f"{message}; narrlit {name} --help lists the options") from error
+        raise OptionError(f"{_describe(error)}; narrlit {name} --help lists the options") from error
     bound.apply_defaults()
     if parsed is app.default_command:  # not its help
         _check_outputs(command, bound.arguments)
     return parsed(*bound.args, **bound.kwargs) or 0
+
+
+def _describe(error: CycloptsError) -> str:
+    """Describe arguments that do not fit, in a few words."""
+    if isinstance(error, UnusedCliTokensError):
+        return f"Unexpected argument: {' '.join(error.unused_tokens or [])}"
+    if isinstance(error, MissingArgumentError) and error.keyword is None and error.argument is not None:
+        return f"{error.argument.name} is missing"
+    message = " ".join(str(error).split()).rstrip(".")
+    return message.replace("Parameter ", "").replace(" requires", " needs")
 
 
 def with_flags(message: str, options: Collection[str]) -> str:

@@ -52,7 +52,7 @@ def test_training_rows_are_dropped_as_for_a_fit(narrlit, world_files, make):
         (["{validation}", "--threshold", "0"], "--threshold 0.0: a number above 0"),
         (["{validation}", "--labels", "{stories}"], 'column "text_a_is_closer" is missing'),
         (["{validation}", "--fusion", "equal"], "need --model"),
-        ([], "VALIDATION needs an argument"),
+        ([], "VALIDATION is missing"),
     ],
 )
 def test_mistakes_cost_one_line(narrlit, world_files, arguments, words):

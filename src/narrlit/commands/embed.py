@@ -10,7 +10,7 @@ from narrlit.explore.embedding_file import embed_to_file, embedding_files
 from narrlit.explore.parts import PartOptions, embed_to_folder
 from narrlit.files import Output
 from narrlit.models.config import Role
-from narrlit.options import InputOptions, ModelOptions, StoryOptions
+from narrlit.options import InputOptions, LoadOptions, StoryOptions
 
 
 def _is_folder(out: str) -> bool:
@@ -22,13 +22,14 @@ def _files(arguments: Mapping[str, Any]) -> Iterable[Path]:
     return [] if _is_folder(arguments["out"]) else embedding_files(arguments["out"])
 
 
-def embed(
+def embed(  # noqa: PLR0913 (options)
     stories: str,
     *,
+    model: str,
     out: Annotated[str, Output(written=_files)],
-    use: ModelOptions,
-    read: StoryOptions,
-    inputs: InputOptions,
+    loading: LoadOptions,
+    reading: StoryOptions,
+    files: InputOptions,
     parts: PartOptions,
     role: Role | None = None,
     drop_invalid: bool = False,
@@ -39,27 +40,24 @@ def embed(
         stories: a folder with a story a file, a table (CSV, TSV, Excel, Parquet, JSON Lines), a text file or document,
             or - for standard input; where --out is a folder, JSON Lines, CSV or Parquet: a file, a folder or glob of
             them, or its address in an object store (s3://, gs://).
+        model: a folder, a run folder, a checkpoint, a hub id or minilm.
         out: folder, where millions of stories are embedded in parts, of which an interruption loses one at most; or
             file; .jsonl, .csv, .tsv, .xlsx and .parquet hold the embeddings, all columns of the input and the
             number of the row; .npy the embeddings alone, with the other columns than the text in NAME.columns.csv.
-        use: the model.
-        read: what it reads of a story.
-        inputs: how their file is read.
+        loading: how the model is loaded.
+        reading: what it reads of a story.
+        files: how files of stories are read.
         parts: of the folder.
         role: prompt to put before the stories, for models with one for anchors and another for candidates; embeddings
             of one role are compared with those of the other.
         drop_invalid: leave out and count rows without a text, instead of stopping at the first.
     """
-    if use.model is None:
-        raise OptionError("--model M is missing: a folder, a run, a checkpoint, a hub id or minilm")
+    layout = files.layout
     if _is_folder(out):
-        encoder = read.load(use.model, use, cache=None)
-        embed_to_folder(stories, out, encoder, role=role, layout=inputs.layout, drop_invalid=drop_invalid, parts=parts)
+        encoder = reading.load(model, loading, cache=None)
+        embed_to_folder(stories, out, encoder, role=role, layout=layout, drop_invalid=drop_invalid, parts=parts)
         return
     if parts != PartOptions():
         raise OptionError(f"--out {out}: --part-rows, --format, --engine and --workers need a folder")
-    encoder = read.load(use.model, use)
-    written = embed_to_file(
-        stories, out, encoder, role=role, layout=inputs.layout, drop_invalid=drop_invalid, progress=True
-    )
-    say(str(written))
+    encoder = reading.load(model, loading)
+    say(str(embed_to_file(stories, out, encoder, role=role, layout=layout, drop_invalid=drop_invalid, progress=True)))

@@ -5,11 +5,11 @@ from typing import Annotated, Literal
 from narrlit.console import say
 from narrlit.files import Output, OutputOptions
 from narrlit.llm.client import LLMOptions
+from narrlit.llm.generation import generate as generate_texts
 from narrlit.llm.generator import GenerationOptions
 from narrlit.options import InputOptions
 
 FILES = ("{path}", "{path}.report.json", "{path}.answers.sqlite")
-SHOWN = 5
 
 
 def generate(
@@ -18,7 +18,7 @@ def generate(
     *,
     out: Annotated[str, Output(*FILES, continued=True)],
     output_options: OutputOptions,
-    inputs: InputOptions,
+    files: InputOptions,
     generation: GenerationOptions,
     llm: LLMOptions,
 ) -> int:
@@ -33,19 +33,21 @@ def generate(
         file: training examples or labeled triples for negatives; stories, triples or training examples for views.
         out: file to write (.jsonl).
         output_options: whether texts of other settings are replaced.
-        inputs: how a file of stories is read.
+        files: how a file of stories is read.
         generation: texts to generate.
         llm: language model.
     """
-    from narrlit.llm.generation import generate as generate_texts
-
-    overwrite = output_options.overwrite
     result = generate_texts(
-        kind, file, llm=llm, out=out, options=generation, layout=inputs.layout, overwrite=overwrite, progress=True
+        kind,
+        file,
+        llm=llm,
+        out=out,
+        options=generation,
+        layout=files.layout,
+        overwrite=output_options.overwrite,
+        progress=True,
     )
     print(result)
-    for line in result.incomplete[:SHOWN]:
-        say(line)
-    if len(result.incomplete) > SHOWN:
-        say(f"and {len(result.incomplete) - SHOWN} more, listed in {out}.report.json")
+    if result.incomplete:
+        say(result.failures)
     return int(bool(result.incomplete))

@@ -3,10 +3,10 @@
 from typing import Annotated
 
 from narrlit.console import say
-from narrlit.errors import OptionError
+from narrlit.experiments.judging import judge as judge_triples
 from narrlit.files import Output, OutputOptions
 from narrlit.llm.client import LLMOptions
-from narrlit.options import ModelOptions, StoryOptions
+from narrlit.options import LoadOptions, StoryOptions
 
 FILES = ("{path}", "{path}.report.json", "{path}.report.md", "{path}.rows.jsonl", "{path}.answers.sqlite")
 
@@ -14,10 +14,11 @@ FILES = ("{path}", "{path}.report.json", "{path}.report.md", "{path}.rows.jsonl"
 def judge(  # noqa: PLR0913 (options)
     triples: str,
     *,
+    model: str,
     out: Annotated[str, Output(*FILES, continued=True)],
     output_options: OutputOptions,
-    use: ModelOptions,
-    read: StoryOptions,
+    loading: LoadOptions,
+    reading: StoryOptions,
     llm: LLMOptions,
     labels: str | None = None,
     swap: bool = False,
@@ -32,22 +33,26 @@ def judge(  # noqa: PLR0913 (options)
 
     Args:
         triples: triples (JSON Lines or CSV), with or without labels.
+        model: encoder of the similarities: a folder, a run folder, a checkpoint, a hub id or minilm.
         out: Track A answers (.jsonl), or a submission (.zip).
         output_options: whether answers of other settings are replaced.
-        use: the encoder of the similarities.
-        read: what it reads of a story.
+        loading: how the model is loaded.
+        reading: what it reads of a story.
         llm: language model.
         labels: file of labels, where they are not in the triples' file.
         swap: judge twice, with A and B swapped; a choice counts only if it is the same story both times.
         prompt: file of your own prompt: the system message or, with fields such as {anchor_text}, the user message.
     """
-    if use.model is None:
-        raise OptionError("give --model M, the encoder of the similarities")
-    from narrlit.experiments.judging import judge as judge_all
-
-    encoder, overwrite = read.load(use.model, use), output_options.overwrite
-    result = judge_all(
-        triples, encoder, llm=llm, out=out, labels=labels, swap=swap, prompt=prompt, overwrite=overwrite, progress=True
+    result = judge_triples(
+        triples,
+        reading.load(model, loading),
+        llm=llm,
+        out=out,
+        labels=labels,
+        swap=swap,
+        prompt=prompt,
+        overwrite=output_options.overwrite,
+        progress=True,
     )
     print(result)
     if result.failed:

@@ -11,7 +11,7 @@ def mine(
     triples: str,
     *,
     model: str,
-    use: LoadOptions,
+    loading: LoadOptions,
     out: Annotated[str, Output()],
     per_example: int = 9,
     margin: float = -0.05,
@@ -24,8 +24,8 @@ def mine(
 
     Args:
         triples: JSON Lines or CSV of labeled triples, or of anchors with positives and negatives.
-        model: a folder, a run directory, a checkpoint, a hub id or minilm.
-        use: how it is loaded.
+        model: a folder, a run folder, a checkpoint, a hub id or minilm.
+        loading: how it is loaded.
         out: file to write, JSON Lines (.jsonl) of anchor, positive and negatives with their kind.
         per_example: largest number of negatives to add to an example.
         margin: leave out stories whose cosine with the anchor is above the positive's plus this.
@@ -34,7 +34,7 @@ def mine(
     from narrlit.encoding.mining import mine as mine_negatives
 
     check_writable(out, ".jsonl")
-    encoder = StoryOptions().load(model, use)
+    encoder = StoryOptions().load(model, loading)
     mining = mine_negatives(triples, encoder, per_example=per_example, margin=margin, strict=strict, progress=True)
     mining.write(out)
     say(f"{out}: {mining}")

@@ -7,16 +7,16 @@ from narrlit.data.views_check import check_views
 from narrlit.options import InputOptions
 
 
-def views(action: Literal["check"], file: str, stories: str, *, inputs: InputOptions, json: bool = False) -> int:
+def views(action: Literal["check"], file: str, stories: str, *, files: InputOptions, json: bool = False) -> int:
     """Check that a file of views covers the stories that need them; the exit code is 1 where it does not.
 
     Args:
         action: check counts the views, and lists what is missing or suspicious.
         file: rows of text, theme, plot_events (or course_of_action) and outcome; or several files with commas between.
         stories: a file of stories, triples or training examples.
-        inputs: how the file of stories is read.
+        files: how the file of stories is read.
         json: print one JSON object, and nothing else, to stdout.
     """
-    result = check_views(file, stories, layout=inputs.layout)
+    result = check_views(file, stories, layout=files.layout)
     print_result(result, json)
     return int(bool(result.missing))

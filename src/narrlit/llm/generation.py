@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 Kind = Literal["negatives", "views"]
 REPORT, ANSWERS = ".report.json", ".answers.sqlite"
 """Suffixes of the files beside the texts: counts and settings, and the language model's replies."""
+SHOWN = 5
+"""Incomplete examples or stories that are described one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +60,15 @@ class Generation(ABC):
     def incomplete(self) -> list[str]:
         """Missing texts of the others, and why: `row 3 lacks 2 theme (5 cut off, 3 length)`."""
         return self.summary.lines()
+
+    @property
+    def failures(self) -> str:
+        """Describe the first incomplete ones, a line each; empty where all are complete."""
+        lines = self.incomplete[:SHOWN]
+        further = len(self.incomplete) - SHOWN
+        if further > 0:
+            lines.append(f"and {further:,} more, listed in the report")
+        return "\n".join(lines)
 
     @abstractmethod
     def table(self) -> "pd.DataFrame":
