@@ -16,7 +16,7 @@ from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter,
 from cyclopts._convert import _converters
 
 from narrlit.errors import OptionError, mistake_behind
-from narrlit.files import Output, OutputOptions, check_apart, check_free, check_writable
+from narrlit.files import Output, OutputOptions, check_apart, check_free, check_suffix, check_writable
 
 Command = Callable[..., int | None]
 OUTPUT_OPTIONS = "output_options"
@@ -267,7 +267,7 @@ def _metadata(hint: Any) -> list[Any]:
 
 
 def _check_outputs(command: Command, arguments: Mapping[str, Any]) -> None:
-    """Refuse an output that is also an input or another output, that can't be written, or that exists."""
+    """Refuse an output of another format, that is also an input or output, that can't be written, or that exists."""
     outputs, values = outputs_of(command), dict(_flat(arguments))
     named = {name for name, _ in outputs}
     choices = {name for name, hint in _hints(command) if _is_choice(hint)}
@@ -276,6 +276,8 @@ def _check_outputs(command: Command, arguments: Mapping[str, Any]) -> None:
     replaced = list[tuple[Path, str]]()
     for name, output in outputs:
         value = values.get(name)
+        if value is not None:
+            check_suffix(value, output.suffixes)
         for file in output.files(value, values):
             if value is None or file != Path(value):
                 written.append((f"--{name} writes", file))

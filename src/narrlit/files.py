@@ -41,6 +41,7 @@ class Output:
         self,
         *names: str,
         written: Callable[[Mapping[str, Any]], Iterable[str | Path]] | None = None,
+        suffixes: Sequence[str] = (),
         continued: bool = False,
         parameter: str | None = None,
     ) -> None:
@@ -50,11 +51,13 @@ class Output:
             names: their paths, made of the option's {path}, its {stem} (the path without its suffix) and its {suffix};
                 default: the path alone.
             written: function from all arguments of the command to their paths, if the option alone does not name them.
+            suffixes: that the option's value may end in; none: any.
             continued: the command itself resumes or refuses files of an earlier run.
             parameter: name of the library's parameter, for its errors; None: that of the option.
         """
         self.names = names or ("{path}",)
         self.written = written
+        self.suffixes = tuple(suffixes)
         self.continued = continued
         self.parameter = parameter
 
@@ -122,13 +125,23 @@ def check_writable(target: str | Path, *suffixes: str, folder: bool = False) -> 
             written to.
     """
     target = Path(target)
-    if suffixes and target.suffix not in suffixes:
-        raise OptionError(f"{target}: name a file that ends in {', '.join(suffixes)}")
+    check_suffix(target, suffixes)
     with _writing(target):
         _check_free(target, folder)
         nearest = next((parent for parent in target.parents if os.path.lexists(parent)), Path())
         with tempfile.TemporaryFile(dir=nearest):
             pass
+
+
+def check_suffix(target: str | Path, suffixes: Sequence[str]) -> None:
+    """Refuse a file whose name ends in none of the suffixes, if there are any.
+
+    >>> check_suffix("map.png", [".html", ".htm"])
+    Traceback (most recent call last):
+    narrlit.errors.OptionError: map.png: name a file that ends in .html, .htm
+    """
+    if suffixes and Path(target).suffix not in suffixes:
+        raise OptionError(f"{target}: name a file that ends in {', '.join(suffixes)}")
 
 
 def check_free(files: Iterable[str | Path], overwrite: bool, note: str = "", kind: str = "file") -> None:

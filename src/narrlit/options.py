@@ -148,13 +148,13 @@ class TextOptions:
         """Texts that are read of a story."""
         return story_texts(self.views, self.missing_views, self.pseudonyms)
 
-    def load(self, model: str, use: LoadOptions, cache: str | None = CACHE) -> StoryEncoder:
+    def load(self, model: str, loading: LoadOptions, cache: str | None = CACHE) -> StoryEncoder:
         """Load a model that reads stories by these options.
 
         Raises:
             ModelError: if there is no such model.
         """
-        return open_encoder(model, texts=self.texts, loading=use.loading, cache=cache)
+        return open_encoder(model, texts=self.texts, loading=loading.loading, cache=cache)
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class StoryOptions(TextOptions):
         """Steps over vectors."""
         return postprocessing_of(self.postprocess, self.fit_on or (), self.transductive)
 
-    def load(self, model: str, use: LoadOptions, cache: str | None = CACHE) -> StoryEncoder:
+    def load(self, model: str, loading: LoadOptions, cache: str | None = CACHE) -> StoryEncoder:
         """Load a model that reads stories by these options.
 
         Raises:
@@ -196,7 +196,7 @@ class StoryOptions(TextOptions):
         return open_encoder(
             model,
             texts=self.texts,
-            loading=use.loading,
+            loading=loading.loading,
             fusion=self.fusion,
             postprocessing=self.postprocessing,
             cache=cache,

@@ -163,7 +163,7 @@ def test_nllb_translates_all_ways_with_one_model(narrlit, rows, tmp_path, monkey
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--out", "b.csv"], "--out b.csv: give a file that ends in .jsonl"),
+        (["--out", "b.csv"], "b.csv: name a file that ends in .jsonl"),
         (["--pivots", "fr,de"], "en-de: "),
         (["--bertscore-layer", "2"], "--bertscore-layer 2: needs --bertscore"),
         (["--nllb", "n"], "--nllb translates both ways"),

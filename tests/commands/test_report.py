@@ -64,7 +64,7 @@ def test_without_triples_those_of_the_run_are_taken(narrlit, world_files, tmp_pa
         (["jaccard", "--out", "a.html"], "give --triples"),
         (["jaccard", "run", "--out", "a.html"], "run: its validation triples gone.jsonl are gone: give --triples"),
         (["jaccard", "jaccard", "--out", "a.html"], "named twice"),
-        (["jaccard", "--out", "a.pdf"], "--out a.pdf: a report is an .html file"),
+        (["jaccard", "--out", "a.pdf"], "a.pdf: name a file that ends in .html, .htm"),
         (["jaccard", "--triples", "TRIPLES", "--by", "genre", "--out", "a.html"], "--by genre"),
     ],
 )

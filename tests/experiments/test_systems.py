@@ -2,19 +2,19 @@
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scoring import scores_of
 
-from narrlit.commands.systems import named_systems
 from narrlit.data.readers import read_triples
 from narrlit.data.rows import file_digest
 from narrlit.data.writers import write_rows
 from narrlit.encoding.loading import load
 from narrlit.errors import DataError, ModelError, NarrlitError, OptionError
-from narrlit.experiments.systems import SystemAnswers, answer_rows, answers_of, flags_of
+from narrlit.experiments.systems import SystemAnswers, answer_rows, answers_of, flags_of, open_systems
 from narrlit.measures import MeanMaxSimilarity
 from narrlit.metrics.meanmax import MeanMax
 from narrlit.models.embedding import embed
@@ -35,8 +35,9 @@ def answer(labeled):
     """answer(name, read=..., max_length=...): the system's answers to the nine triples."""
 
     def run(name, read=None, max_length=None, stories=None, track=None, meanmax=MeanMax()):
-        read, use = read or StoryOptions(), LoadOptions(max_length)
-        system = named_systems([str(name)], use, read, meanmax)[str(name)]
+        read = read or StoryOptions()
+        load_encoder = partial(read.load, loading=LoadOptions(max_length))
+        system = open_systems([str(name)], load_encoder, meanmax=meanmax, texts=read.texts)[str(name)]
         return answers_of(system, labeled, name=str(name), stories=stories, track=track)
 
     return run

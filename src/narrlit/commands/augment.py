@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 
 from narrlit.console import say
 from narrlit.encoding.model_loading import Device
-from narrlit.errors import OptionError
 from narrlit.experiments.augmentation import Quality, back_translate_examples
 from narrlit.files import Output
 from narrlit.preprocessing.back_translation import Pivots
@@ -15,7 +14,7 @@ def augment(  # noqa: PLR0913 (options)
     action: Literal["backtranslate"],
     triples: str,
     *,
-    out: Annotated[str, Output(), Output("{stem}.translations.jsonl", continued=True)],
+    out: Annotated[str, Output(suffixes=[".jsonl"]), Output("{stem}.translations.jsonl", continued=True)],
     mixed: bool = False,
     pivots: Pivots,
     quality: Quality,
@@ -40,8 +39,6 @@ def augment(  # noqa: PLR0913 (options)
         device: device to compute on.
         strict: refuse the first row that can't be used, instead of dropping and counting it.
     """
-    if Path(out).suffix != ".jsonl":
-        raise OptionError(f"--out {out}: give a file that ends in .jsonl")
     log = Path(out).with_suffix(".translations.jsonl")
     result = back_translate_examples(
         triples, log=log, pivots=pivots, quality=quality, mixed=mixed, device=device, strict=strict, progress=True

@@ -2,8 +2,9 @@
 
 from typing import Annotated
 
-from narrlit.commands.systems import SystemOptions, named_systems
+from narrlit.commands.systems import SystemOptions
 from narrlit.console import say
+from narrlit.experiments.evaluation import compare as compare_systems
 from narrlit.files import Output
 from narrlit.metrics.meanmax import MeanMax
 from narrlit.options import ComparedTripleOptions, LoadOptions, StoryOptions, listed
@@ -15,9 +16,9 @@ def compare(
     triples: str,
     *,
     systems: SystemOptions,
-    use: LoadOptions,
-    read: StoryOptions,
-    given: ComparedTripleOptions,
+    loading: LoadOptions,
+    reading: StoryOptions,
+    labels: ComparedTripleOptions,
     meanmax: MeanMax,
     by: str | None = None,
     out: Annotated[str | None, Output.folder(*FILES)] = None,
@@ -29,18 +30,24 @@ def compare(
     Args:
         triples: JSON Lines or CSV of anchor_text, text_a, text_b and text_a_is_closer.
         systems: what is compared.
-        use: how models are loaded.
-        read: what they read of stories.
-        given: labels of the triples, and what vectors and submissions are of.
+        loading: how models are loaded.
+        reading: what they read of stories.
+        labels: of the triples, and what vectors and submissions are of.
         meanmax: settings of Mean-Max.
         by: accuracy by quartile of overlap (of words), length or margin, or by a column of the triples' file; several
             with commas between.
         out: folder for the report (compare.json, .csv, .md, .tex, .svg) and answers.csv.
     """
-    from narrlit.experiments.evaluation import compare as compare_systems
-
-    named = named_systems(systems.names, use, read, meanmax)
-    result = compare_systems(triples, named, by=listed(by), **vars(given), progress=True)
+    result = compare_systems(
+        triples,
+        systems.open(loading, reading, meanmax),
+        by=listed(by),
+        labels=labels.labels,
+        strict=labels.strict,
+        stories=labels.stories,
+        track=labels.track,
+        progress=True,
+    )
     if out is not None:
         result.write(out)
         say(f"{out}: compare.json, .csv, .md, .tex, .svg, and answers.csv")

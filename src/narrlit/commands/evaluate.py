@@ -2,7 +2,9 @@
 
 from typing import Annotated
 
+from narrlit.commands.systems import model_or_baseline
 from narrlit.console import print_result, say
+from narrlit.experiments.evaluation import evaluate as evaluate_system
 from narrlit.files import Output
 from narrlit.options import Baseline, LabelOptions, ModelOptions, ScorerOptions, StoryOptions
 
@@ -10,9 +12,9 @@ from narrlit.options import Baseline, LabelOptions, ModelOptions, ScorerOptions,
 def evaluate(
     triples: str,
     *,
-    use: ModelOptions,
-    read: StoryOptions,
-    given: LabelOptions,
+    loading: ModelOptions,
+    reading: StoryOptions,
+    labels: LabelOptions,
     baseline: Baseline | None = None,
     scoring: ScorerOptions,
     json: bool = False,
@@ -22,19 +24,16 @@ def evaluate(
 
     Args:
         triples: JSON Lines or CSV of anchor_text, text_a, text_b and text_a_is_closer.
-        use: the model.
-        read: what it reads of their stories.
-        given: the triples' labels.
+        loading: the model.
+        reading: what it reads of their stories.
+        labels: of the triples.
         baseline: evaluate a baseline in place of a model.
         scoring: similarity of stories.
         json: print one JSON object, and nothing else, to stdout.
         out: folder for evaluate.json and .md, and answers.csv with the scores and margin of each triple.
     """
-    from narrlit.commands.systems import model_or_baseline
-    from narrlit.experiments.evaluation import evaluate as evaluate_system
-
-    system = model_or_baseline(use, read, scoring, baseline)
-    result = evaluate_system(triples, system, labels=given.labels, strict=given.strict, progress=True)
+    system = model_or_baseline(loading, reading, scoring, baseline)
+    result = evaluate_system(triples, system, labels=labels.labels, strict=labels.strict, progress=True)
     if out is not None:
         result.write(out)
         say(f"{out}: evaluate.json, .md, and answers.csv")

@@ -3,7 +3,8 @@
 from typing import Annotated
 
 from narrlit.console import say
-from narrlit.files import Output, check_writable
+from narrlit.encoding.mining import mine as mine_negatives
+from narrlit.files import Output
 from narrlit.options import LoadOptions, StoryOptions
 
 
@@ -12,7 +13,7 @@ def mine(
     *,
     model: str,
     loading: LoadOptions,
-    out: Annotated[str, Output()],
+    out: Annotated[str, Output(suffixes=[".jsonl"])],
     per_example: int = 9,
     margin: float = -0.05,
     strict: bool = False,
@@ -31,9 +32,6 @@ def mine(
         margin: leave out stories whose cosine with the anchor is above the positive's plus this.
         strict: refuse the first row that cannot be used instead of dropping and counting it.
     """
-    from narrlit.encoding.mining import mine as mine_negatives
-
-    check_writable(out, ".jsonl")
     encoder = StoryOptions().load(model, loading)
     mining = mine_negatives(triples, encoder, per_example=per_example, margin=margin, strict=strict, progress=True)
     mining.write(out)

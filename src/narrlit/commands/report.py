@@ -1,10 +1,13 @@
 """narrlit report: what systems answered, as one HTML file."""
 
-from pathlib import Path
-from typing import Annotated, Literal
+from functools import partial
+from typing import Annotated
 
 from narrlit.console import say
-from narrlit.errors import OptionError
+from narrlit.experiments.html_report import Projection
+from narrlit.experiments.system_report import PAGE_SUFFIXES
+from narrlit.experiments.system_report import report as report_systems
+from narrlit.experiments.systems import open_systems
 from narrlit.files import Output
 from narrlit.options import ComparedTripleOptions, LoadOptions, StoryOptions, listed
 
@@ -13,12 +16,12 @@ def report(
     runs: tuple[str, ...],
     *,
     triples: str | None = None,
-    use: LoadOptions,
-    read: StoryOptions,
-    given: ComparedTripleOptions,
+    loading: LoadOptions,
+    reading: StoryOptions,
+    labels: ComparedTripleOptions,
     by: str = "overlap,length",
-    projection: Literal["auto", "umap", "pca"] = "auto",
-    out: Annotated[str, Output()],
+    projection: Projection = "auto",
+    out: Annotated[str, Output(suffixes=PAGE_SUFFIXES)],
 ) -> None:
     """Write a report of runs or other systems: accuracy, training, maps, distances, errors and data, in one HTML file.
 
@@ -26,20 +29,24 @@ def report(
         runs: runs, models, baselines or files of answers, as `narrlit compare --models` takes them; differences are
             taken from the first.
         triples: labeled triples; by default those that the first run was validated by.
-        use: how models are loaded.
-        read: what models read of the stories.
-        given: the triples' labels, and what vectors and submissions are of.
+        loading: how models are loaded.
+        reading: what models read of the stories.
+        labels: of the triples, and what vectors and submissions are of.
         by: accuracy by quartile of overlap (of words) or length, or by a column of the triples' file; several with
             commas between.
         projection: of embeddings to the plane; auto is UMAP where it is installed and there are 60 stories.
         out: the HTML file.
     """
-    from narrlit.commands.systems import named_systems
-    from narrlit.experiments.system_report import report as write_report
-
-    if Path(out).suffix not in (".html", ".htm"):
-        raise OptionError(f"--out {out}: a report is an .html file")
-    systems = named_systems(runs, use, read)
-    result = write_report(systems, triples, by=listed(by), **vars(given), projection=projection, progress=True)
+    result = report_systems(
+        open_systems(runs, partial(reading.load, loading=loading), texts=reading.texts),
+        triples,
+        by=listed(by),
+        labels=labels.labels,
+        strict=labels.strict,
+        stories=labels.stories,
+        track=labels.track,
+        projection=projection,
+        progress=True,
+    )
     result.write(out)
     say(f"{out}: {len(result.html) / 1e6:.1f} MB")

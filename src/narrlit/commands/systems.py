@@ -1,13 +1,12 @@
 """Systems that commands evaluate and compare, by the names that a person types."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError
-from narrlit.experiments.systems import ANSWER_SUFFIXES, System
-from narrlit.measures import MEANMAX, Lexical, Similarity, open_measure
+from narrlit.experiments.systems import ANSWER_SUFFIXES, System, open_systems
+from narrlit.measures import Lexical, Similarity
 from narrlit.metrics.baselines import BASELINES
 from narrlit.metrics.meanmax import MeanMax
 from narrlit.options import Baseline, LoadOptions, ModelOptions, ScorerOptions, StoryOptions, listed
@@ -36,9 +35,7 @@ class SystemOptions:
         Raises:
             OptionError: for a baseline or a file that is none, or no name at all.
         """
-        baselines = listed(self.baselines)
-        if baselines == ["all"]:
-            baselines = list(BASELINES)
+        baselines = list(BASELINES) if self.baselines == "all" else listed(self.baselines)
         for name in baselines:
             if name not in BASELINES:
                 raise OptionError(f"--baselines {name}: give all alone, or some of {', '.join(BASELINES)}")
@@ -50,9 +47,13 @@ class SystemOptions:
             raise OptionError("name systems: --models A,B, --answers FILE or --baselines all")
         return names
 
+    def open(self, loading: LoadOptions, reading: StoryOptions, meanmax: MeanMax) -> dict[str, System]:
+        """Return the systems by their names, models loaded by a command's options; as `open_systems`."""
+        return open_systems(self.names, partial(reading.load, loading=loading), meanmax=meanmax, texts=reading.texts)
+
 
 def model_or_baseline(
-    use: ModelOptions, read: StoryOptions, scoring: ScorerOptions, baseline: Baseline | None
+    loading: ModelOptions, reading: StoryOptions, scoring: ScorerOptions, baseline: Baseline | None
 ) -> Similarity:
     """Return the measure by a model, or the baseline that is named in its place.
 
@@ -60,37 +61,12 @@ def model_or_baseline(
         ModelError: if there is no such model.
         OptionError: if both or neither are named, or a baseline has options of models.
     """
-    if (use.model is None) == (baseline is None):
+    if (loading.model is None) == (baseline is None):
         raise OptionError("give one of --model and --baseline")
-    if use.model is not None:
-        return scoring.measure(read.load(use.model, use))
+    if loading.model is not None:
+        return scoring.measure(reading.load(loading.model, loading))
     if scoring.scorer != "cosine":
         raise OptionError(f"--scorer {scoring.scorer} needs a model: give --model in place of --baseline")
-    if read.reads_views or read.fusion is not None or read.postprocess is not None:
+    if reading.reads_views or reading.fusion is not None or reading.postprocess is not None:
         raise OptionError("--views, --missing-views, --fusion and --postprocess need --model")
-    return Lexical(str(baseline), read.texts)
-
-
-def named_systems(
-    names: Sequence[str], use: LoadOptions, read: StoryOptions, meanmax: MeanMax = MeanMax()
-) -> dict[str, System]:
-    """Return the systems that names stand for, models loaded by a command's options.
-
-    Raises:
-        ModelError: if there is no such model.
-        OptionError: if a system is named twice, or settings of Mean-Max are given and none compares by it.
-    """
-    if meanmax != MeanMax() and not any(name.startswith(MEANMAX) for name in names):
-        raise OptionError(f"--reading, --gamma, --windows and --tau need --models {MEANMAX}MODEL")
-
-    def load(model: str) -> StoryEncoder:
-        """Load a model by the options."""
-        return read.load(model, use)
-
-    systems: dict[str, System] = {}
-    for name in names:
-        if name in systems:
-            raise OptionError(f"{name} is named twice; a system is compared once")
-        is_file = Path(name).suffix in ANSWER_SUFFIXES
-        systems[name] = name if is_file else open_measure(name, load, meanmax, read.texts)
-    return systems
+    return Lexical(str(baseline), reading.texts)

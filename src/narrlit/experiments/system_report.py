@@ -4,18 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from narrlit.data.readers import read_labeled_triples
 from narrlit.data.schema import StoryTable, Triples
 from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.errors import OptionError
-from narrlit.experiments.comparison import compare_systems, read_facets
-from narrlit.experiments.evaluation import Comparison, named_systems
+from narrlit.experiments.evaluation import Comparison, compare, named_systems
 from narrlit.experiments.html_report import Projection, html_report
 from narrlit.experiments.run import Run
-from narrlit.experiments.systems import System, answers_of
-from narrlit.files import atomic_path
+from narrlit.experiments.systems import System
+from narrlit.files import atomic_path, check_suffix
 from narrlit.metrics.data_check import CheckedSet, check_sets
 from narrlit.models.registry import find_record
 from narrlit.models.run_file import RunFile
@@ -24,6 +22,7 @@ from narrlit.options import Track
 if TYPE_CHECKING:
     import pandas as pd
 
+PAGE_SUFFIXES = (".html", ".htm")
 GIVE_TRIPLES = "give `triples`, a file of labeled ones"
 
 
@@ -45,8 +44,7 @@ class SystemReport:
 
     def write(self, path: str | Path) -> None:
         """Write the page (.html)."""
-        if Path(path).suffix not in (".html", ".htm"):
-            raise OptionError(f"{path}: a report is an .html file")
+        check_suffix(path, PAGE_SUFFIXES)
         with atomic_path(Path(path)) as temporary:
             temporary.write_text(self.html, encoding="utf-8")
 
@@ -93,19 +91,28 @@ def report(  # noqa: PLR0913 (options)
     """
     named = named_systems(systems)
     runs = _runs(named)
-    source, given = _triples(triples, runs)
-    labeled = read_labeled_triples(given, labels, strict=strict, progress=progress)
-    answers = [
-        answers_of(system, labeled, name=name, stories=stories, track=track, progress=progress)
-        for name, system in named.items()
-    ]
-    compared = compare_systems(answers, labeled, read_facets(["margin", *by], labeled), {})
+    source, labeled = _triples(triples, runs)
+    comparison = compare(
+        labeled,
+        named,
+        by=["margin", *by],
+        labels=labels,
+        strict=strict,
+        stories=stories,
+        track=track,
+        progress=progress,
+    )
     checks = {name: run.record.data_check for name, run in runs.items() if run.record.data_check}
     if not checks:
-        own = CheckedSet("validation", labeled.texts(), (labeled.labels == 1).tolist(), sided=True)
-        checks[source] = check_sets([own], None)
-    page = html_report(answers, compared, runs, labeled, source, checks, projection)
-    return SystemReport(Comparison(answers, labeled, compared), page)
+        checks[source] = _check_sides(comparison.triples)
+    page = html_report(comparison.systems, comparison.report, runs, comparison.triples, source, checks, projection)
+    return SystemReport(comparison, page)
+
+
+def _check_sides(triples: Triples) -> dict[str, Any]:
+    """Check triples for texts that occur twice and for shortcuts, as a fit checks its data."""
+    checked = CheckedSet("validation", triples.texts(), (triples.labels == 1).tolist(), sided=True)
+    return check_sets([checked], None)
 
 
 def _runs(systems: Mapping[str, System]) -> dict[str, Run]:

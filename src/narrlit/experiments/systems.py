@@ -1,7 +1,7 @@
 """Answers of any system to labeled triples: models, baselines, files of answers or vectors, submissions."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 from narrlit.data.readers import read_stories
 from narrlit.data.rows import JSON_SUFFIXES, file_digest, read_rows
 from narrlit.data.schema import FloatArray, Triples, triple_cosines
+from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import DataError, OptionError, printable, reading
-from narrlit.measures import Cosine, Lexical, Similarity, measure_of
+from narrlit.measures import MEANMAX, Cosine, Lexical, Similarity, measure_of, open_measure
+from narrlit.metrics.meanmax import MeanMax
 from narrlit.metrics.significance import AccuracySummary
 from narrlit.models.registry import read_record
 from narrlit.options import Track, seen_in_training
@@ -79,6 +82,39 @@ class SystemAnswers:
 System = str | PathLike[str] | StoryEncoder | Similarity
 """A measure of similarity; an encoder, for the cosine of its vectors; the name of one (`measures.open_measure`); or a
 file of answers (.jsonl, .csv, .tsv), of vectors (.npy) or a submission (.zip)."""
+
+
+def open_systems(
+    names: Sequence[str],
+    load_encoder: Callable[[str], StoryEncoder] = load,
+    *,
+    meanmax: MeanMax = MeanMax(),
+    texts: StoryTexts = StoryTexts(),
+) -> dict[str, System]:
+    """Return the systems that names stand for, by their names.
+
+    Args:
+        names: of measures, as `measures.open_measure` takes them, or files of answers, vectors and submissions.
+        load_encoder: loads a model by its name.
+        meanmax: settings of Mean-Max.
+        texts: what baselines read of a story.
+
+    Raises:
+        ModelError: if there is no such model.
+        OptionError: if a system is named twice, or none compares by Mean-Max and there are settings of it.
+
+    >>> list(open_systems(["jaccard", "answers.jsonl"]).values())
+    [Lexical(name='jaccard', texts=StoryTexts(views=None, pseudonyms=None), encoder=None), 'answers.jsonl']
+    """
+    if meanmax != MeanMax() and not any(name.startswith(MEANMAX) for name in names):
+        raise OptionError(f"`reading`, `gamma`, `windows` and `tau` need a system {MEANMAX}MODEL")
+    systems: dict[str, System] = {}
+    for name in names:
+        if name in systems:
+            raise OptionError(f"{name} is named twice; a system is compared once")
+        is_file = Path(name).suffix in ANSWER_SUFFIXES
+        systems[name] = name if is_file else open_measure(name, load_encoder, meanmax, texts)
+    return systems
 
 
 def answers_of(
