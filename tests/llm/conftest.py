@@ -1,4 +1,4 @@
-"""A small job for the scripted server: one request an item, one short reply each."""
+"""A small job for the scripted server, one request an item and one short reply each; a writer of StoryWorld."""
 
 import json
 from hashlib import sha256
@@ -6,6 +6,7 @@ from hashlib import sha256
 import pytest
 from llm_server import MODEL
 from pydantic import BaseModel, ConfigDict
+from scripted_writer import ScriptedWriter
 
 from narrlit.llm.client import LLM, LLMOptions, Request, Sampling
 from narrlit.llm.completions import RequestFailed
@@ -49,3 +50,11 @@ class Job:
 @pytest.fixture
 def job(llm, tmp_path):
     return Job(llm.url, tmp_path)
+
+
+@pytest.fixture
+def writer(llm):
+    """Writer of three of StoryWorld's triples, in place of the server's language model."""
+    writer = ScriptedWriter(count=3)
+    llm.reply_of = writer.reply_of
+    return writer

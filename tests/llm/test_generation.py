@@ -4,7 +4,7 @@ import json
 
 import pytest
 from llm_server import MODEL
-from scripted_writer import ScriptedWriter, write_rows_of
+from scripted_writer import write_rows_of
 
 import narrlit
 from narrlit.data.readers import read_examples
@@ -20,13 +20,6 @@ ASPECTS = ["theme", "action", "outcome"]
 def rows(tmp_path):
     """Three training examples."""
     return write_rows_of(tmp_path / "rows.jsonl", 3)
-
-
-@pytest.fixture
-def writer(llm):
-    writer = ScriptedWriter(count=3)
-    llm.reply_of = writer.reply_of
-    return writer
 
 
 @pytest.fixture

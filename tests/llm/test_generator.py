@@ -3,7 +3,7 @@ from collections import Counter
 
 import pytest
 from llm_server import MODEL, question
-from scripted_writer import SEED, ScriptedWriter
+from scripted_writer import SEED
 
 from narrlit.llm.client import LLM, LLMOptions
 from narrlit.llm.generator import (
@@ -20,13 +20,6 @@ from narrlit.llm.generator import (
 
 VIEWS = {"theme": "t", "plot_events": list("abcde"), "outcome": "o"}
 ASPECTS = ("theme", "action", "outcome")
-
-
-@pytest.fixture
-def writer(llm):
-    writer = ScriptedWriter(count=3)
-    llm.reply_of = writer.reply_of
-    return writer
 
 
 @pytest.fixture
