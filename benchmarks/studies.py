@@ -23,9 +23,9 @@ from narrlit.data.schema import normal_text, triple_cosines
 from narrlit.data.tales import sample_tales
 from narrlit.encoding.loading import load
 from narrlit.metrics.significance import AccuracySummary, bootstrap_interval, paired, permutation_test
+from narrlit.models.affine_steps import fit_steps, parse_steps
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
-from narrlit.models.postprocessing import fit_steps, parse_steps
 from narrlit.models.registry import load_encoder
 
 Floats = NDArray[np.float64]

@@ -47,7 +47,7 @@ from narrlit.data.schema import ASPECTS, StoryTable, TrainingExample, TrainingEx
 from narrlit.datamodules import Loading, StoryData
 from narrlit.models.config import EncoderConfig
 from narrlit.models.embedding import embed
-from narrlit.models.loading import set_dropout
+from narrlit.models.pretrained import set_dropout
 from narrlit.objectives import MultipleNegativesRanking, Optimization, SelfDistillation
 from narrlit.objectives.base import Objective
 

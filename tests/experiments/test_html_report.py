@@ -14,7 +14,7 @@ from narrlit.experiments.comparison import compare_systems, read_facets
 from narrlit.experiments.html_report import RIGHT, _maps, _marked, _projector, html_report
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import SystemAnswers
-from narrlit.metrics.data_check import CheckedSet, check_sets
+from narrlit.metrics.set_checks import CheckedSet, check_sets
 from narrlit.models.run_file import RunFile
 
 ATTACK = "<img src=x onerror=alert(1)></script><script>alert(2)</script>{{ 7 * 7 }}"

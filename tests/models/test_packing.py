@@ -14,8 +14,8 @@ from narrlit.data.batch import PackedStories
 from narrlit.models import packing
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
-from narrlit.models.loading import set_dropout
 from narrlit.models.packing import Options
+from narrlit.models.pretrained import set_dropout
 
 LENGTHS = (7, 1, 12)
 

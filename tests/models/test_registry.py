@@ -103,12 +103,12 @@ def test_a_replaced_pooling_is_said_and_an_equal_one_is_not(tiny, recwarn):
 
 
 def test_no_file_gives_the_consent_to_run_code(tiny, tmp_path, monkeypatch):
-    from narrlit.models import config, loading
+    from narrlit.models import config, pretrained
 
     asked = []
-    read = loading._read
+    read = pretrained._read
     monkeypatch.setattr(
-        loading, "_read", lambda config, trust, empty: asked.append(trust) or read(config, trust, empty)
+        pretrained, "_read", lambda config, trust, empty: asked.append(trust) or read(config, trust, empty)
     )
     settings = {**EncoderConfig(tiny()).as_dict(), "trust_remote_code": True}
     encoder = Encoder(EncoderConfig.from_dict(settings))

@@ -17,7 +17,7 @@ from narrlit.data.schema import FloatArray, IntArray, Story
 from narrlit.errors import DataError
 from narrlit.models.config import EncoderConfig, Role
 from narrlit.models.embedding import unique
-from narrlit.models.loading import role_prompts
+from narrlit.models.pretrained import role_prompts
 from narrlit.preprocessing.sentences import split_sentences
 
 COMPARED = 16

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from narrlit.errors import ModelError, reading
 from narrlit.models.config import EncoderConfig, Fusion, Long, Precision
-from narrlit.models.loading import model_folder
+from narrlit.models.pretrained import model_folder
 from narrlit.models.registry import find_checkpoint, read_checkpoint, read_record
 
 CacheDtype = Literal["float32", "float16"]

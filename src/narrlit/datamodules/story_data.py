@@ -22,7 +22,7 @@ from narrlit.datamodules.provenance import DivisionRecord, Provenance
 from narrlit.datamodules.pseudo_labels import PseudoLabels
 from narrlit.datamodules.story_tables import StoryTables
 from narrlit.errors import OptionError
-from narrlit.metrics.data_check import CheckedSet, check_sets
+from narrlit.metrics.set_checks import CheckedSet, check_sets
 from narrlit.seeds import run_seed
 
 Stage = Literal["validation", "test", "predict"]

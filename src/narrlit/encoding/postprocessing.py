@@ -11,7 +11,7 @@ from narrlit.data.readers import read_any
 from narrlit.data.rows import file_digest
 from narrlit.data.schema import Story, normal_text
 from narrlit.errors import OptionError
-from narrlit.models.postprocessing import parse_steps
+from narrlit.models.affine_steps import parse_steps
 
 
 @dataclass(frozen=True)

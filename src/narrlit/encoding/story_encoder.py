@@ -30,9 +30,9 @@ from narrlit.encoding.model_loading import Loading, chosen_precision, load_modul
 from narrlit.encoding.postprocessing import Postprocessing, PostprocessingFit
 from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import DataError, ModelError, OptionError, printable, reason
+from narrlit.models.affine_steps import AffineMap, fit_steps, parse_steps
 from narrlit.models.config import Fusion, Role
 from narrlit.models.coverage import Coverage
-from narrlit.models.postprocessing import AffineMap, fit_steps, parse_steps
 from narrlit.preprocessing.passages import split_passages
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from narrlit.data.rows import Layout
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError
 from narrlit.experiments.report import keep_report
-from narrlit.metrics.data_check import check_sets, check_tables, read_set
+from narrlit.metrics.set_checks import check_sets, check_tables, read_set
 from narrlit.submission import check_independence
 from narrlit.tables import markdown_table
 

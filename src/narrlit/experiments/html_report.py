@@ -18,7 +18,7 @@ from narrlit.experiments.outcome import summary_of
 from narrlit.experiments.report import Entry, Report, accuracy_cell, difference_cell
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import SystemAnswers
-from narrlit.metrics.data_check import check_tables
+from narrlit.metrics.set_checks import check_tables
 from narrlit.models.run_file import Evaluation
 from narrlit.optional import require
 from narrlit.pages import COLORS, GRAY, bokeh_parts, render_page

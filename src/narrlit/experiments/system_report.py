@@ -14,7 +14,7 @@ from narrlit.experiments.html_report import Projection, html_report
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import System
 from narrlit.files import atomic_path, check_suffix
-from narrlit.metrics.data_check import CheckedSet, check_sets
+from narrlit.metrics.set_checks import CheckedSet, check_sets
 from narrlit.models.registry import find_record
 from narrlit.models.run_file import RunFile
 from narrlit.options import Track

@@ -8,7 +8,7 @@ import numpy as np
 from narrlit.data.schema import FloatArray, normal_text
 from narrlit.errors import DataError, OptionError, printable
 from narrlit.explore.pairs import nearest
-from narrlit.metrics.data_check import near_duplicates
+from narrlit.metrics.set_checks import near_duplicates
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -100,7 +100,7 @@ def load_bertscorer(model: str, layer: int | None, device: torch.device) -> BERT
     """Load an encoder: a folder, a hub id, or `minilm`; ModelError if it can't be loaded, or is no encoder."""
     from transformers import AutoModel, AutoTokenizer
 
-    from narrlit.models.loading import packaged_minilm
+    from narrlit.models.pretrained import packaged_minilm
 
     name = str(packaged_minilm()) if model == "minilm" else model
     local = Path(name).is_dir()

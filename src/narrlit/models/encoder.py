@@ -16,7 +16,7 @@ from narrlit.data.batch import PackedStories
 from narrlit.errors import ModelError, OptionError
 from narrlit.models import adapters, capabilities, packing
 from narrlit.models.config import EncoderConfig, Long, Precision, Role
-from narrlit.models.loading import PROMPT_NAMES, first_position, load_model, quiet
+from narrlit.models.pretrained import PROMPT_NAMES, first_position, load_model, quiet
 from narrlit.preprocessing.sentences import split_sentences
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from narrlit.metrics import data_check
-from narrlit.metrics.data_check import CheckedSet, check_sets, check_tables, near_duplicates, read_set
+from narrlit.metrics import set_checks
+from narrlit.metrics.set_checks import CheckedSet, check_sets, check_tables, near_duplicates, read_set
 
 DATA = Path(__file__).parents[2].parent / "shared/data/nsnrl"
 SYNTHETIC = DATA / "synthetic/synthetic_data_for_classification_830of1900.jsonl"
@@ -141,7 +141,7 @@ def test_unbalanced_labels_and_lengths_are_shortcuts():
 
 
 def test_a_quick_check_probes_few_rows_and_a_full_one_all(monkeypatch):
-    monkeypatch.setattr(data_check, "QUICK_ROWS", 10)
+    monkeypatch.setattr(set_checks, "QUICK_ROWS", 10)
     rows, labels = triples(41)
     sets = [CheckedSet("train", rows, labels, True, lines=range(41))]
     quick, full = check_sets(sets), check_sets(sets, 0.5)
