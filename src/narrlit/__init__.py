@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from narrlit.cache.listing import embedding_caches
     from narrlit.data.pseudonymization import pseudonymize, restore_names
     from narrlit.data.readers import read_stories, read_triples
+    from narrlit.data.storyworld.writing import write_storyworld
+    from narrlit.data.tales import write_tales
     from narrlit.data.views_check import check_views
     from narrlit.encoding.loading import load
     from narrlit.encoding.mining import mine
     from narrlit.experiments.ablation import ablate
+    from narrlit.experiments.augmentation import back_translate_examples
     from narrlit.experiments.crossval import crossval
     from narrlit.experiments.data_check import check_data
     from narrlit.experiments.evaluation import compare, evaluate
@@ -59,6 +62,7 @@ __all__ = [
     "TripleAccuracy",
     "__version__",
     "ablate",
+    "back_translate_examples",
     "check_data",
     "check_submission",
     "check_views",
@@ -93,6 +97,8 @@ __all__ = [
     "similarity",
     "submit",
     "tune",
+    "write_storyworld",
+    "write_tales",
 ]
 
 _MODULES = {
@@ -104,6 +110,7 @@ _MODULES = {
     "Run": "narrlit.experiments.run",
     "TripleAccuracy": "narrlit.metrics.triples",
     "ablate": "narrlit.experiments.ablation",
+    "back_translate_examples": "narrlit.experiments.augmentation",
     "check_data": "narrlit.experiments.data_check",
     "check_submission": "narrlit.submission",
     "check_views": "narrlit.data.views_check",
@@ -137,6 +144,8 @@ _MODULES = {
     "similarity": "narrlit.api",
     "submit": "narrlit.submission",
     "tune": "narrlit.experiments.tuning",
+    "write_storyworld": "narrlit.data.storyworld.writing",
+    "write_tales": "narrlit.data.tales",
 }
 
 if not TYPE_CHECKING:

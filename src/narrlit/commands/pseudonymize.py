@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from narrlit.console import say
-from narrlit.data.pseudonymization import TextRows, restore_names
+from narrlit.data.pseudonymization import Pseudonymized, Restored, TextRows, restore_names
 from narrlit.data.pseudonymization import pseudonymize as replace_names
 from narrlit.errors import OptionError
 from narrlit.files import Output
@@ -11,11 +11,11 @@ from narrlit.options import InputOptions
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, Scope
 
 
-def pseudonymize(  # noqa: PLR0913 - its parameters are the command's options
+def pseudonymize(  # noqa: PLR0913 (options)
     file: str,
     *,
     out: Annotated[str, Output()],
-    inputs: InputOptions,
+    files: InputOptions,
     scope: Scope = "story",
     pipeline: str = PseudonymOptions.pipeline,
     coref: bool = False,
@@ -29,7 +29,7 @@ def pseudonymize(  # noqa: PLR0913 - its parameters are the command's options
     Args:
         file: stories (with their views, if any), triples or training examples; a file, a folder or - as embed reads.
         out: file to write, with all columns: .jsonl, .csv, .tsv, .xlsx, .parquet, or .txt for the texts alone.
-        inputs: how the file is read.
+        files: how the file is read.
         scope: texts that share a mapping of names: a story with its views, or all texts of a triple or example.
         pipeline: name or folder of the spaCy pipeline.
         coref: link names by coreference clusters (fastcoref).
@@ -38,20 +38,19 @@ def pseudonymize(  # noqa: PLR0913 - its parameters are the command's options
         map: JSON Lines file to write, with every replacement, readable by its owner only; restores the texts.
         restore: map of this file; put the original names back and do nothing else.
     """
-    changes = PseudonymOptions("none", scope, pipeline, coref, coref_model) != PseudonymOptions()
-    if restore is not None and (changes or names is not None or map is not None):
+    changed = PseudonymOptions("none", scope, pipeline, coref, coref_model) != PseudonymOptions()
+    if restore is not None and (changed or names is not None or map is not None):
         raise OptionError("--restore takes no other options than --out")
-    rows = TextRows.read(file, inputs.layout, progress=True)
+    rows = TextRows.read(file, files.layout, progress=True)
     rows.check_output(out)
+    result: Pseudonymized | Restored
     if restore is not None:
-        restored = restore_names(rows, restore)
-        restored.write(out)
-        say(f"{out}: {restored}")
-        return
-    result = replace_names(
-        rows, scope=scope, pipeline=pipeline, coref=coref, coref_model=coref_model, names=names, progress=True
-    )
-    if map is not None:
-        result.write_map(map)
+        result = restore_names(rows, restore)
+    else:
+        result = replace_names(
+            rows, scope=scope, pipeline=pipeline, coref=coref, coref_model=coref_model, names=names, progress=True
+        )
+        if map is not None:
+            result.write_map(map)
     result.write(out)
     say(f"{out}: {result}")

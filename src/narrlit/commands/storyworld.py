@@ -28,7 +28,7 @@ def storyworld(
         negatives_per_aspect: negatives of a training example for each aspect (theme, action, outcome).
         false_negatives: share of these negatives that are similar to the anchor in truth, 0 to 1; tests masking.
     """
-    written = write_storyworld(
+    files = write_storyworld(
         out,
         seed=seed,
         train=train,
@@ -37,4 +37,4 @@ def storyworld(
         negatives_per_aspect=negatives_per_aspect,
         false_negatives=false_negatives,
     )
-    say(str(written))
+    say(str(files))

@@ -3,6 +3,9 @@
 from argparse import ArgumentParser
 from collections.abc import Sequence
 
+from narrlit.arguments import translated_errors, with_setting_flags
+from narrlit.commands.seeds import read_seeds
+
 SHORT_HELP = """usage: narrlit {name} --config FILE [--config OVERLAY ...] [OPTIONS]
 
 Configs are layered: a later --config overrides what it names, options override what they name. Common options:
@@ -23,30 +26,30 @@ narrlit {name} --help all              every option
 
 
 def train(name: str, arguments: Sequence[str]) -> int:
-    """Run one of Lightning's stages (fit, validate, test or predict), and return the exit code."""
-    if list(arguments) in (["--help"], ["-h"], []):
+    """Run one of Lightning's stages (fit, validate, test or predict), or a fit for each seed; return the exit code."""
+    words = list(arguments)
+    if words in ([], ["-h"], ["--help"]):
         print(SHORT_HELP.format(name=name), end="")
         return 0
-    from narrlit.arguments import translated_errors, with_setting_flags
-
+    if words == ["--help", "all"]:
+        words = ["--help"]
     with translated_errors(with_setting_flags):
-        return _train(name, arguments)
+        seeds, stage_words = _split_seeds(words) if name == "fit" else (None, words)
+        if seeds is None or "--print_config" in stage_words:
+            from narrlit.lightning_cli import run_stage
 
-
-def _train(name: str, arguments: Sequence[str]) -> int:
-    """Run a stage, or a fit for each seed."""
-    from narrlit.lightning_cli import run_stage
-
-    parser = ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--seeds", nargs="?", const="")
-    seeds, fit = parser.parse_known_args(arguments)
-    if name == "fit" and seeds.seeds is not None and "--print_config" not in fit:
-        from narrlit.commands.seeds import read_seeds
+            return run_stage(name, stage_words)
         from narrlit.experiments.seed_fits import fit_seeds
 
-        result = fit_seeds([], fit, seeds=read_seeds(seeds.seeds) or [])
+        result = fit_seeds([], stage_words, seeds=seeds)
         result.write()
         print(f"{result}\nruns: {result.folder}")
         return 0
-    arguments = fit if name == "fit" else arguments
-    return run_stage(name, ["--help"] if list(arguments) == ["--help", "all"] else arguments)
+
+
+def _split_seeds(words: list[str]) -> tuple[list[int] | None, list[str]]:
+    """Divide the words of a fit into its seeds, None without any, and the others."""
+    parser = ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--seeds", nargs="?", const="")
+    options, others = parser.parse_known_args(words)
+    return read_seeds(options.seeds), others

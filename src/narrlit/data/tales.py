@@ -1,9 +1,32 @@
 """Folk tales that come with the package: eight tale types, each in three versions from different countries."""
 
 import csv
+from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
+
+from narrlit.files import atomic_path, check_free, check_writable
 
 TABLE = files("narrlit") / "tales" / "tales.csv"
+
+
+@dataclass(frozen=True)
+class WrittenTales:
+    """Sample tales in a folder.
+
+    Attributes:
+        folder: where they are.
+        tales: a text file each.
+        table: all tales, with their titles, countries and tale types.
+    """
+
+    folder: Path
+    tales: tuple[Path, ...]
+    table: Path
+
+    def __str__(self) -> str:
+        """One line: folder, number of tales, table."""
+        return f"{self.folder}: {len(self.tales)} tales and {self.table.name}"
 
 
 def sample_tales() -> list[dict[str, str]]:
@@ -18,3 +41,35 @@ def sample_tales() -> list[dict[str, str]]:
     """
     with TABLE.open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def write_tales(folder: str | Path, *, overwrite: bool = False) -> WrittenTales:
+    """Write the 24 sample tales, one a text file, and tales.csv with their titles, countries and tale types.
+
+    Args:
+        folder: to write into.
+        overwrite: replace files of the same names with other content.
+
+    Returns:
+        A `WrittenTales`: `.tales`, `.table`.
+
+    Raises:
+        OptionError: if there is a file with other content; nothing is written.
+
+    >>> written = write_tales(getfixture("tmp_path") / "tales")
+    >>> len(written.tales), written.table.name
+    (24, 'tales.csv')
+    """
+    folder = Path(folder)
+    contents = {folder / tale["file_name"]: f"{tale['text']}\n".encode() for tale in sample_tales()}
+    tales = tuple(contents)
+    table = folder / TABLE.name
+    contents[table] = TABLE.read_bytes()
+    for path in contents:
+        check_writable(path)
+    changed = [path for path, content in contents.items() if path.exists() and path.read_bytes() != content]
+    check_free(changed, overwrite, " with other content", "folder")
+    for path, content in contents.items():
+        with atomic_path(path) as temporary:
+            temporary.write_bytes(content)
+    return WrittenTales(folder, tales, table)
