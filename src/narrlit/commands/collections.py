@@ -13,7 +13,7 @@ APPLICABLE = ("model", "device", "trust_remote_code")
 """Options of loading and reading that apply to an index as well."""
 
 
-def read_collection(source: str, use: ModelOptions, read: StoryOptions, inputs: InputOptions) -> Collection:
+def read_collection(source: str, loading: ModelOptions, reading: StoryOptions, inputs: InputOptions) -> Collection:
     """Read the stories of an index with the vectors there, or embed the stories of a file or folder.
 
     Raises:
@@ -21,59 +21,65 @@ def read_collection(source: str, use: ModelOptions, read: StoryOptions, inputs: 
         OptionError: for options that can't change an index.
     """
     if index_at(source):
-        return open_index(source, use, read, inputs).collection()
-    encoder = read.load(use.model or "minilm", use)
+        return open_index(source, loading, reading, inputs).collection()
+    encoder = reading.load(loading.model or "minilm", loading)
     return Collection.read(source, encoder, layout=inputs.layout, progress=True)
 
 
 def open_index(
     path: str | Path,
-    use: ModelOptions = ModelOptions(),
-    read: StoryOptions = StoryOptions(),
+    loading: ModelOptions = ModelOptions(),
+    reading: StoryOptions = StoryOptions(),
     inputs: InputOptions = InputOptions(),
 ) -> Index:
     """Open an index by the options of a command.
 
     Args:
         path: the folder.
-        use: where the model is now, and the device.
-        read: must be as by default: the stories were read when the index was made.
+        loading: where the model is now, and the device; nothing else can change an index.
+        reading: must be as by default: the stories were read when the index was made.
         inputs: must be as by default, likewise.
 
     Raises:
         DataError: if there is no index, or it is broken.
         OptionError: for an option that can't change an index, such as --max-length, or another model than the index's.
     """
-    index = Index(path, model=use.model, device=use.device, trust_remote_code=use.trust_remote_code)
-    changed = []
-    for options in (use, read, inputs):
-        for option in fields(options):
-            if option.name not in APPLICABLE and getattr(options, option.name) != option.default:
-                changed.append(f"--{option.name.replace('_', '-')}")
-    if changed:
+    index = Index(path, model=loading.model, device=loading.device, trust_remote_code=loading.trust_remote_code)
+    changed = [*changed_options(loading), *changed_options(reading), *changed_options(inputs)]
+    flags = [f"--{name.replace('_', '-')}" for name in changed if name not in APPLICABLE]
+    if flags:
         raise OptionError(
-            f"{path} is an index, made with {index.settings}: leave out {', '.join(changed)}, or make another index"
+            f"{path} is an index, made with {index.settings}: leave out {', '.join(flags)}, or make another index"
         )
     return index
 
 
+def changed_options(options: ModelOptions | StoryOptions | InputOptions) -> list[str]:
+    """List the options that are not as by default.
+
+    >>> changed_options(ModelOptions(model="minilm", max_length=64))
+    ['max_length', 'model']
+    """
+    return [option.name for option in fields(options) if getattr(options, option.name) != option.default]
+
+
 def read_collections(
-    sources: Sequence[str], use: ModelOptions, read: StoryOptions, inputs: InputOptions, with_queries: bool
+    sources: Sequence[str], loading: ModelOptions, reading: StoryOptions, inputs: InputOptions, with_queries: bool
 ) -> dict[str, Collection]:
     """Read collections by the names of their systems: the model, or the source where several have the same model.
 
     Args:
         sources: indexes, files or folders.
-        use: the model of those that are no index.
-        read: what it reads of a story.
+        loading: the model of those that are no index.
+        reading: what it reads of a story.
         inputs: columns and lines of files. Where there are only indexes, they are refused.
         with_queries: a file of queries is read by `inputs`, too.
     """
     reads_files = with_queries or not all(index_at(source) for source in sources)
     collections: dict[str, Collection] = {}
     for source in sources:
-        of_index = reads_files and index_at(source)
-        collection = read_collection(source, use, read, InputOptions() if of_index else inputs)
+        applies = not index_at(source) or not reads_files
+        collection = read_collection(source, loading, reading, inputs if applies else InputOptions())
         model = str(collection.about["model"])
         collections[source if model in collections else model] = collection
     return collections
