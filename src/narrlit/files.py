@@ -25,7 +25,7 @@ class OutputOptions:
     """Options of files that are written.
 
     Attributes:
-        overwrite: replace files that exist; by default they are refused.
+        overwrite: replace existing files, which are refused by default.
     """
 
     overwrite: bool = False

@@ -32,13 +32,13 @@ class LoadOptions:
     """Options of loading models.
 
     Attributes:
-        max_length: tokens of a text that the model reads at once; by default as it was trained.
-        long: longer texts are read in overlapping windows of whole sentences, whose embeddings are averaged, truncated,
-            as in training, or refused.
-        precision: number format to compute in; bf16 is two to three times as fast where the machine has it
-            (AVX512-BF16, AMX or a GPU), refused elsewhere, and changes cosines by less than 0.006; auto is bf16 where
-            the machine has it, else fp32; by default the model's own.
-        device: where to compute; auto takes a GPU where there is one.
+        max_length: tokens of a text that are read at once; default: as the model was trained.
+        long: what to do with longer texts; windows reads overlapping windows of whole sentences and averages their
+            embeddings, truncate cuts the texts, as in training, refuse stops.
+        precision: number format to compute in; bf16 needs AVX512-BF16, AMX or a GPU, is two to three times as fast and
+            changes cosines by less than 0.006; auto is bf16 where the machine has it, else fp32; default: the model's
+            own.
+        device: device to compute on; auto is a GPU if there is one.
         trust_remote_code: run Python files that come with the model; only for models whose author you trust.
     """
 
@@ -70,9 +70,9 @@ class InputOptions:
     """Options of files of stories.
 
     Attributes:
-        text_column: column of the text; by default text, story, plot, summary, synopsis or description.
-        id_column: column of the ids; by default id.
-        title_column: column of the titles; by default title.
+        text_column: column of the text; default: text, story, plot, summary, synopsis or description.
+        id_column: column of the ids; default: id.
+        title_column: column of the titles; default: title.
         one_per_line: each line of a text file is a story.
         by_blank_line: blank lines divide a text file into stories.
     """
@@ -112,7 +112,7 @@ class TextOptions:
     Attributes:
         views: file of stories' views (text, theme, plot_events or course_of_action, outcome), or several with commas
             between.
-        missing_views: stories without views are refused, or get views cut by position.
+        missing_views: what to do with stories without views; positional cuts them into views by position.
         pseudonymize: replace names by placeholders, found by spaCy.
         scope: texts that share a mapping of names.
         pipeline: name or folder of the spaCy pipeline.
@@ -163,12 +163,11 @@ class StoryOptions(TextOptions):
 
     Attributes:
         fusion: weights of text, theme, action and outcome with commas between, or a preset: submitted, equal,
-            full_only, higher_theme, action_only; a model of views has its own.
+            full_only, higher_theme, action_only; default: the model's own.
         postprocess: steps over the embeddings, with commas between: center, abtt:K (all but the K first components),
             whiten, truncate:N (the first N dimensions).
-        fit_on: file of stories that the steps are fitted on, or several with commas between; none of the embedded ones.
-        transductive: fit the steps on the embedded stories, or on a file with some of them; what results is no
-            submission to Track B, and is flagged.
+        fit_on: file of stories to fit the steps on, or several with commas between; embedded stories are left out.
+        transductive: fit the steps on embedded stories, too; the result is flagged, and no valid submission to Track B.
     """
 
     fusion: str | None = None
@@ -208,8 +207,8 @@ class LabelOptions:
     """Options of reading labeled triples.
 
     Attributes:
-        labels: file of text_a_is_closer, where labels are in a file of their own.
-        strict: refuse the first invalid row, instead of dropping and counting it.
+        labels: file of text_a_is_closer, if the labels are not in the file of triples.
+        strict: refuse the first invalid row, in place of dropping and counting it.
     """
 
     labels: str | None = None
@@ -231,8 +230,8 @@ class ComparedTripleOptions(LabelOptions):
 
     Attributes:
         stories: file whose row i is the story of vector i, for .npy files and submissions.
-        track: track of the shared task that the triples are of, by which a submission answers; by default b, its
-            vectors, where --stories has every story of the triples, and a, its answers, where it lacks one.
+        track: track of the triples; a submission answers them by its Track A (a) or by its vectors of Track B (b);
+            default: b if --stories has every story of the triples, else a.
     """
 
     stories: str | None = None
@@ -244,7 +243,7 @@ class ScorerOptions(MeanMax):
     """Options of the similarity of stories.
 
     Attributes:
-        scorer: similarity of stories, by the cosine of their embeddings, or sentence by sentence (meanmax).
+        scorer: similarity of two stories; cosine compares their embeddings, meanmax sentence with sentence.
     """
 
     scorer: Literal["cosine", "meanmax"] = "cosine"

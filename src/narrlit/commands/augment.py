@@ -22,7 +22,7 @@ def augment(  # noqa: PLR0913 (options)
     device: Device = "auto",
     strict: bool = False,
 ) -> None:
-    """Write each training example and its versions, whose stories were translated into other languages and back.
+    """Write each training example, followed by versions of it that were translated into other languages and back.
 
     An example and its versions are of one group, so that folds keep them together. The same command resumes where it
     stopped: finished translations are in NAME.translations.jsonl beside the output.
@@ -37,7 +37,7 @@ def augment(  # noqa: PLR0913 (options)
         quality: BERTScore of the versions.
         report: folder for report.json, report.md and a box plot, bertscore.svg.
         device: device to compute on.
-        strict: refuse the first row that can't be used, instead of dropping and counting it.
+        strict: refuse the first row that can't be used, in place of dropping and counting it.
     """
     log = Path(out).with_suffix(".translations.jsonl")
     result = back_translate_examples(

@@ -23,9 +23,9 @@ def compare(
     by: str | None = None,
     out: Annotated[str | None, Output.folder(*FILES)] = None,
 ) -> None:
-    """Compare systems with the first one named, on the same labeled triples.
+    """Compare systems with the first of them, on the same labeled triples, by paired tests.
 
-    Embeddings are kept in runs/embeddings: a repeated comparison loads no model.
+    Embeddings are kept in runs/embeddings, so that a repeated comparison loads no model.
 
     Args:
         triples: JSON Lines or CSV of anchor_text, text_a, text_b and text_a_is_closer.
@@ -34,8 +34,8 @@ def compare(
         reading: what they read of stories.
         labels: of the triples, and what vectors and submissions are of.
         meanmax: settings of Mean-Max.
-        by: accuracy by quartile of overlap (of words), length or margin, or by a column of the triples' file; several
-            with commas between.
+        by: also the accuracy by quartile of overlap (of words), length or margin, or by a column of the triples' file;
+            several with commas between.
         out: folder for the report (compare.json, .csv, .md, .tex, .svg) and answers.csv.
     """
     result = compare_systems(

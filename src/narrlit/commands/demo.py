@@ -14,7 +14,7 @@ from narrlit.files import Output, check_writable
 
 
 def demo(*, out: Annotated[str, Output(continued=True)] = "runs/demo") -> None:
-    """Run the whole way on synthetic stories: evaluate word overlap, train, export, embed, submit, compare, report.
+    """Go the whole way on synthetic stories: evaluate word overlap, train, export, embed, submit, compare, report.
 
     Args:
         out: folder for all results; must be new or empty.

@@ -34,23 +34,23 @@ def embed(  # noqa: PLR0913 (options)
     role: Role | None = None,
     drop_invalid: bool = False,
 ) -> None:
-    """Write one embedding a story, in the stories' order.
+    """Embed stories, and write one embedding for each, in their order.
 
     Args:
         stories: a folder with a story a file, a table (CSV, TSV, Excel, Parquet, JSON Lines), a text file or document,
             or - for standard input; where --out is a folder, JSON Lines, CSV or Parquet: a file, a folder or glob of
             them, or its address in an object store (s3://, gs://).
         model: a folder, a run folder, a checkpoint, a hub id or minilm.
-        out: folder, where millions of stories are embedded in parts, of which an interruption loses one at most; or
-            file; .jsonl, .csv, .tsv, .xlsx and .parquet hold the embeddings, all columns of the input and the
-            number of the row; .npy the embeddings alone, with the other columns than the text in NAME.columns.csv.
+        out: folder for any number of stories, embedded in parts, of which an interruption loses one at most; or a file.
+            .jsonl, .csv, .tsv, .xlsx and .parquet hold the embeddings, the number of the row and all columns of the
+            input; .npy the embeddings alone, with the other columns, without the text, in NAME.columns.csv.
         loading: how the model is loaded.
         reading: what it reads of a story.
         files: how files of stories are read.
         parts: of the folder.
-        role: prompt to put before the stories, for models with one for anchors and another for candidates; embeddings
-            of one role are compared with those of the other.
-        drop_invalid: leave out and count rows without a text, instead of stopping at the first.
+        role: prompt that precedes the stories, for models with one for anchors and another for candidates; compare
+            embeddings of anchors with embeddings of candidates.
+        drop_invalid: leave out and count rows without a text, in place of stopping at the first.
     """
     layout = files.layout
     if _is_folder(out):

@@ -27,7 +27,7 @@ def evaluate(
         loading: the model.
         reading: what it reads of their stories.
         labels: of the triples.
-        baseline: evaluate a baseline in place of a model.
+        baseline: measure of words to evaluate in place of a model.
         scoring: similarity of stories.
         json: print one JSON object, and nothing else, to stdout.
         out: folder for evaluate.json and .md, and answers.csv with the scores and margin of each triple.

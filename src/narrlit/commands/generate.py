@@ -24,9 +24,9 @@ def generate(
 ) -> int:
     """Generate hard negatives of training examples, or views of stories, with a language model.
 
-    A reply that fails a check is retried and counted by reason; the counts are printed and written to OUT.report.json.
-    The same command after an interruption resumes from OUT.answers.sqlite. Exit code 1: some items are incomplete (what
-    is there was written).
+    A reply that fails a check is requested again and counted by reason; the counts are printed and written to
+    OUT.report.json. After an interruption the same command resumes from OUT.answers.sqlite. Exit code 1: some texts are
+    missing; the others were written.
 
     Args:
         kind: negatives (stories like the anchor in theme, action or outcome alone) or views (theme, events, outcome).

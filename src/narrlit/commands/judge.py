@@ -27,7 +27,7 @@ def judge(  # noqa: PLR0913 (options)
     """Let a language model decide each triple, given the stories and an encoder's similarities.
 
     A reply without a choice falls back to the similarities. OUT.report.json and OUT.report.md hold the figures,
-    OUT.rows.jsonl every answer; the same command after an interruption resumes from OUT.answers.sqlite. Views and
+    OUT.rows.jsonl every answer. After an interruption the same command resumes from OUT.answers.sqlite. Views and
     pseudonyms apply to the similarities; the language model reads the stories as they are in the file. Exit code 1:
     some requests failed.
 
@@ -39,9 +39,9 @@ def judge(  # noqa: PLR0913 (options)
         loading: how the model is loaded.
         reading: what it reads of a story.
         llm: language model.
-        labels: file of labels, where they are not in the triples' file.
+        labels: file of text_a_is_closer, if the labels are not in the file of triples.
         swap: judge twice, with A and B swapped; a choice counts only if it is the same story both times.
-        prompt: file of your own prompt: the system message or, with fields such as {anchor_text}, the user message.
+        prompt: file of another prompt: the system message or, with fields such as {anchor_text}, the user message.
     """
     result = judge_triples(
         triples,

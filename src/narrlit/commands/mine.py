@@ -30,7 +30,7 @@ def mine(
         out: file to write, JSON Lines (.jsonl) of anchor, positive and negatives with their kind.
         per_example: largest number of negatives to add to an example.
         margin: leave out stories whose cosine with the anchor is above the positive's plus this.
-        strict: refuse the first row that cannot be used instead of dropping and counting it.
+        strict: refuse the first row that can't be used, in place of dropping and counting it.
     """
     encoder = StoryOptions().load(model, loading)
     mining = mine_negatives(triples, encoder, per_example=per_example, margin=margin, strict=strict, progress=True)

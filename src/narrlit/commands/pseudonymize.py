@@ -34,9 +34,10 @@ def pseudonymize(  # noqa: PLR0913 (options)
         pipeline: name or folder of the spaCy pipeline.
         coref: link names by coreference clusters (fastcoref).
         coref_model: hub id or folder of the F-coref model.
-        names: JSON Lines of stories' texts and names, as narrlit storyworld writes *_views.jsonl, instead of spaCy.
-        map: JSON Lines file to write, with every replacement, readable by its owner only; restores the texts.
-        restore: map of this file; put the original names back and do nothing else.
+        names: JSON Lines of stories' texts and names, as narrlit storyworld writes *_views.jsonl, in place of spaCy.
+        map: JSON Lines file to write with every replacement, by which --restore puts the names back; only its owner can
+            read it.
+        restore: map of this file; put the original names back, and do nothing else.
     """
     changed = PseudonymOptions("none", scope, pipeline, coref, coref_model) != PseudonymOptions()
     if restore is not None and (changed or names is not None or map is not None):

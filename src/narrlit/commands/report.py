@@ -34,7 +34,7 @@ def report(
         labels: of the triples, and what vectors and submissions are of.
         by: accuracy by quartile of overlap (of words) or length, or by a column of the triples' file; several with
             commas between.
-        projection: of embeddings to the plane; auto is UMAP where it is installed and there are 60 stories.
+        projection: of the embeddings to the plane; auto is UMAP if it is installed and there are 60 stories.
         out: the HTML file.
     """
     result = report_systems(

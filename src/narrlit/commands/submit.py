@@ -42,7 +42,7 @@ def submit(  # noqa: PLR0913 (options)
         answers: file of Track A's answers, which replace the model's: text_a_is_closer in JSON Lines or CSV, as narrlit
             judge and narrlit predict write it, or a submission.
         out: zip to write; default: submission.zip.
-        check: zip to check instead; with --track-a or --track-b also its numbers of rows.
+        check: zip to check, in place of writing one; with --track-a or --track-b also its numbers of rows.
     """
     encodes = loading != ModelOptions() or reading != StoryOptions()
     if check is not None:

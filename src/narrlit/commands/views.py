@@ -8,7 +8,7 @@ from narrlit.options import InputOptions
 
 
 def views(action: Literal["check"], file: str, stories: str, *, files: InputOptions, json: bool = False) -> int:
-    """Check that a file of views covers the stories that need them; the exit code is 1 where it does not.
+    """Check that a file of views covers the stories that need them; exit code 1: it does not.
 
     Args:
         action: check counts the views, and lists what is missing or suspicious.
