@@ -1,6 +1,7 @@
 """Public API: fast to import, and equal to the functions behind it."""
 
 import itertools
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from run_helpers import fit_arguments
 
 import narrlit
+from narrlit.cli import OTHERS, TRAINING
 from narrlit.errors import DataError, ModelError, OptionError
 
 KNIGHTS = [
@@ -37,6 +39,18 @@ def test_every_public_name_can_be_used():
         assert name in dir(narrlit)
     with pytest.raises(AttributeError, match="no attribute 'simliarity'"):
         narrlit.simliarity  # noqa: B018
+
+
+def test_every_command_has_a_row_with_its_functions_in_the_docs():
+    page = (Path(__file__).parents[1] / "docs/python.md").read_text(encoding="utf-8")
+    table = page.partition("## Every command\n")[2].partition("\n\nA command's")[0]
+    rows = [line.split("|")[1:3] for line in table.strip().splitlines()[2:]]
+    commands = [name for cell, _ in rows for name in re.findall(r"`([a-z-]+)`", cell)]
+    assert sorted(commands) == sorted([*TRAINING, *OTHERS])
+    functions = {name for _, cell in rows for name in re.findall(r"`narrlit\.(\w+)", cell)}
+    assert functions <= set(narrlit.__all__)
+    without = [cells[0].strip() for cells in rows if "`narrlit." not in cells[1]]
+    assert without == ["`fuse`", "`demo`"]
 
 
 def test_losses_are_exported():
