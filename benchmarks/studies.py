@@ -167,14 +167,12 @@ def retellings(chosen: argparse.Namespace) -> Result:
     from narrlit.explore.pairs import retelling_groups, similar_pairs
 
     stories, _ = twins(chosen.data / TELL_ME_AGAIN, None)
-    vectors = unit_vectors(load_encoder("minilm"), [story["text"] for story in stories]).astype(np.float32)
-    frame = pd.DataFrame(stories).assign(title="")
+    encoder = load("minilm")
+    frame = pd.DataFrame(stories)
     first = ~frame["work"].duplicated()
     results: Result = {}
     for name, rows in {"all": first | True, "one a work": first}.items():
-        collection = Collection(
-            frame[rows].reset_index(drop=True), vectors[rows.to_numpy()], load("minilm"), {"model": "minilm"}
-        )
+        collection = Collection.of(frame[rows], encoder, progress=True)
         groups, threshold, _ = retelling_groups(collection, None, similar_pairs(collection, 10))
         work_of = dict(zip(collection.frame["id"], collection.frame["work"], strict=True))
         members = [[work_of[id] for id in ids] for _, ids in groups.groupby("group")["id"]]

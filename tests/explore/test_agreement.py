@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from measured import similarities_of
 
 from narrlit.errors import DataError
 from narrlit.explore.agreement import agreement
@@ -9,7 +10,7 @@ from narrlit.explore.agreement import agreement
 
 def circle(*degrees):
     angles = np.radians(degrees)
-    return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    return similarities_of(np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32))
 
 
 def test_shares_surprises_and_values_far_apart_counted_by_hand():
@@ -17,20 +18,20 @@ def test_shares_surprises_and_values_far_apart_counted_by_hand():
     result = agreement(circle(0, 10, 60, 70, 180, 5), "type", ["a", "a", "b", "b", "b", ""], k=2)
     assert result.stories == 5
     nearest, both = result.shares
-    assert nearest["share"] == 1
+    assert nearest.share == 1
     # Second neighbors: of 0 and 10 a b; of 60 and 70 an a; of 180 a b.
-    assert both["share"] == pytest.approx(6 / 10)
-    assert both["possible"] == pytest.approx((2 * 1 + 3 * 2) / 10)
-    assert 0.2 < nearest["chance"] < 0.6  # 2 * 1 + 3 * 2 of 20 ordered pairs: .4
-    assert nearest["chance"] == pytest.approx(0.4, abs=0.05)
-    assert nearest["low"] < nearest["chance"] < nearest["high"]
+    assert both.share == pytest.approx(6 / 10)
+    assert both.possible == pytest.approx((2 * 1 + 3 * 2) / 10)
+    assert 0.2 < nearest.chance < 0.6  # 2 * 1 + 3 * 2 of 20 ordered pairs: .4
+    assert nearest.chance == pytest.approx(0.4, abs=0.05)
+    assert nearest.low < nearest.chance < nearest.high
     assert [(i, j) for i, j, _ in result.surprises] == [(1, 2), (0, 2), (1, 3)]
     assert result.surprises[0][2] == pytest.approx(np.cos(np.radians(50)), abs=1e-5)
-    assert [row["value"] for row in result.values] == ["b", "a"]
+    assert [row.value for row in result.values] == ["b", "a"]
     within = np.cos(np.radians([10, 120, 110])).mean()
-    assert result.values[0]["within"] == pytest.approx(within, abs=1e-5)
+    assert result.values[0].within == pytest.approx(within, abs=1e-5)
     others = np.cos(np.radians([60, 70, 180, 50, 60, 170])).mean()
-    assert result.values[0]["to others"] == pytest.approx(others, abs=1e-5)
+    assert result.values[0].to_others == pytest.approx(others, abs=1e-5)
 
 
 def test_shares_are_of_the_stories_that_have_a_partner():
@@ -39,8 +40,8 @@ def test_shares_are_of_the_stories_that_have_a_partner():
     result = agreement(circle(0, 10, 60, 180, 70, 190, 300), "type", labels, k=2)
     assert (result.stories, result.partners) == (7, 4)
     nearest, both = result.shares
-    assert (nearest["share"], nearest["possible"]) == (0.5, 1)
-    assert (both["share"], both["possible"]) == (2 / 8, 0.5)
+    assert (nearest.share, nearest.possible) == (0.5, 1)
+    assert (both.share, both.possible) == (2 / 8, 0.5)
     assert result.lines()[0].startswith(
         "Of the 4 stories that share their type with another, 50 % have such a story as nearest neighbor; chance "
     )
@@ -49,10 +50,10 @@ def test_shares_are_of_the_stories_that_have_a_partner():
 
 
 def test_small_p_where_every_neighbor_agrees_and_none_where_values_are_arbitrary():
-    vectors = circle(*[30 * group + each for group in range(6) for each in (0, 1, 2)])
+    similarities = circle(*[30 * group + each for group in range(6) for each in (0, 1, 2)])
     labels = [str(group) for group in range(6) for _ in range(3)]
-    assert agreement(vectors, "type", labels, 2).shares[0]["p"] < 0.002
-    assert agreement(vectors, "type", labels[::3] * 3, 2).shares[0]["p"] > 0.2
+    assert agreement(similarities, "type", labels, 2).shares[0].p < 0.002
+    assert agreement(similarities, "type", labels[::3] * 3, 2).shares[0].p > 0.2
 
 
 @pytest.mark.parametrize(

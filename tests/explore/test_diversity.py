@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from measured import similarities_of
 
 from narrlit.errors import DataError
 from narrlit.explore.diversity import diversity, vendi_score
@@ -29,11 +30,15 @@ def test_a_collection_is_described():
     texts = ["A fox rode home at dawn.", "a fox  rode home at DAWN.", "A fox rode home at dawn, singing.", "Sea."]
     vectors = np.array([[1, 0], [1, 0], [0.8, 0.6], [0, 1]], dtype=np.float32)
     frame = pd.DataFrame({"id": list("abcd"), "title": ["A", "", "C", "D"], "text": texts})
-    found = diversity(SimpleNamespace(frame=frame, vectors=vectors, about={"model": "m"}), cosine=0.9, jaccard=0.5)
+    about = {"model": "m"}
+    stories = SimpleNamespace(
+        frame=frame, vectors=vectors, about=about, similarities_by=lambda name: similarities_of(vectors, texts, name)
+    )
+    found = diversity(stories, cosine=0.9, jaccard=0.5)
     assert found.most_alike == {"similarity": 1.0, "ids": ["a", "b"], "titles": ["A", ""]}
     assert [found.record[name] for name in ("stories", "alike", "copies", "near_duplicates")] == [4, 2, 1, 2]
     assert found.mean_nearest_similarity == pytest.approx((1 + 1 + 0.8 + 0.6) / 4)
     assert 1 < found.vendi_score < 2
     assert found.table()["value"].tolist()[0] == 4
     with pytest.raises(DataError, match="two stories or more"):
-        diversity(SimpleNamespace(frame=frame[:1], vectors=vectors[:1], about={"model": "m"}), 0.9, 0.5)
+        diversity(SimpleNamespace(frame=frame[:1], vectors=vectors[:1], about=about), 0.9, 0.5)

@@ -1,4 +1,4 @@
-"""Nearest neighbors, similar pairs, groups of retellings and their threshold."""
+"""Similar pairs, groups of retellings and their threshold."""
 
 from types import SimpleNamespace
 
@@ -6,20 +6,20 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from measured import similarities_of
 
 from narrlit.errors import DataError
-from narrlit.explore import pairs
 from narrlit.explore.collection import plain
-from narrlit.explore.pairs import chance_threshold, nearest, retelling_groups, similar_pairs, write_graph
+from narrlit.explore.pairs import chance_threshold, retelling_groups, similar_pairs, write_graph
 
 
-def collection(vectors, **columns):
+def collection(vectors, measure="cosine", **columns):
     """Stories s0, s1, ... with these vectors, made unit vectors."""
     vectors = np.asarray(vectors, dtype=np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     ids = [f"s{row}" for row in range(len(vectors))]
     frame = plain(pd.DataFrame({"id": ids, "title": [f"Title {i}" for i in ids], "text": "a story", **columns}))
-    return SimpleNamespace(frame=frame, vectors=vectors, about={"model": "none"})
+    return SimpleNamespace(frame=frame, similarities=similarities_of(vectors, measure=measure))
 
 
 def retold(works, versions, noise, seed=0, dimension=64):
@@ -27,20 +27,6 @@ def retold(works, versions, noise, seed=0, dimension=64):
     rng = np.random.default_rng(seed)
     centers = np.repeat(rng.normal(size=(works, dimension)), versions, axis=0)
     return centers + noise * rng.normal(size=centers.shape)
-
-
-def test_nearest_equals_a_plain_search_in_blocks_of_any_size(monkeypatch):
-    vectors = collection(np.random.default_rng(1).normal(size=(53, 8))).vectors
-    cosines = vectors @ vectors.T
-    np.fill_diagonal(cosines, -2)
-    order = np.argsort(-cosines, axis=1)[:, :4]
-    for block in (1, 53 * 7, 2**24):
-        monkeypatch.setattr(pairs, "COSINES_PER_BLOCK", block)
-        rows, values = nearest(vectors, 4)
-        assert (rows == order).all()
-        np.testing.assert_allclose(values, np.take_along_axis(cosines, order, axis=1), atol=1e-6)
-    assert nearest(vectors[:3], 10)[0].shape == (3, 2)
-    assert nearest(vectors[:1], 10)[0].shape == (1, 0)
 
 
 def test_pairs_come_once_most_similar_first_with_mutual_ones_marked():
@@ -90,15 +76,16 @@ def test_only_mutual_neighbors_join_a_group():
 
 
 def test_the_threshold_rises_with_the_number_of_pairs():
-    vectors = collection(retold(1500, 1, 0)).vectors
-    few, many = (chance_threshold(vectors[:n])[0] for n in (40, 1500))
+    similarities = collection(retold(1500, 1, 0)).similarities
+    few, many = (chance_threshold(similarities.take(np.arange(n)))[0] for n in (40, 1500))
     assert 0.2 < few < many < 0.9
 
 
-def test_all_copies_of_a_text_are_one_group_among_stories_that_a_model_hardly_tells_apart():
+@pytest.mark.parametrize("measure", ["cosine", "csls"])
+def test_all_copies_of_a_text_are_one_group_among_stories_that_a_model_hardly_tells_apart(measure):
     alike = retold(40, 1, 0) * 0.2 + 1
-    groups, threshold, _ = retelling_groups(collection(np.concatenate([alike, alike[:1].repeat(30, axis=0)])))
-    assert threshold <= 0.99
+    copies = collection(np.concatenate([alike, alike[:1].repeat(30, axis=0)]), measure)
+    groups, _, _ = retelling_groups(copies)
     assert groups["id"].tolist()[:31] == ["s0", *(f"s{row}" for row in range(40, 70))]
     assert (groups["group"] == 1).sum() == 31
 

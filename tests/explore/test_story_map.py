@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+from measured import similarities_of
 
 from narrlit.encoding.loading import load
 from narrlit.errors import DataError
@@ -14,7 +15,7 @@ from narrlit.explore import story_map as module
 from narrlit.explore.agreement import agreement
 from narrlit.explore.collection import plain
 from narrlit.explore.map_page import CHARACTERS, map_page, write_svg
-from narrlit.explore.story_map import arrange_stories, name_groups
+from narrlit.explore.story_map import arrange_stories, central_stories, name_groups
 from narrlit.models import embedding
 
 pytestmark = pytest.mark.usefixtures("memoized_minilm")
@@ -44,7 +45,7 @@ def test_a_dendrogram_finds_the_groups_and_puts_each_together():
     frame, vectors = collection()
     # In another order, so that none is the file's.
     order = np.random.default_rng(1).permutation(len(frame))
-    result = arrange_stories(frame.iloc[order].reset_index(drop=True), vectors[order], k=2)
+    result = arrange_stories(frame.iloc[order].reset_index(drop=True), similarities_of(vectors[order]), k=2)
     types = frame["type"].to_numpy()[order]
     assert {(a, b) for a, b in zip(types, result.groups, strict=True)} == set(
         zip(
@@ -56,17 +57,17 @@ def test_a_dendrogram_finds_the_groups_and_puts_each_together():
     leaves = data_of(map_page(result, "x", []))["order"]
     assert result.groups[leaves].tolist() == sorted(result.groups)
     similarities = vectors[order] @ vectors[order].T
-    for story, near in enumerate(result.indices):
+    for story, near in enumerate(result.neighbors):
         others = np.delete(np.arange(len(order)), story)
         assert near.tolist() == others[np.argsort(-similarities[story, others])][:2].tolist()
-    assert result.neighbor_rows()[0]["neighbor_id"] == result.frame["id"][result.indices[0, 0]]
+    assert result.neighbor_rows()[0]["neighbor_id"] == result.frame["id"][result.neighbors[0, 0]]
     assert {row["group"] for row in result.group_rows()} == {1, 2, 3}
 
 
 def test_names_are_words_of_a_group_that_others_lack_and_central_stories_are_in_it():
     frame, vectors = collection(size=4)
     groups = frame["type"].to_numpy()
-    names, central = name_groups(frame["text"].tolist(), vectors, groups)
+    names, central = name_groups(frame["text"].tolist(), groups), central_stories(similarities_of(vectors), groups)
     for group, name in enumerate(names):
         assert set(name.split(", ")[:2]) == set(WORDS[group])
         rows = np.flatnonzero(groups == group)
@@ -110,7 +111,7 @@ def test_numbers_color_a_map_also_as_texts_and_names_that_all_differ_do_not():
     frame, vectors = collection()
     frame["told"] = [str(1800 + row) for row in range(len(frame))]
     frame["file_name"] = [f"{row}.txt" for row in range(len(frame))]
-    page = map_page(arrange_stories(plain(frame), vectors, k=2), "x", [])
+    page = map_page(arrange_stories(plain(frame), similarities_of(vectors), k=2), "x", [])
     assert [column["name"] for column in data_of(page)["columns"]] == ["groups", "type", "year", "told"]
 
 
@@ -121,15 +122,15 @@ def minilm_encoder():
 
 def test_pages_hold_texts_escaped_and_write_a_drawing(tmp_path):
     frame, vectors = collection()
-    result = arrange_stories(frame, vectors, k=4)
-    compared = agreement(vectors, "type", frame["type"].astype(str).tolist(), 2)
+    result = arrange_stories(frame, similarities_of(vectors), k=4)
+    compared = agreement(similarities_of(vectors), "type", frame["type"].astype(str).tolist(), 2)
     page = map_page(result, ATTACK, [("Model", ATTACK)], compared, None, None)
     assert "<img" not in page
     assert "{{ 7 * 7 }}" in page
     data = data_of(page)
     assert data["stories"][0]["text"] == [frame["text"][0]]
     assert data["stories"][0]["label"].startswith("Anna met")
-    assert abs(data["cosines"][1][2] - 1000 * float(vectors[1] @ vectors[2])) < 0.51  # rounded, in float32
+    assert abs(data["similarities"][1][2] - 1000 * float(vectors[1] @ vectors[2])) < 0.51  # rounded, in float32
     assert [column["name"] for column in data["columns"] if column["first"]] == ["type"]
     write_svg(result, tmp_path / "map.svg")
     drawing = (tmp_path / "map.svg").read_text()
@@ -141,7 +142,7 @@ def test_pages_hold_texts_escaped_and_write_a_drawing(tmp_path):
 def test_texts_of_a_large_page_are_cut(monkeypatch):
     frame, vectors = collection()
     monkeypatch.setattr("narrlit.explore.map_page.CHARACTERS", 9 * 20)
-    page = map_page(arrange_stories(frame, vectors, k=2), "x", [])
+    page = map_page(arrange_stories(frame, similarities_of(vectors), k=2), "x", [])
     assert data_of(page)["stories"][0]["text"] == [frame["text"][0][:19] + "…"]
     assert "first 20 characters" in page
     assert CHARACTERS > 10**6
@@ -150,7 +151,7 @@ def test_texts_of_a_large_page_are_cut(monkeypatch):
 def test_two_stories_are_no_map():
     frame, vectors = collection(size=1, groups=2)
     with pytest.raises(DataError, match="at least 3"):
-        arrange_stories(frame, vectors)
+        arrange_stories(frame, similarities_of(vectors))
 
 
 def test_copies_of_one_text_are_drawn(tmp_path):
@@ -162,7 +163,7 @@ def test_copies_of_one_text_are_drawn(tmp_path):
         "length": [np.inf, None, 2],
         "tags": [["x"]] * 3,
     }
-    result = arrange_stories(pd.DataFrame(columns), vectors)
+    result = arrange_stories(pd.DataFrame(columns), similarities_of(vectors))
     data = data_of(map_page(result, "x", []))
     assert data["similarity"] == [[1, 1]] * 3
     assert data["columns"][1]["values"] == ["", "", 2]
@@ -177,9 +178,9 @@ def test_in_a_browser_pages_are_quiet_show_texts_and_fit_a_phone(kind, tmp_path)
     from browser import Browser
 
     frame, vectors = collection(size=3 if kind == "dendrogram" else 120)
-    result = arrange_stories(frame, vectors, k=3)
-    assert (result.points is None) == (kind == "dendrogram")
-    links = {(i, j): [(0, 0, 0.2)] for i, row in enumerate(result.indices.tolist()) for j in row if i < j}
+    result = arrange_stories(frame, similarities_of(vectors), k=3)
+    assert (result.arrangement.points is None) == (kind == "dendrogram")
+    links = {(i, j): [(0, 0, 0.2)] for i, row in enumerate(result.neighbors.tolist()) for j in row if i < j}
     page = map_page(result, ATTACK, [("Model", "none")], None, [text.split(". ") for text in frame["text"]], links)
     path = tmp_path / "map.html"
     path.write_text(page, encoding="utf-8")

@@ -1,23 +1,83 @@
-"""Agreement of similarity with a catalog: share of nearest neighbors with the same value in a column."""
+"""Agreement of similarity with a catalog: share of nearest neighbors with the same value in a column.
+
+Letters of the shapes: N stories that have a value, k neighbors.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from narrlit.data.schema import FloatArray
+from narrlit.data.schema import IntArray
 from narrlit.errors import DataError, printable
-from narrlit.explore.pairs import nearest
+from narrlit.measures.collection import CollectionSimilarity
 from narrlit.metrics.significance import p_text
 
-NEAREST = (
-    "Of the {partners:,} stories that share their {column} with another, {share} have such a story as nearest neighbor"
-)
-AMONG = "Of the COUNT nearest neighbors of each of them, {share} share its {column}"
 PERMUTATIONS, LISTED = 1000, 10
 """Permutations of the column behind chance levels; surprises that are listed."""
+SAMPLE = 200
+"""Stories of a value, and of the others, whose similarities are averaged."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """Share of the nearest neighbors of stories that have the story's own value.
+
+    Attributes:
+        neighbors: number of nearest neighbors of each story.
+        share: of them, 0 to 1.
+        possible: the largest share there could be: a value of two stories gives a story one such neighbor.
+        chance: mean share of 1,000 permutations of the values.
+        low: lower end of the middle 95 % of the permutations.
+        high: its upper end.
+        p: share of permutations that agree at least as much.
+    """
+
+    neighbors: int
+    share: float
+    possible: float
+    chance: float
+    low: float
+    high: float
+    p: float
+
+    def sentence(self, column: str, partners: int) -> str:
+        """Describe the share and what is expected by chance."""
+        if self.neighbors == 1:
+            text = (
+                f"Of the {partners:,} stories that share their {column} with another, {_percent(self.share)} have such "
+                "a story as nearest neighbor"
+            )
+        else:
+            text = (
+                f"Of the {self.neighbors} nearest neighbors of each of them, {_percent(self.share)} share its {column}"
+            )
+        chance = (
+            f"chance {_percent(self.chance)} (95 % of permutations: {_percent(self.low)} to {_percent(self.high)}), "
+            f"{p_text(self.p)}"
+        )
+        limit = f"; {_percent(self.possible)} could at most" if self.possible < 1 else ""
+        return f"{text}; {chance}{limit}"
+
+
+@dataclass(frozen=True)
+class ValueSimilarity:
+    """Similarity of the stories of one value.
+
+    Attributes:
+        value: of the column.
+        stories: that have it, two or more.
+        share: of them whose nearest neighbor has it, too.
+        within: their mean similarity with each other.
+        to_others: their mean similarity with stories of other values.
+    """
+
+    value: str
+    stories: int
+    share: float
+    within: float
+    to_others: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,98 +88,113 @@ class Agreement:
         column: its name.
         stories: N.
         partners: number of stories whose value another story has, too; shares are of these, since others can't agree.
-        shares: a row for the nearest neighbor and one for the k nearest: share of neighbors with the story's value,
-            the largest share possible, and what 1,000 permutations of the values give: mean, 95 % range, p.
-        values: a row a value of two stories or more, those whose stories are least alike first.
+        shares: of the nearest neighbor, and of the k nearest.
+        values: of two stories or more, those whose stories are least alike first.
         surprises: the most similar pairs (i, j, similarity) of stories with different values.
     """
 
     column: str
     stories: int
     partners: int
-    shares: Sequence[dict[str, Any]]
-    values: Sequence[dict[str, Any]]
+    shares: Sequence[Share]
+    values: Sequence[ValueSimilarity]
     surprises: Sequence[tuple[int, int, float]]
 
     def lines(self) -> list[str]:
         """Describe the shares, with those expected by chance."""
         column = printable(self.column, 60)
-        return [
-            f"{row['sentence'].format(partners=self.partners, share=_percent(row['share']), column=column)}; chance "
-            f"{_percent(row['chance'])} (95 % of permutations: {_percent(row['low'])} to {_percent(row['high'])}), "
-            + p_text(row["p"])
-            + (f"; {_percent(row['possible'])} could at most" if row["possible"] < 1 else "")
-            for row in self.shares
-        ]
+        return [share.sentence(column, self.partners) for share in self.shares]
 
 
-def agreement(vectors: FloatArray, column: str, labels: Sequence[str], k: int, seed: int = 0) -> Agreement:
+def agreement(
+    similarities: CollectionSimilarity, column: str, labels: Sequence[str], k: int, seed: int = 0
+) -> Agreement:
     """Compare stories' nearest neighbors with a column of a catalog.
 
     Args:
-        vectors: (N, D) unit vectors.
+        similarities: of the stories.
         column: name of the column.
-        labels: (N) values; stories whose value is empty are left out, as neighbors too.
+        labels: value of each story; stories whose value is empty are left out, as neighbors too.
         k: neighbors of a story.
         seed: of the permutations.
 
     Raises:
         DataError: if no value, or only one, is that of two stories.
     """
-    rows = np.array([row for row, label in enumerate(labels) if label])
+    labeled = np.array([row for row, label in enumerate(labels) if label], dtype=np.intp)
     names, codes = np.unique([label for label in labels if label], return_inverse=True)
     sizes = np.bincount(codes, minlength=len(names))
     if len(names) < 2 or sizes.max() < 2:
         problem = "has one value only" if len(names) == 1 else "has no value that two stories share"
         raise DataError(f"`group={column}`: the column {problem}; name a column of categories, such as a tale type")
-    vectors, k = vectors[rows], min(k, len(rows) - 1)
-    indices, cosines = nearest(vectors, k)
+
+    compared = similarities.take(labeled)
+    neighbors, values = compared.nearest(min(k, len(labeled) - 1))
     generator = np.random.default_rng(seed)
-    orders = [codes, *(generator.permutation(codes) for _ in range(PERMUTATIONS))]
-    same = codes[indices] == codes[:, None]
-    with_partner = sizes[codes] > 1
-    partners = int(with_partner.sum())
-    shares = []
-    for count, sentence in {1: NEAREST, k: AMONG.replace("COUNT", str(k))}.items():
-        matches = [int((order[indices[:, :count]] == order[:, None]).sum()) for order in orders]
-        # A story without a partner has no match, in any order: the matches are those of the others.
-        share, *chance = [number / (partners * count) for number in matches]
-        low, high = np.quantile(chance, [0.025, 0.975])
-        most = np.minimum(sizes[codes][with_partner] - 1, count)
-        row = {"sentence": sentence, "share": share, "possible": float(most.mean() / count)}
-        row |= {"chance": float(np.mean(chance)), "low": float(low), "high": float(high)}
-        shares.append(row | {"p": (1 + sum(value >= share for value in chance)) / (1 + PERMUTATIONS)})
-    pairs = {
-        (min(i, j), max(i, j)): float(cosine)
-        for i, (near, values) in enumerate(zip(indices.tolist(), cosines, strict=True))
-        for j, cosine in zip(near, values, strict=True)
-        if codes[i] != codes[j]
-    }
-    closest = sorted(pairs, key=lambda pair: (-pairs[pair], pair))[:LISTED]
+    permutations = [generator.permutation(codes) for _ in range(PERMUTATIONS)]
+    counts = dict.fromkeys([1, neighbors.shape[1]])
+    shares = [_share(neighbors[:, :count], codes, permutations) for count in counts]
+    agrees = codes[neighbors[:, 0]] == codes
+    pairs = _closest_different(neighbors, values, codes)
     return Agreement(
         column,
-        len(rows),
-        partners,
+        len(labeled),
+        int((sizes[codes] > 1).sum()),
         shares,
-        _by_value(vectors, names, codes, same[:, 0]),
-        [(int(rows[i]), int(rows[j]), pairs[i, j]) for i, j in closest],
+        _value_similarities(compared, names, codes, agrees),
+        [(int(labeled[i]), int(labeled[j]), similarity) for i, j, similarity in pairs],
     )
 
 
-def _by_value(
-    vectors: FloatArray, names: NDArray[np.str_], codes: NDArray[np.intp], shared: NDArray[np.bool_]
-) -> list[dict[str, Any]]:
-    """Compare the mean similarity within each value with that to the other stories."""
-    total, values = vectors.sum(axis=0), []
+def _share(neighbors: IntArray, codes: IntArray, permutations: Sequence[IntArray]) -> Share:
+    """Count neighbors (N, k) with the value of their story, among the stories whose value another has.
+
+    A story without a partner has no such neighbor, in any permutation: the neighbors counted are those of the others.
+    """
+    count = neighbors.shape[1]
+    sizes = np.bincount(codes)[codes]
+    partners = sizes[sizes > 1]
+    possible = np.minimum(partners - 1, count).mean() / count
+    total = len(partners) * count
+    share = float((codes[neighbors] == codes[:, None]).sum() / total)
+    chance = [float((order[neighbors] == order[:, None]).sum() / total) for order in permutations]
+    low, high = np.quantile(chance, [0.025, 0.975])
+    at_least = sum(value >= share for value in chance)
+    p = (1 + at_least) / (1 + len(permutations))
+    return Share(count, share, float(possible), float(np.mean(chance)), float(low), float(high), p)
+
+
+def _closest_different(
+    neighbors: IntArray, similarities: NDArray[np.floating], codes: IntArray
+) -> list[tuple[int, int, float]]:
+    """Return the most similar pairs (i, j, similarity), i < j, of neighbors with different values."""
+    pairs = dict[tuple[int, int], float]()
+    for story, (near, values) in enumerate(zip(neighbors.tolist(), similarities.tolist(), strict=True)):
+        for other, similarity in zip(near, values, strict=True):
+            if codes[story] != codes[other]:
+                pairs[min(story, other), max(story, other)] = similarity
+    closest = sorted(pairs, key=lambda pair: (-pairs[pair], pair))[:LISTED]
+    return [(*pair, pairs[pair]) for pair in closest]
+
+
+def _value_similarities(
+    similarities: CollectionSimilarity, names: NDArray[np.str_], codes: IntArray, agrees: NDArray[np.bool_]
+) -> list[ValueSimilarity]:
+    """Compare the stories of each value with each other and with the rest, by samples where there are many."""
+    generator = np.random.default_rng(0)
+    rows = generator.permutation(len(codes))
+    values = []
     for code, name in enumerate(names):
-        inside = codes == code
-        n, summed = int(inside.sum()), vectors[inside].sum(axis=0)
-        if n > 1:
-            within = float(summed @ summed - (vectors[inside] ** 2).sum()) / (n * (n - 1))
-            outside = float(summed @ (total - summed)) / (n * (len(codes) - n))
-            row = {"value": str(name), "stories": n, "share": float(shared[inside].mean())}
-            values.append(row | {"within": within, "to others": outside})
-    return sorted(values, key=lambda row: row["within"] - row["to others"])
+        members = rows[codes[rows] == code]
+        if len(members) < 2:
+            continue
+        sample = members[:SAMPLE]
+        others = rows[codes[rows] != code][:SAMPLE]
+        among = similarities.between(sample, sample)[~np.eye(len(sample), dtype=bool)]
+        to_others = similarities.between(sample, others)
+        share = float(agrees[members].mean())
+        values.append(ValueSimilarity(str(name), len(members), share, float(among.mean()), float(to_others.mean())))
+    return sorted(values, key=lambda value: value.within - value.to_others)
 
 
 def _percent(share: float) -> str:

@@ -7,7 +7,6 @@ import numpy as np
 
 from narrlit.data.schema import FloatArray, normal_text
 from narrlit.errors import DataError, OptionError, printable
-from narrlit.explore.pairs import nearest
 from narrlit.metrics.set_checks import near_duplicates
 
 if TYPE_CHECKING:
@@ -110,7 +109,8 @@ def diversity(collection: "Collection", cosine: float = 0.9, jaccard: float = 0.
         raise OptionError(f"`jaccard={jaccard}`: a number above 0, at most 1, is needed")
     if len(collection.frame) < 2:
         raise DataError("one story has no neighbor: give two stories or more")
-    rows, cosines = (values[:, 0] for values in nearest(collection.vectors, 1))
+    nearest, similarities = collection.similarities_by("cosine").nearest(1)
+    rows, cosines = nearest[:, 0], similarities[:, 0]
     texts = [*dict.fromkeys(map(normal_text, collection.frame["text"]))]
     first = int(cosines.argmax())
     two = collection.frame.iloc[[first, int(rows[first])]]

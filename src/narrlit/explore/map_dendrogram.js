@@ -21,23 +21,24 @@
     const [at, size] = [groups.indexOf(group), groups.filter((each) => each === group).length];
     boxes.append(svg("rect", { x: at, y: at, width: size, height: size }));
   });
-  const ticks = [...Array(11).keys()].map((tenth) => tenth / 10).filter((tick) => 1 - tick <= farthest);
-  const few = ticks.filter((_, at) => ticks.length < 5 || (ticks.length - 1 - at) % 2 === 0);
-  tree.querySelector(".ticks").append(...few.map((tick) => {
-    const span = make("span", tick === 1 ? "1" : percent(tick).replace(/0$/, ""));
-    span.style.left = `${place(1 - tick)}%`;
+  const step = [0.05, 0.1, 0.2, 0.5, 1, 2, 5].find((size) => farthest / size <= 5) ?? 10;
+  const last = Math.floor(data.top / step + 1e-6);
+  const ticks = [...Array(6).keys()].map((below) => (last - below) * step).filter((tick) => data.top - tick <= farthest);
+  tree.querySelector(".ticks").append(...ticks.map((tick) => {
+    const span = make("span", percent(tick).replace(/\.?0+$/, "") || "0");
+    span.style.left = `${place(data.top - tick)}%`;
     return span;
   }));
 
   // Heat map: white to dark blue between the least and the most similar pair.
   const stops = data.heat.map((color) => [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16)));
-  const different = data.cosines.flatMap((values, at) => values.filter((_, other) => other !== at));
+  const different = data.similarities.flatMap((values, at) => values.filter((_, other) => other !== at));
   const [least, most] = [different.reduce((a, b) => Math.min(a, b)), different.reduce((a, b) => Math.max(a, b))];
   const canvas = tree.querySelector("canvas");
   canvas.width = canvas.height = n;
   const image = canvas.getContext("2d").createImageData(n, n);
   data.order.forEach((story, y) => data.order.forEach((other, x) => {
-    const share = ((data.cosines[story][other] - least) / Math.max(most - least, 1)) * (stops.length - 1);
+    const share = ((data.similarities[story][other] - least) / Math.max(most - least, 1)) * (stops.length - 1);
     const at = Math.min(stops.length - 2, Math.max(0, Math.floor(share)));
     const color = x === y ? [234, 238, 242] : stops[at].map((low, part) => low + (share - at) * (stops[at + 1][part] - low));
     image.data.set([...color, 255], 4 * (y * n + x));
@@ -63,7 +64,7 @@
   heat.addEventListener("mousemove", (event) => {
     const [story, other] = cell(event);
     find("readout").textContent = story === other ? label(story)
-      : `${label(story)} – ${label(other)}: ${percent(data.cosines[story][other] / 1000)}`;
+      : `${label(story)} – ${label(other)}: ${percent(data.similarities[story][other] / 1000)}`;
   });
   const marks = [[n, 1, "#e3b341"], [1, n, "#54aeff"]].map(([width, height, stroke]) => svg("rect", { width, height, stroke }));
   crossing.append(...marks);
@@ -85,7 +86,7 @@
       });
       marks[0].setAttribute("y", row.get(story));
       marks[1].setAttribute("x", row.get(other));
-      find("readout").textContent = `${label(story)} – ${label(other)}: ${percent(data.cosines[story][other] / 1000)}`;
+      find("readout").textContent = `${label(story)} – ${label(other)}: ${percent(data.similarities[story][other] / 1000)}`;
     },
     match(stories) {
       const matching = new Set(stories ?? data.order);

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from narrlit.data.schema import IntArray
 from narrlit.errors import printable
 from narrlit.explore.agreement import Agreement
-from narrlit.explore.story_map import Links, StoryMap
+from narrlit.explore.story_map import Links, StoryMap, Tree
 from narrlit.optional import require
 from narrlit.pages import GRAY, INK, bokeh_parts, render_page
 
@@ -66,14 +67,15 @@ def map_page(
         "stories": [dict(zip(("id", "title", "label", "text"), story, strict=True)) for story in stories],
         "columns": columns,
         "groups": story_map.groups.tolist(),
-        "near": story_map.indices.tolist(),
-        "similarity": story_map.cosines.round(3).astype(float).tolist(),
+        "near": story_map.neighbors.tolist(),
+        "similarity": story_map.similarities.round(3).astype(float).tolist(),
         "links": {f"{i}-{j}": [(s, t, round(x, 2)) for s, t, x in each] for (i, j), each in links.items() if each},
         "colors": [PALETTE[group % len(PALETTE)] for group in range(len(story_map.names))],
     } | {"palette": PALETTE, "none": NONE, "sequence": SEQUENCE, "heat": HEAT}
     scripts, division = list[str](), None
-    if story_map.points is None:
-        data |= _tree(story_map)
+    tree = story_map.arrangement.tree
+    if tree is not None:
+        data |= _tree(tree, story_map.groups)
     else:
         data["names"] = _group_places(story_map)
         scripts, divisions = bokeh_parts({"map": _plot(story_map)}, "explore", ("bokeh",))
@@ -110,12 +112,12 @@ def _plain(value: Any) -> Any:
     return "" if value is None else printable(value, 60)
 
 
-def _tree(story_map: StoryMap) -> dict[str, Any]:
+def _tree(tree: Tree, groups: IntArray) -> dict[str, Any]:
     """Order of the leaves, joins of the tree and similarities, in thousandths, of all pairs."""
     from scipy.cluster.hierarchy import dendrogram
 
-    drawn = dendrogram(story_map.tree, no_plot=True)
-    order, groups = drawn["leaves"], story_map.groups
+    drawn = dendrogram(tree.linkage, no_plot=True)
+    order = drawn["leaves"]
     joins = []
     for places, (left, top, _, right) in zip(drawn["icoord"], drawn["dcoord"], strict=True):
         low, high = ((place - 5) / 10 for place in (places[0], places[3]))
@@ -124,13 +126,13 @@ def _tree(story_map: StoryMap) -> dict[str, Any]:
         joins.append(
             [round(left, 4), round(top, 4), round(right, 4), low, high, group.pop() if len(group) == 1 else -1]
         )
-    cosines = np.rint(1000 * story_map.vectors @ story_map.vectors.T).astype(int)
-    return {"order": order, "tree": joins, "cosines": cosines.tolist()}
+    thousandths = np.rint(1000 * tree.similarities).astype(int)
+    return {"order": order, "tree": joins, "top": round(tree.top, 4), "similarities": thousandths.tolist()}
 
 
 def _group_places(story_map: StoryMap) -> list[dict[str, Any]]:
     """Names of groups at the medians of their points, the largest group first."""
-    points, groups = np.asarray(story_map.points), story_map.groups
+    points, groups = np.asarray(story_map.arrangement.points), story_map.groups
     sizes = np.bincount(groups[groups >= 0], minlength=len(story_map.names))
     order = np.argsort(-sizes, kind="stable")
     medians = {group: np.median(points[groups == group], axis=0).round(4).tolist() for group in order}
@@ -144,7 +146,7 @@ def _plot(story_map: StoryMap) -> Any:
     from bokeh.models import ColumnDataSource, HoverTool
     from bokeh.plotting import figure
 
-    points, n = np.asarray(story_map.points, dtype=np.float32), len(story_map.frame)
+    points, n = np.asarray(story_map.arrangement.points, dtype=np.float32), len(story_map.frame)
     plot = figure(
         height=620,
         sizing_mode="stretch_width",
@@ -186,16 +188,20 @@ def write_svg(story_map: StoryMap, path: Path) -> None:
         figure = Figure(layout="constrained")
         axes = figure.subplots()
         axes.spines[["left", "right", "top"]].set_visible(False)
-        (_draw_tree if story_map.points is None else _draw_points)(axes, story_map, colors)
+        tree = story_map.arrangement.tree
+        if tree is not None:
+            _draw_tree(axes, story_map, tree, colors)
+        else:
+            _draw_points(axes, story_map, colors)
         figure.savefig(path, metadata={"Date": None})
 
 
-def _draw_tree(axes: Any, story_map: StoryMap, colors: Sequence[str]) -> None:
+def _draw_tree(axes: Any, story_map: StoryMap, tree: Tree, colors: Sequence[str]) -> None:
     from matplotlib.collections import LineCollection
 
-    tree = _tree(story_map)
+    drawn = _tree(tree, story_map.groups)
     lines, shades = [], []
-    for left, top, right, low, high, group in tree["tree"]:
+    for left, top, right, low, high, group in drawn["tree"]:
         lines.append([(left, low), (top, low), (top, high), (right, high)])
         shades.append(colors[group] if group >= 0 else GRAY)
     axes.add_collection(LineCollection(lines, colors=shades))
@@ -203,19 +209,19 @@ def _draw_tree(axes: Any, story_map: StoryMap, colors: Sequence[str]) -> None:
     axes.figure.set_size_inches(7, max(2, 0.2 * n + 0.6))
     axes.set(
         ylim=(n - 0.5, -0.5),
-        xlim=(max(1e-3, *(1.02 * join[1] for join in tree["tree"])), 0),
-        xlabel="similarity (cosine)",
+        xlim=(max(1e-3, *(1.02 * join[1] for join in drawn["tree"])), 0),
+        xlabel=f"similarity ({story_map.measure})",
     )
-    axes.xaxis.set_major_formatter(lambda distance, _: f"{1 - distance:.1f}")
+    axes.xaxis.set_major_formatter(lambda distance, _: f"{tree.top - distance:.2f}")
     axes.yaxis.tick_right()
-    axes.set_yticks(range(n), [story_map.labels[story] for story in tree["order"]])
+    axes.set_yticks(range(n), [story_map.labels[story] for story in drawn["order"]])
     axes.tick_params("y", length=0)
     for label in axes.get_yticklabels():
         label.set_parse_math(False)
 
 
 def _draw_points(axes: Any, story_map: StoryMap, colors: Sequence[str]) -> None:
-    points, groups = np.asarray(story_map.points), story_map.groups
+    points, groups = np.asarray(story_map.arrangement.points), story_map.groups
     axes.figure.set_size_inches(10, 6)
     n = len(points)
     shades = [colors[group] if group >= 0 else NONE for group in groups]

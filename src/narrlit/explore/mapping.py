@@ -13,6 +13,7 @@ from narrlit.explore.collection import Collection
 from narrlit.explore.map_page import map_page, write_svg
 from narrlit.explore.story_map import StoryMap, arrange_stories, link_passages
 from narrlit.files import atomic_path, check_writable
+from narrlit.measures.collection import DESCRIPTIONS
 from narrlit.models.registry import language_warning, read_record
 
 if TYPE_CHECKING:
@@ -57,9 +58,9 @@ class CollectionMap:
         """The page, in which passages of near stories are linked."""
         encoder = self.collection.encoder
         sentences, links = None, None
-        if self.arranged.tree is not None and encoder.facts.reads == "text":
+        if self.arranged.arrangement.tree is not None and encoder.facts.reads == "text":
             texts = self.collection.frame["text"].tolist()
-            sentences, links = link_passages(encoder, texts, self.arranged.indices)
+            sentences, links = link_passages(encoder, texts, self.arranged.neighbors)
         name = Path(self.collection.about["source"]).name
         return map_page(self.arranged, f"Map of {name}", self._facts(), self.agreement, sentences, links)
 
@@ -87,7 +88,7 @@ class CollectionMap:
         """Groups, and how the nearest stories agree with the column."""
         arranged = self.arranged
         groups = f"{len(arranged.names):,} group{'s' * (len(arranged.names) != 1)}"
-        lines = [f"{len(self.collection):,} stories, {groups}: {arranged.method}"]
+        lines = [f"{len(self.collection):,} stories, {groups}: {arranged.arrangement.method}"]
         for name, central in zip(arranged.names, arranged.central, strict=True):
             lines.append(f"  {name} ({arranged.labels[central]})")
         if self.agreement is None:
@@ -104,12 +105,13 @@ class CollectionMap:
 
     def _facts(self) -> list[tuple[str, str]]:
         """State model, size, what was read, languages and accuracy, for the head of the page."""
-        about = self.collection.about
+        about, measure = self.collection.about, self.collection.measure
         languages = sorted(about["languages"].items(), key=lambda item: -item[1])
         checked = ", ".join(f"{language} {count}" for language, count in languages) or "none recognized"
         warning = language_warning(self.collection.encoder.facts.vocabulary, about["languages"])
         return [
             ("Model", about["model"]),
+            ("Measure", f"{measure}: {DESCRIPTIONS[measure]}"),
             ("Stories", f"{len(self.collection):,}"),
             ("Read", f"{100 * about['share_read']:.4g} % of the words"),
             ("Languages", f"{checked} of the stories checked" + (f"; {warning}" if warning else "")),
@@ -149,9 +151,10 @@ def map_stories(
             columns = ", ".join(frame.columns[3:]) or "none"
             raise OptionError(f"`group={group}`: {collection.about['source']} has no such column; there are {columns}")
         values = ["" if value is None else printable(value, 60) for value in frame[group]]
-        compared = agreement(collection.vectors, group, values, k)
+        compared = agreement(collection.similarities, group, values, k)
     known = recorded_accuracy(collection.encoder.name) if accuracy is None else accuracy
-    return CollectionMap(collection, arrange_stories(frame, collection.vectors, k), compared, values, known)
+    arranged = arrange_stories(frame, collection.similarities, k)
+    return CollectionMap(collection, arranged, compared, values, known)
 
 
 def recorded_accuracy(model: str) -> str:

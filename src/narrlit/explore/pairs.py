@@ -1,7 +1,4 @@
-"""Pairs of similar stories and groups of retellings in a collection.
-
-Letters of the shapes: N stories, D dimension, k neighbors.
-"""
+"""Pairs of similar stories and groups of retellings in a collection."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from narrlit.console import counted
-from narrlit.data.schema import FloatArray, IntArray
 from narrlit.data.writers import write_table
 from narrlit.errors import DataError, OptionError, printable
 from narrlit.files import atomic_path, check_writable
+from narrlit.measures.collection import CollectionSimilarity
 from narrlit.tables import markdown_table
 
 if TYPE_CHECKING:
@@ -21,47 +18,17 @@ if TYPE_CHECKING:
 
     from narrlit.explore.collection import Collection
 
-COSINES_PER_BLOCK = 2**24
-"""Cosines in memory at a time: 64 MB."""
-SAMPLE = 2000
-"""Size of the sample of stories whose similarities describe those of all pairs."""
-ROUNDING = 1e-6
-"""Difference below which cosines are equal."""
+SAMPLE = 500
+"""Size of the sample of stories whose similarities describe those of all pairs: 124,750 of them."""
+ROUNDING = 1e-5
+"""Difference below which similarities are equal: sums of float32 in another order."""
 SUFFIXES = (".csv", ".tsv", ".xlsx", ".jsonl", ".parquet", ".graphml")
 SHOWN = 20
 """Pairs, and groups, that are printed."""
 WIDTH = 60
 """Characters of a title that are printed."""
-SAME_TEXT = 0.99
-"""Highest threshold: copies of a text are always a group."""
-
-
-def nearest(vectors: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
-    """Find the k nearest neighbors of each story, itself left out, by exact search.
-
-    Args:
-        vectors: (N, D) unit vectors.
-        k: neighbors of a story; N - 1 at most are returned.
-
-    Returns:
-        Rows (N, k) of the neighbors, nearest first, and their cosines (N, k).
-
-    >>> rows, cosines = nearest(np.array([[1, 0], [0.8, 0.6], [0, 1]], dtype=np.float32), 1)
-    >>> rows.ravel().tolist(), cosines.ravel().astype(float).round(2).tolist()
-    ([1, 0, 1], [0.8, 0.8, 0.6])
-    """
-    import torch
-
-    stories = torch.tensor(vectors, dtype=torch.float32)
-    step = max(1, COSINES_PER_BLOCK // max(1, len(stories)))
-    blocks = []
-    for start in range(0, len(stories), step):
-        cosines = stories[start : start + step] @ stories.T
-        own = torch.arange(len(cosines))
-        cosines[own, own + start] = -torch.inf
-        blocks.append(cosines.topk(min(k, len(stories) - 1), dim=1))
-    rows, values = torch.cat([block.indices for block in blocks]), torch.cat([block.values for block in blocks])
-    return rows.numpy(), values.clamp(-1, 1).numpy()
+NEAR_COPY = 0.01
+"""Difference to a story's similarity with itself up to which another one is its copy."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +39,7 @@ class Pairs:
         collection: N stories.
         frame: what `similar_pairs` returns.
         grouped: what `retelling_groups` returns: a row a story of a group.
-        threshold: cosine above which mutual neighbors are retellings.
+        threshold: similarity above which mutual neighbors are retellings.
         reason: a sentence that explains the threshold.
     """
 
@@ -140,8 +107,8 @@ def pairs(collection: "Collection", k: int = 10, threshold: float | None = None)
     Args:
         collection: N stories, N > 1.
         k: nearest neighbors of each story that it is paired with.
-        threshold: cosine above which mutual neighbors are retellings; None: chosen from the similarities of all pairs,
-            and explained.
+        threshold: similarity above which mutual neighbors are retellings; None: chosen from the similarities of all
+            pairs, and explained.
 
     Raises:
         DataError: for one story alone.
@@ -163,18 +130,18 @@ def similar_pairs(collection: "Collection", k: int = 10) -> "pd.DataFrame":
     """Pair each story with its k nearest neighbors.
 
     Returns:
-        A row a pair, the most similar first: `id_a`, `title_a`, `id_b`, `title_b`, `similarity` (cosine), and `mutual`:
-        neither story has k neighbors that are nearer.
+        A row a pair, the most similar first: `id_a`, `title_a`, `id_b`, `title_b`, `similarity` by the collection's
+        measure, and `mutual`: neither story has k neighbors that are nearer.
     """
     import pandas as pd
 
     if len(collection.frame) < 2:
         raise DataError("one story has no pair: give two stories or more")
-    rows, cosines = nearest(collection.vectors, k)
+    rows, similarities = collection.similarities.nearest(k)
     # By similarity, not by place among the k: of more copies of a text than k, each is a neighbor of all.
-    mutual = cosines >= cosines[rows, -1] - ROUNDING
+    mutual = similarities >= similarities[rows, -1] - ROUNDING
     ends = np.sort(np.stack([np.repeat(np.arange(len(rows)), rows.shape[1]), rows.ravel()]), axis=0)
-    pairs = pd.DataFrame({"a": ends[0], "b": ends[1], "similarity": cosines.ravel(), "mutual": mutual.ravel()})
+    pairs = pd.DataFrame({"a": ends[0], "b": ends[1], "similarity": similarities.ravel(), "mutual": mutual.ravel()})
     pairs = pairs.sort_values(["similarity", "a", "b"], ascending=[False, True, True])
     pairs = pairs.drop_duplicates(["a", "b"], ignore_index=True)
     for place, (name, end) in enumerate([("id", "a"), ("title", "a"), ("id", "b"), ("title", "b")]):
@@ -189,7 +156,7 @@ def retelling_groups(
 
     Args:
         collection: N stories.
-        threshold: cosine; None: chosen by `chance_threshold`.
+        threshold: similarity; None: chosen by `chance_threshold`, and copies of a story are in its group in any case.
         pairs: what `similar_pairs` returned for the collection.
 
     Returns:
@@ -201,12 +168,17 @@ def retelling_groups(
     from scipy.sparse.csgraph import connected_components
 
     pairs = similar_pairs(collection) if pairs is None else pairs
+    row_of = pd.Series(np.arange(len(collection.frame)), index=collection.frame["id"])
     if threshold is None:
-        threshold, reason = chance_threshold(collection.vectors)
+        threshold, reason = chance_threshold(collection.similarities)
+        # Of many copies each is a hub, and their similarity less hubness is low.
+        of_copies = collection.similarities.with_themselves() - NEAR_COPY
+        lowest = np.minimum(of_copies[row_of[pairs["id_a"]]], of_copies[row_of[pairs["id_b"]]])
+        alike = (pairs["similarity"] > threshold) | (pairs["similarity"] >= lowest)
     else:
         reason = f"Threshold {threshold:g}, as chosen."
-    links = pairs[pairs["mutual"] & (pairs["similarity"] > threshold)]
-    row_of = pd.Series(np.arange(len(collection.frame)), index=collection.frame["id"])
+        alike = pairs["similarity"] > threshold
+    links = pairs[pairs["mutual"] & alike]
     ends = row_of[links["id_a"]].to_numpy(), row_of[links["id_b"]].to_numpy()
     graph = coo_array((np.ones(len(links), dtype=np.int8), ends), shape=(len(row_of), len(row_of)))
     groups = collection.frame[["id", "title"]].assign(group=connected_components(graph, directed=False)[1])
@@ -219,25 +191,25 @@ def retelling_groups(
     return groups[["group", "id", "title", "similarity"]], threshold, reason
 
 
-def chance_threshold(vectors: FloatArray) -> tuple[float, str]:
+def chance_threshold(similarities: CollectionSimilarity) -> tuple[float, str]:
     """Choose the similarity that unrelated stories would exceed in less than one of all pairs, and explain it.
 
     Most pairs of a collection are unrelated: median and median absolute deviation of all similarities describe them,
     whatever share is retold, and a normal distribution gives the level that the most similar of P such pairs reaches.
 
     Args:
-        vectors: (N, D) unit vectors, N > 1.
+        similarities: of N stories, N > 1.
     """
     from scipy.stats import median_abs_deviation, norm
 
-    rows = np.random.default_rng(0).permutation(len(vectors))[:SAMPLE]
-    cosines = (vectors[rows] @ vectors[rows].T)[np.triu_indices(len(rows), 1)]
-    median, deviation = float(np.median(cosines)), float(median_abs_deviation(cosines, scale="normal"))
-    pairs = len(vectors) * (len(vectors) - 1) // 2
-    threshold = min(median + float(norm.isf(1 / (pairs + 1))) * deviation, SAME_TEXT)
+    rows = np.random.default_rng(0).permutation(len(similarities))[:SAMPLE]
+    sample = similarities.between(rows, rows)[np.triu_indices(len(rows), 1)]
+    median, deviation = float(np.median(sample)), float(median_abs_deviation(sample, scale="normal"))
+    pairs = len(similarities) * (len(similarities) - 1) // 2
+    threshold = median + float(norm.isf(1 / (pairs + 1))) * deviation
     reason = (
         f"Threshold {threshold:.3f}: of {pairs:,} pairs of unrelated stories less than one would be above it "
-        f"(median similarity {median:.3f}, deviation {deviation:.3f})."
+        f"(measure {similarities.fit.measure}, median {median:.3f}, deviation {deviation:.3f})."
     )
     return threshold, reason
 

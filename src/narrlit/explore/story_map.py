@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,8 @@ from narrlit.data.tales import sample_tales
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import DataError, printable
 from narrlit.explore.explanation import FEWEST_BACKGROUND, MOST_BACKGROUND, aligned_passages, chance_levels
-from narrlit.explore.pairs import nearest
+from narrlit.measures.collection import CollectionSimilarity
+from narrlit.optional import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,43 @@ IN_DENDROGRAM, FEWEST = 300, 3
 """Stories in a dendrogram at most, and of a map at least."""
 LABEL, WORDS = 60, 3
 """Characters of a story without a title; words that name a group."""
+UMAP_NEIGHBORS = 15
+"""Nearest stories whose similarities place a story in the plane."""
+CENTRAL_SAMPLE = 200
+"""Stories of a group that its most central one is near to."""
 Links = dict[tuple[int, int], list[tuple[int, int, float]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Dendrogram of N stories.
+
+    Attributes:
+        linkage: (N - 1, 4) joins, as scipy writes them.
+        similarities: (N, N) of all stories with all.
+        top: similarity of a story with itself, on average: distances of the joins are measured from it.
+    """
+
+    linkage: NDArray[np.float64]
+    similarities: NDArray[np.floating[Any]]
+    top: float
+
+
+@dataclass(frozen=True, eq=False)
+class Arrangement:
+    """Order or places of N stories and their groups.
+
+    Attributes:
+        method: what orders the stories, in words.
+        groups: (N,) number of each story's group, -1 for none.
+        tree: None in a plane.
+        points: (N, 2) in the plane; None in a dendrogram.
+    """
+
+    method: str
+    groups: IntArray
+    tree: Tree | None = None
+    points: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,138 +68,176 @@ class StoryMap:
     Attributes:
         frame: id, title, text and metadata columns of each story.
         labels: (N) titles; the beginning of the text where there is none.
-        vectors: (N, D) unit vectors.
-        indices: (N, k) nearest stories, the most similar first.
-        cosines: (N, k) their similarities.
-        method: what orders the stories, in words.
-        groups: (N) number of each story's group, -1 for none.
+        measure: by which stories are compared.
+        neighbors: (N, k) nearest stories, the most similar first.
+        similarities: (N, k) of the neighbors.
+        arrangement: order or places, and groups.
         names: words that name each group.
         central: most central story of each group.
-        tree: (N - 1, 4) linkage; None in a plane.
-        points: (N, 2) in the plane; None in a dendrogram.
     """
 
     frame: "pd.DataFrame"
     labels: list[str]
-    vectors: FloatArray
-    indices: IntArray
-    cosines: FloatArray
-    method: str
-    groups: IntArray
+    measure: str
+    neighbors: IntArray
+    similarities: FloatArray
+    arrangement: Arrangement
     names: list[str]
     central: list[int]
-    tree: NDArray[np.float64] | None = None
-    points: NDArray[np.float64] | None = None
+
+    @property
+    def groups(self) -> IntArray:
+        """Number of each story's group (N,), -1 for none."""
+        return self.arrangement.groups
 
     def neighbor_rows(self) -> list[dict[str, Any]]:
         """List each story's nearest stories."""
         ids, titles = self.frame["id"].tolist(), self.frame["title"].tolist()
-        return [
-            {"id": ids[i], "title": titles[i], "rank": rank, "neighbor_id": ids[j], "neighbor_title": titles[j]}
-            | {"similarity": round(float(self.cosines[i, rank - 1]), 4)}
-            for i, row in enumerate(self.indices.tolist())
-            for rank, j in enumerate(row, 1)
-        ]
+        rows = []
+        for story, neighbors in enumerate(self.neighbors.tolist()):
+            for rank, neighbor in enumerate(neighbors, 1):
+                row = {"id": ids[story], "title": titles[story], "rank": rank}
+                row |= {"neighbor_id": ids[neighbor], "neighbor_title": titles[neighbor]}
+                rows.append(row | {"similarity": round(float(self.similarities[story, rank - 1]), 4)})
+        return rows
 
     def group_rows(self) -> list[dict[str, Any]]:
         """List each story's group, counted from 1; empty where it is in none."""
-        numbered = [(group + 1, self.names[group]) if group >= 0 else ("", "") for group in self.groups.tolist()]
-        stories = zip(self.frame["id"], self.frame["title"], numbered, strict=True)
-        return [{"id": id_, "title": title, "group": group, "name": name} for id_, title, (group, name) in stories]
+        rows = []
+        for id, title, group in zip(self.frame["id"], self.frame["title"], self.groups.tolist(), strict=True):
+            number, name = (group + 1, self.names[group]) if group >= 0 else ("", "")
+            rows.append({"id": id, "title": title, "group": number, "name": name})
+        return rows
 
 
-def arrange_stories(frame: "pd.DataFrame", vectors: FloatArray, k: int = 10) -> StoryMap:
+def arrange_stories(frame: "pd.DataFrame", similarities: CollectionSimilarity, k: int = 10) -> StoryMap:
     """Order stories by similarity, find their groups and name these.
 
     Args:
         frame: N stories: id, title, text, metadata.
-        vectors: (N, D) unit vectors.
+        similarities: of the stories.
         k: nearest stories of each.
 
     Raises:
         DataError: for less than three stories.
+        MissingExtraError: for more than 300 stories without umap-learn.
     """
     if len(frame) < FEWEST:
         raise DataError(f"a map needs at least {FEWEST} stories, not {len(frame)}")
-    titles = zip(frame["title"], frame["text"], strict=True)
-    labels = [printable(title or text, LABEL) for title, text in titles]
-    parts = _dendrogram(vectors) if len(frame) <= IN_DENDROGRAM else _plane(vectors)
-    names, central = name_groups(frame["text"].tolist(), vectors, parts["groups"])
-    indices, cosines = nearest(vectors, min(k, len(frame) - 1))
-    return StoryMap(frame, labels, vectors, indices, cosines, names=names, central=central, **parts)
+    labels = []
+    for title, text in zip(frame["title"], frame["text"], strict=True):
+        labels.append(printable(title or text, LABEL))
+    if len(frame) <= IN_DENDROGRAM:
+        arrangement = _dendrogram(similarities)
+        neighbors, values = similarities.nearest(k)
+    else:
+        neighbors, values = similarities.nearest(max(k, UMAP_NEIGHBORS - 1))
+        arrangement = _plane(similarities, neighbors, values)
+        neighbors, values = neighbors[:, :k], values[:, :k]
+    names = name_groups(frame["text"].tolist(), arrangement.groups)
+    central = central_stories(similarities, arrangement.groups)
+    return StoryMap(frame, labels, similarities.fit.measure, neighbors, values, arrangement, names, central)
 
 
-def _dendrogram(vectors: FloatArray) -> dict[str, Any]:
+def _dendrogram(similarities: CollectionSimilarity) -> Arrangement:
     """Build a tree by average linkage and cut it into groups."""
     from scipy.cluster.hierarchy import cut_tree, leaves_list, linkage
     from scipy.spatial.distance import squareform
     from sklearn.metrics import silhouette_score
 
-    n, distances = len(vectors), np.clip(1 - vectors @ vectors.T, 0, 2).astype(np.float64)
+    matrix = similarities.matrix()
+    n = len(matrix)
+    top = float(similarities.with_themselves().mean())
+    distances = np.maximum(top - (matrix + matrix.T) / 2, 0).astype(np.float64)
     np.fill_diagonal(distances, 0)
     tree = linkage(squareform(distances, checks=False), "average", optimal_ordering=True)
-    cuts = [each for each in cut_tree(tree, range(2, n)).T if np.bincount(each).max() <= max(2, n / 3)]
-    scores = [silhouette_score(distances, each, metric="precomputed") for each in cuts]
-    chosen, numbers = cuts[int(np.argmax(scores))], dict[int, int]()
+
+    cuts = [cut for cut in cut_tree(tree, range(2, n)).T if np.bincount(cut).max() <= max(2, n / 3)]
+    scores = [silhouette_score(distances, cut, metric="precomputed") for cut in cuts]
+    chosen = cuts[int(np.argmax(scores))]
     sizes = np.bincount(chosen)
+    numbers = dict[int, int]()
     for leaf in leaves_list(tree):  # numbered from top to bottom; a story alone is in no group
         if sizes[chosen[leaf]] > 1:
             numbers.setdefault(int(chosen[leaf]), len(numbers))
+    groups = np.array([numbers.get(int(group), -1) for group in chosen])
     method = (
-        "dendrogram by average linkage of cosine distances; groups by the cut with the largest mean silhouette "
-        f"({max(scores):.2f}) of those that put no more than a third of the stories into one group"
+        f"dendrogram by average linkage of similarities (measure {similarities.fit.measure}); groups by the cut with "
+        f"the largest mean silhouette ({max(scores):.2f}) of those that put no more than a third of the stories into "
+        "one group"
     )
-    return {"method": method, "groups": np.array([numbers.get(int(group), -1) for group in chosen]), "tree": tree}
+    return Arrangement(method, groups, Tree(tree, matrix, top))
 
 
-def _plane(vectors: FloatArray) -> dict[str, Any]:
-    """Project stories to a plane and find dense regions in it."""
+def _plane(similarities: CollectionSimilarity, neighbors: IntArray, values: FloatArray) -> Arrangement:
+    """Place stories in a plane by their nearest neighbors (N, k) and find dense regions in it."""
+    require("umap", "explore")
     from sklearn.cluster import HDBSCAN
-    from sklearn.decomposition import PCA
+    from umap import UMAP
 
-    if find_spec("umap") is not None:
-        from umap import UMAP
-
-        method, projection = "UMAP", UMAP(min_dist=0.05, metric="cosine", random_state=0, n_jobs=1)
-    else:
-        method, projection = "two principal components (PCA; pip install umap-learn separates more)", PCA(2)
-    points = np.asarray(projection.fit_transform(vectors), dtype=np.float64)
-    least = max(5, len(vectors) // 70)
+    count = UMAP_NEIGHBORS - 1
+    itself = np.arange(len(neighbors))[:, None]
+    rows = np.hstack([itself, neighbors[:, :count]])
+    top = max(float(similarities.with_themselves().mean()), float(values.max()))
+    distances = np.hstack([np.zeros_like(itself), top - values[:, :count]]).astype(np.float32)
+    projection = UMAP(
+        n_neighbors=UMAP_NEIGHBORS,
+        min_dist=0.05,
+        metric="cosine",
+        random_state=0,
+        n_jobs=1,
+        precomputed_knn=(rows, distances),
+        force_approximation_algorithm=True,  # reads the neighbors also for few stories
+    )
+    points = np.asarray(projection.fit_transform(similarities.vectors), dtype=np.float64)
+    least = max(5, len(points) // 70)
     # Leaves of the tree of densities: its largest branches may hold nine stories of ten.
     clusters = HDBSCAN(min_cluster_size=least, min_samples=3, cluster_selection_method="leaf", copy=True)
-    words = f"plane by {method}; groups of at least {least} stories by HDBSCAN in the plane"
-    return {"method": words, "groups": clusters.fit_predict(points), "points": points}
+    method = (
+        f"plane by UMAP of similarities (measure {similarities.fit.measure}); groups of at least {least} stories by "
+        "HDBSCAN in the plane"
+    )
+    return Arrangement(method, clusters.fit_predict(points), points=points)
 
 
-def name_groups(texts: Sequence[str], vectors: FloatArray, groups: IntArray) -> tuple[list[str], list[int]]:
-    """Name groups by the words that more of their stories use than others do, and find their most central stories.
+def central_stories(similarities: CollectionSimilarity, groups: IntArray) -> list[int]:
+    """Find the story of each group with the largest mean similarity to the others of the group, or 200 of them."""
+    central = []
+    for group in range(int(groups.max()) + 1):
+        members = np.flatnonzero(groups == group)
+        sample = np.random.default_rng(0).permutation(members)[:CENTRAL_SAMPLE]
+        among = similarities.between(members, sample)
+        others = members[:, None] != sample[None, :]
+        means = np.where(others, among, 0).sum(axis=1) / np.maximum(others.sum(axis=1), 1)
+        central.append(int(members[np.argmax(means)]))
+    return central
+
+
+def name_groups(texts: Sequence[str], groups: IntArray) -> list[str]:
+    """Name groups by the words that more of their stories use than others do.
 
     Args:
         texts: N stories.
-        vectors: (N, D) unit vectors.
         groups: (N) number of each story's group; -1: none.
-
-    Returns:
-        Names, and stories with the largest mean similarity within their group.
 
     Source: class-based TF-IDF of BERTopic (Grootendorst 2022), on stories that use a word instead of its occurrences,
         so that a hero's name does not name a group.
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
-    count = int(groups.max()) + 1
-    members = [np.flatnonzero(groups == group) for group in range(count)]
-    central = [int(rows[np.argmax(vectors[rows] @ vectors[rows].sum(axis=0))]) for rows in members]
     vectorizer = CountVectorizer(binary=True, stop_words="english", token_pattern=r"(?u)\b[^\W\d_]{3,}\b")  # noqa: S106
-    names, uses = list[str](), vectorizer.fit_transform([*texts, "story"])[:-1]  # texts of stop words alone, too
+    uses = vectorizer.fit_transform([*texts, "story"])[:-1]  # texts of stop words alone, too
+    vocabulary = vectorizer.get_feature_names_out()
     rarity = np.log(len(texts) / np.maximum(uses.sum(axis=0).A1, 1))
-    for rows in members:
+    names: list[str] = []
+    for group in range(int(groups.max()) + 1):
+        rows = np.flatnonzero(groups == group)
         stories = uses[rows].sum(axis=0).A1  # of the group that use each word
         weights = np.where(stories > max(1, min(3, len(rows) / 3)), stories * rarity, 0)
         strongest = np.argsort(-weights, kind="stable")[:WORDS]
-        name = ", ".join(vectorizer.get_feature_names_out()[[word for word in strongest if weights[word] > 0]])
+        name = ", ".join(vocabulary[strongest[weights[strongest] > 0]])
         names.append(name or f"group {len(names) + 1}")
-    return names, central
+    return names
 
 
 def link_passages(encoder: StoryEncoder, texts: Sequence[str], indices: IntArray) -> tuple[list[list[str]], Links]:

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from narrlit.data.schema import IntArray
 from narrlit.errors import OptionError, did_you_mean
@@ -21,6 +22,15 @@ Floats = NDArray[np.floating[Any]]
 MeasureName = Literal["passages", "fused", "csls", "centered", "cosine", "lexical"]
 MEASURES: tuple[MeasureName, ...] = get_args(MeasureName)
 DEFAULT_MEASURE: MeasureName = "passages"
+DESCRIPTIONS: dict[MeasureName, str] = {
+    "passages": "best matches of passages of about 25 words at about the same point of both stories, less hubness",
+    "fused": "passages and words weighted by TF-IDF, both standardized, less hubness",
+    "csls": "cosine of centered vectors, less hubness",
+    "centered": "cosine of vectors less the mean of the collection",
+    "cosine": "cosine of vectors",
+    "lexical": "cosine of words weighted by TF-IDF, less hubness",
+}
+"""What each measure compares, in words."""
 READ_PASSAGES = ("passages", "fused")
 """Measures for which a model has to embed passages."""
 KEEP_HUBS = ("centered", "cosine")
@@ -31,8 +41,12 @@ CANDIDATES = 200
 """Stories that are compared by their passages, where a collection is too large to compare all with all."""
 EXACT = 50_000
 """Passages of a collection up to which all stories are compared with all: a minute on two cores."""
-BLOCK = 256
+BLOCK = 128
 """Stories that are compared with all others at once."""
+KEPT = 2000
+"""Stories up to which the similarities of all pairs are computed once and kept: 16 MB."""
+PATIENCE = 2
+"""Seconds after which a comparison shows its progress."""
 
 
 def check_measure(name: str) -> MeasureName:
@@ -117,6 +131,7 @@ class CollectionSimilarity:
         self.hubs = hubs
         self._contents = contents
         self._stories = fit.reader.represent(contents)
+        self._matrix: Floats | None = None
 
     @classmethod
     def of(cls, measure: MeasureName, contents: Contents, matching: Matching = Matching()) -> "CollectionSimilarity":
@@ -144,34 +159,60 @@ class CollectionSimilarity:
         """Measure and settings, as plain data for reports."""
         return self.fit.record
 
+    @property
+    def vectors(self) -> Floats:
+        """Unit vectors (N, D) of the stories, as the encoder made them."""
+        return self._contents.vectors
+
     def rows(self, rows: IntArray) -> Floats:
         """Compare some stories, (B,), with all, (B, N)."""
-        found = self._stories.take(rows).similarities(self._stories)
-        return csls(found, self.hubs[rows], self.hubs)
+        if self._matrix is not None:
+            return self._matrix[rows]
+        uncorrected = self._stories.take(rows).similarities(self._stories)
+        return csls(uncorrected, self.hubs[rows], self.hubs)
 
     def between(self, rows: IntArray, columns: IntArray) -> Floats:
         """Compare some stories (B,) with some others (C,), (B, C)."""
-        found = self._stories.take(rows).similarities(self._stories.take(columns))
-        return csls(found, self.hubs[rows], self.hubs[columns])
+        if self._matrix is not None:
+            return self._matrix[np.ix_(rows, columns)]
+        uncorrected = self._stories.take(rows).similarities(self._stories.take(columns))
+        return csls(uncorrected, self.hubs[rows], self.hubs[columns])
 
     def take(self, rows: IntArray) -> "CollectionSimilarity":
         """Return the similarities of some of the stories, as they are in the whole collection."""
-        return CollectionSimilarity(self.fit, self._contents.take(rows), self.hubs[rows])
+        part = CollectionSimilarity(self.fit, self._contents.take(rows), self.hubs[rows])
+        if self._matrix is not None:
+            part._matrix = self._matrix[np.ix_(rows, rows)]
+        return part
 
     def with_themselves(self) -> Floats:
         """Compare each story with itself, (N,): what a copy of its text would have."""
-        found = [self.between(row, row)[0, 0] for row in np.arange(len(self))[:, None]]
-        return np.array(found)
+        own = [self.between(row, row)[0, 0] for row in np.arange(len(self))[:, None]]
+        return np.array(own)
 
     def matrix(self) -> Floats:
-        """Compare all stories with all, (N, N)."""
-        return np.concatenate([block for _, block in self.blocks()])
+        """Compare all stories with all, (N, N); of up to 2,000 stories this is done once."""
+        if self._matrix is not None:
+            return self._matrix
+        matrix = np.concatenate([self.rows(rows) for rows in self._row_blocks()])
+        if len(self) <= KEPT:
+            self._matrix = matrix
+        return matrix
 
     def blocks(self) -> Iterator[tuple[IntArray, Floats]]:
-        """Compare all stories with all in blocks: rows (B,), and their similarities (B, N)."""
-        for start in range(0, len(self), BLOCK):
-            rows = np.arange(start, min(start + BLOCK, len(self)))
+        """Compare all stories with all in blocks: rows (B,), and a copy of their similarities (B, N)."""
+        if len(self) <= KEPT:
+            self.matrix()
+        for rows in self._row_blocks():
             yield rows, self.rows(rows)
+
+    def _row_blocks(self) -> Iterator[IntArray]:
+        """Divide the rows of all stories into blocks, with a progress bar where they take long."""
+        with tqdm(total=len(self), desc="comparing", unit="story", delay=PATIENCE) as bar:
+            for start in range(0, len(self), BLOCK):
+                rows = np.arange(start, min(start + BLOCK, len(self)))
+                yield rows
+                bar.update(len(rows))
 
     def nearest(self, k: int) -> tuple[IntArray, Floats]:
         """Find the k nearest neighbors of each story, itself left out.
@@ -187,9 +228,9 @@ class CollectionSimilarity:
         places, values = [], []
         for rows, similarities in self.blocks():
             similarities[np.arange(len(rows)), rows] = -np.inf
-            nearest, found = highest(similarities, k)
+            nearest, highest_values = highest(similarities, k)
             places.append(nearest)
-            values.append(found)
+            values.append(highest_values)
         return np.concatenate(places), np.concatenate(values)
 
     @property
@@ -200,17 +241,14 @@ class CollectionSimilarity:
 
     def _nearest_of_candidates(self, k: int) -> tuple[IntArray, Floats]:
         """Find the nearest neighbors among those that are nearest by centered vectors."""
-        vectors = Vectors(centered(self._contents.vectors, self.fit.mean))
+        vectors = Vectors(centered(self.vectors, self.fit.mean))
         count = min(max(CANDIDATES, k), len(self) - 1)
         places, values = [], []
-        for start in range(0, len(self), BLOCK):
-            rows = np.arange(start, min(start + BLOCK, len(self)))
+        for rows in self._row_blocks():
             block = vectors.take(rows).similarities(vectors)
             block[np.arange(len(rows)), rows] = -np.inf
             for row, candidates in zip(rows, highest(block, count)[0], strict=True):
-                own = np.array([row])
-                found = self._stories.take(own).similarities(self._stories.take(candidates))
-                nearest, similarities = highest(csls(found, self.hubs[own], self.hubs[candidates]), k)
+                nearest, similarities = highest(self.between(np.array([row]), candidates), k)
                 places.append(candidates[nearest[0]])
                 values.append(similarities[0])
         return np.stack(places), np.stack(values)
@@ -257,5 +295,10 @@ def reference_hubness(stories: Representation, rows: IntArray, count: int) -> Fl
 
 def highest(similarities: Floats, k: int) -> tuple[IntArray, Floats]:
     """Return the columns of the k highest of each row (B, k), the highest first and equal ones by column, and them."""
-    columns = np.argsort(-similarities, axis=1, kind="stable")[:, :k]
-    return columns, np.take_along_axis(similarities, columns, axis=1)
+    if k < similarities.shape[1]:
+        columns = np.sort(np.argpartition(-similarities, k - 1, axis=1)[:, :k], axis=1)
+    else:
+        columns = np.broadcast_to(np.arange(similarities.shape[1]), similarities.shape)
+    values = np.take_along_axis(similarities, columns, axis=1)
+    order = np.argsort(-values, axis=1, kind="stable")
+    return np.take_along_axis(columns, order, axis=1), np.take_along_axis(values, order, axis=1)
