@@ -132,3 +132,24 @@ def test_the_map_of_another_file_is_refused(narrlit, tmp_path):
     write(tmp_path / "m.jsonl", [{"row": row, "field": "text", "replacements": [one]} for row in (0, 1)])
     found = narrlit("pseudonymize", "s.jsonl", "--out", "r.jsonl", "--restore", "m.jsonl")
     assert found.code == 2 and "s.jsonl:2: Character_A is not at characters" in found.err
+
+
+@pytest.mark.parametrize(
+    ("row", "place"),
+    [
+        ({"start": None}, "replacements.0.start"),
+        ({"end": [11]}, "replacements.0.end"),
+        ({"original": 5}, "replacements.0.original"),
+        ({"row": [0]}, "row"),
+        ({"field": None}, "field"),
+    ],
+)
+def test_a_map_with_a_wrong_value_is_refused_by_its_line(narrlit, tmp_path, row, place):
+    write(tmp_path / "s.jsonl", [{"text": "Character_A ran."}])
+    replacement = {"placeholder": "Character_A", "original": "Anna", "start": 0, "end": 11}
+    line = {"row": 0, "field": "text", "replacements": [replacement]}
+    for name, value in row.items():
+        (line if name in line else replacement)[name] = value
+    write(tmp_path / "m.jsonl", [line])
+    found = narrlit("pseudonymize", "s.jsonl", "--out", "r.jsonl", "--restore", "m.jsonl")
+    assert found.code == 2 and f"map m.jsonl:1: {place}: Input should be" in found.err, found.err

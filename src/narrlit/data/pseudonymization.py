@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import TypeAdapter, ValidationError
+
 from narrlit.console import counted, say
 from narrlit.data.readers import Texts, row_texts, with_texts
 from narrlit.data.rows import JSON_SUFFIXES, Layout, Row, RowFile, read_rows
@@ -132,9 +134,12 @@ class TextReplacements:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "TextReplacements":
-        """Invert `record`."""
-        replacements = tuple(Replacement(**one) for one in record["replacements"])
-        return cls(record["row"], record.get("id"), record["field"], replacements)
+        """Invert `record`.
+
+        Raises:
+            pydantic.ValidationError: for a missing value, or one of another type.
+        """
+        return TypeAdapter(cls).validate_python({"id": None, **record})
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,8 +304,17 @@ def restore_names(
 
 def _read_map(path: str | Path, source: Path) -> list[TextReplacements]:
     """Read the map that was written together with the rows of a file."""
-    with reading("map", path, f"give the map that was written together with {source}"):
-        return [TextReplacements.from_record(row.value) for row in read_rows(path).rows]
+    remedy = f"give the map that was written together with {source}"
+    replacements = []
+    with reading("map", path, remedy):
+        for row in read_rows(path).rows:
+            try:
+                replacements.append(TextReplacements.from_record(row.value))
+            except ValidationError as error:
+                first = error.errors()[0]
+                place = ".".join(str(part) for part in first["loc"])
+                raise DataError(f"map {path}:{row.line}: {place}: {first['msg']}; {remedy}") from error
+    return replacements
 
 
 def _names_of(groups: Sequence[tuple[str, ...]], names: str | Path | Mapping[str, str]) -> list[Mapping[str, str]]:
