@@ -34,7 +34,8 @@ TALES = [
 
 def test_pairs_are_printed_and_written_with_their_groups(narrlit, make):
     make("tales.jsonl", TALES)
-    found = narrlit("pairs", "tales.jsonl", "--threshold", "0.9", "--k", "1", "--out", "pairs.csv")
+    options = ["--measure", "cosine", "--threshold", "0.9"]
+    found = narrlit("pairs", "tales.jsonl", *options, "--k", "1", "--out", "pairs.csv")
     assert found.code == 0, found.err
     first = found.out.splitlines()[4]
     assert ("The Wolf" in first, "The Hood" in first, "| 0.9" in first) == (True, True, True)
@@ -44,8 +45,19 @@ def test_pairs_are_printed_and_written_with_their_groups(narrlit, make):
     assert [rows[0][name] for name in ("id_a", "title_b", "mutual")] == ["wolf", "The Hood", "true"]
     groups = [row.value for row in read_rows("pairs-groups.csv").rows]
     assert [(row["group"], row["id"]) for row in groups] == [("1", "wolf"), ("1", "hood")]
-    assert narrlit("pairs", "tales.jsonl", "--threshold", "0.9", "--out", "pairs.graphml").code == 0
+    assert narrlit("pairs", "tales.jsonl", *options, "--out", "pairs.graphml").code == 0
     assert nx.read_graphml("pairs.graphml").nodes["hood"]["land"] == "DE"
+
+
+def test_pairs_are_those_of_the_measure(narrlit, make):
+    """The passages of the sailor and the bank have no words in common; by any measure the two wolves come first."""
+    make("tales.jsonl", TALES)
+    for measure in ("passages", "lexical"):
+        found = narrlit("pairs", "tales.jsonl", "--measure", measure)
+        assert (found.code, f"(measure {measure}, median" in found.out) == (0, True), found.err
+        assert "The Wolf" in found.out.splitlines()[4]
+    wrong = narrlit("pairs", "tales.jsonl", "--measure", "words")
+    assert (wrong.code, "--measure" in wrong.err, "lexical" in wrong.err) == (2, True, True)
 
 
 @pytest.mark.parametrize(

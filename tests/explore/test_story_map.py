@@ -148,6 +148,20 @@ def test_texts_of_a_large_page_are_cut(monkeypatch):
     assert CHARACTERS > 10**6
 
 
+def test_a_plane_puts_stories_beside_those_that_the_measure_finds_near():
+    """Neighbors by words, though the vectors say otherwise."""
+    frame, vectors = collection(size=110)
+    mixed = np.random.default_rng(2).permutation(vectors)
+    result = arrange_stories(frame, similarities_of(mixed, frame["text"].tolist(), "lexical"), k=5)
+    types = frame["type"].to_numpy()
+    assert (types[result.neighbors] == types[:, None]).mean() > 0.99
+    points = result.arrangement.points
+    distances = np.linalg.norm(points[:, None] - points[None], axis=2)
+    np.fill_diagonal(distances, np.inf)
+    assert (types[distances.argmin(axis=1)] == types).mean() > 0.95
+    assert "measure lexical" in result.arrangement.method
+
+
 def test_two_stories_are_no_map():
     frame, vectors = collection(size=1, groups=2)
     with pytest.raises(DataError, match="at least 3"):

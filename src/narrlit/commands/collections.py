@@ -7,23 +7,33 @@ from pathlib import Path
 from narrlit.errors import OptionError
 from narrlit.explore.collection import Collection
 from narrlit.explore.index import Index, index_at
+from narrlit.measures.collection import MeasureName
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
 APPLICABLE = ("model", "device", "trust_remote_code")
 """Options of loading and reading that apply to an index as well."""
 
 
-def read_collection(source: str, loading: ModelOptions, reading: StoryOptions, inputs: InputOptions) -> Collection:
+def read_collection(
+    source: str, loading: ModelOptions, reading: StoryOptions, inputs: InputOptions, measure: MeasureName | None = None
+) -> Collection:
     """Read the stories of an index with the vectors there, or embed the stories of a file or folder.
+
+    Args:
+        source: an index, a file or a folder.
+        loading: the model, where the source is no index.
+        reading: what it reads of a story.
+        inputs: columns and lines of files.
+        measure: by which the stories are compared; None: the default of `Collection.read`.
 
     Raises:
         DataError: if the stories or the index can't be read.
         OptionError: for options that can't change an index.
     """
     if index_at(source):
-        return open_index(source, loading, reading, inputs).collection()
+        return open_index(source, loading, reading, inputs).collection().compared_by(measure)
     encoder = reading.load(loading.model or "minilm", loading)
-    return Collection.read(source, encoder, layout=inputs.layout, progress=True)
+    return Collection.read(source, encoder, measure=measure, layout=inputs.layout, progress=True)
 
 
 def open_index(

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from narrlit.console import say
 from narrlit.files import Output, check_writable
+from narrlit.measures.collection import MeasureName
 from narrlit.options import InputOptions, LabelOptions, ModelOptions, StoryOptions
 
 PAGES = (".html", ".htm")
@@ -15,6 +16,7 @@ def map(  # noqa: PLR0913 (options)
     *,
     out: Annotated[str, Output("{path}", "{stem}-neighbors.csv", "{stem}-groups.csv", "{stem}.svg")],
     group: str | None = None,
+    measure: MeasureName | None = None,
     triples: str | None = None,
     k: int = 10,
     use: ModelOptions,
@@ -30,6 +32,8 @@ def map(  # noqa: PLR0913 (options)
         stories: an index, or stories as `narrlit embed` reads them.
         out: the HTML file.
         group: column whose values are compared with the nearest stories: how many share it, by chance how many.
+        measure: by which stories are compared: passages, fused, csls, centered, cosine or lexical; by default passages,
+            or csls for a model that can't embed a single text.
         triples: labeled triples that the model's accuracy is measured on, for the head of the page.
         k: nearest stories that are listed of each.
         use: the model, where the stories are no index; minilm if none is named.
@@ -45,7 +49,7 @@ def map(  # noqa: PLR0913 (options)
 
     if index_at(stories):
         open_index(stories, use, read, inputs).encoder  # noqa: B018 - refuses a model that has changed
-    collection, accuracy = read_collection(stories, use, read, inputs), None
+    collection, accuracy = read_collection(stories, use, read, inputs, measure), None
     if triples is not None:
         result = evaluate(triples, collection.encoder, labels=given.labels, strict=given.strict, progress=True)
         seen = result.answers.flags.get(SEEN)

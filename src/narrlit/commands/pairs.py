@@ -6,6 +6,7 @@ from typing import Annotated
 from narrlit.console import counted, say
 from narrlit.explore.pairs import SUFFIXES
 from narrlit.files import Output, check_writable
+from narrlit.measures.collection import MeasureName
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
 
@@ -14,6 +15,7 @@ def pairs(
     *,
     k: int = 10,
     threshold: float | None = None,
+    measure: MeasureName | None = None,
     out: Annotated[str | None, Output("{path}", "{stem}-groups{suffix}")] = None,
     use: ModelOptions,
     read: StoryOptions,
@@ -24,8 +26,10 @@ def pairs(
     Args:
         collection: an index, or stories as `narrlit embed` reads them.
         k: nearest neighbors of each story that it is paired with.
-        threshold: cosine above which mutual neighbors are retellings; by default chosen from the similarities of all
-            pairs, and explained.
+        threshold: similarity above which mutual neighbors are retellings; by default chosen from the similarities of
+            all pairs, and explained.
+        measure: by which stories are compared: passages, fused, csls, centered, cosine or lexical; by default passages,
+            or csls for a model that can't embed a single text.
         out: file of the pairs (.csv, .tsv, .xlsx, .jsonl, .parquet), with NAME-groups beside it; or a graph (.graphml).
         use: the model, where the collection is no index.
         read: what it reads of a story.
@@ -36,7 +40,7 @@ def pairs(
     from narrlit.commands.collections import read_collection
     from narrlit.explore.pairs import pairs as find_pairs
 
-    result = find_pairs(read_collection(collection, use, read, inputs), k, threshold)
+    result = find_pairs(read_collection(collection, use, read, inputs, measure), k, threshold)
     print(result)
     if out is not None:
         files = result.write(out)

@@ -1,7 +1,7 @@
 """Collections of stories in memory, with their vectors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -136,6 +136,17 @@ class Collection:
     def similarities_by(self, measure: MeasureName) -> CollectionSimilarity:
         """Fit another measure on the collection."""
         return CollectionSimilarity.of(measure, self.contents(measure))
+
+    def compared_by(self, measure: MeasureName | None) -> "Collection":
+        """Return the collection with another measure; None: as it is.
+
+        Raises:
+            ModelError: if the measure reads passages, which the encoder can't embed.
+            OptionError: if there is no such measure.
+        """
+        if measure is None:
+            return self
+        return replace(self, measure=measure_for(self.encoder, measure))
 
     def contents(self, measure: MeasureName) -> Contents:
         """Return what a measure reads of the stories."""

@@ -21,7 +21,7 @@
     const [at, size] = [groups.indexOf(group), groups.filter((each) => each === group).length];
     boxes.append(svg("rect", { x: at, y: at, width: size, height: size }));
   });
-  const step = [0.05, 0.1, 0.2, 0.5, 1, 2, 5].find((size) => farthest / size <= 5) ?? 10;
+  const step = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5].find((size) => farthest / size <= 5) ?? 10;
   const last = Math.floor(data.top / step + 1e-6);
   const ticks = [...Array(6).keys()].map((below) => (last - below) * step).filter((tick) => data.top - tick <= farthest);
   tree.querySelector(".ticks").append(...ticks.map((tick) => {

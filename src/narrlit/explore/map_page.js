@@ -6,7 +6,7 @@ const make = (tag, content = "", attributes = {}) => {
   element.append(...[content].flat());
   return element;
 };
-const percent = (similarity) => similarity.toFixed(2).replace(/^(-?)0/, "$1");
+const percent = (similarity) => similarity.toFixed(3).replace(/^(-?)0/, "$1");
 const label = (story) => data.stories[story].label;
 const opener = (story, other) => make("button", label(story), { onclick: () => choose(story, other), title: label(story) });
 let drawing = { color() {}, mark() {}, match() {} };  // dendrogram or plane, once it is there

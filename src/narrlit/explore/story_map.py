@@ -22,6 +22,8 @@ IN_DENDROGRAM, FEWEST = 300, 3
 """Stories in a dendrogram at most, and of a map at least."""
 LABEL, WORDS = 60, 3
 """Characters of a story without a title; words that name a group."""
+MARGIN = 0.05
+"""Share of the range of similarities that a dendrogram leaves before its first join."""
 UMAP_NEIGHBORS = 15
 """Nearest stories whose similarities place a story in the plane."""
 CENTRAL_SAMPLE = 200
@@ -34,9 +36,9 @@ class Tree:
     """Dendrogram of N stories.
 
     Attributes:
-        linkage: (N - 1, 4) joins, as scipy writes them.
+        linkage: (N - 1, 4) joins, as scipy writes them, at their distance from `top`.
         similarities: (N, N) of all stories with all.
-        top: similarity of a story with itself, on average: distances of the joins are measured from it.
+        top: a similarity a little above the highest of two stories.
     """
 
     linkage: NDArray[np.float64]
@@ -147,11 +149,13 @@ def _dendrogram(similarities: CollectionSimilarity) -> Arrangement:
 
     matrix = similarities.matrix()
     n = len(matrix)
-    top = float(similarities.with_themselves().mean())
-    distances = np.maximum(top - (matrix + matrix.T) / 2, 0).astype(np.float64)
-    np.fill_diagonal(distances, 0)
-    tree = linkage(squareform(distances, checks=False), "average", optimal_ordering=True)
+    pairs = squareform((matrix + matrix.T) / 2, checks=False).astype(np.float64)
+    top = float(pairs.max() + MARGIN * max(np.ptp(pairs), 0.01))
+    tree = linkage(top - pairs, "average", optimal_ordering=True)
 
+    # Silhouettes say little where all distances are large: they are taken from where a story has its nearest.
+    nearest = similarities.nearest(1)[1].mean()
+    distances = squareform(np.maximum(nearest - pairs, 0))
     cuts = [cut for cut in cut_tree(tree, range(2, n)).T if np.bincount(cut).max() <= max(2, n / 3)]
     scores = [silhouette_score(distances, cut, metric="precomputed") for cut in cuts]
     chosen = cuts[int(np.argmax(scores))]
@@ -178,8 +182,7 @@ def _plane(similarities: CollectionSimilarity, neighbors: IntArray, values: Floa
     count = UMAP_NEIGHBORS - 1
     itself = np.arange(len(neighbors))[:, None]
     rows = np.hstack([itself, neighbors[:, :count]])
-    top = max(float(similarities.with_themselves().mean()), float(values.max()))
-    distances = np.hstack([np.zeros_like(itself), top - values[:, :count]]).astype(np.float32)
+    distances = np.hstack([np.zeros_like(itself), values.max() - values[:, :count]]).astype(np.float32)
     projection = UMAP(
         n_neighbors=UMAP_NEIGHBORS,
         min_dist=0.05,
