@@ -43,42 +43,37 @@ def unit_vectors(encoder: Encoder, texts: Sequence[str]) -> Floats:
     return unit
 
 
-def centered(vectors: Floats) -> Floats:
-    """Subtract the mean of unit vectors (N, D); the result has unit length."""
-    moved = vectors - vectors.mean(axis=0)
-    unit: Floats = moved / np.linalg.norm(moved, axis=1, keepdims=True)
-    return unit
-
-
 def tales(chosen: argparse.Namespace) -> Result:
     """Count the sample tales whose nearest tale, or one of the three nearest, has the same type."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
+    from narrlit.explore.collection import Collection
+    from narrlit.measures.collection import MEASURES
+
     rows = sample_tales()
     texts, types = [row["text"] for row in rows], np.array([row["atu"] for row in rows])
-    minilm = unit_vectors(load_encoder("minilm"), texts)
-    mpnet = unit_vectors(load_encoder(chosen.mpnet), texts)
-    measures = {
+    cosines = {
         "tfidf": TfidfVectorizer().fit_transform(texts).toarray(),
         "tfidf without stop words": TfidfVectorizer(stop_words="english").fit_transform(texts).toarray(),
-        "minilm": minilm,
-        "minilm centered": centered(minilm),
-        "mpnet": mpnet,
-        "mpnet centered": centered(mpnet),
     }
+    counts: Result = {name: same_type(vectors @ vectors.T, types) for name, vectors in cosines.items()}
+    for name, model in {"minilm": "minilm", "mpnet": chosen.mpnet}.items():
+        collection = Collection.of(texts, model)
+        for measure in MEASURES:
+            counts[f"{name} {measure}"] = same_type(
+                collection.similarities_by(measure).matrix().astype(np.float64), types
+            )
     others = len(rows) - 1
     same = np.mean([np.sum(types == kind) - 1 for kind in types])
     none_of_three = np.prod([(others - same - n) / (others - n) for n in range(3)])
-    counts: Result = {name: same_type(vectors, types) for name, vectors in measures.items()}
     counts["chance"] = {"nearest": len(rows) * same / others, "three": len(rows) * (1 - none_of_three)}
     return {"tales": len(rows), **counts}
 
 
-def same_type(vectors: Floats, types: NDArray[np.str_]) -> dict[str, int]:
+def same_type(similarities: Floats, types: NDArray[np.str_]) -> dict[str, int]:
     """Count stories whose nearest story, and one of the three nearest, has their type."""
-    similarity = vectors @ vectors.T
-    np.fill_diagonal(similarity, -np.inf)
-    nearest = np.argsort(-similarity, axis=1, kind="stable")[:, :3]
+    others = np.where(np.eye(len(types), dtype=bool), -np.inf, similarities)
+    nearest = np.argsort(-others, axis=1, kind="stable")[:, :3]
     agrees = types[nearest] == types[:, None]
     return {"nearest": int(agrees[:, 0].sum()), "three": int(agrees.any(axis=1).sum())}
 
