@@ -17,6 +17,7 @@ from narrlit.measures.corrections import centered, csls, hubness
 from narrlit.measures.matching import Matching
 from narrlit.measures.readers import FusedReader, PassageReader, Reader, VectorReader, WordReader
 from narrlit.measures.representations import Contents, Representation, Vectors
+from narrlit.metrics.diagnostics import SimilarityDiagnostics, similarity_diagnostics
 
 Floats = NDArray[np.floating[Any]]
 MeasureName = Literal["passages", "fused", "csls", "centered", "cosine", "lexical"]
@@ -198,6 +199,12 @@ class CollectionSimilarity:
         if len(self) <= KEPT:
             self._matrix = matrix
         return matrix
+
+    def diagnostics(self) -> SimilarityDiagnostics:
+        """Measure how far the similarities follow the length of stories and have hubs, in a sample of 1,000 or all."""
+        rows = reference_rows(len(self))
+        texts = [self._contents.texts[row] for row in rows]
+        return similarity_diagnostics(self.between(rows, rows), texts)
 
     def blocks(self) -> Iterator[tuple[IntArray, Floats]]:
         """Compare all stories with all in blocks: rows (B,), and a copy of their similarities (B, N)."""
