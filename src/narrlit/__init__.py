@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from narrlit.experiments.fusion import fuse
     from narrlit.experiments.judging import judge
     from narrlit.experiments.reproduction.reproduce import reproduce
-    from narrlit.experiments.retrieval_report import retrieval
+    from narrlit.experiments.retrieval import retrieval
     from narrlit.experiments.run import Run
     from narrlit.experiments.seed_fits import fit_seeds
     from narrlit.experiments.system_report import report
@@ -139,7 +139,7 @@ _MODULES = {
     "report": "narrlit.experiments.system_report",
     "reproduce": "narrlit.experiments.reproduction.reproduce",
     "restore_names": "narrlit.data.pseudonymization",
-    "retrieval": "narrlit.experiments.retrieval_report",
+    "retrieval": "narrlit.experiments.retrieval",
     "search": "narrlit.explore.search",
     "similarity": "narrlit.api",
     "submit": "narrlit.submission",

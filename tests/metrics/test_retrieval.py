@@ -1,10 +1,18 @@
-"""Measures of retrieval against scikit-learn and hand-computed values, and lexical baselines."""
+"""Metrics of retrieval against scikit-learn and hand-computed values, and lexical baselines."""
 
 import numpy as np
 import pytest
 from sklearn.metrics import label_ranking_average_precision_score, ndcg_score
 
-from narrlit.metrics.retrieval import MEASURES, lexical_vectors, ndcg, ranks, recall, reciprocal_rank
+from narrlit.metrics.retrieval import (
+    METRICS,
+    METRICS_OF_VERSIONS,
+    lexical_vectors,
+    ndcg,
+    ranks,
+    recall,
+    reciprocal_rank,
+)
 
 
 @pytest.mark.parametrize("k", [1, 3, 10, 40])
@@ -26,12 +34,17 @@ def test_mrr_of_single_relevant_stories_equals_scikit_learns():
     assert own == pytest.approx(label_ranking_average_precision_score(np.eye(20)[rows], scores))
 
 
-def test_measures_by_hand():
+def test_metrics_by_hand():
     """Relevant stories at ranks 2 and 12, the second with gain 3."""
     placed, gains = np.array([2, 12]), np.array([1.0, 3.0])
     ideal = 3 / np.log2(2) + 1 / np.log2(3)
-    values = {name: measure(placed, gains) for name, measure in MEASURES.items()}
-    assert values == pytest.approx({"nDCG@10": 1 / np.log2(3) / ideal, "MRR": 0.5, "recall@1": 0, "recall@10": 0.5})
+    values = {name: metric(placed, gains) for name, metric in METRICS.items()}
+    expected = {"recall@1": 0, "recall@10": 0.5, "mrr": 0.5, "ndcg@10": 1 / np.log2(3) / ideal}
+    assert values == pytest.approx(expected)
+    values = {name: metric(placed, gains) for name, metric in METRICS_OF_VERSIONS.items()}
+    assert values == pytest.approx(expected | {"recall@10": 1})
+    assert METRICS_OF_VERSIONS["recall@1"](np.array([9, 1]), np.ones(2)) == 1
+    assert METRICS["recall@1"](np.array([9, 1]), np.ones(2)) == 0.5
     assert (recall(placed, gains, 12), ndcg(np.array([1, 2]), np.array([3.0, 1.0]), 10)) == (1, 1)
 
 

@@ -11,6 +11,8 @@ from narrlit.metrics.significance import (
     SharedStories,
     bootstrap_interval,
     difference_interval,
+    group_bootstrap_intervals,
+    group_permutation_test,
     holm,
     interval_by_story,
     mcnemar,
@@ -89,6 +91,32 @@ def test_bootstrap_interval():
     assert bootstrap_interval([0.3]) == (0, 1)
     assert bootstrap_interval([1, 1, 1]) == wilson_interval(3, 3)
     assert bootstrap_interval([0, 0, 0]) == wilson_interval(0, 3)
+
+
+def test_group_bootstrap_draws_whole_groups():
+    generator = np.random.default_rng(0)
+    groups = np.repeat(np.arange(40), 5)
+    same = np.repeat(generator.random(40) < 0.6, 5)[:, None]  # all items of a group are alike
+    of_groups, of_items = (group_bootstrap_intervals(same, each)[0] for each in (groups, np.arange(200)))
+    assert of_groups == pytest.approx(bootstrap_interval(same[::5, 0]), abs=0.02)  # of 40 independent values
+    assert of_items == pytest.approx(bootstrap_interval(same[:, 0]), abs=0.02)
+    assert of_groups[1] - of_groups[0] > 1.8 * (of_items[1] - of_items[0])
+
+
+def test_group_bootstrap_weighs_groups_by_their_items_and_takes_columns_apart():
+    values = np.array([[1.0, 0.0, 1.0]] + [[0.0, 0.0, 1.0]] * 3 + [[1.0, 0.0, 1.0]] * 6)
+    groups = [7, 7, 7, 7, 3, 3, 3, 3, 3, 3]
+    mixed, none, all_right = group_bootstrap_intervals(values, groups)
+    assert mixed == (0.25, 1.0)  # both draws of a group give its own mean
+    assert (none, all_right) == (wilson_interval(0, 2), wilson_interval(2, 2))
+    assert group_bootstrap_intervals(values[:4], groups[:4]) == [(0, 1)] * 3
+
+
+def test_group_permutation_flips_whole_groups():
+    first, second = [1, 1, 0, 0, 1, 0], [0, 0, 0, 1, 0, 0]
+    assert group_permutation_test(first, second, range(6)) == permutation_test(first, second)
+    sums = [2, 0, 1], [0, 1, 0]
+    assert group_permutation_test(first, second, [5, 5, 2, 2, 9, 9]) == permutation_test(*sums)
 
 
 # Triples that share stories ------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""narrlit retrieval: how high collections rank relevant stories."""
+"""narrlit retrieval: is the nearest story another version of it, and how high are relevant stories ranked."""
 
 from typing import Annotated, Literal
 
@@ -10,35 +10,49 @@ from narrlit.options import InputOptions, ModelOptions, StoryOptions, listed
 def retrieval(  # noqa: PLR0913 (options)
     stories: str,
     *,
-    qrels: str,
+    same: str | None = None,
+    measure: str | None = None,
+    control: str | None = None,
+    qrels: str | None = None,
     queries: str | None = None,
-    baseline: Literal["tfidf", "bm25"] | None = None,
+    baseline: Literal["tfidf", "bm25"] = "tfidf",
     json: bool = False,
     out: Annotated[str | None, Output.folder("retrieval.json", "retrieval.md", "answers.csv")] = None,
     use: ModelOptions,
     read: StoryOptions,
     inputs: InputOptions,
 ) -> None:
-    """Evaluate how high collections rank relevant stories: nDCG@10, MRR, recall@1 and @10, with 95 % intervals.
+    """Evaluate whether each story's nearest is another version of it, or how high relevant stories are ranked.
+
+    Prints recall@1 and @10, MRR and nDCG@10 with 95 % intervals, beside the stories' words (TF-IDF).
 
     Args:
         stories: an index, or stories as `narrlit embed` reads them, to rank; several with commas between, which are
             compared with the first.
-        qrels: relevance judgments: query-id, corpus-id and score with tabs between, or TREC's four columns.
-        queries: file of the queries; by default queries are ids of the ranked stories.
+        same: column, such as tale type, work or author; stories with the same value are versions of each other.
+        measure: passages, fused, csls, centered, cosine or lexical, or several with commas between, which are compared
+            with the first; by default passages.
+        control: column, such as book or translator, that may make versions alike; values are permuted within it.
+        qrels: in place of --same, relevance judgments: query-id, corpus-id and score with tabs between, or TREC's four
+            columns.
+        queries: file of the queries of --qrels; by default they are ids of the ranked stories.
         baseline: also rank the stories of the first collection by their words.
         json: print one JSON object, and nothing else, to stdout.
-        out: folder for retrieval.json and .md, and answers.csv with the measures of each query.
+        out: folder for retrieval.json and .md, and answers.csv with the figures of each query.
         use: the model, where the stories are no index; minilm if none is named.
         read: what it reads of a story.
         inputs: files of stories.
     """
     from narrlit.commands.collections import read_collections, read_queries
-    from narrlit.experiments.retrieval_report import retrieval as measure_retrieval
+    from narrlit.experiments.retrieval import retrieval as evaluate_retrieval
+    from narrlit.measures.collection import check_measure
 
+    measures = [check_measure(name) for name in listed(measure)]
     collections = read_collections(listed(stories), use, read, inputs, queries is not None)
     asked = None if queries is None else read_queries(queries, collections, inputs)
-    result = measure_retrieval(collections, qrels, queries=asked, baseline=baseline)
+    result = evaluate_retrieval(
+        collections, qrels, same=same, measures=measures or None, control=control, queries=asked, baseline=baseline
+    )
     if out is not None:
         result.write(out)
         say(f"{out}: retrieval.json, .md, and answers.csv")

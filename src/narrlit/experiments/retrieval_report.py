@@ -1,129 +1,246 @@
-"""Evaluation of retrieval: how high collections rank the stories that a file of judgments calls relevant.
+"""Results of an evaluation of retrieval: means, intervals and paired tests of systems, as tables.
 
-Letters of the shapes: Q queries, N stories, D dimension, M measures.
+Letters of the shapes: Q queries, K metrics.
 """
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
+from narrlit.data.schema import IntArray
 from narrlit.data.writers import write_table
-from narrlit.errors import DataError, printable, reading
-from narrlit.experiments.report import keep_report
-from narrlit.explore.collection import Collection
-from narrlit.metrics.retrieval import MEASURES, Lexical, lexical_vectors, ranks
-from narrlit.metrics.significance import bootstrap_interval, p_text, permutation_test
+from narrlit.errors import printable
+from narrlit.experiments.report import interval_plot, keep_report
+from narrlit.metrics.diagnostics import SimilarityDiagnostics
+from narrlit.metrics.retrieval import LABELS
+from narrlit.metrics.significance import group_bootstrap_intervals, group_permutation_test, p_text
+from narrlit.metrics.versions import Permuted
+from narrlit.optional import require
 from narrlit.tables import markdown_table
 
-Qrels = Mapping[str, Mapping[str, float]]
-"""Gains above 0 of the relevant stories of each query; ids of both."""
-QUERIES_PER_BLOCK = 256
-LAYOUT = "write query-id, corpus-id and score with tabs between, or TREC's four columns"
+if TYPE_CHECKING:
+    import pandas as pd
+
+TESTED = "mrr"
+"""Metric whose paired tests are printed; the others' are in the tables."""
+PRINTED = "recall@1"
+"""Metric whose permutations are printed."""
 
 
-def read_qrels(path: str) -> Qrels:
-    """Read relevance judgments: query-id, corpus-id and score (BEIR; a header is skipped), or TREC's four columns.
+@dataclass(frozen=True)
+class Estimate:
+    """Mean of a metric.
 
-    Rows with the score 0 are left out.
-
-    Raises:
-        DataError: if the file can't be read or names no relevant story.
+    Attributes:
+        mean: over queries.
+        low: lower end of its 95 % bootstrap interval.
+        high: upper end.
+        n: number of queries.
     """
-    with reading("qrels", path, LAYOUT):
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    qrels: dict[str, dict[str, float]] = {}
-    for number, line in enumerate(lines, 1):
-        cells = line.split("\t") if "\t" in line else line.split()
-        if not cells or cells[0] == "query-id":
-            continue
-        try:
-            query, *_, story, score = cells[:4]
-            gain = float(score)
-        except ValueError as error:
-            raise DataError(f"{path}:{number}: {printable(line, 60)!r} is no judgment; {LAYOUT}") from error
-        if not math.isfinite(gain):
-            raise DataError(f"{path}:{number}: the score {printable(score, 60)} is no finite number; {LAYOUT}")
-        if gain > 0:
-            qrels.setdefault(query, {})[story] = gain
-    if not qrels:
-        raise DataError(f"{path} names no relevant story; write rows with a score above 0")
-    return qrels
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+    def __str__(self) -> str:
+        """The mean with its interval."""
+        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
-def measure(
-    qrels: Qrels, queries: Any, stories: Any, query_ids: Sequence[str] | None, ids: Sequence[str]
-) -> NDArray[Any]:
-    """Compute each measure of each query (Q, M), where products of vectors rank the stories.
+@dataclass(frozen=True)
+class Difference:
+    """Difference of two systems' means.
+
+    Attributes:
+        difference: of the system's mean to that of the first system.
+        p: of the paired permutation test.
+    """
+
+    difference: float
+    p: float
+
+    def __str__(self) -> str:
+        """The difference with its p."""
+        return f"{self.difference:+.3f} ({p_text(self.p)})"
+
+
+@dataclass(frozen=True, eq=False)
+class SystemRetrieval:
+    """How high a system ranks relevant stories.
+
+    Attributes:
+        name: measure, collection and measure, or baseline.
+        values: (Q, K) metrics of each query.
+        estimates: by metric.
+        differences: to the first system, by metric; empty for the first.
+    """
+
+    name: str
+    values: NDArray[Any]
+    estimates: Mapping[str, Estimate]
+    differences: Mapping[str, Difference]
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Means by metric, n, and the same with intervals and tests as details."""
+        means = {metric: estimate.mean for metric, estimate in self.estimates.items()}
+        details: dict[str, Any] = {}
+        for metric, estimate in self.estimates.items():
+            tested = asdict(self.differences[metric]) if metric in self.differences else {}
+            details[metric] = {"mean": estimate.mean, "interval": [estimate.low, estimate.high], **tested}
+        return {**means, "n": len(self.values), "details": details}
+
+
+def compare_systems(values: Mapping[str, NDArray[Any]], groups: IntArray) -> list[SystemRetrieval]:
+    """Compute the means of systems, and their differences to the first.
 
     Args:
-        qrels: Q queries with their relevant stories.
-        queries: dense or sparse vectors, D wide, of the queries and perhaps others.
-        stories: dense or sparse vectors (N, D).
-        query_ids: ids of the rows of `queries`; None: queries are among the stories, and not among their own results.
-        ids: N ids.
-
-    Raises:
-        DataError: if a query or a relevant story is not there.
+        values: (Q, K) metrics of each query by system.
+        groups: (Q,) numbers; queries of a group depend on each other.
     """
-    row = {id: n for n, id in enumerate(ids)}
-    query_row = row if query_ids is None else {id: n for n, id in enumerate(query_ids)}
-    relevant = [story for gains in qrels.values() for story in gains]
-    for kind, known, needed in (("query", query_row, qrels), ("story", row, relevant)):
-        absent = next((id for id in needed if id not in known), None)
-        if absent is not None:
-            raise DataError(f"there is no {kind} {printable(absent, 60)!r}, which the qrels name; leave its rows out")
-    asked, values = list(qrels), []
-    own_answer = next((query for query in asked if query_ids is None and query in qrels[query]), None)
-    if own_answer is not None:
-        raise DataError(f"the qrels call {printable(own_answer, 60)!r} relevant to itself; leave that row out")
-    for start in range(0, len(asked), QUERIES_PER_BLOCK):
-        block = asked[start : start + QUERIES_PER_BLOCK]
-        scores = queries[[query_row[query] for query in block]] @ stories.T
-        scores = scores if isinstance(scores, np.ndarray) else scores.toarray()
-        for query, own in zip(block, scores, strict=True):
-            if query_ids is None:
-                own[row[query]] = -np.inf
-            placed, gains = ranks(own)[[row[story] for story in qrels[query]]], np.array([*qrels[query].values()])
-            values.append([compute(placed, gains) for compute in MEASURES.values()])
-    return np.array(values)
+    systems: list[SystemRetrieval] = []
+    for name, own in values.items():
+        differences = {}
+        for column, metric in enumerate(LABELS if systems else ()):
+            base = systems[0].values[:, column]
+            difference = float((own[:, column] - base).mean())
+            differences[metric] = Difference(difference, group_permutation_test(own[:, column], base, groups))
+        systems.append(SystemRetrieval(name, own, estimates_of(own, groups), differences))
+    return systems
+
+
+def estimates_of(values: NDArray[Any], groups: IntArray) -> dict[str, Estimate]:
+    """Compute the mean of each metric, with its interval over groups; nothing without a query.
+
+    Args:
+        values: (Q, K) metrics of each query.
+        groups: (Q,) numbers; queries of a group depend on each other.
+    """
+    if not len(values):
+        return {}
+    means = values.mean(axis=0).tolist()
+    intervals = group_bootstrap_intervals(values, groups)
+    estimates = {}
+    for metric, mean, (low, high) in zip(LABELS, means, intervals, strict=True):
+        estimates[metric] = Estimate(mean, low, high, len(values))
+    return estimates
+
+
+@dataclass(frozen=True, eq=False)
+class Confounds:
+    """What else than being versions may make versions alike, by one system.
+
+    Attributes:
+        permuted: recall@1 and MRR with values permuted within strata, by metric.
+        short: of the stories with fewer words than the median, by metric.
+        long: of the others, by metric.
+        diagnostics: of the similarities.
+    """
+
+    permuted: Sequence[Mapping[str, Permuted]]
+    short: Mapping[str, Estimate]
+    long: Mapping[str, Estimate]
+    diagnostics: SimilarityDiagnostics
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """All figures as plain data."""
+        return {
+            "permuted": {
+                figures[PRINTED].within: {metric: asdict(figure) for metric, figure in figures.items()}
+                for figures in self.permuted
+            },
+            "short": _plain(self.short),
+            "long": _plain(self.long),
+            "diagnostics": self.diagnostics.record,
+        }
+
+
+@dataclass(frozen=True)
+class VersionFacts:
+    """Which stories are versions of each other.
+
+    Attributes:
+        column: whose equal values make stories versions.
+        values: number of values that several stories have.
+        median_words: length that divides short stories from long ones.
+        control: column within whose values others are permuted; None without one.
+    """
+
+    column: str
+    values: int
+    median_words: float
+    control: str | None
 
 
 @dataclass(frozen=True, eq=False)
 class Retrieval:
-    """Measures of how high collections, and a baseline, rank the relevant stories of Q queries.
+    """How high systems rank the relevant stories of Q queries.
 
     Attributes:
-        record: figures, as plain data.
-        rows: of the table, a row a measure and system.
-        values: (Q, M) measures of each query, by system.
+        systems: measures of collections and baselines; the others are compared with the first.
         queries: (Q) ids.
+        stories: number of stories that are ranked.
+        qrels: file of the judgments; None without one.
+        versions: which stories are versions of each other; None where judgments call stories relevant.
+        confounds: of versions, by the name of the system.
     """
 
-    record: dict[str, Any]
-    rows: list[dict[str, Any]]
-    values: Mapping[str, NDArray[Any]]
+    systems: Sequence[SystemRetrieval]
     queries: Sequence[str]
+    stories: int
+    qrels: str | None
+    versions: VersionFacts | None
+    confounds: Mapping[str, Confounds]
 
-    def table(self) -> pd.DataFrame:
-        """Tabulate measures: a row a measure and system, with mean, interval, difference to the first system and p."""
+    @property
+    def record(self) -> dict[str, Any]:
+        """All figures as plain data."""
+        measures = {}
+        for system in self.systems:
+            confounds = self.confounds.get(system.name)
+            measures[system.name] = system.record | ({} if confounds is None else confounds.record)
+        return {
+            "qrels": self.qrels,
+            "versions": None if self.versions is None else asdict(self.versions),
+            "queries": len(self.queries),
+            "stories": self.stories,
+            "measures": measures,
+        }
+
+    def table(self) -> "pd.DataFrame":
+        """Tabulate means: a row a system and metric, with interval, n, difference to the first system and p."""
+        import pandas as pd
+
         rows = []
-        for name, figures in self.record["measures"].items():
-            for system, own in figures.items():
-                low, high = own["interval"]
-                rest = {key: own[key] for key in ("difference", "p") if key in own}
-                rows.append({"measure": name, "system": system, "mean": own["mean"], "low": low, "high": high, **rest})
+        for system in self.systems:
+            for metric, estimate in system.estimates.items():
+                tested = system.differences.get(metric)
+                row = {"system": system.name, "metric": metric, **asdict(estimate)}
+                rows.append(row | ({} if tested is None else asdict(tested)))
         return pd.DataFrame(rows)
 
-    def answers(self) -> pd.DataFrame:
-        """Tabulate the measures of each query, a column a system and measure."""
-        columns = [f"{system}.{name}" for system in self.values for name in MEASURES]
-        frame = pd.DataFrame(np.hstack([*self.values.values()]), columns=columns)
+    def confound_table(self) -> "pd.DataFrame":
+        """Tabulate permutations: a row a system, strata and metric, with mean, 95 % range, p and movable stories."""
+        import pandas as pd
+
+        rows = []
+        for name, confounds in self.confounds.items():
+            for figures in confounds.permuted:
+                rows += [{"system": name, "metric": metric, **asdict(each)} for metric, each in figures.items()]
+        return pd.DataFrame(rows)
+
+    def answers(self) -> "pd.DataFrame":
+        """Tabulate the metrics of each query, a column a system and metric."""
+        import pandas as pd
+
+        columns = [f"{system.name}.{metric}" for system in self.systems for metric in LABELS]
+        frame = pd.DataFrame(np.hstack([system.values for system in self.systems]), columns=columns)
         frame.insert(0, "query", [*self.queries])
         return frame
 
@@ -132,68 +249,91 @@ class Retrieval:
         keep_report(Path(folder), "retrieval", self.record, f"{self}\n")
         write_table(Path(folder) / "answers.csv", self.answers().to_dict("records"))
 
+    def plot(self, metric: str = TESTED) -> Any:
+        """Plot a metric with 95 % intervals, a line a system; returns a matplotlib axis.
+
+        Raises:
+            MissingExtraError: if matplotlib is not installed.
+        """
+        require("matplotlib", "plots")
+        estimates = {system.name: system.estimates[metric] for system in self.systems}
+        lines = {name: {"accuracy": each.mean, "interval": [each.low, each.high]} for name, each in estimates.items()}
+        axes = interval_plot(lines)
+        axes.set_xlabel(f"{LABELS[metric]}, 95 % interval")
+        return axes
+
     def __str__(self) -> str:
-        """The table in Markdown."""
-        title = f"{self.record['queries']:,} queries among {self.record['stories']:,} stories"
+        """Tables in Markdown, and warnings."""
+        first = self.systems[0].name
+        rows = []
+        for system in self.systems:
+            row = {"system": system.name}
+            row |= {LABELS[metric]: str(estimate) for metric, estimate in system.estimates.items()}
+            tested = system.differences.get(TESTED)
+            rows.append(row | {f"MRR to {first}": "" if tested is None else str(tested)})
         note = "Intervals: 95 %, bootstrap over queries; p: paired permutation test."
-        return f"{markdown_table(title, self.rows)}\n{note}"
+        if self.versions is None:
+            title = f"{len(self.queries):,} queries among {self.stories:,} stories"
+            return f"{markdown_table(title, rows)}\n{note}"
+        facts = self.versions
+        column = printable(facts.column, 60)
+        title = (
+            f"{len(self.queries):,} stories that share their {column} with another, among {self.stories:,}; "
+            f"{facts.values:,} values"
+        )
+        note = f"Intervals: 95 %, bootstrap over values of {column}; p: paired permutation test over these."
+        lines = [markdown_table(title, rows), note, "", self._permutations(), "", self._lengths()]
+        return "\n".join([*lines, *self._warnings()])
+
+    def _permutations(self) -> str:
+        """Tabulate a metric beside what permutations within strata give."""
+        rows = []
+        movable: dict[str, int] = {}
+        for system in self.systems:
+            row = {"system": system.name, LABELS[PRINTED]: f"{system.estimates[PRINTED].mean:.3f}"}
+            for figures in self.confounds[system.name].permuted:
+                figure = figures[PRINTED]
+                cell = f"{figure.mean:.3f} [{figure.low:.3f}, {figure.high:.3f}], {p_text(figure.p)}"
+                row[f"within {printable(figure.within, 40)}"] = cell
+                movable[figure.within] = figure.movable
+            rows.append(row)
+        moved = ", ".join(f"{count:,} within {printable(name, 40)}" for name, count in movable.items())
+        title = "Found because they are versions? The same with values permuted within strata"
+        return (
+            f"{markdown_table(title, rows)}\nMean and 95 % range of the permutations. Stories that they move: {moved}."
+        )
+
+    def _lengths(self) -> str:
+        """Tabulate short and long stories, and what similarities follow besides the stories."""
+        rows = []
+        for system in self.systems:
+            confounds = self.confounds[system.name]
+            diagnostics = confounds.diagnostics
+            length, hubs = diagnostics.length_correlation, diagnostics.hub_skewness
+            row = {"system": system.name}
+            for name, estimates in (("short", confounds.short), ("long", confounds.long)):
+                row[f"{LABELS[PRINTED]}, {name}"] = str(estimates[PRINTED]) if estimates else ""
+                row[f"MRR, {name}"] = f"{estimates[TESTED].mean:.3f}" if estimates else ""
+            row["length"] = "" if length is None else f"{length:+.2f}"
+            row["hubs"] = "" if hubs is None else f"{hubs:.1f}"
+            rows.append(row)
+        words = 0.0 if self.versions is None else self.versions.median_words
+        note = (
+            f"Short: fewer than {words:g} words, the median. Length: correlation of a story's mean similarity with its "
+            "log length. Hubs: skewness of how often a story is among the ten nearest of others."
+        )
+        return f"{markdown_table('Short and long stories, length and hubs', rows)}\n{note}"
+
+    def _warnings(self) -> list[str]:
+        """Warn of the first system's length and hubs."""
+        first = self.systems[0].name
+        warnings = self.confounds[first].diagnostics.warnings
+        return [f"{first}: {warning}" for warning in warnings]
 
 
-def retrieval(
-    collections: Mapping[str, Collection],
-    qrels: str | Path | Qrels,
-    *,
-    queries: Mapping[str, Collection] | None = None,
-    baseline: Lexical | None = None,
-) -> Retrieval:
-    """Evaluate how high collections rank the stories that judgments call relevant.
-
-    Args:
-        collections: by the name of their system; the others are compared with the first.
-        qrels: file of relevance judgments (`read_qrels`), or what is in it.
-        queries: of each collection, encoded like it; None: queries are ids of the ranked stories.
-        baseline: also rank the stories of the first collection by words: `tfidf` or `bm25`.
-
-    Returns:
-        A `Retrieval`: nDCG@10, MRR, recall@1 and @10 with 95 % intervals: `.table()`, `.answers()`, `.write(folder)`.
-
-    Raises:
-        DataError: if the judgments can't be read, or name a story that is not there.
-    """
-    judged = read_qrels(str(qrels)) if isinstance(qrels, str | Path) else qrels
-    values: dict[str, NDArray[Any]] = {}
-    for name, collection in collections.items():
-        asked = collection if queries is None else queries[name]
-        query_ids = None if queries is None else asked.frame["id"].tolist()
-        ids = collection.frame["id"].tolist()
-        values[name] = measure(judged, asked.vectors, collection.vectors, query_ids, ids)
-    first = next(iter(collections))
-    if baseline is not None:
-        collection = collections[first]
-        asked = collection if queries is None else queries[first]
-        query_ids = None if queries is None else asked.frame["id"].tolist()
-        own, others = lexical_vectors(baseline, asked.frame["text"].tolist(), collection.frame["text"].tolist())
-        values[baseline] = measure(judged, own, others, query_ids, collection.frame["id"].tolist())
-    content: dict[str, Any] = {
-        "qrels": str(qrels) if isinstance(qrels, str | Path) else None,
-        "queries": len(judged),
-        "stories": len(collections[first]),
-        "measures": {},
+def _plain(estimates: Mapping[str, Estimate]) -> dict[str, Any]:
+    """Write estimates as plain data."""
+    return {
+        metric: {"mean": each.mean, "interval": [each.low, each.high], "n": each.n}
+        for metric, each in estimates.items()
     }
-    rows = []
-    for place, name in enumerate(MEASURES):
-        figures = content["measures"][name] = {}
-        for system, table in values.items():
-            own_values, base = table[:, place], values[first][:, place]
-            low, high = bootstrap_interval(own_values)
-            mean = float(own_values.mean())
-            figures[system] = {"mean": mean, "interval": [low, high]}
-            compared = ""
-            if system != first:
-                difference, p = float((own_values - base).mean()), permutation_test(own_values, base)
-                figures[system] |= {"difference": difference, "p": p}
-                compared = f"{difference:+.3f} ({p_text(p)})"
-            text = f"{mean:.3f} [{low:.3f}, {high:.3f}]"
-            row = {"measure": name, "system": system, "mean, 95 % interval": text}
-            rows.append(row | {f"difference to {first}": compared})
-    return Retrieval(content, rows, values, [*judged])

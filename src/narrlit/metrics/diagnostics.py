@@ -100,9 +100,13 @@ def similarity_diagnostics(similarities: Floats, texts: Sequence[str]) -> Simila
 
 def log_lengths(texts: Sequence[str]) -> Floats:
     """Compute the logarithm of the number of words of each text, (N,); a text without words counts as one word."""
-    words = [len(WORD.findall(text)) for text in texts]
-    lengths: Floats = np.log(np.maximum(words, 1))
+    lengths: Floats = np.log(np.maximum(word_counts(texts), 1))
     return lengths
+
+
+def word_counts(texts: Sequence[str]) -> IntArray:
+    """Count the words of each text, (N,)."""
+    return np.array([len(WORD.findall(text)) for text in texts])
 
 
 def k_occurrences(similarities: Floats, k: int = NEIGHBORS) -> IntArray:

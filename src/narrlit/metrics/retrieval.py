@@ -1,4 +1,4 @@
-"""Retrieval of relevant stories: measures of one query's ranks, and baselines that compare words.
+"""Retrieval of relevant stories: metrics of one query's ranks, and baselines that compare words.
 
 Letters of the shapes: Q queries, N stories, V words, R relevant stories of a query.
 """
@@ -49,13 +49,21 @@ def recall(ranks: IntArray, gains: Gains, k: int) -> float:
     return float((ranks <= k).mean())
 
 
-MEASURES: dict[str, Callable[[IntArray, Gains], float]] = {
-    "nDCG@10": partial(ndcg, k=10),
-    "MRR": reciprocal_rank,
+def hit(ranks: IntArray, gains: Gains, k: int) -> float:
+    """Return 1 if a relevant story is among the first k, else 0."""
+    return float(ranks.min() <= k)
+
+
+METRICS: dict[str, Callable[[IntArray, Gains], float]] = {
     "recall@1": partial(recall, k=1),
     "recall@10": partial(recall, k=10),
+    "mrr": reciprocal_rank,
+    "ndcg@10": partial(ndcg, k=10),
 }
-"""Measures of a query from ranks (R,) and positive gains (R,) of its relevant stories."""
+"""Metrics of a query from ranks (R,) and positive gains (R,) of its relevant stories."""
+METRICS_OF_VERSIONS = METRICS | {"recall@1": partial(hit, k=1), "recall@10": partial(hit, k=10)}
+"""The same where one of several versions is enough: recall@k as in metric learning (Oh Song et al. 2016)."""
+LABELS = {"recall@1": "recall@1", "recall@10": "recall@10", "mrr": "MRR", "ndcg@10": "nDCG@10"}
 
 
 def lexical_vectors(kind: Lexical, queries: Sequence[str], stories: Sequence[str]) -> tuple[Any, Any]:

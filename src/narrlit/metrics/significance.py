@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 TYPICAL_DISCORDANCE = 1 / 3
 """Default share of triples that only one of two systems has right."""
+RESAMPLES_PER_BLOCK = 1000
 
 
 def wilson_interval(correct: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -151,6 +152,73 @@ def bootstrap_interval(
         rng=seed,
     ).confidence_interval
     return float(interval.low), float(interval.high)
+
+
+def group_bootstrap_intervals(
+    values: ArrayLike, groups: ArrayLike, confidence: float = 0.95, samples: int = 10_000, seed: int = 0
+) -> list[tuple[float, float]]:
+    """Compute percentile bootstrap intervals of means over items that are dependent within groups.
+
+    Whole groups are drawn with replacement. With a single group an interval is (0, 1); if all values are 1, or all are
+    0, it is Wilson's for the number of groups.
+
+    Args:
+        values: (N, K) numbers from 0 to 1, a column a mean.
+        groups: (N,) numbers of the items' groups.
+        confidence: of the intervals.
+        samples: number of resamples.
+        seed: of the resamples.
+
+    Returns:
+        The interval of each of K means.
+
+    Source: Cameron, Gelbach and Miller (2008), pairs cluster bootstrap.
+
+    >>> ends = group_bootstrap_intervals([[0.0], [0.0], [1.0], [1.0]], [0, 0, 1, 1])
+    >>> [round(end, 2) for end in ends[0]]  # two groups, not four items
+    [0.0, 1.0]
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    kinds, positions = np.unique(np.asarray(groups), return_inverse=True)
+    if len(kinds) < 2:
+        return [(0.0, 1.0)] * numbers.shape[1]
+    sums = np.zeros((len(kinds), numbers.shape[1]))
+    np.add.at(sums, positions, numbers)
+    sizes = np.bincount(positions)
+    generator = np.random.default_rng(seed)
+    blocks = []
+    for start in range(0, samples, RESAMPLES_PER_BLOCK):
+        size = min(RESAMPLES_PER_BLOCK, samples - start)
+        drawn = generator.multinomial(len(kinds), np.full(len(kinds), 1 / len(kinds)), size=size)
+        blocks.append((drawn @ sums) / (drawn @ sizes)[:, None])
+    tail = (1 - confidence) / 2
+    ends = np.quantile(np.concatenate(blocks), (tail, 1 - tail), axis=0)
+    intervals = []
+    for column, (low, high) in enumerate(ends.T.tolist()):
+        total = numbers[:, column].sum()
+        if total in (0, len(numbers)):  # every resample is the same
+            low, high = wilson_interval(len(kinds) if total else 0, len(kinds), confidence)  # noqa: PLW2901
+        intervals.append((low, high))
+    return intervals
+
+
+def group_permutation_test(first: ArrayLike, second: ArrayLike, groups: ArrayLike) -> float:
+    """Compute p of the two-sided paired permutation test of equal means over items that are dependent within groups.
+
+    Signs of the differences are flipped for whole groups (see `permutation_test`).
+
+    Args:
+        first: (N,) values of one system.
+        second: (N,) values of the other on the same items.
+        groups: (N,) numbers of the items' groups.
+
+    >>> group_permutation_test([1, 1, 1, 1, 1, 0], [0, 0, 0, 0, 0, 1], [0, 0, 1, 1, 2, 2])
+    0.5
+    """
+    positions = np.unique(np.asarray(groups), return_inverse=True)[1]
+    sums = np.bincount(positions, np.asarray(first, dtype=np.float64))
+    others = np.bincount(positions, np.asarray(second, dtype=np.float64))
+    return permutation_test(sums, others)
 
 
 class SharedStories:

@@ -1,0 +1,87 @@
+"""How high measures rank versions of a story, and what else may make versions alike.
+
+Letters of the shapes: N stories, Q stories with another version, K metrics.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrlit.data.schema import IntArray
+from narrlit.experiments.relevance import Relevance
+from narrlit.experiments.retrieval_report import Confounds, Retrieval, VersionFacts, compare_systems, estimates_of
+from narrlit.metrics.diagnostics import similarity_diagnostics, word_counts
+from narrlit.metrics.retrieval import METRICS_OF_VERSIONS, ranks
+from narrlit.metrics.versions import Strata, Versions, permuted_figures
+
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class VersionedStories:
+    """N stories, some of which are versions of each other.
+
+    Attributes:
+        ids: N ids.
+        texts: N texts.
+        column: whose equal values make stories versions.
+        values: (N,) of that column; None where it is empty.
+        control: column that may make versions alike; None without one.
+        controls: (N,) of that column; empty without one.
+    """
+
+    ids: Sequence[str]
+    texts: Sequence[str]
+    column: str
+    values: Sequence[Hashable | None]
+    control: str | None = None
+    controls: Sequence[Hashable | None] = ()
+
+    def strata(self) -> list[Strata]:
+        """Strata within which values are permuted: all stories, those of about one length, those of the control."""
+        everything = Strata("the collection", np.zeros(len(self.texts), dtype=np.int64))
+        strata = [everything, Strata.of_lengths(self.texts)]
+        if self.control is not None:
+            strata.append(Strata.of_values(self.control, self.controls))
+        return strata
+
+
+def rank_versions(systems: Iterable[tuple[str, Floats]], stories: VersionedStories) -> Retrieval:
+    """Evaluate how high systems rank the other versions of each story that has one.
+
+    Args:
+        systems: names, and similarities (N, N) of each story with each; the others are compared with the first.
+        stories: N stories, of which some are versions of each other.
+    """
+    versions = Versions(stories.values)
+    relevance = Relevance.of_versions(versions)
+    words = word_counts(stories.texts)[versions.queries]
+    median_words = float(np.median(words))
+    is_short = words < median_words
+    values: dict[str, NDArray[Any]] = {}
+    confounds: dict[str, Confounds] = {}
+    for name, similarities in systems:
+        values[name] = relevance.metrics(similarities.__getitem__, METRICS_OF_VERSIONS)
+        placed = ranks_of_others(similarities)
+        confounds[name] = Confounds(
+            [permuted_figures(placed, versions, strata) for strata in stories.strata()],
+            estimates_of(values[name][is_short], versions.groups[is_short]),
+            estimates_of(values[name][~is_short], versions.groups[~is_short]),
+            similarity_diagnostics(similarities, stories.texts),
+        )
+    facts = VersionFacts(stories.column, len(np.unique(versions.groups)), median_words, stories.control)
+    ids = [stories.ids[row] for row in versions.queries.tolist()]
+    return Retrieval(compare_systems(values, versions.groups), ids, len(stories.ids), None, facts, confounds)
+
+
+def ranks_of_others(similarities: Floats) -> IntArray:
+    """Rank all stories for each story from 1, the most similar first and the story itself last, (N, N).
+
+    >>> ranks_of_others(np.array([[1.0, 0.2, 0.7], [0.2, 1.0, 0.4], [0.7, 0.4, 1.0]])).tolist()
+    [[3, 2, 1], [2, 3, 1], [1, 2, 3]]
+    """
+    others = np.where(np.eye(len(similarities), dtype=bool), -np.inf, similarities)
+    return ranks(others)

@@ -1,0 +1,200 @@
+"""Versions of one story in a collection: those with the same value of a column, and what else may make them alike.
+
+Letters of the shapes: N stories, Q stories with another version, P pairs of versions, S permutations.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrlit.data.schema import IntArray
+from narrlit.metrics.diagnostics import log_lengths
+
+Floats = NDArray[np.floating[Any]]
+PERMUTATIONS = 999
+LENGTH_STRATA = 5
+"""Strata of about equal size, by length."""
+
+
+@dataclass(frozen=True, eq=False)
+class Versions:
+    """Stories that are versions of each other: those with the same value.
+
+    Attributes:
+        values: (N,) tale type, work or author of each story; None where it is not known, and the story a version of no
+            other.
+
+    >>> versions = Versions(["510A", "300", None, "510A"])
+    >>> versions.queries.tolist(), versions.partners(0).tolist()
+    ([0, 3], [3])
+    """
+
+    values: Sequence[Hashable | None]
+
+    @cached_property
+    def numbers(self) -> IntArray:
+        """Number of each story's value (N,), counted from 0; -1 where it is not known."""
+        known: dict[Hashable, int] = {}
+        numbers = [-1 if value is None else known.setdefault(value, len(known)) for value in self.values]
+        return np.array(numbers)
+
+    @cached_property
+    def pairs(self) -> tuple[IntArray, IntArray]:
+        """Rows of a story and of its versions, (P,) and (P,), by the first; each pair in both orders."""
+        members: dict[int, list[int]] = {}
+        for row, number in enumerate(self.numbers.tolist()):
+            if number >= 0:
+                members.setdefault(number, []).append(row)
+        first: list[int] = []
+        second: list[int] = []
+        for row, number in enumerate(self.numbers.tolist()):
+            others = [other for other in members.get(number, ()) if other != row]
+            first += [row] * len(others)
+            second += others
+        return np.array(first, dtype=np.int64), np.array(second, dtype=np.int64)
+
+    @cached_property
+    def queries(self) -> IntArray:
+        """Rows of the stories with another version (Q,)."""
+        return np.unique(self.pairs[0])
+
+    @property
+    def groups(self) -> IntArray:
+        """Number of the value of each story with another version (Q,)."""
+        return self.numbers[self.queries]
+
+    def partners(self, row: int) -> IntArray:
+        """Rows of a story's other versions."""
+        first, second = self.pairs
+        start, end = np.searchsorted(first, (row, row + 1))
+        return np.asarray(second[start:end])
+
+    def best_ranks(self, ranks: IntArray, rows: IntArray | None = None) -> IntArray:
+        """Find the best rank (Q,) that another version has for each story with one.
+
+        Args:
+            ranks: (N, N) of each story for each, from 1.
+            rows: (N,) the story that each stands in for, in a permutation of values; None: itself.
+        """
+        first, second = self.pairs
+        starts = np.searchsorted(first, self.queries)
+        if rows is not None:
+            first, second = rows[first], rows[second]
+        best: IntArray = np.minimum.reduceat(ranks[first, second], starts)
+        return best
+
+
+@dataclass(frozen=True, eq=False)
+class Strata:
+    """Stories in strata, such as those of one book or of about one length.
+
+    Attributes:
+        name: of what the strata have in common.
+        numbers: (N,) stratum of each story.
+    """
+
+    name: str
+    numbers: IntArray
+
+    @classmethod
+    def of_values(cls, name: str, values: Sequence[Hashable | None]) -> "Strata":
+        """Put stories with the same value in a stratum, and those without one in another."""
+        known: dict[Hashable | None, int] = {}
+        return cls(name, np.array([known.setdefault(value, len(known)) for value in values]))
+
+    @classmethod
+    def of_lengths(cls, texts: Sequence[str], count: int = LENGTH_STRATA) -> "Strata":
+        """Divide texts by their number of words into strata of about equal size.
+
+        >>> Strata.of_lengths(["a", "b b b", "c c", "d d d d"], count=2).numbers.tolist()
+        [0, 1, 0, 1]
+        """
+        order = np.argsort(log_lengths(texts), kind="stable")
+        numbers = np.empty(len(texts), dtype=np.int64)
+        numbers[order] = np.arange(len(texts)) * count // len(texts)
+        return cls("length", numbers)
+
+    def movable(self, versions: Versions) -> int:
+        """Count the stories that a permutation can give another value: those in a stratum of several values."""
+        values: dict[int, list[int]] = {}
+        for stratum, value in zip(self.numbers.tolist(), versions.numbers.tolist(), strict=True):
+            if value >= 0:
+                values.setdefault(stratum, []).append(value)
+        return sum(len(inside) for inside in values.values() if len(set(inside)) > 1)
+
+    def permutation(self, versions: Versions, generator: np.random.Generator) -> IntArray:
+        """Exchange the stories of each stratum at random: the row (N,) that stands in for each.
+
+        Stories whose value is not known keep their place.
+        """
+        rows = np.arange(len(self.numbers))
+        known = np.flatnonzero(versions.numbers >= 0)
+        strata = self.numbers[known]
+        ordered = known[np.argsort(strata, kind="stable")]
+        rows[ordered] = known[np.lexsort((generator.random(len(known)), strata))]
+        return rows
+
+
+@dataclass(frozen=True)
+class Permuted:
+    """A figure where values are permuted within strata: what stories of one stratum have in common alone gives.
+
+    Attributes:
+        within: name of the strata.
+        movable: stories in strata of several values; the others keep theirs.
+        mean: of the figure over permutations.
+        low: lower end of the range of 95 % of the permutations.
+        high: upper end.
+        p: probability of a figure at least as high as that of the real values.
+    """
+
+    within: str
+    movable: int
+    mean: float
+    low: float
+    high: float
+    p: float
+
+
+def permuted_figures(
+    ranks: IntArray, versions: Versions, strata: Strata, samples: int = PERMUTATIONS, seed: int = 0
+) -> dict[str, Permuted]:
+    """Compute recall@1 and MRR with values permuted within strata, beside those of the real values.
+
+    If versions are found only because they are of one book, or of one length, values that are permuted within books, or
+    within strata of length, are found as well.
+
+    Args:
+        ranks: (N, N) of each story for each, from 1, a story itself last.
+        versions: of the N stories.
+        strata: of the N stories.
+        samples: number of permutations.
+        seed: of the permutations.
+
+    Source: Good (2005), "Permutation, parametric, and bootstrap tests of hypotheses", stratified permutation;
+        Phipson and Smyth (2010), p = (exceeding + 1) / (samples + 1).
+    """
+    generator = np.random.default_rng(seed)
+    observed = _recall_and_mrr(versions.best_ranks(ranks))
+    drawn = np.empty((samples, 2))
+    for sample in range(samples):
+        rows = strata.permutation(versions, generator)
+        drawn[sample] = _recall_and_mrr(versions.best_ranks(ranks, rows))
+    movable = strata.movable(versions)
+    figures = {}
+    for column, name in enumerate(("recall@1", "mrr")):
+        values = drawn[:, column]
+        low, high = np.quantile(values, (0.025, 0.975))
+        exceeding = int((values >= observed[column] - 1e-12).sum())  # equal means differ in their last digits
+        p = (exceeding + 1) / (samples + 1)
+        figures[name] = Permuted(strata.name, movable, float(values.mean()), float(low), float(high), p)
+    return figures
+
+
+def _recall_and_mrr(best: IntArray) -> tuple[float, float]:
+    """Compute recall@1 and MRR from the best rank of each query (Q,)."""
+    return float((best == 1).mean()), float((1 / best).mean())
