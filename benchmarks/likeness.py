@@ -2,168 +2,131 @@
 
     python benchmarks/likeness.py                        the 24 sample tales, and pairs of StoryWorld
     python benchmarks/likeness.py twins/stories.jsonl --same work
+    python benchmarks/likeness.py --sweep                settings of the matching of passages, in place of measures
 
-For each measure: the share of stories whose nearest story is another version (recall@1) and the mean reciprocal rank of
-the nearest version (MRR), of the stories that have one; the correlation of a story's mean similarity with its log
-length; and the skewness of how often a story is among the ten nearest of others.
+The figures are those of `narrlit retrieval --same`.
 """
 
 import argparse
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import skew
 
 import narrlit
 from narrlit.data.readers import read_stories
 from narrlit.data.storyworld import StoryWorld
 from narrlit.data.tales import sample_tales
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
-from narrlit.measures.corrections import centered, csls, hubness
-from narrlit.measures.matching import Matching, PassageVectors, match_scores
-from narrlit.metrics.retrieval import lexical_vectors, ranks
-from narrlit.preprocessing.passages import split_passages
+from narrlit.experiments.retrieval import versioned_stories
+from narrlit.experiments.retrieval_report import Retrieval
+from narrlit.experiments.version_ranking import rank_versions
+from narrlit.measures import MEASURES, CollectionSimilarity
+from narrlit.measures.matching import Matching, PassageVectors
+from narrlit.measures.representations import Contents
+from narrlit.preprocessing.passages import WORDS, split_passages
 
 Floats = NDArray[np.floating[Any]]
-NEIGHBORS = 10
 WORLD_PAIRS = 100
 
 
 @dataclass(frozen=True)
-class Versions:
-    """Stories, and the group (tale type, work) that each is a version of."""
+class Setting:
+    """How passages are cut and matched.
 
-    name: str
-    texts: Sequence[str]
-    groups: Sequence[str]
+    Attributes:
+        matching: spread and support.
+        words: of a passage.
+    """
 
+    matching: Matching = Matching()
+    words: int = WORDS
 
-@dataclass(frozen=True)
-class Figures:
-    """How well a measure finds versions, and what else it follows."""
-
-    measure: str
-    recall_at_1: float
-    mrr: float
-    n: int
-    length: float
-    hubs: float
+    def __str__(self) -> str:
+        """All settings."""
+        return f"spread {self.matching.spread:g}, support {self.matching.support:g}, {self.words} words"
 
 
-def tales() -> Versions:
-    """Return the sample tales, three of each type."""
-    rows = sample_tales()
-    return Versions("tales", [row["text"] for row in rows], [row["atu"] for row in rows])
+SETTINGS = [
+    Setting(),
+    *[Setting(Matching(spread=spread)) for spread in (inf, 0.8, 0.2)],
+    *[Setting(Matching(support=support)) for support in (0.0, 0.6)],
+    *[Setting(words=words) for words in (12, 50)],
+]
+"""The default, and others of which each differs in one setting."""
 
 
-def story_world(pairs: int, seed: int = 11) -> Versions:
-    """Return anchors with the story that is like them, and one that is not."""
-    texts: list[str] = []
-    groups: list[str] = []
+def tales() -> pd.DataFrame:
+    """Tabulate the sample tales, three of each type."""
+    return pd.DataFrame(sample_tales()).drop(columns="file_name")
+
+
+def story_world(pairs: int, seed: int = 11) -> pd.DataFrame:
+    """Tabulate anchors with the story that is like each (of one pair), and one that is not (of none)."""
+    rows = []
     for number, triple in enumerate(StoryWorld(seed).triples(pairs, "test")):
-        texts += [triple.anchor.text, triple.positive.text, triple.negative.text]
-        groups += [f"pair {number}", f"pair {number}", f"negative {number}"]
-    return Versions("StoryWorld", texts, groups)
+        rows.append({"text": triple.anchor.text, "pair": number})
+        rows.append({"text": triple.positive.text, "pair": number})
+        rows.append({"text": triple.negative.text, "pair": None})
+    return pd.DataFrame(rows)
 
 
-def of_file(path: str, column: str) -> Versions:
-    """Return the stories of a file, by a column of it."""
-    stories = read_stories(path)
-    return Versions(path, [story.text for story in stories], [str(row[column]) for row in stories.metadata])
-
-
-def without_hubs(similarities: Floats) -> Floats:
-    """Subtract hubness from the similarities (N, N) of a collection."""
-    others = similarities.copy()
-    np.fill_diagonal(others, -np.inf)
-    hubs = hubness(others)
-    return csls(similarities, hubs, hubs)
-
-
-def passage_vectors(encoder: StoryEncoder, texts: Sequence[str]) -> PassageVectors:
-    """Embed the passages of N stories; the mean of all is subtracted."""
-    pieces = [split_passages(text) for text in texts]
-    passages: list[str] = []
+def passages(texts: Sequence[str], words: int, encoder: StoryEncoder) -> PassageVectors:
+    """Embed the passages of texts."""
+    pieces = [split_passages(text, words) for text in texts]
+    joined: list[str] = []
     for piece in pieces:
-        passages += piece
-    vectors = unit_vectors(encoder.embed(passages))
+        joined += piece
+    vectors = unit_vectors(encoder.embed(joined))
     ends = np.cumsum([len(piece) for piece in pieces])
-    return PassageVectors.of(np.split(centered(vectors, vectors.mean(axis=0)), ends[:-1]))
+    return PassageVectors.of(np.split(vectors, ends[:-1]))
 
 
-def matched(passages: PassageVectors, matching: Matching) -> Floats:
-    """Score each story with all, (N, N)."""
-    return np.stack([match_scores(passages.story(number), passages, matching) for number in range(len(passages))])
+def sweep(collection: narrlit.Collection, settings: Sequence[Setting] = SETTINGS) -> Iterator[tuple[str, Floats]]:
+    """Compare all stories with all, (N, N), by their passages with each setting."""
+    texts = collection.frame["text"].tolist()
+    for setting in settings:
+        contents = Contents(collection.vectors, texts, passages(texts, setting.words, collection.encoder))
+        yield str(setting), CollectionSimilarity.of("passages", contents, setting.matching).matrix()
 
 
-def similarities(encoder: StoryEncoder, texts: Sequence[str]) -> dict[str, Floats]:
-    """Compute the similarities (N, N) of stories by each measure."""
-    vectors = unit_vectors(encoder.embed(list(texts)))
-    moved = centered(vectors, vectors.mean(axis=0))
-    words, others = lexical_vectors("tfidf", texts, texts)
-    passages = passage_vectors(encoder, texts)
-    plain: dict[str, Floats] = {
-        "TF-IDF": np.asarray((words @ others.T).todense()),
-        "cosine": vectors @ vectors.T,
-        "centered": moved @ moved.T,
-    }
-    for spread in (inf, 1.0, 0.6, 0.4, 0.3):
-        for support in (0.0, 0.3, 0.5):
-            plain[f"passages, spread {spread:g}, support {support:g}"] = matched(passages, Matching(spread, support))
-    measures: dict[str, Floats] = {}
-    for name, found in plain.items():
-        measures[name] = found
-        measures[f"{name}, CSLS"] = without_hubs(found)
-    return measures
-
-
-def figures_of(measure: str, found: Floats, versions: Versions) -> Figures:
-    """Describe a measure by its similarities (N, N) of stories."""
-    groups, own = np.array(versions.groups), np.eye(len(found), dtype=bool)
-    same = (groups[:, None] == groups[None, :]) & ~own
-    with_partner = same.any(axis=1)
-    places = ranks(np.where(own, -np.inf, found))
-    best = np.where(same, places, len(found)).min(axis=1)[with_partner]
-    means = found.mean(axis=1, where=~own)
-    lengths = np.log([len(text.split()) for text in versions.texts])
-    occurrences = ((places <= NEIGHBORS) & ~own).sum(axis=0)
-    return Figures(
-        measure,
-        recall_at_1=float((best == 1).mean()),
-        mrr=float((1 / best).mean()),
-        n=int(with_partner.sum()),
-        length=float(np.corrcoef(means, lengths)[0, 1]),
-        hubs=float(skew(occurrences)),
-    )
+def evaluate(stories: Any, same: str, encoder: StoryEncoder, by_settings: bool) -> Retrieval:
+    """Evaluate all measures, or the settings of one."""
+    collection = narrlit.Collection.of(stories, encoder)
+    if by_settings:
+        return rank_versions(sweep(collection), versioned_stories(collection, same))
+    return narrlit.retrieval(collection, same=same, measures=MEASURES)
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Print a table for each collection, or all as one line of JSON."""
+    """Print tables of each collection, or all as one line of JSON."""
     options = argparse.ArgumentParser(description="measures of similarity on versions of stories")
     options.add_argument("stories", nargs="?", help="file of stories (default: the sample tales and StoryWorld)")
     options.add_argument("--same", default="work", help="column of the file: equal values are versions (default: work)")
     options.add_argument("--model", default="minilm", help="encoder (default: minilm)")
+    options.add_argument("--sweep", action="store_true", help="compare settings of passages in place of measures")
     options.add_argument("--json", action="store_true", help="print one JSON object")
     chosen = options.parse_args(words)
     encoder = narrlit.load(chosen.model, cache="runs/embeddings")
-    collections = [of_file(chosen.stories, chosen.same)] if chosen.stories else [tales(), story_world(WORLD_PAIRS)]
-    content = {}
-    for versions in collections:
-        measured = similarities(encoder, versions.texts)
-        rows = [figures_of(name, found, versions) for name, found in measured.items()]
-        content[versions.name] = [asdict(row) for row in rows]
+    collections: dict[str, tuple[Any, str]] = {
+        "tales": (tales(), "atu"),
+        "StoryWorld": (story_world(WORLD_PAIRS), "pair"),
+    }
+    if chosen.stories:
+        collections = {chosen.stories: (read_stories(chosen.stories), chosen.same)}
+    records = {}
+    for name, (stories, same) in collections.items():
+        result = evaluate(stories, same, encoder, chosen.sweep)
+        records[name] = result.record
         if not chosen.json:
-            print(f"{versions.name}: {len(versions.texts)} stories, {rows[0].n} with another version")
-            print(f"{'measure':42}  recall@1    MRR  length   hubs")
-            for row in rows:
-                print(f"{row.measure:42}  {row.recall_at_1:8.3f}  {row.mrr:.3f}  {row.length:+6.2f}  {row.hubs:+5.2f}")
+            print(f"# {name}\n\n{result}\n")
     if chosen.json:
-        print(json.dumps(content))
+        print(json.dumps(records))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,19 @@
-"""The benchmark of measures: its figures are those of plain loops, and it runs."""
+"""The benchmark of measures: settings of passages are those that it names, and it runs."""
 
 import importlib
 import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+
+from narrlit.data.tales import sample_tales
+from narrlit.explore.collection import Collection
+from narrlit.measures import MEASURES
+from narrlit.measures.matching import Matching
+
+pytestmark = pytest.mark.usefixtures("memoized_minilm")
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -16,14 +24,22 @@ def likeness(monkeypatch):
     return importlib.import_module("likeness")
 
 
-def test_figures_are_those_of_the_stories_with_another_version(likeness):
-    versions = likeness.Versions("four", ["a " * length for length in (2, 4, 8, 16)], ["x", "y", "x", "z"])
-    found = np.array([[1, 0.9, 0.5, 0.1], [0.9, 1, 0.2, 0.3], [0.5, 0.2, 1, 0.4], [0.1, 0.3, 0.4, 1]])
-    figures = likeness.figures_of("cosine", found, versions)
-    assert (figures.n, figures.recall_at_1, figures.mrr) == (2, 0.5, 0.75)  # ranks 2 and 1
-    means = [(0.9 + 0.5 + 0.1) / 3, (0.9 + 0.2 + 0.3) / 3, (0.5 + 0.2 + 0.4) / 3, (0.1 + 0.3 + 0.4) / 3]
-    assert figures.length == pytest.approx(np.corrcoef(means, [1, 2, 3, 4])[0, 1])
-    assert figures.length < -0.9
+def test_the_first_setting_is_the_measure_of_passages_and_others_are_not(likeness):
+    tales = Collection.of([tale["text"] for tale in sample_tales()[:6]])
+    settings = [likeness.Setting(), likeness.Setting(Matching(support=0.6)), likeness.Setting(words=50)]
+    found = dict(likeness.sweep(tales, settings))
+    default, *others = found.values()
+    expected = tales.similarities_by("passages").matrix()
+    np.testing.assert_allclose(default, expected, atol=1e-5)  # rounding of float32
+    assert all(np.abs(other - expected).max() > 1e-3 for other in others)
+    assert next(iter(found)) == "spread 0.4, support 0.3, 25 words"
+
+
+def test_stories_of_the_world_are_in_pairs_with_one_that_is_like_neither(likeness):
+    stories = likeness.story_world(4)
+    assert stories["pair"].value_counts().tolist() == [2] * 4
+    assert len(stories) == 12
+    assert isinstance(likeness.tales(), pd.DataFrame)
 
 
 def test_all_measures_of_a_file(likeness, make, monkeypatch, tmp_path, tiny, capsys):
@@ -36,9 +52,9 @@ def test_all_measures_of_a_file(likeness, make, monkeypatch, tmp_path, tiny, cap
     rows += [{"text": f"Word{number} alone.", "type": f"other {number}"} for number in range(9)]
     make("s.jsonl", rows)
     likeness.main(["s.jsonl", "--same", "type", "--model", tiny(), "--json"])
-    (figures,) = json.loads(capsys.readouterr().out).values()
-    assert len(figures) == 36
-    assert all(0 <= each["recall_at_1"] <= each["mrr"] <= 1 for each in figures)
-    assert {each["n"] for each in figures} == {6}
-    assert figures[0]["measure"] == "TF-IDF"
-    assert figures[0]["recall_at_1"] == 1
+    (record,) = json.loads(capsys.readouterr().out).values()
+    assert [*record["measures"]] == [*MEASURES, "tfidf"]
+    assert {figures["n"] for figures in record["measures"].values()} == {6}
+    assert record["measures"]["tfidf"]["recall@1"] == 1
+    likeness.main(["s.jsonl", "--same", "type", "--model", tiny(), "--sweep"])
+    assert "| spread inf, support 0.3, 25 words | " in capsys.readouterr().out

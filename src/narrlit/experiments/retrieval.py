@@ -192,17 +192,22 @@ def _versions_retrieval(
     for other in others:
         if other.frame["text"].tolist() != texts:
             raise DataError(f"{other.about['source']} has other stories than {first.about['source']}, or another order")
-    versioned = VersionedStories(
-        first.frame["id"].tolist(),
-        texts,
-        same,
-        metadata_column(first, "same", same),
-        control,
-        () if control is None else metadata_column(first, "control", control),
-    )
-    if not len(Versions(versioned.values).queries):
-        raise DataError(f"`same={same}`: no two stories of {first.about['source']} have the same value")
-    return rank_versions(_similarities(collections, measures, baseline), versioned)
+    return rank_versions(_similarities(collections, measures, baseline), versioned_stories(first, same, control))
+
+
+def versioned_stories(collection: Collection, same: str, control: str | None = None) -> VersionedStories:
+    """Find the versions among N stories by their columns.
+
+    Raises:
+        DataError: if no story has another version.
+        OptionError: if there is no such column.
+    """
+    values = _metadata_column(collection, "same", same)
+    controls = [] if control is None else _metadata_column(collection, "control", control)
+    if not len(Versions(values).queries):
+        raise DataError(f"`same={same}`: no two stories of {collection.about['source']} have the same value")
+    ids, texts = collection.frame["id"].tolist(), collection.frame["text"].tolist()
+    return VersionedStories(ids, texts, same, values, control, controls)
 
 
 def _similarities(
@@ -218,7 +223,7 @@ def _similarities(
         yield baseline, lexical_system(first, baseline).score(np.arange(len(first)))
 
 
-def metadata_column(collection: Collection, parameter: str, name: str) -> list[Any]:
+def _metadata_column(collection: Collection, parameter: str, name: str) -> list[Any]:
     """Return the values (N,) of a column; None where a cell is empty.
 
     Raises:
