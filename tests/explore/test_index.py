@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from unittest import mock
 
 import lancedb
 import numpy as np
@@ -9,9 +10,11 @@ import pandas as pd
 import pytest
 
 from narrlit.commands.collections import read_collection
+from narrlit.data.schema import Story
 from narrlit.data.storyworld import StoryWorld
 from narrlit.encoding.loading import load
-from narrlit.errors import DataError, NarrlitError, OptionError
+from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.errors import DataError, ModelError, NarrlitError, OptionError
 from narrlit.explore import index as indexing
 from narrlit.explore import index_storage
 from narrlit.explore.collection import Collection
@@ -53,11 +56,11 @@ def copied(made, tmp_path):
 
 @pytest.fixture
 def embedded(monkeypatch):
-    """Texts that are embedded, in order."""
+    """Texts of the stories that are embedded, in order; passages are no stories."""
     texts = []
 
     def noting(encoder, stories, *options):
-        texts.extend(story if isinstance(story, str) else story.text for story in stories)
+        texts.extend(story.text for story in stories if isinstance(story, Story))
         return embed(encoder, stories, *options)
 
     monkeypatch.setattr("narrlit.models.embedding.embed", noting)
@@ -219,6 +222,29 @@ def test_many_stories_get_an_approximate_index_that_finds_the_same(tales, tiny, 
     index = Index.create(copied, tales, tiny())
     assert IndexStorage(index.path).indexed_columns == {"text", "vector"}
     assert index.like("s9", k=5)["id"].tolist() == exact["id"].tolist()
+
+
+def test_a_collection_has_the_passages_of_the_index(made, copied, tales, tiny):
+    memory = Collection.of(tales, tiny())
+    stored = made.collection()
+    assert (stored.measure, memory.measure) == ("passages", "passages")
+    for one, other in zip(stored.passages, memory.passages, strict=True):
+        assert one.texts == other.texts
+        np.testing.assert_allclose(one.vectors, other.vectors, atol=1e-3)  # kept in half precision
+    before = Index(copied).collection()
+    Index(copied).delete("s0")
+    assert len(before.passages) == len(before) == 30
+    with mock.patch.object(StoryEncoder, "passages", side_effect=AssertionError("embedded again")):
+        matrix = stored.similarities.matrix()
+    np.testing.assert_allclose(matrix, memory.similarities.matrix(), atol=2e-3)
+
+
+def test_a_model_of_sentences_has_no_passages(tales, tiny, tmp_path):
+    index = Index.create(tmp_path / "i", tales[:3], load(tiny(), missing_views="positional", fusion="equal"))
+    assert index.collection().measure == "csls"
+    assert index.like("s0", k=2)["id"].nunique() == 2
+    with pytest.raises(ModelError, match="not their passages"):
+        index.collection().passages  # noqa: B018
 
 
 def test_another_model_and_other_settings_are_refused(made, copied, tales, tiny):

@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 
 from narrlit.data.schema import Story, Views
+from narrlit.encoding.story_encoder import Passages
 from narrlit.errors import DataError, OptionError
 from narrlit.explore.index_storage import (
     FORMAT,
+    EmbeddedStories,
     IndexRecord,
     IndexSettings,
     IndexStorage,
@@ -19,6 +21,10 @@ from narrlit.explore.index_storage import (
 )
 from narrlit.models.coverage import Coverage
 
+PASSAGES = [
+    Passages(["A fox", "ran."], np.array([[1, 0], [0.6, 0.8]], np.float32)),
+    Passages(["Rain."], np.array([[0, 1]], np.float32)),
+]
 SETTINGS = IndexSettings(
     model="m", files=None, max_length=64, long="windows", views=False, fusion=None, pseudonyms=None
 )
@@ -37,11 +43,12 @@ def frame():
 
 @pytest.fixture
 def storage(frame, tmp_path):
-    record = IndexRecord(format=FORMAT, model_path="m", settings=SETTINGS, dimension=2)
+    record = IndexRecord(format=FORMAT, model_path="m", settings=SETTINGS, dimension=2, passages=True)
     IndexStorage.create(tmp_path / "i", frame, record)
     storage = IndexStorage(tmp_path / "i")
     storage.set_languages({"en": 2})
-    storage.commit(storage.columns(frame), np.eye(2, dtype=np.float32), Coverage(10, 9.0, 2, 1, 0.5))
+    embedded = EmbeddedStories(np.eye(2, dtype=np.float32), PASSAGES, Coverage(10, 9.0, 2, 1, 0.5))
+    storage.commit(storage.columns(frame), embedded)
     return storage
 
 
@@ -49,10 +56,11 @@ def test_stories_and_record_are_there_when_it_is_opened_again(storage, frame):
     again = IndexStorage(storage.path)
     assert index_at(storage.path)
     assert (len(again), "a" in again, "c" in again) == (2, True, False)
-    stories, vectors = again.stories()
-    assert stories["text"].tolist() == frame["text"].tolist()
-    assert "content_sha256" not in stories
-    assert vectors.tolist() == [[1, 0], [0, 1]]
+    snapshot = again.snapshot()
+    stories = snapshot.frame()
+    assert stories["text"].tolist() == frame["text"].tolist() == snapshot.texts()
+    assert stories.columns.tolist() == ["id", "title", "text", "year"]
+    assert snapshot.vectors.tolist() == [[1, 0], [0, 1]]
     assert again.record == storage.record
     assert (again.coverage, again.record.languages) == (Coverage(10, 9.0, 2, 1, 0.5), {"en": 2})
     assert again.digests() == dict(zip(frame["id"], frame["content_sha256"], strict=True))
@@ -62,9 +70,36 @@ def test_stories_and_record_are_there_when_it_is_opened_again(storage, frame):
     assert again.column_list == "columns: id (string), title (string), text (string), year (int64)"
 
 
+def test_a_snapshot_has_rows_in_any_order_and_stays_as_it_is(storage):
+    snapshot = storage.snapshot()
+    assert storage.snapshot() is snapshot
+    order = np.array([1, 0])
+    assert (snapshot.texts(order), snapshot.frame(order)["year"].tolist()) == (["Rain.", "A fox ran."], [2, 1])
+    rain, fox = snapshot.passages(order)
+    assert (rain.texts, fox.texts) == (["Rain."], ["A fox", "ran."])
+    np.testing.assert_allclose(fox.vectors, [[1, 0], [0.6, 0.8]], atol=1e-3)  # kept in half precision
+    assert fox.vectors.dtype == np.float32
+    both = snapshot.passage_vectors()
+    assert (both.starts.tolist(), both.vectors.dtype, len(both.vectors)) == ([0, 2], np.float16, 3)
+    assert snapshot.passage_vectors(np.array([1])).vectors.tolist() == [[0, 1]]
+    storage.delete(["b"])
+    assert (snapshot.texts(), storage.snapshot().texts()) == (["A fox ran.", "Rain."], ["A fox ran."])
+
+
+def test_an_index_of_another_version_is_refused(storage):
+    record = json.loads((storage.path / "index.json").read_text())
+    record["format"] = "narrlit index 1"
+    del record["passages"]
+    (storage.path / "index.json").write_text(json.dumps(record))
+    with pytest.raises(DataError, match=r"its format is 'narrlit index 1'.*remove the folder and index again"):
+        IndexStorage(storage.path)
+
+
 def test_a_story_replaces_the_one_with_its_id_and_coverage_adds_up(storage, frame):
     changed = frame[:1].assign(text=["A vixen ran."], place=["Oslo"])
-    storage.commit(storage.columns(changed), np.array([[0.6, 0.8]], np.float32), Coverage(5, 5.0, 1, 0, 1))
+    vector = np.array([[0.6, 0.8]], np.float32)
+    embedded = EmbeddedStories(vector, [Passages(["A vixen ran."], vector)], Coverage(5, 5.0, 1, 0, 1))
+    storage.commit(storage.columns(changed), embedded)
     assert len(storage) == 2
     assert storage.story("a")["text"] == "A vixen ran."
     assert (storage.story("a")["place"], storage.story("b")["place"], storage.story("c")) == ("Oslo", None, None)

@@ -303,8 +303,14 @@ class StoryEncoder:
         >>> story.texts, story.vectors.shape
         (['A king fell ill. His sons rode out to find the water of life.'], (1, 384))
         """
+        return self.passages_prepared(self.prepare(stories), role, progress)
+
+    def passages_prepared(
+        self, stories: Sequence[Story], role: Role = "story", progress: bool = False
+    ) -> list[Passages]:
+        """Embed the passages of N prepared stories, as `passages` does."""
         self.require_text()
-        pieces = [split_passages(story.text) for story in self.prepare(stories)]
+        pieces = [split_passages(story.text) for story in stories]
         texts = list(chain.from_iterable(pieces))
         vectors = unit_vectors(self.embed_prepared(texts, [role] * len(texts), progress))
         ends = np.cumsum([len(piece) for piece in pieces])

@@ -22,7 +22,9 @@ from narrlit.preprocessing.languages import detect_languages
 if TYPE_CHECKING:
     import pandas as pd
 
-RESERVED = ("id", "title", "text", "vector", "content_sha256", "rank", "similarity", "snippet")
+HIDDEN = ("vector", "passages", "passage_texts", "content_sha256")
+"""Columns of an index that are not shown."""
+RESERVED = ("id", "title", "text", *HIDDEN, "rank", "similarity", "snippet")
 """Columns of an index and of its results, whose names metadata can't have."""
 
 

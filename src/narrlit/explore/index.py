@@ -16,13 +16,13 @@ from narrlit.data.readers import Stories
 from narrlit.data.schema import FloatArray, Story
 from narrlit.encoding.loading import load, story_texts
 from narrlit.encoding.model_loading import Device, Loading
-from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
+from narrlit.encoding.story_encoder import Passages, StoryEncoder, unit_vectors
 from narrlit.errors import DataError, NarrlitError, OptionError, did_you_mean, on_interrupt, printable, reading
 from narrlit.explore.collection import Collection, languages, stories_of, story_frame
+from narrlit.explore.index_snapshot import DIGEST, REMEDY, IndexSnapshot
 from narrlit.explore.index_storage import (
     BATCH,
-    DIGEST,
-    REMEDY,
+    EmbeddedStories,
     IndexRecord,
     IndexSettings,
     IndexStorage,
@@ -41,6 +41,7 @@ from narrlit.explore.ranking import (
     result_table,
 )
 from narrlit.files import exclusive
+from narrlit.measures.collection import DEFAULT_MEASURE
 from narrlit.models.config import parse_fusion
 from narrlit.models.coverage import Coverage
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
@@ -146,8 +147,8 @@ class Index:
             try:
                 for start in range(0, len(fresh), BATCH):
                     batch = fresh[start : start + BATCH]
-                    vectors, coverage = _embedded(encoder, new.prepared(batch, encoder), bar.update)
-                    storage.commit(columns.take(batch), vectors, coverage)
+                    embedded = _embedded(encoder, new.prepared(batch, encoder), bar.update)
+                    storage.commit(columns.take(batch), embedded)
             except NarrlitError:
                 if not len(storage):  # its settings would refuse the remedy, such as long windows
                     shutil.rmtree(self.path)
@@ -349,19 +350,20 @@ class Index:
         return result_table(rows, first_sentences(rows))
 
     def collection(self) -> Collection:
-        """Return all stories with their vectors, without loading the model."""
+        """Return all stories with their vectors and passages, without loading the model."""
         self._storage.require_stories()
-        frame, vectors = self._storage.stories()
+        snapshot = self._storage.snapshot()
         record = self._storage.record
         about = {
             "source": str(self.path),
             "model": record.settings.model,
-            "dimension": vectors.shape[1],
+            "dimension": record.dimension,
             "long": record.settings.long,
             "share_read": self.coverage.share,
             "languages": record.languages or {},
         }
-        return Collection(frame, vectors, self._encoder, about)
+        measure = DEFAULT_MEASURE if snapshot.has_passages else "csls"
+        return IndexedCollection(snapshot.frame(), snapshot.vectors, self._encoder, about, measure, snapshot=snapshot)
 
     def _check_settings(self, settings: Mapping[str, Any]) -> None:
         """Refuse other settings than those that the index was made with."""
@@ -379,6 +381,28 @@ class Index:
     def _repr_html_(self) -> str:
         first = self._storage.first_stories(5)
         return f"<p>{escape(repr(self))}</p>{first.to_html(index=False)}"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class IndexedCollection(Collection):
+    """Stories of an index, whose passages are read from it.
+
+    Attributes:
+        snapshot: the index.
+    """
+
+    snapshot: IndexSnapshot
+
+    @cached_property
+    def passages(self) -> list[Passages]:
+        """Passages of each story.
+
+        Raises:
+            ModelError: for a model that can't embed a single text.
+        """
+        if not self.snapshot.has_passages:
+            self.encoder.require_text()
+        return self.snapshot.passages()
 
 
 @dataclass(frozen=True, eq=False)
@@ -451,17 +475,19 @@ def _encoder(model: str, settings: IndexSettings, device: Device, trust_remote_c
     )
 
 
-def _embedded(
-    encoder: StoryEncoder, stories: Sequence[Story], step: Callable[[int], object]
-) -> tuple[FloatArray, Coverage]:
-    """Embed stories that are prepared: unit vectors (N, D), and what was read.
+def _embedded(encoder: StoryEncoder, stories: Sequence[Story], step: Callable[[int], object]) -> EmbeddedStories:
+    """Embed stories that are prepared.
 
     `step` is called at intervals with the number of embedded stories.
     """
+    reads_passages = encoder.facts.reads == "text"
     vectors, coverage = np.empty((len(stories), encoder.dimension), np.float32), Coverage()
+    passages: list[Passages] = []
     for start in range(0, len(stories), SPAN):
         span = stories[start : start + SPAN]
         vectors[start : start + SPAN], read = encoder.read(span, ["story"] * len(span))
         coverage += read
+        if reads_passages:
+            passages += encoder.passages_prepared(span)
         step(len(span))
-    return unit_vectors(vectors), coverage
+    return EmbeddedStories(unit_vectors(vectors), passages if reads_passages else None, coverage)

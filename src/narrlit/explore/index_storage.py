@@ -3,22 +3,34 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from narrlit.cache.space import model_identity
 from narrlit.data.schema import FloatArray, Story
-from narrlit.encoding.story_encoder import StoryEncoder
-from narrlit.errors import DataError, NarrlitError, OptionError, printable, reason, system_error
-from narrlit.explore.collection import plain
+from narrlit.encoding.story_encoder import Passages, StoryEncoder
+from narrlit.errors import DataError, OptionError, printable
+from narrlit.explore.collection import HIDDEN, plain
+from narrlit.explore.index_snapshot import (
+    DIGEST,
+    PASSAGE_TEXTS,
+    PASSAGES,
+    REMEDY,
+    VECTOR,
+    IndexSnapshot,
+    guarded,
+)
 from narrlit.files import atomic_folder, atomic_path
 from narrlit.json_records import read_json
+from narrlit.measures.matching import PassageVectors
 from narrlit.models.config import Long, Precision
 from narrlit.models.coverage import Coverage
 from narrlit.optional import require
@@ -27,11 +39,9 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-FORMAT, RECORD, TABLE = "narrlit index 1", "index.json", "stories"
-REMEDY = "remove the folder and index again"
-DIGEST = "content_sha256"
-HIDDEN = ("vector", DIGEST)
-"""Columns that are no metadata."""
+FORMAT, RECORD, TABLE = "narrlit index 2", "index.json", "stories"
+EMBEDDED = (VECTOR, PASSAGES, PASSAGE_TEXTS)
+"""Columns that the encoder fills."""
 BATCH = 1000
 """Stories that are written or removed together."""
 ANN_FROM = 50_000
@@ -94,6 +104,21 @@ class IndexSettings(BaseModel):
         return " ".join(parameters)
 
 
+@dataclass(frozen=True, eq=False)
+class EmbeddedStories:
+    """What an encoder makes of N stories.
+
+    Attributes:
+        vectors: (N, D) of length 1.
+        passages: of each story; None for a model that embeds no passages.
+        coverage: share of the stories that was read.
+    """
+
+    vectors: FloatArray
+    passages: Sequence[Passages] | None
+    coverage: Coverage
+
+
 class CoverageRecord(BaseModel):
     """Fields of `models.coverage.Coverage`, checked."""
 
@@ -115,6 +140,7 @@ class IndexRecord(BaseModel):
     model_path: str
     settings: IndexSettings
     dimension: int
+    passages: bool = False
     coverage: CoverageRecord | None = None
     languages: dict[str, int] | None = None
 
@@ -123,7 +149,8 @@ class IndexRecord(BaseModel):
         """Describe a new index of an encoder's vectors."""
         path = str(Path(encoder.name).absolute()) if Path(encoder.name).exists() else encoder.name
         settings = IndexSettings.of(encoder)
-        return cls(format=FORMAT, model_path=path, settings=settings, dimension=encoder.dimension)
+        passages = encoder.facts.reads == "text"
+        return cls(format=FORMAT, model_path=path, settings=settings, dimension=encoder.dimension, passages=passages)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data, without fields that were never set."""
@@ -155,12 +182,14 @@ class IndexStorage:
             raise DataError(f"{path} is no index; make one: narrlit index STORIES")
         self.record = read_json(self.path / RECORD, IndexRecord, "index", REMEDY)
         if self.record.format != FORMAT:
-            raise DataError(f"index {path}: its format is {self.record.format}, not {FORMAT}; index again")
+            made = f"its format is {printable(self.record.format, 40)!r}, and {FORMAT!r} is read here"
+            raise DataError(f"index {path} is of another version of narrlit: {made}; {REMEDY}")
         check_name(path)
         with self._guard():
             # Another process may add stories: each call sees the newest version.
-            database = lancedb.connect(str(path), read_consistency_interval=timedelta(0))
-            self._table = database.open_table(TABLE)
+            self._database = lancedb.connect(str(path), read_consistency_interval=timedelta(0))
+            self._table = self._database.open_table(TABLE)
+        self._snapshot: IndexSnapshot | None = None
 
     @staticmethod
     def create(path: str | Path, frame: "pd.DataFrame", record: IndexRecord) -> None:
@@ -178,7 +207,10 @@ class IndexStorage:
         import pyarrow as pa
 
         fields = [(name, _array(values.tolist()).type) for name, values in frame.items()]
-        fields.insert(3, ("vector", pa.list_(pa.float32(), record.dimension)))
+        fields.insert(3, (VECTOR, pa.list_(pa.float32(), record.dimension)))
+        if record.passages:
+            passages = pa.list_(pa.list_(pa.float16(), record.dimension))
+            fields[4:4] = [(PASSAGES, passages), (PASSAGE_TEXTS, pa.list_(pa.string()))]
         try:
             with atomic_folder(Path(path)) as temporary:
                 lancedb.connect(str(temporary)).create_table(TABLE, schema=pa.schema(fields))
@@ -222,12 +254,15 @@ class IndexStorage:
             rows = self._table.search().where(f"id = {quoted(id)}").limit(1).to_arrow().to_pylist()
         return rows[0] if rows else None
 
-    def stories(self) -> "tuple[pd.DataFrame, FloatArray]":
-        """Return all stories with their metadata, and their vectors (N, D)."""
+    def snapshot(self) -> IndexSnapshot:
+        """Return the stories at the newest version of the table."""
         with self._guard():
-            table = self._table.to_arrow()
-            vectors = table["vector"].combine_chunks().flatten().to_numpy().reshape(len(table), -1)
-            return plain(table.drop_columns([*HIDDEN]).to_pandas(integer_object_nulls=True)), vectors
+            version = self._table.version
+            if self._snapshot is None or self._snapshot.version != version:
+                table = self._database.open_table(TABLE)
+                table.checkout(version)
+                self._snapshot = IndexSnapshot.of(self.path, table)
+        return self._snapshot
 
     def first_stories(self, count: int) -> "pd.DataFrame":
         """Return id, title and text of some stories."""
@@ -254,9 +289,13 @@ class IndexStorage:
 
         with self._guard():
             if words is None:
-                query = self._table.search(vector, query_type="vector")
+                query = self._table.search(vector, query_type="vector", vector_column_name=VECTOR)
             else:
-                query = self._table.search(query_type="hybrid").vector(vector).text(MatchQuery(words, "text"))
+                query = (
+                    self._table.search(query_type="hybrid", vector_column_name=VECTOR)
+                    .vector(vector)
+                    .text(MatchQuery(words, "text"))
+                )
                 query = query.rerank(RRFReranker())
             if where is not None:  # few rows may be left: an approximate search could miss them
                 query = query.where(where).bypass_vector_index()
@@ -302,7 +341,7 @@ class IndexStorage:
             new = [pa.field(name, array.type) for name, array in arrays.items() if name not in self._table.schema.names]
             if new:
                 self._table.add_columns(new)
-            fields = [field for field in self._table.schema if field.name != "vector"]
+            fields = [field for field in self._table.schema if field.name not in EMBEDDED]
         for field in fields:
             array = arrays.get(field.name, pa.nulls(len(frame)))
             try:
@@ -314,15 +353,22 @@ class IndexStorage:
                 ) from error
         return pa.table(arrays)
 
-    def commit(self, rows: "pa.Table", vectors: FloatArray, coverage: Coverage) -> None:
-        """Write stories (N) with their vectors (N, D); one replaces the story with its id."""
+    def commit(self, rows: "pa.Table", embedded: "EmbeddedStories") -> None:
+        """Write stories (N) with what the encoder makes of them; one replaces the story with its id."""
         import pyarrow as pa
 
-        array = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
+        rows = rows.append_column(VECTOR, _vector_array(embedded.vectors))
+        if embedded.passages is not None:
+            joined = PassageVectors.of([story.vectors for story in embedded.passages])
+            vectors = _vector_array(joined.vectors.astype(np.float16))
+            ends = pa.array([*joined.starts, len(joined.vectors)], pa.int32())
+            rows = rows.append_column(PASSAGES, pa.ListArray.from_arrays(ends, vectors))
+            texts = pa.array([story.texts for story in embedded.passages], pa.list_(pa.string()))
+            rows = rows.append_column(PASSAGE_TEXTS, texts)
         with self._guard():
-            rows = rows.append_column("vector", array).select(self._table.schema.names)
+            rows = rows.select(self._table.schema.names)
             self._table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows)
-        together = CoverageRecord(**asdict(self.coverage + coverage))
+        together = CoverageRecord(**asdict(self.coverage + embedded.coverage))
         self.record = self.record.model_copy(update={"coverage": together})
         self.record.write(self.path)
 
@@ -360,23 +406,9 @@ class IndexStorage:
             columns.update(index.columns)
         return columns
 
-    @contextmanager
-    def _guard(self) -> Iterator[None]:
+    def _guard(self) -> AbstractContextManager[None]:
         """Turn exceptions of LanceDB into a NarrlitError."""
-        try:
-            yield
-        except NarrlitError:
-            raise
-        except UnicodeEncodeError as error:
-            raise OptionError(f"index {self.path}: a value is not text ({reason(error)}); write it in UTF-8") from error
-        except Exception as error:
-            problem = system_error(error)
-            if problem is not None:
-                raise DataError(
-                    f"index {self.path}: {problem}; finished batches are kept: run the command again"
-                ) from error
-            message = printable(str(error).partition(", /")[0] or reason(error), 150)
-            raise DataError(f"index {self.path} is broken; {REMEDY} ({message})") from error
+        return guarded(self.path)
 
 
 def index_at(path: str | Path) -> bool:
@@ -421,6 +453,13 @@ def quoted(value: object) -> str:
     ("'king''s'", '1812')
     """
     return str(value) if isinstance(value, int | float) else "'" + str(value).replace("'", "''") + "'"
+
+
+def _vector_array(vectors: "NDArray[np.floating[Any]]") -> "pa.Array":
+    """Return vectors (N, D) as an Arrow array of N lists."""
+    import pyarrow as pa
+
+    return pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
 
 
 def _array(values: list[Any]) -> "pa.Array":

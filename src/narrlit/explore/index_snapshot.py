@@ -1,0 +1,129 @@
+"""Stories of an index at one version of its table, which later writing does not change.
+
+Letters of the shapes: N stories of the index, R rows of some of them, S passages of a story, D dimension.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from narrlit.data.schema import FloatArray, IntArray
+from narrlit.encoding.story_encoder import Passages
+from narrlit.errors import DataError, NarrlitError, OptionError, printable, reason, system_error
+from narrlit.explore.collection import HIDDEN, plain
+from narrlit.measures.matching import PassageVectors
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+REMEDY = "remove the folder and index again"
+DIGEST = "content_sha256"
+VECTOR, PASSAGES, PASSAGE_TEXTS = "vector", "passages", "passage_texts"
+
+
+@dataclass(frozen=True, eq=False)
+class IndexSnapshot:
+    """N stories of an index, by the row that each has in its table.
+
+    Attributes:
+        path: the index, for messages.
+        table: LanceDB's table, at one version.
+        version: of the table.
+        ids: (N,) of the stories.
+        digests: (N,) of their contents.
+        vectors: (N, D) of length 1.
+    """
+
+    path: Path
+    table: Any
+    version: int
+    ids: Sequence[str]
+    digests: Sequence[str]
+    vectors: FloatArray
+
+    @classmethod
+    def of(cls, path: Path, table: Any) -> "IndexSnapshot":
+        """Read ids, digests and vectors of a table that is checked out at a version."""
+        with guarded(path):
+            columns = table.search().select(["id", DIGEST, VECTOR]).to_arrow()
+            ids, digests = columns["id"].to_pylist(), columns[DIGEST].to_pylist()
+            return cls(path, table, table.version, ids, digests, _vectors(columns[VECTOR], np.float32))
+
+    def __len__(self) -> int:
+        """Count the stories."""
+        return len(self.ids)
+
+    @cached_property
+    def row_of(self) -> dict[str, int]:
+        """Row of each story, by its id."""
+        return {id: row for row, id in enumerate(self.ids)}
+
+    @property
+    def has_passages(self) -> bool:
+        """The model of the index embeds passages."""
+        return PASSAGES in self.table.schema.names
+
+    def frame(self, rows: IntArray | None = None) -> "pd.DataFrame":
+        """Return id, title, text and metadata of some stories, (R,); None: of all."""
+        names = [name for name in self.table.schema.names if name not in HIDDEN]
+        with guarded(self.path):
+            return plain(self._columns(rows, names).to_pandas(integer_object_nulls=True))
+
+    def texts(self, rows: IntArray | None = None) -> list[str]:
+        """Return the texts of some stories, (R,); None: of all."""
+        with guarded(self.path):
+            texts: list[str] = self._columns(rows, ["text"])["text"].to_pylist()
+        return texts
+
+    def passage_vectors(self, rows: IntArray | None = None) -> PassageVectors:
+        """Return the vectors of some stories' passages, (R,), in half precision; None: of all."""
+        with guarded(self.path):
+            column = self._columns(rows, [PASSAGES])[PASSAGES].combine_chunks()
+            sizes = column.value_lengths().to_numpy()
+            return PassageVectors(_vectors(column.flatten(), np.float16), np.cumsum(sizes) - sizes)
+
+    def passages(self, rows: IntArray | None = None) -> list[Passages]:
+        """Return the passages of some stories, (R,); None: of all."""
+        vectors = self.passage_vectors(rows)
+        with guarded(self.path):
+            texts = self._columns(rows, [PASSAGE_TEXTS])[PASSAGE_TEXTS].to_pylist()
+        return [Passages(pieces, vectors.story(row).astype(np.float32)) for row, pieces in enumerate(texts)]
+
+    def _columns(self, rows: IntArray | None, names: list[str]) -> "pa.Table":
+        """Read columns of some stories, in the order of the rows."""
+        if rows is None:
+            return self.table.search().select(names).to_arrow()
+        order = np.argsort(rows)  # LanceDB returns rows as they are in the table
+        columns = self.table.take_offsets(rows[order].tolist()).select(names).to_arrow()
+        return columns.take(np.argsort(order))
+
+
+@contextmanager
+def guarded(path: Path) -> Iterator[None]:
+    """Turn exceptions of LanceDB into a NarrlitError."""
+    try:
+        yield
+    except NarrlitError:
+        raise
+    except UnicodeEncodeError as error:
+        raise OptionError(f"index {path}: a value is not text ({reason(error)}); write it in UTF-8") from error
+    except Exception as error:
+        problem = system_error(error)
+        if problem is not None:
+            raise DataError(f"index {path}: {problem}; finished batches are kept: run the command again") from error
+        message = printable(str(error).partition(", /")[0] or reason(error), 150)
+        raise DataError(f"index {path} is broken; {REMEDY} ({message})") from error
+
+
+def _vectors(column: "pa.ChunkedArray | pa.Array", dtype: type[np.floating[Any]]) -> Any:
+    """Return a column of vectors as an array."""
+    import pyarrow as pa
+
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return array.flatten().to_numpy(zero_copy_only=False).astype(dtype, copy=False).reshape(len(array), -1)
