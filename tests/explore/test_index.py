@@ -13,17 +13,21 @@ from narrlit.commands.collections import read_collection
 from narrlit.data.schema import Story
 from narrlit.data.storyworld import StoryWorld
 from narrlit.encoding.loading import load
-from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.errors import DataError, ModelError, NarrlitError, OptionError
 from narrlit.explore import index as indexing
-from narrlit.explore import index_storage
+from narrlit.explore import index_storage, ranking
 from narrlit.explore.collection import Collection
 from narrlit.explore.index import Index
 from narrlit.explore.index_storage import IndexStorage
+from narrlit.explore.ranking import SearchOptions
+from narrlit.measures import MEASURES
+from narrlit.measures.corrections import centered
+from narrlit.measures.matching import PassageVectors, matches
+from narrlit.measures.representations import Contents
 from narrlit.models.embedding import embed
 from narrlit.models.registry import load_encoder
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
-from narrlit.preprocessing.sentences import split_sentences
 
 COUNTRIES = ("France", "China", None)
 
@@ -76,31 +80,61 @@ def test_any_lancedb_client_reads_texts_metadata_and_vectors(made, tales, tiny):
     assert table.schema.field("vector").type.list_size == 32
 
 
-def test_search_ranks_by_cosine_and_like_leaves_the_story_out(made, tales):
-    vectors, query = made.collection().vectors, made.encode(tales["text"][4])
-    cosines = vectors @ query
-    best = np.argsort(-cosines, kind="stable")[:5]
-    found = made.search(tales["text"][4], k=5)
-    assert found["id"].tolist() == [f"s{row}" for row in best]
-    assert found["id"][0] == "s4"
-    assert np.allclose(found["similarity"], cosines[best], atol=1e-5)
-    assert found.columns.tolist() == ["rank", "id", "title", "similarity", "snippet", "country", "year"]
-    assert found["rank"].tolist() == [1, 2, 3, 4, 5]
-    assert made.like("s4", k=4)["id"].tolist() == found["id"].tolist()[1:]
-    assert made.search(tales["text"][4], k=4, leave_out_text=True)["id"].tolist() == found["id"].tolist()[1:]
+@pytest.fixture(scope="module")
+def memory(tales, tiny):
+    """The same stories in memory."""
+    return Collection.of(tales, tiny())
 
 
-def test_the_snippet_is_the_sentence_nearest_to_the_query(made):
-    found = made.search("They argued about the money.", k=3)
-    for id, snippet in zip(found["id"], found["snippet"], strict=True):
-        text = made.collection().frame.set_index("id")["text"][id]
-        sentences = split_sentences(text)
-        cosines = [made.encode(sentence) @ made.encode("They argued about the money.") for sentence in sentences]
-        assert snippet == sentences[int(np.argmax(cosines))]
-    first = made.search("They argued about the money.", k=3, nearest_sentence=False)
-    assert first["id"].tolist() == found["id"].tolist()
-    texts = made.collection().frame.set_index("id")["text"]
-    assert first["snippet"].tolist() == [split_sentences(texts[id])[0] for id in first["id"]]
+def queried(memory, measure, text):
+    """Similarities of a text with the stories in memory (N,)."""
+    passages = PassageVectors.of([memory.encoder.passages([text])[0].vectors])
+    vectors = unit_vectors(memory.encoder.embed([text]))
+    return memory.similarities_by(measure).of_queries(Contents(vectors, [text], passages))[0]
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("measure", MEASURES)
+def test_an_index_ranks_as_a_collection_in_memory_by_each_measure(made, memory, tales, monkeypatch, measure, large):
+    if large:  # every story is a candidate, and compared without the others
+        monkeypatch.setattr(ranking, "COMPARED_ALL", 0)
+    index = Index(made.path)
+    text = "They argued about the money. " + tales["text"][4]
+    for similarities, results in (
+        (queried(memory, measure, text), index.search(text, k=30, measure=measure)),
+        (memory.similarities_by(measure).matrix()[4], index.like("s4", k=29, measure=measure)),
+    ):
+        rows = [int(id[1:]) for id in results["id"]]
+        assert len(set(rows)) == len(results)
+        np.testing.assert_allclose(results["similarity"], similarities[rows], atol=0.01)  # passages in half precision
+        assert sorted(results["similarity"], reverse=True) == results["similarity"].tolist()
+    assert 4 not in rows
+    collected = made.collection().similarities_by(measure).matrix()
+    np.testing.assert_allclose(collected, memory.similarities_by(measure).matrix(), atol=0.01)
+
+
+def test_results_have_ranks_and_metadata_and_like_leaves_the_story_out(made, memory, tales):
+    results = made.search(tales["text"][4], k=5)
+    assert results.columns.tolist() == ["rank", "id", "title", "similarity", "snippet", "country", "year"]
+    assert results["rank"].tolist() == [1, 2, 3, 4, 5]
+    assert (results["id"][0], results["title"][0], results["year"][0]) == ("s4", "Tale 4", 1804)
+    assert made.like("s4", k=4)["id"].tolist() == results["id"].tolist()[1:]
+    assert made.search(tales["text"][4], k=4, leave_out_text=True)["id"].tolist() == results["id"].tolist()[1:]
+    with pytest.raises(OptionError, match=r"`measure=passage`.*did you mean passages"):
+        made.search("A fox.", measure="passage")
+
+
+def test_the_snippet_is_the_passage_that_matches_best(made, memory):
+    query = "They argued about the money. Nobody came to the feast."
+    (own,) = memory.encoder.passages([query])
+    mean = memory.contents("passages").passages.vectors.mean(axis=0)
+    stories = dict(zip(memory.frame["id"], memory.passages, strict=True))
+    for measure, moved in (("passages", mean), ("cosine", 0 * mean)):
+        results = made.search(query, k=5, measure=measure)
+        assert len(set(results["snippet"])) > 1
+        for id, snippet in zip(results["id"], results["snippet"], strict=True):
+            weights = matches(centered(own.vectors, moved), centered(stories[id].vectors, moved))
+            assert snippet == stories[id].texts[int(weights.max(axis=0).argmax())]
 
 
 def test_conditions_and_columns_leave_stories_out(made):
@@ -139,30 +173,31 @@ def test_distinct_leaves_out_near_copies_of_the_story_and_of_results(tales, tiny
     assert len({*index.search(texts[0], k=5, distinct=between)["id"]} & {"1", "2"}) == 1  # a query is no story
 
 
-def test_hybrid_search_ranks_by_words_too(made):
-    frame, query = made.collection().frame, "Trumpets blared in the ring"
-    plain, found = made.search(query, k=30), made.search(query, k=5, hybrid=True)
-    best = [row for row, text in enumerate(frame["text"]) if "Trumpets" in text]
-    assert 0 < len(best) < 5
-    assert plain["id"][0] not in frame["id"][best].tolist()
-    assert found["id"][0] in frame["id"][best].tolist()
-    similarity = dict(zip(plain["id"], plain["similarity"], strict=True))
-    assert np.allclose(found["similarity"], [similarity[id] for id in found["id"]], atol=1e-5)
-
-
-def test_rerank_adds_the_sentences_of_the_first_hundred(made, tales, tiny):
-    def sentences(text):
-        vectors = embed(load_encoder(tiny()), split_sentences(text)).embeddings
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-    plain, found = made.like("s4", k=29), made.like("s4", k=29, rerank="meanmax")
-    own, scores = sentences(tales["text"][4]), {}
-    for id, cosine in zip(plain["id"], plain["similarity"], strict=True):
-        cosines = own @ sentences(tales["text"][int(id[1:])]).T
-        scores[id] = cosine + (cosines.max(axis=1).mean() + cosines.max(axis=0).mean()) / 2
-    expected = sorted(scores, key=lambda id: -scores[id])
-    assert found["id"].tolist() == expected != plain["id"].tolist()
-    assert made.search(tales["text"][4], k=2, rerank="meanmax", leave_out_text=True)["id"].tolist() == expected[:2]
+def test_words_choose_candidates_of_a_large_index(made, tales, tiny, tmp_path, monkeypatch):
+    for module in (ranking, index_storage):
+        monkeypatch.setattr(module, "COMPARED_ALL", 5)
+    monkeypatch.setattr(ranking, "CANDIDATES", 2)
+    monkeypatch.setattr(ranking, "CANDIDATES_BY_WORDS", 1)
+    index = Index.create(tmp_path / "i", tales, tiny())
+    assert IndexStorage(index.path).indexed_columns == {"text"}
+    query = "Trumpets blared in the ring"
+    vectors = index.collection().vectors
+    mean = vectors.mean(axis=0)
+    moved = centered(vectors, mean)
+    (by_words,) = index._measured(SearchOptions()).snapshot.by_words(query, 1).tolist()
+    assert "Trumpets" in tales["text"][by_words]
+    by_vectors = np.argsort(-(moved @ centered(index.encode(query), mean)))[:2].tolist()
+    assert by_words not in by_vectors
+    candidates = {f"s{row}" for row in (by_words, *by_vectors)}
+    for measure in ("lexical", "passages"):
+        everything = made.search(query, k=30, measure=measure)["id"]
+        assert index.search(query, k=1, measure=measure)["id"][0] == next(id for id in everything if id in candidates)
+    assert len(index.search(query, k=30)) == 30
+    cosines = vectors @ vectors[4]  # the farthest story alone is no copy: candidates are widened until it is there
+    farthest = index.like("s4", k=1, distinct=float(np.sort(cosines)[:2].mean()))["id"]
+    assert farthest.tolist() == [f"s{cosines.argmin()}"]
+    nearest = np.argsort(-(moved @ moved[4]))[1:3]
+    assert set(index.like("s4", k=1)["id"]) <= {f"s{row}" for row in nearest}
 
 
 def test_only_new_and_changed_stories_are_embedded(copied, tales, tiny, embedded):
@@ -216,16 +251,7 @@ def test_an_index_that_was_killed_before_its_first_batch_is_empty_not_broken(tal
             use(Index(tmp_path / "i"))
 
 
-def test_many_stories_get_an_approximate_index_that_finds_the_same(tales, tiny, copied, monkeypatch):
-    monkeypatch.setattr(index_storage, "ANN_FROM", 30)
-    exact = Index(copied).like("s9", k=5)
-    index = Index.create(copied, tales, tiny())
-    assert IndexStorage(index.path).indexed_columns == {"text", "vector"}
-    assert index.like("s9", k=5)["id"].tolist() == exact["id"].tolist()
-
-
-def test_a_collection_has_the_passages_of_the_index(made, copied, tales, tiny):
-    memory = Collection.of(tales, tiny())
+def test_a_collection_has_the_passages_of_the_index(made, copied, memory):
     stored = made.collection()
     assert (stored.measure, memory.measure) == ("passages", "passages")
     for one, other in zip(stored.passages, memory.passages, strict=True):

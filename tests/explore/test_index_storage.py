@@ -9,6 +9,7 @@ import pytest
 from narrlit.data.schema import Story, Views
 from narrlit.encoding.story_encoder import Passages
 from narrlit.errors import DataError, OptionError
+from narrlit.explore import index_storage
 from narrlit.explore.index_storage import (
     FORMAT,
     EmbeddedStories,
@@ -101,21 +102,22 @@ def test_a_story_replaces_the_one_with_its_id_and_coverage_adds_up(storage, fram
     embedded = EmbeddedStories(vector, [Passages(["A vixen ran."], vector)], Coverage(5, 5.0, 1, 0, 1))
     storage.commit(storage.columns(changed), embedded)
     assert len(storage) == 2
-    assert storage.story("a")["text"] == "A vixen ran."
-    assert (storage.story("a")["place"], storage.story("b")["place"], storage.story("c")) == ("Oslo", None, None)
+    stories = storage.snapshot().frame().set_index("id")
+    assert (stories["text"]["a"], stories["place"]["a"], stories["place"]["b"]) == ("A vixen ran.", "Oslo", None)
     assert storage.coverage == Coverage(15, 14.0, 3, 1, 0.5)
     with pytest.raises(DataError, match="column year is int64"):
         storage.columns(frame.assign(year=["1812?", "x"]))
 
 
-def test_candidates_are_nearest_first_and_fit_the_condition(storage):
-    query = np.array([0.6, 0.8], np.float32)
-    assert storage.candidates(query, 2, None, None)["id"].tolist() == ["b", "a"]
-    assert storage.candidates(query, 1, None, None)["id"].tolist() == ["b"]
-    assert storage.candidates(query, 2, None, "year < 2")["id"].tolist() == ["a"]
+def test_words_and_conditions_find_rows(storage, monkeypatch):
+    monkeypatch.setattr(index_storage, "COMPARED_ALL", 1)
     storage.finish(changed=True)
     assert storage.indexed_columns == {"text"}
-    assert storage.candidates(query, 2, "fox", None)["id"].tolist() == ["a", "b"]
+    snapshot = storage.snapshot()
+    assert snapshot.by_words("the rain on a fox and its rain", 2).tolist() in ([1, 0], [0, 1])
+    assert snapshot.by_words("rain", 2).tolist() == [1]
+    assert snapshot.by_words("rain", 2, "year < 2").tolist() == []
+    assert snapshot.matching("year < 2").tolist() == [True, False]
 
 
 def test_stories_are_removed(storage):

@@ -28,7 +28,7 @@ def test_a_text_finds_what_the_index_finds(index):
     found = narrlit.search(index, text, k=3)
     pd.testing.assert_frame_equal(found.table(), index.search(text, 3))
     assert (len(found), found.table()["id"].tolist()[0], found.queries) == (3, "t4", [text])
-    without = narrlit.search(index.path, text, k=8, leave_out_text=True, nearest_sentence=False)
+    without = narrlit.search(index.path, text, k=8, leave_out_text=True)
     assert "t4" not in without.table()["id"].tolist()
 
 

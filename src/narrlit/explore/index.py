@@ -17,8 +17,18 @@ from narrlit.data.schema import FloatArray, Story
 from narrlit.encoding.loading import load, story_texts
 from narrlit.encoding.model_loading import Device, Loading
 from narrlit.encoding.story_encoder import Passages, StoryEncoder, unit_vectors
-from narrlit.errors import DataError, NarrlitError, OptionError, did_you_mean, on_interrupt, printable, reading
+from narrlit.errors import (
+    DataError,
+    ModelError,
+    NarrlitError,
+    OptionError,
+    did_you_mean,
+    on_interrupt,
+    printable,
+    reading,
+)
 from narrlit.explore.collection import Collection, languages, stories_of, story_frame
+from narrlit.explore.index_fit import IndexFit, all_contents
 from narrlit.explore.index_snapshot import DIGEST, REMEDY, IndexSnapshot
 from narrlit.explore.index_storage import (
     BATCH,
@@ -32,16 +42,17 @@ from narrlit.explore.index_storage import (
     index_at,
     quoted,
 )
-from narrlit.explore.ranking import (
-    Query,
-    SearchOptions,
-    first_sentences,
-    nearest,
-    nearest_sentences,
-    result_table,
-)
+from narrlit.explore.ranking import MeasuredIndex, Query, SearchOptions
 from narrlit.files import exclusive
-from narrlit.measures.collection import DEFAULT_MEASURE
+from narrlit.measures.collection import (
+    DEFAULT_MEASURE,
+    READ_PASSAGES,
+    CollectionSimilarity,
+    MeasureName,
+    check_measure,
+)
+from narrlit.measures.matching import PassageVectors
+from narrlit.measures.representations import Contents
 from narrlit.models.config import parse_fusion
 from narrlit.models.coverage import Coverage
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
@@ -85,6 +96,7 @@ class Index:
             OptionError: if `model` is another than the index was made with.
         """
         self._storage = IndexStorage(path)
+        self._measures: dict[MeasureName, MeasuredIndex] = {}
         self.path = self._storage.path
         record = self._storage.record
         with reading("index", path, REMEDY):
@@ -154,6 +166,7 @@ class Index:
                     shutil.rmtree(self.path)
                 raise
         storage.finish(changed=len(fresh) > 0)
+        self._fit()
         if progress:
             say_truncated(self.coverage, encoder.facts.max_length, *encoder.facts.unit)
 
@@ -249,6 +262,7 @@ class Index:
         with exclusive(self.path):
             self._storage.delete(wanted)
             self._storage.finish(changed=True)
+            self._fit()
         return len(set(wanted))
 
     def search(
@@ -257,55 +271,47 @@ class Index:
         k: int = 10,
         *,
         where: str | None = None,
-        hybrid: bool = False,
-        rerank: Literal["meanmax"] | None = None,
+        measure: MeasureName | None = None,
         distinct: float | None = None,
         leave_out_text: bool = False,
-        nearest_sentence: bool = True,
     ) -> "pd.DataFrame":
         """Find the stories most similar to a text, or to each of several.
+
+        Up to 1,000 stories are all compared. In a larger index, the measures that read passages or words compare 200
+        stories that are nearest by centered vectors, and 100 by BM25.
 
         Args:
             text: a query, or a whole story; or several, which are embedded together.
             k: number of stories for each.
             where: condition on the columns in SQL, such as `year < 1900`.
-            hybrid: rank by vectors and by words (BM25) together.
-            rerank: rank the first hundred again, by their sentences too.
-            distinct: leave out stories whose similarity with a better result reaches this.
+            measure: `passages`, `fused`, `csls`, `centered`, `cosine` or `lexical`; None: `passages`, or `csls` for a
+                model that embeds no passages.
+            distinct: leave out stories whose cosine with a better result reaches this.
             leave_out_text: leave out stories with exactly the text of the query.
-            nearest_sentence: show of each result the sentence nearest to the text, which takes most of a search's time;
-                otherwise its first sentence.
 
         Returns:
-            Up to k rows for each text, the best first: rank from 1, id, title, similarity (cosine), snippet, and the
-            metadata columns; of several texts, their number from 0 in a first column, query.
+            Up to k rows for each text, the best first: rank from 1, id, title, similarity (by the measure), snippet
+            (the passage that matches the text best), and the metadata columns; of several texts, their number from 0
+            in a first column, query.
 
         Raises:
-            ModelError: if the model is to rerank and embeds no single sentences.
+            ModelError: if the measure reads passages, and the model embeds none.
             OptionError: for an empty text or a wrong condition.
         """
         import pandas as pd
 
-        options = SearchOptions(k, where, hybrid, rerank, None, distinct, leave_out_text, nearest_sentence)
+        options = SearchOptions(k, where, measure, None, distinct, leave_out_text)
         texts = [text] if isinstance(text, str) else list(text)
         if not texts or not all(each.strip() for each in texts):
             raise OptionError("the query is empty: write what the stories are about")
-        vectors = unit_vectors(self.encoder.embed(texts))
-        column: Literal["text"] | None = "text" if leave_out_text else None
-        queries = [Query(each, vector, column, each) for each, vector in zip(texts, vectors, strict=True)]
-        results = [self._search(query, options) for query in queries]
+        stories = self._measured(options)
+        contents = self._contents_of(texts)
+        results = [stories.table(Query(contents.take(np.array([row]))), options) for row in range(len(texts))]
         if isinstance(text, str):
             return results[0]
         for number, table in enumerate(results):
             table.insert(0, "query", number)
         return pd.concat(results, ignore_index=True)
-
-    def _search(self, query: Query, options: SearchOptions) -> "pd.DataFrame":
-        """Return the results of one query."""
-        rows = nearest(self._storage, query, options, self.encoder if options.rerank else None)
-        if options.nearest_sentence and self.encoder.facts.reads == "text":
-            return result_table(rows, nearest_sentences(rows, query, self.encoder))
-        return result_table(rows, first_sentences(rows))
 
     def like(
         self,
@@ -313,41 +319,86 @@ class Index:
         k: int = 10,
         *,
         where: str | None = None,
-        hybrid: bool = False,
-        rerank: Literal["meanmax"] | None = None,
+        measure: MeasureName | None = None,
         exclude_same: str | None = None,
         distinct: float | None = None,
     ) -> "pd.DataFrame":
-        """Find the stories most similar to one of the index, without that story; only reranking needs the model.
+        """Find the stories most similar to one of the index, without that story; the model is not needed.
 
         Args:
             id: id of the story.
             k: number of stories.
             where: condition on the columns in SQL.
-            hybrid: rank by vectors and by words (BM25) together.
-            rerank: rank the first hundred again, by their sentences too.
+            measure: as in `search`.
             exclude_same: column, such as author; stories with this story's value are left out.
-            distinct: leave out stories whose similarity with a better result, or with this story, reaches this.
+            distinct: leave out stories whose cosine with a better result, or with this story, reaches this.
 
         Returns:
-            As `search`; the snippet is the first sentence.
+            As `search`.
 
         Raises:
+            ModelError: if the measure reads passages, and the model embeds none.
             OptionError: if there is no such story or column, or the condition is wrong.
         """
-        options = SearchOptions(k, where, hybrid, rerank, exclude_same, distinct)
-        story = self._storage.story(id)
-        if story is None:
+        options = SearchOptions(k, where, measure, exclude_same, distinct)
+        if id not in self:
             known = self._storage.digests()
             raise OptionError(f"{self.path} has no story {printable(id, 60)!r}{did_you_mean(id, known)}")
-        if exclude_same is not None and exclude_same not in story:
-            raise OptionError(f"`exclude_same={exclude_same}`: no such column; {self._storage.column_list}")
-        if exclude_same is not None and story[exclude_same] is not None:
-            others = f"(`{exclude_same}` != {quoted(story[exclude_same])} OR `{exclude_same}` IS NULL)"
-            options = replace(options, where=others if where is None else f"({where}) AND {others}")
-        query = Query(story["text"], np.array(story["vector"], np.float32), "id", id)
-        rows = nearest(self._storage, query, options, self.encoder if rerank else None)
-        return result_table(rows, first_sentences(rows))
+        stories = self._measured(options)
+        row = stories.snapshot.row_of[id]
+        if exclude_same is not None:
+            options = replace(options, where=self._others(stories.snapshot, row, exclude_same, where))
+        return stories.table(Query(all_contents(stories.snapshot, np.array([row])), row), options)
+
+    def _others(self, snapshot: IndexSnapshot, row: int, column: str, where: str | None) -> str | None:
+        """Return a condition that leaves out the stories with a story's value in a column."""
+        [story] = snapshot.frame(np.array([row])).to_dict("records")
+        if column not in story:
+            raise OptionError(f"`exclude_same={column}`: no such column; {self._storage.column_list}")
+        if story[column] is None:
+            return where
+        others = f"(`{column}` != {quoted(story[column])} OR `{column}` IS NULL)"
+        return others if where is None else f"({where}) AND {others}"
+
+    def _contents_of(self, texts: Sequence[str]) -> Contents:
+        """Embed queries: their vectors and, where the index has passages, theirs."""
+        vectors = unit_vectors(self.encoder.embed(texts))
+        if not self._storage.record.passages:
+            return Contents(vectors, texts)
+        passages = self.encoder.passages(texts)
+        return Contents(vectors, texts, PassageVectors.of([story.vectors for story in passages]))
+
+    def _measure(self, name: str | None) -> MeasureName:
+        """Choose a measure for the stories, as `Collection` does, without the model."""
+        has_passages = self._storage.record.passages
+        if name is None:
+            return DEFAULT_MEASURE if has_passages else "csls"
+        measure = check_measure(name)
+        if measure in READ_PASSAGES and not has_passages:
+            raise ModelError(f"`measure={measure}`: the model of {self.path} embeds whole stories, not their passages")
+        return measure
+
+    def _measured(self, options: SearchOptions) -> MeasuredIndex:
+        """Return the newest stories as a measure compares them.
+
+        Raises:
+            DataError: if there is no story.
+            OptionError: for a wrong condition or measure.
+        """
+        self._storage.require_stories()
+        if options.where is not None:
+            self._storage.check_condition(options.where)
+        measure, snapshot = self._measure(options.measure), self._storage.snapshot()
+        measured = self._measures.get(measure)
+        if measured is None or measured.snapshot is not snapshot:
+            measured = MeasuredIndex(snapshot, IndexFit.current(measure, snapshot))
+            self._measures[measure] = measured
+        return measured
+
+    def _fit(self) -> None:
+        """Bring the fit of the measure that the index is searched by up to date."""
+        if len(self):
+            self._storage.set_fit(self._measured(SearchOptions()).fit.record)
 
     def collection(self) -> Collection:
         """Return all stories with their vectors and passages, without loading the model."""
@@ -362,7 +413,7 @@ class Index:
             "share_read": self.coverage.share,
             "languages": record.languages or {},
         }
-        measure = DEFAULT_MEASURE if snapshot.has_passages else "csls"
+        measure = self._measure(None)
         return IndexedCollection(snapshot.frame(), snapshot.vectors, self._encoder, about, measure, snapshot=snapshot)
 
     def _check_settings(self, settings: Mapping[str, Any]) -> None:
@@ -403,6 +454,12 @@ class IndexedCollection(Collection):
         if not self.snapshot.has_passages:
             self.encoder.require_text()
         return self.snapshot.passages()
+
+    def similarities_by(self, measure: MeasureName) -> CollectionSimilarity:
+        """Compare the stories by a measure as it is fitted on the index."""
+        if measure in READ_PASSAGES and not self.snapshot.has_passages:
+            self.encoder.require_text()
+        return MeasuredIndex(self.snapshot, IndexFit.current(measure, self.snapshot)).similarities()
 
 
 @dataclass(frozen=True, eq=False)

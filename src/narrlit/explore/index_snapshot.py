@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from narrlit.data.schema import FloatArray, IntArray
 from narrlit.encoding.story_encoder import Passages
@@ -95,6 +96,33 @@ class IndexSnapshot:
             texts = self._columns(rows, [PASSAGE_TEXTS])[PASSAGE_TEXTS].to_pylist()
         return [Passages(pieces, vectors.story(row).astype(np.float32)) for row, pieces in enumerate(texts)]
 
+    def matching(self, where: str) -> "NDArray[np.bool_]":
+        """Find the stories that a condition in SQL holds for, (N,)."""
+        with guarded(self.path):
+            ids = self.table.search().where(where).select(["id"]).to_arrow()["id"].to_pylist()
+        is_matching = np.zeros(len(self), dtype=bool)
+        is_matching[self._rows_of(ids)] = True
+        return is_matching
+
+    def by_words(self, text: str, limit: int, where: str | None = None) -> IntArray:
+        """Find the rows of the stories that have most of a text's words (BM25), the best first.
+
+        Args:
+            text: the text.
+            limit: number of stories.
+            where: condition in SQL that holds for them.
+        """
+        from lancedb.query import MatchQuery
+
+        with guarded(self.path):
+            query = self.table.search(MatchQuery(text, "text"), query_type="fts")
+            query = query if where is None else query.where(where)
+            return self._rows_of(query.select(["id", "_score"]).limit(limit).to_arrow()["id"].to_pylist())
+
+    def _rows_of(self, ids: Sequence[str]) -> IntArray:
+        """Return the rows of stories."""
+        return np.array([self.row_of[id] for id in ids], dtype=np.int64)
+
     def _columns(self, rows: IntArray | None, names: list[str]) -> "pa.Table":
         """Read columns of some stories, in the order of the rows."""
         if rows is None:
@@ -126,4 +154,5 @@ def _vectors(column: "pa.ChunkedArray | pa.Array", dtype: type[np.floating[Any]]
     import pyarrow as pa
 
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    return array.flatten().to_numpy(zero_copy_only=False).astype(dtype, copy=False).reshape(len(array), -1)
+    numbers = array.flatten().to_numpy(zero_copy_only=False)
+    return numbers.astype(dtype, copy=False).reshape(-1, array.type.list_size)

@@ -18,7 +18,7 @@ from narrlit.cache.space import model_identity
 from narrlit.data.schema import FloatArray, Story
 from narrlit.encoding.story_encoder import Passages, StoryEncoder
 from narrlit.errors import DataError, OptionError, printable
-from narrlit.explore.collection import HIDDEN, plain
+from narrlit.explore.collection import HIDDEN
 from narrlit.explore.index_snapshot import (
     DIGEST,
     PASSAGE_TEXTS,
@@ -44,11 +44,8 @@ EMBEDDED = (VECTOR, PASSAGES, PASSAGE_TEXTS)
 """Columns that the encoder fills."""
 BATCH = 1000
 """Stories that are written or removed together."""
-ANN_FROM = 50_000
-"""Stories from which the vectors get an approximate index; below, exact search takes milliseconds."""
-ROWS_PER_PROBE = 8192
-"""Half of the partitions, of 4,096 rows each, are searched: recall at 10 was .96 with 10 of 24, .999 with 20."""
-FEWEST_PROBES = 20
+COMPARED_ALL = 1000
+"""Stories up to which a query is compared with all of them; a larger index needs an index of words."""
 
 _LITERAL = re.compile(r"'[^']*'|`[^`]*`|\"[^\"]*\"")
 """Text or name in SQL."""
@@ -143,6 +140,7 @@ class IndexRecord(BaseModel):
     passages: bool = False
     coverage: CoverageRecord | None = None
     languages: dict[str, int] | None = None
+    fit: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, encoder: StoryEncoder) -> "IndexRecord":
@@ -248,12 +246,6 @@ class IndexStorage:
             table = self._table.search().select(["id", DIGEST]).to_arrow()
         return dict(zip(table["id"].to_pylist(), table[DIGEST].to_pylist(), strict=True))
 
-    def story(self, id: str) -> dict[str, Any] | None:
-        """Return the columns of a story, its vector among them; None if there is none."""
-        with self._guard():
-            rows = self._table.search().where(f"id = {quoted(id)}").limit(1).to_arrow().to_pylist()
-        return rows[0] if rows else None
-
     def snapshot(self) -> IndexSnapshot:
         """Return the stories at the newest version of the table."""
         with self._guard():
@@ -271,36 +263,6 @@ class IndexStorage:
                 self._table.search().select(["id", "title", "text"]).limit(count).to_arrow().to_pandas()
             )
         return frame
-
-    def candidates(self, vector: FloatArray, limit: int, words: str | None, where: str | None) -> "pd.DataFrame":
-        """Find the stories nearest to a vector.
-
-        Args:
-            vector: (D,), of length 1.
-            limit: number of stories.
-            words: text by whose words stories are ranked too (BM25), by reciprocal rank fusion; None: by vectors alone.
-            where: condition on the columns in SQL.
-
-        Returns:
-            All columns of up to `limit` stories, the best first.
-        """
-        from lancedb.query import MatchQuery
-        from lancedb.rerankers import RRFReranker
-
-        with self._guard():
-            if words is None:
-                query = self._table.search(vector, query_type="vector", vector_column_name=VECTOR)
-            else:
-                query = (
-                    self._table.search(query_type="hybrid", vector_column_name=VECTOR)
-                    .vector(vector)
-                    .text(MatchQuery(words, "text"))
-                )
-                query = query.rerank(RRFReranker())
-            if where is not None:  # few rows may be left: an approximate search could miss them
-                query = query.where(where).bypass_vector_index()
-            query = query.distance_type("cosine").nprobes(max(FEWEST_PROBES, len(self) // ROWS_PER_PROBE))
-            return plain(query.limit(limit).to_arrow().to_pandas(integer_object_nulls=True))
 
     def check_condition(self, where: str) -> None:
         """Check a condition on the columns.
@@ -376,6 +338,11 @@ class IndexStorage:
         """Set the number of texts of each language; it is written with the next stories."""
         self.record = self.record.model_copy(update={"languages": languages})
 
+    def set_fit(self, fit: dict[str, Any]) -> None:
+        """Record the fit of the measure that the index is searched by."""
+        self.record = self.record.model_copy(update={"fit": fit})
+        self.record.write(self.path)
+
     def delete(self, ids: Sequence[str]) -> None:
         """Remove stories."""
         with self._guard():
@@ -384,19 +351,17 @@ class IndexStorage:
                 self._table.delete(f"id IN ({listed})")
 
     def finish(self, changed: bool) -> None:
-        """Join the batches' files, and bring the indexes of words and vectors up to date."""
-        from lancedb.index import FTS, IvfFlat
+        """Join the batches' files, and bring the index of words, which a large index has, up to date."""
+        from lancedb.index import FTS
 
         with self._guard():
             if changed:
                 self._table.optimize(cleanup_older_than=timedelta(minutes=10))
-            if "text" not in self.indexed_columns:
+            if len(self) > COMPARED_ALL and "text" not in self.indexed_columns:
                 languages = self.record.languages or {}
                 most_frequent = max(languages, key=lambda language: languages[language], default="en")
                 english = most_frequent == "en"  # stems and stop words are
                 self._table.create_index("text", config=FTS(stem=english, remove_stop_words=english))
-            if "vector" not in self.indexed_columns and len(self) >= ANN_FROM:
-                self._table.create_index("vector", config=IvfFlat(distance_type="cosine"))
 
     @property
     def indexed_columns(self) -> set[str]:

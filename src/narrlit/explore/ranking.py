@@ -1,27 +1,42 @@
 """Ranking of an index's stories for a query, and the table of results.
 
-Letters of the shapes: N stories, S sentences of a story, D dimension.
+Letters of the shapes: N stories of the index, R rows of some of them, S passages of a story, D dimension.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from narrlit.data.schema import FloatArray
-from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
+from narrlit.data.schema import IntArray
+from narrlit.encoding.story_encoder import Passages
 from narrlit.errors import OptionError
 from narrlit.explore.collection import RESERVED
-from narrlit.explore.index_storage import IndexStorage
+from narrlit.explore.index_fit import IndexFit, contents
+from narrlit.explore.index_snapshot import IndexSnapshot
+from narrlit.explore.index_storage import COMPARED_ALL, quoted
+from narrlit.measures.collection import CollectionSimilarity, MeasureName
+from narrlit.measures.corrections import centered
+from narrlit.measures.matching import Matching, matches
+from narrlit.measures.readers import FusedReader, PassageReader
+from narrlit.measures.representations import Contents
 from narrlit.preprocessing.sentences import split_sentences
 
 if TYPE_CHECKING:
     import pandas as pd
 
-RERANKED = 100
-"""Number of stories that the second stage of a search ranks."""
+Floats = NDArray[np.floating[Any]]
+OF_VECTORS = ("csls", "centered", "cosine")
+"""Measures by which a query is compared with all stories of any index."""
+CANDIDATES = 200
+"""Stories of a larger index that are compared with a query: the nearest by centered vectors."""
+CANDIDATES_BY_WORDS = 100
+"""Those beside them, by BM25."""
+WORDS_OF_QUERY = 100
+"""Words of a query up to which BM25 chooses candidates, too; of a whole story it takes half a second."""
 WIDENING = 4
 """Factor by which the number of candidates grows if too few are left."""
 
@@ -33,25 +48,20 @@ class SearchOptions:
     Attributes:
         k: number of stories.
         where: condition on the columns in SQL, such as "country = 'France' AND year < 1900".
-        hybrid: rank by vectors and by words (BM25) together, by reciprocal rank fusion.
-        rerank: rank the first hundred again, by the cosine plus the Mean-Max similarity of their sentences; takes
-            seconds.
+        measure: by which stories are compared: passages, fused, csls, centered, cosine or lexical; by default passages,
+            or csls for a model that embeds no passages.
         exclude_same: column, such as author; stories with the value of the story that others are like are left out.
-        distinct: leave out near-copies, stories whose similarity with a better result, or with the story that others
-            are like, reaches this; 0.95 is usual.
+        distinct: leave out near-copies, stories whose cosine with a better result, or with the story that others are
+            like, reaches this; 0.95 is usual.
         leave_out_text: leave out stories with exactly the text of the query.
-        nearest_sentence: show of each result the sentence nearest to the text, which takes most of a search's time;
-            otherwise its first sentence.
     """
 
     k: int = 10
     where: str | None = None
-    hybrid: bool = False
-    rerank: Literal["meanmax"] | None = None
+    measure: MeasureName | None = None
     exclude_same: str | None = None
     distinct: float | None = None
     leave_out_text: bool = False
-    nearest_sentence: bool = True
 
     def __post_init__(self) -> None:
         if self.k < 1:
@@ -63,119 +73,155 @@ class Query:
     """A text or story that others are compared with.
 
     Attributes:
-        text: the text.
-        vector: (D,), of length 1.
-        column: column by which stories of the index are recognized as the query itself, and left out; None: none are.
-        value: what the query has there.
+        contents: of the one story, with passages where the index has such.
+        row: of the story in the index; None: it is a text.
     """
 
-    text: str
-    vector: FloatArray
-    column: Literal["id", "text"] | None = None
-    value: str = ""
+    contents: Contents
+    row: int | None = None
 
 
-def nearest(
-    storage: IndexStorage, query: Query, options: SearchOptions, encoder: StoryEncoder | None = None
-) -> "pd.DataFrame":
-    """Rank the stories of an index.
+@dataclass(frozen=True, eq=False)
+class MeasuredIndex:
+    """The N stories of an index as a measure compares them with queries.
 
-    Args:
-        storage: the index.
-        query: what they are compared with.
-        options: how they are ranked.
-        encoder: of the sentences, to rerank.
-
-    Returns:
-        All columns of up to k stories, the best first, and their similarity (cosine).
-
-    Raises:
-        DataError: if the index has no story.
-        OptionError: for a wrong condition.
+    Attributes:
+        snapshot: the stories.
+        fit: the measure.
     """
-    storage.require_stories()
-    if options.where is not None:
-        storage.check_condition(options.where)
-    words = query.text if options.hybrid else None
-    limit = max(RERANKED + 1, 2 * options.k) if options.hybrid or options.rerank else options.k + 1
-    while True:
-        rows = storage.candidates(query.vector, limit, words, options.where)
-        exhausted = len(rows) < limit
-        if query.column is not None:
-            rows = rows[rows[query.column] != query.value].reset_index(drop=True)
-        rows["similarity"] = _vectors(rows, query) @ query.vector
-        if encoder is not None:
-            rows = _reranked(rows, query.text, encoder)
-        if options.distinct is not None:
-            rows = _without_copies(rows, query, options.distinct)
-        if len(rows) >= options.k or exhausted:
-            return rows.head(options.k).reset_index(drop=True)
-        limit *= WIDENING
+
+    snapshot: IndexSnapshot
+    fit: IndexFit
+
+    def nearest(self, query: Query, options: SearchOptions) -> tuple[IntArray, Floats]:
+        """Find the stories most similar to a query, itself left out.
+
+        Returns:
+            Rows of up to k stories, the best first, and their similarities.
+        """
+        allowed = self._allowed(query, options)
+        limit = max(CANDIDATES, 2 * options.k)
+        while True:
+            rows = self._candidates(query, allowed, limit, options.where)
+            exhausted = len(rows) == len(allowed)
+            similarities = self._similarities(query, rows)
+            order = np.argsort(-similarities, kind="stable")
+            if options.distinct is not None:
+                order = self._without_copies(query, rows, order, options)
+            if len(order) >= options.k or exhausted:
+                best = order[: options.k]
+                return rows[best], similarities[best]
+            limit *= WIDENING
+
+    def similarities(self) -> CollectionSimilarity:
+        """Return the similarities of all stories."""
+        return self._all
+
+    @cached_property
+    def _all(self) -> CollectionSimilarity:
+        return self._of(None)
+
+    @cached_property
+    def _hubs(self) -> Floats:
+        return self.fit.hubs_of(self.snapshot.digests)
+
+    @cached_property
+    def _centered(self) -> Floats:
+        return centered(self.snapshot.vectors, self.fit.measure.mean)
+
+    @property
+    def _compares_all(self) -> bool:
+        return len(self.snapshot) <= COMPARED_ALL or self.fit.measure.measure in OF_VECTORS
+
+    def _of(self, rows: IntArray | None) -> CollectionSimilarity:
+        """Return the similarities of some stories; None: of all."""
+        hubs = self._hubs if rows is None else self._hubs[rows]
+        return CollectionSimilarity(self.fit.measure, contents(self.snapshot, self.fit.measure.measure, rows), hubs)
+
+    def _allowed(self, query: Query, options: SearchOptions) -> IntArray:
+        """Return the rows of stories that may be results."""
+        is_allowed = np.ones(len(self.snapshot), dtype=bool)
+        if options.where is not None:
+            is_allowed = self.snapshot.matching(options.where)
+        if options.leave_out_text:
+            is_allowed &= ~self.snapshot.matching(f"text = {quoted(query.contents.texts[0])}")
+        if query.row is not None:
+            is_allowed[query.row] = False
+        return np.flatnonzero(is_allowed)
+
+    def _candidates(self, query: Query, allowed: IntArray, limit: int, where: str | None) -> IntArray:
+        """Return the rows of stories that are compared with a query, in order."""
+        if self._compares_all or len(allowed) <= limit:
+            return allowed
+        vector = centered(query.contents.vectors, self.fit.measure.mean)[0]
+        cosines = self._centered[allowed] @ vector
+        nearest = allowed[np.argpartition(-cosines, limit - 1)[:limit]]
+        text = query.contents.texts[0]
+        if len(text.split()) > WORDS_OF_QUERY:
+            return np.sort(nearest)
+        by_words = self.snapshot.by_words(text, limit * CANDIDATES_BY_WORDS // CANDIDATES, where)
+        return np.union1d(nearest, np.intersect1d(by_words, allowed))
+
+    def _similarities(self, query: Query, rows: IntArray) -> Floats:
+        """Compare a query with some stories, (R,)."""
+        if not len(rows):
+            return np.empty(0, np.float32)
+        similarities: Floats
+        if self._compares_all and query.row is None:
+            similarities = self._all.of_queries(query.contents)[0, rows]
+        elif self._compares_all:
+            similarities = self._all.rows(np.array([query.row]))[0, rows]
+        elif query.row is None:
+            similarities = self._of(rows).of_queries(query.contents)[0]
+        else:
+            with_query = self._of(np.array([query.row, *rows]))
+            similarities = with_query.between(np.array([0]), np.arange(1, len(rows) + 1))[0]
+        return similarities
+
+    def _without_copies(self, query: Query, rows: IntArray, order: IntArray, options: SearchOptions) -> IntArray:
+        """Leave out stories whose cosine with a better one, or with the query's own story, reaches the threshold."""
+        is_story = query.row is not None or options.leave_out_text
+        better = [query.contents.vectors[0]] if is_story else []
+        distinct: list[int] = []
+        for place in order.tolist():
+            vector = self.snapshot.vectors[rows[place]]
+            if all(vector @ other < options.distinct for other in better):
+                distinct.append(place)
+                better.append(vector)
+            if len(distinct) == options.k:
+                break
+        return np.array(distinct, dtype=np.int64)
+
+    def snippets(self, query: Query, rows: IntArray) -> list[str]:
+        """Return the passage of each story, (R,), that matches a passage of the query best; else the first sentence."""
+        if query.contents.passages is None:
+            return [split_sentences(text)[0] for text in self.snapshot.texts(rows)]
+        reader = self.fit.measure.reader
+        if isinstance(reader, FusedReader):
+            reader = reader.first
+        if not isinstance(reader, PassageReader):
+            reader = PassageReader(np.zeros(self.snapshot.vectors.shape[1], np.float32), Matching())
+        own = centered(query.contents.passages.vectors.astype(np.float32), reader.mean)
+        return [_best_passage(own, story, reader) for story in self.snapshot.passages(rows)]
+
+    def table(self, query: Query, options: SearchOptions) -> "pd.DataFrame":
+        """Tabulate the results: rank from 1, id, title, similarity, snippet, then the metadata."""
+        rows, similarities = self.nearest(query, options)
+        frame = self.snapshot.frame(rows)
+        ranked = frame.assign(
+            rank=range(1, len(rows) + 1),
+            similarity=similarities.astype(float),
+            snippet=np.array(self.snippets(query, rows), dtype=object),
+        )
+        return ranked[["rank", "id", "title", "similarity", "snippet", *metadata(frame)]]
 
 
-def _vectors(rows: "pd.DataFrame", query: Query) -> FloatArray:
-    """Stack the vectors (N, D) of rows."""
-    return np.stack(rows["vector"]) if len(rows) else np.empty((0, len(query.vector)), np.float32)
+def metadata(columns: Sequence[str]) -> list[str]:
+    """Return the columns of stories that are their metadata."""
+    return [name for name in columns if name not in RESERVED]
 
 
-def _reranked(rows: "pd.DataFrame", text: str, encoder: StoryEncoder) -> "pd.DataFrame":
-    """Order the first stories by the cosine plus the Mean-Max similarity of their sentences with a text's."""
-    first = rows[:RERANKED]
-    scores = first["similarity"].to_numpy(float) + _meanmax(encoder, text, first["text"].tolist())
-    order = np.argsort(-scores, kind="stable").tolist()
-    return rows.iloc[[*order, *range(len(first), len(rows))]].reset_index(drop=True)
-
-
-def _without_copies(rows: "pd.DataFrame", query: Query, threshold: float) -> "pd.DataFrame":
-    """Leave out stories whose similarity with a better one, or with the query's own story, reaches a threshold."""
-    better = [] if query.column is None else [query.vector]
-    distinct = []
-    for row, vector in enumerate(_vectors(rows, query)):
-        if all(vector @ other < threshold for other in better):
-            distinct.append(row)
-            better.append(vector)
-    return rows.iloc[distinct]
-
-
-def _meanmax(encoder: StoryEncoder, text: str, others: Sequence[str]) -> NDArray[np.float64]:
-    """Compare a text with others (N,) by Mean-Max of their sentences, the mean of both directions."""
-    from narrlit.metrics.meanmax import max_similarity
-
-    encoder.require_text()
-    embedded = sentence_vectors(encoder, [split_sentences(story) for story in (text, *others)])
-    own, *stories = [vectors.astype(np.float64) for vectors in embedded]
-    both = [max_similarity(own, story) + max_similarity(story, own) for story in stories]
-    return np.array(both, np.float64) / 2
-
-
-def sentence_vectors(encoder: StoryEncoder, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
-    """Embed the sentences of N stories, (S, D) each, as unit vectors."""
-    if not stories:
-        return []
-    sentences: list[str] = []
-    for story in stories:
-        sentences += story
-    vectors = unit_vectors(encoder.embed_prepared(sentences, ["story"] * len(sentences)))
-    ends = np.cumsum([len(story) for story in stories])
-    return np.split(vectors, ends[:-1])
-
-
-def first_sentences(rows: "pd.DataFrame") -> list[str]:
-    """Return the first sentence of each story."""
-    return [split_sentences(text)[0] for text in rows["text"]]
-
-
-def nearest_sentences(rows: "pd.DataFrame", query: Query, encoder: StoryEncoder) -> list[str]:
-    """Return the sentence of each story that is nearest to a query."""
-    stories = [split_sentences(text) for text in rows["text"]]
-    snippets = []
-    for sentences, vectors in zip(stories, sentence_vectors(encoder, stories), strict=True):
-        snippets.append(sentences[int(np.argmax(vectors @ query.vector))])
-    return snippets
-
-
-def result_table(rows: "pd.DataFrame", snippets: Sequence[str]) -> "pd.DataFrame":
-    """Tabulate ranked stories: rank from 1, id, title, similarity, snippet, then the metadata."""
-    metadata = [name for name in rows if name not in RESERVED and not name.startswith("_")]
-    ranked = rows.assign(rank=range(1, len(rows) + 1), snippet=snippets)
-    return ranked[["rank", "id", "title", "similarity", "snippet", *metadata]]
+def _best_passage(own: Floats, story: Passages, reader: PassageReader) -> str:
+    """Return the passage of a story that matches one of a query's passages (S, D) best."""
+    weights = matches(own, centered(story.vectors, reader.mean), reader.matching)
+    return story.texts[int(weights.max(axis=0).argmax())]

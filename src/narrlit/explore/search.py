@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from narrlit import explore
 from narrlit.console import say
@@ -13,6 +13,7 @@ from narrlit.data.writers import write_table
 from narrlit.errors import OptionError, printable
 from narrlit.explore.index import Index
 from narrlit.files import atomic_path, check_writable
+from narrlit.measures.collection import MeasureName
 from narrlit.pages import render_page
 
 if TYPE_CHECKING:
@@ -85,12 +86,10 @@ def search(  # noqa: PLR0913 (options)
     like: str | Path | None = None,
     k: int = 10,
     where: str | None = None,
-    hybrid: bool = False,
-    rerank: Literal["meanmax"] | None = None,
+    measure: MeasureName | None = None,
     exclude_same: str | None = None,
     distinct: float | None = None,
     leave_out_text: bool = False,
-    nearest_sentence: bool = True,
     layout: Layout = Layout(),
     progress: bool = False,
 ) -> SearchResults:
@@ -102,13 +101,11 @@ def search(  # noqa: PLR0913 (options)
         like: in place of a text, the id of a story of the index, or a file with one story; itself it is left out.
         k: number of stories for each query.
         where: condition on the columns in SQL, such as `year < 1900`.
-        hybrid: rank by vectors and by words (BM25) together.
-        rerank: rank the first hundred again, by their sentences too.
+        measure: by which stories are compared: `passages`, `fused`, `csls`, `centered`, `cosine` or `lexical`; None:
+            `passages`, or `csls` for a model that embeds no passages.
         exclude_same: column, such as author; stories with the value of the index's story `like` are left out.
-        distinct: leave out stories whose similarity with a better result, or with the story `like`, reaches this.
+        distinct: leave out stories whose cosine with a better result, or with the story `like`, reaches this.
         leave_out_text: leave out stories with exactly the text of the query.
-        nearest_sentence: show of each result the sentence nearest to the text, which takes most of a search's time;
-            otherwise its first sentence.
         layout: columns and lines of a file.
         progress: print on stderr how a file was read.
 
@@ -133,9 +130,7 @@ def search(  # noqa: PLR0913 (options)
     if like is not None and _is_file(like, stories):
         text, leave_out_text = _only_story(like, layout, progress), True
     if text is None:
-        frame = stories.like(
-            str(like), k, where=where, hybrid=hybrid, rerank=rerank, exclude_same=exclude_same, distinct=distinct
-        )
+        frame = stories.like(str(like), k, where=where, measure=measure, exclude_same=exclude_same, distinct=distinct)
         return SearchResults(queries, frame)
     if exclude_same is not None:
         raise OptionError("`exclude_same` needs a story of the index (`like=ID`): a text has no columns")
@@ -143,11 +138,9 @@ def search(  # noqa: PLR0913 (options)
         text,
         k,
         where=where,
-        hybrid=hybrid,
-        rerank=rerank,
+        measure=measure,
         distinct=distinct,
         leave_out_text=leave_out_text,
-        nearest_sentence=nearest_sentence,
     )
     return SearchResults(queries, frame)
 

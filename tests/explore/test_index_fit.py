@@ -1,0 +1,153 @@
+"""Fits of measures that an index keeps: what they hold, when they are made again, and how hubs are found."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from narrlit.errors import DataError
+from narrlit.explore import index_fit
+from narrlit.explore.index_fit import IndexFit, reference_rows
+from narrlit.measures import MEASURES
+from narrlit.measures.collection import CollectionSimilarity
+from narrlit.measures.corrections import centered
+from narrlit.measures.matching import PassageVectors
+from narrlit.measures.representations import Contents
+
+WORDS = ["king", "queen", "fox", "bread", "storm", "well", "ring", "snow"]
+
+
+def stories(count, seed=0):
+    """Stories with random vectors, passages and words."""
+    generator = np.random.default_rng(seed)
+
+    def unit(rows):
+        vectors = generator.normal(size=(rows, 6)).astype(np.float32) + 0.5
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    passages = [unit(int(generator.integers(1, 5))) for _ in range(count)]
+    texts = [" ".join(generator.choice(WORDS, 6)) for _ in range(count)]
+    return Contents(unit(count), texts, PassageVectors.of(passages))
+
+
+@dataclass
+class Stories:
+    """Stories in memory, with what a fit reads of an index."""
+
+    contents: Contents
+    digests: list[str]
+    path: Path = Path()
+    has_passages: ClassVar[bool] = True
+    was_read: set[int] = field(default_factory=set)
+
+    def __len__(self):
+        return len(self.digests)
+
+    @property
+    def vectors(self):
+        return self.contents.vectors
+
+    def texts(self, rows):
+        return self.contents.take(rows).texts
+
+    def passage_vectors(self, rows):
+        self.was_read.update(rows.tolist())
+        return self.contents.take(rows).passages
+
+    def take(self, rows):
+        rows = np.array(rows)
+        return Stories(self.contents.take(rows), [self.digests[row] for row in rows], self.path)
+
+
+@pytest.fixture
+def snapshot(tmp_path):
+    """25 stories, whose digests are in no order."""
+    order = np.random.default_rng(1).permutation(25)
+    return Stories(stories(25), [f"{number:064d}" for number in order], tmp_path)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_a_fit_on_all_stories_is_that_of_a_collection_and_is_kept(snapshot, measure):
+    expected = CollectionSimilarity.of(measure, snapshot.contents)
+    fit = IndexFit.current(measure, snapshot)
+    again = IndexFit.read(snapshot.path / "fits" / f"{measure}.npz", measure)
+    for each in (fit, again):
+        np.testing.assert_allclose(each.hubs_of(snapshot.digests), expected.hubs, atol=1e-6)
+        similarity = CollectionSimilarity(each.measure, snapshot.contents, each.hubs_of(snapshot.digests))
+        np.testing.assert_allclose(similarity.matrix(), expected.matrix(), atol=1e-5)
+        assert each.record == expected.record
+    assert sorted(again.references) == sorted(snapshot.digests)
+    snapshot.was_read.clear()
+    assert IndexFit.current(measure, snapshot).hubs == again.hubs
+    assert snapshot.was_read == set()
+
+
+def test_a_small_index_is_fitted_again_whenever_stories_change(snapshot):
+    fewer = snapshot.take(range(20))
+    before = IndexFit.updated("passages", fewer)
+    after = IndexFit.updated("passages", snapshot, before)
+    fresh = IndexFit.updated("passages", snapshot)
+    assert after.hubs == fresh.hubs
+    assert before.hubs != IndexFit.updated("passages", fewer, fresh)
+    assert IndexFit.updated("passages", fewer, fresh).hubs == before.hubs
+
+
+def test_a_large_index_keeps_its_references_and_compares_new_stories_with_them(snapshot, monkeypatch):
+    monkeypatch.setattr(index_fit, "REFERENCES", 10)
+    fewer = snapshot.take(range(15))
+    before = IndexFit.updated("passages", fewer)
+    assert set(before.references) == set(sorted(fewer.digests)[:10])
+    snapshot.was_read.clear()
+    after = IndexFit.updated("passages", snapshot, before)
+    rows = [row for row, digest in enumerate(snapshot.digests) if digest in before.references]
+    assert snapshot.was_read == {*rows, *range(15, 25)}
+    assert after.measure is before.measure
+    assert {digest: after.hubs[digest] for digest in fewer.digests} == dict(before.hubs)
+    moved = after.measure.reader.represent(snapshot.contents)
+    similarities = moved.similarities(moved.take(np.array(rows)))
+    for row, digest in enumerate(snapshot.digests):
+        others = [similarities[row, place] for place, reference in enumerate(rows) if reference != row]
+        assert after.hubs[digest] == pytest.approx(np.mean(sorted(others)[-10:]), abs=1e-5)  # float32
+
+
+def test_a_large_index_is_fitted_again_where_references_are_gone_or_it_has_doubled(snapshot, monkeypatch):
+    monkeypatch.setattr(index_fit, "REFERENCES", 10)
+    fit = IndexFit.updated("csls", snapshot.take(range(12)))
+    assert not fit.is_outdated([*fit.references[1:], *"abcdefghij"])
+    assert fit.is_outdated([*fit.references[2:], *"abcdefghij"])
+    others = [f"other {number}" for number in range(15)]
+    assert not fit.is_outdated([*fit.references, *others[:14]])
+    assert fit.is_outdated([*fit.references, *others])
+    assert fit.is_outdated(fit.references)  # few enough to be fitted on all
+
+
+def test_hubs_are_looked_for_among_the_nearest_references(snapshot, monkeypatch):
+    monkeypatch.setattr(index_fit, "HUB_CANDIDATES", 12)
+    fit = IndexFit.updated("passages", snapshot)
+    represented = fit.measure.reader.represent(snapshot.contents)
+    scores = represented.similarities(represented)
+    moved = centered(snapshot.vectors, snapshot.vectors.mean(axis=0))
+    for row, digest in enumerate(snapshot.digests):
+        others = [other for other in np.argsort(-(moved @ moved[row])) if other != row][:12]
+        assert fit.hubs[digest] == pytest.approx(np.mean(sorted(scores[row, others])[-10:]), abs=1e-5)  # float32
+
+
+def test_references_do_not_depend_on_the_order_of_stories(monkeypatch):
+    monkeypatch.setattr(index_fit, "REFERENCES", 3)
+    digests = ["d", "a", "e", "c", "b"]
+    assert reference_rows(digests).tolist() == [1, 3, 4]
+    assert reference_rows(digests[::-1]).tolist() == [0, 1, 3]
+
+
+def test_one_story_has_no_hubs(snapshot):
+    assert set(IndexFit.updated("passages", snapshot.take([3])).hubs.values()) == {0.0}
+
+
+def test_a_broken_file_is_named_with_a_remedy(snapshot):
+    path = snapshot.path / "fits" / "csls.npz"
+    path.parent.mkdir()
+    path.write_bytes(b"x")
+    with pytest.raises(DataError, match=r"csls\.npz: .*remove the file, and it is computed again"):
+        IndexFit.current("csls", snapshot)
