@@ -15,8 +15,7 @@ from narrlit.data.storyworld import StoryWorld
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.errors import DataError, ModelError, NarrlitError, OptionError
-from narrlit.explore import index as indexing
-from narrlit.explore import index_storage, ranking
+from narrlit.explore import index_storage, index_writing, ranking
 from narrlit.explore.collection import Collection
 from narrlit.explore.index import Index
 from narrlit.explore.index_storage import IndexStorage
@@ -222,20 +221,22 @@ def test_only_new_and_changed_stories_are_embedded(copied, tales, tiny, embedded
 
 
 def test_an_interrupted_index_keeps_its_batches_and_goes_on(tales, tiny, tmp_path, embedded, monkeypatch):
-    monkeypatch.setattr(indexing, "BATCH", 8)
+    monkeypatch.setattr(index_writing, "span_end", lambda words, start, size: min(start + 8, len(words)))
     commit, batches = IndexStorage.commit, []
 
-    def dying(self, *batch):
+    def dying(self, *batch, **replaces):
         if len(batches) == 2:
             raise KeyboardInterrupt
         batches.append(batch)
-        commit(self, *batch)
+        commit(self, *batch, **replaces)
 
     with monkeypatch.context() as patched:
         patched.setattr(IndexStorage, "commit", dying)
         with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
             Index.create(tmp_path / "i", tales, tiny())
-    assert Index(tmp_path / "i").collection().frame["id"].tolist() == [f"s{n}" for n in range(16)]
+    begun = Index(tmp_path / "i")
+    assert begun.collection().frame["id"].tolist() == [f"s{n}" for n in range(16)]
+    assert len(begun.like("s3", k=30)) == 15  # a measure is fitted on what is there
     embedded.clear()
     index = Index.create(tmp_path / "i", tales, tiny())
     assert embedded == tales["text"].tolist()[16:]
@@ -243,7 +244,7 @@ def test_an_interrupted_index_keeps_its_batches_and_goes_on(tales, tiny, tmp_pat
 
 
 def test_an_index_that_was_killed_before_its_first_batch_is_empty_not_broken(tales, tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(IndexStorage, "commit", lambda *batch: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(IndexStorage, "commit", lambda *batch, **replaces: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         Index.create(tmp_path / "i", tales, tiny())
     for use in (Index.collection, lambda index: index.search("A knight.")):
@@ -353,6 +354,32 @@ def test_stories_are_added_replaced_and_removed(copied, tales, embedded):
     assert len(index) == len(Index(copied)) == count
     assert "new" not in index
     assert index.search("A knight finds the grail at home.", k=30)["id"].tolist().count("new") == 0
+
+
+def test_an_index_that_grew_and_shrank_ranks_as_a_fresh_one(tales, tiny, tmp_path):
+    left = tales.drop(index=[0, 12]).reset_index(drop=True)
+    fresh = Index.create(tmp_path / "fresh", left, tiny())
+    grown = Index.create(
+        tmp_path / "grown", tales[:20].assign(text=[f"{text} Yes." for text in tales["text"][:20]]), tiny()
+    )
+    grown.search("A fox.", measure="fused")  # a second fit is kept, too
+    grown.upsert(tales)
+    grown.delete(["s0", "s12"])
+    for measure in ("passages", "fused", "csls"):
+        results, expected = (index.like("s4", k=30, measure=measure) for index in (Index(grown.path), fresh))
+        assert results["id"].tolist() == expected["id"].tolist()
+        np.testing.assert_allclose(results["similarity"], expected["similarity"], atol=1e-5)  # sums of float32
+    assert grown.about["fit"] == fresh.about["fit"] == Index(grown.path).about["fit"]
+    assert grown.about["fit"]["fitted_on"] == 28
+
+
+def test_progress_is_in_words(tales, tiny, tmp_path, capfd):
+    Index.create(tmp_path / "i", tales[:4], tiny())
+    with mock.patch.object(index_writing, "tqdm", wraps=index_writing.tqdm) as bar:
+        Index.create(tmp_path / "i", tales, tiny(), progress=True)
+    words = sum(len(text.split()) for text in tales["text"][4:])
+    assert (bar.call_args.kwargs["total"], bar.call_args.kwargs["unit"]) == (words, "word")
+    assert "4 of 30 stories are there unchanged" in capfd.readouterr().err
 
 
 def test_several_texts_are_searched_at_once(made, embedded):

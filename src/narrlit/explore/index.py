@@ -1,7 +1,6 @@
 """Index of stories: a folder of texts, metadata and vectors that grows and shrinks, and is searched by meaning."""
 
-import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -9,39 +8,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from tqdm import tqdm
 
-from narrlit.console import counted, say, say_truncated
+from narrlit.console import counted, say_truncated
 from narrlit.data.readers import Stories
-from narrlit.data.schema import FloatArray, Story
+from narrlit.data.schema import FloatArray
 from narrlit.encoding.loading import load, story_texts
 from narrlit.encoding.model_loading import Device, Loading
 from narrlit.encoding.story_encoder import Passages, StoryEncoder, unit_vectors
 from narrlit.errors import (
     DataError,
     ModelError,
-    NarrlitError,
     OptionError,
     did_you_mean,
-    on_interrupt,
     printable,
     reading,
 )
-from narrlit.explore.collection import Collection, languages, stories_of, story_frame
+from narrlit.explore.collection import Collection, stories_of
 from narrlit.explore.index_fit import IndexFit, all_contents
-from narrlit.explore.index_snapshot import DIGEST, REMEDY, IndexSnapshot
+from narrlit.explore.index_snapshot import REMEDY, IndexSnapshot
 from narrlit.explore.index_storage import (
-    BATCH,
-    EmbeddedStories,
     IndexRecord,
     IndexSettings,
     IndexStorage,
     check_name,
-    content_digests,
     identity,
     index_at,
     quoted,
 )
+from narrlit.explore.index_writing import NewStories, add_stories
 from narrlit.explore.ranking import MeasuredIndex, Query, SearchOptions
 from narrlit.files import exclusive
 from narrlit.measures.collection import (
@@ -61,9 +55,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Index", "SearchOptions", "index_at"]
-
-SPAN = 250
-"""Stories that are embedded between two updates of the progress bar."""
 
 
 class Index:
@@ -115,7 +106,7 @@ class Index:
     ) -> "Index":
         """Create an index, or add stories to it; a story replaces the one with its id.
 
-        Stories are committed in batches of 1,000, and unchanged ones are not embedded again: after an interruption, the
+        Stories are committed every second or two, and unchanged ones are not embedded again: after an interruption, the
         same call resumes. Another process may search the index meanwhile, but not write it.
 
         Args:
@@ -133,7 +124,7 @@ class Index:
         encoder = model if isinstance(model, StoryEncoder) else load(model)
         if encoder.postprocessing is not None:
             raise OptionError("`postprocess`: write a model with it (narrlit export), and index with that")
-        new = _NewStories.of(stories, encoder)
+        new = NewStories.of(stories, encoder)
         record = IndexRecord.of(encoder)
         if not index_at(path):
             IndexStorage.create(path, new.frame, record)
@@ -144,31 +135,13 @@ class Index:
             index._add(new, progress)
         return index
 
-    def _add(self, new: "_NewStories", progress: bool) -> None:
+    def _add(self, new: NewStories, progress: bool) -> None:
         """Embed and commit new and changed stories."""
-        storage, encoder = self._storage, self._encoder
-        fresh = new.fresh(storage)
-        if progress and len(fresh) < len(new):
-            say(f"{self.path}: {len(new) - len(fresh):,} of {counted(len(new), 'story')} are there unchanged")
-        sample = languages(encoder, new.frame["text"].tolist())
-        if len(new) >= len(storage):  # a few more stories are no sample of all
-            storage.set_languages(sample)
-        columns = storage.columns(new.frame)
-        bar = tqdm(total=len(fresh), desc="indexing", unit="story", disable=not progress, delay=0.5)
-        with bar, on_interrupt("finished batches are kept: the same command goes on"):
-            try:
-                for start in range(0, len(fresh), BATCH):
-                    batch = fresh[start : start + BATCH]
-                    embedded = _embedded(encoder, new.prepared(batch, encoder), bar.update)
-                    storage.commit(columns.take(batch), embedded)
-            except NarrlitError:
-                if not len(storage):  # its settings would refuse the remedy, such as long windows
-                    shutil.rmtree(self.path)
-                raise
-        storage.finish(changed=len(fresh) > 0)
+        add_stories(self._storage, self._encoder, new, progress)
         self._fit()
         if progress:
-            say_truncated(self.coverage, encoder.facts.max_length, *encoder.facts.unit)
+            facts = self._encoder.facts
+            say_truncated(self.coverage, facts.max_length, *facts.unit)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -223,7 +196,7 @@ class Index:
             DataError: if a story or a column can't be indexed.
             OptionError: if another process writes the index, or the model has changed.
         """
-        new = _NewStories.of(stories, self.encoder)
+        new = NewStories.of(stories, self.encoder)
         with exclusive(self.path):
             self._storage = IndexStorage(self.path)  # as another process may have left it
             before = len(self)
@@ -462,53 +435,6 @@ class IndexedCollection(Collection):
         return MeasuredIndex(self.snapshot, IndexFit.current(measure, self.snapshot)).similarities()
 
 
-@dataclass(frozen=True, eq=False)
-class _NewStories:
-    """Stories to index.
-
-    Attributes:
-        frame: their columns, and digests of their content.
-        rows: as they were read.
-        attached: with their views, where the model reads such.
-    """
-
-    frame: "pd.DataFrame"
-    rows: Stories
-    attached: Sequence[Story]
-
-    @classmethod
-    def of(cls, stories: "Stories | pd.DataFrame | Sequence[str]", encoder: StoryEncoder) -> "_NewStories":
-        """Tabulate stories; a story that lacks views which the model reads is refused."""
-        rows = stories if isinstance(stories, Stories) else stories_of(stories)
-        frame = story_frame(rows)
-        attached = list(rows) if encoder.texts.views is None else encoder.prepare(list(rows))
-        frame[DIGEST] = content_digests(frame, attached)
-        return cls(frame, rows, attached)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def fresh(self, storage: IndexStorage) -> list[int]:
-        """Return the positions of stories that are new to an index, or changed.
-
-        Raises:
-            DataError: if the stories have no ids, and their numbers are ids of other stories.
-        """
-        known = self.frame["id"].map(storage.digests())
-        fresh: list[int] = np.flatnonzero(self.frame[DIGEST] != known).tolist()
-        if not any(self.rows.ids) and known.notna().any() and len(fresh) == len(self):
-            raise DataError(
-                f"{self.rows.report.path} has no column of ids, and its numbers from 1 are ids of other stories in "
-                f"{storage.path}: give the stories ids, or make a new index"
-            )
-        return fresh
-
-    def prepared(self, positions: Sequence[int], encoder: StoryEncoder) -> list[Story]:
-        """Prepare some of the stories for the model: finding names takes long, and is done for few at a time."""
-        stories = [self.attached[position] for position in positions]
-        return stories if encoder.texts.views is not None else encoder.prepare(stories)
-
-
 def _parameter(name: str, value: Any) -> str:
     """Name a parameter of `narrlit.load` and its value, for messages.
 
@@ -530,21 +456,3 @@ def _encoder(model: str, settings: IndexSettings, device: Device, trust_remote_c
         loading=Loading(settings.max_length, settings.long, settings.precision, device, trust_remote_code),
         fusion=None if settings.fusion is None else parse_fusion(settings.fusion),
     )
-
-
-def _embedded(encoder: StoryEncoder, stories: Sequence[Story], step: Callable[[int], object]) -> EmbeddedStories:
-    """Embed stories that are prepared.
-
-    `step` is called at intervals with the number of embedded stories.
-    """
-    reads_passages = encoder.facts.reads == "text"
-    vectors, coverage = np.empty((len(stories), encoder.dimension), np.float32), Coverage()
-    passages: list[Passages] = []
-    for start in range(0, len(stories), SPAN):
-        span = stories[start : start + SPAN]
-        vectors[start : start + SPAN], read = encoder.read(span, ["story"] * len(span))
-        coverage += read
-        if reads_passages:
-            passages += encoder.passages_prepared(span)
-        step(len(span))
-    return EmbeddedStories(unit_vectors(vectors), passages if reads_passages else None, coverage)

@@ -43,7 +43,7 @@ FORMAT, RECORD, TABLE = "narrlit index 2", "index.json", "stories"
 EMBEDDED = (VECTOR, PASSAGES, PASSAGE_TEXTS)
 """Columns that the encoder fills."""
 BATCH = 1000
-"""Stories that are written or removed together."""
+"""Stories that are removed together."""
 COMPARED_ALL = 1000
 """Stories up to which a query is compared with all of them; a larger index needs an index of words."""
 
@@ -315,8 +315,14 @@ class IndexStorage:
                 ) from error
         return pa.table(arrays)
 
-    def commit(self, rows: "pa.Table", embedded: "EmbeddedStories") -> None:
-        """Write stories (N) with what the encoder makes of them; one replaces the story with its id."""
+    def commit(self, rows: "pa.Table", embedded: EmbeddedStories, replaces: bool = True) -> None:
+        """Write stories (N) with what the encoder makes of them.
+
+        Args:
+            rows: the stories.
+            embedded: the same stories.
+            replaces: one may replace the story with its id; False takes as long however many stories are there.
+        """
         import pyarrow as pa
 
         rows = rows.append_column(VECTOR, _vector_array(embedded.vectors))
@@ -329,7 +335,10 @@ class IndexStorage:
             rows = rows.append_column(PASSAGE_TEXTS, texts)
         with self._guard():
             rows = rows.select(self._table.schema.names)
-            self._table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows)
+            if not replaces:
+                self._table.add(rows)
+            else:
+                self._table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows)
         together = CoverageRecord(**asdict(self.coverage + embedded.coverage))
         self.record = self.record.model_copy(update={"coverage": together})
         self.record.write(self.path)
