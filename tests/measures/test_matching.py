@@ -1,12 +1,22 @@
 """Passages matched by content and position, against plain loops."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 
 from narrlit.errors import OptionError
-from narrlit.measures.matching import Matching, PassageVectors, best_matches, match_score, match_scores, matches
+from narrlit.measures.matching import (
+    Matching,
+    PassageVectors,
+    best_matches,
+    in_order,
+    match_score,
+    match_scores,
+    match_shares,
+    matches,
+)
 
 SETTINGS = [Matching(), Matching(spread=0.2, support=0), Matching(spread=math.inf, support=0.5)]
 
@@ -51,12 +61,40 @@ def test_scores_with_many_stories_are_those_with_each(stories, matching):
 
 
 def test_the_score_is_the_sum_of_the_shares_of_the_best_matches(stories):
-    one, other = stories[0], stories[2]
-    weights = matches(one, other)
-    forth, back = best_matches(weights)
-    shares = [weights[i, j] / (2 * len(one)) for i, j in enumerate(forth)]
-    shares += [weights[i, j] / (2 * len(other)) for j, i in enumerate(back)]
-    assert sum(shares) == pytest.approx(match_score(one, other), abs=1e-6)
+    for one, other in itertools.product(stories, repeat=2):
+        weights = matches(one, other)
+        forth, back = best_matches(weights)
+        loops = np.zeros((len(one), len(other)))
+        for i, j in enumerate(forth):
+            loops[i, j] += weights[i, j] / (2 * len(one))
+        for j, i in enumerate(back):
+            loops[i, j] += weights[i, j] / (2 * len(other))
+        # float32 weights, of which up to 14 are added: errors of some 1e-7.
+        assert np.abs(match_shares(weights) - loops).max() < 1e-6
+        assert match_shares(weights).sum() == pytest.approx(match_score(one, other), abs=1e-6)
+
+
+def test_the_shares_of_two_stories_exchanged_are_the_shares_turned():
+    weights = np.random.default_rng(5).uniform(size=(3, 5))
+    assert match_shares(weights.T) == pytest.approx(match_shares(weights).T)
+    one_way = np.array([[0.9, 0.6], [0.8, 0.1]])  # the second passage's match is not mutual, in either story
+    assert match_shares(one_way) == pytest.approx(np.array([[0.45, 0.15], [0.2, 0]]))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_pairs_in_order_have_the_greatest_sum_of_all(seed):
+    gains = np.maximum(np.random.default_rng(seed).normal(size=(4, 5)), 0)
+    greatest = 0.0
+    for size in range(1, 5):
+        for rows in itertools.combinations(range(4), size):
+            for columns in itertools.combinations(range(5), size):
+                greatest = max(greatest, gains[list(rows), list(columns)].sum())
+    chosen = in_order(gains)
+    assert sum(gains[i, j] for i, j in chosen) == pytest.approx(greatest)
+    assert min(gains[i, j] for i, j in chosen) > 0
+    for (i, j), (later_i, later_j) in itertools.pairwise(chosen):
+        assert i < later_i
+        assert j < later_j
 
 
 def test_scores_are_symmetric(stories):

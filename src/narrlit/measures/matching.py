@@ -105,6 +105,52 @@ def best_matches(weights: Floats) -> tuple[IntArray, IntArray]:
     return weights.argmax(axis=1), weights.argmax(axis=0)
 
 
+def match_shares(weights: Floats) -> Floats:
+    """Divide the score of two stories among the pairs of their passages, (S, T); the sum is `match_score`.
+
+    A pair that is the best match of both its passages has two parts, one of a single passage has one, any other 0.
+
+    Args:
+        weights: (S, T) of `matches`.
+
+    >>> match_shares(np.array([[0.8, 0.4], [0.6, 0.2]])).round(2).tolist()
+    [[0.4, 0.1], [0.15, 0.0]]
+    """
+    forth, back = best_matches(weights)
+    first, second = weights.shape
+    shares = np.zeros(weights.shape)
+    shares[np.arange(first), forth] += weights.max(axis=1) / (2 * first)
+    shares[back, np.arange(second)] += weights.max(axis=0) / (2 * second)
+    return shares
+
+
+def in_order(gains: Floats) -> list[tuple[int, int]]:
+    """Choose pairs of passages in the order of both stories, none twice, whose sum of gains is greatest.
+
+    Args:
+        gains: (S, T), 0 or above; a pair without gain is not chosen.
+
+    >>> in_order(np.array([[0, 0.5, 0], [0.9, 0, 0], [0, 0, 0.3]]))
+    [(1, 0), (2, 2)]
+    """
+    first, second = gains.shape
+    best = np.zeros((first + 1, second + 1))  # sums among the first passages
+    for i in range(first):
+        with_passage = np.maximum(best[i, 1:], best[i, :-1] + gains[i])
+        best[i + 1, 1:] = np.maximum.accumulate(with_passage)
+    chosen: list[tuple[int, int]] = []
+    i, j = first, second
+    while i and j:
+        if best[i, j] == best[i - 1, j]:
+            i -= 1
+        elif best[i, j] == best[i, j - 1]:
+            j -= 1
+        else:
+            i, j = i - 1, j - 1
+            chosen.append((i, j))
+    return chosen[::-1]
+
+
 def match_score(one: Floats, other: Floats, matching: Matching = Matching()) -> float:
     """Score two stories: the mean weight of their passages' best matches, of both directions.
 
