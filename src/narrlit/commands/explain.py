@@ -1,9 +1,9 @@
-"""narrlit explain: why a model finds two stories similar, or one closer than another."""
+"""narrlit explain: the links that the similarity of two stories consists of."""
 
 from typing import Annotated
 
+from narrlit.commands.collections import read_collection
 from narrlit.console import say
-from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import printable
 from narrlit.files import Output
 from narrlit.options import InputOptions, ModelOptions, StoryOptions
@@ -16,42 +16,37 @@ def explain(  # noqa: PLR0913 (options)
     *,
     stories: str | None = None,
     views: str | None = None,
-    pipeline: str | None = None,
+    check: bool = False,
     out: Annotated[str | None, Output()] = None,
     use: ModelOptions,
     inputs: InputOptions,
 ) -> None:
-    """Explain why two stories are similar, or why A is closer to an anchor than B: passages, sentences, names.
+    """Explain the similarity of two stories, or why A is closer to an anchor than B: links between passages.
 
     Args:
         a: a text, a file with one story, or an id of --stories; before two others, the anchor.
         b: the story compared with it; before a third, A.
         other: B, a third story.
-        stories: file, folder or index of the stories that ids name; chance is measured on the others there.
+        stories: index, file or folder of the stories that ids name; the stories are compared as those of it.
         views: file of stories' views (text, theme, plot_events or course_of_action, outcome), shown side by side.
-        pipeline: spaCy pipeline that finds names; by default en_core_web_sm, if it is installed.
+        check: also leave out the passages that are linked the strongest, against random ones; takes longer.
         out: HTML file to write, in place of printing.
         use: the model; minilm if none is named, or that of an index.
         inputs: how files of stories are read.
     """
-    from narrlit.commands.collections import open_index
     from narrlit.explore.explanation import explain as explain_stories
     from narrlit.explore.index import index_at
     from narrlit.explore.story_finder import StoryFinder
 
-    encoder: StoryEncoder
-    if stories is not None and index_at(stories):
-        index = open_index(stories, use)
-        finder, encoder = StoryFinder.of(index.collection(), inputs.layout), index.encoder
-    else:
+    collection, encoder = None, None
+    if stories is None:
         encoder = StoryOptions().load(use.model or "minilm", use)
         finder = StoryFinder(layout=inputs.layout)
-        if stories is not None:
-            finder = StoryFinder.read(stories, inputs.layout, progress=True)
+    else:
+        collection = read_collection(stories, use, StoryOptions(), InputOptions() if index_at(stories) else inputs)
+        finder = StoryFinder.of(collection, inputs.layout)
     named = [finder.find(word) for word in (a, b, other) if word is not None]
-    result = explain_stories(
-        *named, model=encoder, background=finder.texts, views=views, pipeline=pipeline, progress=True
-    )
+    result = explain_stories(*named, stories=collection, model=encoder, views=views, check=check, progress=True)
     if out is None:
         print(result)
         return

@@ -59,8 +59,9 @@ class CollectionMap:
         encoder = self.collection.encoder
         sentences, links = None, None
         if self.arranged.arrangement.tree is not None and encoder.facts.reads == "text":
-            texts = self.collection.frame["text"].tolist()
-            sentences, links = link_passages(encoder, texts, self.arranged.neighbors)
+            passages = self.collection.passages
+            sentences = [story.texts for story in passages]
+            links = link_passages(passages, self.arranged.neighbors)
         name = Path(self.collection.about["source"]).name
         return map_page(self.arranged, f"Map of {name}", self._facts(), self.agreement, sentences, links)
 

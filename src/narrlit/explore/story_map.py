@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrlit.data.schema import FloatArray, IntArray
-from narrlit.data.tales import sample_tales
-from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.encoding.story_encoder import Passages
 from narrlit.errors import DataError, printable
-from narrlit.explore.explanation import FEWEST_BACKGROUND, MOST_BACKGROUND, aligned_passages, chance_levels
 from narrlit.measures.collection import CollectionSimilarity
+from narrlit.measures.corrections import centered
+from narrlit.measures.matching import in_order, match_shares, matches
 from narrlit.optional import require
 
 if TYPE_CHECKING:
@@ -243,27 +243,22 @@ def name_groups(texts: Sequence[str], groups: IntArray) -> list[str]:
     return names
 
 
-def link_passages(encoder: StoryEncoder, texts: Sequence[str], indices: IntArray) -> tuple[list[list[str]], Links]:
-    """Split stories into sentences and link those of each story with those of its neighbors, as `explain` does.
+def link_passages(stories: Sequence[Passages], indices: IntArray) -> Links:
+    """Link passages of each story with their best matches in its neighbors, in the order of both stories.
 
     Args:
-        encoder: embeds the sentences.
-        texts: N stories.
+        stories: passages of N stories.
         indices: (N, k) neighbors.
 
     Returns:
-        Sentences of each story, and for each pair i < j the linked sentences (of i, of j, strength).
+        For each pair i < j the linked passages (of i, of j, match from 0 to 1).
     """
-    passages = encoder.passages(texts, progress=True)
-    sentences = [each.texts for each in passages]
-    vectors = [each.vectors for each in passages]
-    rows = np.unique(np.linspace(0, len(texts) - 1, MOST_BACKGROUND + 2).astype(int)).tolist()
-    pieces = [vectors[row] for row in rows]
-    if len(texts) < FEWEST_BACKGROUND + 2:
-        tales = encoder.passages([tale["text"] for tale in sample_tales()])
-        rows, pieces = [-1], [np.concatenate([each.vectors for each in tales])]
+    mean = np.concatenate([story.vectors for story in stories]).mean(axis=0, dtype=np.float32)
+    vectors = [centered(story.vectors.astype(np.float32), mean) for story in stories]
+    neighbors = {(min(i, j), max(i, j)) for i, row in enumerate(indices.tolist()) for j in row}
     links = {}
-    for i, j in sorted({(min(i, j), max(i, j)) for i, row in enumerate(indices.tolist()) for j in row}):
-        background = np.concatenate([piece for row, piece in zip(rows, pieces, strict=True) if row not in (i, j)])
-        links[i, j] = aligned_passages(vectors[i], vectors[j], chance_levels(vectors[i], vectors[j], background))
-    return sentences, links
+    for i, j in sorted(neighbors):
+        weights = matches(vectors[i], vectors[j])
+        chosen = in_order(match_shares(weights))
+        links[i, j] = [(first, second, float(weights[first, second])) for first, second in chosen]
+    return links

@@ -1,0 +1,63 @@
+"""Explanations as text for a terminal of 100 columns."""
+
+import textwrap
+from collections.abc import Iterator
+from itertools import zip_longest
+
+from narrlit.console import counted
+from narrlit.errors import printable
+from narrlit.explore.matched_pair import MatchedPair
+
+WIDTH = 100
+SIDE = 43
+"""Columns of a passage."""
+SHOWN = 6
+"""Links of a pair that are printed."""
+LONGEST = 400
+"""Characters of a passage that are printed."""
+ARROWS = {"both": "↔", "a to b": "→", "b to a": "←"}
+
+
+def pair_lines(pair: MatchedPair) -> Iterator[str]:
+    """Write the terms of a similarity, the links with the largest shares, the check and views if there are any."""
+    for value, name in pair.terms:
+        yield from columns((f"{value:6.3f}", 6), (name, WIDTH - 8))
+    yield from ("", *_link_lines(pair))
+    if pair.deletion is not None:
+        yield from ("", *wrap(str(pair.deletion)))
+    for aspect, texts in pair.views:
+        yield from ("", aspect.capitalize())
+        yield from columns((texts[0], SIDE), ("", 10), (texts[1], SIDE))
+
+
+def _link_lines(pair: MatchedPair) -> Iterator[str]:
+    """Write the links with the largest shares, and the sum of the others."""
+    if pair.links.empty:
+        yield "No passages match."
+        return
+    first, second = (printable(story.id, SIDE) for story in pair.stories)
+    yield from columns((first, SIDE), ("", 10), (second, SIDE))
+    yield "─" * WIDTH
+    for link in pair.links.head(SHOWN).itertuples():
+        left = printable(f"{link.passage_a} {link.text_a}", LONGEST)
+        right = printable(f"{link.passage_b} {link.text_b}", LONGEST)
+        yield from columns((left, SIDE), (f"{link.share:6.3f} {ARROWS[link.direction]}", 10), (right, SIDE))
+        yield ""
+    others = pair.links.iloc[SHOWN:]
+    if len(others):
+        yield f"{'':{SIDE}}  {others['share'].sum():6.3f} in {counted(len(others), 'weaker link')}"
+
+
+def columns(*cells: tuple[str, int]) -> list[str]:
+    """Wrap texts in columns of given widths."""
+    wrapped = [wrap(text, width) for text, width in cells]
+    lines = []
+    for row in zip_longest(*wrapped, fillvalue=""):
+        padded = [cell.ljust(width) for cell, (_, width) in zip(row, cells, strict=True)]
+        lines.append("  ".join(padded).rstrip())
+    return lines
+
+
+def wrap(text: str, width: int = WIDTH) -> list[str]:
+    """Wrap a text, without the terminal escapes in it."""
+    return textwrap.wrap(printable(text, 10_000), width) or [""]

@@ -1,0 +1,102 @@
+"""Check of an explanation: similarities of two stories without the passages that their links name the strongest.
+
+Letters of the shapes: S and T passages of two stories, D dimension, F fractions.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrlit.data.schema import IntArray
+from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
+from narrlit.measures.matching import match_score, match_shares, matches
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.floating[Any]]
+FRACTIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
+"""Fractions of the passages that are left out of both stories."""
+DRAWS = 5
+"""Random orders of the passages whose mean is compared with."""
+
+
+@dataclass(frozen=True, eq=False)
+class DeletionCurve:
+    """Similarities of two stories without part of their passages: those with the largest shares, or random ones.
+
+    Attributes:
+        frame: a row a fraction that is left out of both stories, from 0 on. Columns: removed (the fraction), score and
+            score_random (of the remaining passages), cosine and cosine_random (of the remaining texts, embedded whole).
+    """
+
+    frame: "pd.DataFrame"
+
+    def table(self) -> "pd.DataFrame":
+        """Return a copy of the frame."""
+        return self.frame.copy()
+
+    def __str__(self) -> str:
+        """The means over all fractions above 0, in two sentences."""
+        whole, shortened = self.frame.iloc[0], self.frame.iloc[1:].mean()
+        return (
+            "Without a tenth to a half of the passages, those with the largest shares first, the score falls from "
+            f"{whole.score:.3f} to {shortened.score:.3f} on average; without random ones to "
+            f"{shortened.score_random:.3f}. The cosine of the texts, embedded whole, goes from {whole.cosine:.3f} to "
+            f"{shortened.cosine:.3f}; without random ones to {shortened.cosine_random:.3f}."
+        )
+
+
+def deletion_curve(
+    encoder: StoryEncoder, passages: tuple[list[str], list[str]], vectors: tuple[Floats, Floats], progress: bool = False
+) -> DeletionCurve:
+    """Leave passages out of two stories, and compare what remains.
+
+    The score of the remaining passages falls if the shares are right. The cosine of the remaining texts falls if they
+    also name what the stories have in common for the encoder when it reads them whole.
+
+    Args:
+        encoder: embeds the remaining texts.
+        passages: texts of both stories' passages.
+        vectors: (S, D) and (T, D) of the passages, as the measure compares them.
+        progress: show a progress bar on stderr.
+
+    Source: the deletion curves of Samek et al. (2017), "Evaluating the visualization of what a deep neural network has
+        learned".
+    """
+    import pandas as pd
+
+    orders = _orders(match_shares(matches(*vectors)))
+    scores: list[float] = []
+    texts: list[str] = []
+    for fraction in FRACTIONS:
+        for of_story in orders:
+            kept = [_remaining(order, fraction) for order in of_story]
+            scores.append(match_score(vectors[0][kept[0]], vectors[1][kept[1]]))
+            for story, rows in zip(passages, kept, strict=True):
+                texts.append(" ".join(story[row] for row in rows))
+    embedded = unit_vectors(encoder.embed_prepared(texts, ["story"] * len(texts), progress))
+    cosines = (embedded[::2] * embedded[1::2]).sum(axis=1)
+    by_order = np.array(scores).reshape(len(FRACTIONS), -1), cosines.reshape(len(FRACTIONS), -1)
+    frame = pd.DataFrame({"removed": FRACTIONS})
+    for name, values in zip(("score", "cosine"), by_order, strict=True):
+        frame[name] = values[:, 0].astype(float)
+        frame[f"{name}_random"] = values[:, 1:].mean(axis=1).astype(float)
+    return DeletionCurve(frame)
+
+
+def _orders(shares: Floats) -> list[tuple[IntArray, IntArray]]:
+    """Return orders in which the passages of both stories are left out: by their shares, then random ones."""
+    orders = [(np.argsort(-shares.sum(axis=1), kind="stable"), np.argsort(-shares.sum(axis=0), kind="stable"))]
+    generator = np.random.default_rng(0)
+    for _ in range(DRAWS):
+        orders.append((generator.permutation(shares.shape[0]), generator.permutation(shares.shape[1])))
+    return orders
+
+
+def _remaining(order: IntArray, fraction: float) -> IntArray:
+    """Return the rows that remain without the first ones of an order, in the order of the story; one at least."""
+    count = int(np.ceil(fraction * len(order)))
+    return np.sort(order[min(count, len(order) - 1) :])

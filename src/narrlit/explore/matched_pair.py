@@ -1,0 +1,223 @@
+"""Two stories whose passages are matched: the links that their similarity consists of.
+
+Letters of the shapes: S and T passages of two stories, R background stories, D dimension.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrlit.console import counted
+from narrlit.data.schema import ASPECTS, FloatArray, Story
+from narrlit.data.tales import sample_tales
+from narrlit.encoding.story_encoder import Passages, StoryEncoder
+from narrlit.explore.collection import Collection
+from narrlit.explore.faithfulness import DeletionCurve
+from narrlit.measures.collection import reference_rows
+from narrlit.measures.corrections import centered, hubness
+from narrlit.measures.matching import Matching, PassageVectors, best_matches, match_scores, match_shares, matches
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.floating[Any]]
+ALIKE = ((0.05, "much alike"), (0.25, "rather alike"), (0.5, "a little alike"), (1.0, "not alike"))
+"""Words for the share of background stories that match a story better than the other one does."""
+FEWEST_BACKGROUND = 10
+"""Background stories, with fewer of which a similarity has no word."""
+
+DIRECTIONS = {(True, True): "both", (True, False): "a to b", (False, True): "b to a"}
+"""Direction of a link that is the best match of the first story's passage, and of the second's."""
+
+
+@dataclass(frozen=True, eq=False)
+class Background:
+    """Stories that two stories are compared with.
+
+    Attributes:
+        passages: of R stories, less their mean.
+        mean: (D,) of the passages.
+        texts: R texts.
+        label: a noun for the stories.
+        is_collection: the two stories are compared as those of a collection: hubness is subtracted.
+    """
+
+    passages: PassageVectors
+    mean: Floats
+    texts: Sequence[str]
+    label: str
+    is_collection: bool
+
+    @classmethod
+    def of_collection(cls, collection: Collection) -> "Background":
+        """Take the stories of a collection that its measure is fitted on: all, or a random sample of 1,000."""
+        rows = reference_rows(len(collection)).tolist()
+        texts = collection.frame["text"].tolist()
+        passages = [collection.passages[row] for row in rows]
+        return cls._of(passages, [texts[row] for row in rows], "other stories of the collection", True)
+
+    @classmethod
+    def of_tales(cls, encoder: StoryEncoder, stories: Sequence[Story]) -> "Background":
+        """Take the sample tales, without those of the same type as a story that is one of them."""
+        tales = sample_tales()
+        compared = {story.text for story in stories}
+        types = {tale["atu"] for tale in tales if tale["text"] in compared}
+        texts = [tale["text"] for tale in tales if tale["atu"] not in types]
+        return cls._of(encoder.passages(texts), texts, "sample tales", False)
+
+    @classmethod
+    def _of(cls, stories: Sequence[Passages], texts: Sequence[str], label: str, is_collection: bool) -> "Background":
+        """Subtract the mean of all passages."""
+        together = PassageVectors.of([story.vectors for story in stories])
+        mean = together.vectors.mean(axis=0, dtype=np.float32)
+        vectors = centered(together.vectors.astype(np.float32), mean)
+        return cls(PassageVectors(vectors, together.starts), mean, texts, label, is_collection)
+
+    def __len__(self) -> int:
+        """Count the stories."""
+        return len(self.texts)
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedStory:
+    """A story as the measure reads it.
+
+    Attributes:
+        story: the story.
+        texts: of its S passages.
+        vectors: (S, D), less the mean of the background.
+        scores: (R,) with each background story; -inf with itself.
+    """
+
+    story: Story
+    texts: list[str]
+    vectors: Floats
+    scores: Floats
+
+    @classmethod
+    def of(cls, story: Story, passages: Passages, background: Background) -> "ComparedStory":
+        """Compare a story with the background."""
+        vectors = centered(passages.vectors.astype(np.float32), background.mean)
+        scores = match_scores(vectors, background.passages).astype(np.float64)
+        if story.text in background.texts:
+            scores[background.texts.index(story.text)] = -np.inf
+        return cls(story, passages.texts, vectors, scores)
+
+    @property
+    def hubness(self) -> float:
+        """Mean score with the ten nearest background stories."""
+        return float(hubness(self.scores[None])[0])
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedPair:
+    """Two stories and the matches of their passages, which are numbered from 1.
+
+    Attributes:
+        stories: the two, by whose ids they are named.
+        passages: texts of each one's.
+        weights: (S, T) of all pairs of passages, 0 to 1.
+        hubness: of both stories, which their similarity is less; None outside a collection.
+        background: stories, and a noun for them.
+        closer: number of background stories that match the first story, and the second, better than the two match.
+        deletion: similarities without part of the passages; None: not computed.
+    """
+
+    stories: tuple[Story, Story]
+    passages: tuple[list[str], list[str]]
+    weights: Floats
+    hubness: tuple[float, float] | None
+    background: tuple[int, str]
+    closer: tuple[int, int]
+    deletion: DeletionCurve | None = None
+
+    @classmethod
+    def of(cls, first: ComparedStory, second: ComparedStory, background: Background) -> "MatchedPair":
+        """Match the passages of two stories."""
+        weights = matches(first.vectors, second.vectors, Matching())
+        texts = (first.story.text, second.story.text)
+        others = np.array([text not in texts for text in background.texts], dtype=bool)
+        score = match_shares(weights).sum()
+        return cls(
+            stories=(first.story, second.story),
+            passages=(first.texts, second.texts),
+            weights=weights,
+            hubness=(first.hubness, second.hubness) if background.is_collection else None,
+            background=(int(others.sum()), background.label),
+            closer=(int((first.scores[others] > score).sum()), int((second.scores[others] > score).sum())),
+        )
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """Parts of the score (S, T): 0 for all pairs of passages but best matches."""
+        return match_shares(self.weights)
+
+    @property
+    def score(self) -> float:
+        """Sum of the shares, 0 to 1."""
+        return float(self.shares.sum())
+
+    @property
+    def similarity(self) -> float:
+        """Score, in a collection less the mean hubness of both stories."""
+        return self.score if self.hubness is None else self.score - sum(self.hubness) / 2
+
+    @cached_property
+    def links(self) -> "pd.DataFrame":
+        """Links, the largest share first.
+
+        Columns: passage_a, passage_b, share (of the score), match (of the two passages, 0 to 1), direction (`a to b`:
+        b is the best match of a; `b to a`; `both`), text_a, text_b.
+        """
+        import pandas as pd
+
+        forth, back = best_matches(self.weights)
+        rows = []
+        for i, j in np.argwhere(self.shares > 0).tolist():
+            is_best = (forth[i] == j, back[j] == i)
+            numbers = (i + 1, j + 1, float(self.shares[i, j]), float(self.weights[i, j]))
+            rows.append((*numbers, DIRECTIONS[is_best], self.passages[0][i], self.passages[1][j]))
+        columns = ["passage_a", "passage_b", "share", "match", "direction", "text_a", "text_b"]
+        table = pd.DataFrame(rows, columns=columns)
+        return table.sort_values("share", ascending=False, kind="stable", ignore_index=True)
+
+    @property
+    def views(self) -> list[tuple[str, tuple[str, str]]]:
+        """Texts of theme, action and outcome side by side, where both stories have views."""
+        first, second = (story.views for story in self.stories)
+        if first is None or second is None:
+            return []
+        return list(zip(ASPECTS, zip(first.texts, second.texts, strict=True), strict=True))
+
+    def verdict(self, model: str) -> str:
+        """Write the similarity that a model finds, with a word for its rank among the background stories."""
+        first, second = (story.id for story in self.stories)
+        count, _ = self.background
+        if count < FEWEST_BACKGROUND:
+            return f"{model} gives {first} and {second} the similarity {self.similarity:.3f}."
+        share_closer = sum(self.closer) / (2 * count)
+        word = next(word for limit, word in ALIKE if share_closer <= limit)
+        return f"{model} finds {first} and {second} {word}: similarity {self.similarity:.3f}."
+
+    @property
+    def rank(self) -> str:
+        """Number of background stories that match one of the two better than they match each other, in a sentence."""
+        first, second = (story.id for story in self.stories)
+        count, label = self.background
+        return f"Better matches among {count:,} {label}: {self.closer[0]} for {first}, {self.closer[1]} for {second}."
+
+    @property
+    def terms(self) -> list[tuple[float, str]]:
+        """Terms of the similarity and their names, then the similarity where there are two terms."""
+        links = counted(int((self.shares > 0).sum()), "link")
+        sizes = f"{len(self.passages[0])} and {len(self.passages[1])} passages"
+        terms = [(self.score, f"score, the sum of the shares of {links} between {sizes}")]
+        if self.hubness is None:
+            return terms
+        first, second = self.hubness
+        nearest = f"hubness: score of each story with its ten nearest, {first:.3f} and {second:.3f}, averaged"
+        return [*terms, (-(first + second) / 2, nearest), (self.similarity, "similarity")]
