@@ -268,7 +268,6 @@ STYLES: dict[str, Callable[[Any], str]] = {
     "printed": lambda value: f"{accuracy_text(value)} ({value['correct']} of {value['n']})",
     "change": lambda value: bare(f"{value['difference']:+.3f}"),
     "lost": lambda value: f"{value['lost']} lost, {value['won']} won, {p_text(value['p'])}",
-    "moved": lambda value: bare(f"{-value:+.3f}"),
     "p": p_of,
     "test": lambda value: f"{formatted(value, 'short')} ({p_of(value)})",
     "zero": lambda value: f"{value:.3f}",

@@ -20,6 +20,7 @@ from narrlit.explore.explanation_text import columns, pair_lines, wrap
 from narrlit.explore.faithfulness import deletion_curve
 from narrlit.explore.matched_pair import Background, ComparedStory, MatchedPair
 from narrlit.files import atomic_path
+from narrlit.measures.collection import MeasureName
 from narrlit.pages import render_page
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ NUMBERS = (
     "match divided by twice the number of passages of the story that it starts from; the shares add up to the score. "
     "The numbers describe this model, and claim no cause."
 )
+EXPLAINED: MeasureName = "passages"
+"""Measure that is a sum of links."""
 STRONGEST = 3
 """Passages of an anchor that the terminal lists."""
 
@@ -42,11 +45,13 @@ class Explanation:
         model: its name.
         pair: the two stories; of a triple, the anchor and A.
         other: of a triple, the anchor and B.
+        measure: by which the collection compares its stories; only `passages` is explained.
     """
 
     model: str
     pair: MatchedPair
     other: MatchedPair | None = None
+    measure: MeasureName = EXPLAINED
 
     @property
     def pairs(self) -> list[MatchedPair]:
@@ -111,13 +116,16 @@ class Explanation:
     @property
     def findings(self) -> list[str]:
         """The result in sentences, the most important first; of a triple, which story is closer."""
+        notes = []
+        if self.measure != EXPLAINED:
+            notes.append(f"The collection compares by {self.measure}; this is its similarity by {EXPLAINED}.")
         if self.other is None:
-            return [self.pair.verdict(self.model), self.pair.rank]
+            return [self.pair.verdict(self.model), self.pair.rank, *notes]
         anchor, first, second = self.pair.stories[0].id, self.pair.stories[1].id, self.other.stories[1].id
         near, far = (first, second) if self.margin >= 0 else (second, first)
         high, low = sorted((self.pair.similarity, self.other.similarity), reverse=True)
         verdict = f"{self.model} finds {anchor} closer to {near} than to {far}"
-        return [f"{verdict}: similarity {high:.3f} against {low:.3f}."]
+        return [f"{verdict}: similarity {high:.3f} against {low:.3f}.", *notes]
 
     def write(self, path: str | Path) -> None:
         """Write the explanation as an HTML file that loads nothing from the network."""
@@ -227,7 +235,8 @@ def explain(
             vectors = (first.vectors, second.vectors)
             pair = replace(pair, deletion=deletion_curve(encoder, pair.passages, vectors, progress))
         pairs.append(pair)
-    return Explanation(encoder.name, *pairs)
+    measure = EXPLAINED if stories is None else stories.measure
+    return Explanation(encoder.name, pairs[0], None if other is None else pairs[1], measure)
 
 
 def _story(word: str | Story, letter: str, stories: Collection | None) -> Story:

@@ -21,7 +21,7 @@ ARROWS = {"both": "↔", "a to b": "→", "b to a": "←"}
 def pair_lines(pair: MatchedPair) -> Iterator[str]:
     """Write the terms of a similarity, the links with the largest shares, the check and views if there are any."""
     for value, name in pair.terms:
-        yield from columns((f"{value:6.3f}", 6), (name, WIDTH - 8))
+        yield f"{value:6.3f}  {name}"
     yield from ("", *_link_lines(pair))
     if pair.deletion is not None:
         yield from ("", *wrap(str(pair.deletion)))
