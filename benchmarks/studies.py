@@ -155,7 +155,7 @@ def of_each_text(ranks: Floats) -> Floats:
 
 
 def retellings(chosen: argparse.Namespace) -> Result:
-    """Measure groups of retellings at the default threshold: are their pairs of one work, and how many are found?"""
+    """Measure groups of retellings by cosine at the default threshold: are their pairs of one work, how many are found?"""
     import pandas as pd
 
     from narrlit.explore.collection import Collection
@@ -167,7 +167,7 @@ def retellings(chosen: argparse.Namespace) -> Result:
     first = ~frame["work"].duplicated()
     results: Result = {}
     for name, rows in {"all": first | True, "one a work": first}.items():
-        collection = Collection.of(frame[rows], encoder, progress=True)
+        collection = Collection.of(frame[rows], encoder, measure="cosine", progress=True)
         groups, threshold, _ = retelling_groups(collection, None, similar_pairs(collection, 10))
         work_of = dict(zip(collection.frame["id"], collection.frame["work"], strict=True))
         members = [[work_of[id] for id in ids] for _, ids in groups.groupby("group")["id"]]

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from narrlit.explore.collection import Collection
 
-SAMPLE = 500
-"""Size of the sample of stories whose similarities describe those of all pairs: 124,750 of them."""
+SAMPLE, SAMPLE_OF_LARGE = 2000, 500
+"""Size of the sample of stories whose similarities describe those of all pairs, and that of a large collection."""
 ROUNDING = 1e-5
 """Difference below which similarities are equal: sums of float32 in another order."""
 SUFFIXES = (".csv", ".tsv", ".xlsx", ".jsonl", ".parquet", ".graphml")
@@ -202,7 +202,8 @@ def chance_threshold(similarities: CollectionSimilarity) -> tuple[float, str]:
     """
     from scipy.stats import median_abs_deviation, norm
 
-    rows = np.random.default_rng(0).permutation(len(similarities))[:SAMPLE]
+    size = SAMPLE_OF_LARGE if similarities.is_large else SAMPLE
+    rows = np.random.default_rng(0).permutation(len(similarities))[:size]
     sample = similarities.between(rows, rows)[np.triu_indices(len(rows), 1)]
     median, deviation = float(np.median(sample)), float(median_abs_deviation(sample, scale="normal"))
     pairs = len(similarities) * (len(similarities) - 1) // 2
