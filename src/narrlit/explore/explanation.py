@@ -18,7 +18,7 @@ from narrlit.explore.collection import Collection
 from narrlit.explore.explanation_page import page_links, parallel_edition
 from narrlit.explore.explanation_text import columns, pair_lines, wrap
 from narrlit.explore.faithfulness import deletion_curve
-from narrlit.explore.matched_pair import Background, ComparedStory, MatchedPair
+from narrlit.explore.matched_pair import EXPLAINED, Background, ComparedStory, MatchedPair
 from narrlit.files import atomic_path
 from narrlit.measures.collection import MeasureName
 from narrlit.pages import render_page
@@ -31,8 +31,6 @@ NUMBERS = (
     "match divided by twice the number of passages of the story that it starts from; the shares add up to the score. "
     "The numbers describe this model, and claim no cause."
 )
-EXPLAINED: MeasureName = "passages"
-"""Measure that is a sum of links."""
 STRONGEST = 3
 """Passages of an anchor that the terminal lists."""
 

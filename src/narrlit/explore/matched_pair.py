@@ -3,10 +3,10 @@
 Letters of the shapes: S and T passages of two stories, R background stories, D dimension.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,16 +17,20 @@ from narrlit.data.tales import sample_tales
 from narrlit.encoding.story_encoder import Passages, StoryEncoder
 from narrlit.explore.collection import Collection
 from narrlit.explore.faithfulness import DeletionCurve
-from narrlit.measures.collection import reference_rows
+from narrlit.measures.collection import MeasureName, reference_rows
 from narrlit.measures.corrections import centered, hubness
 from narrlit.measures.matching import Matching, PassageVectors, best_matches, match_scores, match_shares, matches
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from narrlit.measures.readers import PassageReader
+
 Floats = NDArray[np.floating[Any]]
 ALIKE = ((0.05, "much alike"), (0.25, "rather alike"), (0.5, "a little alike"), (1.0, "not alike"))
 """Words for the share of background stories that match a story better than the other one does."""
+EXPLAINED: MeasureName = "passages"
+"""Measure that is a sum of links."""
 FEWEST_BACKGROUND = 10
 """Background stories, with fewer of which a similarity has no word."""
 
@@ -43,22 +47,26 @@ class Background:
         mean: (D,) of the passages.
         texts: R texts.
         label: a noun for the stories.
-        is_collection: the two stories are compared as those of a collection: hubness is subtracted.
+        hubs: hubness of each story of a collection, by its text; None: no collection, and hubness is not subtracted.
     """
 
     passages: PassageVectors
     mean: Floats
     texts: Sequence[str]
     label: str
-    is_collection: bool
+    hubs: Mapping[str, float] | None = None
 
     @classmethod
     def of_collection(cls, collection: Collection) -> "Background":
-        """Take the stories of a collection that its measure is fitted on: all, or a random sample of 1,000."""
-        rows = reference_rows(len(collection)).tolist()
+        """Take the stories of a collection, or a random sample of 1,000, with the mean and hubness of its measure."""
+        is_measured = collection.measure == EXPLAINED
+        similarities = collection.similarities if is_measured else collection.similarities_by(EXPLAINED)
+        reader = cast("PassageReader", similarities.fit.reader)
         texts = collection.frame["text"].tolist()
-        passages = [collection.passages[row] for row in rows]
-        return cls._of(passages, [texts[row] for row in rows], "other stories of the collection", True)
+        hubs = dict(zip(texts, similarities.hubs.tolist(), strict=True))
+        rows = reference_rows(len(collection)).tolist()
+        passages = centered_passages([collection.passages[row] for row in rows], reader.mean)
+        return cls(passages, reader.mean, [texts[row] for row in rows], "other stories of the collection", hubs)
 
     @classmethod
     def of_tales(cls, encoder: StoryEncoder, stories: Sequence[Story]) -> "Background":
@@ -67,19 +75,9 @@ class Background:
         compared = {story.text for story in stories}
         types = {tale["atu"] for tale in tales if tale["text"] in compared}
         texts = [tale["text"] for tale in tales if tale["atu"] not in types]
-        return cls._of(encoder.passages(texts), texts, "sample tales", False)
-
-    @classmethod
-    def _of(cls, stories: Sequence[Passages], texts: Sequence[str], label: str, is_collection: bool) -> "Background":
-        """Subtract the mean of all passages."""
-        together = PassageVectors.of([story.vectors for story in stories])
-        mean = together.vectors.mean(axis=0, dtype=np.float32)
-        vectors = centered(together.vectors.astype(np.float32), mean)
-        return cls(PassageVectors(vectors, together.starts), mean, texts, label, is_collection)
-
-    def __len__(self) -> int:
-        """Count the stories."""
-        return len(self.texts)
+        passages = encoder.passages(texts)
+        mean = np.concatenate([story.vectors for story in passages]).mean(axis=0, dtype=np.float32)
+        return cls(centered_passages(passages, mean), mean, texts, "sample tales")
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,12 +89,14 @@ class ComparedStory:
         texts: of its S passages.
         vectors: (S, D), less the mean of the background.
         scores: (R,) with each background story; -inf with itself.
+        hubness: that of a story of the collection; of another one its mean score with the ten nearest.
     """
 
     story: Story
     texts: list[str]
     vectors: Floats
     scores: Floats
+    hubness: float
 
     @classmethod
     def of(cls, story: Story, passages: Passages, background: Background) -> "ComparedStory":
@@ -105,12 +105,9 @@ class ComparedStory:
         scores = match_scores(vectors, background.passages).astype(np.float64)
         if story.text in background.texts:
             scores[background.texts.index(story.text)] = -np.inf
-        return cls(story, passages.texts, vectors, scores)
-
-    @property
-    def hubness(self) -> float:
-        """Mean score with the ten nearest background stories."""
-        return float(hubness(self.scores[None])[0])
+        known = background.hubs or {}
+        hub = known.get(story.text, float(hubness(scores[None])[0]))
+        return cls(story, passages.texts, vectors, scores, hub)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +143,7 @@ class MatchedPair:
             stories=(first.story, second.story),
             passages=(first.texts, second.texts),
             weights=weights,
-            hubness=(first.hubness, second.hubness) if background.is_collection else None,
+            hubness=None if background.hubs is None else (first.hubness, second.hubness),
             background=(int(others.sum()), background.label),
             closer=(int((first.scores[others] > score).sum()), int((second.scores[others] > score).sum())),
         )
@@ -221,3 +218,8 @@ class MatchedPair:
         first, second = self.hubness
         nearest = f"hubness: score of each story with its ten nearest, {first:.3f} and {second:.3f}, averaged"
         return [*terms, (-(first + second) / 2, nearest), (self.similarity, "similarity")]
+
+
+def centered_passages(stories: Sequence[Passages], mean: Floats) -> PassageVectors:
+    """Join the passages of stories and subtract a mean (D,)."""
+    return PassageVectors.of([centered(story.vectors.astype(np.float32), mean) for story in stories])
