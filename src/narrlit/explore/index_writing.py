@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SECONDS_PER_SPAN = 1.5
 """Time to embed and commit a span, which a killed process loses at most."""
-FEWEST_WORDS = 1000
+FEWEST_WORDS = 200
 """Words of the first span, and of the shortest; a longer story is a span by itself."""
 
 
@@ -153,7 +153,7 @@ def next_size(size: int, done: int, seconds: float) -> int:
         seconds: time that it took.
 
     >>> next_size(1000, 900, 0.1), next_size(8000, 8000, 3.0), next_size(2000, 1000, 10.0)
-    (4000, 4000, 1000)
+    (4000, 4000, 200)
     """
     wanted = round(done * SECONDS_PER_SPAN / max(seconds, 1e-3))
     return max(FEWEST_WORDS, min(4 * size, wanted))
