@@ -155,7 +155,7 @@ def of_each_text(ranks: Floats) -> Floats:
 
 
 def retellings(chosen: argparse.Namespace) -> Result:
-    """Measure groups of retellings by cosine at the default threshold: are their pairs of one work, how many are found?"""
+    """Measure groups of retellings by cosine: are their pairs of one work, and how many are found?"""
     import pandas as pd
 
     from narrlit.explore.collection import Collection
