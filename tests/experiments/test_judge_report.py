@@ -5,7 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from narrlit.experiments.judge_report import accuracy_of, by_margin, overrides
+from narrlit.experiments.judge_report import Share, accuracy_of, by_margin, overrides
+from narrlit.metrics.significance import AccuracySummary
 
 CHOICE = st.sampled_from([True, False, None])
 ROWS = st.lists(st.tuples(CHOICE, st.booleans(), CHOICE, st.sampled_from([0.0, 0.1, 0.2, 0.5])), max_size=30)
@@ -24,17 +25,17 @@ def test_accuracy_counts_only_what_has_a_choice_and_a_label():
 def test_overrides_by_hand():
     found = overrides([T, F, T, T, N, F], [F, T, T, F, T, T], [T, T, T, N, T, F])
     # Triples 1, 2, 4 and 6 are overridden; 4 has no label; the model is right on 1 and 6, wrong on 2.
-    assert (found["of"], found["n"], found["right"]["n"], found["right"]["correct"]) == (5, 4, 3, 2)
-    assert overrides([N], [T], [T])["share"] is None
+    assert (found.share, found.right) == (Share(4, 5), AccuracySummary(3, 2))
+    assert overrides([N], [T], [T]).as_dict()["share"] is None
 
 
 def test_margins_are_ordered_and_add_up():
     systems = {"near": [F, T, T, F, T, T], "model": [T, N, F, T, T, T]}
     found = by_margin([0.1, 0.5, 0.3, 0.2, 0.4, 0.9], systems, [T, T, T, T, T, N], parts=3)
     # By margin: triples 2 | 5, 3 | 4, 1; triple 6 has no label.
-    assert [part["margin"] for part in found] == [[0.5, 0.5], [0.3, 0.4], [0.1, 0.2]]
-    assert [(p["accuracy"]["near"]["correct"], p["accuracy"]["near"]["n"]) for p in found] == [(1, 1), (2, 2), (0, 2)]
-    assert [(p["accuracy"]["model"]["correct"], p["accuracy"]["model"]["n"]) for p in found] == [(0, 0), (1, 2), (2, 2)]
+    assert [(part.low, part.high) for part in found] == [(0.5, 0.5), (0.3, 0.4), (0.1, 0.2)]
+    for name, counts in (("near", [(1, 1), (2, 2), (0, 2)]), ("model", [(0, 0), (1, 2), (2, 2)])):
+        assert [(part.accuracies[name].correct, part.accuracies[name].n) for part in found] == counts
 
 
 @given(ROWS, st.integers(1, 7))
@@ -42,9 +43,9 @@ def test_each_labeled_triple_is_in_one_part(rows, parts):
     model, nearer, labels, margins = columns(rows)
     found = by_margin(margins, {"model": model, "near": nearer}, labels, parts)
     labeled = sum(label is not None for label in labels)
-    sizes = [part["accuracy"]["near"]["n"] for part in found]
+    sizes = [part.accuracies["near"].n for part in found]
     assert (len(found), sum(sizes)) == (min(parts, labeled), labeled)
     assert max(sizes, default=0) - min(sizes, default=0) <= 1
-    assert all(part["margin"][0] >= after["margin"][1] for part, after in pairwise(found))
-    model_correct = sum(part["accuracy"]["model"]["correct"] for part in found)
+    assert all(part.low >= after.high for part, after in pairwise(found))
+    model_correct = sum(part.accuracies["model"].correct for part in found)
     assert model_correct == accuracy_of(model, labels).correct

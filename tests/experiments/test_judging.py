@@ -50,7 +50,7 @@ def test_judgements_fall_back_where_the_reply_has_no_choice(judge, triples, tmp_
     assert judged.answers == [near[0], *[True] * 7, near[-1]]
     right = [answer == triple.a_is_closer for answer, triple in zip(judged.answers, triples, strict=True)]
     assert (judged.summary.n, judged.summary.correct, judged.accuracy) == (9, sum(right), sum(right) / 9)
-    assert (judged.failed, judged.failures, judged.figures["fallbacks"]["n"]) == ([], "", 2)
+    assert (judged.failed, judged.failures, judged.figures.fallbacks.count) == ([], "", 2)
     table = judged.table()
     assert table["text_a_is_closer"].tolist() == judged.answers
     assert table["label"].tolist() == [triple.a_is_closer for triple in triples]

@@ -1,8 +1,8 @@
 """Figures of a judge: language model and similarities alone and together, overrides, accuracy by margin and label."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +13,8 @@ from narrlit.tables import markdown_table
 
 Choices = Sequence[bool | None]
 """For each of N triples True if A is closer; None where a system or the labels do not say."""
+Accuracies = Mapping[str, AccuracySummary]
+"""Accuracies by system."""
 
 NAMES = {
     "hybrid": "language model, else similarities",
@@ -26,6 +28,173 @@ SYSTEMS = ("similarities", "model", "hybrid")
 """Systems whose accuracy is given by part of the triples."""
 
 
+@dataclass(frozen=True)
+class Share:
+    """A count as a share of all.
+
+    >>> print(Share(1, 4))
+    1 of 4 (25.0%)
+    """
+
+    count: int
+    of: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Convert to JSON values, with Wilson's 95 % interval."""
+        counts = {"n": self.count, "of": self.of}
+        if not self.of:
+            return {**counts, "share": None}
+        return {**counts, "share": self.count / self.of, "interval": list(wilson_interval(self.count, self.of))}
+
+    def __str__(self) -> str:
+        counts = f"{self.count} of {self.of}"
+        return f"{counts} ({self.count / self.of:.1%})" if self.of else counts
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """Choices of the language model against the similarities, and how many of them are right."""
+
+    share: Share
+    right: AccuracySummary
+
+    def as_dict(self) -> dict[str, Any]:
+        """Convert to JSON values."""
+        return {**self.share.as_dict(), "right": self.right.as_dict()}
+
+
+@dataclass(frozen=True)
+class MarginPart:
+    """Triples whose similarities differ by so much, and accuracies there."""
+
+    low: float
+    high: float
+    accuracies: Accuracies
+
+    def as_dict(self) -> dict[str, Any]:
+        """Convert to JSON values."""
+        return {"margin": [self.low, self.high], "accuracy": _as_dicts(self.accuracies)}
+
+
+@dataclass(frozen=True)
+class LabelPart:
+    """Triples with one label, A or B, and accuracies there."""
+
+    label: str
+    accuracies: Accuracies
+
+    def as_dict(self) -> dict[str, Any]:
+        """Convert to JSON values."""
+        return {"label": self.label, "accuracy": _as_dicts(self.accuracies)}
+
+
+@dataclass(frozen=True)
+class JudgeFigures:
+    """Figures of the judgements of N triples; accuracies are over the triples with a label.
+
+    Attributes:
+        triples: their number.
+        labeled: number of those with a label.
+        accuracies: by the keys of `NAMES`; empty without labels.
+        difference: of the language model with similarities to the similarities alone, as
+            `narrlit.metrics.significance.paired` returns it; None without labels.
+        fallbacks: triples that the similarities decide.
+        reasons: number of fallbacks by reason, the most frequent first.
+        overrides: choices against the similarities.
+        swap_agreement: triples with the same choice when A and B are swapped; None where they were not.
+        shown_first: answers for the candidate that the request shows first.
+        by_margin: accuracies by the difference of the similarities, the largest first.
+        by_label: accuracies by label.
+    """
+
+    triples: int
+    labeled: int
+    accuracies: Accuracies
+    difference: Mapping[str, Any] | None
+    fallbacks: Share
+    reasons: Mapping[str, int]
+    overrides: Overrides
+    swap_agreement: Share | None
+    shown_first: Share
+    by_margin: Sequence[MarginPart]
+    by_label: Sequence[LabelPart]
+
+    @classmethod
+    def of(cls, judgements: Sequence[Judgement], labels: Choices) -> "JudgeFigures":
+        """Compute all figures of N judgements."""
+        systems = _systems(judgements)
+        labeled = [index for index, label in enumerate(labels) if label is not None]
+        margins = [abs(judgement.scores[0] - judgement.scores[1]) for judgement in judgements]
+        compared = {name: systems[name] for name in SYSTEMS}
+        reasons = Counter(judgement.fallback for judgement in judgements if judgement.fallback)
+        swap_agreement = None
+        if "swapped" in systems:
+            same = accuracy_of(systems["as_given"], systems["swapped"])
+            swap_agreement = Share(same.correct, same.n)
+        return cls(
+            triples=len(judgements),
+            labeled=len(labeled),
+            accuracies=_accuracies_of_all(systems, margins, labels) if labeled else {},
+            difference=_difference(systems, labels, labeled) if labeled else None,
+            fallbacks=Share(reasons.total(), len(judgements)),
+            reasons=dict(reasons.most_common()),
+            overrides=overrides(systems["model"], systems["similarities"], labels),
+            swap_agreement=swap_agreement,
+            shown_first=_shown_first(judgements),
+            by_margin=by_margin(margins, compared, labels),
+            by_label=by_label(compared, labels),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Convert to JSON values."""
+        return {
+            "triples": self.triples,
+            "labeled": self.labeled,
+            "accuracy": _as_dicts(self.accuracies) if self.labeled else None,
+            "hybrid_against_similarities": self.difference,
+            "fallbacks": {**self.fallbacks.as_dict(), "by_reason": self.reasons},
+            "overrides": self.overrides.as_dict(),
+            "swap_agreement": None if self.swap_agreement is None else self.swap_agreement.as_dict(),
+            "shown_first": self.shown_first.as_dict(),
+            "by_margin": [part.as_dict() for part in self.by_margin],
+            "by_label": [part.as_dict() for part in self.by_label],
+        }
+
+    def __str__(self) -> str:
+        """Tables and notes in Markdown."""
+        lines = [self._first_table(), *(f"- {note}." for note in self._notes()), ""]
+        label_rows = [{"label": part.label, **_cells(part.accuracies)} for part in self.by_label]
+        margin_rows = []
+        for part in self.by_margin:
+            margin = f"{part.low:.4f} to {part.high:.4f}"
+            margin_rows.append({"difference of similarities": margin, **_cells(part.accuracies)})
+        lines += [markdown_table("", rows) for rows in (label_rows, margin_rows) if rows]
+        return "\n".join(lines)
+
+    def _first_table(self) -> str:
+        """Format the accuracies over all triples."""
+        if not self.labeled:
+            return f"{self.triples} triples, none has a label.\n"
+        rows = []
+        for name, cell in _cells(self.accuracies).items():
+            rows.append({"judge": NAMES[name], "accuracy (95 % interval)": cell})
+        return markdown_table("", rows)
+
+    def _notes(self) -> list[str]:
+        """Say how often the language model decided, and for what."""
+        reasons = "".join(f"; {count} {reason}" for reason, count in self.reasons.items())
+        notes = [
+            f"Fallbacks to the similarities: {self.fallbacks}{reasons}",
+            f"Overrides of the similarities: {self.overrides.share}; right on {_cell(self.overrides.right)}",
+        ]
+        if self.swap_agreement is not None:
+            notes.append(f"Same story chosen with A and B swapped: {self.swap_agreement}")
+        notes.append(f"Candidate shown first chosen: {self.shown_first}")
+        if self.difference is not None:
+            notes.append(f"Hybrid against similarities: {difference_cell(self.difference)}")
+        return notes
+
+
 def accuracy_of(choices: Choices, labels: Choices) -> AccuracySummary:
     """Compute the accuracy over the triples that have a choice and a label (or another system's choice).
 
@@ -36,120 +205,103 @@ def accuracy_of(choices: Choices, labels: Choices) -> AccuracySummary:
     return AccuracySummary(n=len(known), correct=sum(known))
 
 
-def overrides(model: Choices, similarities: Choices, labels: Choices) -> dict[str, Any]:
+def overrides(model: Choices, similarities: Choices, labels: Choices) -> Overrides:
     """Count the choices against the similarities, and how many of these are right."""
     agreed = accuracy_of(model, similarities)
-    against = [x if s is not None and x != s else None for x, s in zip(model, similarities, strict=True)]
-    return {**share(agreed.n - agreed.correct, agreed.n), "right": accuracy_of(against, labels).as_dict()}
-
-
-def share(count: int, of: int) -> dict[str, Any]:
-    """Return a count as a share with Wilson's 95 % interval.
-
-    >>> share(1, 4)["share"], share(0, 0)["share"]
-    (0.25, None)
-    """
-    known = {"share": count / of, "interval": list(wilson_interval(count, of))} if of else {"share": None}
-    return {"n": count, "of": of, **known}
-
-
-def accuracies(part: Iterable[int], systems: Mapping[str, Choices], labels: Choices) -> dict[str, Any]:
-    """Compute the accuracy of each system over a part of the triples, given by index."""
-    indices = list(part)
-    known = [labels[i] for i in indices]
-    return {name: accuracy_of([x[i] for i in indices], known).as_dict() for name, x in systems.items()}
+    against: list[bool | None] = []
+    for choice, similar in zip(model, similarities, strict=True):
+        overridden = similar is not None and choice != similar
+        against.append(choice if overridden else None)
+    return Overrides(Share(agreed.n - agreed.correct, agreed.n), accuracy_of(against, labels))
 
 
 def by_margin(
     margins: Sequence[float], systems: Mapping[str, Choices], labels: Choices, parts: int = 5
-) -> list[dict[str, Any]]:
+) -> list[MarginPart]:
     """Compute accuracies by the difference of the similarities, in `parts` of equal size, largest difference first."""
-    order = sorted((i for i, label in enumerate(labels) if label is not None), key=lambda i: -margins[i])
+    labeled = [index for index, label in enumerate(labels) if label is not None]
+    order = sorted(labeled, key=lambda index: -margins[index])
     ends = [len(order) * part // parts for part in range(parts + 1)]
-    return [
-        {"margin": [margins[part[-1]], margins[part[0]]], "accuracy": accuracies(part, systems, labels)}
-        for part in (order[start:end] for start, end in pairwise(ends) if end > start)
-    ]
+    divided = []
+    for start, end in pairwise(ends):
+        if end > start:
+            indices = order[start:end]
+            low, high = margins[indices[-1]], margins[indices[0]]
+            divided.append(MarginPart(low, high, _accuracies_at(indices, systems, labels)))
+    return divided
 
 
-def by_label(systems: Mapping[str, Choices], labels: Choices) -> list[dict[str, Any]]:
+def by_label(systems: Mapping[str, Choices], labels: Choices) -> list[LabelPart]:
     """Compute accuracies on the triples labeled A and on those labeled B (Comhis, section 6.3)."""
-    return [
-        {"label": name, "accuracy": accuracies((i for i, x in enumerate(labels) if x is label), systems, labels)}
-        for name, label in (("A", True), ("B", False))
-        if label in labels
-    ]
+    parts = []
+    for name, label in (("A", True), ("B", False)):
+        indices = [index for index, known in enumerate(labels) if known is label]
+        if indices:
+            parts.append(LabelPart(name, _accuracies_at(indices, systems, labels)))
+    return parts
 
 
-def judge_report(judgements: Sequence[Judgement], labels: Choices) -> dict[str, Any]:
-    """Compute all figures of N judgements, as plain data; accuracies are over the triples with a label."""
-    swapped = len(judgements[0].answers) > 1
+def _systems(judgements: Sequence[Judgement]) -> dict[str, Choices]:
+    """Collect the choices of language model and similarities, alone and together, and those by order of A and B."""
     systems: dict[str, Choices] = {
         "hybrid": [judgement.a_is_closer for judgement in judgements],
         "similarities": [judgement.by_similarity for judgement in judgements],
         "model": [judgement.choice for judgement in judgements],
     }
-    for order, name in enumerate(("as_given", "swapped") if swapped else ()):
-        systems[name] = [judgement.answers[order].a_is_closer for judgement in judgements]
-    accuracy = {name: accuracy_of(choices, labels) for name, choices in systems.items()}
-    accuracy["model_of_all"] = replace(accuracy["model"], n=accuracy["hybrid"].n)
-    margins = [abs(judgement.scores[0] - judgement.scores[1]) for judgement in judgements]
+    if len(judgements[0].answers) > 1:
+        systems["as_given"] = [judgement.answers[0].a_is_closer for judgement in judgements]
+        systems["swapped"] = [judgement.answers[1].a_is_closer for judgement in judgements]
+    return systems
+
+
+def _accuracies_of_all(
+    systems: Mapping[str, Choices], margins: Sequence[float], labels: Choices
+) -> dict[str, AccuracySummary]:
+    """Compute the accuracy of each system on all labeled triples, in the order of `NAMES`."""
+    accuracies = {name: accuracy_of(choices, labels) for name, choices in systems.items()}
     ties = sum(margin == 0 and label is not None for margin, label in zip(margins, labels, strict=True))
-    accuracy["similarities"] = replace(accuracy["similarities"], ties=ties)
-    reasons = Counter(judgement.fallback for judgement in judgements if judgement.fallback)
-    first = [
-        answer.a_is_closer == (order == 0)
-        for judgement in judgements
-        for order, answer in enumerate(judgement.answers)
-        if answer.a_is_closer is not None
-    ]
-    same = accuracy_of(systems.get("as_given", []), systems.get("swapped", []))
-    known = [i for i, label in enumerate(labels) if label is not None]
-    hybrid, similar = ({i for i in known if systems[name][i] != labels[i]} for name in ("hybrid", "similarities"))
-    compared = {name: systems[name] for name in SYSTEMS}
-    return {
-        "triples": len(judgements),
-        "labeled": len(known),
-        "accuracy": {name: accuracy[name].as_dict() for name in NAMES if name in accuracy} if known else None,
-        "hybrid_against_similarities": paired(hybrid, similar, len(known)) if known else None,
-        "fallbacks": {**share(reasons.total(), len(judgements)), "by_reason": dict(reasons.most_common())},
-        "overrides": overrides(systems["model"], systems["similarities"], labels),
-        "swap_agreement": share(same.correct, same.n) if swapped else None,
-        "shown_first": share(sum(first), len(first)),
-        "by_margin": by_margin(margins, compared, labels),
-        "by_label": by_label(compared, labels),
-    }
+    accuracies["similarities"] = replace(accuracies["similarities"], ties=ties)
+    accuracies["model_of_all"] = replace(accuracies["model"], n=accuracies["hybrid"].n)
+    return {name: accuracies[name] for name in NAMES if name in accuracies}
 
 
-def judge_table(report: Mapping[str, Any]) -> str:
-    """Format the figures as Markdown."""
-    accuracy, fallbacks, against = report["accuracy"], report["fallbacks"], report["overrides"]
-    head = f"{report['triples']} triples, none has a label.\n"
-    if accuracy:
-        rows = [{"judge": NAMES[name], "accuracy (95 % interval)": _accuracy(one)} for name, one in accuracy.items()]
-        head = markdown_table("", rows)
-    reasons = "".join(f"; {count} {reason}" for reason, count in fallbacks["by_reason"].items())
-    notes = [f"Fallbacks to the similarities: {_share(fallbacks)}{reasons}"]
-    notes.append(f"Overrides of the similarities: {_share(against)}; right on {_accuracy(against['right'])}")
-    if report["swap_agreement"]:
-        notes.append(f"Same story chosen with A and B swapped: {_share(report['swap_agreement'])}")
-    notes.append(f"Candidate shown first chosen: {_share(report['shown_first'])}")
-    if accuracy:
-        notes.append(f"Hybrid against similarities: {difference_cell(report['hybrid_against_similarities'])}")
-    lines = [head, *(f"- {note}." for note in notes), ""]
-    for title, parts in (("label", "by_label"), ("difference of similarities", "by_margin")):
-        rows = [{title: _part(one), **{x: _accuracy(one["accuracy"][x]) for x in SYSTEMS}} for one in report[parts]]
-        lines += [markdown_table("", rows)] if rows else []
-    return "\n".join(lines)
+def _accuracies_at(
+    indices: Sequence[int], systems: Mapping[str, Choices], labels: Choices
+) -> dict[str, AccuracySummary]:
+    """Compute the accuracy of each system on some of the triples."""
+    known = [labels[index] for index in indices]
+    accuracies = {}
+    for name, choices in systems.items():
+        accuracies[name] = accuracy_of([choices[index] for index in indices], known)
+    return accuracies
 
 
-def _part(one: Mapping[str, Any]) -> str:
-    return str(one["label"]) if "label" in one else "{:.4f} to {:.4f}".format(*one["margin"])
+def _difference(systems: Mapping[str, Choices], labels: Choices, labeled: Sequence[int]) -> dict[str, Any]:
+    """Compare the language model with similarities to the similarities alone."""
+    wrong = {index for index in labeled if systems["hybrid"][index] != labels[index]}
+    other_wrong = {index for index in labeled if systems["similarities"][index] != labels[index]}
+    return paired(wrong, other_wrong, len(labeled))
 
 
-def _share(one: Mapping[str, Any]) -> str:
-    return f"{one['n']} of {one['of']}" + (f" ({one['share']:.1%})" if one["of"] else "")
+def _shown_first(judgements: Sequence[Judgement]) -> Share:
+    """Count the answers for the candidate that the request shows first: A or, where they are swapped, B."""
+    chosen = []
+    for judgement in judgements:
+        for order, answer in enumerate(judgement.answers):
+            if answer.a_is_closer is not None:
+                a_is_first = order == 0
+                chosen.append(answer.a_is_closer == a_is_first)
+    return Share(sum(chosen), len(chosen))
 
 
-def _accuracy(one: Mapping[str, Any]) -> str:
-    return str(AccuracySummary(one["n"], one["correct"])) if one["n"] else "none with a label"
+def _as_dicts(accuracies: Accuracies) -> dict[str, Any]:
+    return {name: accuracy.as_dict() for name, accuracy in accuracies.items()}
+
+
+def _cells(accuracies: Accuracies) -> dict[str, str]:
+    return {name: _cell(accuracy) for name, accuracy in accuracies.items()}
+
+
+def _cell(accuracy: AccuracySummary) -> str:
+    """Format an accuracy; ties are in the JSON file alone."""
+    return str(AccuracySummary(accuracy.n, accuracy.correct)) if accuracy.n else "none with a label"

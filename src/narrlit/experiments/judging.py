@@ -15,7 +15,7 @@ from narrlit.data.schema import Triples
 from narrlit.data.writers import write_rows
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError
-from narrlit.experiments.judge_report import accuracy_of, judge_report, judge_table
+from narrlit.experiments.judge_report import JudgeFigures, accuracy_of
 from narrlit.experiments.report import keep_report
 from narrlit.files import check_continued
 from narrlit.json_records import json_digest
@@ -65,9 +65,9 @@ class Judgements:
         return self.summary.accuracy
 
     @cached_property
-    def figures(self) -> dict[str, Any]:
-        """Accuracy of language model and similarities, alone and together, fallbacks and overrides, as plain data."""
-        return judge_report(self.rows, self._labels)
+    def figures(self) -> JudgeFigures:
+        """Accuracy of language model and similarities, alone and together, fallbacks and overrides."""
+        return JudgeFigures.of(self.rows, self._labels)
 
     @property
     def failed(self) -> list[int]:
@@ -106,11 +106,11 @@ class Judgements:
         else:
             write_rows(target, [{LABEL: answer} for answer in self.answers])
         write_rows(_beside(target, DETAILS), [judgement.as_dict() for judgement in self.rows])
-        keep_report(target.parent, f"{target.name}{REPORT}", {**self.settings, **self.figures}, f"{self}\n")
+        keep_report(target.parent, f"{target.name}{REPORT}", {**self.settings, **self.figures.as_dict()}, f"{self}\n")
 
     def __str__(self) -> str:
         """Tables and notes in Markdown."""
-        return judge_table(self.figures).rstrip("\n")
+        return str(self.figures).rstrip("\n")
 
     @property
     def _labels(self) -> list[bool | None]:
