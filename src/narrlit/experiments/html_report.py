@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrlit.console import counted
-from narrlit.data.schema import Triples
+from narrlit.data.schema import FloatArray, IntArray, Triples
 from narrlit.errors import printable
 from narrlit.experiments.comparison import FACETS
 from narrlit.experiments.outcome import summary_of
@@ -19,6 +19,7 @@ from narrlit.experiments.report import Entry, Report, accuracy_cell, difference_
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import SystemAnswers
 from narrlit.metrics.set_checks import check_tables
+from narrlit.metrics.significance import AccuracySummary
 from narrlit.models.run_file import Evaluation
 from narrlit.optional import require
 from narrlit.pages import COLORS, GRAY, bokeh_parts, render_page
@@ -33,8 +34,18 @@ MOST_SYSTEMS, MAPPED, FEWEST_FOR_UMAP, ERRORS = 6, 200, 60, 5
 """Systems in figures, triples in a map, stories from which a map is by UMAP, errors of a system."""
 SHORT_TEXT, LONG_TEXT = 180, 1500
 """Characters of a story at a mark of a map, and among the errors."""
-PARTS = ("line", "fill")
-CHANCE, UNCLEAR = 0.5, "no difference from guessing is shown"
+TRIANGLE_ALPHAS = {
+    "line_alpha": 0.2,
+    "fill_alpha": 0,
+    "hover_line_alpha": 1,
+    "hover_fill_alpha": 0.3,
+    "selection_line_alpha": 1,
+    "selection_fill_alpha": 0.3,
+    "nonselection_line_alpha": 0.05,
+    "nonselection_fill_alpha": 0,
+}
+"""Triangles of a map are faint, until one is pointed at or selected."""
+CHANCE = 0.5
 WORD = re.compile(r"\w{4,}")
 FLAGS = {
     "trained_on_validation": "trained on triples that it was validated by, so that its accuracy there is no result",
@@ -43,6 +54,18 @@ FLAGS = {
 }
 TOOLTIP = """<div style="width: min(320px, 60vw); white-space: normal; font: 12px/1.4 system-ui, sans-serif">
 <b>@answer</b><br><b>Anchor</b> @anchor<br><b>Closer</b> @closer<br><b>Other</b> @other</div>"""
+
+
+Piece = tuple[str, bool]
+"""Piece of a text, and True where it is marked."""
+
+
+@dataclass(frozen=True)
+class WrongAnswer:
+    """A system's wrong answer: number of the triple from 1, and the pieces of its stories by heading."""
+
+    row: int
+    stories: Mapping[str, Sequence[Piece]]
 
 
 @dataclass(frozen=True)
@@ -56,7 +79,7 @@ class Section:
         figures: by caption.
         tables: rows of cells by title.
         lines: sentences.
-        errors: by system; each a row number and the pieces of its stories by heading, True where marked.
+        errors: wrong answers by system.
     """
 
     title: str
@@ -65,7 +88,7 @@ class Section:
     figures: Mapping[str, Any] = field(default_factory=dict)
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     lines: Sequence[str] = ()
-    errors: Mapping[str, Sequence[Entry]] = field(default_factory=dict)
+    errors: Mapping[str, Sequence[WrongAnswer]] = field(default_factory=dict)
 
 
 def html_report(
@@ -107,8 +130,7 @@ def html_report(
         *_errors([system for system in shown if system.kind != "baseline"] or shown, labeled),
         *_data(checks, runs, source, len(labeled)),
     ]
-    plots = {f"{i}-{j}": plot for i, s in enumerate(sections) for j, plot in enumerate(s.figures.values())}
-    scripts, divisions = bokeh_parts(plots)
+    scripts, divisions = bokeh_parts(_plots(sections))
     return render_page(
         Path(__file__).with_suffix(".html"),
         [*scripts, Path(__file__).with_suffix(".js").read_text(encoding="utf-8")],
@@ -119,22 +141,47 @@ def html_report(
     )
 
 
+def _plots(sections: Sequence[Section]) -> dict[str, Any]:
+    """Collect the plots of sections by their place, such as 0-1, as the page names them."""
+    plots = {}
+    for number, section in enumerate(sections):
+        for place, plot in enumerate(section.figures.values()):
+            plots[f"{number}-{place}"] = plot
+    return plots
+
+
 # Accuracy ------------------------------------------------------------------------------------------------------------
 
 
 def _findings(systems: Sequence[SystemAnswers], comparison: Report) -> list[str]:
     """State the first system's accuracy with its interval, which differences are shown, and what they depend on."""
     first = systems[0].summary
-    low, high = first.interval
-    claim = "better than guessing" if low > CHANCE else "worse than guessing" if high < CHANCE else UNCLEAR
-    line = f"{systems[0].name}: {accuracy_cell(first.as_dict())} on {counted(first.n, 'triple')}, {claim}."
-    flagged = [f"{system.name}: {words}." for system in systems if (words := _flags(system.flags, False))]
-    return [line, *filter(None, [comparison.content["conclusion"]]), *flagged]
+    claim = _claim(first)
+    findings = [f"{systems[0].name}: {accuracy_cell(first.as_dict())} on {counted(first.n, 'triple')}, {claim}."]
+    if comparison.content["conclusion"]:
+        findings.append(comparison.content["conclusion"])
+    for system in systems:
+        words = _flags(system.flags, evaluations=False)
+        if words:
+            findings.append(f"{system.name}: {words}.")
+    return findings
+
+
+def _claim(summary: AccuracySummary) -> str:
+    """Say whether an accuracy differs from guessing, by its interval."""
+    low, high = summary.interval
+    if low > CHANCE:
+        return "better than guessing"
+    if high < CHANCE:
+        return "worse than guessing"
+    return "no difference from guessing is shown"
 
 
 def _flags(flags: Mapping[str, Any], evaluations: bool = True) -> str:
+    """Say what an accuracy depends on, by the flags of a system."""
     words = [text for name, text in FLAGS.items() if flags.get(name)]
-    words += [str(flags["seen_in_training"])] if "seen_in_training" in flags else []
+    if "seen_in_training" in flags:
+        words.append(str(flags["seen_in_training"]))
     if evaluations and "num_evaluations" in flags:
         words.append(f"chosen among {counted(flags['num_evaluations'], 'evaluation')} on its validation triples")
     if "track" in flags:
@@ -194,7 +241,8 @@ def _intervals(plot: Any, entries: Sequence[tuple[float, Entry]], place: int, ho
     points = [(at, entry["accuracy"], *entry["interval"]) for at, entry in entries if entry["accuracy"] is not None]
     if not points:
         return
-    (at, accuracy, low, high), color = np.array(points).T, COLORS[place]
+    at, accuracy, low, high = np.array(points).T
+    color = COLORS[place]
     if horizontal:
         plot.segment(low, at, high, at, color=color, line_width=2)
         plot.scatter(accuracy, at, color=color, marker=MARKERS[place], size=8)
@@ -226,7 +274,8 @@ def _training(runs: Mapping[str, Run]) -> Iterator[Section]:
             of_epoch = (last.step or 0) / _epochs(last)
             losses.line((steps + 1) / of_epoch, values, color=COLORS[place], line_width=2)
     figures = {"Accuracy on the validation triples, with 95 % intervals": accuracy}
-    figures |= {"Loss of training batches": losses} if losses.renderers else {}
+    if losses.renderers:
+        figures["Loss of training batches"] = losses
     yield Section("Training", "", _keys(names), figures)
 
 
@@ -244,44 +293,91 @@ def _losses(folder: Path) -> Floats:
     return np.array([(event.step, event.value) for event in scalars], dtype=np.float64).reshape(-1, 2).T
 
 
+@dataclass(frozen=True, eq=False)
+class MappedTriples:
+    """N triples that a map shows, their stories in the order anchor, closer and other candidate.
+
+    Attributes:
+        rows: (N,) positions among all triples.
+        order: (N, 3) column of each story in the order of the file: anchor, A, B.
+        first: position of each different story among the 3 N stories.
+        corners: (N, 3) number of the different story at each corner.
+        texts: beginnings of the N stories at each of the three corners.
+    """
+
+    rows: IntArray
+    order: IntArray
+    first: IntArray
+    corners: IntArray
+    texts: Sequence[Sequence[str]]
+
+    @classmethod
+    def choose(cls, labeled: Triples) -> "MappedTriples":
+        """Choose triples evenly spaced in the file."""
+        rows = np.unique(np.linspace(0, len(labeled) - 1, MAPPED).astype(int))
+        order = np.where((labeled.labels[rows] == 1)[:, None], [[0, 1, 2]], [[0, 2, 1]])
+        indices = np.take_along_axis(labeled.indices[rows], order, axis=1)
+        _, first, corners = np.unique(indices, return_index=True, return_inverse=True)
+        texts = []
+        for corner in indices.T:
+            texts.append([printable(labeled.stories[index].source_text, SHORT_TEXT) for index in corner])
+        return cls(rows, order, first, corners.reshape(-1, 3), texts)
+
+    def points(self, vectors: FloatArray, project: Callable[[Floats], Floats]) -> Floats:
+        """Project the vectors (T, 3, D) of all triples to the corners (N, 3, 2)."""
+        ordered = np.take_along_axis(vectors[self.rows], self.order[:, :, None], axis=1)
+        stories = ordered.reshape(3 * len(self.rows), -1)[self.first]
+        return project(stories)[self.corners]
+
+    def columns(self, points: Floats, right: NDArray[np.bool_]) -> dict[str, Any]:
+        """Collect the data of a map: a row a triple, with the places of its corners and its answer."""
+        answers = []
+        for row, good in zip(self.rows, right, strict=True):
+            answers.append(f"Row {row + 1}, {'right' if good else 'wrong'}")
+        columns: dict[str, Any] = {"color": np.where(right, RIGHT, WRONG), "answer": answers}
+        columns["anchor"], columns["closer"], columns["other"] = self.texts
+        for axis, name in enumerate("xy"):
+            values = points[:, :, axis]
+            columns[f"{name}s"] = values.tolist()
+            for corner in range(3):
+                columns[f"{name}{corner}"] = values[:, corner]
+        return columns
+
+
 def _maps(systems: Sequence[SystemAnswers], labeled: Triples, projection: Projection) -> Iterator[Section]:
     """Draw the triangles of anchor, closer and other candidate in the plane."""
     if not systems:
         return
-    from bokeh.models import ColumnDataSource, HoverTool, TapTool
-
-    rows = np.unique(np.linspace(0, len(labeled) - 1, MAPPED).astype(int))
-    order = np.where((labeled.labels[rows] == 1)[:, None], [[0, 1, 2]], [[0, 2, 1]])
-    indices = np.take_along_axis(labeled.indices[rows], order, axis=1)  # of anchor, closer and other
-    stories, first, corners = np.unique(indices, return_index=True, return_inverse=True)
-    texts = [[printable(labeled.stories[index].source_text, SHORT_TEXT) for index in column] for column in indices.T]
-    method, project = _projector(projection, len(stories))
+    mapped = MappedTriples.choose(labeled)
+    method, project = _projector(projection, len(mapped.first))
     figures: dict[str, Any] = {}
     for system in systems:
         vectors: Any = system.vectors
-        vectors = np.take_along_axis(vectors[rows], order[:, :, None], axis=1).reshape(3 * len(rows), -1)
-        points = project(vectors[first])[corners.reshape(-1, 3)]  # (N, 3, 2)
-        right = system.correct[rows]
-        answers = [f"Row {row + 1}, {'right' if good else 'wrong'}" for row, good in zip(rows, right, strict=True)]
-        columns = {"color": np.where(right, RIGHT, WRONG), "answer": answers}
-        columns |= dict(zip(("anchor", "closer", "other"), texts, strict=True))
-        for name, values in (("x", points[:, :, 0]), ("y", points[:, :, 1])):
-            columns |= {f"{name}s": values.tolist(), **{f"{name}{corner}": values[:, corner] for corner in range(3)}}
-        source = ColumnDataSource(columns, name=f"map {len(figures)}")
-        plot = _plot("", "", sizing_mode="scale_width", aspect_ratio=1.3)
-        plot.axis.visible = False
-        alphas = {"": (0.2, 0), "hover_": (1, 0.3), "selection_": (1, 0.3), "nonselection_": (0.05, 0)}
-        faint = {f"{of}{part}_alpha": a for of, both in alphas.items() for part, a in zip(PARTS, both, strict=True)}
-        plot.patches("xs", "ys", source=source, color="color", hover_color="color", **faint)
-        for corner, (marker, size) in enumerate((("circle", 8), ("triangle", 5), ("x", 5))):
-            marks = plot.scatter(f"x{corner}", f"y{corner}", source=source, marker=marker, size=size, color="color")
-            if corner == 0:  # tools of several marks would overwrite which triangle is shown
-                tools = HoverTool(renderers=[marks], tooltips=TOOLTIP, limit=1), TapTool(renderers=[marks])
-                plot.add_tools(*tools)
+        right = system.correct[mapped.rows]
+        columns = mapped.columns(mapped.points(vectors, project), right)
+        plot = _map(columns, f"map {len(figures)}")
         figures[f"{system.name}: {right.sum()} right, {(~right).sum()} wrong"] = plot
-    some = f" {len(rows)} of {len(labeled)} triples, evenly spaced." if len(rows) < len(labeled) else ""
+    count = len(mapped.rows)
+    some = f" {count} of {len(labeled)} triples, evenly spaced." if count < len(labeled) else ""
     key = [(RIGHT, "answered right"), (WRONG, "answered wrong")]
     yield Section("Map of the stories", f"Projection: {method}.{some}", key, figures)
+
+
+def _map(columns: Mapping[str, Any], name: str) -> Any:
+    """Plot the triangles of triples; one is shown where its anchor is pointed at or selected."""
+    from bokeh.models import ColumnDataSource, HoverTool, TapTool
+
+    source = ColumnDataSource(dict(columns), name=name)
+    plot = _plot("", "", sizing_mode="scale_width", aspect_ratio=1.3)
+    plot.axis.visible = False
+    plot.patches("xs", "ys", source=source, color="color", hover_color="color", **TRIANGLE_ALPHAS)
+    mark = {"source": source, "color": "color"}
+    anchors = plot.scatter("x0", "y0", marker="circle", size=8, **mark)
+    # Tools of several marks would overwrite which triangle is shown.
+    plot.add_tools(HoverTool(renderers=[anchors], tooltips=TOOLTIP, limit=1), TapTool(renderers=[anchors]))
+    plot.scatter("x1", "y1", marker="triangle", size=5, **mark)
+    plot.scatter("x2", "y2", marker="x", size=5, **mark)
+    return plot
 
 
 def _projector(projection: Projection, stories: int) -> tuple[str, Callable[[Floats], Floats]]:
@@ -303,7 +399,8 @@ def _distances(systems: Sequence[SystemAnswers]) -> Iterator[Section]:
         scores: Any = system.scores
         both = 1 - np.where(system.labels[:, None], scores, scores[:, ::-1])  # (N, 2): closer, other
         edges = np.histogram_bin_edges(both, bins=int(np.clip(len(both) // 5, 8, 30)))
-        plot, words = _plot("cosine distance from the anchor", "triples"), []
+        plot = _plot("cosine distance from the anchor", "triples")
+        words = []
         for name, values, color in zip(("closer", "other"), both.T, COLORS, strict=False):
             counts, _ = np.histogram(values, edges)
             bars = {"bottom": 0, "left": edges[:-1], "right": edges[1:], "color": color, "fill_alpha": 0.35}
@@ -357,30 +454,36 @@ def _margins(systems: Sequence[SystemAnswers], quarters: Sequence[Entry]) -> Ite
 
 def _errors(systems: Sequence[SystemAnswers], labeled: Triples) -> Iterator[Section]:
     """Show the wrong answers with the largest margins; words that candidates share with the anchor are marked."""
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
-    texts, errors = labeled.texts(), {}
+    texts = labeled.texts()
+    errors: dict[str, list[WrongAnswer]] = {}
     for system in systems:
         if system.margin is None or system.correct.all():
             continue
-        scores: Any = system.scores
-        wrong = [row for row in np.argsort(system.margin, kind="stable").tolist() if not system.correct[row]]
-        errors[system.name] = [{"row": row + 1, "stories": {}} for row in wrong[:ERRORS]]
-        for row, error in zip(wrong, errors[system.name], strict=False):
-            anchor, *candidates = [printable(text, LONG_TEXT) for text in texts[row]]
-            common = {word.lower() for word in WORD.findall(anchor)} - ENGLISH_STOP_WORDS
-            error["stories"]["Anchor"] = [(anchor, False)]
-            closer = 0 if system.labels[row] else 1
-            for name, side in (("Closer", closer), ("Answered", 1 - closer)):
-                heading = f"{name}, score {scores[row, side]:.3f}"
-                error["stories"][heading] = _marked(candidates[side], common)
+        order = np.argsort(system.margin, kind="stable").tolist()
+        wrong = [row for row in order if not system.correct[row]]
+        errors[system.name] = [_wrong_answer(system, row, texts[row]) for row in wrong[:ERRORS]]
     if errors:
         yield Section("Worst errors", errors=errors)
 
 
-def _marked(text: str, words: set[str]) -> list[tuple[str, bool]]:
+def _wrong_answer(system: SystemAnswers, row: int, texts: Sequence[str]) -> WrongAnswer:
+    """Describe a system's wrong answer to the triple at a row."""
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    scores: Any = system.scores
+    anchor, *candidates = [printable(text, LONG_TEXT) for text in texts]
+    common = {word.lower() for word in WORD.findall(anchor)} - ENGLISH_STOP_WORDS
+    stories: dict[str, list[Piece]] = {"Anchor": [(anchor, False)]}
+    closer = 0 if system.labels[row] else 1
+    for name, side in (("Closer", closer), ("Answered", 1 - closer)):
+        stories[f"{name}, score {scores[row, side]:.3f}"] = _marked(candidates[side], common)
+    return WrongAnswer(row + 1, stories)
+
+
+def _marked(text: str, words: set[str]) -> list[Piece]:
     """Divide a text into pieces, True where a piece is one of the words."""
-    pieces, end = [], 0
+    pieces: list[Piece] = []
+    end = 0
     for match in WORD.finditer(text):
         if match[0].lower() in words:
             pieces += [(text[end : match.start()], False), (match[0], True)]
