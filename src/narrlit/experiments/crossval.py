@@ -12,7 +12,7 @@ from narrlit.experiments import report
 from narrlit.experiments.fitting import Config, Configs, Options, deciding_callbacks, fit_arguments, parse_fit
 from narrlit.experiments.outcome import EVALUATIONS, Outcome, pooled
 from narrlit.experiments.plan import FOLDER, Accuracy, FinishedFit, Plan, PlannedFit, PlanResult, pooled_accuracies
-from narrlit.experiments.report import Entry, Report
+from narrlit.experiments.report import Entry, Report, Spread
 from narrlit.experiments.run import Run
 from narrlit.experiments.seed_report import FROZEN, TRAINED, check_seeds, seeds_report, with_frozen
 
@@ -208,7 +208,7 @@ def crossval_report(fits: Sequence[FinishedFit], deciding: Sequence[str]) -> Rep
             "num_evaluations": whole.num_evaluations,
             "notes": notes,
             "pooled": {name: whole.scores[name].as_dict() for name in EVALUATIONS},
-            "over_folds": over_folds,
+            "over_folds": {name: spread.as_dict() for name, spread in over_folds.items()},
             "by_fold": [fit.fold_as_dict() for fit in fits],
         },
         tables={"": _rows(fits, whole, over_folds)},
@@ -218,9 +218,9 @@ def crossval_report(fits: Sequence[FinishedFit], deciding: Sequence[str]) -> Rep
     )
 
 
-def _over_folds(fits: Sequence[FinishedFit], name: str) -> Entry:
+def _over_folds(fits: Sequence[FinishedFit], name: str) -> Spread:
     """Compute mean and standard deviation of one evaluation over the folds."""
-    return report.spread([fit.outcome.scores[name].accuracy for fit in fits])
+    return Spread.of([fit.outcome.scores[name].accuracy for fit in fits])
 
 
 def _notes(num_evaluations: int, deciding: Sequence[str]) -> dict[str, str]:
@@ -233,7 +233,7 @@ def _notes(num_evaluations: int, deciding: Sequence[str]) -> dict[str, str]:
     }
 
 
-def _rows(fits: Sequence[FinishedFit], whole: Outcome, over_folds: Mapping[str, Entry]) -> list[Entry]:
+def _rows(fits: Sequence[FinishedFit], whole: Outcome, over_folds: Mapping[str, Spread]) -> list[Entry]:
     """Format a row a fold, then all examples, then the mean over folds."""
     rows: list[Entry] = []
     for fit in fits:
@@ -243,6 +243,6 @@ def _rows(fits: Sequence[FinishedFit], whole: Outcome, over_folds: Mapping[str, 
         rows.append({**sizes, **cells, "selected": report.selected_cell(fit.outcome)})
     cells = report.accuracy_cells(whole)
     rows.append({"fold": "pooled", "groups": fits[0].fold.all_groups, "evaluated": whole.last.summary.n, **cells})
-    spreads = [report.spread_cell(over_folds[name]) for name in EVALUATIONS]
+    spreads = [over_folds[name].text() for name in EVALUATIONS]
     rows.append({"fold": "mean ± standard deviation", **dict(zip(cells, spreads, strict=True))})
     return rows

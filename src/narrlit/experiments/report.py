@@ -133,24 +133,37 @@ def number(value: Any) -> str:
     >>> number(1 / 3), number(32), number(None)
     ('0.3333', '32', 'none')
     """
-    return "none" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    if value is None:
+        return "none"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def spread(values: Sequence[float | None]) -> Entry:
-    """Compute mean and sample standard deviation over fits; None where one has no accuracy."""
-    known = [value for value in values if value is not None]
-    both = seed_spread(known) if len(known) == len(values) else (None, None)
-    return dict(zip(("mean", "standard_deviation"), both, strict=True))
+@dataclass(frozen=True)
+class Spread:
+    """Mean and sample standard deviation of an accuracy, or of a difference, over fits.
 
-
-def spread_cell(entry: Row, sign: str = "") -> str:
-    """Format what `spread` returns.
-
-    >>> spread_cell({"mean": 0.55, "standard_deviation": 0.02}, "+")
-    '+0.550 ± 0.020'
+    >>> print(Spread(0.55, 0.02).text("+"))
+    +0.550 ± 0.020
     """
-    known = entry["mean"] is not None
-    return f"{entry['mean']:{sign}.3f} ± {entry['standard_deviation']:.3f}" if known else "none: scores are NaN"
+
+    mean: float | None = None
+    standard_deviation: float | None = None
+
+    @classmethod
+    def of(cls, values: Sequence[float | None]) -> "Spread":
+        """Compute both; they are None where one fit has no accuracy."""
+        known = [value for value in values if value is not None]
+        return cls(*seed_spread(known)) if len(known) == len(values) else cls()
+
+    def as_dict(self) -> Entry:
+        """Convert to JSON values."""
+        return {"mean": self.mean, "standard_deviation": self.standard_deviation}
+
+    def text(self, sign: str = "") -> str:
+        """Format both; `sign` is `+` for differences."""
+        if self.mean is None:
+            return "none: scores are NaN"
+        return f"{self.mean:{sign}.3f} ± {self.standard_deviation:.3f}"
 
 
 def note_lines(notes: Mapping[str, str]) -> list[str]:

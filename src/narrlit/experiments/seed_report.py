@@ -1,12 +1,13 @@
 """Fits with several seeds: mean and standard deviation over them, and tests over triples."""
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
 from narrlit.errors import OptionError
 from narrlit.experiments import report
 from narrlit.experiments.outcome import EVALUATIONS, Outcome
-from narrlit.experiments.report import Entry, Report
+from narrlit.experiments.report import Entry, Report, Spread
 from narrlit.metrics.significance import p_text, permutation_test
 
 BySeed = Mapping[int, Outcome]
@@ -19,6 +20,52 @@ NOTES = {
     "best_epoch": "in the epoch that these triples selected in each fit: too high by this selection",
     FROZEN: "the encoder before training, without a new head",
 }
+
+
+@dataclass(frozen=True)
+class SeedDifference:
+    """Difference of a system to the reference over seeds, and p over triples; None where scores are NaN."""
+
+    spread: Spread
+    p: float | None = None
+
+    def as_dict(self) -> Entry:
+        """Convert to JSON values."""
+        return {**self.spread.as_dict(), "p": self.p}
+
+    def __str__(self) -> str:
+        return f"{self.spread.text('+')}, {p_text(self.p)}"
+
+
+@dataclass(frozen=True)
+class SeedSummary:
+    """One evaluation of a system over seeds.
+
+    Attributes:
+        by_seed: accuracy of each seed; None where scores are NaN.
+        difference: to the reference; None for the reference itself, and without one.
+        is_compared: there is a reference.
+    """
+
+    by_seed: Mapping[int, float | None]
+    difference: SeedDifference | None = None
+    is_compared: bool = False
+
+    @property
+    def spread(self) -> Spread:
+        """Mean and standard deviation over the seeds."""
+        return Spread.of(list(self.by_seed.values()))
+
+    def as_dict(self) -> Entry:
+        """Convert to JSON values."""
+        entry = {"by_seed": dict(self.by_seed), **self.spread.as_dict()}
+        if self.is_compared:
+            entry["difference"] = None if self.difference is None else self.difference.as_dict()
+        return entry
+
+
+Summaries = Mapping[str, SeedSummary]
+"""Summaries of a system by evaluation."""
 
 
 def check_seeds(seeds: Sequence[int]) -> list[int]:
@@ -49,22 +96,22 @@ def seeds_report(results: Mapping[str, BySeed], reference: str) -> Report:
         results: the fits of each system by seed.
         reference: name of the system that the others are compared with.
     """
-    base = results.get(reference)
-    systems: dict[str, Entry] = {system: {} for system in results}
-    tables: dict[str, list[Entry]] = {}
+    systems: dict[str, Summaries] = {}
+    for system, outcomes in results.items():
+        systems[system] = {name: _summary(outcomes, results.get(reference), name) for name in EVALUATIONS}
+    tables = {}
     for name in EVALUATIONS:
-        rows = tables[report.spoken(name).capitalize()] = []
-        for system, outcomes in results.items():
-            summary = systems[system][name] = _summary(outcomes, name)
-            row = _row(system, summary)
-            if base is not None:
-                summary["difference"] = None if outcomes is base else _difference(outcomes, base, name)
-                row[f"difference to {reference}"] = _difference_cell(summary["difference"])
-            rows.append(row)
+        rows = [_row(system, summaries[name], reference) for system, summaries in systems.items()]
+        tables[report.spoken(name).capitalize()] = rows
     flags = _flags(results)
     notes = {name: text for name, text in NOTES.items() if name != FROZEN or name in results}
     return Report(
-        content={"seeds": list(next(iter(results.values()))), "notes": notes, "systems": systems, "flags": flags},
+        content={
+            "seeds": list(next(iter(results.values()))),
+            "notes": notes,
+            "systems": {system: _as_dict(summaries) for system, summaries in systems.items()},
+            "flags": flags,
+        },
         tables=tables,
         notes=[*report.note_lines(notes), *_warnings(flags)],
         records=[],
@@ -72,32 +119,43 @@ def seeds_report(results: Mapping[str, BySeed], reference: str) -> Report:
     )
 
 
-def _summary(outcomes: BySeed, name: str) -> Entry:
+def _summary(outcomes: BySeed, base: BySeed | None, name: str) -> SeedSummary:
     """Summarize one evaluation of a system over seeds."""
-    accuracies = {seed: outcome.scores[name].accuracy for seed, outcome in outcomes.items()}
-    return {"by_seed": accuracies, **report.spread(list(accuracies.values()))}
+    by_seed = {seed: outcome.scores[name].accuracy for seed, outcome in outcomes.items()}
+    if base is None:
+        return SeedSummary(by_seed)
+    difference = None if outcomes is base else _difference(outcomes, base, name)
+    return SeedSummary(by_seed, difference, is_compared=True)
 
 
-def _row(system: str, summary: Entry) -> Entry:
-    """Format a system's accuracies."""
+def _as_dict(summaries: Summaries) -> Entry:
+    """Convert a system's summaries to JSON values."""
+    return {name: summary.as_dict() for name, summary in summaries.items()}
+
+
+def _row(system: str, summary: SeedSummary, reference: str) -> Entry:
+    """Format a system's accuracies, and its difference to the reference."""
     row: Entry = {"system": system}
-    for seed, accuracy in summary["by_seed"].items():
+    for seed, accuracy in summary.by_seed.items():
         row[f"seed {seed}"] = "none" if accuracy is None else f"{accuracy:.3f}"
-    return {**row, "mean": report.spread_cell(summary)}
+    row["mean"] = summary.spread.text()
+    if summary.is_compared:
+        row[f"difference to {reference}"] = "" if summary.difference is None else str(summary.difference)
+    return row
 
 
-def _difference(outcomes: BySeed, base: BySeed, name: str) -> Entry:
-    """Mean and standard deviation of the difference over seeds, and p over triples; None where scores are NaN."""
+def _difference(outcomes: BySeed, base: BySeed, name: str) -> SeedDifference:
+    """Compute a system's difference over seeds, and p over triples."""
     ours, theirs = _wrong(outcomes, name), _wrong(base, name)
     if ours is None or theirs is None:
-        return {**report.spread([None]), "p": None}
+        return SeedDifference(Spread())
     # A triple that no fit answers wrongly differs by 0, which decides nothing.
     triples = sorted(set().union(*ours, *theirs))
     differences = []
     for seed, outcome in outcomes.items():
         differences.append(outcome.scores[name].summary.accuracy - base[seed].scores[name].summary.accuracy)
     p = permutation_test(_counts(theirs, triples), _counts(ours, triples))
-    return {**report.spread(differences), "p": p}
+    return SeedDifference(Spread.of(differences), p)
 
 
 def _wrong(outcomes: BySeed, name: str) -> list[Set[Any]] | None:
@@ -114,13 +172,6 @@ def _wrong(outcomes: BySeed, name: str) -> list[Set[Any]] | None:
 def _counts(wrong: Sequence[Set[Any]], triples: Sequence[Any]) -> list[int]:
     """Count the seeds that answer each triple wrongly."""
     return [sum(triple in positions for positions in wrong) for triple in triples]
-
-
-def _difference_cell(difference: Entry | None) -> str:
-    """Format a difference; empty for the reference itself."""
-    if difference is None:
-        return ""
-    return f"{report.spread_cell(difference, '+')}, {p_text(difference['p'])}"
 
 
 def _flags(results: Mapping[str, BySeed]) -> list[str]:

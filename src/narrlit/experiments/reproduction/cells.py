@@ -15,7 +15,7 @@ from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import DataError, ModelError
 from narrlit.experiments.fusion_weights import fused_scores
-from narrlit.experiments.report import spread
+from narrlit.experiments.report import Spread
 from narrlit.experiments.reproduction.backbones import model_name
 from narrlit.experiments.reproduction.fits import RowFits
 from narrlit.experiments.reproduction.inputs import Inputs
@@ -163,8 +163,8 @@ def averaged(results: Sequence[CellResult]) -> CellResult:
     first = results[0]
     if len(results) == 1:
         return first
-    over_seeds = spread([result.accuracy for result in results])
-    mean, n = over_seeds["mean"], first.n or 0
+    over_seeds = Spread.of([result.accuracy for result in results])
+    mean, n = over_seeds.mean, first.n or 0
     interval = None if mean is None else list(wilson_interval(round(mean * n), n))
     flags: dict[str, bool | int | str] = {}
     for result in results:
@@ -173,7 +173,7 @@ def averaged(results: Sequence[CellResult]) -> CellResult:
         n=n,
         accuracy=mean,
         interval=interval,
-        standard_deviation=over_seeds["standard_deviation"],
+        standard_deviation=over_seeds.standard_deviation,
         flags=flags,
         seeds=list(results),
     )
