@@ -130,7 +130,7 @@ def tune_report(
         earlier = ", ".join(earlier_winners)
         lines.append(f"These folds also evaluated {earlier}, of another number of trials.")
     lines.append(f"The winner's settings: `{command}`")
-    best = None if winner.best is None else winner.best.model_dump(exclude_unset=True)
+    best = {} if winner.best is None else winner.best.model_dump(exclude_unset=True)
     return Report(
         content={
             "folds": fold.folds,
@@ -138,7 +138,7 @@ def tune_report(
             "evaluated": fold.evaluated,
             "statuses": dict(Counter(trial.status for trial in trials)),
             "num_evaluations": num_evaluations,
-            "winner": {"trial": winner.trial, "settings": winner.settings, **(best or {})},
+            "winner": {"trial": winner.trial, "settings": winner.settings, **best},
             "trials": [trial.as_dict() for trial in trials],
             "held_out": {name: side.as_dict() for name, side in held_out.items()},
             "comparison": comparison,
@@ -172,16 +172,13 @@ def _trial_rows(trials: Sequence[Trial], winner: Trial) -> list[Entry]:
     rows: list[Entry] = []
     for trial in trials:
         accuracy, ended = outcome_cells(trial)
-        settings = {short: report.number(trial.settings.get(name, "")) for name, short in names.items()}
-        rows.append(
-            {
-                "trial": trial.trial,
-                **settings,
-                "accuracy on fold 0, best epoch": accuracy,
-                "epochs": len(trial.evaluations),
-                "ended": f"{ended}, winner" if trial is winner else ended,
-            }
-        )
+        row: Entry = {"trial": trial.trial}
+        for name, short in names.items():
+            row[short] = report.number(trial.settings.get(name, ""))
+        row["accuracy on fold 0, best epoch"] = accuracy
+        row["epochs"] = len(trial.evaluations)
+        row["ended"] = f"{ended}, winner" if trial is winner else ended
+        rows.append(row)
     return rows
 
 

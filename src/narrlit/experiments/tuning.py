@@ -26,7 +26,7 @@ from narrlit.experiments.fitting import (
     setting_arguments,
 )
 from narrlit.experiments.outcome import BEST, Scored, summary_of
-from narrlit.experiments.plan import FOLDER, Accuracy, Plan, PlanResult, keep_config, pooled_accuracies
+from narrlit.experiments.plan import FOLDER, Accuracy, FinishedFit, Plan, PlanResult, keep_config, pooled_accuracies
 from narrlit.experiments.tune_report import HeldOut, Trial, outcome_cells, settings_text, tune_report, winner_of
 from narrlit.files import exclusive
 from narrlit.optional import require
@@ -131,10 +131,12 @@ class SearchSpace:
         Raises:
             OptionError: naming the setting that is wrong.
         """
-        source, content = "", space
         if isinstance(space, str | Path):
             source = find_config(str(space), "`space`")
             content = read_yaml(source)
+        else:
+            source = ""
+            content = space
         if not isinstance(content, Mapping) or not content:
             raise OptionError(f"{_named(source)}: write options with ranges, such as NAME: {{low: 1, high: 9}}")
         written = {str(name): content[name] for name in sorted(content, key=str)}
@@ -257,14 +259,11 @@ class Search:
         """Fit the winner and the config as given on the other folds, and compare them there."""
         winner = winner_of(trials)
         name = f"winner_{winner.trial:04d}"
-        earlier = {run.name.partition("_fold_")[0] for run in self.folder.glob("winner_*_fold_*")} - {name}
+        earlier = self._winners() - {name}
         tuned = DividedConfig(self.config_of(winner.settings), self.given.descriptions)
-        fits = [*self.given.fits("given_", "given", first=1), *tuned.fits(f"{name}_", "winner", first=1)]
+        fits = self.given.fits("given_", "given", first=1) + tuned.fits(f"{name}_", "winner", first=1)
         finished = Plan(self.folder, fits, {}).run_fits()
-        held_out = {}
-        for system in ("given", "winner"):
-            folds = [fit for fit in finished if fit.planned.system == system]
-            held_out[system] = HeldOut(folds, pool(folds))
+        held_out = {system: _held_out(finished, system) for system in ("given", "winner")}
         made = tune_report(
             trials,
             held_out,
@@ -279,6 +278,16 @@ class Search:
             further += pooled_accuracies(system, side.pooled)
         return PlanResult.of("tune", self.folder, finished, made, further)
 
+    def _winners(self) -> set[str]:
+        """Names of the winners that the folder has runs of."""
+        return {run.name.partition("_fold_")[0] for run in self.folder.glob("winner_*_fold_*")}
+
+
+def _held_out(fits: Sequence[FinishedFit], system: str) -> HeldOut:
+    """Pool the fits of a system."""
+    folds = [fit for fit in fits if fit.planned.system == system]
+    return HeldOut(folds, pool(folds))
+
 
 def _config_with(arguments: Sequence[str], division: Division, settings: Settings) -> Config:
     """Return the configuration of a fit on fold 0, with other settings."""
@@ -287,9 +296,11 @@ def _config_with(arguments: Sequence[str], division: Division, settings: Setting
 
 
 def _on_one_device(config: Config) -> Config:
-    trainer, devices = config["trainer"], config["trainer"]["devices"]
-    several = len(devices) != 1 if isinstance(devices, list) else devices not in ("auto", 1, "1")
-    if trainer["num_nodes"] != 1 or several:
+    """Return the configuration of a fit on one device; refuse several."""
+    trainer = config["trainer"]
+    devices = trainer["devices"]
+    is_one = len(devices) == 1 if isinstance(devices, list) else devices in ("auto", 1, "1")
+    if trainer["num_nodes"] != 1 or not is_one:
         raise OptionError("fits of a search run on one device: set trainer.devices and trainer.num_nodes to 1")
     return {**config, "trainer": {**trainer, "devices": 1}} if devices == "auto" else config
 
@@ -334,8 +345,9 @@ def open_study(folder: Path, pruner: Pruner) -> "optuna.Study":
 
 def ask(study: "optuna.Study", space: Space, seed: int) -> "optuna.Trial":
     """Start the next trial; the sampler's seed depends on the trials before, so that resuming changes nothing."""
-    own = int(np.random.SeedSequence((seed, len(ended_trials(study)))).generate_state(1)[0])
-    study.sampler = require("optuna", "tune").samplers.TPESampler(seed=own)
+    sequence = np.random.SeedSequence((seed, len(ended_trials(study))))
+    sampler_seed = int(sequence.generate_state(1)[0])
+    study.sampler = require("optuna", "tune").samplers.TPESampler(seed=sampler_seed)
     return study.ask(space)
 
 
