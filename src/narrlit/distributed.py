@@ -119,15 +119,14 @@ def check_shared(folder: Path, option: str) -> None:
     if world_size() == 1:
         return
 
-    def write() -> str:
-        """Write a file by a new name: network folders cache which files do not exist."""
+    def write_file() -> str:
         folder.mkdir(parents=True, exist_ok=True)
+        # By a new name: network folders cache which files do not exist.
         file = folder / f".shared-{token_hex(8)}"
         file.touch()
         return file.name
 
-    def look() -> None:
-        """Wait for the file."""
+    def wait_for_file() -> None:
         deadline = time.monotonic() + LAG
         while not (folder / name).exists():
             if time.monotonic() > deadline:
@@ -137,9 +136,9 @@ def check_shared(folder: Path, option: str) -> None:
                 )
             time.sleep(0.1)
 
-    name = from_first(write)
+    name = from_first(write_file)
     try:
-        together(look)
+        together(wait_for_file)
     finally:
         if rank() == 0:
             (folder / name).unlink(missing_ok=True)

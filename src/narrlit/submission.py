@@ -468,11 +468,10 @@ def encoding_steps(encoder: StoryEncoder) -> list[Step]:
     if transductive:
         computing = computing.without_postprocessing()
 
-    def embed(stories: Sequence[Story]) -> FloatArray:
-        """Embed stories that are prepared."""
+    def embed_prepared(stories: Sequence[Story]) -> FloatArray:
         return computing.embed_prepared(stories, ["story"] * len(stories))
 
-    steps.append(("the encoder", embed))
+    steps.append(("the encoder", embed_prepared))
     if transductive and encoder.postprocessing is not None:
         fit = partial(fit_steps, parse_steps(encoder.postprocessing.steps))
         steps.append(("post-processing fitted on the batch", lambda batch: fit(batch)(batch)))

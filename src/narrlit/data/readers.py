@@ -503,13 +503,12 @@ def read_examples(path: str | Path, strict: bool = False, stories: StoryTable | 
     """
     table = StoryTable() if stories is None else stories
 
-    def example(row: ExampleRow) -> TrainingExample:
-        """Add the texts of a row to the table."""
+    def add_to_table(row: ExampleRow) -> TrainingExample:
         texts, kinds = training_texts(row)
         anchor, positive, *negatives = map(table.add, texts)
         return TrainingExample(anchor, positive, tuple(negatives), tuple(kinds), row.group)
 
-    results, report = collect(read_rows(path), [TripleRow, ExampleRow], EXAMPLES_KNOWN, strict, example)
+    results, report = collect(read_rows(path), [TripleRow, ExampleRow], EXAMPLES_KNOWN, strict, add_to_table)
     return TrainingExamples(table, [example for _, example in results], report)
 
 

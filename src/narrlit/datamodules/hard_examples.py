@@ -80,17 +80,16 @@ def hard_examples(near: Cosines, far: Cosines, share: float) -> tuple[IntArray, 
 def example_cosines(examples: TrainingExamples, reader: StoryReader) -> tuple[Cosines, Cosines]:
     """Compute cosines (N,) of each anchor with its positive, and with its closest negative: -inf without negatives."""
 
-    def units(indices: IntArray, role: Role) -> tuple[IntArray, Cosines]:
-        """Return for each story index its row among the unit embeddings, and these."""
+    def rows_and_units(indices: IntArray, role: Role) -> tuple[IntArray, Cosines]:
         different = np.unique(indices)
-        row = np.zeros(len(examples.stories), dtype=np.int64)
+        row = np.zeros(len(examples.stories), dtype=np.int64)  # by story index
         row[different] = np.arange(len(different))
         embeddings = reader.text_embeddings([examples.stories[index].text for index in different.tolist()], role)
         return row, embeddings / np.maximum(np.linalg.norm(embeddings, axis=1, keepdims=True), 1e-12)
 
     negatives = examples.negatives
-    anchor_row, anchors = units(examples.anchors, "anchor")
-    row, others = units(np.concatenate([examples.positives, negatives[negatives >= 0]]), "candidate")
+    anchor_row, anchors = rows_and_units(examples.anchors, "anchor")
+    row, others = rows_and_units(np.concatenate([examples.positives, negatives[negatives >= 0]]), "candidate")
     x = anchors[anchor_row[examples.anchors]]
     near = np.einsum("nd,nd->n", x, others[row[examples.positives]])
     far = np.full(len(examples), -np.inf, dtype=near.dtype)

@@ -500,14 +500,13 @@ class StoryEncoder:
         elif progress:
             say(f"{self.name}: embedding {missing:,} of {len(keys):,} different texts")
 
-        def compute(positions: list[int]) -> "tuple[Tensor, Readings]":
-            """Embed missing items."""
+        def embed_missing(positions: list[int]) -> "tuple[Tensor, Readings]":
             import torch
 
             vectors, readings = self._computed([wanted[position] for position in positions], progress=False)
             return torch.from_numpy(vectors), readings
 
-        fill(store, keys, compute, progress=progress)
+        fill(store, keys, embed_missing, progress=progress)
         vectors: FloatArray = store.mapped(keys)[np.arange(len(keys))].numpy()
         return vectors, store.readings(keys)
 
