@@ -50,7 +50,7 @@ def test_every_command_has_a_row_with_its_functions_in_the_docs():
     functions = {name for _, cell in rows for name in re.findall(r"`narrlit\.(\w+)", cell)}
     assert functions <= set(narrlit.__all__)
     without = [cells[0].strip() for cells in rows if "`narrlit." not in cells[1]]
-    assert without == ["`fuse`", "`demo`"]
+    assert without == ["`demo`"]
 
 
 def test_losses_are_exported():

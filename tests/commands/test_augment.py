@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import signal
+import threading
 import time
 import xml.etree.ElementTree as ET
 from itertools import pairwise
@@ -11,6 +12,7 @@ import pytest
 import torch
 from command_lines import last_of
 from tiny_translators import short_texts, tiny_marian, tiny_nllb
+from tqdm import tqdm
 
 from narrlit.cli import main
 from narrlit.data.readers import read_examples
@@ -182,6 +184,7 @@ def test_a_killed_job_goes_on_and_makes_nothing_twice(arguments, narrlit, tmp_pa
 
     def job():
         torch.set_num_threads(1)  # a team of threads does not survive a fork
+        tqdm.set_lock(threading.RLock())  # one of both processes would stay locked when this one is killed
         main(command)
 
     process = multiprocessing.get_context("fork").Process(target=job)
