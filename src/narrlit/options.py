@@ -5,10 +5,10 @@ from functools import cached_property
 from typing import Literal
 
 from narrlit.console import say
-from narrlit.data.readers import Stories, read_labeled_triples, read_stories
+from narrlit.data.readers import Stories, read_stories
 from narrlit.data.rows import Layout
-from narrlit.data.schema import Triples
-from narrlit.encoding.loading import open_encoder, postprocessing_of, story_texts
+from narrlit.data.schema import Track
+from narrlit.encoding.loading import CACHE, open_encoder, postprocessing_of, story_texts
 from narrlit.encoding.model_loading import Device, Loading
 from narrlit.encoding.postprocessing import Postprocessing
 from narrlit.encoding.story_encoder import StoryEncoder
@@ -19,10 +19,6 @@ from narrlit.metrics.meanmax import MeanMax
 from narrlit.models.config import Long, Precision, parse_fusion
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, Scope
 
-CACHE = "runs/embeddings"
-"""Folder in which commands cache vectors."""
-Track = Literal["a", "b"]
-"""Track of the shared task: a, which candidate is closer; b, one vector for each story."""
 Baseline = Literal["random", "jaccard", "tfidf", "longer"]
 """Measure of words, in place of a model."""
 
@@ -214,15 +210,6 @@ class LabelOptions:
     labels: str | None = None
     strict: bool = False
 
-    def read(self, triples: str) -> Triples:
-        """Read the triples of a file, each with its label, and print their number.
-
-        Raises:
-            DataError: if a file can't be read.
-            OptionError: if a triple has no label.
-        """
-        return read_labeled_triples(triples, self.labels, strict=self.strict, progress=True)
-
 
 @dataclass(frozen=True)
 class ComparedTripleOptions(LabelOptions):
@@ -271,32 +258,3 @@ def listed(value: str | None) -> list[str]:
     """
     parts = (value or "").split(",")
     return [part.strip() for part in parts if part.strip()]
-
-
-def seen_in_training(model: str, sha256: str) -> str | None:
-    """Find the reason why a model's accuracy on triples is no result; None if it is one.
-
-    Args:
-        model: name of the model; the record of its run tells what it was trained on.
-        sha256: of the file of triples.
-
-    Raises:
-        ModelError: if the record is broken.
-    """
-    from narrlit.models.registry import find_record
-    from narrlit.models.run_file import RunFile
-
-    path = find_record(model)
-    if path is None:
-        return None
-    record = RunFile.read(path)
-    trained = {file.sha256: file.path for file in record.data_of("train").files}
-    validated = {file.sha256: file.path for file in record.data_of("validation").files}
-    flagged = record.flags.trained_on_validation
-    file = trained.get(sha256) or (validated.get(sha256) if flagged else None)
-    if file is not None:
-        return f"trained on these triples: no result ({path.parent.name} trained on {file})"
-    if flagged:
-        names = ", ".join(validated.values()) or "unnamed"
-        return f"trained on triples that it was validated by ({names}): no result where these are among them"
-    return None

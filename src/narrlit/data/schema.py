@@ -20,6 +20,8 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
 Role = Literal["anchor", "candidate"]
 """Position of a story in a comparison; asymmetric encoders have a prompt for each."""
+Track = Literal["a", "b"]
+"""Track of the shared task: a, which candidate is closer; b, one vector for each story."""
 
 
 ASPECTS: tuple[str, str, str] = ("theme", "action", "outcome")

@@ -19,6 +19,9 @@ from narrlit.preprocessing.pseudonyms import PseudonymOptions
 if TYPE_CHECKING:
     from narrlit.models.encoder import Encoder
 
+CACHE = "runs/embeddings"
+"""Folder in which commands and reproductions cache vectors."""
+
 
 def load(  # noqa: PLR0913 (all that decides a vector)
     model: "str | PathLike[str] | Encoder" = "minilm",

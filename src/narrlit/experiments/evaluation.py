@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from narrlit.console import say, say_truncated
 from narrlit.data.readers import read_labeled_triples
 from narrlit.data.rows import file_digest
-from narrlit.data.schema import Triples
+from narrlit.data.schema import Track, Triples
 from narrlit.data.writers import write_table
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError
@@ -17,7 +17,6 @@ from narrlit.experiments.comparison import compare_systems, read_facets
 from narrlit.experiments.report import Report, keep_report
 from narrlit.experiments.systems import ANSWER_SUFFIXES, System, SystemAnswers, answer_rows, answers_of
 from narrlit.measures import MeanMaxSimilarity, Similarity, measure_of
-from narrlit.options import Track
 
 if TYPE_CHECKING:
     import pandas as pd

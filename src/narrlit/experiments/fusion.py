@@ -18,7 +18,7 @@ from narrlit.experiments.fusion_evaluation import GridSearch, ModelFusions
 from narrlit.experiments.fusion_report import FusionData, fusion_report
 from narrlit.experiments.report import Report
 from narrlit.models.config import PARTS, PRESETS, Fusion
-from narrlit.options import seen_in_training
+from narrlit.models.registry import seen_in_training
 
 if TYPE_CHECKING:
     import pandas as pd

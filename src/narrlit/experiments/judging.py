@@ -22,7 +22,7 @@ from narrlit.json_records import json_digest
 from narrlit.llm.client import LLM, LLMOptions, Sampling, Usage
 from narrlit.llm.judge import SAMPLING, Judgement, ScoredTriple, judge_triples
 from narrlit.metrics.significance import AccuracySummary
-from narrlit.options import seen_in_training
+from narrlit.models.registry import seen_in_training
 from narrlit.prompts import Prompt, load_prompt
 
 if TYPE_CHECKING:

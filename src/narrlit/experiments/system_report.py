@@ -6,7 +6,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from narrlit.data.schema import StoryTable, Triples
+from narrlit.data.schema import StoryTable, Track, Triples
 from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.errors import OptionError
 from narrlit.experiments.evaluation import Comparison, compare, named_systems
@@ -17,7 +17,6 @@ from narrlit.files import atomic_path, check_suffix
 from narrlit.metrics.set_checks import CheckedSet, check_sets
 from narrlit.models.registry import find_record
 from narrlit.models.run_file import RunFile
-from narrlit.options import Track
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from narrlit.data.readers import read_stories
 from narrlit.data.rows import JSON_SUFFIXES, file_digest, read_rows
-from narrlit.data.schema import FloatArray, Triples, triple_cosines
+from narrlit.data.schema import FloatArray, Track, Triples, triple_cosines
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.encoding.story_texts import StoryTexts
@@ -21,8 +21,7 @@ from narrlit.errors import DataError, OptionError, printable, reading
 from narrlit.measures import MEANMAX, Cosine, Lexical, Similarity, measure_of, open_measure
 from narrlit.metrics.meanmax import MeanMax
 from narrlit.metrics.significance import AccuracySummary
-from narrlit.models.registry import read_record
-from narrlit.options import Track, seen_in_training
+from narrlit.models.registry import read_record, seen_in_training
 
 Bools = NDArray[np.bool_]
 Scores = NDArray[np.float64]

@@ -157,6 +157,32 @@ def read_record(source: str) -> RunFile | None:
     return None if path is None else RunFile.read(path)
 
 
+def seen_in_training(model: str, sha256: str) -> str | None:
+    """Find the reason why a model's accuracy on triples is no result; None if it is one.
+
+    Args:
+        model: name of the model; the record of its run tells what it was trained on.
+        sha256: of the file of triples.
+
+    Raises:
+        ModelError: if the record is broken.
+    """
+    path = find_record(model)
+    if path is None:
+        return None
+    record = RunFile.read(path)
+    trained = {file.sha256: file.path for file in record.data_of("train").files}
+    validated = {file.sha256: file.path for file in record.data_of("validation").files}
+    flagged = record.flags.trained_on_validation
+    file = trained.get(sha256) or (validated.get(sha256) if flagged else None)
+    if file is not None:
+        return f"trained on these triples: no result ({path.parent.name} trained on {file})"
+    if flagged:
+        names = ", ".join(validated.values()) or "unnamed"
+        return f"trained on triples that it was validated by ({names}): no result where these are among them"
+    return None
+
+
 def pseudonyms_of(source: str) -> PseudonymRecord | None:
     """Read how names were replaced in the stories that a run was trained on; None if they were not."""
     record = read_record(source)

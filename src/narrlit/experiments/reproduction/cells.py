@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from narrlit.data.schema import FloatArray, Triples
-from narrlit.encoding.loading import open_encoder, story_texts
+from narrlit.encoding.loading import CACHE, open_encoder, story_texts
 from narrlit.encoding.model_loading import Loading
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.encoding.story_texts import StoryTexts
@@ -29,7 +29,6 @@ from narrlit.measures import open_measure
 from narrlit.metrics.significance import AccuracySummary, wilson_interval
 from narrlit.models.config import parse_fusion
 from narrlit.models.registry import pseudonyms_of
-from narrlit.options import CACHE
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
 from narrlit.prompts import load_prompt
 

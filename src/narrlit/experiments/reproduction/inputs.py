@@ -7,12 +7,11 @@ from pathlib import Path
 from narrlit.data.readers import read_examples, read_triples
 from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples, Triples
 from narrlit.data.writers import write_examples
-from narrlit.encoding.loading import load
+from narrlit.encoding.loading import CACHE, load
 from narrlit.errors import DataError
 from narrlit.experiments.reproduction.backbones import Backbone, model_name
 from narrlit.experiments.reproduction.record import Record
 from narrlit.experiments.reproduction.tables import PaperRow, PaperTables
-from narrlit.options import CACHE
 
 UNLABELED = "labels not given"
 OFFICIAL = "git clone https://github.com/narrative-similarity-task/narrative-similarity-dataset, and give it as `data`"
