@@ -14,7 +14,7 @@ from narrlit.encoding.postprocessing import Postprocessing
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import OptionError
-from narrlit.measures import Cosine, MeanMaxSimilarity, Similarity
+from narrlit.measures import Cosine, MeanMaxSimilarity, PassageSimilarity, Similarity
 from narrlit.metrics.meanmax import MeanMax
 from narrlit.models.config import Long, Precision, parse_fusion
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, Scope
@@ -230,10 +230,11 @@ class ScorerOptions(MeanMax):
     """Options of the similarity of stories.
 
     Attributes:
-        scorer: similarity of two stories; cosine compares their embeddings, meanmax sentence with sentence.
+        scorer: similarity of two stories; cosine compares their embeddings, meanmax sentence with sentence, passages
+            the best matches of their passages.
     """
 
-    scorer: Literal["cosine", "meanmax"] = "cosine"
+    scorer: Literal["cosine", "meanmax", "passages"] = "cosine"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -247,6 +248,8 @@ class ScorerOptions(MeanMax):
 
     def measure(self, encoder: StoryEncoder) -> Similarity:
         """Return the measure of similarity by an encoder."""
+        if self.scorer == "passages":
+            return PassageSimilarity(encoder)
         return MeanMaxSimilarity(encoder, self.meanmax) if self.scorer == "meanmax" else Cosine(encoder)
 
 

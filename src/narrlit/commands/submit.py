@@ -50,7 +50,7 @@ def submit(  # noqa: PLR0913 (options)
             raise OptionError("--check reads a zip alone: leave --model, --answers, --out and their options out")
         say(str(check_submission(check, track_a=track_a, track_b=track_b, layout=files.layout)))
         return
-    if answers is not None and scoring.scorer == "meanmax":
+    if answers is not None and scoring.scorer != "cosine":
         raise OptionError("--answers replace those of --scorer: leave one out")
     if loading.model is None and encodes:
         raise OptionError("options of a model, such as --views, --postprocess and --device, need --model")

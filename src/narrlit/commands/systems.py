@@ -18,7 +18,7 @@ class SystemOptions:
 
     Attributes:
         models: runs, folders, checkpoints, hub ids or minilm, with commas between; meanmax:MODEL compares sentence with
-            sentence; files, as for --answers, may be among them.
+            sentence, passages:MODEL matches passages; files, as for --answers, may be among them.
         answers: files of answers to the triples, with commas between; text_a_is_closer (.jsonl, .csv), as judge and
             predict write it, a submission (.zip), or vectors (.npy).
         baselines: random, jaccard, tfidf, longer, with commas between, or all.

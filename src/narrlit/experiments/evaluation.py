@@ -16,7 +16,7 @@ from narrlit.errors import OptionError
 from narrlit.experiments.comparison import compare_systems, read_facets
 from narrlit.experiments.report import Report, keep_report
 from narrlit.experiments.systems import ANSWER_SUFFIXES, System, SystemAnswers, answer_rows, answers_of
-from narrlit.measures import MeanMaxSimilarity, Similarity, measure_of
+from narrlit.measures import MeanMaxSimilarity, PassageSimilarity, Similarity, measure_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -274,6 +274,9 @@ def _settings_of(similarity: Similarity, labeled: Triples, progress: bool) -> di
     if isinstance(similarity, MeanMaxSimilarity):
         settings |= {"scorer": "meanmax", **asdict(similarity.settings), "aligned": similarity.aligned}
         unit = ("sentence", "sentences")
+    elif isinstance(similarity, PassageSimilarity):
+        settings |= {"scorer": "passages", **asdict(similarity.matching)}
+        unit = ("passage", "passages")
     elif not facts.symmetric:  # a story in both roles counts twice
         unit = (f"{unit[0]} with its prompt", f"{unit[1]} with its prompt")
     if progress:

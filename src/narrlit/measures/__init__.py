@@ -2,7 +2,7 @@
 
 from narrlit.measures.collection import DEFAULT_MEASURE, MEASURES, CollectionSimilarity, MeasureName
 from narrlit.measures.opening import MEANMAX, measure_of, open_measure
-from narrlit.measures.similarity import Cosine, Lexical, MeanMaxSimilarity, Similarity
+from narrlit.measures.similarity import Cosine, Lexical, MeanMaxSimilarity, PassageSimilarity, Similarity
 
 __all__ = [
     "DEFAULT_MEASURE",
@@ -13,6 +13,7 @@ __all__ = [
     "Lexical",
     "MeanMaxSimilarity",
     "MeasureName",
+    "PassageSimilarity",
     "Similarity",
     "measure_of",
     "open_measure",

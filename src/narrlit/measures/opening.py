@@ -7,12 +7,14 @@ from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import OptionError
-from narrlit.measures.similarity import Cosine, Lexical, MeanMaxSimilarity, Similarity
+from narrlit.measures.similarity import Cosine, Lexical, MeanMaxSimilarity, PassageSimilarity, Similarity
 from narrlit.metrics.baselines import BASELINES
 from narrlit.metrics.meanmax import MeanMax
 
 MEANMAX = "meanmax:"
 """In front of a model's name: its sentences are compared."""
+PASSAGES = "passages:"
+"""In front of a model's name: its passages are matched."""
 
 
 def open_measure(
@@ -24,8 +26,8 @@ def open_measure(
     """Return the measure that a name stands for.
 
     Args:
-        name: a baseline (`random`, `jaccard`, `tfidf`, `longer`), a model (run, folder, checkpoint, hub id, `minilm`)
-            or `meanmax:MODEL`.
+        name: a baseline (`random`, `jaccard`, `tfidf`, `longer`), a model (run, folder, checkpoint, hub id, `minilm`),
+            `meanmax:MODEL` or `passages:MODEL`.
         load_encoder: loads a model by its name.
         meanmax: settings of Mean-Max.
         texts: what baselines read of a story.
@@ -35,11 +37,14 @@ def open_measure(
     """
     if name in BASELINES:
         return Lexical(name, texts)
-    model = name.removeprefix(MEANMAX)
+    prefix = next((each for each in (MEANMAX, PASSAGES) if name.startswith(each)), "")
+    model = name.removeprefix(prefix)
     if not model:
-        raise OptionError(f"{MEANMAX} needs a model behind it, such as {MEANMAX}minilm")
+        raise OptionError(f"{prefix} needs a model behind it, such as {prefix}minilm")
     encoder = load_encoder(model)
-    return Cosine(encoder) if name == model else MeanMaxSimilarity(encoder, meanmax)
+    if prefix == PASSAGES:
+        return PassageSimilarity(encoder)
+    return MeanMaxSimilarity(encoder, meanmax) if prefix == MEANMAX else Cosine(encoder)
 
 
 def measure_of(system: Similarity | StoryEncoder | str | PathLike[str]) -> Similarity:

@@ -1,4 +1,4 @@
-"""Measures of similarity: by embeddings, sentence by sentence, by words.
+"""Measures of similarity: by embeddings, sentence by sentence, by passages, by words.
 
 Letters of the shapes: N triples, D dimension.
 """
@@ -6,16 +6,19 @@ Letters of the shapes: N triples, D dimension.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from narrlit.data.schema import FloatArray, Role, Story, Triples, triple_cosines
-from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import OptionError, did_you_mean
+from narrlit.measures.matching import Matching, match_score
 from narrlit.metrics.baselines import BASELINES
 from narrlit.metrics.meanmax import MeanMax, sentence_scores
+from narrlit.preprocessing.passages import split_passages
 
 Scores = NDArray[np.float64]
 
@@ -112,6 +115,63 @@ class MeanMaxSimilarity(Similarity):
         texts = encoder.texts.prepare_triples(triples).texts()
         scores, self.aligned = sentence_scores(embed, texts, self.settings)
         return scores
+
+
+@dataclass(frozen=True)
+class PassageSimilarity(Similarity):
+    """Mean weight of the best matches of two stories' passages, 0 to 1, comparable across triples.
+
+    Vectors of passages are as the encoder gives them: nothing is fitted on the stories that are compared, unlike the
+    measure `passages` of a collection.
+
+    Attributes:
+        encoder: of the passages.
+        matching: how they are matched.
+
+    >>> from narrlit.data.schema import StoryTable, Triple
+    >>> stories = StoryTable()
+    >>> texts = ["A fox wins a race. He rests.", "A hare loses a race. She weeps.", "A bank lowers its rates."]
+    >>> triples = Triples(stories, [Triple(*map(stories.add, texts))])
+    >>> first, second = PassageSimilarity(StoryEncoder("minilm")).score(triples)[0]
+    >>> bool(first > second)
+    True
+    """
+
+    encoder: StoryEncoder
+    matching: Matching = Matching()
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """Name of the model and of the measure."""
+        return f"{self.encoder.name}, passages"
+
+    def fitted_for(self, stories: Sequence[Story]) -> "PassageSimilarity":
+        """Return this measure with the encoder's post-processing fitted on other stories than these."""
+        fitted = self.encoder.fitted_for(stories)
+        return self if fitted is self.encoder else PassageSimilarity(fitted, self.matching)
+
+    def score(self, triples: Triples, progress: bool = False) -> Scores:
+        """Match passage with passage, (N, 2).
+
+        Raises:
+            ModelError: for a model that does not embed a passage by itself.
+        """
+        self.encoder.require_text()
+        texts = self.encoder.texts.prepare_triples(triples).texts()
+        anchors = self._passages([anchor for anchor, _, _ in texts], "anchor", progress)
+        candidates = self._passages([text for _, *others in texts for text in others], "candidate", progress)
+        scores = np.zeros((len(texts), 2))
+        for row, (anchor, *others) in enumerate(texts):
+            scores[row] = [match_score(anchors[anchor], candidates[text], self.matching) for text in others]
+        return scores
+
+    def _passages(self, texts: Sequence[str], role: Role, progress: bool) -> dict[str, FloatArray]:
+        """Embed the passages (S, D) of each text."""
+        pieces = {text: split_passages(text) for text in texts}
+        passages = list(chain.from_iterable(pieces.values()))
+        vectors = unit_vectors(self.encoder.embed_prepared(passages, [role] * len(passages), progress))
+        ends = np.cumsum([len(piece) for piece in pieces.values()])
+        return dict(zip(pieces, np.split(vectors, ends[:-1]), strict=True))
 
 
 @dataclass(frozen=True)
