@@ -4,7 +4,10 @@ import json
 
 import pytest
 
+from narrlit.api import similarity
 from narrlit.data.readers import read_triples
+from narrlit.encoding.loading import load
+from narrlit.metrics.diagnostics import similarity_diagnostics
 
 
 def test_it_prints_a_verdict_and_tables_and_writes_them(narrlit, world_files, tmp_path):
@@ -77,3 +80,18 @@ def test_a_model_s_vectors_must_not_depend_on_other_stories(narrlit, world_files
         assert f"{path}: Track B: vectors of {count} stories alone, in other batches and in reverse" in found.out
     found = narrlit("check-data", *files, "--model", tiny(), "--postprocess", "whiten", "--transductive")
     assert (found.code, "by post-processing fitted on the batch" in found.err) == (2, True)
+
+
+def test_a_model_s_similarities_are_diagnosed(narrlit, world_files, make, tiny, tmp_path):
+    files = [world_files / "train.jsonl", world_files / "validation.jsonl"]
+    found = narrlit("check-data", *files, "--model", tiny(), "--out", "out")
+    assert found.code == 0, found.err
+    encoder = load(tiny())
+    texts = list(dict.fromkeys(text for triple in read_triples(files[1]).texts() for text in triple))
+    expected = similarity_diagnostics(similarity(texts, encoder), texts)
+    record = json.loads((tmp_path / "out/check_data.json").read_text())["diagnostics"][str(files[1])]
+    assert record["stories"] == 27
+    assert record["length_correlation"] == pytest.approx(expected.length_correlation, abs=1e-4)  # float32
+    assert (
+        f"{files[1]}: correlation of mean similarity with log length {record['length_correlation']:+.2f}" in found.out
+    )

@@ -29,7 +29,8 @@ def check_data(  # noqa: PLR0913 - its parameters are the command's options
         labels: file of text_a_is_closer for the validation triples, where it is a file of its own.
         threshold: Jaccard index of three-word shingles from which stories are near-duplicates.
         out: folder for check_data.json, with the lines of shared stories and near-duplicates, and check_data.md.
-        use: model whose vectors of validation and test stories must not depend on other stories, as Track B demands.
+        use: model whose vectors of validation and test stories must not depend on other stories, as Track B demands,
+            and whose similarities are diagnosed: whether they follow the length of stories, and have hubs.
         read: what it reads of a story.
         inputs: how files of stories are read.
     """

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 from narrlit.console import say
 from narrlit.data.readers import read_any
 from narrlit.data.rows import Layout
-from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.data.schema import Story
+from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.errors import OptionError
 from narrlit.experiments.report import keep_report
+from narrlit.measures.collection import reference_rows
+from narrlit.metrics.diagnostics import SimilarityDiagnostics, similarity_diagnostics
 from narrlit.metrics.set_checks import check_sets, check_tables, read_set
 from narrlit.submission import check_independence
 from narrlit.tables import markdown_table
@@ -28,12 +31,14 @@ class DataCheck:
         tables: rows by title.
         threshold: Jaccard index of three-word shingles from which stories are near-duplicates.
         independence: by file, that its stories' vectors do not depend on each other; empty without an encoder.
+        diagnostics: by file, how far the cosines of its stories follow their length and have hubs; likewise.
     """
 
     record: dict[str, Any]
     tables: Mapping[str, Sequence[Mapping[str, Any]]]
     threshold: float
     independence: Mapping[str, str]
+    diagnostics: Mapping[str, SimilarityDiagnostics]
 
     @property
     def findings(self) -> list[str]:
@@ -59,7 +64,11 @@ class DataCheck:
 
     def __str__(self) -> str:
         """Findings and tables in Markdown."""
-        return "\n".join([self._markdown(), *(f"{path}: {finding}" for path, finding in self.independence.items())])
+        lines = [self._markdown(), *(f"{path}: {finding}" for path, finding in self.independence.items())]
+        for path, diagnostics in self.diagnostics.items():
+            lines.append(f"{path}: {diagnostics}")
+            lines += [f"{path}: {warning}" for warning in diagnostics.warnings]
+        return "\n".join(lines)
 
 
 def check_data(
@@ -81,7 +90,8 @@ def check_data(
         test: file of triples, with or without labels, or of stories.
         labels: file of text_a_is_closer for the validation triples, where it is a file of its own.
         threshold: Jaccard index of three-word shingles from which stories are near-duplicates, above 0, at most 1.
-        encoder: its vectors of validation and test stories must not depend on other stories, as Track B demands.
+        encoder: its vectors of validation and test stories must not depend on other stories, as Track B demands; and
+            their cosines are diagnosed: whether they follow the length of stories, and have hubs.
         layout: how files of stories are read.
         progress: print on stderr what is read.
 
@@ -113,10 +123,21 @@ def check_data(
             say(each.report.summary())
     record = check_sets(sets, threshold)
     independence: dict[str, str] = {}
+    diagnostics: dict[str, SimilarityDiagnostics] = {}
     if encoder is not None:
         stories = {
             str(path): list(read_any(str(path), layout=layout)) for path in (validation, test) if path is not None
         }
         fitted = encoder.fitted_for([story for own in stories.values() for story in own])
         independence = {path: check_independence(fitted, own) for path, own in stories.items()}
-    return DataCheck(record, check_tables(record), threshold, independence)
+        diagnostics = {path: diagnose_stories(fitted, own, progress) for path, own in stories.items()}
+        record["diagnostics"] = {path: figures.record for path, figures in diagnostics.items()}
+    return DataCheck(record, check_tables(record), threshold, independence, diagnostics)
+
+
+def diagnose_stories(encoder: StoryEncoder, stories: Sequence[Story], progress: bool = False) -> SimilarityDiagnostics:
+    """Measure how far the cosines of different stories, of 1,000 at most, follow their length and have hubs."""
+    different = list({story.text: story for story in stories}.values())
+    sample = [different[row] for row in reference_rows(len(different))]
+    vectors = unit_vectors(encoder.embed(sample, progress=progress))
+    return similarity_diagnostics(vectors @ vectors.T, [story.text for story in sample])
