@@ -164,7 +164,8 @@ def measure(count: int, pool: Passages, encoder: StoryEncoder, embedded: int, te
         like_times = [timed(lambda: index.like(id)) for id in ids]  # noqa: B023
         room = memory() - before
         ranked = index._measured(SearchOptions())
-        text_recall, like_recall = [], []
+        text_recall: list[float] = []
+        like_recall: list[float] = []
         for query, id in zip(queries[: QUERIES // 3], ids, strict=False):
             text = Query(index._contents_of([query]))
             row = int(id) - 1
