@@ -16,7 +16,7 @@ from narrlit.errors import OptionError
 from narrlit.experiments import report
 from narrlit.experiments.fitting import Config, Configs, Options, deciding_callbacks, fit_arguments, parse_fit
 from narrlit.experiments.outcome import EVALUATIONS, Outcome, compared
-from narrlit.experiments.plan import FOLDER, Plan, PlannedFit, PlanResult, config_changes
+from narrlit.experiments.plan import FOLDER, FinishedFit, Plan, PlannedFit, PlanResult, config_changes
 from narrlit.experiments.report import Entry, Report
 from narrlit.experiments.run import Run
 from narrlit.experiments.seed_report import check_seeds, seeds_report
@@ -77,11 +77,19 @@ def ablate(
     finished = Plan(Path(folder), fits, {fit.name: fit.config for fit in fits}).run()
     if seeds is None:
         rows = [Ablated(system, fit.outcome) for system, fit in zip(systems, finished, strict=True)]
-        return PlanResult.of("ablations", folder, finished, ablation_report(rows))
-    by_system: dict[str, dict[int, Outcome]] = {}
-    for fit in finished:
-        by_system.setdefault(fit.planned.system, {})[fit.planned.seed or 0] = fit.outcome
-    return PlanResult.of("ablations", folder, finished, seeds_report(by_system, FULL))
+        made = ablation_report(rows)
+    else:
+        made = seeds_report(_by_system(finished), FULL)
+    return PlanResult.of("ablations", folder, finished, made)
+
+
+def _by_system(fits: Sequence[FinishedFit]) -> dict[str, dict[int, Outcome]]:
+    """Sort what fits left by system and seed."""
+    outcomes: dict[str, dict[int, Outcome]] = {}
+    for fit in fits:
+        by_seed = outcomes.setdefault(fit.planned.system, {})
+        by_seed[fit.planned.seed or 0] = fit.outcome
+    return outcomes
 
 
 @dataclass(frozen=True)
@@ -106,10 +114,11 @@ class System:
 
     def fit(self, name: str, seed: int | None = None, system: str | None = None) -> PlannedFit:
         """Plan a fit, with a seed of its own or the config's."""
-        if seed is None:
-            config, changes = self.config, [*self.changes]
-        else:
-            config, changes = {**self.config, "seed_everything": seed}, [f"seed_everything: {seed}", *self.changes]
+        config = self.config
+        changes = list(self.changes)
+        if seed is not None:
+            config = {**config, "seed_everything": seed}
+            changes.insert(0, f"seed_everything: {seed}")
         about = "; ".join(changes[:CHANGES]) or "the config as given"
         return PlannedFit(name, config, about, system or self.name, check=self.check)
 
@@ -202,34 +211,49 @@ def read_systems(
     fit: Sequence[str], overlays: Mapping[str, str] | None = None, purpose: str = "an ablation"
 ) -> list[System]:
     """Parse every row and read its data before the first fit; overlays come last and so win over all other options."""
+    rows: dict[str, str | None] = {FULL: None}
+    rows.update(overlays or {})
     systems: list[System] = []
-    sources: dict[str, tuple[Mapping[str, DataPart], str]] = {}
-    for name, overlay in {FULL: None, **(overlays or {})}.items():
-        added = [] if overlay is None else ["--config", overlay]
-        config, data = parse_fit([*fit, *added], purpose)
+    sources: dict[str, KnownData] = {}
+    for name, overlay in rows.items():
+        arguments = [*fit] if overlay is None else [*fit, "--config", overlay]
+        config, data = parse_fit(arguments, purpose)
         key = json.dumps(config["data"])
         if key not in sources:
-            sources[key] = _read(data, purpose)
+            sources[key] = KnownData.read(data, purpose)
         twin = next((other.name for other in systems if other.config == config), None)
         if twin is not None:
             say(f"{name} is left out: {overlay} changes nothing compared with {twin}")
             continue
         changes = config_changes(systems[0].config, config) if systems else []
-        system = System(name, overlay, config, changes, *sources[key])
-        systems.append(system)
-        if system.triples != systems[0].triples:
+        known = sources[key]
+        systems.append(System(name, overlay, config, changes, known.parts, known.triples))
+        if known.triples != systems[0].triples:
             raise OptionError(f"`ablations` {overlay} changes the validation triples: rows must share them")
     return systems
 
 
-def _read(data: StoryData, purpose: str) -> tuple[Mapping[str, DataPart], str]:
-    """Return where the data come from, by stage, and the digest of the validation triples."""
-    data.setup("fit")
-    if not data.triples["validation"]:
-        raise OptionError(f"{purpose} needs validation triples: give data.validation a file")
-    provenance = json.loads(json.dumps(data.provenance))  # as a record has it
-    parts = {stage: DataPart.model_validate(part) for stage, part in provenance.items()}
-    return parts, triples_digest(data.triples["validation"])
+@dataclass(frozen=True)
+class KnownData:
+    """Data of a config, as they are known before its fit.
+
+    Attributes:
+        parts: where training examples and validation triples come from, by stage.
+        triples: digest of the validation triples.
+    """
+
+    parts: Mapping[str, DataPart]
+    triples: str
+
+    @classmethod
+    def read(cls, data: StoryData, purpose: str) -> "KnownData":
+        """Read the data of a fit; raise OptionError if there are no validation triples."""
+        data.setup("fit")
+        if not data.triples["validation"]:
+            raise OptionError(f"{purpose} needs validation triples: give data.validation a file")
+        provenance = json.loads(json.dumps(data.provenance))  # as a record has it
+        parts = {stage: DataPart.model_validate(part) for stage, part in provenance.items()}
+        return cls(parts, triples_digest(data.triples["validation"]))
 
 
 @dataclass(frozen=True)
@@ -287,8 +311,12 @@ def _cells(row: Ablated, difference: Mapping[str, Any] | None) -> Entry:
 
 def _notes(rows: Sequence[Ablated]) -> dict[str, str]:
     """Say what the accuracies and differences are."""
-    by_row = {row.system.name: deciding_callbacks(row.system.config) for row in rows}
-    decided = "; ".join(f"{', '.join(callbacks)} in {name}" for name, callbacks in by_row.items() if callbacks)
+    deciding = []
+    for row in rows:
+        callbacks = deciding_callbacks(row.system.config)
+        if callbacks:
+            deciding.append(f"{', '.join(callbacks)} in {row.system.name}")
+    decided = "; ".join(deciding)
     count, seed = len(rows) - 1, rows[0].system.config["seed_everything"]
     return {
         "best_epoch": "accuracy in the epoch that these triples selected, out of the number of evaluations shown: too "
