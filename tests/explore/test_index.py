@@ -188,6 +188,7 @@ def test_words_choose_candidates_of_a_large_index(made, tales, tiny, tmp_path, m
     by_vectors = np.argsort(-(moved @ centered(index.encode(query), mean)))[:2].tolist()
     assert by_words not in by_vectors
     candidates = {f"s{row}" for row in (by_words, *by_vectors)}
+    assert len(Index(made.path).search(query, k=1)) == 1  # without an index of words
     for measure in ("lexical", "passages"):
         everything = made.search(query, k=30, measure=measure)["id"]
         assert index.search(query, k=1, measure=measure)["id"][0] == next(id for id in everything if id in candidates)

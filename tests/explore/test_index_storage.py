@@ -115,6 +115,7 @@ def test_words_and_conditions_find_rows(storage, monkeypatch):
     assert storage.indexed_columns == {"text"}
     snapshot = storage.snapshot()
     assert snapshot.by_words("the rain on a fox and its rain", 2).tolist() in ([1, 0], [0, 1])
+    assert snapshot.has_word_index
     assert snapshot.by_words("rain", 2).tolist() == [1]
     assert snapshot.by_words("rain", 2, "year < 2").tolist() == []
     assert snapshot.matching("year < 2").tolist() == [True, False]

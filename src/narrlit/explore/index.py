@@ -60,8 +60,9 @@ __all__ = ["Index", "SearchOptions", "index_at"]
 class Index:
     """Stories and their vectors in a LanceDB folder, with a record of their encoder.
 
-    The folder holds the table `stories` (id, title, text, vector, the metadata columns), which any LanceDB client
-    reads, and index.json (the model and its settings), by which queries are encoded as the stories were.
+    The folder holds the table `stories` (id, title, text, vector, passages, the metadata columns), which any LanceDB
+    client reads; index.json (the model and its settings), by which queries are encoded as the stories were; and in
+    fits/ what measures take from the stories.
 
     Attributes:
         path: the folder.
@@ -432,7 +433,7 @@ class IndexedCollection(Collection):
         """Compare the stories by a measure as it is fitted on the index."""
         if measure in READ_PASSAGES and not self.snapshot.has_passages:
             self.encoder.require_text()
-        return MeasuredIndex(self.snapshot, IndexFit.current(measure, self.snapshot)).similarities()
+        return MeasuredIndex(self.snapshot, IndexFit.current(measure, self.snapshot)).similarities
 
 
 def _parameter(name: str, value: Any) -> str:

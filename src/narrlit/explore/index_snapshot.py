@@ -70,6 +70,12 @@ class IndexSnapshot:
         """The model of the index embeds passages."""
         return PASSAGES in self.table.schema.names
 
+    @cached_property
+    def has_word_index(self) -> bool:
+        """Stories are found by their words; not in a large index whose first run was interrupted."""
+        with guarded(self.path):
+            return any("text" in index.columns for index in self.table.list_indices())
+
     def frame(self, rows: IntArray | None = None) -> "pd.DataFrame":
         """Return id, title, text and metadata of some stories, (R,); None: of all."""
         names = [name for name in self.table.schema.names if name not in HIDDEN]

@@ -113,12 +113,9 @@ class MeasuredIndex:
                 return rows[best], similarities[best]
             limit *= WIDENING
 
-    def similarities(self) -> CollectionSimilarity:
-        """Return the similarities of all stories."""
-        return self._all
-
     @cached_property
-    def _all(self) -> CollectionSimilarity:
+    def similarities(self) -> CollectionSimilarity:
+        """Similarities of all stories."""
         return self._of(None)
 
     @cached_property
@@ -157,7 +154,7 @@ class MeasuredIndex:
         cosines = self._centered[allowed] @ vector
         nearest = allowed[np.argpartition(-cosines, limit - 1)[:limit]]
         text = query.contents.texts[0]
-        if len(text.split()) > WORDS_OF_QUERY:
+        if len(text.split()) > WORDS_OF_QUERY or not self.snapshot.has_word_index:
             return np.sort(nearest)
         by_words = self.snapshot.by_words(text, limit * CANDIDATES_BY_WORDS // CANDIDATES, where)
         return np.union1d(nearest, np.intersect1d(by_words, allowed))
@@ -168,9 +165,9 @@ class MeasuredIndex:
             return np.empty(0, np.float32)
         similarities: Floats
         if self._compares_all and query.row is None:
-            similarities = self._all.of_queries(query.contents)[0, rows]
+            similarities = self.similarities.of_queries(query.contents)[0, rows]
         elif self._compares_all:
-            similarities = self._all.rows(np.array([query.row]))[0, rows]
+            similarities = self.similarities.rows(np.array([query.row]))[0, rows]
         elif query.row is None:
             similarities = self._of(rows).of_queries(query.contents)[0]
         else:
