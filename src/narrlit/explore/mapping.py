@@ -14,6 +14,7 @@ from narrlit.explore.map_page import map_page, write_svg
 from narrlit.explore.story_map import StoryMap, arrange_stories, link_passages
 from narrlit.files import atomic_path, check_writable
 from narrlit.measures.collection import DESCRIPTIONS
+from narrlit.metrics.diagnostics import SimilarityDiagnostics
 from narrlit.models.registry import language_warning, read_record
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class CollectionMap:
         agreement: of the nearest stories with a column; None without one.
         values: (N) values of that column; empty without one.
         accuracy: accuracy of the encoder as far as it is known, in words.
+        diagnostics: whether similarities follow the length of stories, and whether a few stories are near to all.
     """
 
     collection: Collection
@@ -40,6 +42,7 @@ class CollectionMap:
     agreement: Agreement | None
     values: Sequence[str]
     accuracy: str
+    diagnostics: SimilarityDiagnostics
 
     def table(self) -> "pd.DataFrame":
         """Tabulate each story's nearest stories: id, title, rank, id and title of the neighbor, similarity."""
@@ -92,6 +95,7 @@ class CollectionMap:
         lines = [f"{len(self.collection):,} stories, {groups}: {arranged.arrangement.method}"]
         for name, central in zip(arranged.names, arranged.central, strict=True):
             lines.append(f"  {name} ({arranged.labels[central]})")
+        lines += ["Length and hubs: " + str(self.diagnostics), *self.diagnostics.warnings]
         if self.agreement is None:
             return "\n".join(lines)
         lines += self.agreement.lines()
@@ -117,6 +121,7 @@ class CollectionMap:
             ("Read", f"{100 * about['share_read']:.4g} % of the words"),
             ("Languages", f"{checked} of the stories checked" + (f"; {warning}" if warning else "")),
             ("Accuracy", self.accuracy),
+            ("Length, hubs", " ".join(self.diagnostics.warnings) or str(self.diagnostics)),
         ]
 
 
@@ -155,7 +160,7 @@ def map_stories(
         compared = agreement(collection.similarities, group, values, k)
     known = recorded_accuracy(collection.encoder.name) if accuracy is None else accuracy
     arranged = arrange_stories(frame, collection.similarities, k)
-    return CollectionMap(collection, arranged, compared, values, known)
+    return CollectionMap(collection, arranged, compared, values, known, collection.similarities.diagnostics())
 
 
 def recorded_accuracy(model: str) -> str:
