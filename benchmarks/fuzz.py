@@ -59,6 +59,8 @@ OTHER_LIBRARIES = (
 """Imported once, before the forks. LanceDB has threads of its own, which no fork survives."""
 FINDINGS = ("views", "judge", "generate", "fit")
 """Commands whose exit code 1 is a finding of their own: what is missing, has failed or diverged."""
+FITS = "fits"
+"""Folder of an index in which searches keep the fits of measures."""
 PLACE = re.compile(r'File "[^"]*/(narrlit/[^"]+)", line (\d+)')
 TRACEBACK = re.compile(r"Traceback \(most recent call last\)|unforeseen error")
 
@@ -194,10 +196,15 @@ def _limit_disk(launch: Launch, work: Path, small: bool) -> None:
 
 
 def _digest(path: Path) -> str:
-    """Compute a digest of a file, or of the names and contents of a folder's files."""
+    """Compute a digest of a file, or of the names and contents of a folder's files.
+
+    What a search keeps in an index, the fits of its measures, is no input.
+    """
     digest = hashlib.sha256()
     paths = sorted(path.rglob("*")) if path.is_dir() and not path.is_symlink() else [path]
     for file in paths:
+        if FITS in file.relative_to(path).parts:
+            continue
         digest.update(os.fsencode(file))
         if file.is_symlink():
             digest.update(os.fsencode(file.readlink()))

@@ -106,12 +106,12 @@ def fuse(  # noqa: PLR0913 (options)
     >>> from narrlit.data.storyworld import StoryWorld, synthetic_triples
     >>> triples = synthetic_triples(StoryWorld(0).triples(3, "validation"), StoryTable(), views=True)
     >>> fuse(triples, ["minilm"], grid=0.5, folds=2).table()[["name", "n", "correct"]]
-               name  n  correct
-    0     submitted  3        2
-    1         equal  3        2
-    2     full_only  3        1
-    3  higher_theme  3        2
-    4   action_only  3        3
+               name  n correct
+    0     submitted  3       0
+    1         equal  3       0
+    2     full_only  3       0
+    3  higher_theme  3       0
+    4   action_only  3       2
     """
     weights = read_settings(settings) if isinstance(settings, str | Path) else settings or PRESETS
     encoders = _encoders(models)

@@ -211,7 +211,7 @@ def explain(
     >>> pearl = "For years a diver looked for a pearl. An old woman told her where it lay. She drowned."
     >>> result = explain(grail, pearl)
     >>> links = result.table()
-    >>> abs(links["share"].sum() - result.similarity) < 1e-6
+    >>> bool(abs(links["share"].sum() - result.similarity) < 1e-6)
     True
     """
     if stories is not None and model is not None:

@@ -5,6 +5,7 @@ Letters of the shapes: N stories, F references among them, D dimension.
 
 import zipfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from narrlit.data.schema import IntArray
-from narrlit.errors import DataError, reason
+from narrlit.errors import DataError, OptionError, reason
 from narrlit.explore.index_snapshot import IndexSnapshot
 from narrlit.files import atomic_path
 from narrlit.measures.collection import READ_PASSAGES, REFERENCES, MeasureFit, MeasureName, highest
@@ -64,14 +65,19 @@ class IndexFit:
     def current(cls, name: MeasureName, snapshot: IndexSnapshot) -> "IndexFit":
         """Read the fit that is kept for a measure, bring it up to date with the stories, and keep it.
 
+        The cosine takes nothing from the stories. In a folder that can't be written, a fit is computed each time.
+
         Raises:
             DataError: if its file is broken.
         """
+        if name == "cosine":
+            return cls.updated(name, snapshot)
         path = snapshot.path / FOLDER / f"{name}.npz"
         kept = cls.read(path, name) if path.exists() else None
         fit = cls.updated(name, snapshot, kept)
         if fit is not kept:
-            fit.write(path)
+            with suppress(OSError, OptionError):
+                fit.write(path)
         return fit
 
     @classmethod
