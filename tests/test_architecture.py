@@ -23,7 +23,6 @@ LAYERS = [
     {"explore"},
     {"lightning_cli"},
     {"experiments"},
-    {"options"},
     {"commands"},
     {"cli"},
     {"__main__"},

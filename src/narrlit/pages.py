@@ -14,6 +14,7 @@ from narrlit import __version__
 from narrlit.files import encodable
 from narrlit.optional import require
 
+PAGE_SUFFIXES = (".html", ".htm")
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00")
 """Colors that color-blind readers can tell apart, after Okabe and Ito (2008)."""
 INK, GRAY = "#1f2328", "#8c959f"

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from head_encoders import WEIGHTS, view_encoder, viewed, views_by_hand
 
+from narrlit.commands.options import TextOptions
 from narrlit.data.readers import read_stories, read_triples
 from narrlit.data.schema import Story, StoryTable, Triple, Triples
 from narrlit.data.writers import write_stories, write_triples
 from narrlit.encoding.loading import load
 from narrlit.models.embedding import embed
 from narrlit.models.registry import load_encoder
-from narrlit.options import TextOptions
 
 FUSION = ",".join(map(str, WEIGHTS.weights))
 STORIES = viewed(6)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scoring import scores_of
 
+from narrlit.commands.options import LoadOptions, StoryOptions
 from narrlit.data.readers import read_triples
 from narrlit.data.rows import file_digest
 from narrlit.data.writers import write_rows
@@ -19,7 +20,6 @@ from narrlit.measures import MeanMaxSimilarity
 from narrlit.metrics.meanmax import MeanMax
 from narrlit.models.embedding import embed
 from narrlit.models.registry import load_encoder
-from narrlit.options import LoadOptions, StoryOptions
 from narrlit.submission import write_submission
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from narrlit.commands.collections import read_collection
+from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.data.schema import Story
 from narrlit.data.storyworld import StoryWorld
 from narrlit.encoding.loading import load
@@ -26,7 +27,6 @@ from narrlit.measures.matching import PassageVectors, matches
 from narrlit.measures.representations import Contents
 from narrlit.models.embedding import embed
 from narrlit.models.registry import load_encoder
-from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
 COUNTRIES = ("France", "China", None)
 

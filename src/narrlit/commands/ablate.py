@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
+from narrlit.commands.options import listed
 from narrlit.files import Output
-from narrlit.options import listed
 
 
 def ablate(

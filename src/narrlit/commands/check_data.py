@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
+from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.console import say
 from narrlit.errors import OptionError
 from narrlit.files import Output
-from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
 
 def check_data(  # noqa: PLR0913 - its parameters are the command's options
@@ -16,9 +16,9 @@ def check_data(  # noqa: PLR0913 - its parameters are the command's options
     labels: str | None = None,
     threshold: float = 0.5,
     out: Annotated[str | None, Output.folder("check_data.json", "check_data.md")] = None,
-    use: ModelOptions,
-    read: StoryOptions,
-    inputs: InputOptions,
+    loading: ModelOptions,
+    reading: StoryOptions,
+    files: InputOptions,
 ) -> None:
     """Check whether files share stories, and whether word overlap, length or position alone solve their triples.
 
@@ -29,16 +29,16 @@ def check_data(  # noqa: PLR0913 - its parameters are the command's options
         labels: file of text_a_is_closer for the validation triples, where it is a file of its own.
         threshold: Jaccard index of three-word shingles from which stories are near-duplicates.
         out: folder for check_data.json, with the lines of shared stories and near-duplicates, and check_data.md.
-        use: model whose vectors of validation and test stories must not depend on other stories, as Track B demands,
-            and whose similarities are diagnosed: whether they follow the length of stories, and have hubs.
-        read: what it reads of a story.
-        inputs: how files of stories are read.
+        loading: model whose vectors of validation and test stories must not depend on other stories, as Track B
+            demands, and whose similarities are diagnosed: whether they follow the length of stories, and have hubs.
+        reading: what it reads of a story.
+        files: how files of stories are read.
     """
-    if use.model is None and (use, read) != (ModelOptions(), StoryOptions()):
+    if loading.model is None and (loading, reading) != (ModelOptions(), StoryOptions()):
         raise OptionError("--views, --pseudonymize, --postprocess and their like need --model")
     from narrlit.experiments.data_check import check_data as check
 
-    encoder = None if use.model is None else read.load(use.model, use)
+    encoder = None if loading.model is None else reading.load(loading.model, loading)
     result = check(
         train,
         validation,
@@ -46,7 +46,7 @@ def check_data(  # noqa: PLR0913 - its parameters are the command's options
         labels=labels,
         threshold=threshold,
         encoder=encoder,
-        layout=inputs.layout,
+        layout=files.layout,
         progress=True,
     )
     print(result)

@@ -4,18 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
+from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.errors import OptionError
 from narrlit.explore.collection import Collection
 from narrlit.explore.index import Index, index_at
 from narrlit.measures.collection import MeasureName
-from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
 APPLICABLE = ("model", "device", "trust_remote_code")
 """Options of loading and reading that apply to an index as well."""
 
 
 def read_collection(
-    source: str, loading: ModelOptions, reading: StoryOptions, inputs: InputOptions, measure: MeasureName | None = None
+    source: str, loading: ModelOptions, reading: StoryOptions, files: InputOptions, measure: MeasureName | None = None
 ) -> Collection:
     """Read the stories of an index with the vectors there, or embed the stories of a file or folder.
 
@@ -23,7 +23,7 @@ def read_collection(
         source: an index, a file or a folder.
         loading: the model, where the source is no index.
         reading: what it reads of a story.
-        inputs: columns and lines of files.
+        files: columns and lines of files.
         measure: by which the stories are compared; None: the default of `Collection.read`.
 
     Raises:
@@ -31,16 +31,16 @@ def read_collection(
         OptionError: for options that can't change an index.
     """
     if index_at(source):
-        return open_index(source, loading, reading, inputs).collection().compared_by(measure)
+        return open_index(source, loading, reading, files).collection().compared_by(measure)
     encoder = reading.load(loading.model or "minilm", loading)
-    return Collection.read(source, encoder, measure=measure, layout=inputs.layout, progress=True)
+    return Collection.read(source, encoder, measure=measure, layout=files.layout, progress=True)
 
 
 def open_index(
     path: str | Path,
     loading: ModelOptions = ModelOptions(),
     reading: StoryOptions = StoryOptions(),
-    inputs: InputOptions = InputOptions(),
+    files: InputOptions = InputOptions(),
 ) -> Index:
     """Open an index by the options of a command.
 
@@ -48,14 +48,14 @@ def open_index(
         path: the folder.
         loading: where the model is now, and the device; nothing else can change an index.
         reading: must be as by default: the stories were read when the index was made.
-        inputs: must be as by default, likewise.
+        files: must be as by default, likewise.
 
     Raises:
         DataError: if there is no index, or it is broken.
         OptionError: for an option that can't change an index, such as --max-length, or another model than the index's.
     """
     index = Index(path, model=loading.model, device=loading.device, trust_remote_code=loading.trust_remote_code)
-    changed = [*changed_options(loading), *changed_options(reading), *changed_options(inputs)]
+    changed = [*changed_options(loading), *changed_options(reading), *changed_options(files)]
     flags = [f"--{name.replace('_', '-')}" for name in changed if name not in APPLICABLE]
     if flags:
         raise OptionError(
@@ -74,7 +74,7 @@ def changed_options(options: ModelOptions | StoryOptions | InputOptions) -> list
 
 
 def read_collections(
-    sources: Sequence[str], loading: ModelOptions, reading: StoryOptions, inputs: InputOptions, with_queries: bool
+    sources: Sequence[str], loading: ModelOptions, reading: StoryOptions, files: InputOptions, with_queries: bool
 ) -> dict[str, Collection]:
     """Read collections by the names of their systems: the model, or the source where several have the same model.
 
@@ -82,22 +82,22 @@ def read_collections(
         sources: indexes, files or folders.
         loading: the model of those that are no index.
         reading: what it reads of a story.
-        inputs: columns and lines of files. Where there are only indexes, they are refused.
-        with_queries: a file of queries is read by `inputs`, too.
+        files: columns and lines of files. Where there are only indexes, they are refused.
+        with_queries: a file of queries is read by `files`, too.
     """
     reads_files = with_queries or not all(index_at(source) for source in sources)
     collections: dict[str, Collection] = {}
     for source in sources:
         applies = not index_at(source) or not reads_files
-        collection = read_collection(source, loading, reading, inputs if applies else InputOptions())
+        collection = read_collection(source, loading, reading, files if applies else InputOptions())
         model = str(collection.about["model"])
         collections[source if model in collections else model] = collection
     return collections
 
 
-def read_queries(path: str, collections: Mapping[str, Collection], inputs: InputOptions) -> dict[str, Collection]:
+def read_queries(path: str, collections: Mapping[str, Collection], files: InputOptions) -> dict[str, Collection]:
     """Read the queries of each collection, encoded like it."""
     queries = {}
     for system, collection in collections.items():
-        queries[system] = Collection.read(path, collection.encoder, layout=inputs.layout, progress=True)
+        queries[system] = Collection.read(path, collection.encoder, layout=files.layout, progress=True)
     return queries

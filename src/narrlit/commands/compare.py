@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
+from narrlit.commands.options import ComparedTripleOptions, LoadOptions, StoryOptions, listed
 from narrlit.commands.systems import SystemOptions
 from narrlit.console import say
 from narrlit.experiments.evaluation import compare as compare_systems
 from narrlit.files import Output
 from narrlit.metrics.meanmax import MeanMax
-from narrlit.options import ComparedTripleOptions, LoadOptions, StoryOptions, listed
 
 FILES = ("compare.json", "compare.csv", "compare.md", "compare.tex", "compare.svg", "answers.csv")
 

@@ -1,7 +1,7 @@
 """narrlit diversity: how varied the stories of a collection are."""
 
+from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.console import print_result
-from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
 
 def diversity(
@@ -10,9 +10,9 @@ def diversity(
     cosine: float = 0.9,
     jaccard: float = 0.5,
     json: bool = False,
-    use: ModelOptions,
-    read: StoryOptions,
-    inputs: InputOptions,
+    loading: ModelOptions,
+    reading: StoryOptions,
+    files: InputOptions,
 ) -> None:
     """Print how varied a collection is: Vendi score, similarity of nearest neighbors, near-duplicates.
 
@@ -21,11 +21,11 @@ def diversity(
         cosine: similarity from which two stories count as nearly the same.
         jaccard: Jaccard index of three-word shingles from which two texts are near-duplicates.
         json: print one JSON object, and nothing else, to stdout.
-        use: the model, where the collection is no index.
-        read: what it reads of a story.
-        inputs: files of stories.
+        loading: the model, where the collection is no index.
+        reading: what it reads of a story.
+        files: files of stories.
     """
     from narrlit.commands.collections import read_collection
     from narrlit.explore.diversity import diversity as measure
 
-    print_result(measure(read_collection(collection, use, read, inputs), cosine, jaccard), json)
+    print_result(measure(read_collection(collection, loading, reading, files), cosine, jaccard), json)

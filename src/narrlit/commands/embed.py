@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+from narrlit.commands.options import InputOptions, LoadOptions, StoryOptions
 from narrlit.console import say
 from narrlit.errors import OptionError
 from narrlit.explore.embedding_file import embed_to_file, embedding_files
 from narrlit.explore.parts import PartOptions, embed_to_folder
 from narrlit.files import Output
 from narrlit.models.config import Role
-from narrlit.options import InputOptions, LoadOptions, StoryOptions
 
 
 def _is_folder(out: str) -> bool:

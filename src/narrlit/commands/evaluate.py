@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
+from narrlit.commands.options import Baseline, LabelOptions, ModelOptions, ScorerOptions, StoryOptions
 from narrlit.commands.systems import model_or_baseline
 from narrlit.console import print_result, say
 from narrlit.experiments.evaluation import evaluate as evaluate_system
 from narrlit.files import Output
-from narrlit.options import Baseline, LabelOptions, ModelOptions, ScorerOptions, StoryOptions
 
 
 def evaluate(

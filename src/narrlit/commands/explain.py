@@ -3,10 +3,10 @@
 from typing import Annotated
 
 from narrlit.commands.collections import read_collection
+from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.console import say
 from narrlit.errors import printable
 from narrlit.files import Output
-from narrlit.options import InputOptions, ModelOptions, StoryOptions
 
 
 def explain(  # noqa: PLR0913 (options)
@@ -18,8 +18,8 @@ def explain(  # noqa: PLR0913 (options)
     views: str | None = None,
     check: bool = False,
     out: Annotated[str | None, Output()] = None,
-    use: ModelOptions,
-    inputs: InputOptions,
+    loading: ModelOptions,
+    files: InputOptions,
 ) -> None:
     """Explain the similarity of two stories, or why A is closer to an anchor than B: links between passages.
 
@@ -31,8 +31,8 @@ def explain(  # noqa: PLR0913 (options)
         views: file of stories' views (text, theme, plot_events or course_of_action, outcome), shown side by side.
         check: also leave out the passages that are linked the strongest, against random ones; takes longer.
         out: HTML file to write, in place of printing.
-        use: the model; minilm if none is named, or that of an index.
-        inputs: how files of stories are read.
+        loading: the model; minilm if none is named, or that of an index.
+        files: how files of stories are read.
     """
     from narrlit.explore.explanation import explain as explain_stories
     from narrlit.explore.index import index_at
@@ -40,11 +40,11 @@ def explain(  # noqa: PLR0913 (options)
 
     collection, encoder = None, None
     if stories is None:
-        encoder = StoryOptions().load(use.model or "minilm", use)
-        finder = StoryFinder(layout=inputs.layout)
+        encoder = StoryOptions().load(loading.model or "minilm", loading)
+        finder = StoryFinder(layout=files.layout)
     else:
-        collection = read_collection(stories, use, StoryOptions(), InputOptions() if index_at(stories) else inputs)
-        finder = StoryFinder.of(collection, inputs.layout)
+        collection = read_collection(stories, loading, StoryOptions(), InputOptions() if index_at(stories) else files)
+        finder = StoryFinder.of(collection, files.layout)
     named = [finder.find(word) for word in (a, b, other) if word is not None]
     result = explain_stories(*named, stories=collection, model=encoder, views=views, check=check, progress=True)
     if out is None:

@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
+from narrlit.commands.options import LoadOptions, StoryOptions
 from narrlit.console import say
 from narrlit.errors import OptionError
 from narrlit.exporting import export as export_model
 from narrlit.files import Output
-from narrlit.options import LoadOptions, StoryOptions
 
 
 def export(

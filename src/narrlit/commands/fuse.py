@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
+from narrlit.commands.options import LabelOptions, LoadOptions, TextOptions, listed
 from narrlit.files import Output
-from narrlit.options import LabelOptions, LoadOptions, TextOptions, listed
 
 FILES = ("fuse.json", "fuse.md", "fuse.csv", "fuse.tex", "fuse.svg")
 

@@ -2,12 +2,12 @@
 
 from typing import Annotated, Literal
 
+from narrlit.commands.options import InputOptions
 from narrlit.console import say
 from narrlit.files import Output, OutputOptions
 from narrlit.llm.client import LLMOptions
 from narrlit.llm.generation import generate as generate_texts
 from narrlit.llm.generator import GenerationOptions
-from narrlit.options import InputOptions
 
 FILES = ("{path}", "{path}.report.json", "{path}.answers.sqlite")
 

@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
+from narrlit.commands.options import LoadOptions, StoryOptions
 from narrlit.console import say
 from narrlit.experiments.judging import judge as judge_triples
 from narrlit.files import Output, OutputOptions
 from narrlit.llm.client import LLMOptions
-from narrlit.options import LoadOptions, StoryOptions
 
 FILES = ("{path}", "{path}.report.json", "{path}.report.md", "{path}.rows.jsonl", "{path}.answers.sqlite")
 

@@ -3,26 +3,27 @@
 from pathlib import Path
 from typing import Annotated
 
+from narrlit.commands.options import InputOptions, LabelOptions, ModelOptions, StoryOptions
 from narrlit.console import say
-from narrlit.files import Output, check_writable
+from narrlit.files import Output
 from narrlit.measures.collection import MeasureName
-from narrlit.options import InputOptions, LabelOptions, ModelOptions, StoryOptions
+from narrlit.pages import PAGE_SUFFIXES
 
-PAGES = (".html", ".htm")
+FILES = ("{path}", "{stem}-neighbors.csv", "{stem}-groups.csv", "{stem}.svg")
 
 
 def map(  # noqa: PLR0913 (options)
     stories: str,
     *,
-    out: Annotated[str, Output("{path}", "{stem}-neighbors.csv", "{stem}-groups.csv", "{stem}.svg")],
+    out: Annotated[str, Output(*FILES, suffixes=PAGE_SUFFIXES)],
     group: str | None = None,
     measure: MeasureName | None = None,
     triples: str | None = None,
     k: int = 10,
-    use: ModelOptions,
-    read: StoryOptions,
-    inputs: InputOptions,
-    given: LabelOptions,
+    loading: ModelOptions,
+    reading: StoryOptions,
+    files: InputOptions,
+    labels: LabelOptions,
 ) -> None:
     """Draw a collection: up to 300 stories as a dendrogram with a heat map, more in a plane; both with their groups.
 
@@ -36,22 +37,21 @@ def map(  # noqa: PLR0913 (options)
             or csls for a model that can't embed a single text.
         triples: labeled triples that the model's accuracy is measured on, for the head of the page.
         k: nearest stories that are listed of each.
-        use: the model, where the stories are no index; minilm if none is named.
-        read: what it reads of a story.
-        inputs: files of stories.
-        given: the triples' labels.
+        loading: the model, where the stories are no index; minilm if none is named.
+        reading: what it reads of a story.
+        files: files of stories.
+        labels: the triples' labels.
     """
-    check_writable(Path(out), *PAGES)
     from narrlit.commands.collections import open_index, read_collection
     from narrlit.experiments.evaluation import SEEN, evaluate
     from narrlit.explore.index import index_at
     from narrlit.explore.mapping import map_stories
 
     if index_at(stories):
-        open_index(stories, use, read, inputs).encoder  # noqa: B018 - refuses a model that has changed
-    collection, accuracy = read_collection(stories, use, read, inputs, measure), None
+        open_index(stories, loading, reading, files).encoder  # noqa: B018 - refuses a model that has changed
+    collection, accuracy = read_collection(stories, loading, reading, files, measure), None
     if triples is not None:
-        result = evaluate(triples, collection.encoder, labels=given.labels, strict=given.strict, progress=True)
+        result = evaluate(triples, collection.encoder, labels=labels.labels, strict=labels.strict, progress=True)
         seen = result.answers.flags.get(SEEN)
         accuracy = f"{result.answers.summary} on the triples of {Path(triples).name}" + (f"; {seen}" if seen else "")
     drawn = map_stories(collection, group=group, accuracy=accuracy, k=k)

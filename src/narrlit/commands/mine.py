@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
+from narrlit.commands.options import LoadOptions, StoryOptions
 from narrlit.console import say
 from narrlit.encoding.mining import mine as mine_negatives
 from narrlit.files import Output
-from narrlit.options import LoadOptions, StoryOptions
 
 
 def mine(

@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
+from narrlit.commands.options import InputOptions
 from narrlit.console import say
 from narrlit.data.pseudonymization import Pseudonymized, Restored, TextRows, restore_names
 from narrlit.data.pseudonymization import pseudonymize as replace_names
 from narrlit.errors import OptionError
 from narrlit.files import Output
-from narrlit.options import InputOptions
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, Scope
 
 

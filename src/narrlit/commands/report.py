@@ -3,13 +3,13 @@
 from functools import partial
 from typing import Annotated
 
+from narrlit.commands.options import ComparedTripleOptions, LoadOptions, StoryOptions, listed
 from narrlit.console import say
 from narrlit.experiments.html_report import Projection
-from narrlit.experiments.system_report import PAGE_SUFFIXES
 from narrlit.experiments.system_report import report as report_systems
 from narrlit.experiments.systems import open_systems
 from narrlit.files import Output
-from narrlit.options import ComparedTripleOptions, LoadOptions, StoryOptions, listed
+from narrlit.pages import PAGE_SUFFIXES
 
 
 def report(

@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
+from narrlit.commands.options import listed
 from narrlit.errors import OptionError
 from narrlit.files import Output
-from narrlit.options import listed
 
 
 def reproduce(  # noqa: PLR0913 (options)

@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
+from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions, listed
 from narrlit.console import print_result, say
 from narrlit.files import Output
-from narrlit.options import InputOptions, ModelOptions, StoryOptions, listed
 
 
 def retrieval(  # noqa: PLR0913 (options)
@@ -18,9 +18,9 @@ def retrieval(  # noqa: PLR0913 (options)
     baseline: Literal["tfidf", "bm25"] = "tfidf",
     json: bool = False,
     out: Annotated[str | None, Output.folder("retrieval.json", "retrieval.md", "answers.csv")] = None,
-    use: ModelOptions,
-    read: StoryOptions,
-    inputs: InputOptions,
+    loading: ModelOptions,
+    reading: StoryOptions,
+    files: InputOptions,
 ) -> None:
     """Evaluate whether each story's nearest is another version of it, or how high relevant stories are ranked.
 
@@ -39,17 +39,17 @@ def retrieval(  # noqa: PLR0913 (options)
         baseline: also rank the stories of the first collection by their words.
         json: print one JSON object, and nothing else, to stdout.
         out: folder for retrieval.json and .md, and answers.csv with the figures of each query.
-        use: the model, where the stories are no index; minilm if none is named.
-        read: what it reads of a story.
-        inputs: files of stories.
+        loading: the model, where the stories are no index; minilm if none is named.
+        reading: what it reads of a story.
+        files: files of stories.
     """
     from narrlit.commands.collections import read_collections, read_queries
     from narrlit.experiments.retrieval import retrieval as evaluate_retrieval
     from narrlit.measures.collection import check_measure
 
     measures = [check_measure(name) for name in listed(measure)]
-    collections = read_collections(listed(stories), use, read, inputs, queries is not None)
-    asked = None if queries is None else read_queries(queries, collections, inputs)
+    collections = read_collections(listed(stories), loading, reading, files, queries is not None)
+    asked = None if queries is None else read_queries(queries, collections, files)
     result = evaluate_retrieval(
         collections, qrels, same=same, measures=measures or None, control=control, queries=asked, baseline=baseline
     )

@@ -3,12 +3,12 @@
 from typing import Annotated
 
 from narrlit.commands.collections import open_index
+from narrlit.commands.options import InputOptions, ModelOptions
 from narrlit.console import counted, say
 from narrlit.explore.index import SearchOptions
 from narrlit.explore.search import SUFFIXES
 from narrlit.explore.search import search as search_stories
-from narrlit.files import Output, check_writable
-from narrlit.options import InputOptions, ModelOptions
+from narrlit.files import Output
 
 
 def search(
@@ -16,10 +16,10 @@ def search(
     text: str | None = None,
     *,
     how: SearchOptions,
-    use: ModelOptions,
-    inputs: InputOptions,
+    loading: ModelOptions,
+    files: InputOptions,
     like: str | None = None,
-    out: Annotated[str | None, Output()] = None,
+    out: Annotated[str | None, Output(suffixes=SUFFIXES)] = None,
 ) -> None:
     """Find the stories of an index most similar to a text, or to a story.
 
@@ -29,13 +29,11 @@ def search(
         like: id of a story of the index, or a file with one story; that story itself is left out.
         out: file to write, .csv, .tsv, .jsonl, .parquet, .xlsx or .html; by default a table on the screen.
         how: which stories, and in which order.
-        use: where the model is now and how it is loaded, if not as when the index was made.
-        inputs: columns and lines of the file of --like.
+        loading: where the model is now and how it is loaded, if not as when the index was made.
+        files: columns and lines of the file of --like.
     """
-    if out is not None:
-        check_writable(out, *SUFFIXES)
-    stories = open_index(index, use, inputs=inputs if like is None else InputOptions())
-    results = search_stories(stories, text, like=like, layout=inputs.layout, progress=True, **vars(how))
+    stories = open_index(index, loading, files=files if like is None else InputOptions())
+    results = search_stories(stories, text, like=like, layout=files.layout, progress=True, **vars(how))
     if out is None:
         print(results)
         return

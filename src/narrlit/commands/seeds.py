@@ -1,7 +1,7 @@
 """Seeds as a person types them."""
 
+from narrlit.commands.options import listed
 from narrlit.errors import OptionError
-from narrlit.options import listed
 
 
 def read_seeds(text: str | None) -> list[int] | None:

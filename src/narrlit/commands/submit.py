@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
+from narrlit.commands.options import InputOptions, ModelOptions, ScorerOptions, StoryOptions
 from narrlit.console import say
 from narrlit.errors import OptionError
 from narrlit.files import Output
-from narrlit.options import InputOptions, ModelOptions, ScorerOptions, StoryOptions
 from narrlit.submission import check_submission
 from narrlit.submission import submit as write_submission
 

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from narrlit.commands.options import Baseline, LoadOptions, ModelOptions, ScorerOptions, StoryOptions, listed
 from narrlit.errors import OptionError
 from narrlit.experiments.systems import ANSWER_SUFFIXES, System, open_systems
 from narrlit.measures import Lexical, Similarity
 from narrlit.metrics.baselines import BASELINES
 from narrlit.metrics.meanmax import MeanMax
-from narrlit.options import Baseline, LoadOptions, ModelOptions, ScorerOptions, StoryOptions, listed
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from typing import Literal
 
+from narrlit.commands.options import InputOptions
 from narrlit.console import print_result
 from narrlit.data.views_check import check_views
-from narrlit.options import InputOptions
 
 
 def views(action: Literal["check"], file: str, stories: str, *, files: InputOptions, json: bool = False) -> int:

@@ -17,11 +17,11 @@ from narrlit.files import atomic_path, check_suffix
 from narrlit.metrics.set_checks import CheckedSet, check_sets
 from narrlit.models.registry import find_record
 from narrlit.models.run_file import RunFile
+from narrlit.pages import PAGE_SUFFIXES
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PAGE_SUFFIXES = (".html", ".htm")
 GIVE_TRIPLES = "give `triples`, a file of labeled ones"
 
 

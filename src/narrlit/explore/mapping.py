@@ -16,11 +16,11 @@ from narrlit.files import atomic_path, check_writable
 from narrlit.measures.collection import DESCRIPTIONS
 from narrlit.metrics.diagnostics import SimilarityDiagnostics
 from narrlit.models.registry import language_warning, read_record
+from narrlit.pages import PAGE_SUFFIXES
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PAGES = (".html", ".htm")
 NOT_MEASURED = "not measured on labeled triples"
 
 
@@ -75,7 +75,7 @@ class CollectionMap:
             The files that were written, the page first.
         """
         target = Path(path)
-        check_writable(target, *PAGES)
+        check_writable(target, *PAGE_SUFFIXES)
         page = self.html
         neighbors, groups, drawing = [
             target.with_name(f"{target.stem}{ending}") for ending in ("-neighbors.csv", "-groups.csv", ".svg")

@@ -5,12 +5,12 @@ from typing import get_args
 import pytest
 
 import narrlit
+from narrlit.commands.options import Baseline, ModelOptions, ScorerOptions, StoryOptions
 from narrlit.commands.systems import SystemOptions, model_or_baseline
 from narrlit.errors import OptionError
 from narrlit.measures import Cosine, MeanMaxSimilarity
 from narrlit.metrics.baselines import BASELINES
 from narrlit.metrics.meanmax import MeanMax
-from narrlit.options import Baseline, ModelOptions, ScorerOptions, StoryOptions
 
 
 def test_every_baseline_is_an_option():
