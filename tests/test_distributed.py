@@ -4,15 +4,21 @@ import contextlib
 import json
 import os
 import pickle
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
-from processes import fork_under_torchrun, in_processes, objectives, pseudonymized, train_each, train_sharded
+from processes import (
+    fork_under_torchrun,
+    in_processes,
+    launch_on_two_nodes,
+    objectives,
+    pseudonymized,
+    train_each,
+    train_sharded,
+)
 from run_helpers import (
-    apart_environment,
     fit_arguments,
     fit_here,
     record_of,
@@ -192,29 +198,19 @@ def test_processes_share_one_new_folder_and_end_together_when_one_diverges(tiny,
 
 
 def test_two_nodes_equal_one_process_with_the_double_batch(tiny, one, unused_port):
-    """Launched by torchrun on each node, as configs/hardware/ddp.yaml says."""
+    """Launched by torchrun's agent on each node, as configs/hardware/ddp.yaml says."""
     two = [*fit_arguments(tiny(), one / "nodes", *SGD, epochs=2), "--data.init_args.loading.batch_size", "2"]
     two += ["--trainer.strategy", "ddp", "--trainer.devices", "1", "--trainer.num_nodes", "2"]
-    address = ["--master-addr", "127.0.0.1", "--master-port", str(unused_port)]
-    nodes = [
-        subprocess.Popen(
-            [
-                *(sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--node-rank", str(rank)),
-                *(*address, "--nproc-per-node", "1", "-m", "narrlit", *two),
-            ],
-            cwd=one,
-            env=apart_environment(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    for node in nodes:
-        _, errors = node.communicate(timeout=300)
-        assert node.returncode == 0, errors[-3000:]
-        assert "arning" not in errors
+
+    def main():
+        torch.set_num_threads(1)
+        os.chdir(one)
+        with Path(f"errors{os.environ['RANK']}").open("w") as file, contextlib.redirect_stderr(file):
+            assert narrlit.cli.main([str(word) for word in two]) == 0
+
+    assert launch_on_two_nodes(main, unused_port) == {0: None, 1: None}
     assert record_of(one / "nodes")["trainer"]["world_size"] == 2
+    assert "arning" not in "".join((one / f"errors{rank}").read_text() for rank in range(2))
     assert_close_weights(one, "nodes")
 
 

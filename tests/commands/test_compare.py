@@ -140,17 +140,15 @@ def test_mistakes_cost_one_line_and_exit_code_2(narrlit, triples, make, argument
 @needs_real
 @pytest.mark.slow
 def test_minilm_and_the_baselines_on_triples_of_the_task(narrlit, make, tmp_path):
-    """The first 60 triples of the development set, whose whole is in docs/figures.json."""
+    """The first 30 triples of the development set, whose whole is in docs/figures.json."""
     lines = (REAL / "dev/dev_track_a.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-    triples = make("dev.jsonl", "".join(lines[:60]))
+    triples = make("dev.jsonl", "".join(lines[:30]))
     options = ["--baselines", "all", "--by", "overlap,margin", "--out", "o", "--long", "truncate"]
     assert narrlit("compare", triples, "--models", "minilm,meanmax:minilm", *options).code == 0
     content = json.loads((tmp_path / "o/compare.json").read_text())
     correct = {entry["system"]: entry["correct"] for entry in content["systems"]}
     # One triple may be decided by the last bits of a processor's sums.
-    assert (correct.pop("minilm"), correct.pop("meanmax:minilm")) == pytest.approx((33, 35), abs=1)
-    assert correct == {"random": 28, "jaccard": 28, "tfidf": 35, "longer": 30}
+    assert (correct.pop("minilm"), correct.pop("meanmax:minilm")) == pytest.approx((20, 20), abs=1)
+    assert correct == {"random": 14, "jaccard": 15, "tfidf": 18, "longer": 17}
     quartiles = [one["systems"]["minilm"]["correct"] for one in content["by"]["margin"]]
-    assert quartiles == pytest.approx([6, 8, 9, 10], abs=1)
-    windows = json.loads(narrlit("evaluate", triples, "--model", "minilm", "--json").out)
-    assert (windows["n"], windows["correct"]) == (60, pytest.approx(33, abs=1))
+    assert quartiles == pytest.approx([5, 4, 4, 7], abs=1)

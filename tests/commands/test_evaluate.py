@@ -120,7 +120,7 @@ def test_joined_development_stories_are_found_more_often_in_windows():
     anchors = {texts[0] for texts in rows.texts()}
     texts = zip(rows.texts(), rows.labels.tolist(), strict=True)
     pairs = {right: anchor for (anchor, a, b), label in texts if (right := a if label else b) not in anchors}
-    some = [(anchor, right) for right, anchor in pairs.items()][:60]
+    some = [(anchor, right) for right, anchor in pairs.items()][:30]
     truncated, windows = recall_of_joined(some, load_encoder("minilm"))
     assert windows > truncated + 0.02
 

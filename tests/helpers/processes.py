@@ -10,6 +10,7 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from frozen_batches import built, packed
 from torch import nn
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from narrlit.cache.teacher import TeacherEmbeddings
 from narrlit.data.batch import ExampleBatch, PackedStories, PackedViews, UnlabelledBatch, ViewBatch
@@ -69,6 +70,37 @@ def fork_under_torchrun(main, port, nodes=1):
     for process in processes:
         process.join(300)
     return [process.exitcode for process in processes]
+
+
+def launch_on_two_nodes(main, port):
+    """Run main() by torchrun's own agents, one on each of two nodes, whose workers are forks; their errors, by node."""
+
+    def agent(node, errors):
+        config = LaunchConfig(
+            min_nodes=WORLD,
+            max_nodes=WORLD,
+            nproc_per_node=1,
+            rdzv_backend="static",
+            rdzv_endpoint=f"127.0.0.1:{port}",
+            rdzv_configs={"rank": node},
+            run_id="tests",
+            start_method="fork",
+            max_restarts=0,
+        )
+        try:
+            elastic_launch(config, main)()
+            errors.put((node, None))
+        except Exception as error:  # noqa: BLE001  (the test shows it)
+            errors.put((node, repr(error)))
+
+    context = mp.get_context("fork")
+    errors = context.SimpleQueue()
+    agents = [context.Process(target=agent, args=(node, errors)) for node in range(WORLD)]
+    for process in agents:
+        process.start()
+    for process in agents:
+        process.join(300)
+    return dict(sorted(errors.get() for _ in agents if not errors.empty()))
 
 
 def peak_memory():
