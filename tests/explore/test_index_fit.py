@@ -11,7 +11,7 @@ from narrlit.errors import DataError
 from narrlit.explore import index_fit
 from narrlit.explore.index_fit import IndexFit, reference_rows
 from narrlit.measures import MEASURES
-from narrlit.measures.collection import CollectionSimilarity
+from narrlit.measures.collection import READ_PASSAGES, CollectionSimilarity
 from narrlit.measures.corrections import centered
 from narrlit.measures.matching import PassageVectors
 from narrlit.measures.representations import Contents
@@ -78,6 +78,10 @@ def test_a_fit_on_all_stories_is_that_of_a_collection_and_is_kept(snapshot, meas
         similarity = CollectionSimilarity(each.measure, snapshot.contents, each.hubs_of(snapshot.digests))
         np.testing.assert_allclose(similarity.matrix(), expected.matrix(), atol=1e-5)
         assert each.record == expected.record
+        assert (each.passages is not None) == (measure in READ_PASSAGES)
+    if fit.passages is not None:
+        kept = [each.passages.of(snapshot.digests).vectors for each in (fit, again)]
+        assert np.array_equal(*kept)
     assert sorted(again.references) == sorted(snapshot.digests)
     snapshot.was_read.clear()
     assert IndexFit.current(measure, snapshot).hubs == again.hubs
@@ -104,6 +108,11 @@ def test_a_large_index_keeps_its_references_and_compares_new_stories_with_them(s
     rows = [row for row, digest in enumerate(snapshot.digests) if digest in before.references]
     assert snapshot.was_read == {*rows, *range(15, 25)}
     assert after.measure is before.measure
+    assert after.passages.components is before.passages.components
+    along = after.passages.of(snapshot.digests)
+    moved = after.measure.reader.represent(snapshot.contents).passages
+    np.testing.assert_allclose(along.vectors, moved.vectors @ after.passages.components, atol=2e-3)  # half precision
+    assert along.starts.tolist() == moved.starts.tolist()
     assert {digest: after.hubs[digest] for digest in fewer.digests} == dict(before.hubs)
     moved = after.measure.reader.represent(snapshot.contents)
     similarities = moved.similarities(moved.take(np.array(rows)))

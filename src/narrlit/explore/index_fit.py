@@ -1,6 +1,6 @@
-"""What a measure takes from the stories of an index, kept beside them: means, scales, and the hubness of each story.
+"""What a measure takes from the stories of an index, kept beside them: means, scales, and what it needs of each story.
 
-Letters of the shapes: N stories, F references among them, D dimension.
+Letters of the shapes: N stories, F references among them, P passages of N stories, S of one, D dimension, K components.
 """
 
 import zipfile
@@ -19,10 +19,11 @@ from narrlit.data.schema import IntArray
 from narrlit.errors import DataError, OptionError, reason
 from narrlit.explore.index_snapshot import IndexSnapshot
 from narrlit.files import atomic_path
+from narrlit.measures.candidates import principal_components
 from narrlit.measures.collection import READ_PASSAGES, REFERENCES, MeasureFit, MeasureName, highest
 from narrlit.measures.corrections import centered, hubness
-from narrlit.measures.matching import Matching
-from narrlit.measures.readers import FusedReader, PassageReader, Reader, VectorReader, WordReader
+from narrlit.measures.matching import Matching, PassageVectors
+from narrlit.measures.readers import FusedReader, PassageReader, Reader, VectorReader, WordReader, passage_reader
 from narrlit.measures.representations import Contents, Scale
 
 Floats = NDArray[np.floating[Any]]
@@ -45,6 +46,45 @@ PATIENCE = 2
 
 
 @dataclass(frozen=True, eq=False)
+class KeptPassages:
+    """Passages of stories along principal components, by which candidates are chosen.
+
+    Attributes:
+        reader: of passages.
+        components: (D, K) of the references' passages.
+        stories: (S, K) of each story in half precision, by its digest.
+    """
+
+    reader: PassageReader
+    components: Floats
+    stories: Mapping[str, Floats]
+
+    @classmethod
+    def fit(cls, reader: Reader, references: Contents) -> "KeptPassages | None":
+        """Compute the components; None for a measure without passages."""
+        of_passages = passage_reader(reader)
+        if of_passages is None:
+            return None
+        passages = of_passages.represent(references).passages
+        return cls(of_passages, principal_components(passages.vectors), {})
+
+    def updated(self, snapshot: IndexSnapshot) -> "KeptPassages":
+        """Return those of the stories of an index, of which the new ones are read."""
+        stories = {digest: self.stories[digest] for digest in snapshot.digests if digest in self.stories}
+        new = [row for row, digest in enumerate(snapshot.digests) if digest not in stories]
+        for start in range(0, len(new), BLOCK):
+            rows = new[start : start + BLOCK]
+            passages = self.reader.represent(contents(snapshot, "passages", np.array(rows))).passages
+            along = PassageVectors((passages.vectors @ self.components).astype(np.float16), passages.starts)
+            stories.update((snapshot.digests[row], along.story(number)) for number, row in enumerate(rows))
+        return KeptPassages(self.reader, self.components, stories)
+
+    def of(self, digests: Sequence[str]) -> PassageVectors:
+        """Return the passages of stories, (P, K)."""
+        return PassageVectors.of([self.stories[digest].astype(np.float32) for digest in digests])
+
+
+@dataclass(frozen=True, eq=False)
 class IndexFit:
     """A measure fitted on an index.
 
@@ -55,11 +95,13 @@ class IndexFit:
         measure: fitted on the references.
         references: their digests.
         hubs: hubness of each story, by its digest.
+        passages: of each story; None for a measure without passages.
     """
 
     measure: MeasureFit
     references: Sequence[str]
     hubs: Mapping[str, float]
+    passages: KeptPassages | None = None
 
     @classmethod
     def current(cls, name: MeasureName, snapshot: IndexSnapshot) -> "IndexFit":
@@ -82,7 +124,7 @@ class IndexFit:
 
     @classmethod
     def updated(cls, name: MeasureName, snapshot: IndexSnapshot, earlier: "IndexFit | None" = None) -> "IndexFit":
-        """Fit a measure; or keep an earlier fit and compute the hubness of new stories, where it still holds.
+        """Fit a measure; or keep an earlier fit and add what it needs of new stories, where it still holds.
 
         It holds as long as all stories are the same; in an index of more than 1,000 stories, as long as nine tenths of
         its references are there and the index has not doubled.
@@ -90,17 +132,25 @@ class IndexFit:
         if earlier is not None and earlier.hubs.keys() == set(snapshot.digests):
             return earlier
         if earlier is None or earlier.is_outdated(snapshot.digests):
-            rows = reference_rows(snapshot.digests)
-            measure = MeasureFit.of(name, contents(snapshot, name, rows))
-            hubs: dict[str, float] = {}
-        else:
-            is_reference = np.isin(snapshot.digests, earlier.references)
-            rows, measure = np.flatnonzero(is_reference), earlier.measure
-            hubs = {digest: earlier.hubs[digest] for digest in snapshot.digests if digest in earlier.hubs}
+            earlier = cls._of_references(name, snapshot)
+        measure, passages = earlier.measure, earlier.passages
+        rows: IntArray = np.flatnonzero(np.isin(snapshot.digests, earlier.references))
+        hubs = {digest: earlier.hubs[digest] for digest in snapshot.digests if digest in earlier.hubs}
         new = np.array([row for row, digest in enumerate(snapshot.digests) if digest not in hubs], dtype=np.int64)
         hubness_of_new = _hubness(measure, snapshot, rows, new).tolist()
         hubs.update(zip([snapshot.digests[row] for row in new], hubness_of_new, strict=True))
-        return cls(measure, [snapshot.digests[row] for row in rows], hubs)
+        if passages is not None:
+            passages = passages.updated(snapshot)
+        return cls(measure, [snapshot.digests[row] for row in rows], hubs, passages)
+
+    @classmethod
+    def _of_references(cls, name: MeasureName, snapshot: IndexSnapshot) -> "IndexFit":
+        """Fit a measure, without what it needs of each story."""
+        rows = reference_rows(snapshot.digests)
+        references = contents(snapshot, name, rows)
+        measure = MeasureFit.of(name, references)
+        passages = KeptPassages.fit(measure.reader, references)
+        return cls(measure, [snapshot.digests[row] for row in rows], {}, passages)
 
     def is_outdated(self, digests: Sequence[str]) -> bool:
         """Return True if the measure has to be fitted again, on stories with these digests."""
@@ -126,6 +176,10 @@ class IndexFit:
             "hubs": np.array(list(self.hubs.values()), np.float32),
             **_reader_arrays(self.measure.reader),
         }
+        if self.passages is not None:
+            stories = [self.passages.stories[digest] for digest in self.hubs]
+            arrays["components"], arrays["passages"] = self.passages.components, np.concatenate(stories)
+            arrays["sizes"] = np.array([len(story) for story in stories])
         with atomic_path(path) as temporary, temporary.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
 
@@ -140,8 +194,14 @@ class IndexFit:
             with np.load(path) as arrays:
                 references = arrays["references"].astype(str).tolist()
                 measure = MeasureFit(name, _reader(name, arrays), arrays["mean"], len(references))
-                hubs = zip(arrays["digests"].astype(str).tolist(), arrays["hubs"].tolist(), strict=True)
-                return cls(measure, references, dict(hubs))
+                digests = arrays["digests"].astype(str).tolist()
+                hubs = dict(zip(digests, arrays["hubs"].tolist(), strict=True))
+                reader = passage_reader(measure.reader)
+                if reader is None:
+                    return cls(measure, references, hubs)
+                stories = np.split(arrays["passages"], np.cumsum(arrays["sizes"])[:-1])
+                passages = KeptPassages(reader, arrays["components"], dict(zip(digests, stories, strict=True)))
+                return cls(measure, references, hubs, passages)
         except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise DataError(f"{path}: {reason(error)}; remove the file, and it is computed again") from error
 

@@ -15,13 +15,14 @@ from narrlit.data.schema import IntArray
 from narrlit.encoding.story_encoder import Passages
 from narrlit.errors import OptionError
 from narrlit.explore.collection import RESERVED
-from narrlit.explore.index_fit import IndexFit, contents
+from narrlit.explore.index_fit import READ_WORDS, IndexFit, contents
 from narrlit.explore.index_snapshot import IndexSnapshot
 from narrlit.explore.index_storage import COMPARED_ALL, quoted
+from narrlit.measures.candidates import Candidates, highest_of
 from narrlit.measures.collection import CollectionSimilarity, MeasureName
 from narrlit.measures.corrections import centered
 from narrlit.measures.matching import Matching, matches
-from narrlit.measures.readers import FusedReader, PassageReader
+from narrlit.measures.readers import PassageReader, passage_reader
 from narrlit.measures.representations import Contents
 from narrlit.preprocessing.sentences import split_sentences
 
@@ -32,9 +33,9 @@ Floats = NDArray[np.floating[Any]]
 OF_VECTORS = ("csls", "centered", "cosine")
 """Measures by which a query is compared with all stories of any index."""
 CANDIDATES = 200
-"""Stories of a larger index that are compared with a query: the nearest by centered vectors."""
+"""Stories of a larger index that are compared with a query."""
 CANDIDATES_BY_WORDS = 100
-"""Those beside them, by BM25."""
+"""Those beside them, by BM25, for a measure of words."""
 WORDS_OF_QUERY = 100
 """Words of a query up to which BM25 chooses candidates, too; of a whole story it takes half a second."""
 WIDENING = 4
@@ -126,6 +127,15 @@ class MeasuredIndex:
     def _centered(self) -> Floats:
         return centered(self.snapshot.vectors, self.fit.measure.mean)
 
+    @cached_property
+    def _by_passages(self) -> Candidates | None:
+        """The stories as candidates; None for a measure without passages."""
+        kept = self.fit.passages
+        if kept is None:
+            return None
+        passages = kept.of(self.snapshot.digests)
+        return Candidates(kept.reader, kept.components, self.fit.measure.mean, self._centered, passages, self._hubs)
+
     @property
     def _compares_all(self) -> bool:
         return len(self.snapshot) <= COMPARED_ALL or self.fit.measure.measure in OF_VECTORS
@@ -150,14 +160,20 @@ class MeasuredIndex:
         """Return the rows of stories that are compared with a query, in order."""
         if self._compares_all or len(allowed) <= limit:
             return allowed
-        vector = centered(query.contents.vectors, self.fit.measure.mean)[0]
-        cosines = self._centered[allowed] @ vector
-        nearest = allowed[np.argpartition(-cosines, limit - 1)[:limit]]
+        nearest = self._nearest_candidates(query, allowed, limit)
         text = query.contents.texts[0]
-        if len(text.split()) > WORDS_OF_QUERY or not self.snapshot.has_word_index:
-            return np.sort(nearest)
+        by_words_too = self.fit.measure.measure in READ_WORDS and self.snapshot.has_word_index
+        if not by_words_too or len(text.split()) > WORDS_OF_QUERY:
+            return nearest
         by_words = self.snapshot.by_words(text, limit * CANDIDATES_BY_WORDS // CANDIDATES, where)
         return np.union1d(nearest, np.intersect1d(by_words, allowed))
+
+    def _nearest_candidates(self, query: Query, allowed: IntArray, limit: int) -> IntArray:
+        """Choose candidates by passages or, for a measure without passages, by centered vectors; rows in order."""
+        if self._by_passages is not None:
+            return self._by_passages.nearest(query.contents, allowed, limit)
+        cosines = self._centered[allowed] @ centered(query.contents.vectors, self.fit.measure.mean)[0]
+        return np.sort(allowed[highest_of(cosines, limit)])
 
     def _similarities(self, query: Query, rows: IntArray) -> Floats:
         """Compare a query with some stories, (R,)."""
@@ -193,10 +209,8 @@ class MeasuredIndex:
         """Return the passage of each story, (R,), that matches a passage of the query best; else the first sentence."""
         if query.contents.passages is None:
             return [split_sentences(text)[0] for text in self.snapshot.texts(rows)]
-        reader = self.fit.measure.reader
-        if isinstance(reader, FusedReader):
-            reader = reader.first
-        if not isinstance(reader, PassageReader):
+        reader = passage_reader(self.fit.measure.reader)
+        if reader is None:
             reader = PassageReader(np.zeros(self.snapshot.vectors.shape[1], np.float32), Matching())
         own = centered(query.contents.passages.vectors.astype(np.float32), reader.mean)
         return [_best_passage(own, story, reader) for story in self.snapshot.passages(rows)]

@@ -13,10 +13,11 @@ from tqdm import tqdm
 
 from narrlit.data.schema import IntArray
 from narrlit.errors import OptionError, did_you_mean
+from narrlit.measures.candidates import Candidates, principal_components
 from narrlit.measures.corrections import centered, csls, hubness
-from narrlit.measures.matching import Matching
-from narrlit.measures.readers import FusedReader, PassageReader, Reader, VectorReader, WordReader
-from narrlit.measures.representations import Contents, Representation, Vectors
+from narrlit.measures.matching import Matching, PassageVectors
+from narrlit.measures.readers import FusedReader, PassageReader, Reader, VectorReader, WordReader, passage_reader
+from narrlit.measures.representations import Contents, Representation, passages_of
 from narrlit.metrics.diagnostics import SimilarityDiagnostics, similarity_diagnostics
 
 Floats = NDArray[np.floating[Any]]
@@ -38,8 +39,8 @@ KEEP_HUBS = ("centered", "cosine")
 """Measures that leave hubs where they are."""
 REFERENCES = 1000
 """Stories that a measure is fitted on: all of a smaller collection."""
-CANDIDATES = 200
-"""Stories that are compared by their passages, where a collection is too large to compare all with all."""
+CANDIDATES = 100
+"""Stories that each is compared with, where a collection is too large to compare all with all."""
 EXACT = 50_000
 """Passages of a collection up to which all stories are compared with all: a minute on two cores."""
 BLOCK = 128
@@ -224,7 +225,7 @@ class CollectionSimilarity:
     def nearest(self, k: int) -> tuple[IntArray, Floats]:
         """Find the k nearest neighbors of each story, itself left out.
 
-        In a large collection the 200 nearest by centered vectors are compared by their passages.
+        In a large collection a story is compared with 100 candidates.
 
         Returns:
             Rows (N, k) of the neighbors, nearest first, and their similarities (N, k); k is N - 1 at most.
@@ -247,18 +248,30 @@ class CollectionSimilarity:
         return self.fit.measure in READ_PASSAGES and passages is not None and len(passages.vectors) > EXACT
 
     def _nearest_of_candidates(self, k: int) -> tuple[IntArray, Floats]:
-        """Find the nearest neighbors among those that are nearest by centered vectors."""
-        vectors = Vectors(centered(self.vectors, self.fit.mean))
+        """Find the nearest neighbors of each story among its candidates."""
+        candidates = self._candidates()
         count = min(max(CANDIDATES, k), len(self) - 1)
+        others = np.arange(len(self))
         places, values = [], []
         for rows in self._row_blocks():
-            block = vectors.take(rows).similarities(vectors)
-            block[np.arange(len(rows)), rows] = -np.inf
-            for row, candidates in zip(rows, highest(block, count)[0], strict=True):
-                nearest, similarities = highest(self.between(np.array([row]), candidates), k)
-                places.append(candidates[nearest[0]])
+            for row in rows:
+                story = self._contents.take(np.array([row]))
+                chosen = candidates.nearest(story, others[others != row], count)
+                nearest, similarities = highest(self.between(np.array([row]), chosen), k)
+                places.append(chosen[nearest[0]])
                 values.append(similarities[0])
         return np.stack(places), np.stack(values)
+
+    def _candidates(self) -> Candidates:
+        """Return the stories as candidates, by a measure of passages."""
+        reader, passages = passage_reader(self.fit.reader), passages_of(self._stories)
+        if reader is None or passages is None:
+            raise ValueError(f"{self.fit.measure} compares no passages")
+        sample = passages.take(reference_rows(len(self)))
+        components = principal_components(sample.vectors)
+        along = PassageVectors(passages.vectors @ components, passages.starts)
+        vectors = centered(self.vectors, self.fit.mean)
+        return Candidates(reader, components, self.fit.mean, vectors, along, self.hubs)
 
     def of_queries(self, queries: Contents) -> Floats:
         """Compare Q queries with all stories, (Q, N).

@@ -172,37 +172,48 @@ def match_scores(one: Floats, stories: PassageVectors, matching: Matching = Matc
 
 def _weighed(one: Floats, stories: PassageVectors, matching: Matching) -> Floats:
     """Weigh each passage of a story with all passages of N stories, (S, P)."""
-    cosines = one @ stories.vectors.T
-    weights = cosines if matching.support == 0 else _supported(cosines, stories.starts, matching.support)
+    weights: Floats = one @ stories.vectors.T
+    if matching.support > 0 and len(one) > 1:
+        weights = _supported(weights, stories.starts, matching.support)
     if np.isfinite(matching.spread):
-        weights = weights * np.exp(-0.5 * (_distances(len(one), stories) / matching.spread) ** 2)
-    return np.maximum(weights, 0)
+        weights *= _closeness(len(one), stories, matching.spread)
+    return np.maximum(weights, 0, out=weights)
 
 
-def _distances(count: int, stories: PassageVectors) -> Floats:
-    """Return how far apart in their stories `count` passages of one and the passages of N stories are, (S, P).
+def _closeness(count: int, stories: PassageVectors, spread: float) -> Floats:
+    """Weigh how close in their stories `count` passages of one and the passages of N stories are, (S, P).
 
     A passage fills a stretch of its story, from 0 (beginning) to 1 (end); the distance is the gap between stretches, 0
     where they overlap. So the only passage of a short text is near to every passage.
     """
     middles = (np.arange(count, dtype=np.float32) + 0.5) / count
-    halves = (0.5 / np.repeat(stories.sizes, stories.sizes)).astype(np.float32)
-    apart = np.abs(middles[:, None] - stories.positions[None, :])
-    gaps: Floats = np.maximum(apart - 0.5 / count - halves[None, :], 0)
-    return gaps
+    halves = np.repeat(0.5 / stories.sizes + 0.5 / count, stories.sizes).astype(np.float32)
+    gaps = np.abs(middles[:, None] - stories.positions)
+    gaps -= halves
+    np.maximum(gaps, 0, out=gaps)
+    gaps *= gaps
+    gaps *= -0.5 / spread**2
+    closeness: Floats = np.exp(gaps, out=gaps)
+    return closeness
 
 
 def _supported(cosines: Floats, starts: IntArray, share: float) -> Floats:
-    """Mix each cosine (S, P) with the mean of its neighbors along the diagonal, those within both stories."""
+    """Mix each cosine (S, P) with the mean of its neighbors along the diagonal, those within both stories.
+
+    S is 2 at least; a pair without neighbors is left as it is.
+    """
     first = np.zeros(cosines.shape[1], dtype=bool)
     first[starts] = True
-    before, after = ~first[1:], ~first[1:]  # of a passage from the second on; of one with a passage behind it
-    total = np.zeros_like(cosines)
-    count = np.zeros_like(cosines)
-    total[1:, 1:] += cosines[:-1, :-1] * before
-    count[1:, 1:] += before
-    total[:-1, :-1] += cosines[1:, 1:] * after
-    count[:-1, :-1] += after
-    neighbors = np.where(count > 0, total / np.maximum(count, 1), cosines)
-    mixed: Floats = (1 - share) * cosines + share * neighbors
+    has_before, has_after = ~first, ~np.roll(first, -1)  # the last passage of all is followed by the first of all
+    has_both = has_before & has_after
+    of_before = np.where(has_both, share / 2, share * has_before).astype(cosines.dtype)
+    of_after = np.where(has_both, share / 2, share * has_after).astype(cosines.dtype)
+    mixed: Floats = cosines * (1 - share * (has_before | has_after)).astype(cosines.dtype)
+    mixed[1:-1, 1:] += cosines[:-2, :-1] * of_before[1:]
+    mixed[1:-1, :-1] += cosines[2:, 1:] * of_after[:-1]
+    # The first passage of the one story has no passage before it, the last none after it.
+    mixed[0] = cosines[0] * (1 - share * has_after)
+    mixed[0, :-1] += cosines[1, 1:] * (share * has_after[:-1])
+    mixed[-1] = cosines[-1] * (1 - share * has_before)
+    mixed[-1, 1:] += cosines[-2, :-1] * (share * has_before[1:])
     return mixed

@@ -122,6 +122,13 @@ class FusedReader(Reader):
         return self.first.settings | self.second.settings
 
 
+def passage_reader(reader: Reader) -> PassageReader | None:
+    """Return the reader of passages in a reader; None for a measure without passages."""
+    if isinstance(reader, FusedReader):
+        reader = reader.first
+    return reader if isinstance(reader, PassageReader) else None
+
+
 def _passages(stories: Contents) -> PassageVectors:
     """Return the passages of stories."""
     if stories.passages is None:

@@ -144,3 +144,10 @@ class Fused(Representation):
     def take(self, rows: IntArray) -> "Fused":
         """Return some of the stories."""
         return Fused(self.first.take(rows), self.second.take(rows), self.scales)
+
+
+def passages_of(stories: Representation) -> PassageVectors | None:
+    """Return the passages of stories as they are compared; None if they are compared without passages."""
+    if isinstance(stories, Fused):
+        stories = stories.first
+    return stories.passages if isinstance(stories, MatchedPassages) else None

@@ -1,0 +1,77 @@
+"""Candidates of a large collection: chosen by passages along principal components, against plain loops."""
+
+import numpy as np
+import pytest
+
+from narrlit.measures import candidates
+from narrlit.measures.candidates import Candidates, highest_of, principal_components
+from narrlit.measures.corrections import centered
+from narrlit.measures.matching import Matching, PassageVectors, match_score
+from narrlit.measures.readers import PassageReader
+from narrlit.measures.representations import Contents
+
+COUNT, DIMENSION = 30, 12
+
+
+def unit(generator, rows):
+    vectors = generator.normal(size=(rows, DIMENSION)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def stories():
+    generator = np.random.default_rng(4)
+    passages = [unit(generator, int(generator.integers(1, 6))) for _ in range(COUNT)]
+    return Contents(unit(generator, COUNT), [""] * COUNT, PassageVectors.of(passages))
+
+
+@pytest.fixture
+def chosen_from(stories):
+    """The stories as candidates, with hubs, along 5 components."""
+    mean = stories.vectors.mean(axis=0)
+    reader = PassageReader.fit(stories, Matching())
+    moved = reader.represent(stories).passages
+    components = principal_components(moved.vectors)[:, :5]
+    along = PassageVectors(moved.vectors @ components, moved.starts)
+    hubs = np.random.default_rng(5).normal(size=COUNT).astype(np.float32) / 10
+    return Candidates(reader, components, mean, centered(stories.vectors, mean), along, hubs)
+
+
+def score(chosen_from, query, row):
+    along = chosen_from.reader.represent(query).passages.vectors @ chosen_from.components
+    return match_score(along, chosen_from.passages.story(row)) - chosen_from.hubs[row] / 2
+
+
+def test_components_are_orthonormal_and_keep_the_most(stories):
+    vectors = stories.passages.vectors
+    components = principal_components(vectors)
+    np.testing.assert_allclose(components.T @ components, np.eye(DIMENSION), atol=1e-5)  # float32
+    kept = ((vectors @ components) ** 2).sum(axis=0)
+    assert (np.diff(kept) <= 1e-5).all()
+    assert kept.sum() == pytest.approx(len(vectors), rel=1e-5)
+
+
+def test_the_best_by_passages_and_hubs_are_chosen_among_those_allowed(stories, chosen_from):
+    allowed = np.arange(3, COUNT)
+    for row in range(3):
+        query = stories.take(np.array([row]))
+        loops = sorted(allowed, key=lambda other: -score(chosen_from, query, other))
+        assert chosen_from.nearest(query, allowed, 6).tolist() == sorted(loops[:6])
+        assert chosen_from.nearest(query, allowed, 99).tolist() == allowed.tolist()
+
+
+def test_for_a_long_text_stories_are_chosen_by_their_vectors_first(stories, chosen_from, monkeypatch):
+    monkeypatch.setattr(candidates, "COMPARED", 0)
+    monkeypatch.setattr(candidates, "PRESELECTED", 8)
+    allowed = np.arange(1, COUNT)
+    query = stories.take(np.array([0]))
+    cosines = chosen_from.vectors[allowed] @ centered(query.vectors, chosen_from.mean)[0]
+    nearest = allowed[np.argsort(-cosines)[:8]]
+    loops = sorted(nearest, key=lambda other: -score(chosen_from, query, other))
+    assert chosen_from.nearest(query, allowed, 4).tolist() == sorted(loops[:4])
+    assert len(chosen_from.nearest(query, allowed, 20)) == 20
+
+
+def test_the_highest_of_some_values():
+    assert sorted(highest_of(np.array([3.0, 1.0, 2.0]), 2).tolist()) == [0, 2]
+    assert highest_of(np.array([3.0, 1.0]), 5).tolist() == [0, 1]
