@@ -61,6 +61,11 @@ def test_what_is_no_story_is_refused_in_one_line(narrlit, make):
         assert message in result.err
 
 
+def test_an_unknown_id_is_refused_before_the_stories_are_embedded(narrlit, make, monkeypatch):
+    monkeypatch.setattr("narrlit.commands.explain.read_collection", lambda *_: pytest.fail("the stories are embedded"))
+    assert "no id of" in narrlit("explain", "snow", "sno", "--stories", make("s.jsonl", ROWS)).err
+
+
 def test_an_index_brings_its_model_titles_and_similarities(narrlit, make):
     rows = make("s.jsonl", ROWS)
     assert narrlit("index", rows, "--model", "minilm", "--out", "i").code == 0

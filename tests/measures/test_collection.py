@@ -81,6 +81,13 @@ def test_fused_is_the_mean_of_standardized_similarities_without_hubs():
     np.testing.assert_allclose(CollectionSimilarity.of("fused", stories).matrix(), expected, atol=1e-5)
 
 
+def test_equal_similarities_are_not_blown_up_by_their_deviation():
+    stories = contents(3)
+    disjoint = Contents(stories.vectors, ["king", "queen", "fox"], stories.passages)
+    matrix = CollectionSimilarity.of("fused", disjoint).matrix()
+    assert np.abs(matrix).max() < 20  # by its own words a story was a million deviations from itself
+
+
 @pytest.mark.parametrize("name", MEASURES)
 def test_nearest_leaves_the_story_out_and_agrees_with_the_matrix(name):
     measured = CollectionSimilarity.of(name, contents(14))

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from narrlit.commands.collections import read_collection
+from narrlit.commands.collections import open_index, read_collection
 from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.console import say
 from narrlit.errors import printable
@@ -38,14 +38,17 @@ def explain(  # noqa: PLR0913 (options)
     from narrlit.explore.index import index_at
     from narrlit.explore.story_finder import StoryFinder
 
+    names = [name for name in (a, b, other) if name is not None]
     collection, encoder = None, None
     if stories is None:
+        named = [StoryFinder(layout=files.layout).find(name) for name in names]
         encoder = StoryOptions().load(loading.model or "minilm", loading)
-        finder = StoryFinder(layout=files.layout)
-    else:
-        collection = read_collection(stories, loading, StoryOptions(), InputOptions() if index_at(stories) else files)
-        finder = StoryFinder.of(collection, files.layout)
-    named = [finder.find(word) for word in (a, b, other) if word is not None]
+    elif index_at(stories):
+        collection = open_index(stories, loading).collection()
+        named = [StoryFinder.of(collection, files.layout).find(name) for name in names]
+    else:  # the stories are named before all are embedded
+        named = [StoryFinder.read(stories, files.layout).find(name) for name in names]
+        collection = read_collection(stories, loading, StoryOptions(), files)
     result = explain_stories(*named, stories=collection, model=encoder, views=views, check=check, progress=True)
     if out is None:
         print(result)

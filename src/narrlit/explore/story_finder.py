@@ -52,7 +52,9 @@ class StoryFinder:
     @classmethod
     def of(cls, collection: Collection, layout: Layout = Layout()) -> "StoryFinder":
         """Take the stories of a collection."""
-        stories = {id: collection[id] for id in collection.frame["id"]}
+        frame = collection.frame
+        rows = zip(frame["id"], frame["title"], frame["text"], strict=True)
+        stories = {id: Story(title or id, text) for id, title, text in rows}
         return cls(stories, str(collection.about["source"]), layout)
 
     @property

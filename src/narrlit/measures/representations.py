@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Floats = NDArray[np.floating[Any]]
+EQUAL = 1e-6
+"""Deviation of similarities up to which they are equal but for rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +110,7 @@ class Words(Representation):
 
 @dataclass(frozen=True)
 class Scale:
-    """Mean and standard deviation of a measure's similarities of unlike stories."""
+    """Mean and standard deviation of a measure's similarities of unlike stories; 1 where all are equal."""
 
     mean: float
     deviation: float
@@ -117,7 +119,8 @@ class Scale:
     def of(cls, stories: Representation, count: int) -> "Scale":
         """Describe the similarities of all pairs of `count` stories."""
         found = stories.similarities(stories)[~np.eye(count, dtype=bool)]
-        return cls(float(found.mean()), max(float(found.std()), 1e-6))
+        deviation = float(found.std())
+        return cls(float(found.mean()), deviation if deviation > EQUAL else 1.0)
 
     def standardized(self, similarities: Floats) -> Floats:
         """Subtract the mean and divide by the deviation."""
