@@ -489,6 +489,7 @@ EDGE_OPTIONS: dict[str, tuple[str, ...]] = {
     "map": ("--k", "--group"),
     "pairs": ("--k", "--threshold"),
     "diversity": ("--cosine", "--jaccard"),
+    "retrieval": ("--same", "--control", "--measure"),
     "judge": ("--max-tokens", "--temperature", "--concurrency", "--retries", "--timeout", "--seed"),
     "generate": ("--max-tokens", "--temperature", "--candidates", "--seed", "--timeout"),
     "crossval": ("--folds", "--fold-seed", "--seeds"),
