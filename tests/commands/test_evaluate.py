@@ -113,18 +113,6 @@ def test_joined_stories_are_found_more_often_in_windows():
     assert windows > truncated + 0.05
 
 
-@needs_real
-@pytest.mark.slow
-def test_joined_development_stories_are_found_more_often_in_windows():
-    rows = read_triples(REAL / "dev/dev_track_a.jsonl")
-    anchors = {texts[0] for texts in rows.texts()}
-    texts = zip(rows.texts(), rows.labels.tolist(), strict=True)
-    pairs = {right: anchor for (anchor, a, b), label in texts if (right := a if label else b) not in anchors}
-    some = [(anchor, right) for right, anchor in pairs.items()][:30]
-    truncated, windows = recall_of_joined(some, load_encoder("minilm"))
-    assert windows > truncated + 0.02
-
-
 def test_a_model_trained_on_these_triples_is_flagged_on_screen(narrlit, world_files, tiny, tmp_path, monkeypatch):
     file = world_files / "validation.jsonl"
     shutil.copytree(tiny(), tmp_path / "run")
