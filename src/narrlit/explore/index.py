@@ -251,8 +251,9 @@ class Index:
     ) -> "pd.DataFrame":
         """Find the stories most similar to a text, or to each of several.
 
-        Up to 1,000 stories are all compared. In a larger index, the measures that read passages or words compare 200
-        stories that are nearest by centered vectors, and 100 by BM25.
+        Up to 1,000 stories are all compared. In a larger index, the measures that read passages or words compare some
+        200 candidates: those whose passages, along principal components, are most like the query's, and the best by
+        BM25.
 
         Args:
             text: a query, or a whole story; or several, which are embedded together.
