@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from narrlit.measures import candidates
-from narrlit.measures.candidates import Candidates, highest_of, principal_components
-from narrlit.measures.corrections import centered
+from narrlit.measures.candidates import Candidates, highest_of, principal_components, segment_means
 from narrlit.measures.matching import Matching, PassageVectors, match_score
 from narrlit.measures.readers import PassageReader
 from narrlit.measures.representations import Contents
@@ -28,13 +27,12 @@ def stories():
 @pytest.fixture
 def chosen_from(stories):
     """The stories as candidates, with hubs, along 5 components."""
-    mean = stories.vectors.mean(axis=0)
     reader = PassageReader.fit(stories, Matching())
     moved = reader.represent(stories).passages
     components = principal_components(moved.vectors)[:, :5]
     along = PassageVectors(moved.vectors @ components, moved.starts)
     hubs = np.random.default_rng(5).normal(size=COUNT).astype(np.float32) / 10
-    return Candidates(reader, components, mean, centered(stories.vectors, mean), along, hubs)
+    return Candidates(reader, components, along, hubs)
 
 
 def score(chosen_from, query, row):
@@ -60,16 +58,29 @@ def test_the_best_by_passages_and_hubs_are_chosen_among_those_allowed(stories, c
         assert chosen_from.nearest(query, allowed, 99).tolist() == allowed.tolist()
 
 
-def test_for_a_long_text_stories_are_chosen_by_their_vectors_first(stories, chosen_from, monkeypatch):
+def test_a_long_text_is_compared_by_segments(stories, chosen_from, monkeypatch):
     monkeypatch.setattr(candidates, "COMPARED", 0)
-    monkeypatch.setattr(candidates, "PRESELECTED", 8)
     allowed = np.arange(1, COUNT)
     query = stories.take(np.array([0]))
-    cosines = chosen_from.vectors[allowed] @ centered(query.vectors, chosen_from.mean)[0]
-    nearest = allowed[np.argsort(-cosines)[:8]]
-    loops = sorted(nearest, key=lambda other: -score(chosen_from, query, other))
-    assert chosen_from.nearest(query, allowed, 4).tolist() == sorted(loops[:4])
-    assert len(chosen_from.nearest(query, allowed, 20)) == 20
+    own = segments_of(chosen_from.passages.story(0))
+    cosines = [
+        sum(a @ b for a, b in zip(own, segments_of(chosen_from.passages.story(row)), strict=True)) for row in allowed
+    ]
+    nearest = allowed[np.argsort(-np.array(cosines))]
+    assert chosen_from.nearest(query, allowed, 4).tolist() == sorted(nearest[:4].tolist())
+    assert chosen_from.nearest(query, allowed, 99).tolist() == allowed.tolist()
+
+
+def segments_of(story):
+    """Unit means of eight segments: every passage stretched to eight pieces, which are divided among the segments."""
+    pieces = np.repeat(story, 8, axis=0).reshape(8, len(story), -1).mean(axis=1)
+    return pieces / np.linalg.norm(pieces, axis=1, keepdims=True)
+
+
+def test_segments_of_a_story_are_the_means_of_its_stretches(stories):
+    for number in range(COUNT):
+        story = stories.passages.story(number)
+        np.testing.assert_allclose(segment_means(story), segments_of(story), atol=1e-5)  # float32
 
 
 def test_the_highest_of_some_values():

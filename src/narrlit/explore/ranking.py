@@ -134,7 +134,7 @@ class MeasuredIndex:
         if kept is None:
             return None
         passages = kept.of(self.snapshot.digests)
-        return Candidates(kept.reader, kept.components, self.fit.measure.mean, self._centered, passages, self._hubs)
+        return Candidates(kept.reader, kept.components, passages, self._hubs)
 
     @property
     def _compares_all(self) -> bool:

@@ -14,7 +14,7 @@ from tqdm import tqdm
 from narrlit.data.schema import IntArray
 from narrlit.errors import OptionError, did_you_mean
 from narrlit.measures.candidates import Candidates, principal_components
-from narrlit.measures.corrections import centered, csls, hubness
+from narrlit.measures.corrections import csls, hubness
 from narrlit.measures.matching import Matching, PassageVectors
 from narrlit.measures.readers import FusedReader, PassageReader, Reader, VectorReader, WordReader, passage_reader
 from narrlit.measures.representations import Contents, Representation, passages_of
@@ -39,7 +39,7 @@ KEEP_HUBS = ("centered", "cosine")
 """Measures that leave hubs where they are."""
 REFERENCES = 1000
 """Stories that a measure is fitted on: all of a smaller collection."""
-CANDIDATES = 100
+CANDIDATES = 200
 """Stories that each is compared with, where a collection is too large to compare all with all."""
 EXACT = 50_000
 """Passages of a collection up to which all stories are compared with all: a minute on two cores."""
@@ -225,7 +225,7 @@ class CollectionSimilarity:
     def nearest(self, k: int) -> tuple[IntArray, Floats]:
         """Find the k nearest neighbors of each story, itself left out.
 
-        In a large collection a story is compared with 100 candidates.
+        In a large collection a story is compared with 200 candidates.
 
         Returns:
             Rows (N, k) of the neighbors, nearest first, and their similarities (N, k); k is N - 1 at most.
@@ -270,8 +270,7 @@ class CollectionSimilarity:
         sample = passages.take(reference_rows(len(self)))
         components = principal_components(sample.vectors)
         along = PassageVectors(passages.vectors @ components, passages.starts)
-        vectors = centered(self.vectors, self.fit.mean)
-        return Candidates(reader, components, self.fit.mean, vectors, along, self.hubs)
+        return Candidates(reader, components, along, self.hubs)
 
     def of_queries(self, queries: Contents) -> Floats:
         """Compare Q queries with all stories, (Q, N).
