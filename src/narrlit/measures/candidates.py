@@ -33,7 +33,7 @@ SEGMENTS = 8
 
 
 def principal_components(vectors: Floats) -> Floats:
-    """Compute the first principal components of centered vectors (P, D), in columns (D, K); K is 64 or D.
+    """Compute the first principal components of centered vectors (P, D), in columns (D, K); K is 128, or D if less.
 
     >>> principal_components(np.array([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])).round(2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
