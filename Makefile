@@ -6,11 +6,12 @@ STAMP := $(VENV)/installed
 export HF_HUB_OFFLINE ?= 1
 DEMO ?= runs/demo-$(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: help install demo test test-fast test-random lint types docs check bench clean
+.PHONY: help install demo test test-all test-fast test-random lint types docs check bench clean
 
 help:
 	@echo "make demo       data, training, evaluation and export on synthetic stories, in a few minutes"
-	@echo "make test       every test and doctest"
+	@echo "make test       tests and doctests, in a few minutes"
+	@echo "make test-all   also the tests of ten seconds or more, each of another program"
 	@echo "make test-fast  the quick tests"
 	@echo "make test-random SEED=1  every test and doctest in an order that the seed decides"
 	@echo "make docs       documentation in site/; a warning is an error"
@@ -32,6 +33,9 @@ demo: $(STAMP)
 ALL_TESTS = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --doctest-modules src/narrlit tests
 
 test: $(STAMP)
+	$(ALL_TESTS) -m 'not long'
+
+test-all: $(STAMP)
 	$(ALL_TESTS)
 
 test-random: $(STAMP)
@@ -50,7 +54,7 @@ types: $(STAMP)
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-check: lint types docs test
+check: lint types docs test-all
 
 # make bench STORIES=stories.jsonl PARTS='embedding ranking'
 bench: $(STAMP)

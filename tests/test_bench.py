@@ -28,6 +28,7 @@ def bench(monkeypatch):
     torch.set_num_threads(threads)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_part_measures_both_sides(bench, tmp_path, capsys):
     bench.main(["--quick", "--threads", "1", "--out", str(tmp_path / "bench.json")])

@@ -9,7 +9,7 @@ import pytest
 
 from narrlit.cli import main
 
-pytestmark = [pytest.mark.usefixtures("memoized_minilm"), pytest.mark.slow]
+pytestmark = [pytest.mark.usefixtures("memoized_minilm"), pytest.mark.slow, pytest.mark.long]
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NOTEBOOKS = sorted(path.name for path in EXAMPLES.glob("*.ipynb"))

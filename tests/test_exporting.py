@@ -110,6 +110,7 @@ def test_plain_heads_need_no_code_of_this_package(tiny, tmp_path, kind):
     assert abs(embed(load_encoder(str(tmp_path / "out")), TEXTS, progress=False).embeddings - before).max() < 1e-6
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_sentence_transformers_alone_reads_sentences_and_views(written, tiny, tmp_path):
     stories = viewed(5)

@@ -92,6 +92,7 @@ def test_a_run_depends_on_its_number_alone(fuzz, tmp_path):
     assert len(every) == len(jobs) * len(fuzz.WAYS)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_few_runs_find_nothing():
     words = [sys.executable, str(BENCHMARKS / "fuzz.py"), "--seed", "1", "--runs", "12", "--limit", "600"]

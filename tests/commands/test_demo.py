@@ -9,7 +9,7 @@ from command_lines import last_of
 
 from narrlit.commands import demo as module
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 def test_the_demo_goes_the_whole_way_and_ends_with_a_report(narrlit, monkeypatch, tmp_path):

@@ -172,6 +172,7 @@ def test_a_killed_run_goes_on(narrlit, tiny, rows, monkeypatch):
     assert (found.code, "finished parts are kept in three: the same command goes on" in found.err) == (130, True)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_ray_loses_nothing_with_a_worker(narrlit, tiny, rows, make, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))

@@ -51,6 +51,7 @@ def read(path):
     return json.loads(Path(path).read_text())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_search_is_killed_and_resumed(arguments, narrlit, monkeypatch):
     options = arguments(trials=4)

@@ -129,6 +129,7 @@ def test_texts_of_a_large_page_are_cut(monkeypatch):
     assert CHARACTERS > 10**6
 
 
+@pytest.mark.long
 def test_a_plane_puts_stories_beside_those_that_the_measure_finds_near():
     """Neighbors by words, though the vectors say otherwise."""
     frame, vectors = collection(size=110)
