@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from narrlit.console import say
 from narrlit.data.schema import IntArray
 from narrlit.errors import DataError, OptionError, reason
 from narrlit.explore.index_snapshot import IndexSnapshot
@@ -107,15 +108,17 @@ class IndexFit:
     def current(cls, name: MeasureName, snapshot: IndexSnapshot) -> "IndexFit":
         """Read the fit that is kept for a measure, bring it up to date with the stories, and keep it.
 
-        The cosine takes nothing from the stories. In a folder that can't be written, a fit is computed each time.
-
-        Raises:
-            DataError: if its file is broken.
+        The cosine takes nothing from the stories. A broken file, or one of an earlier version, is computed again, with
+        a line on stderr. In a folder that can't be written, a fit is computed each time.
         """
         if name == "cosine":
             return cls.updated(name, snapshot)
         path = snapshot.path / FOLDER / f"{name}.npz"
-        kept = cls.read(path, name) if path.exists() else None
+        try:
+            kept = cls.read(path, name) if path.exists() else None
+        except DataError as error:
+            say(f"{error}; it is computed again")
+            kept = None
         fit = cls.updated(name, snapshot, kept)
         if fit is not kept:
             with suppress(OSError, OptionError):
@@ -203,7 +206,7 @@ class IndexFit:
                 passages = KeptPassages(reader, arrays["components"], dict(zip(digests, stories, strict=True)))
                 return cls(measure, references, hubs, passages)
         except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise DataError(f"{path}: {reason(error)}; remove the file, and it is computed again") from error
+            raise DataError(f"{path}: {reason(error)}") from error
 
 
 def contents(snapshot: IndexSnapshot, measure: MeasureName, rows: IntArray | None = None) -> Contents:
