@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from narrlit.data.readers import read_stories, read_triples
     from narrlit.data.storyworld.writing import write_storyworld
     from narrlit.data.tales import write_tales
+    from narrlit.data.twice_told import TwiceTold, write_twice_told
     from narrlit.data.views_check import check_views
     from narrlit.encoding.loading import load
     from narrlit.encoding.mining import mine
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from narrlit.experiments.fitting import fit
     from narrlit.experiments.fusion import fuse
     from narrlit.experiments.judging import judge
+    from narrlit.experiments.profile import profile
     from narrlit.experiments.reproduction.reproduce import reproduce
     from narrlit.experiments.retrieval import retrieval
     from narrlit.experiments.run import Run
@@ -60,6 +62,7 @@ __all__ = [
     "PartOptions",
     "Run",
     "TripleAccuracy",
+    "TwiceTold",
     "__version__",
     "ablate",
     "back_translate_examples",
@@ -86,6 +89,7 @@ __all__ = [
     "map_stories",
     "mine",
     "pairs",
+    "profile",
     "pseudonymize",
     "read_stories",
     "read_triples",
@@ -99,6 +103,7 @@ __all__ = [
     "tune",
     "write_storyworld",
     "write_tales",
+    "write_twice_told",
 ]
 
 _MODULES = {
@@ -109,6 +114,7 @@ _MODULES = {
     "PartOptions": "narrlit.explore.parts",
     "Run": "narrlit.experiments.run",
     "TripleAccuracy": "narrlit.metrics.triples",
+    "TwiceTold": "narrlit.data.twice_told",
     "ablate": "narrlit.experiments.ablation",
     "back_translate_examples": "narrlit.experiments.augmentation",
     "check_data": "narrlit.experiments.data_check",
@@ -133,6 +139,7 @@ _MODULES = {
     "map_stories": "narrlit.explore.mapping",
     "mine": "narrlit.encoding.mining",
     "pairs": "narrlit.explore.pairs",
+    "profile": "narrlit.experiments.profile",
     "pseudonymize": "narrlit.data.pseudonymization",
     "read_stories": "narrlit.data.readers",
     "read_triples": "narrlit.data.readers",
@@ -146,6 +153,7 @@ _MODULES = {
     "tune": "narrlit.experiments.tuning",
     "write_storyworld": "narrlit.data.storyworld.writing",
     "write_tales": "narrlit.data.tales",
+    "write_twice_told": "narrlit.data.twice_told",
 }
 
 if not TYPE_CHECKING:

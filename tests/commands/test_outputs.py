@@ -64,6 +64,11 @@ REPLACED = [
         ("train.jsonl", "validation.jsonl"),
     ),
     Case(
+        "profile minilm --split test",
+        FIGURES,
+        tuple(f"figures/profile.{end}" for end in ("json", "md", "csv", "svg")),
+    ),
+    Case(
         "fuse validation.jsonl --models minilm --views validation_views.jsonl --grid 0.5 --folds 2",
         FIGURES,
         tuple(f"figures/fuse.{end}" for end in ("json", "csv", "md", "tex", "svg")),

@@ -1,18 +1,28 @@
-"""narrlit sample: folk tales to try the other commands on."""
+"""narrlit sample: stories to try the other commands on."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from narrlit.console import say
 from narrlit.data.tales import write_tales
+from narrlit.data.twice_told import write_twice_told
 from narrlit.files import Output, OutputOptions
 
 
-def sample(out: Annotated[str, Output(continued=True)], *, output_options: OutputOptions) -> None:
-    """Write 24 folk tales, one a text file, and tales.csv with their titles, countries and tale types.
+def sample(
+    out: Annotated[str, Output(continued=True)],
+    *,
+    corpus: Literal["tales", "twice-told"] = "tales",
+    output_options: OutputOptions,
+) -> None:
+    """Write 24 folk tales, one a text file, and tales.csv with their titles, countries and tale types; or Twice Told.
 
     Args:
         out: folder to write into.
+        corpus: tales, or twice-told: 48 plots, each told in 8 worlds, with changed tellings and labeled triples.
         output_options: whether files of the same names with other content are replaced.
     """
+    if corpus == "twice-told":
+        say(str(write_twice_told(out, overwrite=output_options.overwrite)))
+        return
     say(str(write_tales(out, overwrite=output_options.overwrite)))
     say(f"next: narrlit index {out} --out {out}.index\n      narrlit map {out}.index --out map.html")

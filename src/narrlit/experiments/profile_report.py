@@ -1,0 +1,181 @@
+"""Results of `narrlit.profile`: shares, falls and accuracies of models, as a table and a picture."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from narrlit.data.twice_told import Changed, Split
+from narrlit.data.writers import write_table
+from narrlit.experiments.report import keep_report, write_svg
+from narrlit.experiments.retrieval_report import Estimate
+from narrlit.metrics.factorial import COMPONENTS, Share
+from narrlit.metrics.significance import AccuracySummary
+from narrlit.optional import require
+from narrlit.pages import COLORS, GRAY
+from narrlit.tables import markdown_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ASPECTS: tuple[Changed, ...] = ("theme", "action", "outcome")
+
+
+@dataclass(frozen=True, eq=False)
+class ModelProfile:
+    """What a model's similarity follows.
+
+    Attributes:
+        name: of the model.
+        shares: of the variance of stories, by `plot`, `world`, `length` and `rest`.
+        falls: of the similarity with the other tellings of a plot when an aspect is changed, by this aspect; in
+            standard deviations of the similarities of stories that share neither plot nor world.
+        cells: accuracy on the triples of Twice Told, by cell.
+        accuracies: on further files, by file and cell.
+    """
+
+    name: str
+    shares: Mapping[str, Share]
+    falls: Mapping[str, Estimate]
+    cells: Mapping[str, Estimate]
+    accuracies: Mapping[str, AccuracySummary]
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """All figures, as plain data."""
+        return {
+            "model": self.name,
+            "shares": {name: asdict(share) for name, share in self.shares.items()},
+            "falls": {name: asdict(fall) for name, fall in self.falls.items()},
+            "cells": {name: asdict(cell) for name, cell in self.cells.items()},
+            "accuracies": {name: accuracy.as_dict() for name, accuracy in self.accuracies.items()},
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """Profiles of models.
+
+    Attributes:
+        models: with TF-IDF last.
+        measure: by which stories were compared.
+        split: of Twice Told; None: all of it.
+        num_plots: number of plots.
+        num_worlds: number of worlds.
+    """
+
+    models: Sequence[ModelProfile]
+    measure: str
+    split: Split | None
+    num_plots: int
+    num_worlds: int
+
+    def table(self) -> "pd.DataFrame":
+        """Tabulate the figures: model, group (share, fall, cell, set), name, value, low, high, n."""
+        import pandas as pd
+
+        rows: list[tuple[object, ...]] = []
+        for model in self.models:
+            for name, share in model.shares.items():
+                rows.append((model.name, "share", name, share.share, share.low, share.high, None))
+            for aspect, fall in model.falls.items():
+                rows.append((model.name, "fall", aspect, fall.mean, fall.low, fall.high, fall.n))
+            for cell, accuracy in model.cells.items():
+                rows.append((model.name, "cell", cell, accuracy.mean, accuracy.low, accuracy.high, accuracy.n))
+            for place, summary in model.accuracies.items():
+                rows.append((model.name, "set", place, summary.accuracy, *summary.interval, summary.n))
+        return pd.DataFrame(rows, columns=["model", "group", "name", "value", "low", "high", "n"])
+
+    def __str__(self) -> str:
+        """Tables in Markdown."""
+        shares = [self._row(model.name, model.shares) for model in self.models]
+        falls = [self._row(model.name, model.falls) for model in self.models]
+        cells = [self._row(model.name, model.cells) for model in self.models]
+        tables = {
+            "What similarity is made of": shares,
+            "Fall of similarity when one aspect is changed": falls,
+            "Triples": cells,
+        }
+        if any(model.accuracies for model in self.models):
+            tables["Other sets"] = [
+                self._row(model.name, model.accuracies) for model in self.models if model.accuracies
+            ]
+        which = "Twice Told" if self.split is None else f"Twice Told's {self.split} part"
+        notes = [
+            f"{which}: {self.num_plots} plots in {self.num_worlds} worlds; measure {self.measure}; intervals are 95 % "
+            "(bootstrap over plots and worlds).",
+            "Fall: in standard deviations of the similarity of stories that share neither plot nor world.",
+            "Far: the positive tells the plot in another world; near: in the same world, with one aspect changed. "
+            "Strong: the negative shares the anchor's world; weak: it does not.",
+        ]
+        return "\n".join([*(markdown_table(title, rows) for title, rows in tables.items()), *notes])
+
+    def _row(self, name: str, figures: Mapping[str, object]) -> dict[str, str]:
+        return {"model": name, **{column: str(figure) for column, figure in figures.items()}}
+
+    def plot(self) -> Any:
+        """Draw shares, falls and cells side by side; returns the matplotlib axis of the shares.
+
+        Raises:
+            MissingExtraError: if matplotlib is not installed.
+        """
+        require("matplotlib", "plots")
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(11, 1.6 + 0.4 * len(self.models)), layout="constrained")
+        shares, falls, cells = figure.subplots(1, 3)
+        names = [model.name for model in self.models]
+        self._draw_shares(shares, names)
+        _draw_points(falls, "fall when changed (sd)", [model.falls for model in self.models])
+        _draw_points(cells, "accuracy of triples", [model.cells for model in self.models])
+        cells.axvline(0.5, color=GRAY, linewidth=0.8, zorder=0)
+        return shares
+
+    def _draw_shares(self, axes: Any, names: Sequence[str]) -> None:
+        """Draw a bar a model, divided into shares."""
+        colors = dict(zip(COMPONENTS, (COLORS[2], COLORS[1], COLORS[4], "#d0d7de"), strict=True))
+        for place, model in enumerate(self.models):
+            start = 0.0
+            for component in COMPONENTS:
+                share = max(model.shares[component].share, 0.0)
+                label = component if place == 0 else None
+                axes.barh(place, share, left=start, color=colors[component], label=label)
+                start += share
+        axes.set_yticks(range(len(names)), list(names))
+        axes.invert_yaxis()
+        axes.set_xlabel("share of what distinguishes stories")
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=4, frameon=False, fontsize=8)
+
+    def write(self, folder: str | Path) -> None:
+        """Write profile.json, .md, .csv (the table) and, with matplotlib, .svg."""
+        from importlib.util import find_spec
+
+        folder = Path(folder)
+        content = {
+            "measure": self.measure,
+            "split": self.split,
+            "plots": self.num_plots,
+            "worlds": self.num_worlds,
+            "models": [model.record for model in self.models],
+        }
+        keep_report(folder, "profile", content, f"{self}\n")
+        write_table(folder / "profile.csv", self.table().to_dict("records"))
+        if find_spec("matplotlib"):
+            write_svg(self.plot(), folder / "profile.svg")
+
+
+def _draw_points(axes: Any, label: str, models: Sequence[Mapping[str, Estimate]]) -> None:
+    """Draw a row a model, with a point and an interval for each estimate."""
+    for place, estimates in enumerate(models):
+        height = 0.8 / len(estimates)
+        for number, (name, estimate) in enumerate(estimates.items()):
+            y = place - 0.4 + height * (number + 0.5)
+            ends = [[estimate.mean - estimate.low], [estimate.high - estimate.mean]]
+            style = {"fmt": "o", "markersize": 4, "capsize": 2, "color": COLORS[number]}
+            axes.errorbar(estimate.mean, y, xerr=np.maximum(ends, 0), label=name if place == 0 else None, **style)
+    axes.set_yticks(range(len(models)), [""] * len(models))
+    axes.invert_yaxis()
+    axes.set_xlabel(label)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False, fontsize=8)

@@ -1,0 +1,95 @@
+"""narrlit.profile: what a model's similarity follows, on Twice Told and on files of one's own."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import narrlit
+from narrlit.data.twice_told import CELLS, TwiceTold
+from narrlit.errors import DataError, OptionError
+from narrlit.experiments import profile as module
+
+PART = {"split": "test"}
+
+
+@pytest.fixture(scope="module")
+def result(tiny):
+    return narrlit.profile({"tiny": tiny()})
+
+
+def test_words_follow_worlds_and_not_plots(result):
+    tfidf = result.models[-1]
+    assert tfidf.name == "tfidf"
+    assert tfidf.shares["world"].share > 1.5 * abs(tfidf.shares["plot"].share)
+    assert tfidf.cells["far, strong"].high < 0.5
+    assert sum(share.share for share in tfidf.shares.values()) == pytest.approx(1)
+
+
+def test_a_model_that_knows_plots_has_them_as_its_share():
+    corpus = TwiceTold.read()
+    names = [plot.plot for plot in corpus.plots]
+    tellings = [*corpus.tellings, *corpus.changes]
+    vectors = np.eye(len(names))[[names.index(telling.plot) for telling in tellings]]
+    changed = np.array([telling.changed == "outcome" for telling in tellings])
+    vectors[changed] *= 0.5
+    noise = np.random.default_rng(0).normal(size=(len(tellings), len(tellings))) * 1e-3
+    knows = module._profile("plots", vectors @ vectors.T + noise + noise.T, corpus)
+    assert knows.shares["plot"].share > 0.99
+    assert {cell: knows.cells[cell].mean for cell in CELLS} == dict.fromkeys(CELLS, 1.0)
+    assert knows.falls["outcome"].low > 100
+    assert abs(knows.falls["theme"].mean) < 1 > abs(knows.falls["action"].mean)
+
+
+def test_tables_have_every_figure_with_its_interval(result):
+    frame = result.table()
+    assert set(frame["model"]) == {"tiny", "tfidf"}
+    assert frame.groupby("group")["name"].nunique().to_dict() == {"cell": 4, "fall": 3, "share": 4}
+    assert (frame["low"] <= frame["value"] + 1e-9).all()
+    assert (frame["value"] <= frame["high"] + 1e-9).all()
+    text = str(result)
+    assert "Twice Told: 48 plots in 8 worlds; measure cosine" in text
+    assert "| far, strong" in text
+
+
+def test_ones_own_triples_and_questions_are_added(tiny, tmp_path):
+    triples = [
+        {"anchor_text": "A king falls ill.", "text_a": "A queen falls ill.", "text_b": "A fox steals.", "cell": "near"},
+        {"anchor_text": "A fox steals bread.", "text_a": "It rains.", "text_b": "A fox steals.", "cell": "far"},
+    ]
+    rows = [{**row, "text_a_is_closer": number == 0} for number, row in enumerate(triples)]
+    sets, choices = tmp_path / "own.jsonl", tmp_path / "questions.jsonl"
+    sets.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    question = {"anchor_text": "A fox steals bread.", "choices": ["It rains.", "A fox steals bread."], "answer": 1}
+    choices.write_text(json.dumps(question) + "\n")
+    result = narrlit.profile({"tiny": tiny()}, **PART, sets=[sets], choices=[choices])
+    accuracies = result.models[0].accuracies
+    assert list(accuracies) == ["own: near", "own: far", "questions"]
+    assert [accuracy.n for accuracy in accuracies.values()] == [1, 1, 1]
+    assert accuracies["questions"].correct == 1
+    assert "Other sets" in str(result)
+
+
+def test_what_is_wrong_is_named(tiny, tmp_path):
+    choices = tmp_path / "q.jsonl"
+    for line, words in (
+        ({"anchor_text": "A", "choices": ["B", "C"], "answer": 2}, "q.jsonl:1: answer 2: there are 2 choices, from 0"),
+        ({"anchor_text": "A", "choices": ["B"], "answer": 0}, "q.jsonl:1"),
+    ):
+        choices.write_text(json.dumps(line) + "\n")
+        with pytest.raises(DataError, match=words):
+            narrlit.profile(tiny(), **PART, choices=[choices])
+    with pytest.raises(OptionError, match="at least one"):
+        narrlit.profile([])
+    with pytest.raises(OptionError, match="split=dev"):
+        narrlit.profile(tiny(), split="dev")
+
+
+def test_the_command_prints_and_writes_what_python_returns(narrlit, tiny, tmp_path):
+    found = narrlit("profile", tiny(), "--split", "validation", "--out", "o")
+    assert found.code == 0, found.err
+    content = json.loads(Path("o/profile.json").read_text())
+    assert [model["model"] for model in content["models"]][-1] == "tfidf"
+    assert Path("o/profile.md").read_text().strip() == found.out.strip()
+    assert {path.name for path in Path("o").iterdir()} >= {"profile.csv", "profile.svg"}
