@@ -10,7 +10,16 @@ import pytest
 
 import narrlit
 from narrlit.data.readers import read_triples
-from narrlit.data.twice_told import CELLS, FOLDER, NUM_PLOTS, WORLDS, TwiceTold, write_twice_told
+from narrlit.data.twice_told import (
+    CELLS,
+    FOLDER,
+    NUM_PLOTS,
+    WORLDS,
+    TwiceTold,
+    further_plots,
+    further_tellings,
+    write_twice_told,
+)
 from narrlit.errors import OptionError
 from narrlit.metrics.retrieval import lexical_vectors
 
@@ -29,8 +38,13 @@ def corpus():
 
 
 @pytest.fixture(scope="module")
-def everything(corpus):
-    return [*corpus.tellings, *corpus.changes]
+def further():
+    return further_tellings()
+
+
+@pytest.fixture(scope="module")
+def everything(corpus, further):
+    return [*corpus.tellings, *corpus.changes, *further]
 
 
 def words_of(text):
@@ -51,8 +65,8 @@ def test_changes_are_balanced_over_worlds_plots_and_aspects(corpus):
     assert all(change.change for change in corpus.changes)
 
 
-def test_stories_are_short_and_worlds_and_plots_of_about_one_length(corpus, everything):
-    assert all(80 <= len(telling.text.split()) <= 140 for telling in everything)
+def test_stories_are_short_and_worlds_and_plots_of_about_one_length(corpus):
+    assert all(80 <= len(telling.text.split()) <= 140 for telling in [*corpus.tellings, *corpus.changes])
     lengths = np.array([len(telling.text.split()) for telling in corpus.tellings])
     for factor in ("world", "plot"):
         values = np.array([getattr(telling, factor) for telling in corpus.tellings])
@@ -81,7 +95,8 @@ def test_no_run_of_six_words_occurs_in_two_stories(everything):
     assert [run for run, stories in stories_of.items() if len(stories) > 1] == []
 
 
-def test_names_and_numbers_stay_in_their_world(everything):
+def test_names_and_numbers_stay_in_their_world(corpus):
+    everything = [*corpus.tellings, *corpus.changes]
     with (FOLDER / "worlds.csv").open(encoding="utf-8") as file:
         names = {row["world"]: set(re.findall(r"[A-Z][a-z]+", row["names"])) - TITLES for row in csv.DictReader(file)}
     for one, other in combinations(names, 2):
@@ -126,6 +141,38 @@ def test_tfidf_is_below_chance_where_the_negative_shares_the_world(corpus):
     assert accuracy["far, weak"] < 0.65  # what is left are pronouns: who the people of a plot are
 
 
+def test_further_plots_have_three_tellings_and_one_with_another_outcome(corpus, further):
+    plots = {plot.plot for plot in further_plots()}
+    assert len(plots) == len(further_plots())
+    assert not plots & {plot.plot for plot in corpus.plots}
+    assert not {telling.world for telling in further} & {*corpus.worlds}
+    told, changed = defaultdict(set), Counter()
+    for telling in further:
+        assert 60 <= len(telling.text.split()) <= 140, telling.id
+        if telling.changed:
+            assert (telling.changed, bool(telling.change)) == ("outcome", True)
+            changed[telling.plot] += 1
+        else:
+            assert telling.world not in told[telling.plot]
+            told[telling.plot].add(telling.world)
+    assert told.keys() == changed.keys() == plots
+    assert all(len(worlds) >= 3 for worlds in told.values())
+
+
+def test_tfidf_finds_a_further_telling_below_chance_where_the_other_shares_the_world(further):
+    stories = [telling for telling in further if not telling.changed]
+    texts = [telling.text for telling in stories]
+    vectors, _ = lexical_vectors("tfidf", texts, texts)
+    cosines = (vectors @ vectors.T).toarray()
+    plots, worlds = (np.array([getattr(story, name) for story in stories]) for name in ("plot", "world"))
+    right = []
+    for row in range(len(stories)):
+        positives = cosines[row, (plots == plots[row]) & (worlds != worlds[row])]
+        negatives = cosines[row, (plots != plots[row]) & (worlds == worlds[row])]
+        right.append((positives[:, None] > negatives).mean())
+    assert np.mean(right) < 0.4
+
+
 def test_splits_share_neither_plots_nor_worlds(corpus):
     parts = {name: corpus.split(name) for name in WORLDS}
     for one, other in combinations(parts.values(), 2):
@@ -160,7 +207,7 @@ def test_triples_of_a_cell_relate_as_its_name_says(corpus):
 def test_it_is_written_with_its_card_and_triples_that_narrlit_reads(tmp_path):
     written = write_twice_told(tmp_path / "corpus")
     assert {path.name for path in written.files} == {
-        *("stories.csv", "changes.csv", "plots.csv", "README.md"),
+        *("stories.csv", "changes.csv", "plots.csv", "training.csv", "README.md"),
         *("train.jsonl", "validation.jsonl", "test.jsonl"),
     }
     assert len(narrlit.read_stories(tmp_path / "corpus/stories.csv")) == 384

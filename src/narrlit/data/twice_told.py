@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal, cast
 
+from narrlit.data.rows import Row, RowFile
 from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.data.writers import write_table
 from narrlit.errors import OptionError
@@ -102,6 +103,8 @@ class TwiceTold:
     >>> corpus = TwiceTold.read()
     >>> len(corpus.plots), len(corpus.worlds), len(corpus.tellings), len(corpus.changes)
     (48, 8, 384, 96)
+    >>> len(further_plots()), len(further_tellings())
+    (240, 960)
     >>> test = corpus.split("test")
     >>> len(test.plots), test.worlds, len(test.tellings)
     (12, ('station', 'court'), 24)
@@ -183,6 +186,33 @@ class TwiceTold:
                     yield anchor, self.by_plot_and_world[anchor.plot, world]
 
 
+def training_rows() -> RowFile:
+    """Return all stories that train, as rows of a table with the columns plot, world, changed and text."""
+    folder = Path(str(FOLDER))
+    tellings = training_tellings()
+    rows = [Row(line, _training_row(telling), folder) for line, telling in enumerate(tellings, start=1)]
+    return RowFile(folder, rows)
+
+
+def training_tellings() -> list[Telling]:
+    """Return all stories that train: those of the training split, and of the further plots."""
+    train = TwiceTold.read().split("train")
+    return [*train.tellings, *train.changes, *further_tellings()]
+
+
+def further_plots() -> list[Plot]:
+    """Read the further plots, which only train."""
+    return [Plot(**row) for row in _rows("further_plots.csv")]
+
+
+def further_tellings() -> list[Telling]:
+    """Read the tellings of the further plots: each in three further worlds, and once with another outcome."""
+    rows = _rows("further.csv")
+    return [
+        Telling(row["plot"], row["world"], row["text"], cast("Changed", row["changed"]), row["change"]) for row in rows
+    ]
+
+
 def _rows(name: str) -> list[dict[str, str]]:
     """Read a table of the corpus."""
     with (FOLDER / name).open(encoding="utf-8") as file:
@@ -195,7 +225,7 @@ class WrittenCorpus:
 
     Attributes:
         folder: where it is.
-        files: stories.csv, changes.csv, plots.csv, README.md, and triples of each split.
+        files: stories.csv, changes.csv, plots.csv, training.csv, README.md, and triples of each split.
     """
 
     folder: Path
@@ -207,9 +237,10 @@ class WrittenCorpus:
 
 
 def write_twice_told(folder: str | Path, *, overwrite: bool = False) -> WrittenCorpus:
-    """Write Twice Told: stories.csv, changes.csv, plots.csv, README.md, and SPLIT.jsonl with labeled triples.
+    """Write Twice Told: stories.csv, changes.csv, plots.csv, training.csv, README.md, and SPLIT.jsonl with triples.
 
-    The column `cell` of the triples is `far, strong` and so on; see `CellTriples`.
+    The column `cell` of the triples is `far, strong` and so on; see `CellTriples`. training.csv has all stories that
+    train: those of the training split, and the tellings of the further plots.
 
     Args:
         folder: to write into.
@@ -229,7 +260,8 @@ def write_twice_told(folder: str | Path, *, overwrite: bool = False) -> WrittenC
     tables: dict[str, list[dict[str, object]]] = {
         "stories.csv": [_story_row(telling) for telling in corpus.tellings],
         "changes.csv": [{**_story_row(telling), "change": telling.change} for telling in corpus.changes],
-        "plots.csv": [asdict(plot) for plot in corpus.plots],
+        "plots.csv": [asdict(plot) for plot in [*corpus.plots, *further_plots()]],
+        "training.csv": [_training_row(telling) for telling in training_tellings()],
     }
     for split in WORLDS:
         tables[f"{split}.jsonl"] = list(_triple_rows(corpus.split(split)))
@@ -250,6 +282,10 @@ def _story_row(telling: Telling) -> dict[str, object]:
     if telling.changed:
         row["changed"] = telling.changed
     return {**row, "text": telling.text}
+
+
+def _training_row(telling: Telling) -> dict[str, object]:
+    return {"plot": telling.plot, "world": telling.world, "changed": telling.changed, "text": telling.text}
 
 
 def _triple_rows(corpus: TwiceTold) -> Iterator[dict[str, object]]:
