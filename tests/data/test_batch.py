@@ -14,7 +14,9 @@ def batch_of(anchors, positives, negatives, kinds=None):
     ids = torch.cat([torch.full((i + 1,), i) for i in range(count)])
     stories = PackedStories(ids, tuple(range(1, count + 1)), 100 - torch.arange(count))
     kinds = torch.full_like(negatives, -1) if kinds is None else torch.tensor(kinds).reshape(negatives.shape)
-    return ExampleBatch(stories, torch.tensor(anchors), torch.tensor(positives), negatives, kinds)
+    return ExampleBatch(
+        stories, torch.tensor(anchors), torch.tensor(positives), negatives, kinds, groups=stories.indices
+    )
 
 
 def pieces(stories):

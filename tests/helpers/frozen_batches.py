@@ -15,7 +15,10 @@ def packed(lengths, first_index=50, seed=0):
 def batch_of(lengths=(1,) * 9):
     """Four examples over nine stories: anchors 0 to 3, positives 4 to 7, negative 8 of all but the last."""
     negatives = torch.tensor([[8], [8], [8], [-1]])
-    return ExampleBatch(packed(lengths), torch.arange(4), torch.arange(4) + 4, negatives, torch.full((4, 1), -1))
+    stories = packed(lengths)
+    return ExampleBatch(
+        stories, torch.arange(4), torch.arange(4) + 4, negatives, torch.full((4, 1), -1), groups=stories.indices
+    )
 
 
 def built(objective):

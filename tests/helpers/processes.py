@@ -181,7 +181,8 @@ def joint_batch(step):
     negatives[5, 1] = -1 if step == 2 else order[0]
     kinds = torch.randint(3, (8, 3), generator=chance).masked_fill(negatives < 0, -1)
     lengths = torch.randint(1, 4, (STORIES,), generator=chance).tolist()
-    batch = ExampleBatch(packed(lengths, 0, seed=step), order[:8], order[8:], negatives, kinds)
+    stories = packed(lengths, 0, seed=step)
+    batch = ExampleBatch(stories, order[:8], order[8:], negatives, kinds, groups=stories.indices)
     batch.pseudo_labels = torch.randint(-1, 2, (STORIES, 3), generator=chance)
     return batch
 

@@ -31,7 +31,8 @@ def batch_of(objective, count=4, negatives=2):
     own = torch.arange(2 * count, 2 * count + negatives).repeat(count, 1)
     if negatives:
         own[-1, -1] = -1
-    return ExampleBatch(stories, torch.arange(count), torch.arange(count) + count, own, torch.full_like(own, -1))
+    kinds = torch.full_like(own, -1)
+    return ExampleBatch(stories, torch.arange(count), torch.arange(count) + count, own, kinds, groups=stories.indices)
 
 
 @pytest.fixture

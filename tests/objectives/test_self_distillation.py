@@ -28,7 +28,7 @@ def batch_of(objective):
     stories = PackedStories(flat, tuple(map(len, ids)), torch.arange(STORIES).flip(0) + 3)
     negatives = torch.tensor([[8, 9, -1], [10, 4, 11], [12, 13, 2], [9, 8, 12]])
     kinds = torch.tensor([[THEME, OUTCOME, -1], [MINED, THEME, TRIPLE], [OUTCOME, TRIPLE, -1], [THEME, THEME, OUTCOME]])
-    return ExampleBatch(stories, torch.arange(4), torch.arange(4) + 4, negatives, kinds)
+    return ExampleBatch(stories, torch.arange(4), torch.arange(4) + 4, negatives, kinds, groups=stories.indices)
 
 
 @pytest.fixture

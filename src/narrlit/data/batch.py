@@ -111,6 +111,7 @@ class ExampleBatch(Batch):
     positives: Tensor  # (B,) int64
     negatives: Tensor  # (B, K) int64, PADDING where there is none
     kinds: Tensor  # (B, K) int64, each negative's index into KINDS, PADDING for unknown and for no negative
+    groups: Tensor  # (U,) int64, stories of the same group are never each other's negatives
     # (U, 3) int64, each story's pseudo-label of every aspect, PADDING where there is none
     pseudo_labels: Tensor | None = None
     unlabelled: UnlabelledBatch | None = None  # further stories of a transductive run
@@ -126,6 +127,7 @@ class ExampleBatch(Batch):
             return batch
         position = needed.cumsum(0) - 1
         batch.stories = self.stories.select(needed.nonzero().squeeze(1).tolist())
+        batch.groups = self.groups[needed]
         batch.anchors, batch.positives = position[self.anchors], position[self.positives]
         batch.negatives = torch.where(negatives < 0, PADDING, position[negatives.clamp(min=0)])
         batch.pseudo_labels = None if self.pseudo_labels is None else self.pseudo_labels[needed]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch.utils.data import Sampler
 
 from narrlit.data.batch import Collator, ExampleBatch, PackedViews, StoryInputs, TripleBatch, UnlabelledBatch, ViewBatch
-from narrlit.data.schema import IntArray, TrainingExamples, Triples
+from narrlit.data.schema import PADDING, IntArray, TrainingExamples, Triples
 
 EPOCHS_TRIED = 8
 
@@ -24,11 +24,25 @@ class Share:
     world: int = 1
 
 
+@dataclass(frozen=True)
+class Settings:
+    """Settings of N examples: what their stories share apart from the plot.
+
+    Attributes:
+        numbers: (N,) each example's setting, PADDING where it has none.
+        share: of the examples with a setting that are in batches of that setting alone, 0 to 1.
+    """
+
+    numbers: IntArray
+    share: float
+
+
 class DistinctBatchSampler(Sampler[list[int]]):
-    """Batches of example positions in which no story occurs twice among anchors and positives.
+    """Batches of example positions: no story, and no version of it, is an anchor or positive twice.
 
     With in-batch negatives, a story that occurs twice would be its own negative. An example whose anchor or positive
-    is in the batch already waits for the next one; only if nothing else is left does a batch stay small.
+    is in the batch already waits for the next one; only if nothing else is left does a batch stay small. Batches may
+    be filled from one setting, so that their stories share it.
     Over several processes the rule holds for their batches together, each takes its slice, and what doesn't divide
     evenly at the epoch's end is dropped, since gathering needs equal shares.
     """
@@ -42,13 +56,22 @@ class DistinctBatchSampler(Sampler[list[int]]):
         share: Share | None = None,
         weights: NDArray[np.float64] | None = None,
         limit: int | None = None,
+        settings: Settings | None = None,
     ) -> None:
-        """Sample from N examples with these anchors and positives (N,), `batch_size` for each process.
+        """Sample from N examples, `batch_size` for each process.
 
-        With `weights` (N,) an epoch's N examples are drawn in proportion to these, with replacement, and a batch may
-        have an example twice; else each example is drawn once. An epoch has at most `limit` examples, different ones in
-        each epoch.
+        Args:
+            anchors: (N,) story or group of each example's anchor.
+            positives: (N,) likewise of its positive.
+            batch_size: examples of a process.
+            seed: decides the order, with the epoch.
+            share: this process among all.
+            weights: (N,) an epoch's N examples are drawn in proportion to these, with replacement, and a batch may
+                have an example twice; None: each example is drawn once.
+            limit: an epoch has at most so many examples, different ones in each epoch.
+            settings: settings of the examples; None: batches are filled from all. With `weights` they are not read.
         """
+        self._settings = settings
         self._chances = None if weights is None else weights / weights.sum()
         self._pairs = list(zip(anchors.tolist(), positives.tolist(), strict=True))
         self._batch_size = batch_size
@@ -94,11 +117,36 @@ class DistinctBatchSampler(Sampler[list[int]]):
         rng, count, world = np.random.default_rng([self._seed, epoch]), len(self._pairs), self._share.world
         drawn = rng.permutation(count) if self._chances is None else rng.choice(count, count, p=self._chances)
         order, size = drawn.tolist()[: self._limit], self._batch_size * world
-        if self._chances is None:
-            batches = distinct_batches(order, self._pairs, size)
-        else:
+        if self._chances is not None:
             batches = [order[start : start + size] for start in range(0, len(order), size)]
+        elif self._settings is not None:
+            batches = self._batches_by_setting(order, size, self._settings, rng)
+        else:
+            batches = distinct_batches(order, self._pairs, size)
         return [whole for batch in batches if (whole := batch[: len(batch) // world * world])]
+
+    def _batches_by_setting(
+        self, order: list[int], size: int, settings: Settings, rng: np.random.Generator
+    ) -> list[list[int]]:
+        """Fill batches from one setting each with a share of the examples, and others with the rest.
+
+        Examples that would be a batch of less than half the size join the rest.
+        """
+        mixed: list[int] = []
+        of_setting: dict[int, list[int]] = {}
+        for position in order:
+            setting = int(settings.numbers[position])
+            together = setting != PADDING and rng.random() < settings.share
+            (of_setting.setdefault(setting, []) if together else mixed).append(position)
+        batches: list[list[int]] = []
+        for positions in of_setting.values():
+            for batch in distinct_batches(positions, self._pairs, size):
+                if 2 * len(batch) >= size:
+                    batches.append(batch)
+                else:
+                    mixed += batch
+        batches += distinct_batches(rng.permutation(mixed).tolist(), self._pairs, size)
+        return [batches[number] for number in rng.permutation(len(batches))]
 
 
 def equalized(batches: list[list[int]], count: int, world: int = 1) -> list[list[int]]:
@@ -168,7 +216,9 @@ class ExampleCollator:
         stories, (anchors, near, far) = self.inputs.pack(
             [(examples.anchors[chosen], "anchor"), (positives, "candidate"), (negatives, "candidate")]
         )
-        return ExampleBatch(stories, anchors, near, far, torch.from_numpy(examples.kinds[chosen]))
+        kinds = torch.from_numpy(examples.kinds[chosen])
+        groups = torch.from_numpy(examples.groups[stories.indices.numpy()])
+        return ExampleBatch(stories, anchors, near, far, kinds, groups)
 
 
 @dataclass(frozen=True)

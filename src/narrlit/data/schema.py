@@ -178,7 +178,14 @@ class Triple:
 class TrainingExample:
     """Story indices of an anchor, a similar story, and K >= 0 dissimilar ones, each with its kind.
 
-    Examples with the same `group` are copies of one source, such as its back-translations; None: unknown.
+    Attributes:
+        anchor: a story.
+        positive: a story that is similar to it.
+        negatives: stories that are not.
+        kinds: of each negative.
+        group: examples with the same group are versions of one story, or copies of one source, such as its
+            back-translations; None: unknown.
+        setting: what the anchor shares with stories of other groups, such as the place or the author; None: unknown.
     """
 
     anchor: int
@@ -186,6 +193,7 @@ class TrainingExample:
     negatives: tuple[int, ...] = ()
     kinds: tuple[str | None, ...] = ()
     group: str | None = None
+    setting: str | None = None
 
     def __post_init__(self) -> None:
         if len(self.kinds) != len(self.negatives):
@@ -254,6 +262,29 @@ class TrainingExamples(Rows[TrainingExample]):
         return np.array(sorted({index for row in self.rows for index in row.indices}), dtype=np.int64)
 
     @cached_property
+    def groups(self) -> IntArray:
+        """Group (S,) of each story of the table; stories of one group are never each other's negatives.
+
+        Anchors and positives of examples with the same `group` are one group, a story of several groups joins them;
+        every other story is alone.
+        """
+        groups = np.arange(len(self.stories), dtype=np.int64)
+        first: dict[str, int] = {}
+        for row in self.rows:
+            if row.group is not None:
+                own = groups[first.setdefault(row.group, row.anchor)]
+                joined = [groups[row.anchor], groups[row.positive]]
+                groups[np.isin(groups, joined)] = own
+        return groups
+
+    @cached_property
+    def settings(self) -> IntArray:
+        """Number (N,) of each example's setting, PADDING where it has none."""
+        numbers: dict[str, int] = {}
+        known = [PADDING if row.setting is None else numbers.setdefault(row.setting, len(numbers)) for row in self.rows]
+        return np.array(known, dtype=np.int64)
+
+    @cached_property
     def kinds(self) -> IntArray:
         """Indices (N, K) into KINDS, PADDING where unknown or no negative."""
         return _padded([[PADDING if kind is None else KINDS.index(kind) for kind in row.kinds] for row in self.rows])
@@ -278,7 +309,7 @@ def example_of(triple: Triple) -> TrainingExample:
     """Convert a labeled triple: the closer candidate is the positive, the other the negative.
 
     >>> example_of(Triple(0, 1, 2, a_is_closer=False))
-    TrainingExample(anchor=0, positive=2, negatives=(1,), kinds=('triple',), group=None)
+    TrainingExample(anchor=0, positive=2, negatives=(1,), kinds=('triple',), group=None, setting=None)
     """
     if triple.a_is_closer is None:
         raise ValueError("a triple without a label is no training example")

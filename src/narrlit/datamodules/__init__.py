@@ -7,6 +7,7 @@ from narrlit.datamodules.loaders import Loading
 from narrlit.datamodules.pseudo_labels import Clusters, PseudoLabels
 from narrlit.datamodules.story_data import StoryData
 from narrlit.datamodules.storyworld_data import StoryWorldData
+from narrlit.datamodules.versions import Versions
 
 __all__ = [
     "Clusters",
@@ -18,4 +19,5 @@ __all__ = [
     "PseudoLabels",
     "StoryData",
     "StoryWorldData",
+    "Versions",
 ]

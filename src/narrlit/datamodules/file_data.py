@@ -13,6 +13,7 @@ from narrlit.datamodules.loaders import Loading
 from narrlit.datamodules.provenance import Provenance
 from narrlit.datamodules.pseudo_labels import PseudoLabels
 from narrlit.datamodules.story_data import Stage, StoryData
+from narrlit.datamodules.versions import Versions, read_versions
 from narrlit.errors import OptionError
 
 
@@ -45,6 +46,7 @@ class FileData(StoryData):
         test_labels: str | None = None,
         predict: str | None = None,
         extra: Extra = Extra(),
+        versions: Versions = Versions(),
         views: ViewFiles = ViewFiles(),
         hard_examples: HardExampleSampling = HardExampleSampling(),
         pseudo_labels: PseudoLabels = PseudoLabels(),
@@ -61,6 +63,7 @@ class FileData(StoryData):
             test_labels: their labels, where they are in a file of their own.
             predict: triples, with or without labels.
             extra: synthetic training rows and unlabelled stories.
+            versions: stories told several times, whose versions train as each other's positives.
             views: views of the stories, for objectives that read them.
             hard_examples: sampling of hard examples.
             pseudo_labels: labels of the training stories' aspects.
@@ -76,6 +79,8 @@ class FileData(StoryData):
         self.validation_share = validation_share
         self.train = _listed(train)
         self.extra = extra
+        self.versions = versions
+        self.setting_share = versions.setting_share
         self.views = views
         self.has_views = bool(views.paths) or views.missing == "positional"
         self.has_unlabelled = bool(_listed(extra.unlabelled))
@@ -88,9 +93,12 @@ class FileData(StoryData):
         strict = self.loading.strict
         own = [read_examples(path, strict, stories) for path in self.train]
         synthetic = [read_examples(path, strict, stories) for path in _listed(self.extra.synthetic)]
+        versions = read_versions(self.versions, strict, stories)
         self.synthetic_rows = sum(map(len, synthetic))
-        self._note_files("train", [read.report for read in [*own, *synthetic]])
-        rows: list[TrainingExample] = []
+        self._note_files("train", [*(read.report for read in [*own, *synthetic]), *versions.reports])
+        if versions.examples:
+            rank_zero_info(versions.summary())
+        rows: list[TrainingExample] = [*versions.examples]
         for read in [*own, *synthetic]:
             rows += read
         examples = TrainingExamples(stories, rows)

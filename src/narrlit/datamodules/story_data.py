@@ -11,8 +11,15 @@ from lightning_utilities.core.rank_zero import rank_zero_warn
 from torch.utils.data import DataLoader
 
 from narrlit.data.batch import Collator, StoryInputs, StoryReader
-from narrlit.data.sampling import DistinctBatchSampler, PseudoLabelCollator, Share, TripleCollator, padded_share
-from narrlit.data.schema import IntArray, StoryTable, TrainingExamples, Triples
+from narrlit.data.sampling import (
+    DistinctBatchSampler,
+    PseudoLabelCollator,
+    Settings,
+    Share,
+    TripleCollator,
+    padded_share,
+)
+from narrlit.data.schema import PADDING, IntArray, StoryTable, TrainingExamples, Triples
 from narrlit.data.splits import Overlap, overlap
 from narrlit.data.storyworld import SyntheticStory
 from narrlit.datamodules.hard_examples import HardExampleSampling
@@ -46,6 +53,7 @@ class StoryData(L.LightningDataModule):
         sets: triples that were read, by stage.
         minable: validation triples that hard examples may be mined from.
         validation_share: how many of the validation triples are evaluated; the others can be mined.
+        setting_share: share of the examples with a setting that are in batches of one setting.
         provenance: plain data for run.json.
         synthetic_rows: how many of the training examples, the last ones, a language model wrote.
     """
@@ -53,6 +61,7 @@ class StoryData(L.LightningDataModule):
     has_views = False
     has_unlabelled = False  # the user named unlabelled stories
     validation_share = 1.0
+    setting_share = 0.0
 
     def __init__(
         self,
@@ -261,13 +270,14 @@ class StoryData(L.LightningDataModule):
         prepared, loading = cast(Prepared, self.prepared), self.loading
         examples = prepared.examples
         sampler = DistinctBatchSampler(
-            examples.anchors,
-            examples.positives,
+            examples.groups[examples.anchors],
+            examples.groups[examples.positives],
             loading.batch_size,
             run_seed(),
             self._share(),
             prepared.weights,
             loading.samples_per_epoch,
+            self._settings(examples),
         )
         collator = self.reader.collator(examples, inputs)
         if prepared.labels is not None:
@@ -281,6 +291,12 @@ class StoryData(L.LightningDataModule):
         )
         self._loader.skip, self._skip = self._skip, 0
         return self._loader
+
+    def _settings(self, examples: TrainingExamples) -> Settings | None:
+        """Return the settings from which batches are filled, if the data have any."""
+        if not self.setting_share or (examples.settings == PADDING).all():
+            return None
+        return Settings(examples.settings, self.setting_share)
 
     def _labeling(
         self, collator: Collator, inputs: StoryInputs[Any], labels: IntArray, unlabelled: IntArray

@@ -1,11 +1,11 @@
 """Tables of a datamodule's stories: as they were read, and as the encoder reads them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from narrlit.data.schema import (
     Story,
     StoryTable,
-    TrainingExample,
     TrainingExamples,
     Triple,
     Triples,
@@ -62,7 +62,7 @@ class StoryTables:
         converted = self.convert([row.indices for row in read])
         rows = []
         for (anchor, positive, *negatives), row in zip(converted, read, strict=True):
-            rows.append(TrainingExample(anchor, positive, tuple(negatives), row.kinds, row.group))
+            rows.append(replace(row, anchor=anchor, positive=positive, negatives=tuple(negatives)))
         return TrainingExamples(self.stories, rows)
 
     def triples(self, read: Triples) -> Triples:

@@ -7,17 +7,17 @@ import torch
 from torch import Tensor
 
 
-def duplicates_mask(stories: Tensor, anchors: Tensor, positives: Tensor) -> Tensor:
-    """Mask padding, and candidates that are the row's own anchor or positive.
+def duplicates_mask(candidates: Tensor, anchors: Tensor, positives: Tensor) -> Tensor:
+    """Mask padding, and candidates of the group of the row's own anchor or positive.
 
     A story may occur in a batch several times, as the positive of one row and a negative of another; it never counts as
-    its own negative.
+    its own negative, nor do versions of one story. A story without versions is a group by itself.
 
     Args:
-        stories: (M,) int64, the story of each candidate, or (B, M) where each anchor has candidates of its own; -1
+        candidates: (M,) int64, the group of each candidate, or (B, M) where each anchor has candidates of its own; -1
             for padding.
-        anchors: (B,) int64, the story of each anchor.
-        positives: (B,) int64, the story of each anchor's own positive.
+        anchors: (B,) int64, the group of each anchor.
+        positives: (B,) int64, the group of each anchor's own positive.
 
     Returns:
         (B, M) bool. The own positive's column is False here; losses keep it.
@@ -26,9 +26,9 @@ def duplicates_mask(stories: Tensor, anchors: Tensor, positives: Tensor) -> Tens
     tensor([[0, 1, 0, 0],
             [1, 0, 1, 0]], dtype=torch.int32)
     """
-    is_anchor = stories == anchors[:, None]
-    is_positive = stories == positives[:, None]
-    return ~is_anchor & ~is_positive & (stories >= 0)
+    is_anchor = candidates == anchors[:, None]
+    is_positive = candidates == positives[:, None]
+    return ~is_anchor & ~is_positive & (candidates >= 0)
 
 
 def teacher_mask(teacher: Tensor, target: Tensor, margin: float = -0.05) -> Tensor:

@@ -17,8 +17,9 @@ from narrlit.objectives.base import Objective, Optimization, check_numbers
 class MultipleNegativesRanking(Objective):
     """Cross-entropy over scale * cos(anchor, candidate).
 
-    Candidates are the batch's positives (over all processes) and, for `triplets`, its explicit negatives too. A
-    candidate that is the same story as the anchor or its positive never counts as a negative.
+    Candidates are the batch's positives (over all processes), for `triplets` its explicit negatives too, and for
+    `stories` also its other anchors. A candidate that is the same story as the anchor or its positive, or a version of
+    it, never counts as a negative.
 
     Source: NLP-FSDM, Eq. 1, whose tau multiplies and so is the scale (Henderson et al. 2017). The paper's Eq. 1 has
     `pairs` and `sum`; with `triplets` the dissimilar story of each triple is a candidate too.
@@ -29,7 +30,7 @@ class MultipleNegativesRanking(Objective):
         encoder: EncoderConfig = EncoderConfig(),
         optimization: Optimization = Optimization(),
         scale: float = 20.0,
-        candidates: Literal["pairs", "triplets"] = "triplets",
+        candidates: Literal["pairs", "triplets", "stories"] = "triplets",
         reduction: Literal["mean", "sum"] = "mean",
     ) -> None:
         """Set the loss.
@@ -38,7 +39,8 @@ class MultipleNegativesRanking(Objective):
             encoder: encoder that is trained.
             optimization: its optimizer.
             scale: factor of the cosine, the inverse temperature.
-            candidates: `pairs` or `triplets`.
+            candidates: `pairs`, `triplets`, or `stories`. In batches of one setting (`data.versions.setting`) the other
+                anchors are those candidates that share the anchor's setting.
             reduction: `mean` or `sum` over the anchors of a batch, those of all processes.
         """
         check_numbers("", positive={"scale": scale})
@@ -54,18 +56,22 @@ class MultipleNegativesRanking(Objective):
 
     def loss(self, embeddings: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
         """Compute the loss."""
-        indices = batch.stories.indices
+        groups = batch.groups
         target = torch.arange(len(batch.anchors), device=embeddings.device) + rank() * len(batch.anchors)
         positives = gather(embeddings[batch.positives])
-        candidates = gather(indices[batch.positives])
-        negatives = None
-        if self.candidates == "triplets" and batch.negatives.shape[1]:
+        candidates = [gather(groups[batch.positives])]
+        negatives = []
+        if self.candidates != "pairs" and batch.negatives.shape[1]:
             chosen = batch.negatives.flatten()
             # Padding points at story 0, whose embedding is masked: shapes are equal in every process.
-            negatives = gather(embeddings[chosen.clamp(min=0)])
-            candidates = torch.cat([candidates, gather(torch.where(chosen < 0, PADDING, indices[chosen]))])
-        keep = duplicates_mask(candidates, indices[batch.anchors], indices[batch.positives])
+            negatives.append(gather(embeddings[chosen.clamp(min=0)]))
+            candidates.append(gather(torch.where(chosen < 0, PADDING, groups[chosen])))
+        if self.candidates == "stories":
+            negatives.append(gather(embeddings[batch.anchors]))
+            candidates.append(gather(groups[batch.anchors]))
+        keep = duplicates_mask(torch.cat(candidates), groups[batch.anchors], groups[batch.positives])
+        others = torch.cat(negatives) if negatives else None
         anchors = embeddings[batch.anchors]
-        loss = ranking_loss(anchors, positives, target, negatives, keep, self.scale, self.reduction)
+        loss = ranking_loss(anchors, positives, target, others, keep, self.scale, self.reduction)
         # Losses are averaged over the processes: the factor makes that the sum over all their anchors.
         return {"loss": loss * world_size() if self.reduction == "sum" else loss}

@@ -129,9 +129,10 @@ class SelfDistillation(Objective):
         student = candidate_cosines(
             embeddings[batch.anchors], gather(embeddings[batch.positives]), embeddings[negatives]
         )
-        own = torch.where(batch.negatives < 0, PADDING, indices[negatives])
-        in_batch = gather(indices[batch.positives]).expand(len(own), -1)
-        valid = duplicates_mask(torch.cat([in_batch, own], dim=1), indices[batch.anchors], indices[batch.positives])
+        groups = batch.groups
+        own = torch.where(batch.negatives < 0, PADDING, groups[negatives])
+        in_batch = gather(groups[batch.positives]).expand(len(own), -1)
+        valid = duplicates_mask(torch.cat([in_batch, own], dim=1), groups[batch.anchors], groups[batch.positives])
         if self.teacher is None:
             ce = info_nce(student, target, valid, self.temperature)
             return {"loss": ce, f"round_{self.round}/ce": ce.detach()}

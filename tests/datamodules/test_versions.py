@@ -1,0 +1,125 @@
+"""Versions: stories of one group are each other's positives and never negatives, whatever they are read from."""
+
+import numpy as np
+import pytest
+import torch
+from fake_reader import fit
+
+from narrlit.data.sampling import DistinctBatchSampler, Settings
+from narrlit.data.schema import StoryTable, TrainingExamples
+from narrlit.data.twice_told import TwiceTold
+from narrlit.datamodules import FileData, Loading, Versions
+from narrlit.datamodules.versions import read_versions
+from narrlit.errors import DataError, OptionError
+
+TALES = [
+    {"text": f"Tale {plot} told in {world}. It is long. It has an end in {world}.", "plot": plot, "world": world}
+    for plot in ("a", "b", "c")
+    for world in ("harbor", "office", "court")
+]
+CHANGED = {"text": "Tale a ends badly at court.", "plot": "a", "world": "court", "changed": "outcome"}
+
+
+def read(settings):
+    table = StoryTable()
+    found = read_versions(settings, False, table)
+    return found, TrainingExamples(table, found.examples)
+
+
+def test_each_story_is_paired_with_others_of_its_group_and_never_with_itself(make):
+    path = str(make("tales.jsonl", [*TALES, {"text": "Alone.", "plot": "d"}, {"text": "No plot.", "plot": ""}]))
+    found, examples = read(Versions(path, versions=2))
+    assert (found.num_stories, found.num_groups, len(examples)) == (9, 3, 18)
+    for anchor, positive in ((texts[0], texts[1]) for texts in examples.texts()):
+        assert anchor != positive
+        assert anchor[:6] == positive[:6]
+    assert set(np.bincount(examples.anchors)) == {2}
+    one, _ = read(Versions(path, versions=1))
+    assert len(one.examples) == 9
+    assert found.summary() == "versions: 9 stories in 3 groups of two or more, 18 training examples"
+
+
+def test_a_changed_story_is_a_negative_of_the_positive_it_shares_a_setting_with(make):
+    path = str(make("tales.jsonl", [*TALES, CHANGED]))
+    _, examples = read(Versions(path, setting="world", versions=2))
+    for row, texts in zip(examples, examples.texts(), strict=True):
+        negative = texts[2:]
+        assert negative == ((CHANGED["text"],) if "Tale a told in court" in texts[1] else ())
+        assert row.kinds == ("outcome",) * len(negative)
+        assert row.setting in texts[0]
+    alone = examples.groups[examples.stories.add(CHANGED["text"])]
+    assert (examples.groups == alone).sum() == 1
+
+
+def test_passages_are_paired_with_those_at_the_same_relative_position(make):
+    long = " ".join(f"Sentence {number} of the first." for number in range(8))
+    short = " ".join(f"Sentence {number} of the second." for number in range(4))
+    path = str(make("tales.jsonl", [{"text": long, "atu": 1}, {"text": short, "atu": 1}]))
+    _, examples = read(Versions(path, same="atu", passage_words=5))
+    numbers = [tuple(int(text.split()[1]) for text in texts) for texts in examples.texts()]
+    assert numbers[:8] == [(number, number // 2) for number in range(8)]
+    assert numbers[8:] == [(number, 2 * number + 1) for number in range(4)]
+    assert len(np.unique(examples.groups)) == 1
+
+
+def test_the_same_value_in_two_files_is_one_group(make):
+    first, second = str(make("a.jsonl", TALES[:1])), str(make("b.jsonl", TALES[1:2]))
+    found, _ = read(Versions([first, second]))
+    assert found.num_groups == 1
+
+
+def test_mistakes_name_file_line_and_column(make):
+    path = str(make("tales.jsonl", TALES))
+    with pytest.raises(DataError, match=r"tales.jsonl: column 'type' is missing; found: plot, world"):
+        read(Versions(path, same="type"))
+    with pytest.raises(DataError, match=r"twice.jsonl:2: this story is in plot 'a' as well as 'b'"):
+        read(Versions(str(make("twice.jsonl", [TALES[0], {**TALES[0], "plot": "b"}]))))
+    with pytest.raises(DataError, match=r"odd.jsonl:1: column 'changed' is 'tone'; give theme, action, outcome"):
+        read(Versions(str(make("odd.jsonl", [{**CHANGED, "changed": "tone"}]))))
+    with pytest.raises(OptionError, match="no two stories have the same value"):
+        read(Versions(str(make("alone.jsonl", [TALES[0], TALES[4]]))))
+    for mistake in ({"versions": 0}, {"setting_share": 1.5}, {"passage_words": 0}):
+        with pytest.raises(OptionError, match=next(iter(mistake))):
+            Versions(path, **mistake)
+
+
+def test_twice_told_trains_on_no_plot_or_world_of_its_other_parts():
+    found, examples = read(Versions("twice-told"))
+    corpus = TwiceTold.read()
+    held_back = {*corpus.split("validation").worlds, *corpus.split("test").worlds}
+    unseen = [story.text for story in corpus.tellings if story.world in held_back]
+    for part in ("validation", "test"):
+        names = {plot.plot for plot in corpus.split(part).plots}
+        unseen += [story.text for story in corpus.tellings if story.plot in names]
+    assert not {*examples.stories.texts} & {*unseen}
+    assert found.num_groups > 200
+    assert len(set(examples.settings.tolist())) >= 40
+
+
+@pytest.mark.parametrize("world", [1, 2])
+def test_no_group_is_twice_in_a_batch_and_batches_of_a_setting_share_it(world):
+    _, examples = read(Versions("twice-told"))
+    groups, settings = examples.groups, examples.settings
+    anchors, positives = groups[examples.anchors], groups[examples.positives]
+    assert np.array_equal(anchors, positives)
+    batches = list(DistinctBatchSampler(anchors, positives, 8, 1, settings=Settings(settings, 1.0)))
+    for batch in batches:
+        assert len(set(anchors[batch])) == len(batch)
+    of_one_setting = [batch for batch in batches if len(set(settings[batch])) == 1]
+    assert len(of_one_setting) > 0.7 * len(batches)
+    mixed = list(DistinctBatchSampler(anchors, positives, 8, 1, settings=Settings(settings, 0.0)))
+    assert sum(len(set(settings[batch])) == 1 for batch in mixed) < 0.1 * len(mixed)
+    assert sorted(place for batch in batches for place in batch) == list(range(len(examples)))
+
+
+def test_versions_and_triples_train_together(make):
+    path = str(make("tales.jsonl", TALES))
+    triples = str(make("t.jsonl", [{"anchor": f"x{i}", "positive": f"y{i}"} for i in range(4)]))
+    settings = Versions(path, setting="world", setting_share=1.0)
+    data = FileData(triples, versions=settings, loading=Loading(batch_size=3))
+    reader = fit(data)
+    assert len(data.examples) == 4 + 18
+    assert [file["rows"] for file in data.provenance["train"]["files"]] == [4, 9]
+    for batch in reader.seen:
+        own = batch.groups[batch.anchors]
+        assert len(torch.unique(own)) == len(own)
