@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from narrlit.explore.pairs import pairs
     from narrlit.explore.parts import PartOptions, embed_to_folder
     from narrlit.explore.search import search
-    from narrlit.exporting import export
+    from narrlit.exporting import average, export
     from narrlit.llm.client import LLMOptions
     from narrlit.llm.generation import generate
     from narrlit.llm.generator import GenerationOptions
@@ -65,6 +65,7 @@ __all__ = [
     "TwiceTold",
     "__version__",
     "ablate",
+    "average",
     "back_translate_examples",
     "check_data",
     "check_submission",
@@ -116,6 +117,7 @@ _MODULES = {
     "TripleAccuracy": "narrlit.metrics.triples",
     "TwiceTold": "narrlit.data.twice_told",
     "ablate": "narrlit.experiments.ablation",
+    "average": "narrlit.exporting",
     "back_translate_examples": "narrlit.experiments.augmentation",
     "check_data": "narrlit.experiments.data_check",
     "check_submission": "narrlit.submission",

@@ -27,6 +27,7 @@ OTHERS = {
     "check-data": "what files of stories share, and which shortcuts solve their triples",
     "judge": "let a language model that sees the similarities decide which candidate is closer",
     "explain": "why two stories are similar: linked passages, whose shares add up to the similarity",
+    "average": "average the weights of trainings, and bring them nearer to the frozen encoder",
     "export": "write a sentence-transformers folder from a run or a checkpoint",
     "submit": "write or check a submission to the shared task",
     "crossval": "k-fold cross-validation of a config, folds grouped by story",

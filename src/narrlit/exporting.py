@@ -1,6 +1,8 @@
-"""`narrlit.export`: encoders as sentence-transformers folders that load without this package."""
+"""`narrlit.export`, sentence-transformers folders that load without this package, and `narrlit.average`."""
 
 import copy
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -11,11 +13,13 @@ import numpy as np
 from narrlit.data.readers import read_stories
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder
-from narrlit.errors import ModelError
+from narrlit.errors import ModelError, OptionError
 from narrlit.files import atomic_folder, check_writable
+from narrlit.models.averaging import average_weights
+from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
-from narrlit.models.registry import find_checkpoint
-from narrlit.models.weights import CONFIG
+from narrlit.models.registry import find_checkpoint, open_encoder
+from narrlit.models.weights import CONFIG, save_encoder
 
 CARD = """---
 library_name: sentence-transformers
@@ -136,6 +140,69 @@ def check_export(folder: str | Path, stories: str | Path) -> float:
     if not difference <= LARGEST_DIFFERENCE:  # or NaN
         raise ModelError(f"{folder}: narrlit and sentence-transformers differ by {difference:.1e}")
     return difference
+
+
+@dataclass(frozen=True)
+class AveragedModel:
+    """A folder with the average of several trainings, which loads as a model.
+
+    Attributes:
+        path: the folder.
+        models: whose weights were averaged.
+        trained_share: of the way from the weights before training to their mean.
+        config: of the encoder.
+    """
+
+    path: Path
+    models: tuple[str, ...]
+    trained_share: float
+    config: EncoderConfig
+
+    def __str__(self) -> str:
+        """One line: folder, trainings, share."""
+        adapter = f", adapters of rank {self.config.lora.rank}" if self.config.lora else ""
+        return f"{self.path}: mean of {len(self.models)}, trained share {self.trained_share:g}{adapter}"
+
+
+def average(
+    models: Sequence[str | PathLike[str]],
+    out: str | Path,
+    *,
+    trained_share: float = 1.0,
+    trust_remote_code: bool = False,
+) -> AveragedModel:
+    """Average the weights of trainings of one encoder, such as seeds of a config, and write them to a folder.
+
+    Less than the whole way from the weights before training to that mean often keeps what the encoder knew, at no
+    cost. The folder loads as a model, and `narrlit.export` makes a sentence-transformers folder of it.
+
+    Args:
+        models: runs (their best checkpoints) or checkpoints; one, to bring it nearer to the weights before training.
+        out: folder to write; must not exist or be empty.
+        trained_share: 1 for the mean, 0 for the weights before training.
+        trust_remote_code: run Python files that come with the model.
+
+    Returns:
+        An `AveragedModel`: `.path`, `.config`.
+
+    Raises:
+        ModelError: if a model can't be loaded.
+        OptionError: if they are trainings of different encoders, or of heads over a frozen one; if the share is not
+            from 0 to 1, or the folder is not empty.
+
+    Source: Wortsman et al. 2022, Model soups, and Robust fine-tuning of zero-shot models.
+    """
+    if not models:
+        raise OptionError("`models`: name one at least")
+    check_writable(out, folder=True)
+    names = tuple(str(model) for model in models)
+    encoders = [open_encoder(name, trust_remote_code=trust_remote_code) for name in names]
+    config, weights = average_weights(encoders, trained_share)
+    with atomic_folder(Path(out)) as temporary:
+        save_encoder(temporary, config, weights)
+        record = {"models": names, "trained_share": trained_share}
+        (temporary / "average.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    return AveragedModel(Path(out), names, trained_share, config)
 
 
 def write_model_folder(

@@ -179,6 +179,7 @@ CONTINUED = [  # an option names a file that only grows
 FIT = "--config configs/quickstart.yaml"
 FOLDERS = [  # a folder must be new, or begun by the same command
     Case("export minilm", "--out new", ()),
+    Case("average minilm", "--out new", ()),
     Case("demo", "--out new", ()),
     Case("index test_stories.jsonl", "--out new", (), ("test_stories.jsonl",)),
     Case("embed test_stories.jsonl --model minilm", "--out new", (), ("test_stories.jsonl",)),

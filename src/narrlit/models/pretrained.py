@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ POOLING_NAMES = {"mean": "mean", "cls": "cls", "last": "lasttoken"}
 STORY_PROMPT = "story"
 PROMPT_NAMES: dict[Role, str] = {"anchor": "query", "candidate": "document", "story": STORY_PROMPT}
 """Names under which sentence-transformers keeps the prompt of each role."""
+NARRLIT_MINI = "narrlit-mini"
 LFS_POINTER = b"version https://git-lfs"
 OFFSET_TYPES = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
 """Architectures (`model_type`) whose position ids count from after the padding index."""
@@ -33,13 +35,20 @@ def packaged_minilm() -> Path:
     return Path(spec.submodule_search_locations[0]) / "model"
 
 
+def packaged_adapter() -> Path:
+    """Find the folder of narrlit-mini, an adapter of `minilm` that comes with this package."""
+    return Path(str(files("narrlit") / "narrlit_mini"))
+
+
 def model_folder(model: str) -> Path | None:
     """Return the local folder of a model, None for one of a hub; raise ModelError for a path that doesn't exist."""
-    folder = packaged_minilm() if model == "minilm" else Path(model)
+    packaged = {"minilm": packaged_minilm, NARRLIT_MINI: packaged_adapter}
+    folder = packaged[model]() if model in packaged else Path(model)
     if folder.is_dir():
         return folder
     if folder.exists() or folder.is_absolute() or model.startswith(".") or model.count("/") > 1 or not model:
-        raise ModelError(f"{model} is no model: give a folder, a run directory, a checkpoint, a hub id or minilm")
+        known = "a folder, a run directory, a checkpoint, a hub id, narrlit-mini or minilm"
+        raise ModelError(f"{model} is no model: give {known}")
     return None
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from narrlit.errors import ModelError, reading
 from narrlit.models.config import EncoderConfig, Fusion, Long, Precision
+from narrlit.models.pretrained import NARRLIT_MINI, packaged_adapter
 from narrlit.models.run_file import RECORD, PseudonymRecord, RunFile
 
 if TYPE_CHECKING:
@@ -50,12 +51,30 @@ def load_encoder(
         ModelError: if there is no such model or it can't be loaded.
         OptionError: for `bf16` on a processor without it.
     """
+    encoder = open_encoder(source, trust_remote_code=trust_remote_code, max_length=max_length)
+    if not encoder.quantized:
+        encoder.merge()
+    encoder.long = long
+    return encoder.eval().cast(precision)
+
+
+def open_encoder(source: str, *, trust_remote_code: bool = False, max_length: int | None = None) -> "Encoder":
+    """Load the encoder that `source` names as it was trained: adapters are not merged.
+
+    Args:
+        source: as for `load_encoder`.
+        trust_remote_code: run Python files that come with the model.
+        max_length: tokens of a story that are read; None: as trained, or as the model's files say.
+
+    Raises:
+        ModelError: if there is no such model or it can't be loaded.
+    """
     from sentence_transformers.models import Dense
 
     from narrlit.models.encoder import Encoder
     from narrlit.models.weights import CONFIG, load_saved
 
-    folder = Path(source)
+    folder = packaged_adapter() if source == NARRLIT_MINI else Path(source)
     if (checkpoint := find_checkpoint(source)) is not None:
         encoder = _from_checkpoint(checkpoint, trust_remote_code, max_length)
     elif (folder / CONFIG).is_file():
@@ -69,10 +88,7 @@ def load_encoder(
             encoder.attach(head)
             for dense in folder.glob("*_Dense"):  # post-processing
                 encoder.postprocess(Dense.load(str(dense)))
-    if not encoder.quantized:
-        encoder.merge()
-    encoder.long = long
-    return encoder.eval().cast(precision)
+    return encoder
 
 
 def with_fusion(encoder: "Encoder", fusion: Fusion | None) -> "Encoder":
