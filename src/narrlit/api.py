@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from narrlit.data.schema import Story
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder
-from narrlit.models.config import Role
+from narrlit.models.config import DEFAULT_MODEL, Role
 
 Model: TypeAlias = str | PathLike[str] | StoryEncoder
 Stories: TypeAlias = Sequence[str] | Sequence[Story]
 
 
 def embed(
-    stories: Stories, model: Model = "minilm", *, role: Role = "story", progress: bool = False
+    stories: Stories, model: Model = DEFAULT_MODEL, *, role: Role = "story", progress: bool = False
 ) -> NDArray[np.float32]:
     """Embed stories.
 
@@ -41,7 +41,7 @@ def embed(
     return encoder_of(model).embed(stories, role, progress)
 
 
-def similarity(stories: Stories, model: Model = "minilm") -> NDArray[np.float32]:
+def similarity(stories: Stories, model: Model = DEFAULT_MODEL) -> NDArray[np.float32]:
     """Compute the cosine similarity of every pair of stories.
 
     Args:

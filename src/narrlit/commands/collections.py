@@ -9,6 +9,7 @@ from narrlit.errors import OptionError
 from narrlit.explore.collection import Collection
 from narrlit.explore.index import Index, index_at
 from narrlit.measures.collection import MeasureName
+from narrlit.models.config import DEFAULT_MODEL
 
 APPLICABLE = ("model", "device", "trust_remote_code")
 """Options of loading and reading that apply to an index as well."""
@@ -32,7 +33,7 @@ def read_collection(
     """
     if index_at(source):
         return open_index(source, loading, reading, files).collection().compared_by(measure)
-    encoder = reading.load(loading.model or "minilm", loading)
+    encoder = reading.load(loading.model or DEFAULT_MODEL, loading)
     return Collection.read(source, encoder, measure=measure, layout=files.layout, progress=True)
 
 

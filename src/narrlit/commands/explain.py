@@ -7,6 +7,7 @@ from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.console import say
 from narrlit.errors import printable
 from narrlit.files import Output
+from narrlit.models.config import DEFAULT_MODEL
 
 
 def explain(  # noqa: PLR0913 (options)
@@ -42,7 +43,7 @@ def explain(  # noqa: PLR0913 (options)
     collection, encoder = None, None
     if stories is None:
         named = [StoryFinder(layout=files.layout).find(name) for name in names]
-        encoder = StoryOptions().load(loading.model or "minilm", loading)
+        encoder = StoryOptions().load(loading.model or DEFAULT_MODEL, loading)
     elif index_at(stories):
         collection = open_index(stories, loading).collection()
         named = [StoryFinder.of(collection, files.layout).find(name) for name in names]

@@ -5,6 +5,7 @@ from typing import Annotated
 from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.console import counted, say
 from narrlit.files import Output
+from narrlit.models.config import DEFAULT_MODEL
 
 
 def index(
@@ -29,5 +30,5 @@ def index(
     source = files.read(stories)
     from narrlit.explore.index import Index
 
-    result = Index.create(out, source, reading.load(loading.model or "minilm", loading), progress=True)
+    result = Index.create(out, source, reading.load(loading.model or DEFAULT_MODEL, loading), progress=True)
     say(f"{out}: {counted(len(result), 'story')}")

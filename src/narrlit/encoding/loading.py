@@ -13,7 +13,7 @@ from narrlit.encoding.postprocessing import Postprocessing
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import ModelError, OptionError, did_you_mean
-from narrlit.models.config import Fusion, Long, Precision, parse_fusion
+from narrlit.models.config import DEFAULT_MODEL, Fusion, Long, Precision, parse_fusion
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ CACHE = "runs/embeddings"
 
 
 def load(  # noqa: PLR0913 (all that decides a vector)
-    model: "str | PathLike[str] | Encoder" = "minilm",
+    model: "str | PathLike[str] | Encoder" = DEFAULT_MODEL,
     *,
     max_length: int | None = None,
     long: Long = "windows",

@@ -17,6 +17,7 @@ from narrlit.experiments.comparison import compare_systems, read_facets
 from narrlit.experiments.report import Report, keep_report
 from narrlit.experiments.systems import ANSWER_SUFFIXES, System, SystemAnswers, answer_rows, answers_of
 from narrlit.measures import MeanMaxSimilarity, PassageSimilarity, Similarity, measure_of
+from narrlit.models.config import DEFAULT_MODEL
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,7 +93,7 @@ class Evaluation:
 
 def evaluate(
     triples: str | Path | Triples,
-    system: System = "minilm",
+    system: System = DEFAULT_MODEL,
     *,
     labels: str | Path | None = None,
     strict: bool = False,

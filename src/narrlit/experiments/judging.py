@@ -22,6 +22,7 @@ from narrlit.json_records import json_digest
 from narrlit.llm.client import LLM, LLMOptions, Sampling, Usage
 from narrlit.llm.judge import SAMPLING, Judgement, ScoredTriple, judge_triples
 from narrlit.metrics.significance import AccuracySummary
+from narrlit.models.config import DEFAULT_MODEL
 from narrlit.models.registry import seen_in_training
 from narrlit.prompts import Prompt, load_prompt
 
@@ -119,7 +120,7 @@ class Judgements:
 
 def judge(  # noqa: PLR0913 (options)
     triples: str | Path | Triples,
-    encoder: Model = "minilm",
+    encoder: Model = DEFAULT_MODEL,
     *,
     llm: LLMOptions,
     out: str | Path,

@@ -17,6 +17,7 @@ from narrlit.errors import DataError, did_you_mean, reason
 from narrlit.measures.collection import DEFAULT_MEASURE, READ_PASSAGES, CollectionSimilarity, MeasureName, check_measure
 from narrlit.measures.matching import PassageVectors
 from narrlit.measures.representations import Contents
+from narrlit.models.config import DEFAULT_MODEL
 from narrlit.preprocessing.languages import detect_languages
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Collection:
     def read(
         cls,
         source: str | Path,
-        encoder: StoryEncoder | str | Path = "minilm",
+        encoder: StoryEncoder | str | Path = DEFAULT_MODEL,
         *,
         measure: MeasureName | None = None,
         layout: Layout = Layout(),
@@ -83,7 +84,7 @@ class Collection:
     def of(
         cls,
         stories: "Stories | pd.DataFrame | Sequence[str]",
-        encoder: StoryEncoder | str | Path = "minilm",
+        encoder: StoryEncoder | str | Path = DEFAULT_MODEL,
         *,
         measure: MeasureName | None = None,
         source: str = "stories",

@@ -21,6 +21,7 @@ from narrlit.explore.faithfulness import deletion_curve
 from narrlit.explore.matched_pair import EXPLAINED, Background, ComparedStory, MatchedPair
 from narrlit.files import atomic_path
 from narrlit.measures.collection import MeasureName
+from narrlit.models.config import DEFAULT_MODEL
 from narrlit.pages import render_page
 
 if TYPE_CHECKING:
@@ -273,7 +274,7 @@ def _encoder(stories: Collection | None, model: str | Path | StoryEncoder | None
     """Return the encoder of a collection, or the one that a model's name stands for."""
     if stories is not None:
         return stories.encoder
-    return model if isinstance(model, StoryEncoder) else load(model or "minilm")
+    return model if isinstance(model, StoryEncoder) else load(model or DEFAULT_MODEL)
 
 
 def _passages(

@@ -47,7 +47,7 @@ from narrlit.measures.collection import (
 )
 from narrlit.measures.matching import PassageVectors
 from narrlit.measures.representations import Contents
-from narrlit.models.config import parse_fusion
+from narrlit.models.config import DEFAULT_MODEL, parse_fusion
 from narrlit.models.coverage import Coverage
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
 
@@ -101,7 +101,7 @@ class Index:
         cls,
         path: str | Path,
         stories: "Stories | pd.DataFrame | Sequence[str]",
-        model: str | Path | StoryEncoder = "minilm",
+        model: str | Path | StoryEncoder = DEFAULT_MODEL,
         *,
         progress: bool = False,
     ) -> "Index":
