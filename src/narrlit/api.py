@@ -23,8 +23,8 @@ def embed(
 
     Args:
         stories: N texts, or stories as `read_stories` returns them.
-        model: a model folder, a run folder, a checkpoint, a hub id, `minilm`, or an encoder from `narrlit.load`, which
-            saves loading it again.
+        model: a model folder, a run folder, a checkpoint, a hub id, `narrlit-mini`, `minilm`, or an encoder
+            from `narrlit.load`, which saves loading it again.
         role: the prompt that precedes each story, for models with a prompt for each role.
         progress: show a progress bar on stderr.
 

@@ -95,8 +95,8 @@ def export(model: str | PathLike[str] | StoryEncoder, out: str | Path) -> Export
     """Write a sentence-transformers folder that loads without narrlit and gives the same embeddings.
 
     Args:
-        model: a run (its best checkpoint), a checkpoint, a model folder, a hub id or `minilm`; or an encoder from
-            `narrlit.load`, whose fusion and post-processing are written with the model. It stays as it is.
+        model: a run (its best checkpoint), a checkpoint, a model folder, a hub id, `narrlit-mini` or `minilm`; or an
+            encoder from `narrlit.load`, whose fusion and post-processing are written with the model. It stays as it is.
         out: folder to write; must not exist or be empty.
 
     Returns:
@@ -198,6 +198,8 @@ def average(
     names = tuple(str(model) for model in models)
     encoders = [open_encoder(name, trust_remote_code=trust_remote_code) for name in names]
     config, weights = average_weights(encoders, trained_share)
+    if config.lora is not None:  # half the file; embeddings change by less than 1e-3
+        weights = {name: value.half() for name, value in weights.items()}
     with atomic_folder(Path(out)) as temporary:
         save_encoder(temporary, config, weights)
         record = {"models": names, "trained_share": trained_share}

@@ -18,6 +18,9 @@ from narrlit.data.twice_told import (
     TwiceTold,
     further_plots,
     further_tellings,
+    held_back_cells,
+    held_back_plots,
+    held_back_tellings,
     write_twice_told,
 )
 from narrlit.errors import OptionError
@@ -44,7 +47,7 @@ def further():
 
 @pytest.fixture(scope="module")
 def everything(corpus, further):
-    return [*corpus.tellings, *corpus.changes, *further]
+    return [*corpus.tellings, *corpus.changes, *further, *held_back_tellings()]
 
 
 def words_of(text):
@@ -141,13 +144,18 @@ def test_tfidf_is_below_chance_where_the_negative_shares_the_world(corpus):
     assert accuracy["far, weak"] < 0.65  # what is left are pronouns: who the people of a plot are
 
 
-def test_further_plots_have_three_tellings_and_one_with_another_outcome(corpus, further):
-    plots = {plot.plot for plot in further_plots()}
-    assert len(plots) == len(further_plots())
+PARTS = {"further": (further_plots, further_tellings), "held back": (held_back_plots, held_back_tellings)}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_further_plots_have_three_tellings_and_one_with_another_outcome(corpus, part):
+    read_plots, read_tellings = PARTS[part]
+    plots, tellings = {plot.plot for plot in read_plots()}, read_tellings()
+    assert len(plots) == len(read_plots())
     assert not plots & {plot.plot for plot in corpus.plots}
-    assert not {telling.world for telling in further} & {*corpus.worlds}
+    assert not {telling.world for telling in tellings} & {*corpus.worlds}
     told, changed = defaultdict(set), Counter()
-    for telling in further:
+    for telling in tellings:
         assert 60 <= len(telling.text.split()) <= 140, telling.id
         if telling.changed:
             assert (telling.changed, bool(telling.change)) == ("outcome", True)
@@ -157,6 +165,22 @@ def test_further_plots_have_three_tellings_and_one_with_another_outcome(corpus, 
             told[telling.plot].add(telling.world)
     assert told.keys() == changed.keys() == plots
     assert all(len(worlds) >= 3 for worlds in told.values())
+
+
+def test_plots_and_worlds_held_back_do_not_train(further):
+    held_back = held_back_tellings()
+    assert not {telling.plot for telling in held_back} & {telling.plot for telling in further}
+    assert not {telling.world for telling in held_back} & {telling.world for telling in further}
+    by_text = {telling.text: telling for telling in held_back}
+    strong, weak = held_back_cells()
+    for cell in (strong, weak):
+        assert len(cell.triples) == 360
+        for row, label in zip(cell.triples.texts(), cell.triples.labels.tolist(), strict=True):
+            anchor, a, b = (by_text[text] for text in row)
+            positive, negative = (a, b) if label else (b, a)
+            assert anchor.plot == positive.plot != negative.plot
+            assert anchor.world != positive.world
+            assert (negative.world == anchor.world) == (cell is strong)
 
 
 def test_tfidf_finds_a_further_telling_below_chance_where_the_other_shares_the_world(further):
@@ -208,7 +232,7 @@ def test_it_is_written_with_its_card_and_triples_that_narrlit_reads(tmp_path):
     written = write_twice_told(tmp_path / "corpus")
     assert {path.name for path in written.files} == {
         *("stories.csv", "changes.csv", "plots.csv", "training.csv", "README.md"),
-        *("train.jsonl", "validation.jsonl", "test.jsonl"),
+        *("train.jsonl", "validation.jsonl", "test.jsonl", "held_back.jsonl"),
     }
     assert len(narrlit.read_stories(tmp_path / "corpus/stories.csv")) == 384
     expected = sum(len(cell.triples) for cell in TwiceTold.read().split("test").cells())

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from narrlit.errors import ModelError, reading
 from narrlit.models.config import EncoderConfig, Fusion, Long, Precision
-from narrlit.models.pretrained import model_folder
+from narrlit.models.pretrained import ADAPTED, PACKAGED, model_folder
 from narrlit.models.registry import find_checkpoint, read_checkpoint, read_record
 
 CacheDtype = Literal["float32", "float16"]
@@ -145,15 +145,20 @@ def content_keys(settings: Mapping[str, Any], texts: Sequence[str]) -> list[byte
 def model_identity(model: str) -> tuple[str, str | None]:
     """Name a model, and digest its checkpoint or its folder; of a hub's model, find the downloaded commit.
 
-    A checkpoint may hold a head or adapters alone: its encoder's files count too.
+    A checkpoint, or the folder of a training, may hold a head or adapters alone: its encoder's files count too.
     """
     checkpoint = find_checkpoint(model)
     if checkpoint is not None:
         return _checkpoint_identity(model, checkpoint)
     folder = model_folder(model)
-    if folder is not None:
-        return model if model == "minilm" else folder.name, folder_digest(folder)
-    return model, _commit(model)
+    if folder is None:
+        return model, _commit(model)
+    name, digest = model if model in PACKAGED else folder.name, folder_digest(folder)
+    if not (folder / ADAPTED).is_file():
+        return name, digest
+    with reading("encoder's config", folder / ADAPTED, error=ModelError):
+        backbone = json.loads((folder / ADAPTED).read_text(encoding="utf-8"))["model"]
+    return name, f"{digest} {model_identity(backbone)[1]}"
 
 
 def _checkpoint_identity(model: str, checkpoint: Path) -> tuple[str, str]:

@@ -40,7 +40,7 @@ def embed(  # noqa: PLR0913 (options)
         stories: a folder with a story a file, a table (CSV, TSV, Excel, Parquet, JSON Lines), a text file or document,
             or - for standard input; where --out is a folder, JSON Lines, CSV or Parquet: a file, a folder or glob of
             them, or its address in an object store (s3://, gs://).
-        model: a folder, a run folder, a checkpoint, a hub id or minilm.
+        model: a folder, a run folder, a checkpoint, a hub id, narrlit-mini or minilm.
         out: folder for any number of stories, embedded in parts, of which an interruption loses one at most; or a file.
             .jsonl, .csv, .tsv, .xlsx and .parquet hold the embeddings, the number of the row and all columns of the
             input; .npy the embeddings alone, with the other columns, without the text, in NAME.columns.csv.

@@ -15,7 +15,7 @@ def export(
     """Write a sentence-transformers folder that loads without narrlit and gives the same embeddings.
 
     Args:
-        source: a run folder (its best checkpoint) or a checkpoint; or a model folder, a hub id or minilm.
+        source: a run folder (its best checkpoint) or a checkpoint; or a model folder, a hub id, narrlit-mini or minilm.
         out: folder to write; must not exist or be empty.
         reading: what is written with the model, and how the stories that it is fitted on are read.
         trust_remote_code: run Python files that come with the model; only for models whose author you trust.

@@ -25,7 +25,7 @@ def fuse(  # noqa: PLR0913 (options)
 
     Args:
         triples: JSON Lines or CSV of anchor_text, text_a, text_b and text_a_is_closer.
-        models: folders, run directories, checkpoints, hub ids or minilm, separated by commas.
+        models: folders, run directories, checkpoints, hub ids, narrlit-mini or minilm, separated by commas.
         use: how models are loaded.
         read: how stories are read.
         given: labels of the triples.

@@ -33,7 +33,7 @@ def judge(  # noqa: PLR0913 (options)
 
     Args:
         triples: triples (JSON Lines or CSV), with or without labels.
-        model: encoder of the similarities: a folder, a run folder, a checkpoint, a hub id or minilm.
+        model: encoder of the similarities: a folder, a run folder, a checkpoint, a hub id, narrlit-mini or minilm.
         out: Track A answers (.jsonl), or a submission (.zip).
         output_options: whether answers of other settings are replaced.
         loading: how the model is loaded.

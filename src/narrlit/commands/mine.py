@@ -25,7 +25,7 @@ def mine(
 
     Args:
         triples: JSON Lines or CSV of labeled triples, or of anchors with positives and negatives.
-        model: a folder, a run folder, a checkpoint, a hub id or minilm.
+        model: a folder, a run folder, a checkpoint, a hub id, narrlit-mini or minilm.
         loading: how it is loaded.
         out: file to write, JSON Lines (.jsonl) of anchor, positive and negatives with their kind.
         per_example: largest number of negatives to add to an example.

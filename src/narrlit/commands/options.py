@@ -55,7 +55,7 @@ class ModelOptions(LoadOptions):
     """Options of an optional model, and of loading it.
 
     Attributes:
-        model: a folder, a run folder, a checkpoint, a hub id or minilm.
+        model: a folder, a run folder, a checkpoint, a hub id, narrlit-mini or minilm.
     """
 
     model: str | None = None

@@ -27,7 +27,7 @@ def profile(
     triples whose negative shares the anchor's world or not. TF-IDF is always beside.
 
     Args:
-        models: runs, folders, checkpoints, hub ids or minilm, with commas between.
+        models: runs, folders, checkpoints, hub ids, narrlit-mini or minilm, with commas between.
         measure: by which stories are compared: cosine, as Track B does, or passages, fused, csls, centered, lexical.
         split: test, validation or train: plots and worlds that occur in no other part; default: all.
         sets: files of labeled triples with a column cell, with commas between, whose accuracies are added.

@@ -17,8 +17,9 @@ class SystemOptions:
     """Options of the systems that are compared, with the first one named.
 
     Attributes:
-        models: runs, folders, checkpoints, hub ids or minilm, with commas between; meanmax:MODEL compares sentence with
-            sentence, passages:MODEL matches passages; files, as for --answers, may be among them.
+        models: runs, folders, checkpoints, hub ids, narrlit-mini or minilm, with commas between; meanmax:MODEL
+            compares sentence with sentence, passages:MODEL matches passages; files, as for --answers, may be among
+            them.
         answers: files of answers to the triples, with commas between; text_a_is_closer (.jsonl, .csv), as judge and
             predict write it, a submission (.zip), or vectors (.npy).
         baselines: random, jaccard, tfidf, longer, with commas between, or all.

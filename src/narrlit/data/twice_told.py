@@ -5,7 +5,7 @@ takes from people, places and words can be told apart.
 """
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -121,11 +121,7 @@ class TwiceTold:
         plots = [Plot(**row) for row in _rows("plots.csv")]
         worlds = tuple(world for names in WORLDS.values() for world in names)
         tellings = [Telling(row["plot"], row["world"], row["text"]) for row in _rows("tellings.csv")]
-        changes = [
-            Telling(row["plot"], row["world"], row["text"], cast("Changed", row["changed"]), row["change"])
-            for row in _rows("changes.csv")
-        ]
-        return cls(plots, worlds, tellings, changes)
+        return cls(plots, worlds, tellings, _tellings("changes.csv"))
 
     def split(self, name: Split) -> "TwiceTold":
         """Return the plots of a split, told in the worlds of the split: test plots and worlds are both unseen."""
@@ -150,18 +146,7 @@ class TwiceTold:
         An anchor has each positive of the cell once. Negatives are taken in turn from the other plots, so that all
         occur about as often.
         """
-        return [self._cell(cell) for cell in CELLS]
-
-    def _cell(self, cell: Cell) -> CellTriples:
-        stories = StoryTable()
-        rows, plots = [], []
-        for number, (anchor, positive, negative) in enumerate(self._choose(cell)):
-            a_is_closer = number % 2 == 0
-            candidates = (positive, negative) if a_is_closer else (negative, positive)
-            story, a, b = [stories.add(telling.text) for telling in (anchor, *candidates)]
-            rows.append(Triple(story, a, b, a_is_closer))
-            plots.append(anchor.plot)
-        return CellTriples(cell, Triples(stories, rows), plots)
+        return [_labeled(cell, self._choose(cell)) for cell in CELLS]
 
     def _choose(self, cell: Cell) -> Iterator[tuple[Telling, Telling, Telling]]:
         """Choose anchor, positive and negative of each triple of a cell."""
@@ -200,6 +185,40 @@ def training_tellings() -> list[Telling]:
     return [*train.tellings, *train.changes, *further_tellings()]
 
 
+def held_back_cells() -> list[CellTriples]:
+    """Make labeled triples, far and strong or weak, of plots and worlds on which no model of narrlit is trained.
+
+    An anchor has each other telling of its plot as positive once. Negatives are taken in turn from the other plots.
+    """
+    tellings = [telling for telling in held_back_tellings() if not telling.changed]
+    return [
+        _labeled(cell, _far_triples(tellings, strong)) for cell, strong in (("far, strong", True), ("far, weak", False))
+    ]
+
+
+def _far_triples(tellings: Sequence[Telling], strong: bool) -> Iterator[tuple[Telling, Telling, Telling]]:
+    """Choose anchor, positive and negative: the negative shares the anchor's world, or neither world nor plot."""
+    for number, anchor in enumerate(tellings):
+        positives = [other for other in tellings if other.plot == anchor.plot and other.world != anchor.world]
+        others = [other for other in tellings if other.plot != anchor.plot]
+        negatives = [other for other in others if (other.world == anchor.world) == strong]
+        for step, positive in enumerate(positives):
+            yield anchor, positive, negatives[(7 * number + step) % len(negatives)]
+
+
+def _labeled(cell: Cell, chosen: Iterable[tuple[Telling, Telling, Telling]]) -> CellTriples:
+    """Label triples of anchor, positive and negative, A and B in turn."""
+    stories = StoryTable()
+    rows, plots = [], []
+    for number, (anchor, positive, negative) in enumerate(chosen):
+        a_is_closer = number % 2 == 0
+        candidates = (positive, negative) if a_is_closer else (negative, positive)
+        story, a, b = [stories.add(telling.text) for telling in (anchor, *candidates)]
+        rows.append(Triple(story, a, b, a_is_closer))
+        plots.append(anchor.plot)
+    return CellTriples(cell, Triples(stories, rows), plots)
+
+
 def further_plots() -> list[Plot]:
     """Read the further plots, which only train."""
     return [Plot(**row) for row in _rows("further_plots.csv")]
@@ -207,9 +226,24 @@ def further_plots() -> list[Plot]:
 
 def further_tellings() -> list[Telling]:
     """Read the tellings of the further plots: each in three further worlds, and once with another outcome."""
-    rows = _rows("further.csv")
+    return _tellings("further.csv")
+
+
+def held_back_plots() -> list[Plot]:
+    """Read the plots that are held back."""
+    return [Plot(**row) for row in _rows("held_back_plots.csv")]
+
+
+def held_back_tellings() -> list[Telling]:
+    """Read the tellings of the plots that are held back, in twelve worlds, as those of the further plots."""
+    return _tellings("held_back.csv")
+
+
+def _tellings(name: str) -> list[Telling]:
+    """Read a table of tellings with changed ones among them."""
     return [
-        Telling(row["plot"], row["world"], row["text"], cast("Changed", row["changed"]), row["change"]) for row in rows
+        Telling(row["plot"], row["world"], row["text"], cast("Changed", row["changed"]), row["change"])
+        for row in _rows(name)
     ]
 
 
@@ -237,10 +271,11 @@ class WrittenCorpus:
 
 
 def write_twice_told(folder: str | Path, *, overwrite: bool = False) -> WrittenCorpus:
-    """Write Twice Told: stories.csv, changes.csv, plots.csv, training.csv, README.md, and SPLIT.jsonl with triples.
+    """Write Twice Told: stories.csv, changes.csv, plots.csv, training.csv, README.md, and triples (SPLIT.jsonl).
 
     The column `cell` of the triples is `far, strong` and so on; see `CellTriples`. training.csv has all stories that
-    train: those of the training split, and the tellings of the further plots.
+    train: those of the training split, and the tellings of the further plots. held_back.jsonl has triples of plots that
+    no model of narrlit is trained on.
 
     Args:
         folder: to write into.
@@ -264,7 +299,8 @@ def write_twice_told(folder: str | Path, *, overwrite: bool = False) -> WrittenC
         "training.csv": [_training_row(telling) for telling in training_tellings()],
     }
     for split in WORLDS:
-        tables[f"{split}.jsonl"] = list(_triple_rows(corpus.split(split)))
+        tables[f"{split}.jsonl"] = list(_triple_rows(corpus.split(split).cells()))
+    tables["held_back.jsonl"] = list(_triple_rows(held_back_cells()))
     card = folder / "README.md"
     paths = [folder / name for name in tables]
     for path in (*paths, card):
@@ -288,8 +324,8 @@ def _training_row(telling: Telling) -> dict[str, object]:
     return {"plot": telling.plot, "world": telling.world, "changed": telling.changed, "text": telling.text}
 
 
-def _triple_rows(corpus: TwiceTold) -> Iterator[dict[str, object]]:
-    for cell in corpus.cells():
+def _triple_rows(cells: Sequence[CellTriples]) -> Iterator[dict[str, object]]:
+    for cell in cells:
         for (anchor, a, b), triple in zip(cell.triples.texts(), cell.triples, strict=True):
             label = {"text_a_is_closer": triple.a_is_closer, "cell": cell.cell}
             yield {"anchor_text": anchor, "text_a": a, "text_b": b, **label}

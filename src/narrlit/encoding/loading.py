@@ -45,7 +45,7 @@ def load(  # noqa: PLR0913 (all that decides a vector)
     The model's weights are read when the first story is embedded.
 
     Args:
-        model: a model folder, a run, a checkpoint, a hub id or `minilm`; or an encoder that is loaded.
+        model: a model folder, a run, a checkpoint, a hub id, `narrlit-mini` or `minilm`; or an encoder that is loaded.
         max_length: tokens of a text that are read at once; None: as the model was trained.
         long: longer texts are read in overlapping `windows` of whole sentences, whose vectors are averaged; or
             `truncate` them, as in training, or `refuse` them.

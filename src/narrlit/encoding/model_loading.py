@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from narrlit.console import say
 from narrlit.errors import ModelError, OptionError, reading
 from narrlit.models.config import Fusion, Long, Precision
+from narrlit.models.pretrained import PACKAGED
 
 if TYPE_CHECKING:
     import torch
@@ -62,7 +63,7 @@ def load_module(name: str, loading: Loading, fusion: Fusion | None) -> "Encoder"
             encoder = encoder.to(device).cast(precision)
     except ModelError as error:
         variable = next((name for name in OFFLINE if os.environ.get(name)), None)
-        if variable is None or Path(name).exists() or name == "minilm":
+        if variable is None or Path(name).exists() or name in PACKAGED:
             raise
         raise ModelError(f"{error}; {variable} is set, so that nothing is downloaded: unset it") from error
     if loading.precision == "auto" and precision == "fp32":

@@ -131,7 +131,7 @@ class StoryEncoder:
         """Create an encoder of a model, by its name, or of a loaded model, whose settings stay as they are.
 
         Args:
-            model: a folder, a run folder, a checkpoint, a hub id or `minilm`; or an encoder.
+            model: a folder, a run folder, a checkpoint, a hub id, `narrlit-mini` or `minilm`; or an encoder.
             texts: what the model reads of a story.
             loading: how the model is loaded.
             fusion: weights of a story's text and views; None: the model's own.

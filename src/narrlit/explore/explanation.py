@@ -192,8 +192,8 @@ def explain(
         other: candidate B.
         stories: the collection that the stories are compared in, whose passages and encoder are used; None: the stories
             are compared by themselves, and the mean of the sample tales is subtracted from their passages.
-        model: a model folder, a run folder, a checkpoint, a hub id, `minilm`, or an encoder from `narrlit.load`; None:
-            the encoder of `stories`, or `minilm`.
+        model: a model folder, a run folder, a checkpoint, a hub id, `narrlit-mini`, `minilm`, or an encoder
+            from `narrlit.load`; None: the encoder of `stories`, or the default model.
         views: a file of the stories' views, or several with commas between, which are shown side by side.
         check: also leave out the passages with the largest shares, and compare the similarities of what remains with
             those without random passages; the encoder reads both stories some thirty times.

@@ -113,7 +113,8 @@ class Index:
         Args:
             path: the folder: new, or an index made with the same model and settings.
             stories: texts, a table with a column text (and id, title, metadata), or what `read_stories` returns.
-            model: a model folder, a run folder, a checkpoint, a hub id or `minilm`; or an encoder from `narrlit.load`.
+            model: a model folder, a run folder, a checkpoint, a hub id, `narrlit-mini` or `minilm`; or an
+                encoder from `narrlit.load`.
             progress: print what is done, with a progress bar, on stderr.
 
         Raises:

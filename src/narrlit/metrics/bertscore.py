@@ -104,7 +104,7 @@ def load_bertscorer(model: str, layer: int | None, device: torch.device) -> BERT
 
     name = str(packaged_minilm()) if model == "minilm" else model
     local = Path(name).is_dir()
-    with reading("`bertscore`", model, "give an encoder's folder or hub id, or minilm", ModelError):
+    with reading("`bertscore`", model, "give an encoder's folder or hub id, narrlit-mini or minilm", ModelError):
         tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local)
         transformer = AutoModel.from_pretrained(name, local_files_only=local, dtype=torch.float32)
     if transformer.config.is_encoder_decoder:

