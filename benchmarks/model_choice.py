@@ -62,7 +62,7 @@ def tales(encoder: StoryEncoder) -> dict[str, dict[str, float]]:
         narrlit.write_tales(Path(folder) / "tales")
         collection = narrlit.Collection.read(str(Path(folder) / "tales"), encoder)
     types = collection.frame["atu"].to_numpy()
-    found = {}
+    found: dict[str, dict[str, float]] = {}
     for measure in MEASURES:
         similarities = np.array(collection.similarities_by(measure).matrix(), dtype=np.float64)
         np.fill_diagonal(similarities, -np.inf)

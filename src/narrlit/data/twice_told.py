@@ -191,9 +191,9 @@ def held_back_cells() -> list[CellTriples]:
     An anchor has each other telling of its plot as positive once. Negatives are taken in turn from the other plots.
     """
     tellings = [telling for telling in held_back_tellings() if not telling.changed]
-    return [
-        _labeled(cell, _far_triples(tellings, strong)) for cell, strong in (("far, strong", True), ("far, weak", False))
-    ]
+    strong = _labeled("far, strong", _far_triples(tellings, strong=True))
+    weak = _labeled("far, weak", _far_triples(tellings, strong=False))
+    return [strong, weak]
 
 
 def _far_triples(tellings: Sequence[Telling], strong: bool) -> Iterator[tuple[Telling, Telling, Telling]]:
