@@ -6,8 +6,8 @@ from narrlit.datamodules.hard_examples import HardExampleSampling
 from narrlit.datamodules.loaders import Loading
 from narrlit.datamodules.pseudo_labels import Clusters, PseudoLabels
 from narrlit.datamodules.story_data import StoryData
+from narrlit.datamodules.story_versions import Versions
 from narrlit.datamodules.storyworld_data import StoryWorldData
-from narrlit.datamodules.versions import Versions
 
 __all__ = [
     "Clusters",

@@ -13,7 +13,7 @@ from narrlit.datamodules.loaders import Loading
 from narrlit.datamodules.provenance import Provenance
 from narrlit.datamodules.pseudo_labels import PseudoLabels
 from narrlit.datamodules.story_data import Stage, StoryData
-from narrlit.datamodules.versions import Versions, read_versions
+from narrlit.datamodules.story_versions import Versions, read_versions
 from narrlit.errors import OptionError
 
 

@@ -9,7 +9,7 @@ from narrlit.data.sampling import DistinctBatchSampler, Settings
 from narrlit.data.schema import StoryTable, TrainingExamples
 from narrlit.data.twice_told import TwiceTold
 from narrlit.datamodules import FileData, Loading, Versions
-from narrlit.datamodules.versions import read_versions
+from narrlit.datamodules.story_versions import read_versions
 from narrlit.errors import DataError, OptionError
 
 TALES = [
