@@ -159,3 +159,17 @@ def test_pseudo_labels_and_unlabelled_stories_join_the_batch():
     assert torch.equal(drawn.stories.indices, again.unlabelled.stories.indices)
     draws = [PseudoLabelCollator(collator.collator, inputs(), labels, np.array([5, 6, 7]), seed) for seed in range(20)]
     assert len({tuple(draw([0, 1]).unlabelled.stories.indices.tolist()) for draw in draws}) == 3
+
+
+def test_groups_join_anchors_and_positives_and_whatever_shares_a_story():
+    stories = StoryTable.of("abcdefg")
+    rows = [
+        TrainingExample(0, 1, (5,), (None,), group="x"),
+        TrainingExample(2, 1, group="y"),
+        TrainingExample(2, 3, group="y"),
+        TrainingExample(4, 5),
+    ]
+    groups = TrainingExamples(stories, rows).groups
+    assert len({*groups[[0, 1, 2, 3]]}) == 1
+    assert len({*groups}) == 4
+    assert TrainingExamples(stories, rows[3:]).groups.tolist() == list(range(7))

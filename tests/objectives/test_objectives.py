@@ -65,6 +65,25 @@ def test_pairs_leave_the_explicit_negatives_out(build):
     assert triplets.loss(vectors, batch)["loss"] > expected + 1e-4
 
 
+def test_other_anchors_are_candidates_too_and_versions_of_a_story_are_none(build):
+    objective = build(MultipleNegativesRanking, candidates="stories", scale=7.0)
+    batch = batch_of(objective, negatives=1)
+    groups = batch.groups.clone()
+    groups[[0, 4]] = groups[[1, 5]] = 7  # the first two examples are of one group, and so are their stories
+    groups[[2, 6]], groups[[3, 7]] = 8, 9
+    batch.groups = groups
+    vectors = objective(batch.stories)
+    losses = []
+    for anchor in range(4):
+        others = [story for story in [*range(9)] if groups[story] != groups[anchor]]
+        counts = [3 if story == 8 else 1 for story in others]  # the one negative is given by three rows
+        logits = torch.stack([7.0 * vectors[anchor] @ vectors[story] for story in others])
+        own = 7.0 * vectors[anchor] @ vectors[anchor + 4]
+        terms = torch.cat([own[None], *(logit.repeat(count) for logit, count in zip(logits, counts, strict=True))])
+        losses.append(torch.logsumexp(terms, 0) - own)
+    assert torch.allclose(objective.loss(vectors, batch)["loss"], torch.stack(losses).mean(), atol=1e-5)
+
+
 @pytest.mark.parametrize("candidates", ["pairs", "triplets"])
 def test_the_sum_over_the_anchors_is_the_mean_times_their_number(build, candidates):
     mean = build(MultipleNegativesRanking, candidates=candidates)

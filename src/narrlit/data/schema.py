@@ -268,14 +268,15 @@ class TrainingExamples(Rows[TrainingExample]):
         Anchors and positives of examples with the same `group` are one group, a story of several groups joins them;
         every other story is alone.
         """
-        groups = np.arange(len(self.stories), dtype=np.int64)
         first: dict[str, int] = {}
+        links: list[tuple[int, int]] = []
         for row in self.rows:
             if row.group is not None:
-                own = groups[first.setdefault(row.group, row.anchor)]
-                joined = [groups[row.anchor], groups[row.positive]]
-                groups[np.isin(groups, joined)] = own
-        return groups
+                root = first.setdefault(row.group, row.anchor)
+                links += [(root, row.anchor), (root, row.positive)]
+        if not links:
+            return np.arange(len(self.stories), dtype=np.int64)
+        return connected(links, len(self.stories))
 
     @cached_property
     def settings(self) -> IntArray:
@@ -288,6 +289,17 @@ class TrainingExamples(Rows[TrainingExample]):
     def kinds(self) -> IntArray:
         """Indices (N, K) into KINDS, PADDING where unknown or no negative."""
         return _padded([[PADDING if kind is None else KINDS.index(kind) for kind in row.kinds] for row in self.rows])
+
+
+def connected(links: Sequence[tuple[int, int]], size: int) -> IntArray:
+    """Number the groups (size,) that links join, directly or through others."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    first, second = np.array(links, dtype=np.int64).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(links)), (first, second)), shape=(size, size))
+    groups: IntArray = connected_components(graph, directed=False)[1].astype(np.int64)
+    return groups
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> IntArray:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from narrlit.data.schema import IntArray, TrainingExamples, Triples, normal_text
+from narrlit.data.schema import IntArray, TrainingExamples, Triples, connected, normal_text
 from narrlit.errors import OptionError
 
 
@@ -18,20 +18,13 @@ def story_groups(examples: TrainingExamples) -> IntArray:
 
     A story is shared whatever its role, and without regard to case and white space.
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     nodes: dict[tuple[str, str], int] = {}
     links = []
     for row, example in enumerate(examples):
         keys = [("story", normal_text(examples.stories[index].source_text)) for index in example.indices]
         keys += [("group", example.group)] if example.group is not None else []
         links += [(row, len(examples) + nodes.setdefault(key, len(nodes))) for key in keys]
-    size = len(examples) + len(nodes)
-    first, second = np.array(links, dtype=np.int64).reshape(-1, 2).T
-    graph = coo_array((np.ones(len(first)), (first, second)), shape=(size, size))
-    groups: IntArray = connected_components(graph, directed=False)[1][: len(examples)].astype(np.int64)
-    return groups
+    return connected(links, len(examples) + len(nodes))[: len(examples)]
 
 
 def story_numbers(triples: Triples) -> IntArray:
