@@ -110,6 +110,11 @@ def _write_data() -> None:
     Path("queries.csv").write_text(f'id,text\nq1,"{texts[0]}"\nq2,"{texts[1]}"\n', encoding="utf-8")
     for suffix in (".jsonl", ".csv", ".tsv", ".parquet"):
         write_table(f"triples{suffix}", rows)
+    write_table("cells.jsonl", [{**row, "cell": "ab"[number % 2]} for number, row in enumerate(rows)])
+    questions = [
+        {"anchor_text": row["anchor_text"], "choices": [row["text_a"], row["text_b"]], "answer": 0} for row in rows
+    ]
+    write_table("questions.jsonl", questions)
     write_table("labels.jsonl", [{"text_a_is_closer": row["text_a_is_closer"]} for row in rows])
     write_table("answers.csv", [{"text_a_is_closer": not row["text_a_is_closer"]} for row in rows])
     Path("qrels.tsv").write_text("query-id\tcorpus-id\tscore\ns0\ts1\t1\ns2\ts3\t2\n", encoding="utf-8")
@@ -247,6 +252,8 @@ def jobs(url: str) -> list[Job]:
         "export run --out exported",
         "export weights.ckpt --out exported",
         "export model --postprocess center --fit-on stories.jsonl --out exported",
+        "average run,weights.ckpt --out averaged --trained-share 0.5",
+        "profile model --split test --sets cells.jsonl --choices questions.jsonl --out prof",
         f"submit {MODEL} --track-a triples.jsonl --track-b stories.csv --out s.zip",
         "submit --answers answers.csv --track-a triples.jsonl --out s.zip",
         "submit --check submission.zip --track-a triples.jsonl --track-b stories.jsonl",

@@ -67,8 +67,20 @@ def test_ones_own_triples_and_questions_are_added(tiny, tmp_path):
     accuracies = result.models[0].accuracies
     assert list(accuracies) == ["own: near", "own: far", "questions"]
     assert [accuracy.n for accuracy in accuracies.values()] == [1, 1, 1]
-    assert accuracies["questions"].correct == 1
+    assert accuracies["questions"].mean == 1
+    tfidf = result.models[-1].accuracies
+    assert {name: accuracy.mean for name, accuracy in tfidf.items()} == {"own: near": 1, "own: far": 1}
     assert "Other sets" in str(result)
+
+
+def test_intervals_of_ones_own_triples_are_by_plot(tiny, tmp_path):
+    row = {"anchor_text": "A fox steals bread.", "text_a": "It rains.", "text_b": "A fox steals.", "cell": "far"}
+    other = {**row, "text_a_is_closer": True, "plot": "rain"}
+    rows = [{**row, "text_a_is_closer": False, "plot": "theft"}] * 50 + [other] * 50
+    (tmp_path / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = narrlit.profile({"tiny": tiny()}, **PART, sets=[tmp_path / "own.jsonl"])
+    [tfidf] = result.models[-1].accuracies.values()
+    assert (tfidf.mean, tfidf.low, tfidf.high, tfidf.n) == (0.5, 0.0, 1.0, 100)
 
 
 def test_what_is_wrong_is_named(tiny, tmp_path):

@@ -30,7 +30,8 @@ def profile(
         models: runs, folders, checkpoints, hub ids, narrlit-mini or minilm, with commas between.
         measure: by which stories are compared: cosine, as Track B does, or passages, fused, csls, centered, lexical.
         split: test, validation or train: plots and worlds that occur in no other part; default: all.
-        sets: files of labeled triples with a column cell, with commas between, whose accuracies are added.
+        sets: files of labeled triples with a column cell, with commas between, whose accuracies are added; a column
+            plot says which of them belong together.
         choices: files of questions with several candidates (anchor_text, choices, answer), with commas between.
         out: folder for profile.json, .md, .csv and a picture, .svg.
         loading: how models are loaded.

@@ -273,9 +273,9 @@ class WrittenCorpus:
 def write_twice_told(folder: str | Path, *, overwrite: bool = False) -> WrittenCorpus:
     """Write Twice Told: stories.csv, changes.csv, plots.csv, training.csv, README.md, and triples (SPLIT.jsonl).
 
-    The column `cell` of the triples is `far, strong` and so on; see `CellTriples`. training.csv has all stories that
-    train: those of the training split, and the tellings of the further plots. held_back.jsonl has triples of plots that
-    no model of narrlit is trained on.
+    The triples have the columns `cell` (`far, strong` and so on; see `CellTriples`) and `plot`, that of the anchor.
+    training.csv has all stories that train: those of the training split, and the tellings of the further plots.
+    held_back.jsonl has triples of plots that no model of narrlit is trained on.
 
     Args:
         folder: to write into.
@@ -326,6 +326,6 @@ def _training_row(telling: Telling) -> dict[str, object]:
 
 def _triple_rows(cells: Sequence[CellTriples]) -> Iterator[dict[str, object]]:
     for cell in cells:
-        for (anchor, a, b), triple in zip(cell.triples.texts(), cell.triples, strict=True):
-            label = {"text_a_is_closer": triple.a_is_closer, "cell": cell.cell}
+        for (anchor, a, b), triple, plot in zip(cell.triples.texts(), cell.triples, cell.plots, strict=True):
+            label = {"text_a_is_closer": triple.a_is_closer, "cell": cell.cell, "plot": plot}
             yield {"anchor_text": anchor, "text_a": a, "text_b": b, **label}

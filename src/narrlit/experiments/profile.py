@@ -6,7 +6,7 @@ Letters of the shapes: N stories.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +23,15 @@ from narrlit.experiments.profile_report import ASPECTS, ModelProfile, Profile
 from narrlit.experiments.retrieval_report import Estimate
 from narrlit.explore.collection import Collection, measure_for
 from narrlit.measures.collection import MeasureName
-from narrlit.measures.similarity import Cosine
+from narrlit.measures.similarity import Cosine, Lexical, Similarity
 from narrlit.metrics.factorial import Design, variance_shares
-from narrlit.metrics.retrieval import Lexical, lexical_vectors
+from narrlit.metrics.retrieval import lexical_vectors
 from narrlit.metrics.significance import AccuracySummary, group_bootstrap_intervals
 
 Floats = NDArray[np.floating[Any]]
-TFIDF: Lexical = "tfidf"
-CELL = "cell"
-"""Column of a file of triples that names the cell of each."""
+TFIDF: Literal["tfidf"] = "tfidf"
+CELL, PLOT = "cell", "plot"
+"""Columns of a file of triples: the cell of each, and the plot of its anchor."""
 
 
 def profile(
@@ -51,7 +51,8 @@ def profile(
         models: a model, several, or encoders from `narrlit.load` by name.
         measure: by which stories are compared; `cosine` of vectors is what Track B compares.
         split: `test`, `validation` or `train`, of which neither plots nor worlds occur in another; None: all stories.
-        sets: files of labeled triples with a column `cell`, whose accuracies are added.
+        sets: files of labeled triples with a column `cell`, whose accuracies are added; intervals are from samples of
+            the values of a column `plot`, or of the anchors if there is none.
         choices: files of questions with several candidates (`read_choices`), whose accuracies are added.
         progress: show progress bars on stderr.
 
@@ -77,14 +78,12 @@ def profile(
         collection = Collection.of(texts, encoder, measure=measure_for(encoder, measure), progress=progress)
         similarities = collection.similarities.matrix().astype(np.float64)
         np.fill_diagonal(similarities, collection.similarities.with_themselves())
-        others: dict[str, AccuracySummary] = {}
-        for place, triples in labeled.items():
-            others.update(_accuracies(place, triples, encoder, progress))
+        others = _accuracies(labeled, Cosine(encoder), progress)
         for place, asked in questions.items():
-            others[place] = asked.accuracy(encoder, progress)
+            others[place] = _estimate_of(asked.accuracy(encoder, progress))
         profiles.append(_profile(name, similarities, corpus, others))
     words, _ = lexical_vectors(TFIDF, texts, texts)
-    profiles.append(_profile(TFIDF, (words @ words.T).toarray(), corpus))
+    profiles.append(_profile(TFIDF, (words @ words.T).toarray(), corpus, _accuracies(labeled, Lexical(TFIDF))))
     return Profile(profiles, measure, split, len(corpus.plots), len(corpus.worlds))
 
 
@@ -103,7 +102,7 @@ def _encoders(
 
 
 def _profile(
-    name: str, similarities: Floats, corpus: TwiceTold, others: Mapping[str, AccuracySummary] = MappingProxyType({})
+    name: str, similarities: Floats, corpus: TwiceTold, others: Mapping[str, Estimate] = MappingProxyType({})
 ) -> ModelProfile:
     """Describe similarities (N, N) of a corpus's tellings and changes, in this order."""
     count = len(corpus.tellings)
@@ -154,13 +153,29 @@ def _cells(similarities: Floats, corpus: TwiceTold) -> dict[str, Estimate]:
     return accuracies
 
 
-def _accuracies(name: str, triples: Triples, encoder: StoryEncoder, progress: bool) -> dict[str, AccuracySummary]:
-    """Compute the accuracy of each cell of a file of triples."""
-    cells = [str(value) for value in read_facets([CELL], triples)[CELL] or ()]
-    scores = Cosine(encoder).score(triples, progress)
-    right = (scores[:, 0] > scores[:, 1]) == (triples.labels == 1)
+def _accuracies(labeled: Mapping[str, Triples], measure: Similarity, progress: bool = False) -> dict[str, Estimate]:
+    """Compute the accuracy of each cell of each file of triples."""
     accuracies = {}
-    for cell in dict.fromkeys(cells):
-        chosen = np.array([value == cell for value in cells])
-        accuracies[f"{name}: {cell}"] = AccuracySummary(int(chosen.sum()), int(right[chosen].sum()))
+    for name, triples in labeled.items():
+        scores = measure.score(triples, progress)
+        right = (scores[:, 0] > scores[:, 1]) == (triples.labels == 1)
+        groups = np.array(_groups(triples))
+        cells = np.array([str(value) for value in read_facets([CELL], triples)[CELL] or ()])
+        for cell in dict.fromkeys(cells.tolist()):
+            chosen = cells == cell
+            [(low, high)] = group_bootstrap_intervals(right[chosen, None].astype(float), groups[chosen])
+            accuracies[f"{name}: {cell}"] = Estimate(float(right[chosen].mean()), low, high, int(chosen.sum()))
     return accuracies
+
+
+def _groups(triples: Triples) -> list[str]:
+    """Read which triples belong together: those of a plot, if the file has such a column, or else of an anchor."""
+    try:
+        return [str(value) for value in read_facets([PLOT], triples)[PLOT] or ()]
+    except OptionError:
+        return [anchor for anchor, _, _ in triples.texts()]
+
+
+def _estimate_of(accuracy: AccuracySummary) -> Estimate:
+    """Take an accuracy with Wilson's interval."""
+    return Estimate(accuracy.accuracy, *accuracy.interval, accuracy.n)

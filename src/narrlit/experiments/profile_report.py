@@ -12,7 +12,6 @@ from narrlit.data.writers import write_table
 from narrlit.experiments.report import keep_report, write_svg
 from narrlit.experiments.retrieval_report import Estimate
 from narrlit.metrics.factorial import COMPONENTS, Share
-from narrlit.metrics.significance import AccuracySummary
 from narrlit.optional import require
 from narrlit.pages import COLORS, GRAY
 from narrlit.tables import markdown_table
@@ -40,7 +39,7 @@ class ModelProfile:
     shares: Mapping[str, Share]
     falls: Mapping[str, Estimate]
     cells: Mapping[str, Estimate]
-    accuracies: Mapping[str, AccuracySummary]
+    accuracies: Mapping[str, Estimate]
 
     @property
     def record(self) -> dict[str, Any]:
@@ -50,7 +49,7 @@ class ModelProfile:
             "shares": {name: asdict(share) for name, share in self.shares.items()},
             "falls": {name: asdict(fall) for name, fall in self.falls.items()},
             "cells": {name: asdict(cell) for name, cell in self.cells.items()},
-            "accuracies": {name: accuracy.as_dict() for name, accuracy in self.accuracies.items()},
+            "accuracies": {name: asdict(accuracy) for name, accuracy in self.accuracies.items()},
         }
 
 
@@ -84,8 +83,8 @@ class Profile:
                 rows.append((model.name, "fall", aspect, fall.mean, fall.low, fall.high, fall.n))
             for cell, accuracy in model.cells.items():
                 rows.append((model.name, "cell", cell, accuracy.mean, accuracy.low, accuracy.high, accuracy.n))
-            for place, summary in model.accuracies.items():
-                rows.append((model.name, "set", place, summary.accuracy, *summary.interval, summary.n))
+            for place, estimate in model.accuracies.items():
+                rows.append((model.name, "set", place, estimate.mean, estimate.low, estimate.high, estimate.n))
         return pd.DataFrame(rows, columns=["model", "group", "name", "value", "low", "high", "n"])
 
     def __str__(self) -> str:
