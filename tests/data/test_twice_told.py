@@ -156,7 +156,7 @@ def test_further_plots_have_three_tellings_and_one_with_another_outcome(corpus, 
     assert not {telling.world for telling in tellings} & {*corpus.worlds}
     told, changed = defaultdict(set), Counter()
     for telling in tellings:
-        assert 60 <= len(telling.text.split()) <= 140, telling.id
+        assert 35 <= len(telling.text.split()) <= 140, telling.id
         if telling.changed:
             assert (telling.changed, bool(telling.change)) == ("outcome", True)
             changed[telling.plot] += 1

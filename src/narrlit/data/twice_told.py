@@ -104,7 +104,7 @@ class TwiceTold:
     >>> len(corpus.plots), len(corpus.worlds), len(corpus.tellings), len(corpus.changes)
     (48, 8, 384, 96)
     >>> len(further_plots()), len(further_tellings())
-    (240, 960)
+    (303, 1272)
     >>> test = corpus.split("test")
     >>> len(test.plots), test.worlds, len(test.tellings)
     (12, ('station', 'court'), 24)
@@ -225,7 +225,7 @@ def further_plots() -> list[Plot]:
 
 
 def further_tellings() -> list[Telling]:
-    """Read the tellings of the further plots: each in three further worlds, and once with another outcome."""
+    """Read the tellings of the further plots: each in three or more worlds, and once or more with another outcome."""
     return _tellings("further.csv")
 
 
