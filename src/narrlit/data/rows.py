@@ -8,7 +8,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -55,6 +55,12 @@ class RowFile:
     path: Path
     rows: list[Row]
     notes: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of all rows, in order of appearance."""
+        names = (str(name) for row in self.rows if isinstance(row.value, Mapping) for name in row.value)
+        return list(dict.fromkeys(names))
 
     def place(self, row: Row) -> str:
         """Name a row in messages: file and line, or the file of a folder."""
