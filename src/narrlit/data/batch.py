@@ -31,8 +31,12 @@ class Batch:
         return self._map(lambda value: value.pin_memory())
 
     def _map(self, function: Callable[[Any], Any]) -> Self:
-        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
-        return type(self)(**{name: function(v) if isinstance(v, Tensor | Batch) else v for name, v in values.items()})
+        """Copy the batch with a function applied to its tensors and to the batches inside it."""
+        values = {}
+        for field in fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
+            value = getattr(self, field.name)
+            values[field.name] = function(value) if isinstance(value, Tensor | Batch) else value
+        return type(self)(**values)
 
 
 class _Concatenated(Batch):
@@ -47,11 +51,13 @@ class _Concatenated(Batch):
 
     def select(self, chosen: Sequence[int]) -> Self:
         """Pack the stories at these positions of the batch."""
-        content: Tensor = getattr(self, fields(self)[0].name)  # type: ignore[arg-type]
+        first_field = fields(self)[0]  # type: ignore[arg-type]  # subclasses are dataclasses
+        content: Tensor = getattr(self, first_field.name)
         pieces = torch.split(content, list(self.lengths))
         lengths = tuple(self.lengths[i] for i in chosen)
         indices = self.indices[torch.as_tensor(chosen, device=self.indices.device)]
-        return type(self)(torch.cat([pieces[i] for i in chosen]), lengths, indices)  # type: ignore[call-arg]
+        packed = torch.cat([pieces[i] for i in chosen])
+        return type(self)(packed, lengths, indices)  # type: ignore[call-arg]  # subclasses have these fields
 
 
 @dataclass
@@ -181,13 +187,19 @@ class StoryInputs(ABC, Generic[P]):
 
     def pack(self, columns: Sequence[tuple[IntArray, Role]]) -> tuple[P, list[Tensor]]:
         """Pack each story of the columns (story indices of any shape, or PADDING) once; return indices into them."""
-        offset = 0 if self.symmetric else self.num_stories
-        positions = [np.where(i < 0, PADDING, i + offset * (role == "candidate")) for i, role in columns]
+        positions = [self._positions(indices, role) for indices, role in columns]
         unique, inverse = np.unique(np.concatenate([column.ravel() for column in positions]), return_inverse=True)
-        padding = int(unique.size > 0 and unique[0] < 0)
+        num_padding = int(unique.size > 0 and unique[0] < 0)  # padding is the first value, and is not packed
         ends = np.cumsum([column.size for column in positions])[:-1]
-        parts = zip(np.split(inverse.ravel() - padding, ends), positions, strict=True)
-        return self.select(unique[padding:]), [torch.from_numpy(part.reshape(column.shape)) for part, column in parts]
+        parts = np.split(inverse.ravel() - num_padding, ends)
+        indices = [torch.from_numpy(part.reshape(column.shape)) for part, column in zip(parts, positions, strict=True)]
+        return self.select(unique[num_padding:]), indices
+
+    def _positions(self, indices: IntArray, role: Role) -> IntArray:
+        """Positions of stories in a role, PADDING where there is none."""
+        has_own_prompt = role == "candidate" and not self.symmetric
+        offset = self.num_stories if has_own_prompt else 0
+        return np.where(indices < 0, PADDING, indices + offset)
 
 
 Tokenize = Callable[[Sequence[str], Any], tuple[list[list[int]], int]]

@@ -5,9 +5,10 @@ Nothing is repaired: a row is read unchanged, or dropped and counted; suspicious
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -28,6 +29,8 @@ from narrlit.data.schema import ASPECTS, KINDS, Story, StoryTable, TrainingExamp
 from narrlit.errors import DataError, OptionError, printable
 
 LABEL = "text_a_is_closer"
+UNMISTAKABLE_COLUMNS = ("text", "story")
+"""Names of the column of texts, whatever other columns there are."""
 ACTION_COLUMNS = ("plot_events", "course_of_action", "plot", "action")
 
 STORIES_KNOWN = f"{', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]} (`layout.text` names another)"
@@ -37,34 +40,51 @@ EXAMPLES_KNOWN = f"{TRIPLES_KNOWN} or anchor,positive[,negatives] or anchor,posi
 # UTF-8 decoded as Latin-1 or Windows-1252, and a decoder's replacement. After the capital A with tilde, quotes and
 # dashes are left out: they follow the letter in sound Portuguese text.
 _MOJIBAKE = re.compile("\ufffd|[\x80-\x84\x86-\x9f]|â[€\x80]|Ã[\x80-\xbf€ƒ†‡ˆ‰Š‹ŒŽ˜™š›œžŸ]|Â[\xa0-\xbf]|ðŸ|ï(?:»¿|¿½)")
+# Columns such as neg_theme_1, negative_2 and neg.
 _NUMBERED = re.compile(r"neg(?:ative)?(?:_([a-z]+))?(?:_(\d+))?")
 
 
 # Models of rows ------------------------------------------------------------------------------------------------------
 
 
+def _filled(value: object) -> object:
+    """Return the value of a cell, None for an empty one."""
+    return None if value == "" else value
+
+
+def _stripped(value: object) -> object:
+    """Return the value of a cell without spaces around it, None for an empty one."""
+    return value.strip() or None if isinstance(value, str) else value
+
+
 def _kind(value: object) -> object:
-    kind = None if value == "" else "action" if value == "structure" else value
+    """Return the kind of a negative by its name in a file.
+
+    Raises:
+        ValueError: if there is no such kind.
+    """
+    kind = "action" if value == "structure" else _filled(value)
     if kind not in (None, *KINDS):
         raise ValueError("unknown kind")
     return kind
 
 
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
-Name = Annotated[
-    Annotated[str, Field(coerce_numbers_to_str=True)] | None, BeforeValidator(lambda v: None if v == "" else v)
-]
-Label = Annotated[bool | None, BeforeValidator(lambda v: v.strip() or None if isinstance(v, str) else v)]
+Name = Annotated[Annotated[str, Field(coerce_numbers_to_str=True)] | None, BeforeValidator(_filled)]
+Label = Annotated[bool | None, BeforeValidator(_stripped)]
 Kind = Annotated[str | None, BeforeValidator(_kind)]
+_LABEL_TYPE: TypeAdapter[bool | None] = TypeAdapter(Label)
 
 
 def _named(*columns: str) -> Any:
+    """Declare a field that is in the first of these columns that a row has."""
     return Field(validation_alias=AliasChoices(*columns))
 
 
 class StoryRow(BaseModel):
     """A row of a file of stories."""
 
+    columns: ClassVar[Mapping[str, str]] = {}  # columns of text, id and title, where the file decides them
     text: Text = _named("text", "story")
     id: Name = None
 
@@ -103,6 +123,11 @@ class NegativeItem(BaseModel):
         return value if isinstance(value, Mapping) else {"text": value}
 
 
+def _order_of_kind(kind: str | None) -> int:
+    """Return the position of a kind in KINDS; unknown ones come last."""
+    return len(KINDS) if kind is None else KINDS.index(kind)
+
+
 class ExampleRow(BaseModel):
     """A row of a file of training examples."""
 
@@ -121,12 +146,13 @@ class ExampleRow(BaseModel):
         numbered = []
         for name, value in row.items():
             match = _NUMBERED.fullmatch(name)
-            if match and value is not None and str(value).strip():
-                kind: Any = _kind(match[1])
-                rank = KINDS.index(kind) if kind else len(KINDS)
-                numbered.append((rank, int(match[2] or 0), {"text": value, "kind": kind}))
-        numbered.sort(key=lambda item: item[:2])
-        return {**row, "negatives": [*listed, *(item for *_, item in numbered)]}
+            if match is None or value is None or not str(value).strip():
+                continue
+            kind: Any = _kind(match[1])
+            order = (_order_of_kind(kind), int(match[2] or 0))
+            numbered.append((order, {"text": value, "kind": kind}))
+        numbered.sort(key=lambda column: column[0])
+        return {**row, "negatives": listed + [negative for _, negative in numbered]}
 
     @property
     def texts(self) -> list[str]:
@@ -158,21 +184,45 @@ Model = type[BaseModel]
 
 @lru_cache(maxsize=8)
 def _columns(model: Model) -> dict[str, list[str]]:
-    """Columns that may hold each field of a model."""
-    aliases = {name: info.validation_alias for name, info in model.model_fields.items()}
-    return {n: list(map(str, a.choices)) if isinstance(a, AliasChoices) else [n] for n, a in aliases.items()}
+    """List the columns that may hold each field of a model."""
+    columns = {}
+    for name, info in model.model_fields.items():
+        alias = info.validation_alias
+        columns[name] = [str(choice) for choice in alias.choices] if isinstance(alias, AliasChoices) else [name]
+    return columns
 
 
 @lru_cache(maxsize=8)
-def _needed(model: Model) -> list[list[str]]:
-    return [names for name, names in _columns(model).items() if model.model_fields[name].is_required()]
+def _required_columns(model: Model) -> list[list[str]]:
+    """List the columns that may hold each field without which a row is invalid."""
+    return [columns for name, columns in _columns(model).items() if model.model_fields[name].is_required()]
 
 
 def _fits(model: Model, value: object) -> bool:
-    needed = _needed(model)
-    if not isinstance(value, Mapping):
-        return len(needed) == 1 and isinstance(value, str)
-    return all(any(name in value for name in names) for names in needed)
+    """Return True if a row has the columns that a model requires; a text fits a model that requires only one."""
+    required = _required_columns(model)
+    if isinstance(value, Mapping):
+        return all(any(name in value for name in names) for names in required)
+    return isinstance(value, str) and len(required) == 1
+
+
+def _listed(columns: Iterable[object], otherwise: str) -> str:
+    """List the first 12 columns in a message, or write `otherwise` where there are none."""
+    return ", ".join(printable(name, 30) for name in islice(columns, 12)) or otherwise
+
+
+def _usual_column(file: RowFile, columns: Sequence[str], role: str) -> str | None:
+    """Find the column that has the usual name of a story's text, id or title, if there is one.
+
+    Raises:
+        DataError: if several columns could be the text.
+    """
+    usual = TEXT_COLUMNS if role == "text" else (role,)
+    matches = [column for name in usual for column in columns if column.strip().casefold() == name]
+    if len(matches) > 1 and matches[0].casefold() not in UNMISTAKABLE_COLUMNS:
+        options = " or ".join(f"`layout.text={name}`" for name in matches)
+        raise DataError(f"{file.path}: {' and '.join(matches)} could each be the text; give {options}")
+    return matches[0] if matches else None
 
 
 def _story_columns(file: RowFile, layout: Layout) -> dict[str, str]:
@@ -181,22 +231,33 @@ def _story_columns(file: RowFile, layout: Layout) -> dict[str, str]:
     Raises:
         DataError: if a column of the layout is missing, or two columns could be the text.
     """
-    columns = dict.fromkeys(str(name) for row in file.rows if isinstance(row.value, Mapping) for name in row.value)
-    chosen = {}
+    columns = file.columns
+    of_role = {}
     for role, wanted in (("text", layout.text), ("id", layout.id), ("title", layout.title)):
-        usual = TEXT_COLUMNS if role == "text" else (role,)
-        matches = [c for name in usual for c in columns if c.strip().casefold() == name]
         if wanted is not None and wanted not in columns:
-            names = ", ".join(printable(name, 30) for name in [*columns][:12]) or "no columns"
+            names = _listed(columns, "no columns")
             raise DataError(
                 f'{file.path}: column "{wanted}" is missing; found: {names}; give `layout.{role}` one of these'
             )
-        if wanted is None and len(matches) > 1 and matches[0].casefold() not in ("text", "story"):
-            options = " or ".join(f"`layout.text={name}`" for name in matches)
-            raise DataError(f"{file.path}: {' and '.join(matches)} could each be the text; give {options}")
-        if wanted is not None or matches:
-            chosen[role] = wanted if wanted is not None else matches[0]
-    return chosen
+        column = _usual_column(file, columns, role) if wanted is None else wanted
+        if column is not None:
+            of_role[role] = column
+    return of_role
+
+
+def _story_model(story_columns: Mapping[str, str]) -> Model:
+    """Make the model of a file of stories with these columns of text, id and title."""
+    text_column = story_columns.get("text", "text")
+    text_columns = UNMISTAKABLE_COLUMNS if text_column in UNMISTAKABLE_COLUMNS else (text_column,)
+
+    class NamedRow(StoryRow):
+        """A row of a file of stories with columns of other names."""
+
+        columns: ClassVar[Mapping[str, str]] = story_columns
+        text: Text = _named(*text_columns)
+        id: Name = Field(None, validation_alias=AliasChoices(story_columns.get("id", "id")))
+
+    return NamedRow
 
 
 def models_of(file: RowFile, layout: Layout = Layout(), examples: bool = True) -> tuple[Model, ...]:
@@ -204,32 +265,31 @@ def models_of(file: RowFile, layout: Layout = Layout(), examples: bool = True) -
     models: tuple[Model, ...] = (TripleRow, ExampleRow)
     if examples and any(_fits(model, row.value) for row in file.rows for model in models):
         return models
-    found = _story_columns(file, layout)
-    texts = ("text", "story") if found.get("text", "text") in ("text", "story") else (found["text"],)
-
-    class NamedRow(StoryRow):
-        """A row of a file of stories with columns of other names."""
-
-        columns: ClassVar[dict[str, str]] = found
-        text: Text = _named(*texts)
-        id: Name = Field(None, validation_alias=AliasChoices(found.get("id", "id")))
-
-    return (NamedRow,)
+    return (_story_model(_story_columns(file, layout)),)
 
 
 def _model(file: RowFile, models: Sequence[Model], known: str) -> Model:
-    """Return the model of the first row that has the columns of one; `known` names columns for the message."""
-    found = next((model for row in file.rows for model in models if _fits(model, row.value)), None)
-    if found is not None:
-        return found
+    """Return the model of the first row that has the columns of any; `known` names columns for the message."""
+    for row in file.rows:
+        for model in models:
+            if _fits(model, row.value):
+                return model
+    raise _unknown_columns(file, known)
+
+
+def _unknown_columns(file: RowFile, known: str) -> DataError:
+    """Describe by its first row why a file has no columns that are known."""
     first = file.rows[0]
+    place = f"{file.path}:{first.line}"
     if not isinstance(first.value, Mapping):
         what = "a line of text" if isinstance(first.value, str) else f"a JSON {type(first.value).__name__}"
-        raise DataError(f"{file.path}:{first.line}: {what} instead of a row with columns; known: {known}")
-    if file.path.suffix.lower() in DELIMITERS and any(str(name).count(" ") > 3 for name in first.value):
-        raise DataError(f"{file.path}:1: the first line is a row of data, not a header; add a line of columns: {known}")
-    columns = ", ".join(printable(name, 30) for name in list(first.value)[:12]) or "none"
-    raise DataError(f"{file.path}:{first.line}: unknown columns: {columns}; known: {known}")
+        return DataError(f"{place}: {what} instead of a row with columns; known: {known}")
+    is_table = file.path.suffix.lower() in DELIMITERS
+    if is_table and any(str(name).count(" ") > 3 for name in first.value):
+        return DataError(
+            f"{file.path}:1: the first line is a row of data, not a header; add a line of columns: {known}"
+        )
+    return DataError(f"{place}: unknown columns: {_listed(first.value, 'none')}; known: {known}")
 
 
 def _reason(error: ValueError) -> str:
@@ -245,7 +305,9 @@ def _reason(error: ValueError) -> str:
         return f"missing {name}"
     if kind == "string_pattern_mismatch":
         return f"empty {name}"
-    return f"{name} is not true or false" if kind.startswith("bool") else f"{name} is not text"
+    if kind.startswith("bool"):
+        return f"{name} is not true or false"
+    return f"{name} is not text"
 
 
 # Reports and readers -------------------------------------------------------------------------------------------------
@@ -268,12 +330,15 @@ class ReadReport:
         >>> ReadReport(Path("a/x.jsonl"), 2, {"empty text_a": 1}).summary()
         'x.jsonl: 1 of 2 rows, dropped 1 (1 empty text_a)'
         """
-        line, dropped = f"{self.rows} row{'s' * (self.rows != 1)}", sum(self.dropped.values())
-        if dropped:
-            line = f"{self.rows - dropped} of {line}, dropped {dropped} ({counts(self.dropped)})"
-        suspicious = [f"suspicious: {counts(self.suspicious)}"] if self.suspicious else []
         name = "standard input" if self.path in STANDARD_INPUT else self.path.name
-        return "; ".join([f"{name}: {line}", *self.notes, *suspicious])
+        rows = f"{self.rows} row{'s' * (self.rows != 1)}"
+        dropped = sum(self.dropped.values())
+        if dropped:
+            rows = f"{self.rows - dropped} of {rows}, dropped {dropped} ({counts(self.dropped)})"
+        parts = [f"{name}: {rows}", *self.notes]
+        if self.suspicious:
+            parts.append(f"suspicious: {counts(self.suspicious)}")
+        return "; ".join(parts)
 
     def provenance(self) -> dict[str, Any]:
         """Return plain data for run.json."""
@@ -299,11 +364,19 @@ class Stories(Sequence[Story]):
 
     def __getitem__(self, index: Any) -> Any:
         """Return a story with the id of its row."""
-        story, id = self.table[self.rows[index]], self.ids[index]
+        story = self.table[self.rows[index]]
+        id = self.ids[index]
         return story if id is None else Story(id, story.text, story.views, story.original)
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def append(self, text: str, id: str | None, row: Row) -> None:
+        """Append a story of a row."""
+        self.rows.append(self.table.add(text, id=id))
+        self.ids.append(id)
+        self.lines.append(row.line)
+        self.values.append(row.value)
 
     @property
     def story_ids(self) -> list[str]:
@@ -331,10 +404,12 @@ class Stories(Sequence[Story]):
     @property
     def metadata(self) -> list[dict[str, Any]]:
         """All other columns of the rows (N), in order."""
-        own = set(self.columns.values())
-        return [
-            {k: v for k, v in row.items() if k not in own} if isinstance(row, Mapping) else {} for row in self.values
-        ]
+        story_columns = set(self.columns.values())
+        metadata = []
+        for row in self.values:
+            cells = row.items() if isinstance(row, Mapping) else ()
+            metadata.append({name: cell for name, cell in cells if name not in story_columns})
+        return metadata
 
 
 def counts(reasons: Mapping[str, int]) -> str:
@@ -355,32 +430,54 @@ def collect(
     Others, and rows of which `convert` raises a ValueError, are dropped and counted; `strict` refuses the first.
     """
     model = _model(file, models, known)
-    columns = _columns(model)
     results: list[tuple[Row, Any]] = []
     dropped: Counter[str] = Counter()
     suspicious: Counter[str] = Counter()
     for row in file.rows:
-        value = {columns["text"][0]: row.value} if isinstance(row.value, str) and _fits(model, row.value) else row.value
         try:
-            if not isinstance(value, Mapping):
-                raise ValueError("row is not an object")  # noqa: TRY004, TRY301 (counted like the others)
-            parsed = model.model_validate(value)
+            parsed = _parsed(row, model)
             results.append((row, convert(parsed)))
         except ValueError as error:
             if strict:
                 raise DataError(f"{file.place(row)}: {_reason(error)}; correct the row") from error
             dropped[_reason(error)] += 1
-            continue
-        for name, content in parsed:
-            texts = [item.text for item in content] if isinstance(content, list) else [content]
-            if any(isinstance(text, str) and _MOJIBAKE.search(text) for text in texts):
-                suspicious[f"mojibake in {next((c for c in columns[name] if c in value), name)}"] += 1
+        else:
+            suspicious.update(f"mojibake in {column}" for column in _mojibake_columns(row, parsed))
     if not results:
         raise DataError(f"{file.path}: none of its {len(file.rows)} rows can be used ({counts(dropped)}); correct them")
-    read = {column for names in columns.values() for column in names}
-    first = file.rows[0].value if isinstance(file.rows[0].value, Mapping) else {}
-    unread = tuple(name for name in first if name not in read and not _NUMBERED.fullmatch(name))
+    unread = _unread_columns(file.rows[0], model)
     return results, ReadReport(file.path, len(file.rows), dict(dropped), dict(suspicious), unread, file.notes)
+
+
+def _parsed(row: Row, model: Model) -> BaseModel:
+    """Validate a row; a text is the one field that its model requires.
+
+    Raises:
+        ValueError: if the row is invalid.
+    """
+    if isinstance(row.value, Mapping):
+        return model.model_validate(row.value)
+    if isinstance(row.value, str) and _fits(model, row.value):
+        return model.model_validate({_columns(model)["text"][0]: row.value})
+    raise ValueError("row is not an object")
+
+
+def _mojibake_columns(row: Row, parsed: BaseModel) -> Iterator[str]:
+    """Yield the columns of a row that have a text which was decoded in the wrong encoding."""
+    columns = _columns(type(parsed))
+    for name, content in parsed:
+        texts = [negative.text for negative in content] if isinstance(content, list) else [content]
+        if any(isinstance(text, str) and _MOJIBAKE.search(text) for text in texts):
+            in_row = (column for column in columns[name] if isinstance(row.value, str) or column in row.value)
+            yield next(in_row, name)
+
+
+def _unread_columns(row: Row, model: Model) -> tuple[str, ...]:
+    """List the columns of a row that hold no field of a model."""
+    if not isinstance(row.value, Mapping):
+        return ()
+    fields = {column for columns in _columns(model).values() for column in columns}
+    return tuple(name for name in row.value if name not in fields and not _NUMBERED.fullmatch(name))
 
 
 def parse_stories(
@@ -390,11 +487,14 @@ def parse_stories(
     models = models_of(file, layout, examples)
     known = f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}" if examples else STORIES_KNOWN
     results, report = collect(file, models, known, strict)
+    columns = models[0].columns if issubclass(models[0], StoryRow) else {}
     table = StoryTable() if stories is None else stories
-    found = [(row, text, getattr(parsed, "id", None)) for row, parsed in results for text in parsed.texts]
-    indices, ids = [table.add(text, id=id) for _, text, id in found], [id for *_, id in found]
-    lines, values = [row.line for row, *_ in found], [row.value for row, *_ in found]
-    return Stories(table, indices, report, ids, lines, values, getattr(models[0], "columns", {}))
+    result = Stories(table, rows=[], report=report, ids=[], lines=[], values=[], columns=columns)
+    for row, parsed in results:
+        id = parsed.id if isinstance(parsed, StoryRow) else None
+        for text in parsed.texts:
+            result.append(text, id, row)
+    return result
 
 
 def read_stories(
@@ -469,9 +569,11 @@ def read_labeled_triples(
     if isinstance(triples, Triples):
         if labels is not None:
             raise OptionError("`labels` belong to a file of triples; give them to read_triples instead")
-        name, result = "the triples", triples
+        name = "the triples"
+        result = triples
     else:
-        name, result = str(triples), read_triples(triples, labels=labels, strict=strict)
+        name = str(triples)
+        result = read_triples(triples, labels=labels, strict=strict)
     unlabeled = int((result.labels < 0).sum())
     if unlabeled:
         rows = f"{counted(unlabeled, 'row')} without a label"
@@ -504,16 +606,28 @@ def read_examples(path: str | Path, strict: bool = False, stories: StoryTable | 
     table = StoryTable() if stories is None else stories
 
     def add_to_table(row: ExampleRow) -> TrainingExample:
-        texts, kinds = training_texts(row)
-        anchor, positive, *negatives = map(table.add, texts)
-        return TrainingExample(anchor, positive, tuple(negatives), tuple(kinds), row.group)
+        texts = training_texts(row)
+        anchor = table.add(texts.anchor)
+        positive = table.add(texts.positive)
+        negatives = [table.add(text) for text in texts.negatives]
+        return TrainingExample(anchor, positive, tuple(negatives), tuple(texts.kinds), row.group)
 
     results, report = collect(read_rows(path), [TripleRow, ExampleRow], EXAMPLES_KNOWN, strict, add_to_table)
     return TrainingExamples(table, [example for _, example in results], report)
 
 
-def training_texts(row: ExampleRow) -> tuple[list[str], list[str | None]]:
-    """Return the texts of a row's anchor, positive and negatives, and the kinds of the negatives.
+@dataclass(frozen=True, slots=True)
+class TrainingTexts:
+    """Texts of a training example, and the kind of each negative."""
+
+    anchor: str
+    positive: str
+    negatives: list[str]
+    kinds: list[str | None]
+
+
+def training_texts(row: ExampleRow) -> TrainingTexts:
+    """Return the texts from which a row's training example is made.
 
     Raises:
         ValueError: if nothing can be learned from the row.
@@ -528,9 +642,11 @@ def training_texts(row: ExampleRow) -> tuple[list[str], list[str | None]]:
             positive, negatives[0] = negatives[0], positive
     if anchor == positive:
         raise ValueError("anchor is its positive")
-    if anchor in negatives or positive in negatives:
-        raise ValueError(f"{'anchor' if anchor in negatives else 'positive'} among its negatives")
-    return [anchor, positive, *negatives], kinds
+    if anchor in negatives:
+        raise ValueError("anchor among its negatives")
+    if positive in negatives:
+        raise ValueError("positive among its negatives")
+    return TrainingTexts(anchor, positive, negatives, kinds)
 
 
 def with_labels(file: RowFile, labels: RowFile) -> RowFile:
@@ -544,27 +660,34 @@ def with_labels(file: RowFile, labels: RowFile) -> RowFile:
             f"{labels.path} has {len(labels.rows)} labels but {file.path} has {len(file.rows)} rows; "
             "give one label for each row, in the same order"
         )
-    label_type, rows = TypeAdapter(Label), []
+    rows = []
     for row, label in zip(file.rows, labels.rows, strict=True):
-        value, place = label.value, f"{labels.path}:{label.line}"
         texts = row.value if isinstance(row.value, Mapping) else {}
         if "similar_story" in texts:
             raise DataError(f"{file.path} names the similar story itself; leave out the file of labels")
-        if isinstance(value, Mapping):
-            if LABEL not in value:
-                columns = ", ".join(printable(name, 30) for name in value)
-                raise DataError(f'{place}: column "{LABEL}" is missing; found: {columns}; rename the column of labels')
-            for name in ("anchor_text", "text_a", "text_b"):
-                if name in value and value[name] != texts.get(name):
-                    other = f"{file.path}:{row.line}"
-                    raise DataError(f"{place}: {name} differs from {other}; put the labels in the order of the rows")
-            value = value[LABEL]
-        try:
-            value = label_type.validate_python(value)
-        except ValidationError as error:
-            raise DataError(f"{place}: {LABEL} is not true or false; write true, false or null") from error
-        rows.append(Row(row.line, {**texts, LABEL: value}))
+        place = f"{labels.path}:{label.line}"
+        if isinstance(label.value, Mapping):
+            _check_label_row(label.value, place, texts, f"{file.path}:{row.line}")
+        rows.append(Row(row.line, {**texts, LABEL: _label(label.value, place)}))
     return RowFile(file.path, rows, file.notes)
+
+
+def _check_label_row(label: Mapping[str, Any], place: str, texts: Mapping[str, Any], place_of_texts: str) -> None:
+    """Refuse a row of labels without the column of labels, or with the texts of another triple."""
+    if LABEL not in label:
+        columns = ", ".join(printable(name, 30) for name in label)
+        raise DataError(f'{place}: column "{LABEL}" is missing; found: {columns}; rename the column of labels')
+    for name in ("anchor_text", "text_a", "text_b"):
+        if name in label and label[name] != texts.get(name):
+            raise DataError(f"{place}: {name} differs from {place_of_texts}; put the labels in the order of the rows")
+
+
+def _label(value: object, place: str) -> bool | None:
+    """Validate the label in a row of a file of labels."""
+    try:
+        return _LABEL_TYPE.validate_python(value[LABEL] if isinstance(value, Mapping) else value)
+    except ValidationError as error:
+        raise DataError(f"{place}: {LABEL} is not true or false; write true, false or null") from error
 
 
 # Texts inside raw rows -----------------------------------------------------------------------------------------------
@@ -573,34 +696,48 @@ Texts = dict[str, str]
 """Texts by their place in a row: "text", "negatives/0/text"; "" for a row that is itself a text."""
 
 
-def row_texts(
-    file: RowFile, layout: Layout = Layout()
-) -> tuple[Literal["stories", "triples", "examples"], list[Texts]]:
+RowKind = Literal["stories", "triples", "examples"]
+
+
+def row_texts(file: RowFile, layout: Layout = Layout()) -> tuple[RowKind, list[Texts]]:
     """Find the kind of a file's rows, and the texts of each that are not empty; views belong to their story."""
     model = _model(file, models_of(file, layout), f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}")
-    story = issubclass(model, StoryRow)
-    known = _columns(model) | ({k: v for k, v in _columns(ViewsRow).items() if k in ASPECTS} if story else {})
-    columns = [column for name, names in known.items() if name not in ("id", "group", LABEL) for column in names]
-
-    def texts(value: Any) -> Texts:
-        """Collect the texts of a row by their places."""
-        if not isinstance(value, Mapping):
-            return _texts(value, "")
-        numbered = [name for name in value if not story and _NUMBERED.fullmatch(name)]
-        return {p: t for n in dict.fromkeys([*columns, *numbered]) for p, t in _texts(value.get(n), n).items()}
-
-    return "stories" if story else "triples" if model is TripleRow else "examples", [
-        texts(row.value) for row in file.rows
-    ]
+    if issubclass(model, StoryRow):
+        views = {name: columns for name, columns in _columns(ViewsRow).items() if name in ASPECTS}
+        columns = _text_columns(_columns(model) | views)
+        return "stories", [dict(_texts(row.value, columns)) for row in file.rows]
+    columns = _text_columns(_columns(model))
+    texts = []
+    for row in file.rows:
+        numbered = [name for name in row.value if _NUMBERED.fullmatch(name)] if isinstance(row.value, Mapping) else []
+        texts.append(dict(_texts(row.value, [*columns, *numbered])))
+    return "triples" if model is TripleRow else "examples", texts
 
 
-def _texts(value: Any, place: str) -> Texts:
-    if isinstance(value, str):
-        return {place: value} if value.strip() else {}
+def _text_columns(fields: Mapping[str, Sequence[str]]) -> list[str]:
+    """List the columns of those fields that hold texts."""
+    return [column for name, columns in fields.items() if name not in ("id", "group", LABEL) for column in columns]
+
+
+def _texts(value: object, columns: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the texts in these columns of a raw row with their places."""
     if isinstance(value, Mapping):
-        return _texts(value.get("text"), f"{place}/text")
-    items = enumerate(value) if isinstance(value, list) else ()
-    return {name: text for i, item in items for name, text in _texts(item, f"{place}/{i}").items()}
+        for name in dict.fromkeys(columns):
+            yield from _texts_below(value.get(name), name)
+    else:
+        yield from _texts_below(value, "")
+
+
+def _texts_below(value: object, place: str) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a cell with their places: a text, objects with a text, or a list of these."""
+    if isinstance(value, str):
+        if value.strip():
+            yield place, value
+    elif isinstance(value, Mapping):
+        yield from _texts_below(value.get("text"), f"{place}/text")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _texts_below(item, f"{place}/{index}")
 
 
 def with_texts(value: Any, texts: Texts, place: str = "") -> Any:
@@ -611,6 +748,9 @@ def with_texts(value: Any, texts: Texts, place: str = "") -> Any:
     """
     if isinstance(value, str):
         return texts.get(place, value)
-    items = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    new = {key: with_texts(item, texts, f"{place}/{key}" if place else str(key)) for key, item in items}
-    return new if isinstance(value, Mapping) else list(new.values()) if isinstance(value, list) else value
+    prefix = f"{place}/" if place else ""
+    if isinstance(value, Mapping):
+        return {key: with_texts(item, texts, f"{prefix}{key}") for key, item in value.items()}
+    if isinstance(value, list):
+        return [with_texts(item, texts, f"{prefix}{index}") for index, item in enumerate(value)]
+    return value

@@ -8,7 +8,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,6 +25,9 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 TABLE_SUFFIXES = (*DELIMITERS, ".xlsx")
 TEXT_SUFFIXES = (".txt", ".md")
 DOCUMENT_SUFFIXES = (".docx", ".epub", ".pdf")
+STORY_SUFFIXES = (*TEXT_SUFFIXES, *DOCUMENT_SUFFIXES)
+"""Files of a folder that hold a story each."""
+KNOWN_SUFFIXES = (*JSON_SUFFIXES, *TABLE_SUFFIXES, ".parquet", *STORY_SUFFIXES)
 TEXT_COLUMNS = ("text", "story", "plot", "summary", "synopsis", "description")
 STANDARD_INPUT = (Path("-"), Path("/dev/stdin"))
 FORMULA = re.compile("'*[=+@\t\r-]")
@@ -41,7 +44,13 @@ LATIN_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: a JSON value, a mapping of a CSV's cells, or a text; the line it starts on, and perhaps its file."""
+    """A row: a JSON value, a mapping of a table's cells, or a text.
+
+    Attributes:
+        line: number of the line on which it starts; of a format without lines, number of the row.
+        value: its content.
+        path: its file, where that is not the file of all rows.
+    """
 
     line: int
     value: Any
@@ -55,6 +64,12 @@ class RowFile:
     path: Path
     rows: list[Row]
     notes: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of all rows, in order of appearance."""
+        names = (str(name) for row in self.rows if isinstance(row.value, Mapping) for name in row.value)
+        return list(dict.fromkeys(names))
 
     def place(self, row: Row) -> str:
         """Name a row in messages: file and line, or the file of a folder."""
@@ -82,9 +97,12 @@ class Layout:
 
 def file_digest(path: str | Path) -> str:
     """Compute the SHA-256, in hex, of a file's bytes, or of the names and bytes of a folder's files."""
-    path, digest = Path(path), hashlib.sha256()
-    for file in _files(path) if path.is_dir() else [path]:
-        digest.update(file.name.encode() + b"\0" if path.is_dir() else b"")
+    path = Path(path)
+    if not path.is_dir():
+        return hashlib.sha256(_bytes(path)).hexdigest()
+    digest = hashlib.sha256()
+    for file in _files(path):
+        digest.update(file.name.encode() + b"\0")
         digest.update(_bytes(file))
     return digest.hexdigest()
 
@@ -98,26 +116,24 @@ def read_rows(path: str | Path, layout: Layout = Layout()) -> RowFile:
         DataError: if there is nothing to read, a file is broken or binary, or its type is unknown.
         OptionError: if the layout splits a file that is not text.
     """
-    path, notes = Path(path), list[str]()
+    path = Path(path)
+    notes: list[str] = []
     rows = _folder_rows(path, notes) if path.is_dir() else _file_rows(path, layout, notes)
     if not rows:
         raise DataError(f"{path} has no rows; name a file with data in it")
     return RowFile(path, rows, tuple(notes))
 
 
-def _file_rows(path: Path, layout: Layout, notes: list[str]) -> list[Row]:  # noqa: PLR0911 (a kind of file each)
-    suffix = path.suffix.lower()
-    known = (*JSON_SUFFIXES, *TABLE_SUFFIXES, ".parquet", *TEXT_SUFFIXES, *DOCUMENT_SUFFIXES)
+def _file_rows(path: Path, layout: Layout, notes: list[str]) -> list[Row]:
+    """Read every row of a file or of standard input."""
     content = _bytes(path)
-    if path not in STANDARD_INPUT and suffix not in known:
-        raise DataError(f"{path}: unknown file type '{suffix}'; name a folder, or a {', '.join(known)} file")
+    suffix = path.suffix.lower()
+    if path not in STANDARD_INPUT and suffix not in KNOWN_SUFFIXES:
+        raise DataError(f"{path}: unknown file type '{suffix}'; name a folder, or a {', '.join(KNOWN_SUFFIXES)} file")
     if suffix == ".xlsx":
         return list(_table_rows(path, _excel_cells(path, content, notes)))
     if suffix == ".parquet":
-        parquet = require("pyarrow.parquet", "parquet")
-        with reading("Parquet file", path, "write it again"):
-            table = parquet.read_table(io.BytesIO(content))
-            return [Row(number, row) for number, row in enumerate(table.to_pylist(), start=1)]
+        return _parquet_rows(path, content)
     if suffix in DOCUMENT_SUFFIXES:
         return [Row(1, _document(path, notes))]
     text = _text(path, content, notes)
@@ -127,13 +143,25 @@ def _file_rows(path: Path, layout: Layout, notes: list[str]) -> list[Row]:  # no
         suffix = _suffix_of(text, layout)
     if layout.split is not None and suffix not in TEXT_SUFFIXES:
         raise OptionError(f"`layout.split={layout.split}` divides text files, and {path} is none: leave it out")
-    if suffix == ".json" and text.lstrip().startswith("["):
-        return [Row(number, value) for number, value in enumerate(_json(path, 1, text), start=1)]
     if suffix in JSON_SUFFIXES:
-        return [Row(number, _json(path, number, line)) for number, line in _lines(text.split("\n"))]
+        return _json_rows(path, suffix, text)
     if suffix in DELIMITERS:
         return list(_table_rows(path, _csv_cells(path, io.StringIO(text, newline=""), DELIMITERS[suffix])))
     return _text_rows(path, text, layout.split, notes)
+
+
+def _parquet_rows(path: Path, content: bytes) -> list[Row]:
+    parquet = require("pyarrow.parquet", "parquet")
+    with reading("Parquet file", path, "write it again"):
+        rows = parquet.read_table(io.BytesIO(content)).to_pylist()
+    return [Row(number, row) for number, row in enumerate(rows, start=1)]
+
+
+def _json_rows(path: Path, suffix: str, text: str) -> list[Row]:
+    """Read a JSON array, or a JSON value a line."""
+    if suffix == ".json" and text.lstrip().startswith("["):
+        return [Row(number, value) for number, value in enumerate(_json(path, 1, text), start=1)]
+    return [Row(number, _json(path, number, line)) for number, line in _lines(text.split("\n"))]
 
 
 def stream_rows(file: IO[bytes], path: Path, wanted: Callable[[int], bool], start: int = 0) -> Iterator[Row | None]:
@@ -151,26 +179,39 @@ def stream_rows(file: IO[bytes], path: Path, wanted: Callable[[int], bool], star
     suffix = path.suffix.lower()
     with reading("file", path, "write it again, as UTF-8 where it is text"):
         if suffix == ".parquet":
-            first = start
-            for batch in require("pyarrow.parquet", "parquet").ParquetFile(file, buffer_size=2**20).iter_batches(1024):
-                some = any(map(wanted, range(first, first + len(batch))))
-                for number, value in enumerate(batch.to_pylist() if some else [None] * len(batch), first):
-                    yield Row(number - start + 1, value, path) if wanted(number) else None
-                first += len(batch)
-            return
-        head, encoding = file.read(2**20), "utf-8-sig"
-        file.seek(0)
-        try:
-            codecs.getincrementaldecoder(encoding)().decode(head)
-        except UnicodeDecodeError:
-            encoding = _decoded(head)[1]
-        if suffix in DELIMITERS:
-            cells = _csv_cells(path, io.TextIOWrapper(file, encoding, newline=""), DELIMITERS[suffix])
-            for number, row in enumerate(_table_rows(path, cells), start):
+            yield from _stream_parquet(file, path, wanted, start)
+        elif suffix in DELIMITERS:
+            text = io.TextIOWrapper(file, _encoding(file), newline="")
+            rows = _table_rows(path, _csv_cells(path, text, DELIMITERS[suffix]))
+            for number, row in enumerate(rows, start):
                 yield Row(row.line, row.value, path) if wanted(number) else None
-            return
-        for number, (line, text) in enumerate(_lines(io.TextIOWrapper(file, encoding, newline="\n")), start):
-            yield Row(line, _json(path, line, text), path) if wanted(number) else None
+        else:
+            lines = _lines(io.TextIOWrapper(file, _encoding(file), newline="\n"))
+            for number, (line, content) in enumerate(lines, start):
+                yield Row(line, _json(path, line, content), path) if wanted(number) else None
+
+
+def _stream_parquet(file: IO[bytes], path: Path, wanted: Callable[[int], bool], start: int) -> Iterator[Row | None]:
+    """Read the rows of a Parquet file in batches; batches without a wanted row are not converted."""
+    parquet = require("pyarrow.parquet", "parquet")
+    first = start
+    for batch in parquet.ParquetFile(file, buffer_size=2**20).iter_batches(1024):
+        numbers = range(first, first + len(batch))
+        values = batch.to_pylist() if any(map(wanted, numbers)) else [None] * len(batch)
+        for number, value in zip(numbers, values, strict=True):
+            yield Row(number - start + 1, value, path) if wanted(number) else None
+        first += len(batch)
+
+
+def _encoding(file: IO[bytes]) -> str:
+    """Find the encoding of a text file by its first megabyte."""
+    beginning = file.read(2**20)
+    file.seek(0)
+    try:
+        codecs.getincrementaldecoder("utf-8-sig")().decode(beginning)
+    except UnicodeDecodeError:
+        return _decoded(beginning)[1]
+    return "utf-8-sig"
 
 
 def _files(folder: Path) -> list[Path]:
@@ -181,30 +222,45 @@ def _files(folder: Path) -> list[Path]:
 
 def _folder_rows(folder: Path, notes: list[str]) -> list[Row]:
     """Read a story a file, with the columns of tables that have a column file_name."""
-    files, columns = _files(folder), dict[str, dict[str, Any]]()
-    stories = [file for file in files if file.suffix.lower() in (*TEXT_SUFFIXES, *DOCUMENT_SUFFIXES)]
+    files = _files(folder)
+    stories = [file for file in files if file.suffix.lower() in STORY_SUFFIXES]
     if not stories:
-        held = f"it holds {', '.join(file.name for file in files[:5])}" if files else "it holds no file"
-        raise DataError(f"{folder} is a folder without stories (.txt, .md, .docx, .epub, .pdf), {held}; name a file")
-    unread = [file for file in files if file not in stories]
-    for table in [file for file in unread if file.suffix.lower() in TABLE_SUFFIXES]:
-        table_notes = list[str]()
-        rows = [row.value for row in _file_rows(table, Layout(), table_notes)]
-        named = [{k: v for k, v in row.items() if v not in (None, "")} for row in rows if row.get("file_name")]
-        if named:
-            notes += [f"{table.name} {note}" for note in table_notes]
-            columns |= {str(row["file_name"]): row for row in named}
-            unread.remove(table)
-    found, own_notes = [], list[str]()
+        content = f"it holds {', '.join(file.name for file in files[:5])}" if files else "it holds no file"
+        raise DataError(f"{folder} is a folder without stories (.txt, .md, .docx, .epub, .pdf), {content}; name a file")
+    columns: dict[str, dict[str, Any]] = {}
+    unread = []
+    for file in files:
+        if file in stories:
+            continue
+        of_file_name = _columns_of_files(file, notes) if file.suffix.lower() in TABLE_SUFFIXES else {}
+        columns |= of_file_name
+        if not of_file_name:
+            unread.append(file)
+    rows = []
+    story_notes: list[str] = []
     for number, file in enumerate(stories, start=1):
-        about = _document(file, own_notes)
-        more = columns.pop(file.name, None) or columns.pop(file.stem, {})
-        found.append(Row(number, {**about, **more, "text": about["text"], "file_name": file.name}))
-    notes += [f"{counted(count, 'file')} {note}" for note, count in Counter(own_notes).items()]
-    missing = counted(len(columns), "file")
-    notes += [f"{missing} named in a table not found, first {next(iter(columns))}"] if columns else []
-    notes += [f"left {counted(len(unread), 'file')} unread, first {unread[0].name}"] if unread else []
-    return found
+        story = _document(file, story_notes)
+        cells = columns.pop(file.name, None) or columns.pop(file.stem, {})
+        rows.append(Row(number, {**story, **cells, "text": story["text"], "file_name": file.name}))
+    notes += [f"{counted(count, 'file')} {note}" for note, count in Counter(story_notes).items()]
+    if columns:
+        notes.append(f"{counted(len(columns), 'file')} named in a table not found, first {next(iter(columns))}")
+    if unread:
+        notes.append(f"left {counted(len(unread), 'file')} unread, first {unread[0].name}")
+    return rows
+
+
+def _columns_of_files(table: Path, notes: list[str]) -> dict[str, dict[str, Any]]:
+    """Read the cells of a table that are not empty by their row's file_name; nothing if it has no such column."""
+    table_notes: list[str] = []
+    of_file_name = {}
+    for row in _file_rows(table, Layout(), table_notes):
+        if row.value.get("file_name"):
+            cells = {name: cell for name, cell in row.value.items() if cell not in (None, "")}
+            of_file_name[str(cells["file_name"])] = cells
+    if of_file_name:
+        notes += [f"{table.name} {note}" for note in table_notes]
+    return of_file_name
 
 
 @lru_cache(maxsize=1)
@@ -239,7 +295,9 @@ def _text(path: Path, content: bytes, notes: list[str]) -> str:
 
 def _decoded(content: bytes) -> tuple[str, str]:
     """Decode text that is not UTF-8; return it with its encoding, or a NUL if that can't be found."""
-    if sum(byte > 127 for byte in content[:100_000]) < LATIN_SHARE * len(content[:100_000]) and b"\0" not in content:
+    beginning = content[:100_000]
+    beyond_ascii = sum(byte > 127 for byte in beginning)
+    if beyond_ascii < LATIN_SHARE * len(beginning) and b"\0" not in content:
         # Latin letters: these code pages look alike to charset-normalizer, the language decides.
         with suppress(UnicodeDecodeError):
             language = detect_language(content[:10_000].decode("cp1252"))
@@ -253,23 +311,31 @@ def _decoded(content: bytes) -> tuple[str, str]:
 
 def _suffix_of(text: str, layout: Layout) -> str:
     """Find the suffix of a file with the text of standard input."""
-    first = text.lstrip().partition("\n")[0]
     if layout.split is not None:
         return ".txt"
-    for suffix, start, kind in ((".jsonl", first, dict | str), (".json", text, list)):
-        with suppress(ValueError, RecursionError):
-            if isinstance(json.loads(start), kind):
-                return suffix
-    names = [name.strip(' "\r').casefold() for name in first.split(_delimiter(first))]
-    return (
-        ".csv"
-        if {*TEXT_COLUMNS, "anchor", "anchor_text", "anchor_story", str(layout.text).casefold()} & {*names}
-        else ".txt"
-    )
+    first_line = text.lstrip().partition("\n")[0]
+    if _is_json(first_line, (dict, str)):
+        return ".jsonl"
+    if _is_json(text, (list,)):
+        return ".json"
+    names = {name.strip(' "\r').casefold() for name in first_line.split(_delimiter(first_line))}
+    text_columns = {*TEXT_COLUMNS, "anchor", "anchor_text", "anchor_story", str(layout.text).casefold()}
+    return ".csv" if names & text_columns else ".txt"
+
+
+def _is_json(text: str, kinds: tuple[type, ...]) -> bool:
+    """Return True if a text is a JSON value of one of these types."""
+    try:
+        return isinstance(json.loads(text), kinds)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _lines(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-    # Of text.split("\n"), not splitlines: it also splits at U+2028, which may stand inside a JSON string or a story.
+    r"""Number the lines from 1; blank ones are left out.
+
+    Texts are split at "\n", not by splitlines: it also splits at U+2028, which may be inside a JSON string or a story.
+    """
     for number, line in enumerate(lines, start=1):
         if line.strip():
             yield number, line.removesuffix("\n").removesuffix("\r")
@@ -284,6 +350,7 @@ def _json(path: Path, number: int, line: str) -> Any:
 
 
 def _text_rows(path: Path, text: str, split: Literal["lines", "blank-lines"] | None, notes: list[str]) -> list[Row]:
+    """Divide a text into stories, or take it for one."""
     lines = list(_lines(text.split("\n")))
     if split == "lines":
         return [Row(number, line) for number, line in lines]
@@ -300,17 +367,20 @@ def _story(path: Path, text: str, title: str | None = None) -> dict[str, Any]:
     heading = None if path.suffix.lower() == ".txt" else _HEADING.search(text)
     if heading:
         title = title or heading[1]
-        text = text[heading.end() :] if not text[: heading.start()].strip() else text
-    id = None if path in STANDARD_INPUT else path.stem
-    return {name: value for name, value in (("id", id), ("title", title)) if value} | {"text": text.strip()}
+        is_at_the_top = not text[: heading.start()].strip()
+        text = text[heading.end() :] if is_at_the_top else text
+    story = {"id": None if path in STANDARD_INPUT else path.stem, "title": title, "text": text.strip()}
+    return {name: value for name, value in story.items() if value or name == "text"}
 
 
 def _document(path: Path, notes: list[str]) -> dict[str, Any]:
     """Read a text file or, as Markdown, a document as one story."""
-    suffix, content = path.suffix.lower(), _bytes(path)
+    suffix = path.suffix.lower()
+    content = _bytes(path)
     if suffix in TEXT_SUFFIXES:
         return _story(path, _text(path, content, notes))
-    markitdown, converters = require("markitdown", "documents"), require("markitdown.converters", "documents")
+    markitdown = require("markitdown", "documents")
+    converters = require("markitdown.converters", "documents")
     with reading("document", path, "is it complete, and not encrypted? Or save it as text"):
         # Not MarkItDown, which takes a broken document for plain text.
         converter = getattr(converters, f"{suffix[1:].capitalize()}Converter")()
@@ -329,7 +399,8 @@ def _excel_cells(path: Path, content: bytes, notes: list[str]) -> Iterator[tuple
         for sheet in book.worksheets:
             sheet.reset_dimensions()  # declared ones may be too small, and cells outside would be lost
         sheets = [(sheet.title, list(sheet.iter_rows(values_only=True))) for sheet in book.worksheets]
-    title, rows = next(((title, rows) for title, rows in sheets if rows), ("", []))
+    filled = [(title, rows) for title, rows in sheets if rows]
+    title, rows = filled[0] if filled else ("", [])
     if len(sheets) > 1:
         notes.append(f"read sheet {printable(title, 40)} of {len(sheets)}")
     for number, cells in enumerate(map(list, rows), start=1):
@@ -348,6 +419,7 @@ def _delimiter(header: str, usual: str = ",") -> str:
 
 
 def _csv_cells(path: Path, text: IO[str], usual: str) -> Iterator[tuple[int, list[Any]]]:
+    """Read the cells of CSV, row by row with the numbers of their first lines; `usual` is the delimiter in doubt."""
     csv.field_size_limit(2**31 - 1)  # by default 131,072 characters, fewer than a novel has
     delimiter = _delimiter(next(filter(str.strip, iter(text.readline, "")), ""), usual)
     text.seek(0)
@@ -356,24 +428,40 @@ def _csv_cells(path: Path, text: IO[str], usual: str) -> Iterator[tuple[int, lis
         # strict: otherwise a quote that never closes makes one story of the rest of the file.
         reader = csv.reader(text, delimiter=delimiter, strict=True)
         for cells in reader:
-            # As the writers, which put ' before what would run as a formula.
-            yield line, [cell[1:] if cell[:1] == "'" and FORMULA.match(cell) else cell for cell in cells]
+            yield line, [_without_guard(cell) for cell in cells]
             line = reader.line_num + 1
     except csv.Error as error:
         raise DataError(f"{path}:{line}: broken CSV, {error}; put texts in double quotes, quotes doubled") from error
+
+
+def _without_guard(cell: str) -> str:
+    """Remove the ' that writers put before a text which would run as a formula."""
+    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
 def _table_rows(path: Path, records: Iterable[tuple[int, list[Any]]]) -> Iterator[Row]:
     """Pair the cells of each record with the names in the first; records without a cell are left out."""
     header: list[str] = []
     for line, cells in records:
-        if cells and not header:
-            header = ["" if cell is None else str(cell).strip() for cell in cells]
-            twice = [name for name, count in Counter(header).items() if name and count > 1]
-            if twice:
-                raise DataError(f"{path}:{line}: two columns are named {twice[0]}; rename or remove one")
+        if not cells:
+            continue
+        if not header:
+            header = _header(path, line, cells)
         elif len(cells) > len(header):
             problem = f"{len(cells)} fields where the header has {len(header)}"
             raise DataError(f"{path}:{line}: {problem}; put texts that contain the delimiter in double quotes")
-        elif cells:
+        else:
             yield Row(line, dict(zip(header, cells, strict=False)))
+
+
+def _header(path: Path, line: int, cells: Sequence[Any]) -> list[str]:
+    """Name the columns of a table by its first record.
+
+    Raises:
+        DataError: if two have the same name.
+    """
+    header = ["" if cell is None else str(cell).strip() for cell in cells]
+    repeated = [name for name, count in Counter(header).items() if name and count > 1]
+    if repeated:
+        raise DataError(f"{path}:{line}: two columns are named {repeated[0]}; rename or remove one")
+    return header

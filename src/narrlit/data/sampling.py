@@ -23,6 +23,11 @@ class Share:
     rank: int = 0
     world: int = 1
 
+    def of(self, batch: list[int]) -> list[int]:
+        """Return this process's part of a joint batch."""
+        size = len(batch) // self.world
+        return batch[self.rank * size : (self.rank + 1) * size]
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -103,27 +108,31 @@ class DistinctBatchSampler(Sampler[list[int]]):
         yield from self._batches()[skip:]
 
     def _batches(self) -> list[list[int]]:
+        """Return this process's batches of the epoch."""
         if self._plan is None:
             if self._length is None:
                 # Trainers count once, and would skip validation in an epoch of fewer batches.
                 self._length = max(len(self._joint_batches(epoch)) for epoch in range(EPOCHS_TRIED))
             joint = equalized(self._joint_batches(self._epoch), self._length, self._share.world)
-            sizes = [len(batch) // self._share.world for batch in joint]
-            first = self._share.rank
-            self._plan = [batch[first * n : (first + 1) * n] for batch, n in zip(joint, sizes, strict=True)]
+            self._plan = [self._share.of(batch) for batch in joint]
         return self._plan
 
     def _joint_batches(self, epoch: int) -> list[list[int]]:
-        rng, count, world = np.random.default_rng([self._seed, epoch]), len(self._pairs), self._share.world
+        """Make the batches of all processes together; each divides evenly among them."""
+        rng = np.random.default_rng([self._seed, epoch])
+        count = len(self._pairs)
+        world = self._share.world
+        size = self._batch_size * world
         drawn = rng.permutation(count) if self._chances is None else rng.choice(count, count, p=self._chances)
-        order, size = drawn.tolist()[: self._limit], self._batch_size * world
+        order = drawn.tolist()[: self._limit]
         if self._chances is not None:
             batches = [order[start : start + size] for start in range(0, len(order), size)]
         elif self._settings is not None:
             batches = self._batches_by_setting(order, size, self._settings, rng)
         else:
             batches = distinct_batches(order, self._pairs, size)
-        return [whole for batch in batches if (whole := batch[: len(batch) // world * world])]
+        divisible = [batch[: len(batch) // world * world] for batch in batches]
+        return [batch for batch in divisible if batch]
 
     def _batches_by_setting(
         self, order: list[int], size: int, settings: Settings, rng: np.random.Generator
@@ -136,8 +145,10 @@ class DistinctBatchSampler(Sampler[list[int]]):
         of_setting: dict[int, list[int]] = {}
         for position in order:
             setting = int(settings.numbers[position])
-            together = setting != PADDING and rng.random() < settings.share
-            (of_setting.setdefault(setting, []) if together else mixed).append(position)
+            if setting != PADDING and rng.random() < settings.share:
+                of_setting.setdefault(setting, []).append(position)
+            else:
+                mixed.append(position)
         batches: list[list[int]] = []
         for positions in of_setting.values():
             for batch in distinct_batches(positions, self._pairs, size):
@@ -198,8 +209,9 @@ def padded_share(count: int, share: Share) -> list[int]:
     >>> padded_share(5, Share(rank=1, world=2))
     [1, 3, -1]
     """
-    mine = list(range(share.rank, count, share.world))
-    return mine + [-1] * (-(-count // share.world) - len(mine))
+    positions = list(range(share.rank, count, share.world))
+    largest_share = -(-count // share.world)  # rounded up
+    return positions + [-1] * (largest_share - len(positions))
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ Letters of the shapes: N rows.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,8 +23,11 @@ def story_groups(examples: TrainingExamples) -> IntArray:
     links = []
     for row, example in enumerate(examples):
         keys = [("story", normal_text(examples.stories[index].source_text)) for index in example.indices]
-        keys += [("group", example.group)] if example.group is not None else []
-        links += [(row, len(examples) + nodes.setdefault(key, len(nodes))) for key in keys]
+        if example.group is not None:
+            keys.append(("group", example.group))
+        for key in keys:
+            node = nodes.setdefault(key, len(nodes))
+            links.append((row, len(examples) + node))
     return connected(links, len(examples) + len(nodes))[: len(examples)]
 
 
@@ -82,12 +86,31 @@ def overlap(one: Iterable[Sequence[str]], other: Iterable[Sequence[str]]) -> Ove
     >>> overlap([("x", "y", "z")], [("X", "w"), ("y", "x")])
     Overlap(shared_stories=2, shared_pairs=1, shared_anchors=1)
     """
-    return Overlap(*(len(mine & others) for mine, others in zip(_sets(one), _sets(other), strict=True)))
+    first = _Parts.of(one)
+    second = _Parts.of(other)
+    return Overlap(
+        shared_stories=len(first.stories & second.stories),
+        shared_pairs=len(first.pairs & second.pairs),
+        shared_anchors=len(first.anchors & second.anchors),
+    )
 
 
-def _sets(items: Iterable[Sequence[str]]) -> tuple[set[Any], set[Any], set[Any]]:
-    """Collect different stories, pairs and anchors."""
-    normal = cache(normal_text)  # a story occurs in many items
-    rows = [[normal(text) for text in item] for item in items]
-    pairs = {frozenset((anchor, candidate)) for anchor, *candidates in rows for candidate in candidates}
-    return {text for row in rows for text in row}, pairs, {row[0] for row in rows}
+@dataclass(frozen=True)
+class _Parts:
+    """Normalized texts of the different stories, pairs and anchors of a set."""
+
+    stories: set[str] = field(default_factory=set)
+    pairs: set[frozenset[str]] = field(default_factory=set)
+    anchors: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, items: Iterable[Sequence[str]]) -> "_Parts":
+        """Collect the parts of items, each the texts of an example or a triple, anchor first."""
+        normal = cache(normal_text)  # a story occurs in many items
+        parts = cls()
+        for item in items:
+            anchor, *candidates = [normal(text) for text in item]
+            parts.anchors.add(anchor)
+            parts.stories.update((anchor, *candidates))
+            parts.pairs.update(frozenset((anchor, candidate)) for candidate in candidates)
+        return parts

@@ -1,6 +1,6 @@
 """Views of stories, read from files or cut by position, and attached to the stories of a table."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,15 +81,18 @@ class StoryViews:
         for path in options.paths:
             stories = read_views(path, strict)
             self._reports.append(stories.report)
-            for text, views in ((story.text, story.views) for story in stories if story.views):
-                self.conflicts += self._views.setdefault(normal_text(text), views) != views
+            for story in stories:
+                if story.views is not None:
+                    first_views = self._views.setdefault(normal_text(story.text), story.views)
+                    self.conflicts += first_views != story.views
 
     def attach(self, stories: StoryTable, indices: Iterable[int], name: str, optional: Iterable[int] = ()) -> Coverage:
         """Give stories of a table their views, `optional` ones where there are any; those that have some keep them.
 
         Refuses a set (`name`) of which a story has no views, unless positional views are allowed.
         """
-        needed, positional = list(dict.fromkeys(indices)), self.options.missing == "positional"
+        positional = self.options.missing == "positional"
+        needed = list(dict.fromkeys(indices))
         coverage = self.coverage(stories, needed)
         if coverage.missing and not positional:
             beginning = printable(stories[coverage.missing[0]].text, 60)
@@ -106,12 +109,19 @@ class StoryViews:
 
     def coverage(self, stories: Sequence[Story], indices: Iterable[int] | None = None) -> Coverage:
         """Count how many of a table's stories have views."""
-        seen: dict[str, int] = {}
+        first_index: dict[str, int] = {}
         for index in range(len(stories)) if indices is None else indices:
-            seen.setdefault(normal_text(stories[index].text), index)
-        missing = tuple(i for key, i in seen.items() if key not in self._views and stories[i].views is None)
-        cut = len(missing) if self.options.missing == "positional" else 0
-        return Coverage(len(seen), missing, cut, len(self._views.keys() - seen.keys()), self.conflicts)
+            first_index.setdefault(normal_text(stories[index].text), index)
+        missing = tuple(
+            index for text, index in first_index.items() if text not in self._views and stories[index].views is None
+        )
+        return Coverage(
+            stories=len(first_index),
+            missing=missing,
+            positional=len(missing) if self.options.missing == "positional" else 0,
+            spare=len(self._views.keys() - first_index.keys()),
+            conflicts=self.conflicts,
+        )
 
     def summary(self) -> str:
         """Describe the files in one line."""
@@ -120,8 +130,12 @@ class StoryViews:
 
     def provenance(self) -> dict[str, Any]:
         """Return plain data for run.json."""
-        files, missing = [report.provenance() for report in self._reports], self.options.missing
-        return {"files": files, "stories": len(self._views), "conflicts": self.conflicts, "missing": missing}
+        return {
+            "files": [report.provenance() for report in self._reports],
+            "stories": len(self._views),
+            "conflicts": self.conflicts,
+            "missing": self.options.missing,
+        }
 
 
 def read_views(path: str | Path, strict: bool = False) -> Stories:
@@ -130,12 +144,18 @@ def read_views(path: str | Path, strict: bool = False) -> Stories:
     Each row is a story of its own, so that rows with different views of a story stay apart.
     """
     results, report = collect(read_rows(path), [ViewsRow], VIEWS_KNOWN, strict)
-    stories = [
-        Story(parsed.id or str(number), parsed.text, Views(parsed.theme, parsed.action, parsed.outcome))
-        for number, (_, parsed) in enumerate(results)
-    ]
-    lines, values = [row.line for row, _ in results], [row.value for row, _ in results]
-    return Stories(StoryTable(stories), list(range(len(stories))), report, [None] * len(stories), lines, values)
+    stories = []
+    for number, (_, parsed) in enumerate(results):
+        views = Views(parsed.theme, parsed.action, parsed.outcome)
+        stories.append(Story(parsed.id or str(number), parsed.text, views))
+    return Stories(
+        table=StoryTable(stories),
+        rows=list(range(len(stories))),
+        report=report,
+        ids=[None] * len(stories),
+        lines=[row.line for row, _ in results],
+        values=[row.value for row, _ in results],
+    )
 
 
 def positional_views(text: str) -> Views:
@@ -154,20 +174,25 @@ def suspicious_views(stories: Iterable[Story]) -> dict[str, int]:
     {'action of fewer than 2 events': 1, 'outcome equal to the story': 1}
     """
     viewed = [(story.text, story.views) for story in stories if story.views is not None]
-    owners: dict[tuple[str, str], set[str]] = {}
+    stories_of_view: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for text, views in viewed:
         for aspect, view in zip(ASPECTS, views.texts, strict=True):
-            owners.setdefault((aspect, normal_text(view)), set()).add(normal_text(text))
+            stories_of_view[aspect, normal_text(view)].add(normal_text(text))
     reasons: Counter[str] = Counter()
     for text, views in viewed:
-        lines = sum(bool(line.strip()) for line in views.action.splitlines())
-        if max(lines, len(split_sentences(views.action))) < 2:
+        if _num_events(views.action) < 2:
             reasons["action of fewer than 2 events"] += 1
         for aspect, view in zip(ASPECTS, views.texts, strict=True):
             if normal_text(view) == normal_text(text):
                 reasons[f"{aspect} equal to the story"] += 1
             elif len(view) > len(text):
                 reasons[f"{aspect} longer than the story"] += 1
-            if len(owners[aspect, normal_text(view)]) > 1:
+            if len(stories_of_view[aspect, normal_text(view)]) > 1:
                 reasons[f"{aspect} shared with another story"] += 1
     return dict(reasons)
+
+
+def _num_events(action: str) -> int:
+    """Count the events of an action: its lines or its sentences, whichever are more."""
+    lines = [line for line in action.splitlines() if line.strip()]
+    return max(len(lines), len(split_sentences(action)))

@@ -28,11 +28,13 @@ def write_stories(path: str | Path, stories: Iterable[Story]) -> None:
 
 def write_triples(path: str | Path, triples: Triples) -> None:
     """Write triples to a table, by the path's suffix; the column of labels is left out where there are none."""
-    rows: list[dict[str, Any]] = [
-        dict(zip(("anchor_text", "text_a", "text_b"), texts, strict=True)) for texts in triples.texts()
-    ]
-    if any(triple.a_is_closer is not None for triple in triples):
-        rows = [{**row, LABEL: triple.a_is_closer} for row, triple in zip(rows, triples, strict=True)]
+    has_labels = any(triple.a_is_closer is not None for triple in triples)
+    rows = []
+    for triple, (anchor, text_a, text_b) in zip(triples, triples.texts(), strict=True):
+        row: dict[str, Any] = {"anchor_text": anchor, "text_a": text_a, "text_b": text_b}
+        if has_labels:
+            row[LABEL] = triple.a_is_closer
+        rows.append(row)
     write_table(path, rows)
 
 
@@ -41,11 +43,14 @@ def write_examples(path: str | Path, examples: TrainingExamples) -> None:
     if Path(path).suffix.lower() not in JSON_SUFFIXES:
         raise OptionError(f"{path}: examples have any number of negatives; name a .jsonl file")
     rows = []
-    for example, (anchor, positive, *others) in zip(examples, examples.texts(), strict=True):
-        pairs = zip(others, example.kinds, strict=True)
-        negatives = [{"text": text} | ({"kind": kind} if kind else {}) for text, kind in pairs]
-        row = {"anchor": anchor, "positive": positive, "negatives": negatives}
-        rows.append(row | ({"group": example.group} if example.group else {}))
+    for example, (anchor, positive, *negative_texts) in zip(examples, examples.texts(), strict=True):
+        negatives = []
+        for text, kind in zip(negative_texts, example.kinds, strict=True):
+            negatives.append({"text": text, "kind": kind} if kind else {"text": text})
+        row: dict[str, Any] = {"anchor": anchor, "positive": positive, "negatives": negatives}
+        if example.group:
+            row["group"] = example.group
+        rows.append(row)
     write_table(path, rows)
 
 
@@ -63,30 +68,30 @@ def write_table(path: str | Path, rows: Sequence[Any], embeddings: FloatArray | 
     path = Path(path)
     suffix = path.suffix.lower()
     check_rows(path, rows)
-    if suffix not in JSON_SUFFIXES:
-        rows = [row if isinstance(row, Mapping) else {"text": row} for row in rows]
-    columns = list(dict.fromkeys(name for row in rows if isinstance(row, Mapping) for name in row))
-    if suffix == ".xlsx":
-        _write_excel(path, columns, rows, embeddings)
-        return
-    if embeddings is not None and suffix != ".parquet":
-        columns = list(dict.fromkeys([*columns, "embedding"]))
-        rows = [{**row, "embedding": vector.tolist()} for row, vector in zip(rows, embeddings, strict=True)]
     if suffix in JSON_SUFFIXES:
-        write_rows(path, rows)
-    elif suffix in TEXT_SUFFIXES:
-        texts = [row["text"] for row in rows]
-        _write_lines(path, ["\n\n".join(texts)] if any("\n" in text for text in texts) else texts)
-    elif suffix in DELIMITERS:
-        with atomic_path(path) as temporary, _opened(temporary, newline="") as file:
-            # Everything in quotes: which line breaks make csv quote a field differs between Python versions.
-            writer = csv.writer(file, delimiter=DELIMITERS[suffix], quoting=csv.QUOTE_ALL, lineterminator="\n")
-            writer.writerow([_csv_cell(name) for name in columns])
-            writer.writerows([_csv_cell(row.get(name)) for name in columns] for row in rows)
+        write_rows(path, rows if embeddings is None else _with_embeddings(rows, embeddings))
+        return
+    rows = [row if isinstance(row, Mapping) else {"text": row} for row in rows]
+    if suffix == ".xlsx":
+        _write_excel(path, rows, embeddings)
     elif suffix == ".parquet":
         write_parquet(path, rows, embeddings)
+    elif suffix in TEXT_SUFFIXES:
+        _write_texts(path, [row["text"] for row in rows])
+    elif suffix in DELIMITERS:
+        _write_csv(path, rows, embeddings, DELIMITERS[suffix])
     else:
         raise OptionError(f"{path}: unknown file type '{suffix}'; name a {', '.join(OUTPUT_SUFFIXES)} file")
+
+
+def _with_embeddings(rows: Sequence[Mapping[str, Any]], embeddings: FloatArray) -> list[dict[str, Any]]:
+    """Copy N rows with their embeddings (N, D) as lists."""
+    return [{**row, "embedding": vector.tolist()} for row, vector in zip(rows, embeddings, strict=True)]
+
+
+def _columns(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Names of the columns of all rows, in order of appearance."""
+    return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def check_rows(path: Path, rows: Sequence[Any]) -> None:
@@ -98,13 +103,18 @@ def check_rows(path: Path, rows: Sequence[Any]) -> None:
     elif path.suffix.lower() == ".xlsx":
         require("openpyxl", "documents")
         for number, row in enumerate(rows, start=1):
-            values = row.values() if isinstance(row, Mapping) else [row]
-            longest = max((len(value) for value in values if isinstance(value, str)), default=0)
-            if longest > LONGEST_CELL:
-                raise OptionError(
-                    f"{path}: row {number} has a text of {longest:,} characters, a cell of Excel holds at most "
-                    f"{LONGEST_CELL:,}; name a .csv, .parquet or .jsonl file"
-                )
+            _check_excel_row(path, number, row)
+
+
+def _check_excel_row(path: Path, number: int, row: object) -> None:
+    """Refuse a row with a text that is too long for a cell."""
+    values = row.values() if isinstance(row, Mapping) else [row]
+    longest = max((len(value) for value in values if isinstance(value, str)), default=0)
+    if longest > LONGEST_CELL:
+        raise OptionError(
+            f"{path}: row {number} has a text of {longest:,} characters, a cell of Excel holds at most "
+            f"{LONGEST_CELL:,}; name a .csv, .parquet or .jsonl file"
+        )
 
 
 def _opened(path: Path, newline: str = "\n") -> IO[str]:
@@ -117,8 +127,28 @@ def _write_lines(path: str | Path, lines: Iterable[str]) -> None:
         file.writelines(f"{line}\n" for line in lines)
 
 
-def _write_excel(path: Path, columns: Sequence[str], rows: Sequence[Any], embeddings: FloatArray | None) -> None:
-    openpyxl, cells = require("openpyxl", "documents"), require("openpyxl.cell", "documents")
+def _write_texts(path: Path, texts: Sequence[str]) -> None:
+    """Write a text a line, or with blank lines between if a text has several lines."""
+    has_line_breaks = any("\n" in text for text in texts)
+    _write_lines(path, ["\n\n".join(texts)] if has_line_breaks else texts)
+
+
+def _write_csv(path: Path, rows: Sequence[Mapping[str, Any]], embeddings: FloatArray | None, delimiter: str) -> None:
+    columns = _columns(rows)
+    if embeddings is not None:
+        columns = list(dict.fromkeys([*columns, "embedding"]))
+        rows = _with_embeddings(rows, embeddings)
+    with atomic_path(path) as temporary, _opened(temporary, newline="") as file:
+        # Everything in quotes: which line breaks make csv quote a field differs between Python versions.
+        writer = csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_ALL, lineterminator="\n")
+        writer.writerow([_csv_cell(name) for name in columns])
+        for row in rows:
+            writer.writerow([_csv_cell(row.get(name)) for name in columns])
+
+
+def _write_excel(path: Path, rows: Sequence[Mapping[str, Any]], embeddings: FloatArray | None) -> None:
+    openpyxl = require("openpyxl", "documents")
+    cells = require("openpyxl.cell", "documents")
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("stories")
 
@@ -132,11 +162,13 @@ def _write_excel(path: Path, columns: Sequence[str], rows: Sequence[Any], embedd
         result.quotePrefix = FORMULA.match(text) is not None  # Excel keeps the text a text when it is edited
         return result
 
-    dimensions = [] if embeddings is None else [f"embedding_{i}" for i in range(1, embeddings.shape[1] + 1)]
-    sheet.append([cell(name) for name in (*columns, *dimensions)])
+    columns = _columns(rows)
+    dimensions = 0 if embeddings is None else embeddings.shape[1]
+    names = [*columns, *(f"embedding_{number}" for number in range(1, dimensions + 1))]
+    sheet.append([cell(name) for name in names])
     for number, row in enumerate(rows):
         vector = [] if embeddings is None else embeddings[number].tolist()
-        sheet.append([*(cell(_cell(row.get(name))) for name in columns), *vector])
+        sheet.append([cell(_cell(row.get(name))) for name in columns] + vector)
     content = BytesIO()  # an archive that a full disk has cut would complain when it is collected
     book.save(content)
     with atomic_path(path) as temporary:
@@ -150,26 +182,30 @@ def _csv_cell(value: object) -> object:
 
 
 def _cell(value: object) -> object:
+    """Write a value that tables have no type for as JSON."""
     return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, bool | list | dict) else value
 
 
 def write_parquet(path: Path, rows: Sequence[Mapping[str, Any]], embeddings: FloatArray | None = None) -> None:
     """Write N rows and their embeddings (N, D) to Parquet; values of several types in a column become JSON texts."""
-    arrow, parquet = require("pyarrow", "parquet"), require("pyarrow.parquet", "parquet")
-    columns = {}
-    for name in dict.fromkeys(name for row in rows for name in row):
-        values = [row.get(name) for row in rows]
-        try:
-            column = arrow.array(values)
-        except (arrow.ArrowInvalid, arrow.ArrowTypeError, UnicodeEncodeError):
-            column = arrow.array([_parquet_text(value) for value in values])
-        # Empty so far: text is what later files of the same table can be read as, whatever they hold.
-        columns[encodable(name)] = column.cast(arrow.string()) if arrow.types.is_null(column.type) else column
+    arrow = require("pyarrow", "parquet")
+    parquet = require("pyarrow.parquet", "parquet")
+    columns = {encodable(name): _parquet_column(arrow, [row.get(name) for row in rows]) for name in _columns(rows)}
     if embeddings is not None:
         flat = arrow.array(embeddings.ravel())
         columns["embedding"] = arrow.FixedSizeListArray.from_arrays(flat, embeddings.shape[1])
     with atomic_path(path) as temporary, temporary.open("wb") as file:  # pyarrow opens no names in Latin-1
         parquet.write_table(arrow.table(columns), file)
+
+
+def _parquet_column(arrow: Any, values: Sequence[object]) -> Any:
+    """Make an Arrow array of a column's values."""
+    try:
+        column = arrow.array(values)
+    except (arrow.ArrowInvalid, arrow.ArrowTypeError, UnicodeEncodeError):
+        column = arrow.array([_parquet_text(value) for value in values])
+    # Empty so far: text is what later files of the same table can be read as, whatever they hold.
+    return column.cast(arrow.string()) if arrow.types.is_null(column.type) else column
 
 
 def _parquet_text(value: object) -> str | None:

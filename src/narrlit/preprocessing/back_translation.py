@@ -56,15 +56,20 @@ class Pivots:
     def __post_init__(self) -> None:
         if self.beams < 1 or self.batch_tokens < 1:
             raise OptionError(f"`beams={self.beams}` and `batch_tokens={self.batch_tokens}` must be at least 1")
-        if len(set(self.names)) < len(self.names) or {"en", "eng_Latn", ""} & set(self.names):
+        names = self.names
+        if len(set(names)) < len(names) or {"en", "eng_Latn", ""} & set(names):
             raise OptionError(f"`pivots={self.pivots}`: give different languages other than English, such as fr,ru,hi")
-        if self.nllb is not None and (self.there, self.back) != (Pivots.there, Pivots.back):
+        if self.nllb is not None:
+            self._check_nllb()
+        elif len(names) > 1 and not ("{pivot}" in self.there and "{pivot}" in self.back):
+            raise OptionError("`there` and `back` need {pivot} in their names with several pivots")
+
+    def _check_nllb(self) -> None:
+        if (self.there, self.back) != (Pivots.there, Pivots.back):
             raise OptionError("`nllb` translates both ways: leave `there` and `back` out")
-        unknown = [name for name in self.names if self.nllb is not None and "_" not in name and name not in FLORES]
+        unknown = [name for name in self.names if "_" not in name and name not in FLORES]
         if unknown:
             raise OptionError(f"`pivots={unknown[0]}`: give its NLLB code, such as fra_Latn")
-        if self.nllb is None and len(self.names) > 1 and not all("{pivot}" in x for x in (self.there, self.back)):
-            raise OptionError("`there` and `back` need {pivot} in their names with several pivots")
 
     @property
     def names(self) -> list[str]:
@@ -106,18 +111,28 @@ Translate = Callable[[Sequence[str]], list[Translation]]
 
 def back_translate(texts: Sequence[str], there: Translate, back: Translate) -> list[BackTranslation]:
     """Translate N English stories sentence by sentence and back; sentences are joined by a space."""
-    pieces = [split_sentences(text) for text in texts]
-    away = there([sentence for each in pieces for sentence in each])
-    home = iter(zip(away, back([translation.text for translation in away]), strict=True))
+    stories = [split_sentences(text) for text in texts]
+    away = there([sentence for sentences in stories for sentence in sentences])
+    home = back([translation.text for translation in away])
+    remaining = iter(zip(away, home, strict=True))
     results = []
-    for text, each in zip(texts, pieces, strict=True):
-        pairs = [next(home) for _ in each]
-        version = " ".join(second.text for _, second in pairs if second.text)
-        same = version.casefold().split() == text.casefold().split()
-        fault = EMPTY if not all(second.text for _, second in pairs) else IDENTICAL if same else None
-        ended = all(first.ended and second.ended for first, second in pairs)
-        results.append(BackTranslation(version, fault if ended or fault == EMPTY else UNFINISHED))
+    for text, sentences in zip(texts, stories, strict=True):
+        results.append(_joined(text, [next(remaining) for _ in sentences]))
     return results
+
+
+def _joined(text: str, translations: Sequence[tuple[Translation, Translation]]) -> BackTranslation:
+    """Join the sentences of a story, each translated and back; `text` is the story itself."""
+    sentences = [home.text for _, home in translations]
+    version = " ".join(sentence for sentence in sentences if sentence)
+    fault = None
+    if not all(sentences):
+        fault = EMPTY
+    elif not all(away.ended and home.ended for away, home in translations):
+        fault = UNFINISHED
+    elif version.casefold().split() == text.casefold().split():
+        fault = IDENTICAL
+    return BackTranslation(version, fault)
 
 
 class TranslationModel:
@@ -138,54 +153,69 @@ class TranslationModel:
             self.tokenizer: Any = AutoTokenizer.from_pretrained(name, **local)
             # float32: half precision changes what a beam search finds.
             self.model: Any = AutoModelForSeq2SeqLM.from_pretrained(name, dtype="float32", **local).eval().to(device)
-        self.name, self.log, self.marian = name, log, kind == "marian"
+        self.name = name
+        self.log = log
+        self.marian = kind == "marian"
         if self.marian and len(self.tokenizer.supported_language_codes) > 1:
             raise ModelError(f"translation model {name}: it has several target languages; give a model of one pair")
         positions = (LONGEST, self.model.config.max_position_embeddings, self.tokenizer.model_max_length)
         self.longest = int(min(positions))
-        weights = sha256()  # a name may stand for another model tomorrow
-        for key, tensor in self.model.state_dict().items():
-            weights.update(key.encode() + tensor.cpu().contiguous().numpy().tobytes())
-        weights.update(json.dumps(self.model.generation_config.to_dict(), sort_keys=True, default=str).encode())
-        self.digest = weights.hexdigest()
+        self.digest = _digest(self.model)
         log.parent.mkdir(parents=True, exist_ok=True)
-        with reading("log of translations", log, "move it away, or give another `out`"), log.open("a+b") as file:
-            file.seek(0)
-            *lines, cut = file.read().split(b"\n")
-            file.truncate(file.tell() - len(cut))  # a kill may have cut the last line
-            rows = map(json.loads, lines)
-            self.done = {row["key"]: Translation(row["translation"], row["ended"]) for row in rows}
+        self.done = _read_log(log)
 
     def translate(self, texts: Sequence[str], route: Route, beams: int, batch_tokens: int) -> list[Translation]:
         """Translate texts in batches of similar length; longer texts than the model reads are divided at spaces."""
         from tqdm import tqdm
 
-        for code in filter(None, route[1:]):
-            if self.tokenizer.convert_tokens_to_ids(code) == self.tokenizer.unk_token_id:
-                raise ModelError(f"translation model {self.name}: unknown language {code}; give another model or pivot")
-            self.tokenizer.src_lang = route.source
-        target = None if route.target is None else int(self.tokenizer.convert_tokens_to_ids(route.target))
+        target = self._set_languages(route)
         ids: dict[str, list[int]] = {}
         pieces = {text: list(self._pieces(text, ids)) for text in dict.fromkeys(texts)}
-        decides = [self.digest, route.source, route.target, beams, self.longest]
-        keys = {piece: sha256(json.dumps([*decides, piece]).encode()).hexdigest() for piece in ids}
-        missing = sorted((piece for piece in ids if keys[piece] not in self.done), key=lambda piece: -len(ids[piece]))
+        settings = [self.digest, route.source, route.target, beams, self.longest]
+        keys = {piece: sha256(json.dumps([*settings, piece]).encode()).hexdigest() for piece in ids}
+        missing = [piece for piece in ids if keys[piece] not in self.done]
+        missing.sort(key=lambda piece: -len(ids[piece]))
         bar = tqdm(total=len(ids), initial=len(ids) - len(missing), desc=self.name, unit="sentence", delay=0.5)
         with bar, self.log.open("a", encoding="utf-8", errors="backslashreplace") as file:
             while missing:
                 size = max(1, batch_tokens // len(ids[missing[0]]))
                 batch, missing = missing[:size], missing[size:]
-                for piece, one in zip(batch, self._generate([ids[x] for x in batch], beams, target), strict=True):
-                    self.done[keys[piece]] = one
-                    row = {"key": keys[piece], "model": self.name, "from": route.source, "to": route.target}
-                    new = {"text": piece, "translation": one.text, "ended": one.ended}
-                    file.write(json.dumps({**row, **new}, ensure_ascii=False) + "\n")
+                translations = self._generate([ids[piece] for piece in batch], beams, target)
+                for piece, translation in zip(batch, translations, strict=True):
+                    self.done[keys[piece]] = translation
+                    file.write(self._log_line(keys[piece], route, piece, translation))
                 file.flush()
                 bar.update(len(batch))
-        parts = [[self.done[keys[piece]] for piece in pieces[text]] for text in texts]
-        return [Translation(" ".join(x.text for x in each), all(x.ended for x in each)) for each in parts]
+        results = []
+        for text in texts:
+            parts = [self.done[keys[piece]] for piece in pieces[text]]
+            results.append(Translation(" ".join(part.text for part in parts), all(part.ended for part in parts)))
+        return results
+
+    def _set_languages(self, route: Route) -> int | None:
+        """Set the source language, and return the token of the target language; Marian models have neither."""
+        for code in (route.source, route.target):
+            if code is None:
+                continue
+            if self.tokenizer.convert_tokens_to_ids(code) == self.tokenizer.unk_token_id:
+                raise ModelError(f"translation model {self.name}: unknown language {code}; give another model or pivot")
+            self.tokenizer.src_lang = route.source
+        return None if route.target is None else int(self.tokenizer.convert_tokens_to_ids(route.target))
+
+    def _log_line(self, key: str, route: Route, piece: str, translation: Translation) -> str:
+        row = {
+            "key": key,
+            "model": self.name,
+            "from": route.source,
+            "to": route.target,
+            "text": piece,
+            "translation": translation.text,
+            "ended": translation.ended,
+        }
+        return json.dumps(row, ensure_ascii=False) + "\n"
 
     def _pieces(self, text: str, ids: dict[str, list[int]]) -> Iterator[str]:
+        """Yield the pieces of a text that the model can read, and put the token ids of each into `ids`."""
         if not text.strip():
             return
         # OPUS-MT was trained on plain quotes and dashes; its tokenizer leaves that to its caller.
@@ -213,3 +243,22 @@ class TranslationModel:
         # The first token is the decoder's start, in NLLB an end token, too; at the last position Marian forces an end.
         ended = [self.tokenizer.eos_token_id in row[1 : limit - 1] for row in rows]
         return [Translation(text.strip(), whole) for text, whole in zip(texts, ended, strict=True)]
+
+
+def _digest(model: Any) -> str:
+    """Compute the SHA-256, in hex, of a model's weights and settings: its name may stand for another model tomorrow."""
+    digest = sha256()
+    for key, tensor in model.state_dict().items():
+        digest.update(key.encode() + tensor.cpu().contiguous().numpy().tobytes())
+    digest.update(json.dumps(model.generation_config.to_dict(), sort_keys=True, default=str).encode())
+    return digest.hexdigest()
+
+
+def _read_log(log: Path) -> dict[str, Translation]:
+    """Read the translations of a log by their keys; a last line that a kill has cut is removed from the file."""
+    with reading("log of translations", log, "move it away, or give another `out`"), log.open("a+b") as file:
+        file.seek(0)
+        *lines, cut = file.read().split(b"\n")
+        file.truncate(file.tell() - len(cut))
+        rows = map(json.loads, lines)
+        return {row["key"]: Translation(row["translation"], row["ended"]) for row in rows}

@@ -7,8 +7,8 @@ import logging
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -44,23 +44,29 @@ def open_spacy(pipeline: str, coref_model: str | None, progress: bool) -> Mentio
         mentions = [list(_mentions(document)) for document in documents]
         if clusters is None:
             return mentions
-        return [_linked(*each) for each in zip(texts, mentions, clusters(texts), strict=True)]
+        return [
+            _linked(text, names, of_text) for text, names, of_text in zip(texts, mentions, clusters(texts), strict=True)
+        ]
 
     return find
 
 
 def _mentions(document: Any) -> Iterator[Mention]:
+    """Yield the names in the entities of a spaCy document."""
     for entity in document.ents:
         kind = kind_of_label(entity.label_)
-        for start, end in name_spans(document.text, (entity.start_char, entity.end_char)) if kind else ():
+        if kind is None:
+            continue
+        for start, end in name_spans(document.text, (entity.start_char, entity.end_char)):
             tokens = document.char_span(start, end, alignment_mode="expand")
             # "However" and "The" at the start of a sentence are no names, "US" and "WHO" are.
-            if kind is not None and not all(token.is_stop and not token.is_upper for token in tokens):
+            if not all(token.is_stop and not token.is_upper for token in tokens):
                 yield Mention(start, end, kind)
 
 
 @lru_cache(maxsize=2)
 def _load_pipeline(name: str) -> Any:
+    """Load a spaCy pipeline with the components alone that find entities, where that is possible."""
     spacy = require("spacy", "text")
     if not Path(name).exists() and not spacy.util.is_package(name):
         raise ModelError(f"spaCy pipeline {name} is not installed: python -m spacy download {name}")
@@ -71,7 +77,8 @@ def _load_pipeline(name: str) -> Any:
     if not recognizers:
         raise ModelError(f"spaCy pipeline {name} recognizes no entities: name one with ner, such as en_core_web_sm")
     if all(pipes[pipe].factory in ("ner", "beam_ner") for pipe in recognizers):  # rules may need any other pipe
-        language.select_pipes(enable=[p for p, m in pipes.items() if p in recognizers or m.factory in _EMBEDDERS])
+        embedders = {pipe for pipe, meta in pipes.items() if meta.factory in _EMBEDDERS}
+        language.select_pipes(enable=[pipe for pipe in pipes if pipe in recognizers | embedders])
     return language
 
 
@@ -92,41 +99,54 @@ def _load_coreference(model: str) -> Clusters:
 
     FCorefModel.all_tied_weights_keys = {}  # transformers 5 expects it of every model
     datasets.disable_progress_bars()
-    states = random.getstate(), np.random.get_state()
+    python_state = random.getstate()
+    numpy_state = np.random.get_state()
     try:
         remedy = "give the folder or hub id of an F-coref model"
         with reading("coreference model", model, remedy, ModelError), torch.random.fork_rng():
             network = fastcoref.FCoref(model, nlp=spacy.blank("en"), enable_progress_bar=False)
     finally:
-        random.setstate(states[0])
-        np.random.set_state(states[1])
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)
 
     def clusters(texts: Sequence[str]) -> list[list[list[Span]]]:
-        read = [text[:MAX_COREF_CHARACTERS] for text in texts]
-        predictions = network.predict(read, max_tokens_in_batch=1) if read else []
-        spans = [prediction.get_clusters(as_strings=False) for prediction in predictions]
-        return [[[span for span in cluster if span is not None] for cluster in each] for each in spans]
+        beginnings = [text[:MAX_COREF_CHARACTERS] for text in texts]
+        predictions = network.predict(beginnings, max_tokens_in_batch=1) if beginnings else []
+        return [_clusters(prediction) for prediction in predictions]
 
     return clusters
 
 
+def _clusters(prediction: Any) -> list[list[Span]]:
+    """Return the clusters of a prediction of F-coref, without the spans that it could not place."""
+    clusters = prediction.get_clusters(as_strings=False)
+    return [[span for span in cluster if span is not None] for cluster in clusters]
+
+
 def _linked(text: str, names: Sequence[Mention], clusters: Sequence[Sequence[Span]]) -> list[Mention]:
     """Number names by the cluster whose shortest mention they head: Anna in "his wife Anna", not in "Anna and Bob"."""
-    numbers: dict[tuple[int, int], int] = {}
-    spans = sorted((end - start, start, end, number) for number, each in zip(count(), clusters) for start, end in each)
-    for _, start, end, number in spans:
-        head = _head(text, start, end, [name for name in names if start <= name.start and name.end <= end])
+    spans = []
+    for number, cluster in enumerate(clusters):
+        spans += [(end - start, start, end, number) for start, end in cluster]
+    numbers: dict[Span, int] = {}
+    for _, start, end, number in sorted(spans):
+        inside = [name for name in names if start <= name.start and name.end <= end]
+        head = _head(text, start, end, inside)
         if head is not None:
             numbers.setdefault((head.start, head.end), number)
-    return [Mention(name.start, name.end, name.kind, numbers.get((name.start, name.end))) for name in names]
+    return [replace(name, cluster=numbers.get((name.start, name.end))) for name in names]
 
 
 def _head(text: str, start: int, end: int, names: Sequence[Mention]) -> Mention | None:
+    """Find the name that is the head of the mention at characters `start` to `end`; `names` are those inside it."""
     mention = text[start:end]
     for name in names:  # "University of London" is one name
-        mention = mention[: name.start - start] + "N" * (name.end - name.start) + mention[name.end - start :]
+        mask = "N" * (name.end - name.start)
+        mention = mention[: name.start - start] + mask + mention[name.end - start :]
     after = _AFTER_HEAD.search(mention)
-    mention = re.sub(r"['’]s?\Z", "", mention[: after.start()] if after else mention)
+    if after is not None:
+        mention = mention[: after.start()]
+    mention = re.sub(r"['’]s?\Z", "", mention)
     if _SEVERAL.search(mention):
         return None
     return next((name for name in names if name.end == start + len(mention)), None)

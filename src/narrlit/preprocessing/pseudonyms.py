@@ -5,7 +5,7 @@ replaced (pronouns and descriptions give none away), and a name is replaced wher
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -78,7 +78,7 @@ def pseudonymize_texts(
     Args:
         groups: the texts that share a mapping; the caller forms them by `options.scope`.
         options: settings.
-        names: for backend `given`, of each group the names with PERSON, PLACE or ORGANIZATION.
+        names: the names in each group with their labels (PERSON, PLACE or ORGANIZATION), for backend `given`.
         lead: replace the first text of each group as if it stood alone; the others (views) take over its mapping.
         progress: show a bar on stderr.
 
@@ -90,16 +90,24 @@ def pseudonymize_texts(
     if options.backend == "none":
         return [[PseudonymizedText(text) for text in group] for group in groups]
     finder = _open_finder(options, names, len(groups), progress)
-    scopes = [_Scope(group) for group in groups]
+    scopes = [_Scope(number, group) for number, group in enumerate(groups)]
     for part in (slice(1), slice(1, None)) if lead else (slice(None),):
-        waiting = [(scope, index) for scope in range(len(scopes)) for index in range(len(groups[scope]))[part]]
-        while waiting:
-            texts = [scopes[scope].texts[index].text for scope, index in waiting]
-            mentions: dict[int, dict[int, list[Mention]]] = {}
-            for (scope, index), names_of in zip(waiting, finder(texts, [s for s, _ in waiting]), strict=True):
-                mentions.setdefault(scope, {})[index] = names_of
-            waiting = [(scope, i) for scope, each in mentions.items() for i in scopes[scope].replace(each, part)]
+        _replace_names(scopes, part, finder)
     return [scope.texts for scope in scopes]
+
+
+def _replace_names(scopes: Sequence["_Scope"], part: slice, finder: MentionFinder) -> None:
+    """Replace the names in a part of each scope's texts, and again in changed texts until none is found."""
+    waiting = [(scope, index) for scope in scopes for index in scope.indices(part)]
+    while waiting:
+        texts = [scope.texts[index].text for scope, index in waiting]
+        groups = [scope.group for scope, _ in waiting]
+        mentions: defaultdict[_Scope, dict[int, list[Mention]]] = defaultdict(dict)
+        for (scope, index), in_text in zip(waiting, finder(texts, groups), strict=True):
+            mentions[scope][index] = in_text
+        waiting = []
+        for scope, in_scope in mentions.items():
+            waiting += [(scope, index) for index in scope.replace(in_scope, part)]
 
 
 def restore(text: str, replacements: Sequence[Replacement]) -> str:
@@ -108,18 +116,33 @@ def restore(text: str, replacements: Sequence[Replacement]) -> str:
     >>> restore("Character_A ran.", [Replacement("Character_A", "Anna", 0, 11)])
     'Anna ran.'
     """
-    for one in sorted(replacements, key=lambda one: -one.start):
-        if text[one.start : one.end] != one.placeholder:
-            raise DataError(f"{one.placeholder} is not at characters {one.start} to {one.end}: the text has changed")
-        text = text[: one.start] + one.original + text[one.end :]
+    for replacement in sorted(replacements, key=lambda replacement: -replacement.start):
+        start, end = replacement.start, replacement.end
+        if text[start:end] != replacement.placeholder:
+            raise DataError(f"{replacement.placeholder} is not at characters {start} to {end}: the text has changed")
+        text = text[:start] + replacement.original + text[end:]
     return text
+
+
+NameKey = frozenset[str]
+"""Words of a name in lower case, by which its spellings are compared."""
+Cluster = tuple[int, int]
+"""A text's index in its group, and the number of a coreference cluster in it."""
+
+
+@dataclass(slots=True)
+class _Name:
+    """A name wherever the texts mention it: votes for its kind, and its coreference clusters."""
+
+    votes: Counter[Kind] = field(default_factory=Counter)
+    clusters: list[Cluster] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
 class _Entity:
-    """One person, place or thing: its names as sets of tokens, their spellings, and votes for its kind."""
+    """A person, place or thing: its names, votes for its kind, and its placeholder once it has one."""
 
-    keys: set[frozenset[str]] = field(default_factory=set)
+    keys: set[NameKey] = field(default_factory=set)
     votes: Counter[Kind] = field(default_factory=Counter)
     placeholder: str | None = None
 
@@ -134,57 +157,68 @@ class _Entity:
 class _Scope:
     """The texts of a group with one mapping of names."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(self, group: int, texts: Sequence[str]) -> None:
+        self.group = group
         self.texts = [PseudonymizedText(text) for text in texts]
         self._entities: list[_Entity] = []
         self._forms: dict[str, _Entity] = {}
         self._taken = {placeholder for text in texts for placeholder in PLACEHOLDER.findall(text)}
+
+    def indices(self, part: slice) -> range:
+        """Indices of a part of the texts."""
+        return range(len(self.texts))[part]
 
     def replace(self, mentions: Mapping[int, Sequence[Mention]], part: slice) -> list[int]:
         """Replace the mentioned names in these texts; return the indices of changed texts."""
         self._link(mentions)
         if not self._forms:
             return []
-        alternatives = "|".join(re.escape(form) for form in sorted(self._forms, key=lambda form: (-len(form), form)))
-        # Between characters of no word alone, so that nothing is glued to a placeholder or replaced within one.
-        pattern = re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)")
+        pattern = self._pattern()
         changed = []
-        for index in range(len(self.texts))[part]:
-            places = [(found.span(), self._forms[found.group()]) for found in pattern.finditer(self.texts[index].text)]
-            spans = [(span, entity.placeholder or self._assign(entity)) for span, entity in places]
+        for index in self.indices(part):
+            text = self.texts[index]
+            spans = [(match.span(), self._placeholder(match.group())) for match in pattern.finditer(text.text)]
             if spans:
-                self.texts[index] = _replaced(self.texts[index], spans)
+                self.texts[index] = _replaced(text, spans)
                 changed.append(index)
         return changed
 
+    def _pattern(self) -> re.Pattern[str]:
+        """Compile a pattern of all names, the longest first."""
+        forms = sorted(self._forms, key=lambda form: (-len(form), form))
+        alternatives = "|".join(re.escape(form) for form in forms)
+        # Between characters of no word alone, so that nothing is glued to a placeholder or replaced within one.
+        return re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)")
+
     def _link(self, mentions: Mapping[int, Sequence[Mention]]) -> None:
         """Assign each name to an entity: by equality, by its coreference cluster, or as part of a longer name."""
-        votes: dict[frozenset[str], Counter[Kind]] = {}
-        clusters: dict[frozenset[str], list[tuple[int, int]]] = {}
-        forms: dict[str, frozenset[str]] = {}
-        for index, found in sorted(mentions.items()):
-            for mention in found:
+        names: defaultdict[NameKey, _Name] = defaultdict(_Name)
+        keys: dict[str, NameKey] = {}
+        for index, in_text in sorted(mentions.items()):
+            for mention in in_text:
                 form = self.texts[index].text[mention.start : mention.end]
-                key = frozenset(re.findall(r"\w+", form.casefold()))
-                forms[form] = key
-                votes.setdefault(key, Counter())[mention.kind] += 1
+                keys[form] = frozenset(re.findall(r"\w+", form.casefold()))
+                name = names[keys[form]]
+                name.votes[mention.kind] += 1
                 if mention.cluster is not None:
-                    clusters.setdefault(key, []).append((index, mention.cluster))
-        entities: dict[frozenset[str], _Entity] = {}
-        of_cluster: dict[tuple[int, int], _Entity] = {}
-        for key in sorted(votes, key=lambda key: -len(key)):
-            linked = [of_cluster[cluster] for cluster in clusters.get(key, ()) if cluster in of_cluster]
-            entity = self._entity(key, votes[key], linked)
+                    name.clusters.append((index, mention.cluster))
+        entities: dict[NameKey, _Entity] = {}
+        of_cluster: dict[Cluster, _Entity] = {}
+        for key, name in sorted(names.items(), key=lambda item: -len(item[0])):
+            linked = [of_cluster[cluster] for cluster in name.clusters if cluster in of_cluster]
+            entity = self._entity(key, name.votes, linked)
             entity.keys.add(key)
-            entity.votes += votes[key]
+            entity.votes += name.votes
             entities[key] = entity
-            for cluster in clusters.get(key, ()):
+            for cluster in name.clusters:
                 of_cluster.setdefault(cluster, entity)
-        self._forms |= {form: entities[key] for form, key in forms.items()}
+        self._forms |= {form: entities[key] for form, key in keys.items()}
 
-    def _entity(self, key: frozenset[str], votes: Counter[Kind], linked: Sequence[_Entity]) -> _Entity:
-        for known in (*(entity for entity in self._entities if key in entity.keys), *linked):
-            return known
+    def _entity(self, key: NameKey, votes: Counter[Kind], linked: Sequence[_Entity]) -> _Entity:
+        """Find the entity of a name, of which `linked` share a coreference cluster, or make a new one."""
+        same_name = [entity for entity in self._entities if key in entity.keys]
+        if same_name or linked:
+            return [*same_name, *linked][0]
         kind = _Entity(votes=votes).kind
         same_kind = [entity for entity in self._entities if entity.kind == kind]
         longer = [entity for entity in same_kind if any(key < other or other < key for other in entity.keys)]
@@ -193,25 +227,30 @@ class _Scope:
         self._entities.append(_Entity())
         return self._entities[-1]
 
-    def _assign(self, entity: _Entity) -> str:
-        """Assign the next free placeholder of the entity's kind."""
-        names = (f"{entity.kind}_{_letters(n) if entity.kind == 'Character' else n}" for n in count(1))
-        entity.placeholder = next(name for name in names if name not in self._taken)
-        self._taken.add(entity.placeholder)
+    def _placeholder(self, form: str) -> str:
+        """Return the placeholder of a name; an entity without one is assigned the next that is free."""
+        entity = self._forms[form]
+        if entity.placeholder is None:
+            kind = entity.kind
+            numbers = (_letters(number) if kind == "Character" else str(number) for number in count(1))
+            placeholders = (f"{kind}_{number}" for number in numbers)
+            entity.placeholder = next(placeholder for placeholder in placeholders if placeholder not in self._taken)
+            self._taken.add(entity.placeholder)
         return entity.placeholder
 
 
-def _replaced(done: PseudonymizedText, spans: Sequence[tuple[Span, str]]) -> PseudonymizedText:
+def _replaced(result: PseudonymizedText, spans: Sequence[tuple[Span, str]]) -> PseudonymizedText:
     """Replace spans of a text, given in order and without overlap, from right to left."""
-    text, replacements = done.text, list(done.replacements)
+    text = result.text
+    replacements = list(result.replacements)
     for (start, end), placeholder in reversed(spans):
         shift = len(placeholder) - (end - start)
-        for i, one in enumerate(replacements):
-            if one.start >= end:
-                replacements[i] = replace(one, start=one.start + shift, end=one.end + shift)
+        for i, earlier in enumerate(replacements):
+            if earlier.start >= end:
+                replacements[i] = replace(earlier, start=earlier.start + shift, end=earlier.end + shift)
         replacements.append(Replacement(placeholder, text[start:end], start, start + len(placeholder)))
         text = text[:start] + placeholder + text[end:]
-    return PseudonymizedText(text, tuple(sorted(replacements, key=lambda one: one.start)))
+    return PseudonymizedText(text, tuple(sorted(replacements, key=lambda replacement: replacement.start)))
 
 
 def _letters(number: int) -> str:
@@ -235,13 +274,18 @@ def _open_finder(
     if names is None or len(names) != groups:
         raise OptionError("pseudonyms: backend given needs the names of every story; use backend spacy for other data")
 
-    def find(texts: Sequence[str], of: Sequence[int]) -> list[list[Mention]]:
-        mentions: list[list[Mention]] = [[] for _ in texts]
-        for text, group, found in zip(texts, of, mentions, strict=True):
-            for name, label in names[group].items():
-                match, kind = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text), kind_of_label(label)
-                if match and kind is not None:
-                    found.append(Mention(*match.span(), kind))
-        return mentions
+    def find(texts: Sequence[str], group_of_text: Sequence[int]) -> list[list[Mention]]:
+        return [_mentions(text, names[group]) for text, group in zip(texts, group_of_text, strict=True)]
 
     return find
+
+
+def _mentions(text: str, names: Mapping[str, str]) -> list[Mention]:
+    """Find the first mention of each name in a text; `names` has their labels."""
+    mentions = []
+    for name, label in names.items():
+        match = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
+        kind = kind_of_label(label)
+        if match is not None and kind is not None:
+            mentions.append(Mention(*match.span(), kind))
+    return mentions

@@ -88,32 +88,38 @@ def _split_block(block: str) -> list[str]:
     return [block[start:end].strip() for start, end in zip(starts, [*starts[1:], len(block)], strict=True)]
 
 
-def _ends(block: str, start: int, stop: re.Match[str]) -> bool:  # noqa: PLR0911 - one rule a return
+def _ends(block: str, start: int, stop: re.Match[str]) -> bool:
     """Decide if the sentence that begins at `start` ends with this stop; a word precedes, something follows."""
     marks, closers, space = stop.groups()
     opening = _OPENING.match(block, stop.end())
     place = opening.end() if opening else stop.end()
-    first = block[place : place + 1]
-    year = first.isdigit() and block[stop.end()] in "(["  # after a title: "Oklahoma! (1955)"
-    if not first or first.islower() or first in _CONTINUING or year:
+    if _continues(block, stop, place):
         return False
     word = _WORD.match(block, place)
     following = word.group() if word else ""
-    if not space:
-        capitalized = following[:1].isupper() and (following[1:2].islower() or following in ("I", "A"))
-        if not (capitalized and block[stop.start() - 1].islower()):
-            return False
+    if not space and not (block[stop.start() - 1].islower() and _is_capitalized(following)):
+        return False
     if "!" in marks or "?" in marks:
-        return not (closers.strip(")]}") and word and _names_speaker(block, word))
+        in_quotes = closers.strip(")]}") != ""
+        return not (in_quotes and word and _names_speaker(block, word))
     # "A." and "I." are initials, not words that begin a sentence.
-    starts = following in STARTERS and block[place + len(following) : place + len(following) + 1] != "."
+    is_initial = block.startswith(".", place + len(following))
+    starts = following in STARTERS and not is_initial
     if marks == ".":
         return _ends_at_full_stop(block, start, stop, following, starts)
-    if marks.count(".") > 3 or ("…" in marks and "." in marks):
+    return _ends_at_dots(block, start, stop, following, starts)
+
+
+def _continues(block: str, stop: re.Match[str], place: int) -> bool:
+    """Decide if a sentence continues by the first character after a stop and its quotes, at `place`."""
+    first = block[place : place + 1]
+    if not first or first.islower() or first in _CONTINUING:
         return True
-    if following[:1].isupper():
-        return starts and not block.endswith(following, start, stop.start())  # "I... I know"
-    return following != "" and not following[0].isdigit()  # a script without cases
+    return first.isdigit() and block[stop.end()] in "(["  # the year after a title: "Oklahoma! (1955)"
+
+
+def _is_capitalized(word: str) -> bool:
+    return word[:1].isupper() and (word[1:2].islower() or word in ("I", "A"))
 
 
 def _names_speaker(block: str, word: re.Match[str]) -> bool:
@@ -130,6 +136,7 @@ def _names_speaker(block: str, word: re.Match[str]) -> bool:
 
 
 def _ends_at_full_stop(block: str, start: int, stop: re.Match[str], following: str, starts: bool) -> bool:
+    """Decide it for a single full stop; `starts`: the following word begins sentences and no names."""
     before = stop.start()
     if _NUMBERING.match(block, start, before):
         return False
@@ -144,7 +151,18 @@ def _ends_at_full_stop(block: str, start: int, stop: re.Match[str], following: s
         return following not in _AFTER_TIMES
     if last == "I" and _PRONOUN.search(block, nearby, before):
         return starts or len(following) > 1  # "So do I. Anna left", but "by I. M. Pei"
-    return starts or not (last in _CLOSING or (len(last) == 1 and last.isupper()) or _ACRONYM.match(last))
+    is_initial = len(last) == 1 and last.isupper()
+    return starts or not (last in _CLOSING or is_initial or _ACRONYM.match(last))
+
+
+def _ends_at_dots(block: str, start: int, stop: re.Match[str], following: str, starts: bool) -> bool:
+    """Decide it for an ellipsis; `starts`: the following word begins sentences and no names."""
+    marks = stop[1]
+    if marks.count(".") > 3 or ("…" in marks and "." in marks):
+        return True
+    if following[:1].isupper():
+        return starts and not block.endswith(following, start, stop.start())  # "I... I know"
+    return following != "" and not following[0].isdigit()  # a script without cases
 
 
 def positional_segments(

@@ -15,8 +15,14 @@ _END_OF_HEADER = "---"
 _FIELD = re.compile(r"\{([A-Za-z_]\w*)\}")
 
 FIELDS = {
-    "judge": {"anchor_text": "anchor", "text_a": "A", "text_b": "B"}
-    | {name: name for name in ("similarity_a", "similarity_b", "difference")},
+    "judge": {
+        "anchor_text": "anchor",
+        "text_a": "A",
+        "text_b": "B",
+        "similarity_a": "similarity_a",
+        "similarity_b": "similarity_b",
+        "difference": "difference",
+    },
     "negatives": {"anchor_text": "anchor"},
     "views": {"text": "story"},
 }
@@ -43,7 +49,7 @@ class Prompt:
         """
         if not self.fields:
             return json.dumps(values, ensure_ascii=False)
-        return _FIELD.sub(lambda found: str(values[self.fields[found[1]]]), self.text)
+        return _FIELD.sub(lambda match: str(values[self.fields[match[1]]]), self.text)
 
     def messages(self, content: str) -> list[dict[str, str]]:
         """List the messages of a chat whose user message is `content`."""
@@ -64,23 +70,33 @@ def load_prompt(name: str, path: str | None = None) -> Prompt:
     if path is None and name not in packaged_prompts():
         raise OptionError(f"no prompt {name!r}; there are {', '.join(packaged_prompts())}")
     file = files("narrlit.prompts") / f"{name}.txt" if path is None else Path(path)
-    with reading("prompt", path or name, "save the file as UTF-8 text", OptionError):
+    label = path or name
+    with reading("prompt", label, "save the file as UTF-8 text", OptionError):
         text = _without_header(file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n"))
     if not text.strip():
-        raise OptionError(f"{path or name}: the prompt is empty; write what the model is to do, below the header")
-    fields, used = FIELDS.get(name.partition("_")[0], {}), set(_FIELD.findall(text))
-    names = ", ".join(f"{{{each}}}" for each in fields)
-    if unknown := sorted(used - set(fields)):
+        raise OptionError(f"{label}: the prompt is empty; write what the model is to do, below the header")
+    fields = FIELDS.get(name.partition("_")[0], {})
+    fields_in_text = set(_FIELD.findall(text))
+    if fields_in_text:
+        _check_fields(label, fields_in_text, fields)
+    return Prompt(name, text, sha256(text.encode()).hexdigest(), fields if fields_in_text else {})
+
+
+def _check_fields(label: str, fields_in_text: set[str], fields: Mapping[str, str]) -> None:
+    """Refuse a prompt with an unknown field, or without the fields of all stories; `label` names it in messages."""
+    names = ", ".join(f"{{{name}}}" for name in fields)
+    unknown = sorted(fields_in_text - set(fields))
+    if unknown:
         advice = f"there are {names}; put a space inside braces that are to stay"
-        raise OptionError(f"{path or name}: no field {{{unknown[0]}}}; {advice}")
-    if used and (lacking := [each for each in fields if "text" in each and each not in used]):
-        raise OptionError(f"{path or name}: has fields but not {{{lacking[0]}}}; there are {names}")
-    return Prompt(name, text, sha256(text.encode()).hexdigest(), fields if used else {})
+        raise OptionError(f"{label}: no field {{{unknown[0]}}}; {advice}")
+    missing = [name for name in fields if "text" in name and name not in fields_in_text]
+    if missing:
+        raise OptionError(f"{label}: has fields but not {{{missing[0]}}}; there are {names}")
 
 
 def packaged_prompts() -> list[str]:
     """List the names of the package's prompts."""
-    names = (entry.name for entry in files("narrlit.prompts").iterdir())
+    names = (file.name for file in files("narrlit.prompts").iterdir())
     return sorted(name.removesuffix(".txt") for name in names if name.endswith(".txt"))
 
 
@@ -91,7 +107,7 @@ def _without_header(text: str) -> str:
     ('Judge.', '# Rules\nJudge.')
     """
     lines = text.split("\n")
-    header = next((number for number, line in enumerate(lines) if not line.startswith("#")), len(lines))
-    if header < len(lines) and lines[header].rstrip() == _END_OF_HEADER:
-        text = "\n".join(lines[header + 1 :])
+    end = next((number for number, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    if end < len(lines) and lines[end].rstrip() == _END_OF_HEADER:
+        text = "\n".join(lines[end + 1 :])
     return text.removesuffix("\n")
