@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -33,7 +34,7 @@ class CachedEmbeddings:
         source: where missing embeddings come from.
         symmetric: anchors and candidates have the same prompt.
         made: number of embeddings that this process has computed.
-        truncated: number of texts among them that were truncated.
+        truncated: number of these whose text was longer than the encoder's limit.
     """
 
     def __init__(
@@ -68,30 +69,40 @@ class CachedEmbeddings:
         missing = set(self.cache.missing(keys))
         known = [position for position in range(len(keys)) if position not in missing]
         # From all over: neighbors may be too much alike to distinguish encoders.
-        known = known[:: max(1, len(known) // COMPARED)][:COMPARED]
+        compared = known[:: max(1, len(known) // COMPARED)][:COMPARED]
+        agrees = not compared
 
         def compute(positions: list[int]) -> tuple[torch.Tensor, Readings | None]:
             """Embed the texts at these positions, after a check that the source agrees with the cache."""
-            if self._source is None:
-                self._source = open_source(self._config, self._options, self._prompts, self._device)
-            if known and self.cache.sources | {self._options.kind} != {"encoder"}:
-                # Once: a server, or the encoder here after a server, must continue in the same space.
-                cached = self.cache.read([keys[position] for position in known]).float().numpy()
-                again = self._source([texts[position] for position in known], role).embeddings
-                known.clear()
+            nonlocal agrees
+            source = self._open_source()
+            if not agrees and self._may_disagree():
+                cached = self.cache.read([keys[position] for position in compared]).float().numpy()
+                again = source([texts[position] for position in compared], role).embeddings
                 check_agreement(again, cached, f"embeddings cached in {self.cache.folder}")
-            found = self._source([texts[position] for position in positions], role)
-            self.truncated += found.coverage.long
-            return torch.from_numpy(found.embeddings), found.readings
+                agrees = True
+            embedded = source([texts[position] for position in positions], role)
+            self.truncated += embedded.coverage.long
+            return torch.from_numpy(embedded.embeddings), embedded.readings
 
         # Also where nothing is missing: the processes of a fit wait for each other in there.
         self.made += fill(self.cache, keys, compute, progress=progress)
         return keys
 
+    def _open_source(self) -> Source:
+        """Return the source of missing embeddings, opened when it is first needed."""
+        if self._source is None:
+            self._source = open_source(self._config, self._options, self._prompts, self._device)
+        return self._source
+
+    def _may_disagree(self) -> bool:
+        """Return True if a server has computed cached embeddings, or computes the missing ones."""
+        return self.cache.sources | {self._options.kind} != {"encoder"}
+
     def release(self) -> None:
         """Release the source, whose encoder may be large."""
         self._source = None
-        gc.collect()  # engines such as vLLM's refer to themselves
+        gc.collect()  # engines such as vLLM's are in reference cycles
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
 
@@ -117,7 +128,7 @@ class FrozenFeatures(StoryInputs[PackedFeatures]):
     def select(self, positions: IntArray) -> PackedFeatures:
         """Pack the stories at these positions (U,), in their order."""
         lengths = self.lengths[positions]
-        # Where each story's embeddings begin, less what stands before it in the batch.
+        # Where each story's embeddings begin, less the number of those before it in the batch.
         shift = self._starts[positions] - (lengths.cumsum() - lengths)
         chosen = self._rows[np.repeat(shift, lengths) + np.arange(lengths.sum())]
         indices = torch.from_numpy(positions % self.num_stories)
@@ -131,15 +142,18 @@ def frozen_features(
 ) -> FrozenFeatures:
     """Return the frozen embeddings of stories, by story index, computing those that the cache lacks."""
     texts = [story if isinstance(story, str) else story.text for story in stories]
-    pieces = [split_sentences(text) if unit == "sentence" else [text] for text in texts]
-    empty = next((index for index, own in enumerate(pieces) if not own), None)
-    if empty is not None:
+    pieces = [split_sentences(text) for text in texts] if unit == "sentence" else [[text] for text in texts]
+    lengths = np.array([len(sentences) for sentences in pieces], dtype=np.int64)
+    if not lengths.all():
+        empty = int(lengths.argmin())
         raise DataError(f"story {empty + 1} of {len(texts)} has no sentence: {texts[empty][:60]!r}")
-    different, rows = unique([piece for own in pieces for piece in own])
-    lengths = np.array([len(own) for own in pieces], dtype=np.int64)
+    different, rows = unique(list(chain.from_iterable(pieces)))
     made, truncated = cached.made, cached.truncated
     roles: tuple[Role, ...] = ("anchor",) if cached.symmetric else ("anchor", "candidate")
-    keys = [key for role in roles for key in cached.fill(different, role)]
+    keys: list[bytes] = []
+    for role in roles:
+        keys += cached.fill(different, role)
+    # The embeddings of the second role follow those of the first.
     rows = np.concatenate([rows + i * len(different) for i in range(len(roles))])
     features = FrozenFeatures(cached.cache.mapped(keys), rows, np.tile(lengths, len(roles)), len(texts))
     features.provenance = {

@@ -77,23 +77,43 @@ def hard_examples(near: Cosines, far: Cosines, share: float) -> tuple[IntArray, 
     return closest[: int(share * len(margins))].astype(np.int64), len(wrong)
 
 
+@dataclass(frozen=True, eq=False)
+class _UnitVectors:
+    """Unit vectors of some of M stories.
+
+    Attributes:
+        vectors: (U, D) of different stories.
+        rows: (M,) row of each story's vector, by story index; 0 for stories without one.
+    """
+
+    vectors: Cosines
+    rows: IntArray
+
+    @classmethod
+    def embed(cls, examples: TrainingExamples, indices: IntArray, role: Role, reader: StoryReader) -> "_UnitVectors":
+        """Embed the stories of these indices, repeated ones once."""
+        different = np.unique(indices)
+        rows = np.zeros(len(examples.stories), dtype=np.int64)
+        rows[different] = np.arange(len(different))
+        texts = [examples.stories[index].text for index in different.tolist()]
+        embeddings = reader.text_embeddings(texts, role)
+        lengths = np.linalg.norm(embeddings, axis=1, keepdims=True)
+        return cls(embeddings / np.maximum(lengths, 1e-12), rows)
+
+    def of(self, indices: IntArray) -> Cosines:
+        """Return the vectors (N, D) of stories by their indices (N,)."""
+        return self.vectors[self.rows[indices]]
+
+
 def example_cosines(examples: TrainingExamples, reader: StoryReader) -> tuple[Cosines, Cosines]:
     """Compute cosines (N,) of each anchor with its positive, and with its closest negative: -inf without negatives."""
-
-    def rows_and_units(indices: IntArray, role: Role) -> tuple[IntArray, Cosines]:
-        different = np.unique(indices)
-        row = np.zeros(len(examples.stories), dtype=np.int64)  # by story index
-        row[different] = np.arange(len(different))
-        embeddings = reader.text_embeddings([examples.stories[index].text for index in different.tolist()], role)
-        return row, embeddings / np.maximum(np.linalg.norm(embeddings, axis=1, keepdims=True), 1e-12)
-
     negatives = examples.negatives
-    anchor_row, anchors = rows_and_units(examples.anchors, "anchor")
-    row, others = rows_and_units(np.concatenate([examples.positives, negatives[negatives >= 0]]), "candidate")
-    x = anchors[anchor_row[examples.anchors]]
-    near = np.einsum("nd,nd->n", x, others[row[examples.positives]])
+    others = np.concatenate([examples.positives, negatives[negatives >= 0]])
+    anchors = _UnitVectors.embed(examples, examples.anchors, "anchor", reader).of(examples.anchors)
+    candidates = _UnitVectors.embed(examples, others, "candidate", reader)
+    near = np.einsum("nd,nd->n", anchors, candidates.of(examples.positives))
     far = np.full(len(examples), -np.inf, dtype=near.dtype)
     for column in negatives.T:  # one column at a time: N x K x D numbers would not fit
-        cosines = np.einsum("nd,nd->n", x, others[row[np.maximum(column, 0)]])
+        cosines = np.einsum("nd,nd->n", anchors, candidates.of(np.maximum(column, 0)))
         far = np.maximum(far, np.where(column < 0, -np.inf, cosines))
     return near, far

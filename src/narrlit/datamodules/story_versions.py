@@ -1,7 +1,8 @@
 """Versions: stories with a column that names what they are versions of become training examples."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from narrlit.console import counted
 from narrlit.data.readers import ReadReport, Stories, parse_stories, read_stories
@@ -47,24 +48,24 @@ class Versions:
 
     @property
     def sources(self) -> list[str]:
-        """The files."""
+        """Files to read."""
         return [self.files] if isinstance(self.files, str) else list(self.files or [])
 
 
 @dataclass(frozen=True)
 class Version:
-    """A story, as training reads it.
+    """A version of a story.
 
     Attributes:
-        passages: (P,) story indices of its passages in order; of one story index if it is whole.
-        setting: what it shares with others; None: nothing known.
+        passages: (P,) story indices of its passages in order, or the one index of a whole story.
+        setting: what it shares with others; None: unknown.
     """
 
     passages: Sequence[int]
     setting: str | None
 
     def passage_at(self, position: float) -> int:
-        """Return the passage at a relative position, from 0 to below 1."""
+        """Return the story index of the passage at a relative position, from 0 to below 1."""
         return self.passages[int(position * len(self.passages))]
 
 
@@ -74,16 +75,24 @@ class Group:
 
     Attributes:
         versions: each different story once, in the order of the files.
-        changed: hard negatives.
+        changed: hard negatives, each with the aspect in which it differs.
     """
 
     versions: list[Version] = field(default_factory=list)
     changed: list[tuple[Version, str]] = field(default_factory=list)
 
+    def add(self, story: Version, changed: str | None) -> None:
+        """Add a story, with the aspect that is `changed` if it is no version; the same text is added once."""
+        if changed is not None:
+            self.changed.append((story, changed))
+        elif not any(story.passages == other.passages for other in self.versions):
+            self.versions.append(story)
+
     def negatives(self, positive: Version, position: float) -> list[tuple[int, str]]:
-        """Return the changed stories of a positive's setting, with their kinds, each at a relative position."""
-        own = [(story, kind) for story, kind in self.changed if story.setting == positive.setting]
-        return [(story.passage_at(position), kind) for story, kind in own]
+        """Return the changed stories of a positive's setting: the passage at a relative position, and the aspect."""
+        return [
+            (story.passage_at(position), aspect) for story, aspect in self.changed if story.setting == positive.setting
+        ]
 
 
 @dataclass(frozen=True)
@@ -92,9 +101,9 @@ class ReadVersions:
 
     Attributes:
         examples: pairs of versions, with changed stories as hard negatives.
-        reports: of the readers.
-        num_stories: stories that are a version.
-        num_groups: groups of at least two of them.
+        reports: on the reading of each file.
+        num_stories: number of stories that are a version.
+        num_groups: number of groups with at least two of them.
     """
 
     examples: list[TrainingExample]
@@ -103,7 +112,7 @@ class ReadVersions:
     num_groups: int
 
     def summary(self) -> str:
-        """One line: stories, groups, examples."""
+        """Describe in one line how many stories, groups and examples there are."""
         return (
             f"versions: {self.num_stories:,} stories in {counted(self.num_groups, 'group')} of two or more, "
             f"{counted(len(self.examples), 'training example')}"
@@ -122,38 +131,32 @@ def read_versions(settings: Versions, strict: bool, stories: StoryTable) -> Read
         DataError: if a file can't be read, has no such column, or has a story in two groups.
         OptionError: if no group has two versions.
     """
-    groups: dict[str, Group] = {}
+    grouped = GroupedVersions()
     reports = []
-    group_of: dict[int, str] = {}
     for source in settings.sources:
-        read = _read(source, strict)
-        reports.append(read.report)
+        table = _read(source, strict)
+        reports.append(table.report)
         columns = TWICE_TOLD_COLUMNS if source == TWICE_TOLD else Columns(settings.same, settings.setting)
-        for row in _rows(read, columns):
+        for row in _rows(table, columns):
             passages = [stories.add(text) for text in _passages(row.text, settings.passage_words)]
-            for index in passages:
-                if group_of.setdefault(index, row.group) != row.group:
-                    raise DataError(
-                        f"{row.place}: this story is in {columns.same} {printable(group_of[index], 60)!r} as well as "
-                        f"{printable(row.group, 60)!r}; leave one row out"
-                    )
-            _add(groups.setdefault(row.group, Group()), Version(passages, row.setting), row.changed)
-    paired = {name: group for name, group in groups.items() if len(group.versions) > 1}
+            grouped.add(row, passages, columns.same)
+    paired = {name: group for name, group in grouped.groups.items() if len(group.versions) > 1}
     if settings.sources and not paired:
         raise OptionError("`data.versions.same`: no two stories have the same value; name another column")
     examples: list[TrainingExample] = []
     for name, group in paired.items():
         examples += pair_versions(group, name, settings.versions)
-    return ReadVersions(examples, reports, sum(len(group.versions) for group in paired.values()), len(paired))
+    num_stories = sum(len(group.versions) for group in paired.values())
+    return ReadVersions(examples, reports, num_stories, len(paired))
 
 
 def pair_versions(group: Group, name: str, versions: int) -> Iterator[TrainingExample]:
-    """Make the training examples of a group: each story is the anchor with as many others, in turn.
+    """Make the training examples of a group: each version is the anchor, paired with those that follow it, in a ring.
 
     Args:
         group: two versions or more.
-        name: of the group.
-        versions: others that a story is paired with, at most.
+        name: name of the group.
+        versions: largest number of others that a version is paired with.
     """
     count = len(group.versions)
     for number, anchor in enumerate(group.versions):
@@ -195,39 +198,70 @@ class VersionRow:
     place: str
 
 
+class GroupedVersions:
+    """Groups of versions by name.
+
+    Attributes:
+        groups: in the order of the files.
+    """
+
+    def __init__(self) -> None:
+        self.groups: dict[str, Group] = {}
+        self._group_of: dict[int, str] = {}
+
+    def add(self, row: VersionRow, passages: Sequence[int], column: str) -> None:
+        """Add the passages, as story indices, of a row, whose group was read from a column.
+
+        Raises:
+            DataError: if one of them is in another group.
+        """
+        for index in passages:
+            group = self._group_of.setdefault(index, row.group)
+            if group != row.group:
+                raise DataError(
+                    f"{row.place}: this story is in {column} {printable(group, 60)!r} as well as "
+                    f"{printable(row.group, 60)!r}; leave one row out"
+                )
+        self.groups.setdefault(row.group, Group()).add(Version(passages, row.setting), row.changed)
+
+
 def _read(source: str, strict: bool) -> Stories:
     return parse_stories(training_rows(), strict) if source == TWICE_TOLD else read_stories(source, strict)
 
 
-def _rows(read: Stories, columns: Columns) -> Iterator[VersionRow]:
+def _rows(table: Stories, columns: Columns) -> Iterator[VersionRow]:
     """Read the columns of each row that has a group.
 
     Raises:
         DataError: if a column is missing, or a changed aspect is unknown.
     """
-    path = read.report.path
-    for name in (columns.same, columns.setting):
-        if name is not None and not any(name in row for row in read.metadata):
-            known = dict.fromkeys(column for row in read.metadata for column in row)
-            raise DataError(f"{path}: column {name!r} is missing; found: {', '.join(known) or 'none'}")
-    for story, line, row in zip(read, read.lines, read.metadata, strict=True):
-        group = row.get(columns.same)
-        if group is None or group == "":
+    _check_columns(table, columns)
+    for story, line, row in zip(table, table.lines, table.metadata, strict=True):
+        group = _value(row, columns.same)
+        if group is None:
             continue
-        changed, place = row.get(CHANGED) or None, f"{path}:{line}"
+        place = f"{table.report.path}:{line}"
+        changed = row.get(CHANGED) or None
         if changed is not None and changed not in ASPECTS:
             raise DataError(f"{place}: column {CHANGED!r} is {printable(changed, 60)!r}; give {', '.join(ASPECTS)}")
-        setting = None if columns.setting is None else row.get(columns.setting)
-        yield VersionRow(story.text, str(group), None if setting in (None, "") else str(setting), changed, place)
+        setting = None if columns.setting is None else _value(row, columns.setting)
+        yield VersionRow(story.text, group, setting, changed, place)
+
+
+def _check_columns(table: Stories, columns: Columns) -> None:
+    """Raise DataError for a column that no row of a table has."""
+    present = dict.fromkeys(name for row in table.metadata for name in row)
+    for name in (columns.same, columns.setting):
+        if name is not None and name not in present:
+            raise DataError(f"{table.report.path}: column {name!r} is missing; found: {', '.join(present) or 'none'}")
+
+
+def _value(row: Mapping[str, Any], column: str) -> str | None:
+    """Return a row's value in a column as text; None if it is absent or empty."""
+    value = row.get(column)
+    return None if value in (None, "") else str(value)
 
 
 def _passages(text: str, words: int | None) -> list[str]:
+    """Split a text into passages of about so many words; None: leave it whole."""
     return [text] if words is None else split_passages(text, words)
-
-
-def _add(group: Group, story: Version, changed: str | None) -> None:
-    """Add a story to its group, unless it has that very text already."""
-    if changed is not None:
-        group.changed.append((story, changed))
-    elif not any(story.passages == other.passages for other in group.versions):
-        group.versions.append(story)

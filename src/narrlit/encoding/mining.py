@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from narrlit.console import say_truncated
 from narrlit.data.readers import read_examples, say_rows
-from narrlit.data.schema import PADDING, IntArray, TrainingExample, TrainingExamples
+from narrlit.data.schema import PADDING, FloatArray, IntArray, TrainingExample, TrainingExamples
 from narrlit.data.writers import write_examples
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError
@@ -30,10 +30,12 @@ PAIRS_PER_BLOCK = 2**22
 
 
 class NearestNegatives(NamedTuple):
-    """Rows (N, count) of the nearest negatives of N anchors, nearest first, -1 where there are no more.
+    """Nearest negatives of N anchors.
 
-    `pairs` is the number of pairs of an anchor and a negative by the data, `excluded` of those that the margin
-    excluded.
+    Attributes:
+        rows: (N, count) rows of the negatives, nearest first, -1 where there are no more.
+        pairs: number of pairs of an anchor and a negative by the data.
+        excluded: number of those that the margin excluded.
     """
 
     rows: Tensor
@@ -70,9 +72,10 @@ class Mining:
         write_examples(path, self.examples)
 
     def __str__(self) -> str:
-        """One line: how many negatives were mined, how many examples lack some, and what the margin left out."""
+        """Describe in one line how many were mined, how many examples lack some, and what the margin left out."""
         nearest = self.nearest
-        counts, wanted = (nearest.rows >= 0).sum(1), nearest.rows.shape[1]
+        counts = (nearest.rows >= 0).sum(1)
+        wanted = nearest.rows.shape[1]
         line = f"{int(counts.sum())} negatives mined for {len(counts)} examples; "
         line += f"{int((counts < wanted).sum())} got fewer than {wanted}, {int((counts == 0).sum())} none; "
         if not nearest.pairs:
@@ -125,10 +128,11 @@ def mine(
         raise OptionError(f"`per_example={per_example}`: at least 1 is needed")
     if not -2 <= margin <= 2:
         raise OptionError(f"`margin={margin}`: a difference of cosines, from -2 to 2, is needed")
-    given = examples if isinstance(examples, TrainingExamples) else read_examples(examples, strict=strict)
+    if not isinstance(examples, TrainingExamples):
+        examples = read_examples(examples, strict=strict)
     if progress:
-        say_rows(given)
-    mining = mine_negatives(encoder, given, per_example, margin, progress)
+        say_rows(examples)
+    mining = mine_negatives(encoder, examples, per_example, margin, progress)
     if progress:
         say_truncated(encoder.coverage, encoder.facts.max_length, *encoder.facts.unit)
     return mining
@@ -145,21 +149,30 @@ def mine_negatives(
     bare = TrainingExamples(examples.stories, [_with_mined(example, []) for example in examples.rows])
     # Replaced negatives last, so that mining a mined file again breaks ties as before.
     used = dict.fromkeys(index for rows in (bare.rows, examples.rows) for row in rows for index in row.indices)
-    stories = np.array(list(used), dtype=np.int64)
+    indices = np.array(list(used), dtype=np.int64)
     row_of = np.full(len(examples.stories) + 1, PADDING, dtype=np.int64)  # the last one serves PADDING
-    row_of[stories] = np.arange(len(stories))
-    anchors, positives, banned = (row_of[column] for column in (bare.anchors, bare.positives, bare.negatives))
-    candidates = encoder.embed([examples.stories[i] for i in stories.tolist()], "candidate", progress)
+    row_of[indices] = np.arange(len(indices))
+    anchors, positives, banned = row_of[bare.anchors], row_of[bare.positives], row_of[bare.negatives]
+    candidates = encoder.embed([examples.stories[i] for i in indices.tolist()], "candidate", progress)
     vectors = encoder.embed([examples.stories[i] for i in bare.anchors.tolist()], "anchor", progress)
+    groups = similar_groups(anchors, positives, len(indices))
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    groups = similar_groups(anchors, positives, len(stories))
-    columns = (torch.from_numpy(part).to(device) for part in (vectors, candidates, positives, banned, groups))
-    a, c, p, b, g = columns
-    nearest = nearest_negatives(a, c, p, b, g, count, margin)
-    mined = [
-        _with_mined(example, stories[[row for row in rows if row >= 0]].tolist())
-        for example, rows in zip(bare.rows, nearest.rows.tolist(), strict=True)
-    ]
+
+    def to_device(array: FloatArray | IntArray) -> Tensor:
+        return torch.from_numpy(array).to(device)
+
+    nearest = nearest_negatives(
+        to_device(vectors),
+        to_device(candidates),
+        to_device(positives),
+        to_device(banned),
+        to_device(groups),
+        count,
+        margin,
+    )
+    mined = []
+    for example, rows in zip(bare.rows, nearest.rows.cpu().numpy(), strict=True):
+        mined.append(_with_mined(example, indices[rows[rows >= 0]].tolist()))
     return Mining(TrainingExamples(examples.stories, mined), nearest)
 
 
@@ -204,11 +217,13 @@ def nearest_negatives(
     step = max(1, pairs_per_block // max(1, len(stories)))
     rows, pairs, excluded = [], 0, 0
     for start in range(0, len(anchors), step):
-        own, positive = banned[start : start + step], positives[start : start + step, None]
-        cosines = F.normalize(anchors[start : start + step], dim=-1) @ stories.T
+        block = slice(start, start + step)
+        cosines = F.normalize(anchors[block], dim=-1) @ stories.T
+        positive = positives[block, None]
         negative = groups != groups[positive]
-        example, column = (own >= 0).nonzero(as_tuple=True)
-        negative[example, own[example, column]] = False
+        banned_rows = banned[block]
+        example, column = (banned_rows >= 0).nonzero(as_tuple=True)
+        negative[example, banned_rows[example, column]] = False
         safe = cosines <= cosines.gather(1, positive) + margin
         pairs += int(negative.sum())
         excluded += int((negative & ~safe).sum())
@@ -225,6 +240,6 @@ def _highest(values: Tensor, count: int) -> Tensor:
 
 def _with_mined(example: TrainingExample, mined: list[int]) -> TrainingExample:
     """Replace an example's mined negatives."""
-    others = [pair for pair in zip(example.negatives, example.kinds, strict=True) if pair[1] != MINED]
-    pairs = [*others, *((index, MINED) for index in mined)]
+    others = [(index, kind) for index, kind in zip(example.negatives, example.kinds, strict=True) if kind != MINED]
+    pairs = others + [(index, MINED) for index in mined]
     return replace(example, negatives=tuple(index for index, _ in pairs), kinds=tuple(kind for _, kind in pairs))

@@ -33,8 +33,8 @@ def batch_hard(
     """Mean over rows i of `max(0, |v_i - v_p| - |v_i - v_n| + margin)`, p and n the hardest that the batch holds.
 
     p is the row farthest from i among those with its label, n the nearest among those with another. A row that has no
-    label, no p or no n gives nothing. Several processes gather the rows before: each then has the whole batch's loss,
-    and averaged gradients are right without a factor.
+    label, no p or no n costs nothing. Where several processes train, gather their rows before: each process then has
+    the whole batch's loss, and averaged gradients are right without a factor.
 
     Source: Mendel292, section 2.4 (after Hermans et al. 2017), margin 0.537 in subspaces of unit vectors. Its mean is
     over N, which it does not define.
@@ -58,12 +58,12 @@ def batch_hard(
     """
     stories = torch.arange(len(vectors), device=vectors.device) if stories is None else stories
     vectors = _precise(vectors)
-    far, near, paired = _hardest(vectors.detach(), labels, stories)
+    hardest = _hardest_pairs(vectors.detach(), labels, stories)
     # Measured once more, with a graph: of all N x N distances two a row need one, and `distances` is right at 0.
-    d_positive = distances(vectors, vectors[far], "euclidean")
-    d_negative = distances(vectors, vectors[near], "euclidean")
-    costs = torch.relu(d_positive - d_negative + margin) * paired
-    rows = paired.sum()
+    d_positive = distances(vectors, vectors[hardest.positives], "euclidean")
+    d_negative = distances(vectors, vectors[hardest.negatives], "euclidean")
+    costs = torch.relu(d_positive - d_negative + margin) * hardest.paired
+    rows = hardest.paired.sum()
     counted = rows if divisor == "paired" else (labels >= 0).sum()
     return BatchHard(costs.sum() / counted.clamp(min=1), rows)
 
@@ -102,27 +102,47 @@ def subspace_sizes(dimension: int, ratios: Sequence[float]) -> tuple[int, ...]:
     """
     quotas = [dimension * ratio / sum(ratios) for ratio in ratios]
     sizes = [max(1, math.floor(quota)) for quota in quotas]
-    places = range(len(sizes))
+    indices = range(len(sizes))
+
+    def missing(i: int) -> float:
+        """Return how far a subspace is below its quota."""
+        return quotas[i] - sizes[i]
+
     while sum(sizes) < dimension:
-        sizes[max(places, key=lambda i: quotas[i] - sizes[i])] += 1
-    # More than there are, since small ratios were lifted to 1: the subspaces furthest above their share give some back.
+        sizes[max(indices, key=missing)] += 1
+    # Small ratios were lifted to 1: the subspaces furthest above their quota become smaller.
     while sum(sizes) > dimension:
-        sizes[min((i for i in places if sizes[i] > 1), key=lambda i: quotas[i] - sizes[i])] -= 1
+        divisible = [i for i in indices if sizes[i] > 1]
+        sizes[min(divisible, key=missing)] -= 1
     return tuple(sizes)
 
 
-def _hardest(vectors: Tensor, labels: Tensor, stories: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Farthest positive and nearest negative (N,) of each row, some row where it has none; (N,) bool, has both."""
+class HardestPairs(NamedTuple):
+    """Rows that are farthest from and nearest to each of N rows, among those that it is paired with.
+
+    Attributes:
+        positives: (N,) farthest row of the same label; any row where there is none.
+        negatives: (N,) nearest row of another label; any row where there is none.
+        paired: (N,) bool, True for rows that have both.
+    """
+
+    positives: Tensor
+    negatives: Tensor
+    paired: Tensor
+
+
+def _hardest_pairs(vectors: Tensor, labels: Tensor, stories: Tensor) -> HardestPairs:
     # Not by matrix product: |x|^2 + |y|^2 - 2 x.y loses small distances to rounding, and so the order of near rows.
     apart = torch.cdist(vectors, vectors, compute_mode="donot_use_mm_for_euclid_dist")
     known = labels >= 0
     pairs = known[:, None] & known & (stories[:, None] != stories)
     alike = labels[:, None] == labels
     positives, negatives = pairs & alike, pairs & ~alike
-    far = apart.masked_fill(~positives, -torch.inf).argmax(1)
-    near = apart.masked_fill(~negatives, torch.inf).argmin(1)
-    return far, near, positives.any(1) & negatives.any(1)
+    farthest = apart.masked_fill(~positives, -torch.inf).argmax(1)
+    nearest = apart.masked_fill(~negatives, torch.inf).argmin(1)
+    return HardestPairs(farthest, nearest, paired=positives.any(1) & negatives.any(1))
 
 
 def _precise(x: Tensor) -> Tensor:
+    """Convert half precision to float32; leave anything more precise as it is."""
     return x.to(torch.promote_types(x.dtype, torch.float32))

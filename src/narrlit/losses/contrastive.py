@@ -84,9 +84,9 @@ def info_nce(
     >>> round(info_nce(torch.tensor([[1.0, 0.0]]), torch.tensor([0]), temperature=1.0).item(), 4)  # log(1 + exp(-1))
     0.3133
     """
-    kept = with_positive(keep, target, similarities)
+    mask = with_positive(keep, target, similarities)
     logits = similarities.to(torch.promote_types(similarities.dtype, torch.float32)) / temperature
-    return F.cross_entropy(logits.masked_fill(~kept, float("-inf")), target, reduction=reduction)
+    return F.cross_entropy(logits.masked_fill(~mask, float("-inf")), target, reduction=reduction)
 
 
 def candidate_cosines(anchors: Tensor, positives: Tensor, negatives: Tensor | None = None) -> Tensor:

@@ -21,10 +21,10 @@ class Matching:
     """Settings of the matching of passages.
 
     Attributes:
-        spread: standard deviation of a Gaussian over the distance of two passages in their stories, of which each has
-            length 1: a match counts less the farther apart its passages are; inf: positions do not count.
-        support: share of a match that is the mean of its two neighbors, the passages before both and those after both,
-            0 to 1.
+        spread: standard deviation of a Gaussian over the distance between two passages, where every story has length 1:
+            a match counts less the farther apart its passages are; inf: positions do not count.
+        support: share of a match, 0 to 1, that comes from the mean of its two neighbors: the match of the passages
+            before, and that of the passages after.
     """
 
     spread: float = 0.4
@@ -39,11 +39,11 @@ class Matching:
 
 @dataclass(frozen=True, eq=False)
 class PassageVectors:
-    """Passages of N stories, one story behind the other.
+    """Passages of N stories, in one array story after story.
 
     Attributes:
         vectors: (P, D) unit vectors.
-        starts: (N,) first passage of each story; every story has one at least.
+        starts: (N,) first passage of each story; every story has at least one.
     """
 
     vectors: Floats
@@ -56,7 +56,7 @@ class PassageVectors:
         return cls(np.concatenate(stories), np.cumsum(sizes) - sizes)
 
     def __len__(self) -> int:
-        """Count the stories."""
+        """N, the number of stories."""
         return len(self.starts)
 
     @property
@@ -86,8 +86,8 @@ def matches(one: Floats, other: Floats, matching: Matching = Matching()) -> Floa
 
     Args:
         one: (S, D) unit vectors of a story's passages.
-        other: (T, D) of the other's.
-        matching: how they are matched.
+        other: (T, D) unit vectors of the other story's passages.
+        matching: settings.
 
     >>> matches(np.eye(2), np.eye(2), Matching(spread=0.5, support=0)).round(2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
@@ -108,10 +108,10 @@ def best_matches(weights: Floats) -> tuple[IntArray, IntArray]:
 def match_shares(weights: Floats) -> Floats:
     """Divide the score of two stories among the pairs of their passages, (S, T); the sum is `match_score`.
 
-    A pair that is the best match of both its passages has two parts, one of a single passage has one, any other 0.
+    The part of each passage goes to the pair with its best counterpart; a pair may have two parts, one or none.
 
     Args:
-        weights: (S, T) of `matches`.
+        weights: (S, T), from `matches`.
 
     >>> match_shares(np.array([[0.8, 0.4], [0.6, 0.2]])).round(2).tolist()
     [[0.4, 0.1], [0.15, 0.0]]
@@ -125,7 +125,7 @@ def match_shares(weights: Floats) -> Floats:
 
 
 def in_order(gains: Floats) -> list[tuple[int, int]]:
-    """Choose pairs of passages in the order of both stories, none twice, whose sum of gains is greatest.
+    """Choose pairs in the order of both stories, each passage at most once, so that the sum of gains is greatest.
 
     Args:
         gains: (S, T), 0 or above; a pair without gain is not chosen.
@@ -134,10 +134,11 @@ def in_order(gains: Floats) -> list[tuple[int, int]]:
     [(1, 0), (2, 2)]
     """
     first, second = gains.shape
-    best = np.zeros((first + 1, second + 1))  # sums among the first passages
+    best = np.zeros((first + 1, second + 1))  # [i, j]: greatest sum among the first i and j passages
     for i in range(first):
         with_passage = np.maximum(best[i, 1:], best[i, :-1] + gains[i])
         best[i + 1, 1:] = np.maximum.accumulate(with_passage)
+    # Back from the end: a sum that is the same without a passage does not need it.
     chosen: list[tuple[int, int]] = []
     i, j = first, second
     while i and j:
@@ -152,7 +153,7 @@ def in_order(gains: Floats) -> list[tuple[int, int]]:
 
 
 def match_score(one: Floats, other: Floats, matching: Matching = Matching()) -> float:
-    """Score two stories: the mean weight of their passages' best matches, of both directions.
+    """Score two stories: the mean weight of their passages' best matches, averaged over both directions.
 
     >>> match_score(np.eye(3), np.eye(3)[:2], Matching(spread=float("inf"), support=0))
     0.8333333333333333
@@ -181,10 +182,10 @@ def _weighed(one: Floats, stories: PassageVectors, matching: Matching) -> Floats
 
 
 def _closeness(count: int, stories: PassageVectors, spread: float) -> Floats:
-    """Weigh how close in their stories `count` passages of one and the passages of N stories are, (S, P).
+    """Weigh how close the S = `count` passages of a story are to those of N stories by their positions, (S, P).
 
-    A passage fills a stretch of its story, from 0 (beginning) to 1 (end); the distance is the gap between stretches, 0
-    where they overlap. So the only passage of a short text is near to every passage.
+    A passage fills a stretch of its story, which goes from 0 (beginning) to 1 (end); the distance is the gap between
+    stretches, 0 where they overlap. So the only passage of a short text is near to every passage.
     """
     middles = (np.arange(count, dtype=np.float32) + 0.5) / count
     halves = np.repeat(0.5 / stories.sizes + 0.5 / count, stories.sizes).astype(np.float32)
@@ -200,11 +201,12 @@ def _closeness(count: int, stories: PassageVectors, spread: float) -> Floats:
 def _supported(cosines: Floats, starts: IntArray, share: float) -> Floats:
     """Mix each cosine (S, P) with the mean of its neighbors along the diagonal, those within both stories.
 
-    S is 2 at least; a pair without neighbors is left as it is.
+    S is at least 2; a pair without neighbors is left as it is.
     """
-    first = np.zeros(cosines.shape[1], dtype=bool)
-    first[starts] = True
-    has_before, has_after = ~first, ~np.roll(first, -1)  # the last passage of all is followed by the first of all
+    is_first = np.zeros(cosines.shape[1], dtype=bool)
+    is_first[starts] = True
+    has_before = ~is_first
+    has_after = ~np.roll(is_first, -1)  # the last passage of all is followed by the first of all
     has_both = has_before & has_after
     of_before = np.where(has_both, share / 2, share * has_before).astype(cosines.dtype)
     of_after = np.where(has_both, share / 2, share * has_after).astype(cosines.dtype)

@@ -18,8 +18,8 @@ LORA_A = ".lora_A."
 def average_weights(encoders: Sequence[Encoder], trained_share: float = 1.0) -> tuple[EncoderConfig, dict[str, Tensor]]:
     """Compute `base + trained_share * (mean of the trained weights - base)`.
 
-    The averages of adapters are adapters again, exactly: the rows of A and the columns of B of all of them side by
-    side, so that their ranks add up.
+    The average of adapters is exactly an adapter again: it has the rows of every A and the columns of every B, so that
+    the ranks add up.
 
     Args:
         encoders: trainings of one model, 1 or more, with adapters that are not merged, or with trained weights of
@@ -32,42 +32,47 @@ def average_weights(encoders: Sequence[Encoder], trained_share: float = 1.0) -> 
     Raises:
         OptionError: if the share is not from 0 to 1, or the encoders differ in more than their weights.
 
-    Source: of the mean, Wortsman et al. 2022, Model soups; of the share, Wortsman et al. 2022, WiSE-FT.
+    Source: Wortsman et al. 2022, Model soups, for the mean; Wortsman et al. 2022, WiSE-FT, for the share.
     """
     if not 0 <= trained_share <= 1:
         raise OptionError(f"`trained_share={trained_share}`: a share from 0 to 1 is needed")
     config = encoders[0].config
     weights = [trained_weights(encoder) for encoder in encoders]
-    for encoder, other in zip(encoders, weights, strict=True):
-        if encoder.reads != "text" or not other or len(encoder.model) != len(encoders[0].model):
-            raise OptionError("heads over a frozen encoder can't be averaged: name trainings of whole encoders")
-        if encoder.config.model != config.model or other.keys() != weights[0].keys():
-            raise OptionError(
-                f"trainings of {config.model} and of {encoder.config.model} can't be averaged: other weights train"
-            )
+    _check_comparable(encoders, weights)
     if config.lora is not None:
         return _averaged_adapters([encoder.config for encoder in encoders], weights, trained_share)
-    base = trained_weights(Encoder(config))
     averaged = {}
-    for name, value in base.items():
-        mean = torch.stack([other[name] for other in weights]).mean(0)
-        averaged[name] = torch.lerp(value, mean, trained_share)
+    for name, base in trained_weights(Encoder(config)).items():
+        mean = torch.stack([trained[name] for trained in weights]).mean(0)
+        averaged[name] = torch.lerp(base, mean, trained_share)
     return config, averaged
+
+
+def _check_comparable(encoders: Sequence[Encoder], weights: Sequence[Mapping[str, Tensor]]) -> None:
+    """Raise OptionError unless the same weights of the same model were trained in all encoders."""
+    first = encoders[0]
+    for encoder, trained in zip(encoders, weights, strict=True):
+        if encoder.reads != "text" or not trained or len(encoder.model) != len(first.model):
+            raise OptionError("heads over a frozen encoder can't be averaged: name trainings of whole encoders")
+        model, other_model = first.config.model, encoder.config.model
+        if other_model != model or trained.keys() != weights[0].keys():
+            raise OptionError(f"trainings of {model} and of {other_model} can't be averaged: other weights train")
 
 
 def _averaged_adapters(
     configs: Sequence[EncoderConfig], weights: Sequence[Mapping[str, Tensor]], trained_share: float
 ) -> tuple[EncoderConfig, dict[str, Tensor]]:
-    """Put adapters side by side; the factors of all, and the share, go into B."""
+    """Join adapters: the A of all one below the other, the B side by side, scaled by their part of the average."""
     settings = [config.lora for config in configs if config.lora is not None]
-    rank = sum(lora.rank for lora in settings)
     factors = [trained_share / len(settings) * lora.alpha / lora.rank for lora in settings]
     joint: dict[str, Tensor] = {}
     for name in weights[0]:
+        matrices = [trained[name] for trained in weights]
         if LORA_A in name:
-            joint[name] = torch.cat([other[name] for other in weights])
+            joint[name] = torch.cat(matrices)
         else:
-            scaled = [factor * other[name] for factor, other in zip(factors, weights, strict=True)]
+            scaled = [factor * matrix for factor, matrix in zip(factors, matrices, strict=True)]
             joint[name] = torch.cat(scaled, dim=1)
+    rank = sum(lora.rank for lora in settings)
     lora = replace(settings[0], rank=rank, alpha=rank)
     return replace(configs[0], lora=lora), joint

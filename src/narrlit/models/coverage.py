@@ -1,4 +1,4 @@
-"""Coverage: share of stories that an encoder has read; no torch."""
+"""Coverage: the share of stories that an encoder reads; no torch."""
 
 import math
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 TEXTS, LEAST = 2, 4
-"""Columns of a story's coverage, which has the attributes of `Coverage`, in their order."""
+"""Columns of `texts` and `least` in a row of coverage, which has the attributes of `Coverage` in their order."""
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """Share of different texts that was read: of sentences, or texts and views, where the encoder reads those.
+    """Share of different texts that was read; the texts are sentences or views where the encoder reads those.
 
     Attributes:
         words: words of all texts.
-        read: words that were read; of a truncated text the share of its tokens counts.
+        read: words that were read; those of a truncated text are estimated by the share of its tokens.
         texts: number of texts.
         long: texts longer than the encoder's limit.
         least: smallest share that was read of a text.
@@ -31,8 +31,13 @@ class Coverage:
 
     def __add__(self, other: "Coverage") -> "Coverage":
         """Join the coverage of two collections."""
-        sums = (self.words + other.words, self.read + other.read, self.texts + other.texts, self.long + other.long)
-        return Coverage(*sums, min(self.least, other.least))
+        return Coverage(
+            self.words + other.words,
+            self.read + other.read,
+            self.texts + other.texts,
+            self.long + other.long,
+            min(self.least, other.least),
+        )
 
     @classmethod
     def of_rows(cls, rows: NDArray[np.float64]) -> "Coverage":
@@ -50,7 +55,7 @@ class Coverage:
 
     @property
     def record(self) -> dict[str, Any]:
-        """Texts that were cut, and the share of words read, as plain data."""
+        """Number of texts that were cut, and the share of words that was read, as plain data."""
         return {"truncated": self.long if self.least < 1 else 0, "words_read": round(self.share, 4)}
 
     def summary(self, limit: int, one: str = "story", several: str = "stories") -> str:
@@ -59,8 +64,12 @@ class Coverage:
         >>> Coverage(1000, 963.5, 479, 12, 0.41).summary(256)
         '96.3 % of words read: 12 of 479 stories were cut at 256 tokens, the longest after 41 %'
         """
+        is_one = self.long == 1
         count = f"{self.long} of {self.texts} {one if self.texts == 1 else several}"
         if self.least == 1:
-            return f"{count} {'is' if self.long == 1 else 'are'} longer than {limit} tokens: read in windows"
-        cut = f"{'was' if self.long == 1 else 'were'} cut at {limit} tokens, the longest after {100 * self.least:.0f} %"
-        return f"{math.floor(1000 * self.share) / 10} % of words read: {count} {cut}"
+            return f"{count} {'is' if is_one else 'are'} longer than {limit} tokens: read in windows"
+        percentage = math.floor(1000 * self.share) / 10
+        return (
+            f"{percentage} % of words read: {count} {'was' if is_one else 'were'} cut at {limit} tokens, "
+            f"the longest after {100 * self.least:.0f} %"
+        )

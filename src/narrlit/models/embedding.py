@@ -1,9 +1,11 @@
 """Embeddings of many stories: each different text or sentence once, in passes of texts of like length."""
 
-from collections.abc import Hashable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +22,9 @@ from narrlit.models.encoder import Encoder, token_chunks
 from narrlit.models.onednn import fused_linears
 from narrlit.preprocessing.sentences import split_sentences
 
+if TYPE_CHECKING:
+    from narrlit.models.heads import SentenceBiLSTM
+
 TEXTS_PER_SPAN = 4096
 """Texts tokenized at a time, which bounds the memory of large collections."""
 TEXTS_TO_FUSE = 64
@@ -27,6 +32,8 @@ TEXTS_TO_FUSE = 64
 TOKENS_PER_PASS = {"cpu": 8192, "cuda": 65536}
 STORIES_PER_PASS = 256
 T = TypeVar("T", bound=Hashable)
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 VIEWS_REMEDY = "give `views`, or `missing_views=positional` to take them by position"
 
 
@@ -35,8 +42,8 @@ class Embeddings(NamedTuple):
 
     Attributes:
         embeddings: (N, D), or (N, 4, D) of their parts.
-        coverage: of the different stories.
-        readings: (N, 5) of each story, as `Coverage.of_rows` takes them.
+        coverage: share of the different stories that was read.
+        readings: (N, 5) coverage of each story, as `Coverage.of_rows` takes it.
     """
 
     embeddings: FloatArray
@@ -79,18 +86,21 @@ def part_embeddings(
 
     Returns unit vectors (N, 4, D) in the order of PARTS, zeros for parts whose positions are not `needed`.
     """
-    texts, chosen = _parts(stories), list(needed)
-    flat, coverage, readings = _embed(encoder, [own[part] for own in texts for part in chosen], role, progress)
-    starts = np.arange(len(stories)) * len(chosen)
-    embeddings = np.zeros((len(stories), len(PARTS), flat.shape[1]), dtype=np.float32)
+    positions = list(needed)
+    texts = [parts[position] for parts in _parts(stories) for position in positions]
+    flat, coverage, readings = _embed(encoder, texts, role, progress)
+    dimension = flat.shape[1]
+    embeddings = np.zeros((len(stories), len(PARTS), dimension), dtype=np.float32)
+    embeddings[:, positions] = flat.reshape(len(stories), len(positions), dimension)
     with torch.inference_mode():
         for start in range(0, len(stories), STORIES_PER_PASS):
             span = slice(start, start + STORIES_PER_PASS)
-            embeddings[span, chosen] = flat.reshape(len(stories), len(chosen), -1)[span]
             vectors = torch.from_numpy(embeddings[span]).to(encoder.device)
-            vectors = F.normalize(vectors, dim=-1) if encoder.views is None else encoder.views.parts(vectors)
-            embeddings[span] = vectors.float().cpu().numpy()
-    embeddings[:, [part for part in range(len(PARTS)) if part not in chosen]] = 0
+            unit = F.normalize(vectors, dim=-1) if encoder.views is None else encoder.views.parts(vectors)
+            embeddings[span] = unit.float().cpu().numpy()
+    # A head makes a vector even of zeros.
+    embeddings[:, np.setdiff1d(range(len(PARTS)), positions)] = 0
+    starts = np.arange(len(stories)) * len(positions)
     return Embeddings(embeddings, coverage, _joined_readings(readings, starts))
 
 
@@ -106,11 +116,11 @@ def unique(texts: Sequence[T]) -> tuple[list[T], IntArray]:
 
 
 def _parts(stories: Sequence[Story | str]) -> list[tuple[str, ...]]:
+    """Return the text and the views of each story; raise DataError for a story without views."""
     parts: list[tuple[str, ...]] = []
-    for i in range(len(stories)):
-        story = stories[i]
+    for number, story in enumerate(stories, 1):
         if isinstance(story, str) or story.views is None:
-            raise DataError(f"story {i + 1} of {len(stories)} has no views, which this model reads: {VIEWS_REMEDY}")
+            raise DataError(f"story {number} of {len(stories)} has no views, which this model reads: {VIEWS_REMEDY}")
         parts.append((story.text, *story.views.texts))
     return parts
 
@@ -118,65 +128,104 @@ def _parts(stories: Sequence[Story | str]) -> list[tuple[str, ...]]:
 def _embed(encoder: Encoder, texts: Sequence[str], role: Role, progress: bool) -> Embeddings:
     """Embed texts, each different one once, before any fusion of views."""
     different, inverse = unique(texts)
-    function = _embed_texts if encoder.sentences is None else _embed_sentences
-    embeddings, coverage, readings = function(encoder, different, role, progress)
+    if encoder.sentences is None:
+        embeddings, coverage, readings = _embed_texts(encoder, different, role, progress)
+    else:
+        embeddings, coverage, readings = _embed_sentences(encoder, encoder.sentences, different, role, progress)
     return Embeddings(_checked(embeddings, encoder)[inverse], coverage, readings[inverse])
 
 
 def _embed_texts(encoder: Encoder, texts: list[str], role: Role, progress: bool) -> Embeddings:
-    device = encoder.device
+    """Embed different texts, without regard to their sentences."""
     embeddings = np.empty((len(texts), encoder.text_dimension), dtype=np.float32)
     readings = np.empty((len(texts), LEAST + 1))
+    spans = [slice(start, start + TEXTS_PER_SPAN) for start in range(0, len(texts), TEXTS_PER_SPAN)]
     bar = tqdm(total=len(texts), desc="embedding", unit="text", disable=not progress, delay=0.5)
-    spans = [texts[start : start + TEXTS_PER_SPAN] for start in range(0, len(texts), TEXTS_PER_SPAN)]
-    fused: Any = fused_linears(encoder.transformer) if len(texts) >= TEXTS_TO_FUSE else nullcontext()
+    fused: AbstractContextManager[int | None] = nullcontext()
+    if len(texts) >= TEXTS_TO_FUSE:
+        fused = fused_linears(encoder.transformer)
     with bar, ThreadPoolExecutor(1) as thread, torch.inference_mode(), fused:
-        tokenized = [thread.submit(_token_ids, encoder, span, role) for span in spans[:1]]
-        for number, span in enumerate(spans):
-            ids, windows, read = tokenized.pop().result()
-            # The next span meanwhile: a GPU would wait for it.
-            tokenized += [thread.submit(_token_ids, encoder, later, role) for later in spans[number + 1 : number + 2]]
-            readings[number * TEXTS_PER_SPAN :][: len(span)] = read
-            pieces = np.empty((len(ids), encoder.text_dimension), dtype=np.float32)
-            for chunk in token_chunks([len(x) for x in ids], TOKENS_PER_PASS.get(device.type, 8192), padded=True):
-                flat = torch.tensor([token for i in chunk for token in ids[i]])
-                lengths = tuple(len(ids[i]) for i in chunk)
-                vectors = encoder(PackedStories(flat, lengths, torch.arange(len(chunk))).to(device))
-                pieces[chunk] = vectors.float().cpu().numpy()
-                bar.update(sum(i < len(span) for i in chunk))
-            for i, (rows, weights) in windows.items():
-                pieces[i] = _mean_direction(pieces[rows], weights)
-            embeddings[number * TEXTS_PER_SPAN :][: len(span)] = pieces[: len(span)]
+        tokenize = partial(_tokenize, encoder, role=role)
+        # A span ahead: a GPU would wait for it.
+        tokenized = _map_ahead(thread, tokenize, [texts[span] for span in spans])
+        for span, tokens in zip(spans, tokenized, strict=True):
+            embeddings[span] = _embed_tokens(encoder, tokens, bar)
+            readings[span] = tokens.readings
     return Embeddings(embeddings, Coverage.of_rows(readings), readings)
 
 
-Windows = dict[int, tuple[list[int], list[int]]]
-"""Rows of each long text's windows, by the text's row, and the tokens that each window adds."""
+def _map_ahead(thread: Executor, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Apply a function to each item in a thread, which computes the next result while the caller uses one."""
+    futures = (thread.submit(function, item) for item in items)  # each starts when it is taken
+    future = next(futures, None)
+    while future is not None:
+        result = future.result()
+        future = next(futures, None)
+        yield result
 
 
-def _token_ids(encoder: Encoder, texts: list[str], role: Role) -> tuple[list[list[int]], Windows, NDArray[np.float64]]:
-    """Tokenize texts, long ones as `encoder.long` says: a row for each text, further windows in rows behind.
+class Windows(NamedTuple):
+    """Windows of one long text: their rows among the tokenized texts, and the number of tokens that each adds."""
 
-    Also returns the coverage of each text, (N, 5).
+    rows: list[int]
+    added: list[int]
+
+
+class TokenizedTexts(NamedTuple):
+    """Tokens of N texts.
+
+    Attributes:
+        ids: a row for each text, and behind these a row for each further window of a long one.
+        windows: of each text that is read in windows, by its row.
+        readings: (N, 5) coverage of each text, as `Coverage.of_rows` takes it.
     """
-    ids, windows, shares = encoder.token_ids(texts, role), Windows(), np.ones(len(texts))
-    long = [i for i, own in enumerate(ids) if len(own) > encoder.max_length]
+
+    ids: list[list[int]]
+    windows: dict[int, Windows]
+    readings: NDArray[np.float64]
+
+
+def _tokenize(encoder: Encoder, texts: list[str], role: Role) -> TokenizedTexts:
+    """Tokenize texts; divide, cut or refuse those longer than the encoder's limit, as `encoder.long` says."""
+    ids = encoder.token_ids(texts, role)
+    long = [row for row, tokens in enumerate(ids) if len(tokens) > encoder.max_length]
+    windows: dict[int, Windows] = {}
+    shares = np.ones(len(texts))
     if long and encoder.long == "refuse":
         raise DataError(
             f"the {encoder.unit[0]} {printable(texts[long[0]], 60)!r} has {len(ids[long[0]])} tokens, more than "
             f"{encoder.max_length}: `long=windows` reads all of it, `long=truncate` its beginning"
         )
     if encoder.long == "windows":
-        for i in long:
-            (ids[i], *others), added = encoder.windows(texts[i], role)
-            windows[i] = [i, *range(len(ids), len(ids) + len(others))], added
-            ids += others
+        for row in long:
+            (first, *further), added = encoder.windows(texts[row], role)
+            windows[row] = Windows([row, *range(len(ids), len(ids) + len(further))], added)
+            ids[row] = first
+            ids += further
     elif long:
-        for i, cut in zip(long, encoder.truncated([texts[i] for i in long], role), strict=True):
-            shares[i], ids[i] = len(cut) / len(ids[i]), cut
+        for row, cut in zip(long, encoder.truncated([texts[row] for row in long], role), strict=True):
+            shares[row] = len(cut) / len(ids[row])
+            ids[row] = cut
     words = np.array([len(text.split()) for text in texts])
     is_long = np.isin(np.arange(len(texts)), long)
-    return ids, windows, np.stack([words, words * shares, np.ones(len(texts)), is_long, shares], axis=1)
+    readings = np.stack([words, words * shares, np.ones(len(texts)), is_long, shares], axis=1)
+    return TokenizedTexts(ids, windows, readings)
+
+
+def _embed_tokens(encoder: Encoder, tokens: TokenizedTexts, bar: "tqdm[NoReturn]") -> FloatArray:
+    """Embed N tokenized texts, (N, D), in passes of rows of like length; windows are joined by their mean."""
+    ids, num_texts, device = tokens.ids, len(tokens.readings), encoder.device
+    rows = np.empty((len(ids), encoder.text_dimension), dtype=np.float32)
+    budget = TOKENS_PER_PASS.get(device.type, TOKENS_PER_PASS["cpu"])
+    for chunk in token_chunks([len(row) for row in ids], budget, padded=True):
+        chosen = [ids[i] for i in chunk]
+        flat = torch.tensor(list(chain.from_iterable(chosen)))
+        packed = PackedStories(flat, tuple(len(row) for row in chosen), torch.arange(len(chunk)))
+        rows[chunk] = encoder(packed.to(device)).float().cpu().numpy()
+        bar.update(sum(i < num_texts for i in chunk))
+    for row, windows in tokens.windows.items():
+        rows[row] = _mean_direction(rows[windows.rows], windows.added)
+    return rows[:num_texts]
 
 
 def _joined_readings(readings: NDArray[np.float64], starts: IntArray) -> NDArray[np.float64]:
@@ -190,37 +239,43 @@ def _joined_readings(readings: NDArray[np.float64], starts: IntArray) -> NDArray
 
 def _mean_direction(vectors: FloatArray, weights: Sequence[int]) -> FloatArray:
     """Average the directions of vectors (W, D) by weights; the result has their mean length."""
-    lengths, shares = np.linalg.norm(vectors, axis=1), np.array(weights) / sum(weights)
+    lengths = np.linalg.norm(vectors, axis=1)
+    shares = np.array(weights) / sum(weights)
     mean = shares @ (vectors / lengths[:, None])
     average: FloatArray = shares @ lengths * mean / np.linalg.norm(mean)
     return average
 
 
-def _embed_sentences(encoder: Encoder, texts: list[str], role: Role, progress: bool) -> Embeddings:
+def _embed_sentences(
+    encoder: Encoder, head: "SentenceBiLSTM", texts: list[str], role: Role, progress: bool
+) -> Embeddings:
+    """Embed different texts by a head over the embeddings of their sentences, each different sentence once."""
     from narrlit.models.heads import apply_head
 
-    pieces = [split_sentences(text) for text in texts]
-    lengths = [len(own) for own in pieces]
+    sentences = [split_sentences(text) for text in texts]
+    lengths = [len(story) for story in sentences]
     if 0 in lengths:
         raise DataError(
             f"different story {lengths.index(0) + 1} of {len(texts)} is blank and has no sentence: remove it"
         )
-    different, inverse = unique([piece for own in pieces for piece in own])
+    different, inverse = unique(list(chain.from_iterable(sentences)))
     flat, coverage, readings = _embed_texts(encoder, different, role, progress)
-    embeddings = np.empty((len(texts), encoder.sentences.output), dtype=np.float32)  # type: ignore[union-attr]
+    embeddings = np.empty((len(texts), head.output), dtype=np.float32)
     bounds = np.concatenate([[0], np.cumsum(lengths)])
     bar = tqdm(total=len(texts), desc="reading sentences", unit="story", disable=not progress, delay=0.5)
     with bar, torch.inference_mode():
         for start in range(0, len(texts), STORIES_PER_PASS):
             end = min(start + STORIES_PER_PASS, len(texts))
-            features = torch.from_numpy(flat[inverse[bounds[start] : bounds[end]]]).to(encoder.device)
-            vectors = apply_head(encoder.sentences, features, lengths[start:end])  # type: ignore[arg-type]
+            rows = inverse[bounds[start] : bounds[end]]
+            features = torch.from_numpy(flat[rows]).to(encoder.device)
+            vectors = apply_head(head, features, lengths[start:end])
             embeddings[start:end] = vectors.float().cpu().numpy()
             bar.update(end - start)
     return Embeddings(embeddings, coverage, _joined_readings(readings[inverse], bounds[:-1]))
 
 
 def _checked(embeddings: FloatArray, encoder: Encoder) -> FloatArray:
+    """Return embeddings (N, D); raise ModelError where they show that the model is broken."""
     if not np.isfinite(embeddings).all() or not embeddings.any(axis=1).all():
         raise ModelError(
             f"{encoder.config.model} gives embeddings with NaN or infinity, or of zeros alone: its weights are broken, "

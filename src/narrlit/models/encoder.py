@@ -20,6 +20,8 @@ from narrlit.models.pretrained import PROMPT_NAMES, first_position, load_model, 
 from narrlit.preprocessing.sentences import split_sentences
 
 if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
     from narrlit.models.heads import SentenceBiLSTM, ViewFusion
 
 
@@ -101,7 +103,8 @@ class Encoder(nn.Module):
     def dimension(self) -> int:
         """Dimension of a story's embedding."""
         if self.post is not None:
-            return int(self.post[1].out_features)  # type: ignore[arg-type]
+            dense: Any = self.post[1]
+            return int(dense.out_features)
         return self.text_dimension if self.sentences is None else self.sentences.output
 
     @property
@@ -139,12 +142,12 @@ class Encoder(nn.Module):
         """Put a head behind the model: what `build_head` built, or a `ViewFusion`."""
         from narrlit.models.heads import SentenceBiLSTM, ViewFusion
 
-        own = self.dimension if isinstance(head, ViewFusion) else self.text_dimension
-        reads: Any = getattr(head, "dimension", None) or next(head.children()).in_features
-        if reads != own:
+        dimension = self.dimension if isinstance(head, ViewFusion) else self.text_dimension
+        expected: Any = getattr(head, "dimension", None) or next(head.children()).in_features
+        if expected != dimension:
             raise ModelError(
-                f"{self.config.model} has embeddings of dimension {own}, but the head reads dimension {reads}: it was "
-                "trained on another model"
+                f"{self.config.model} has embeddings of dimension {dimension}, but the head reads dimension "
+                f"{expected}: it was trained on another model"
             )
         if isinstance(head, ViewFusion):
             self.views = head
@@ -235,20 +238,20 @@ class Encoder(nn.Module):
         prompt = self.prompt(role)
         options = {"return_special_tokens_mask": True, "return_offsets_mapping": True, "verbose": False}
         encoded = self.model[0].tokenizer(prompt + text, **options)
-        ids, ends = encoded["input_ids"], np.array(encoded["offset_mapping"])[:, 1] - len(prompt)
+        ids = encoded["input_ids"]
+        # Where each token ends, in characters of the text: 0 or below for tokens of the prompt.
+        ends = np.array(encoded["offset_mapping"])[:, 1] - len(prompt)
         ordinary = np.flatnonzero(np.array(encoded["special_tokens_mask"]) == 0)
-        begin, end = int(ordinary[(ends > 0)[ordinary]][0]), int(ordinary[-1]) + 1
+        begin = int(ordinary[ends[ordinary] > 0][0])
+        end = int(ordinary[-1]) + 1
         room = self.max_length - begin - (len(ids) - end)
         if room < 1:
             raise OptionError(f"{self.max_length} tokens are too few behind the prompt {prompt!r}: raise `max_length`")
-        starts, place = [], 0
-        for sentence in split_sentences(text):
-            starts.append(text.index(sentence, place))
-            place = starts[-1] + len(sentence)
-        edges = np.searchsorted(ends[begin:end], starts, side="right") + begin
+        edges = np.searchsorted(ends[begin:end], _sentence_starts(text), side="right") + begin
         bounds = window_bounds([begin, *edges.tolist(), end], room)
-        last = [begin, *(stop for _, stop in bounds)]
-        return [ids[:begin] + ids[a:b] + ids[end:] for a, b in bounds], [b - a for a, b in pairwise(last)]
+        windows = [ids[:begin] + ids[start:stop] + ids[end:] for start, stop in bounds]
+        stops = [begin, *(stop for _, stop in bounds)]
+        return windows, [stop - before for before, stop in pairwise(stops)]
 
     def forward(self, stories: PackedStories) -> Tensor:
         """Embed U texts, (U, text_dimension), in their order; a BiLSTM or a fusion of views is not applied."""
@@ -276,19 +279,27 @@ class Encoder(nn.Module):
         return 4096  # small pieces stay in the cache: a seventh faster
 
     def _embed(self, stories: PackedStories) -> Tensor:
+        """Embed U texts in one pass, (U, text_dimension)."""
         if self.packs:
             features = packing.features(stories.token_ids, stories.lengths, self._first_position)
         else:
-            ids = [piece.tolist() for piece in torch.split(stories.token_ids, list(stories.lengths))]
-            padded = self.model[0].tokenizer.pad({"input_ids": ids}, return_tensors="pt")
-            device = stories.token_ids.device
-            features = {name: padded[name].to(device) for name in ("input_ids", "attention_mask")}
-            features["modality"] = "text"
+            features = self._padded_features(stories)
         vectors: Tensor = self.model(features)["sentence_embedding"]
         return vectors
 
+    def _padded_features(self, stories: PackedStories) -> dict[str, Any]:
+        """Build the input of a transformer that can't take packed stories."""
+        device = stories.token_ids.device
+        ids = [tokens.tolist() for tokens in torch.split(stories.token_ids, list(stories.lengths))]
+        padded = self.model[0].tokenizer.pad({"input_ids": ids}, return_tensors="pt")
+        return {
+            "input_ids": padded["input_ids"].to(device),
+            "attention_mask": padded["attention_mask"].to(device),
+            "modality": "text",
+        }
+
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "Encoder":
-        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]  # torch leaves it without types
         adapters.realign_quantized(self.transformer)
         return self
 
@@ -299,33 +310,42 @@ class Encoder(nn.Module):
         head or post-processing is rounded to the encoder's dtype, in place. With a BiLSTM or a fusion of views the
         folder holds the code that it needs, and loading it takes `trust_remote_code=True`.
         """
-        from sentence_transformers import SentenceTransformer
-
         from narrlit.models.heads import copy_code
 
         if self.views is not None and self.sentences is not None:
             raise OptionError("views of a model that reads sentences can't be exported: export that model alone")
-        head, post = self.views or self.sentences, list(self.post or ())
-        for module in list(self.model)[2:] + (post if head is None else []):
+        head = self.views or self.sentences
+        post = list(self.post or ())
+        rounded = list(self.model)[2:]
+        if head is None:
+            rounded += post
+        for module in rounded:
             module.to(next(self.transformer.parameters()).dtype)
         with quiet():
-            model = self.model
-            if head is not None or post:
-                own = list(self.model) if head is None else [head]
-                model = SentenceTransformer(modules=[*own, *post], device=str(self.device))
-                model.prompts, model.default_prompt_name = self.model.prompts, self.model.default_prompt_name
             if head is not None:
+                model = self._of_modules([head, *post])
                 head.inner = self.model
-            model.save(str(folder), create_model_card=False)
-            if head is not None:
+                model.save(str(folder), create_model_card=False)
                 head.inner = None
                 copy_code(folder, head)
+            else:
+                model = self._of_modules([*self.model, *post]) if post else self.model
+                model.save(str(folder), create_model_card=False)
         mode = (folder / "modules.json").stat().st_mode
         for path in folder.rglob("*.safetensors"):  # written so that only their owner can read them
             path.chmod(mode)
 
+    def _of_modules(self, modules: list[nn.Module]) -> "SentenceTransformer":
+        """Make a sentence-transformers model of these modules with the prompts of this one."""
+        from sentence_transformers import SentenceTransformer
+
+        model = SentenceTransformer(modules=modules, device=str(self.device))
+        model.prompts, model.default_prompt_name = self.model.prompts, self.model.default_prompt_name
+        return model
+
 
 def _cast(module: nn.Module, dtype: torch.dtype) -> None:
+    """Convert a module's weights in place."""
     # Not module.to, which would round the buffers too: the frequencies of rotations must stay exact.
     for parameter in module.parameters():
         if parameter.is_floating_point():
@@ -333,6 +353,7 @@ def _cast(module: nn.Module, dtype: torch.dtype) -> None:
 
 
 def _in_float32(module: nn.Module, arguments: Any, features: dict[str, Any]) -> None:
+    """Convert the transformer's output."""
     features["token_embeddings"] = features["token_embeddings"].float()
 
 
@@ -341,6 +362,16 @@ def _in_own_dtype(module: nn.Module, arguments: tuple[dict[str, Any]]) -> None:
     weight = next(module.parameters(), None)
     if weight is not None:
         arguments[0]["sentence_embedding"] = arguments[0]["sentence_embedding"].to(weight.dtype)
+
+
+def _sentence_starts(text: str) -> list[int]:
+    """Find where each sentence of a text begins, in characters."""
+    starts: list[int] = []
+    end = 0
+    for sentence in split_sentences(text):
+        starts.append(text.index(sentence, end))
+        end = starts[-1] + len(sentence)
+    return starts
 
 
 def window_bounds(edges: Sequence[int], room: int) -> list[tuple[int, int]]:
@@ -353,8 +384,10 @@ def window_bounds(edges: Sequence[int], room: int) -> list[tuple[int, int]]:
     [(0, 9), (7, 16)]
     """
     step = max(1, room // 8)
-    spans = [range(a, b, step if b - a > room else b - a) for a, b in pairwise(np.unique(edges).tolist())]
-    places = np.array([place for span in spans for place in span] + [max(edges)])
+    inner: list[int] = []
+    for a, b in pairwise(np.unique(edges).tolist()):
+        inner += range(a, b, step if b - a > room else b - a)
+    places = np.array([*inner, max(edges)])
     bounds: list[tuple[int, int]] = []
     start = int(places[0])
     while True:

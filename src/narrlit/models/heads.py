@@ -68,14 +68,18 @@ class InnerModel(InputModule):
         self.inner: SentenceTransformer | None = None
 
     def texts_of(self, story: str, number: int) -> Sequence[str]:
-        """Split a story into the texts that are embedded."""
+        """Split a story, the `number`-th of the input, into the texts that are embedded."""
         raise NotImplementedError
 
     def preprocess(self, inputs: Sequence[str], prompt: str | None = None, **_: Any) -> dict[str, Any]:
         """Split U stories into texts, the prompt before each; count each story's."""
-        texts = [self.texts_of(story, number) for number, story in enumerate(inputs, 1)]
-        flat = [(prompt or "") + text for own in texts for text in own]
-        return {"texts": flat, "lengths": [len(own) for own in texts]}
+        texts: list[str] = []
+        lengths: list[int] = []
+        for number, story in enumerate(inputs, 1):
+            parts = self.texts_of(story, number)
+            texts += [(prompt or "") + part for part in parts]
+            lengths.append(len(parts))
+        return {"texts": texts, "lengths": lengths}
 
     def embed_texts(self, features: dict[str, Any]) -> Tensor:
         """Return precomputed embeddings, or embed the features' texts by the frozen inner model."""
@@ -118,8 +122,8 @@ class InnerModel(InputModule):
         folder = Path(cls.load_dir_path(model_name_or_path, subfolder, **hub))
         head = cls.load_head(folder)
         names = ("trust_remote_code", "model_kwargs", "processor_kwargs", "config_kwargs", "backend")
-        own = {name: options[name] for name in names if name in options}
-        head.inner = SentenceTransformer(str(folder / INNER), device="cpu", local_files_only=True, **own)
+        inner = {name: options[name] for name in names if name in options}
+        head.inner = SentenceTransformer(str(folder / INNER), device="cpu", local_files_only=True, **inner)
         return head
 
     @classmethod
@@ -178,7 +182,7 @@ class SentenceBiLSTM(InnerModel):
 def _packed_sequence(vectors: Tensor, lengths: Sequence[int]) -> PackedSequence:
     """Arrange first sentences of all stories, then second ones and so on, longest story first, as torch's LSTMs read.
 
-    Taken straight from the flat tensor, for padding it only to pack it again is a tenth slower.
+    The flat tensor is indexed: padding it only to pack it again takes a tenth more time.
     """
     counts = torch.tensor(lengths)
     descending, order = counts.sort(descending=True, stable=True)
@@ -285,13 +289,13 @@ def split_views(joined: str) -> tuple[str, str, str, str]:
 
 def copy_code(folder: Path, head: InnerModel) -> None:
     """Put this file, and the package's files that it imports, into an exported folder that needs them."""
-    own_import = re.compile(r"^from (narrlit\.(?:\w+\.)*(\w+)) import", re.MULTILINE)
+    package_import = re.compile(r"^from (narrlit\.(?:\w+\.)*(\w+)) import", re.MULTILINE)
     modules = [type(head).__module__]
-    for module in modules:
+    for module in modules:  # grows as it is read
         path = Path(str(sys.modules[module].__file__))
         code = path.read_text(encoding="utf-8")
-        modules += [name for name, _ in own_import.findall(code) if name not in modules]
-        (folder / path.name).write_text(own_import.sub(r"from .\2 import", code), encoding="utf-8")
+        modules += [name for name, _ in package_import.findall(code) if name not in modules]
+        (folder / path.name).write_text(package_import.sub(r"from .\2 import", code), encoding="utf-8")
     entries = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
     entries[0] = {"idx": 0, "name": "0", "path": "", "type": f"heads.{type(head).__name__}"}
     (folder / "modules.json").write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")

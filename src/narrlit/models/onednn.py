@@ -8,7 +8,7 @@ import functools
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -16,6 +16,20 @@ from torch import Tensor, nn
 
 FUSABLE = frozenset({"bert", "roberta", "xlm-roberta", "camembert"})
 """Architectures (`model_type`) tested to give the same vectors; their layers have the same parts by the same names."""
+
+
+class Target(NamedTuple):
+    """A module to replace.
+
+    Attributes:
+        module: its forward pass is replaced.
+        linear: the linear layer that it computes with.
+        activation: oneDNN's name of what follows that layer.
+    """
+
+    module: nn.Module
+    linear: nn.Linear
+    activation: str
 
 
 @contextmanager
@@ -28,19 +42,19 @@ def fused_linears(transformer: Any) -> Iterator[int]:
     Yields:
         Number of modules that compute by oneDNN.
     """
-    fitting = transformer.config.model_type in FUSABLE and transformer.config.hidden_act == "gelu"
-    ordinary = torch.is_grad_enabled() or torch.is_autocast_enabled("cpu")
-    targets: list[tuple[nn.Module, nn.Linear, str]] = []
-    if fitting and not ordinary:
+    known = transformer.config.model_type in FUSABLE and transformer.config.hidden_act == "gelu"
+    needs_torch = torch.is_grad_enabled() or torch.is_autocast_enabled("cpu")
+    targets: list[Target] = []
+    if known and not needs_torch:
         with suppress(AttributeError):  # a release of transformers that names the parts otherwise
             targets = list(_targets(transformer))
     try:
-        for module, linear, activation in targets:
-            module.forward = _forward(linear, activation)
+        for target in targets:
+            target.module.forward = _forward(target.linear, target.activation)
         yield len(targets)
     finally:
-        for module, _, _ in targets:
-            vars(module).pop("forward", None)
+        for target in targets:
+            vars(target.module).pop("forward", None)
 
 
 @functools.cache
@@ -59,29 +73,30 @@ def _available(dtype: torch.dtype) -> bool:
         with torch.no_grad():
             linear.weight.copy_(torch.linspace(-1, 1, 12).view(3, 4))
             linear.bias.copy_(torch.linspace(0, 1, 3))
-            plain = torch.allclose(_forward(linear, "none")(x), linear(x), atol=tolerance)
-            return plain and torch.allclose(_forward(linear, "gelu")(x), F.gelu(linear(x)), atol=tolerance)
+            same = torch.allclose(_forward(linear, "none")(x), linear(x), atol=tolerance)
+            return same and torch.allclose(_forward(linear, "gelu")(x), F.gelu(linear(x)), atol=tolerance)
     except (RuntimeError, TypeError):
         # Another signature, a build without oneDNN behind the operators, or bfloat16 on a processor without it.
         return False
 
 
-def _targets(transformer: Any) -> Iterator[tuple[nn.Module, nn.Linear, str]]:
-    """Yield modules to replace, each with the linear layer it computes with, and oneDNN's name of what follows that."""
+def _targets(transformer: Any) -> Iterator[Target]:
+    """Yield the modules of a transformer's layers that oneDNN can compute."""
     for layer in transformer.encoder.layer:
         if not _known(layer):
             continue
         inside, intermediate = layer.attention.self, layer.intermediate
         for linear in (inside.query, inside.key, inside.value, layer.attention.output.dense, layer.output.dense):
             if _plain(linear):
-                yield linear, linear, "none"
+                yield Target(linear, linear, "none")
         # transformers' "gelu" is a module around the function.
         exact = getattr(intermediate.intermediate_act_fn, "act", None) is F.gelu
         if exact and _known(intermediate) and _plain(intermediate.dense):
-            yield intermediate, intermediate.dense, "gelu"
+            yield Target(intermediate, intermediate.dense, "gelu")
 
 
 def _plain(linear: nn.Module) -> bool:
+    """Return True for an ordinary linear layer on the CPU, in a format for which oneDNN has the operators."""
     # Exactly nn.Linear: LoRA's and quantized layers derive from it and compute something else.
     if type(linear) is not nn.Linear or _altered(linear) or linear.weight.device.type != "cpu":
         return False
@@ -89,16 +104,18 @@ def _plain(linear: nn.Module) -> bool:
 
 
 def _known(module: nn.Module) -> bool:
+    """Return True for an unaltered module of transformers."""
     # Code that comes with a model may call itself BERT and put its parts together in another way.
     return type(module).__module__.startswith("transformers.models.") and not _altered(module)
 
 
 def _altered(module: nn.Module) -> bool:
-    # A hook, or a forward of its own, expects the ordinary call.
+    """Return True for a module with a hook, or a forward of its own, which expect the ordinary call."""
     return bool(module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module))
 
 
 def _forward(linear: nn.Linear, activation: str) -> Callable[[Tensor], Tensor]:
+    """Make the forward pass by oneDNN of a linear layer and what follows it."""
     weight, bias = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach()), linear.bias
 
     def forward(x: Tensor) -> Tensor:

@@ -15,14 +15,25 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 PACKED = "narrlit_packed"
-PACKABLE = frozenset({"bert", "camembert", "distilbert", "modernbert", "mpnet", "roberta", "xlm-roberta"}) | {
-    *("gemma3_text", "qwen2", "qwen3")
-}
+PACKABLE = frozenset(
+    {
+        "bert",
+        "camembert",
+        "distilbert",
+        "gemma3_text",
+        "modernbert",
+        "mpnet",
+        "qwen2",
+        "qwen3",
+        "roberta",
+        "xlm-roberta",
+    }
+)
 """Architectures (`model_type`) tested to give the same vectors packed and padded."""
 
 
 def prepare(transformer: Any) -> None:
-    """Make a transformer take packed stories, in place; padded batches give what they gave before."""
+    """Make a transformer take packed stories, in place; its output for padded batches stays the same."""
     from transformers import AttentionInterface, AttentionMaskInterface
 
     AttentionInterface.register(PACKED, _attention)
@@ -66,31 +77,43 @@ def features(token_ids: Tensor, lengths: tuple[int, ...], first_position: int) -
 
 
 def _mask(*args: Any, attention_mask: Tensor | None = None, **kwargs: Any) -> Tensor | None:
+    """Make transformers' usual mask of a padded batch; packed stories have no mask and need none."""
     from transformers.masking_utils import sdpa_mask
 
-    # Packed batches bring no mask and need none; padded ones, through the same model, get the usual one.
     return None if attention_mask is None else sdpa_mask(*args, attention_mask=attention_mask, **kwargs)
 
 
 def _attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
 ) -> tuple[Tensor, None]:
-    """Attend within each story: (1, H, T, E) in, (1, T, H, E) out."""
+    """Attend within each story, or as transformers does in a padded batch: (1, H, T, E) in, (1, T, H, E) out."""
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
     lengths = kwargs.pop("lengths", None)
     if lengths is None:
         output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
         return output, None
-    scaling, dropout, window = kwargs.get("scaling"), kwargs.get("dropout", 0.0), kwargs.get("sliding_window")
-    # A causal architecture whose config says otherwise reads both ways, as transformers' own masks do.
+    # A causal architecture whose config sets `is_causal` to False reads both ways, as transformers' own masks do.
     causal = bool(getattr(module, "is_causal", False)) and getattr(module.config, "is_causal", None) is not False
-    options = Options(scaling, dropout, causal, window, ends=kwargs.get("cu_seq_lens_q"))
+    options = Options(
+        scaling=kwargs.get("scaling"),
+        dropout=kwargs.get("dropout", 0.0),
+        causal=causal,
+        window=kwargs.get("sliding_window"),
+        ends=kwargs.get("cu_seq_lens_q"),
+    )
     return _attend((query, key, value), lengths, options).transpose(1, 2), None
 
 
+class _PackedBias(NamedTuple):
+    """MPNet's bias of relative positions in the longest story, (1, H, L, L), and the lengths of all stories."""
+
+    bias: Tensor
+    lengths: tuple[int, ...]
+
+
 def _mpnet_forward(transformer: Any, *args: Any, lengths: tuple[int, ...] | None = None, **kwargs: Any) -> Any:
-    # It passes no further arguments on to its layers.
+    """Leave the lengths where `_mpnet_bias` finds them: MPNet passes no further arguments on to its layers."""
     transformer.encoder.lengths = lengths
     if lengths is not None:
         # A mask of four dimensions is taken as it is; the usual one would have the square of all tokens.
@@ -99,29 +122,35 @@ def _mpnet_forward(transformer: Any, *args: Any, lengths: tuple[int, ...] | None
 
 
 def _mpnet_bias(encoder: Any, hidden_states: Tensor) -> Any:
-    """Compute the bias of relative positions once for all layers: of the longest story, and with it the lengths."""
-    compute = partial(type(encoder).compute_position_bias, encoder)
+    """Compute the bias of relative positions once for all layers; of packed stories, a `_PackedBias`."""
+    compute_bias = type(encoder).compute_position_bias
     lengths = encoder.lengths
-    return compute(hidden_states) if lengths is None else (compute(hidden_states[:, : max(lengths)]), lengths)
+    if lengths is None:
+        return compute_bias(encoder, hidden_states)
+    return _PackedBias(compute_bias(encoder, hidden_states[:, : max(lengths)]), lengths)
 
 
 def _mpnet_attention(
     module: Any, hidden_states: Tensor, attention_mask: Tensor | None, position_bias: Any, **kwargs: Any
 ) -> Any:
-    if not isinstance(position_bias, tuple):
+    """Attend within each story, or as MPNet does in a padded batch: (1, T, D) in and out."""
+    if not isinstance(position_bias, _PackedBias):
         return type(module).forward(module, hidden_states, attention_mask, position_bias, **kwargs)
-    bias, lengths = position_bias
     heads = (module.num_attention_heads, module.attention_head_size)
-    inputs = tuple(f(hidden_states).unflatten(-1, heads).transpose(1, 2) for f in (module.q, module.k, module.v))
-    options = Options(None, module.dropout.p if module.training else 0.0, causal=False, bias=bias)
-    return (module.o(_attend(inputs, lengths, options).transpose(1, 2).flatten(2)),)
+    inputs = tuple(
+        linear(hidden_states).unflatten(-1, heads).transpose(1, 2) for linear in (module.q, module.k, module.v)
+    )
+    dropout = module.dropout.p if module.training else 0.0
+    options = Options(None, dropout, causal=False, bias=position_bias.bias)
+    output = _attend(inputs, position_bias.lengths, options)
+    return (module.o(output.transpose(1, 2).flatten(2)),)
 
 
 class Options(NamedTuple):
     """Settings of one attention call.
 
     Attributes:
-        scaling: factor of the dot products; None: the root of E, inverted.
+        scaling: factor of the dot products; None: 1 / sqrt(E).
         dropout: probability.
         causal: later tokens are hidden.
         window: tokens at this distance and farther are hidden; None: none are.
@@ -158,35 +187,58 @@ Inputs = tuple[Tensor, ...]
 
 def _attend(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> Tensor:
     """Attend within each story: (1, H, T, E) in and out."""
-    query, kind = inputs[0], inputs[0].device.type
-    # As torch's attention does under autocast: what turns queries and keys may have made them float32 again.
+    query = inputs[0]
+    kind = query.device.type
+    # As torch's attention does under autocast: rotating queries and keys may have made them float32 again.
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else query.dtype
     query, key, value = (x.to(dtype) for x in inputs)
     if _flash_fits(query, options):
         return _attend_flash((query, key, value), lengths, options)
     groups = query.shape[1] // key.shape[1]
-    key, value = (x.repeat_interleave(groups, 1) if groups > 1 else x for x in (key, value))
-    return (_attend_padded if query.is_cuda else _attend_each)((query, key, value), lengths, options)
+    if groups > 1:
+        key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
+    attend = _attend_padded if query.is_cuda else _attend_each
+    return attend((query, key, value), lengths, options)
 
 
 def _attend_each(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> Tensor:
-    scaling, dropout, causal, window, bias, _ = options
-    query, longest = inputs[0], max(lengths)
-    graph = torch.is_grad_enabled() and (query.requires_grad or (bias is not None and bias.requires_grad))
-    # For these torch has no fused attention on a CPU, or in bfloat16 a slow backward pass.
-    written_out = bool(dropout) or (graph and (query.dtype == torch.bfloat16 or bias is not None))
-    if written_out and query.device.type == "cpu":
-        scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-        mask = options.mask(longest, query)
-        first = None if mask is None else mask[0]
-        return _Products.apply(*(x[0] for x in inputs), first, lengths, scaling, dropout)[None]  # type: ignore[no-any-return,no-untyped-call]
-    plain = causal and (window is None or window >= longest)
-    mask = None if plain else options.mask(longest, query)
-    attend = partial(F.scaled_dot_product_attention, dropout_p=dropout, is_causal=plain, scale=scaling)
+    """Attend story by story, by torch's attention or, where that is slow, by products of matrices."""
+    if _products_are_faster(inputs[0], options):
+        return _attend_by_products(inputs, lengths, options)
+    longest, window = max(lengths), options.window
+    # torch's own causal attention, if the window is no narrower than the stories, needs no mask.
+    causal = options.causal and (window is None or window >= longest)
+    mask = None if causal else options.mask(longest, inputs[0])
+    attend = partial(F.scaled_dot_product_attention, dropout_p=options.dropout, is_causal=causal, scale=options.scaling)
     # split and not slices: the gradient of a split is one concatenation, that of U slices is U full-size tensors.
-    pieces = [torch.split(x, list(lengths), dim=2) for x in inputs]
-    masks = [None if mask is None else mask[..., :n, :n] for n in lengths]
-    return torch.cat([attend(*own) for own in zip(*pieces, masks, strict=True)], dim=2)
+    queries, keys, values = (torch.split(x, list(lengths), dim=2) for x in inputs)
+    outputs = []
+    for n, query, key, value in zip(lengths, queries, keys, values, strict=True):
+        outputs.append(attend(query, key, value, None if mask is None else mask[..., :n, :n]))
+    return torch.cat(outputs, dim=2)
+
+
+def _products_are_faster(query: Tensor, options: Options) -> bool:
+    """Return True where torch has no fused attention on a CPU, or in bfloat16 a slow backward pass."""
+    if query.device.type != "cpu":
+        return False
+    if options.dropout:
+        return True
+    bias = options.bias
+    trains = torch.is_grad_enabled() and (query.requires_grad or (bias is not None and bias.requires_grad))
+    return trains and (query.dtype == torch.bfloat16 or bias is not None)
+
+
+def _attend_by_products(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> Tensor:
+    """Attend story by story as `_Products` does: (1, H, T, E) in and out."""
+    query, key, value = (x[0] for x in inputs)
+    scaling = query.shape[-1] ** -0.5 if options.scaling is None else options.scaling
+    mask = options.mask(max(lengths), query)
+    if mask is not None:
+        mask = mask[0]
+    apply: Any = _Products.apply
+    output: Tensor = apply(query, key, value, mask, lengths, scaling, options.dropout)
+    return output[None]
 
 
 class _Products(torch.autograd.Function):
@@ -208,12 +260,12 @@ class _Products(torch.autograd.Function):
         dropout: float,
     ) -> Tensor:
         """Attend story by story."""
-        query, key, value = (x.contiguous() for x in (query * scaling, key, value))
-        kept = query.new_empty(len(query) * sum(n * n for n in lengths))
+        query, key, value = (query * scaling).contiguous(), key.contiguous(), value.contiguous()
+        all_weights = query.new_empty(len(query) * sum(n * n for n in lengths))
         output = torch.empty_like(query)
         context.lengths, context.scaling, context.dropout = lengths, scaling, dropout
         context.factor = 1 / (1 - _dropped(dropout) / DRAWS)
-        for n, span, weights in _stories(kept, len(query), lengths):
+        for n, span, weights in _stories(all_weights, len(query), lengths):
             scores = query[:, span] @ key[:, span].mT
             if mask is not None:
                 scores += mask[:, :n, :n]
@@ -221,23 +273,24 @@ class _Products(torch.autograd.Function):
             if dropout:
                 torch.copysign(weights, _keep(weights.shape, dropout, weights.dtype) - 0.5, out=weights)
             output[:, span] = (torch.relu(weights) if dropout else weights) @ value[:, span]
-        context.save_for_backward(query, key, value, mask, kept)
+        context.save_for_backward(query, key, value, mask, all_weights)
         return output.mul_(context.factor)
 
     @staticmethod
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Compute the gradients of queries, keys, values and mask from the weights kept."""
-        query, key, value, mask, kept = context.saved_tensors
+        """Compute the gradients of queries, keys, values and mask from the weights of the forward pass."""
+        query, key, value, mask, all_weights = context.saved_tensors
         gradient = (gradients[0] * context.factor).contiguous()
-        of_query, of_key, of_value = (torch.empty_like(x) for x in (query, key, value))
+        of_query, of_key, of_value = torch.empty_like(query), torch.empty_like(key), torch.empty_like(value)
         of_mask = torch.zeros_like(mask) if context.needs_input_grad[3] else None
-        for n, span, weights in _stories(kept, len(query), context.lengths):
-            of_weights, left, all_weights = gradient[:, span] @ value[:, span].mT, weights, weights
+        for n, span, weights in _stories(all_weights, len(query), context.lengths):
+            of_weights = gradient[:, span] @ value[:, span].mT
+            softmax, dropped = weights, weights
             if context.dropout:
                 of_weights = torch.ops.aten.threshold_backward(of_weights, weights, 0)
-                left, all_weights = torch.relu(weights), weights.abs()
-            of_value[:, span] = left.mT @ gradient[:, span]
-            of_scores = torch.ops.aten._softmax_backward_data(of_weights, all_weights, -1, weights.dtype)
+                softmax, dropped = weights.abs(), torch.relu(weights)
+            of_value[:, span] = dropped.mT @ gradient[:, span]
+            of_scores = torch.ops.aten._softmax_backward_data(of_weights, softmax, -1, weights.dtype)
             of_query[:, span] = of_scores @ key[:, span]
             of_key[:, span] = of_scores.mT @ query[:, span]
             if of_mask is not None:
@@ -245,10 +298,11 @@ class _Products(torch.autograd.Function):
         return of_query.mul_(context.scaling), of_key, of_value, of_mask, None, None, None
 
 
-def _stories(kept: Tensor, heads: int, lengths: tuple[int, ...]) -> Iterator[tuple[int, slice, Tensor]]:
+def _stories(all_weights: Tensor, heads: int, lengths: tuple[int, ...]) -> Iterator[tuple[int, slice, Tensor]]:
     """Yield the length n of each story, its tokens, and its part (H, n, n) of the weights."""
+    parts = torch.split(all_weights, [heads * n * n for n in lengths])
     start = 0
-    for n, weights in zip(lengths, torch.split(kept, [heads * n * n for n in lengths]), strict=True):
+    for n, weights in zip(lengths, parts, strict=True):
         yield n, slice(start, start + n), weights.view(heads, n, n)
         start += n
 
@@ -264,8 +318,9 @@ def _dropped(dropout: float) -> int:
 
 def _keep(shape: torch.Size, dropout: float, dtype: torch.dtype = torch.float32) -> Tensor:
     """Draw 1.0 where a weight stays and 0.0 where it is dropped, by 16 bits each of torch's default generator."""
-    wide = torch.empty(-(-math.prod(shape) // 4), dtype=torch.int64).random_(-(2**63), None)
-    bits = wide.view(torch.int16)[: math.prod(shape)].view(shape)
+    count = math.prod(shape)
+    wide = torch.empty(math.ceil(count / 4), dtype=torch.int64).random_(-(2**63), None)
+    bits = wide.view(torch.int16)[:count].view(shape)
     # Never as booleans: multiplying by them costs five times as much.
     return bits.ge_(_dropped(dropout) - DRAWS // 2).to(dtype)
 
@@ -281,6 +336,7 @@ class Dropout(nn.Dropout):
 
 
 def _flash_fits(query: Tensor, options: Options) -> bool:
+    """Return True if flash attention takes these queries and options on their GPU."""
     half = query.dtype in (torch.float16, torch.bfloat16) and query.shape[-1] % 8 == 0 and query.shape[-1] <= 256
     if not (query.is_cuda and half) or options.dropout or options.ends is None:
         return False
@@ -289,14 +345,21 @@ def _flash_fits(query: Tensor, options: Options) -> bool:
 
 
 def _attend_flash(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> Tensor:
-    from torch.nn.attention.varlen import varlen_attn
+    """Attend within all stories by one call of flash attention, which takes them packed."""
+    from torch.nn.attention.varlen import varlen_attn  # missing in older releases of torch
 
     reach = -1 if options.window is None else options.window - 1
     query, key, value = (x[0].transpose(0, 1) for x in inputs)
     ends, longest = options.ends, max(lengths)
-    attend: Any = varlen_attn
+    attend: Any = varlen_attn  # its types differ between releases
     output: Tensor = attend(
-        *(query, key, value, ends, ends, longest, longest),
+        query,
+        key,
+        value,
+        ends,
+        ends,
+        longest,
+        longest,
         scale=options.scaling,
         window_size=(reach, 0 if options.causal else reach),
         enable_gqa=inputs[0].shape[1] != inputs[1].shape[1],
@@ -305,16 +368,19 @@ def _attend_flash(inputs: Inputs, lengths: tuple[int, ...], options: Options) ->
 
 
 def _attend_padded(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> Tensor:
-    # On a GPU one call over padded stories beats a call a story; everything but attention stays packed.
+    """Attend within all stories by one call over padded ones: on a GPU it beats a call for each story."""
     device = inputs[0].device
     inside = torch.arange(max(lengths), device=device) < torch.tensor(lengths, device=device)[:, None]
     positions = inside.flatten().nonzero().squeeze(1)
 
     def padded(x: Tensor) -> Tensor:
+        """Pad (1, H, T, E) to (U, H, L, E)."""
         wide = x.new_zeros(inside.numel(), x.shape[1], x.shape[3])
-        return wide.index_copy(0, positions, x[0].transpose(0, 1)).view(*inside.shape, *wide.shape[1:]).transpose(1, 2)
+        wide = wide.index_copy(0, positions, x[0].transpose(0, 1))
+        return wide.view(*inside.shape, *wide.shape[1:]).transpose(1, 2)
 
-    mask, added = inside[:, None, None, :], options.mask(inside.shape[1], inputs[0])
+    mask = inside[:, None, None, :]
+    added = options.mask(inside.shape[1], inputs[0])
     if added is not None:
         mask = torch.where(mask, added, torch.finfo(added.dtype).min)
     query, key, value = map(padded, inputs)

@@ -50,7 +50,8 @@ def model_folder(model: str) -> Path | None:
     folder = packaged[model]() if model in packaged else Path(model)
     if folder.is_dir():
         return folder
-    if folder.exists() or folder.is_absolute() or model.startswith(".") or model.count("/") > 1 or not model:
+    no_hub_id = folder.is_absolute() or model.startswith(".") or model.count("/") > 1 or not model
+    if folder.exists() or no_hub_id:
         known = "a folder, a run directory, a checkpoint, a hub id, narrlit-mini or minilm"
         raise ModelError(f"{model} is no model: give {known}")
     return None
@@ -68,6 +69,7 @@ def load_model(config: EncoderConfig, trust_remote_code: bool = False, empty: bo
     transformer = model[0].model
     adapters.prepare_quantized(transformer)
     _override_pooling(model, config)
+    _override_normalization(model, config.normalize)
     model.prompts = _resolved(model.prompts, model.default_prompt_name, config.prompts)
     model.default_prompt_name = STORY_PROMPT
     if not model[1].include_prompt and any(model.prompts.values()):
@@ -79,58 +81,95 @@ def load_model(config: EncoderConfig, trust_remote_code: bool = False, empty: bo
     if getattr(transformer, "pooler", None) is not None:
         transformer.pooler.requires_grad_(False)
     if config.frozen_layers:
-        layers = adapters.transformer_layers(transformer)
-        frozen = [getattr(transformer, "embeddings", transformer.get_input_embeddings())]
-        # MPNet's embeddings of relative positions, which every layer reads: a gradient would pass the frozen layers.
-        frozen += [part for name, part in transformer.named_modules() if name.endswith("relative_attention_bias")]
-        for part in (*frozen, *layers[: int(config.frozen_layers * len(layers))]):
-            part.requires_grad_(False)
+        _freeze_layers(transformer, config.frozen_layers)
     return model
 
 
+def _freeze_layers(transformer: Any, share: float) -> None:
+    """Freeze a transformer's embeddings, and a share of its layers from the first."""
+    from narrlit.models import adapters
+
+    layers = adapters.transformer_layers(transformer)
+    frozen = [getattr(transformer, "embeddings", transformer.get_input_embeddings())]
+    # MPNet's embeddings of relative positions, which every layer reads: a gradient would pass the frozen layers.
+    frozen += [module for name, module in transformer.named_modules() if name.endswith("relative_attention_bias")]
+    frozen += layers[: int(share * len(layers))]
+    for module in frozen:
+        module.requires_grad_(False)
+
+
 def _read(config: EncoderConfig, trust: bool, empty: bool) -> "SentenceTransformer":
+    """Load and check the model that a config names, before the config's overrides.
+
+    Raises:
+        ModelError: if it can't be loaded, lacks weights, or is no transformer with pooling.
+    """
     from narrlit.models import adapters
 
     folder = model_folder(config.model)
-    options = adapters.quantization_options(config)
-    remedy = "is the folder complete? Download or export it again"
-    if folder is not None and (folder / ADAPTED).is_file():
-        raise ModelError(f"{config.model} has trained weights alone: `narrlit export` it, and name the exported folder")
-    if folder is None:
-        offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
-        remedy = "there is no such folder, and the hub did not provide it" + (" (HF_HUB_OFFLINE is set)" * offline)
-    else:
-        for path in folder.rglob("*.safetensors"):
-            with path.open("rb") as file:
-                if file.read(len(LFS_POINTER)) == LFS_POINTER:
-                    raise ModelError(f"{path}: it is a git-LFS pointer without its content: run git lfs pull there")
+    quantization = adapters.quantization_options(config)
+    if folder is not None:
+        _check_files(config.model, folder)
+    remedy = _remedy(folder)
     with quiet(), reading("model", config.model, remedy, ModelError), _missing_weights(empty) as missing:
-        import torch
-        from sentence_transformers import SentenceTransformer
-        from sentence_transformers.models import Pooling, Transformer
-
-        model = SentenceTransformer(
-            config.model if folder is None else str(folder),
-            device="meta" if empty else "cpu",
-            revision=config.revision,
-            trust_remote_code=trust,
-            local_files_only=folder is not None,
-            model_kwargs={"dtype": getattr(torch, config.dtype), **options},
-        )
-        # Otherwise the device map, which a quantized model needs to load, would decide where it may be moved.
-        model = model if empty else model.to("cpu")
-    if not (len(model) >= 2 and isinstance(model[0], Transformer) and isinstance(model[1], Pooling)):
-        kinds = ", ".join(type(module).__name__ for module in model)
-        raise ModelError(f"model {config.model}: it must begin with a transformer and its pooling, and has {kinds}")
+        model = _load(config, folder, trust, quantization, empty)
+    _check_modules(model, config.model)
     if missing:
         raise ModelError(
             f"model {config.model}: {len(missing)} of its weights are missing, for example {min(missing)}; "
             "transformers would fill them with random numbers: download or export the model again"
         )
-    if not empty and not options:
+    if not empty and not quantization:
         with quiet(), reading("model", config.model, remedy, ModelError):
             _check_embedding(model)
     return model
+
+
+def _remedy(folder: Path | None) -> str:
+    """Describe what to do about a model, in this local folder or of a hub, that can't be loaded."""
+    if folder is not None:
+        return "is the folder complete? Download or export it again"
+    offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
+    return "there is no such folder, and the hub did not provide it" + (" (HF_HUB_OFFLINE is set)" if offline else "")
+
+
+def _load(
+    config: EncoderConfig, folder: Path | None, trust: bool, quantization: Mapping[str, Any], empty: bool
+) -> "SentenceTransformer":
+    """Load a model by sentence-transformers, from a local folder or a hub; an empty one on the meta device."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(
+        config.model if folder is None else str(folder),
+        device="meta" if empty else "cpu",
+        revision=config.revision,
+        trust_remote_code=trust,
+        local_files_only=folder is not None,
+        model_kwargs={"dtype": getattr(torch, config.dtype), **quantization},
+    )
+    # Otherwise the device map, which a quantized model needs to load, would decide where it may be moved.
+    return model if empty else model.to("cpu")
+
+
+def _check_files(model: str, folder: Path) -> None:
+    """Raise ModelError for a folder that has trained weights alone, or pointers in place of weights."""
+    if (folder / ADAPTED).is_file():
+        raise ModelError(f"{model} has trained weights alone: `narrlit export` it, and name the exported folder")
+    for path in folder.rglob("*.safetensors"):
+        with path.open("rb") as file:
+            beginning = file.read(len(LFS_POINTER))
+        if beginning == LFS_POINTER:
+            raise ModelError(f"{path}: it is a git-LFS pointer without its content: run git lfs pull there")
+
+
+def _check_modules(model: "SentenceTransformer", name: str) -> None:
+    """Raise ModelError for a model that does not begin with a transformer and its pooling."""
+    from sentence_transformers.models import Pooling, Transformer
+
+    if not (len(model) >= 2 and isinstance(model[0], Transformer) and isinstance(model[1], Pooling)):
+        kinds = ", ".join(type(module).__name__ for module in model)
+        raise ModelError(f"model {name}: it must begin with a transformer and its pooling, and has {kinds}")
 
 
 def _check_embedding(model: "SentenceTransformer") -> None:
@@ -172,36 +211,59 @@ def _missing_weights(empty: bool) -> Iterator[set[str]]:
 
 
 def _override_pooling(model: "SentenceTransformer", config: EncoderConfig) -> None:
-    from sentence_transformers.models import Normalize, Pooling
+    """Replace a model's pooling by the config's, with a warning if the model has its own."""
+    from sentence_transformers.models import Pooling
 
     from narrlit.distributed import rank
 
-    own, wanted = model[1].pooling_mode, POOLING_NAMES.get(config.pooling or "", model[1].pooling_mode)
-    if own != wanted:
-        folder = model_folder(config.model)
-        if rank() == 0 and (folder is None or (folder / "modules.json").is_file()):
-            warnings.warn(
-                f"encoder.pooling {config.pooling} replaces {config.model}'s own pooling ({own}); null keeps that",
-                stacklevel=2,
-            )
-        model[1] = Pooling(model[1].embedding_dimension, wanted)
-    if config.normalize is None:
+    present = model[1].pooling_mode
+    wanted = POOLING_NAMES.get(config.pooling or "", present)
+    if wanted == present:
+        return
+    folder = model_folder(config.model)
+    # Without this file sentence-transformers has chosen the pooling, and not the model's authors.
+    has_own = folder is None or (folder / "modules.json").is_file()
+    if has_own and rank() == 0:
+        warnings.warn(
+            f"encoder.pooling {config.pooling} replaces {config.model}'s own pooling ({present}); null keeps that",
+            stacklevel=2,
+        )
+    model[1] = Pooling(model[1].embedding_dimension, wanted)
+
+
+def _override_normalization(model: "SentenceTransformer", normalize: bool | None) -> None:
+    """Add or remove the normalization of embeddings at the model's end; None: no change."""
+    from sentence_transformers.models import Normalize
+
+    if normalize is None:
         return
     # The last one alone: an exported post-processing reads unit vectors.
-    if isinstance(model[-1], Normalize) and not config.normalize:
+    normalizes = isinstance(model[-1], Normalize)
+    if normalizes and not normalize:
         del model[-1]
-    elif config.normalize and not isinstance(model[-1], Normalize):
+    elif normalize and not normalizes:
         model.append(Normalize())
 
 
-def _resolved(own: Mapping[str, str | None], default: str | None, prompts: Prompts) -> dict[str, str]:
-    """Resolve prompts by their names in sentence-transformers: the config's first, then the model's own."""
-    story = (own.get(default) if default else None) if prompts.story is None else prompts.story
+def _resolved(saved: Mapping[str, str | None], default: str | None, prompts: Prompts) -> dict[str, str]:
+    """Resolve prompts by their names in sentence-transformers: the config's first, then the model's own.
+
+    Args:
+        saved: prompts in the model's files.
+        default: name of the saved prompt that stands before a text, if any.
+        prompts: of the config.
+    """
+    story = prompts.story
+    if story is None and default:
+        story = saved.get(default)
     # A folder that this package wrote names the story prompt, and its roles are meant. Elsewhere "query" and "document"
     # belong to search, which the comparison of two stories is not: they count only where a config sets them.
-    by_role = own if STORY_PROMPT in own and prompts.story is None else {}
-    wanted = {"query": prompts.anchor, "document": prompts.candidate, STORY_PROMPT: story or ""}
-    return {name: by_role.get(name, story) or "" if prompt is None else prompt for name, prompt in wanted.items()}
+    by_role = saved if STORY_PROMPT in saved and prompts.story is None else {}
+    resolved: dict[str, str] = {}
+    for name, prompt in (("query", prompts.anchor), ("document", prompts.candidate)):
+        resolved[name] = (by_role.get(name, story) or "") if prompt is None else prompt
+    resolved[STORY_PROMPT] = story or ""
+    return resolved
 
 
 def role_prompts(config: EncoderConfig) -> dict[Role, str]:
@@ -209,23 +271,29 @@ def role_prompts(config: EncoderConfig) -> dict[Role, str]:
 
     A model that can't be found, such as one that another machine serves, has only the config's prompts.
     """
+    folder = model_folder(config.model)
+    settings: dict[str, Any] = {}
+    if None in (config.prompts.story, config.prompts.anchor, config.prompts.candidate):
+        settings = _saved_settings(config.model if folder is None else str(folder), config.revision)
+    prompts = _resolved(settings.get("prompts") or {}, settings.get("default_prompt_name"), config.prompts)
+    return {role: prompts[name] for role, name in PROMPT_NAMES.items()}
+
+
+def _saved_settings(model: str, revision: str | None) -> dict[str, Any]:
+    """Read sentence-transformers' settings of a model; return none if they can't be found or read."""
     with quiet():
         from sentence_transformers.util import load_file_path
 
-    folder = model_folder(config.model)
-    own: dict[str, Any] = {}
-    if None in (config.prompts.story, config.prompts.anchor, config.prompts.candidate):
-        try:
-            name = config.model if folder is None else str(folder)
-            path = load_file_path(name, "config_sentence_transformers.json", revision=config.revision)
-            own = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
-        except (OSError, ValueError):
-            own = {}
-    prompts = _resolved(own.get("prompts") or {}, own.get("default_prompt_name"), config.prompts)
-    return {role: prompts[PROMPT_NAMES[role]] for role in PROMPT_NAMES}
+    try:
+        path = load_file_path(model, "config_sentence_transformers.json", revision=revision)
+        settings: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
+    except (OSError, ValueError):
+        return {}
+    return settings
 
 
 def _override_length(model: "SentenceTransformer", config: EncoderConfig) -> None:
+    """Set how many tokens the model reads; raise OptionError for a number that it can't."""
     if config.max_length is None:
         return
     settings = model[0].model.config
@@ -240,7 +308,7 @@ def _override_length(model: "SentenceTransformer", config: EncoderConfig) -> Non
 
 
 def first_position(transformer: Any) -> int:
-    """Position id of a text's first token."""
+    """Return the position id of a text's first token."""
     return int(transformer.config.pad_token_id) + 1 if transformer.config.model_type in OFFSET_TYPES else 0
 
 

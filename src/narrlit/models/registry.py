@@ -4,7 +4,7 @@ import pickle
 import re
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from narrlit.models.run_file import RECORD, PseudonymRecord, RunFile
 
 if TYPE_CHECKING:
     from narrlit.models.encoder import Encoder
+    from narrlit.models.heads import InnerModel
 
 MULTILINGUAL = 60_000
 """Tokens of a vocabulary from which a model is taken to read several languages; BERT's English one has 30,522."""
@@ -24,7 +25,7 @@ SHARD_CLASSES = (
     *("Size", "PosixPath", "WindowsPath"),
 )
 """Classes that the table of a sharded checkpoint may use."""
-VERSION = re.compile(r"version_(\d+)")
+VERSION = re.compile(r"version_\d+")
 
 
 def load_encoder(
@@ -69,25 +70,33 @@ def open_encoder(source: str, *, trust_remote_code: bool = False, max_length: in
     Raises:
         ModelError: if there is no such model or it can't be loaded.
     """
+    from narrlit.models.weights import CONFIG, load_saved
+
+    checkpoint = find_checkpoint(source)
+    if checkpoint is not None:
+        return _from_checkpoint(checkpoint, trust_remote_code, max_length)
+    folder = packaged_adapter() if source == NARRLIT_MINI else Path(source)
+    if (folder / CONFIG).is_file():
+        return load_saved(folder, trust_remote_code=trust_remote_code, max_length=max_length)
+    return _from_model(source, trust_remote_code, max_length)
+
+
+def _from_model(source: str, trust_remote_code: bool, max_length: int | None) -> "Encoder":
+    """Load a sentence-transformers model, from a folder or a hub, with the head that an exported folder may hold."""
     from sentence_transformers.models import Dense
 
     from narrlit.models.encoder import Encoder
-    from narrlit.models.weights import CONFIG, load_saved
 
-    folder = packaged_adapter() if source == NARRLIT_MINI else Path(source)
-    if (checkpoint := find_checkpoint(source)) is not None:
-        encoder = _from_checkpoint(checkpoint, trust_remote_code, max_length)
-    elif (folder / CONFIG).is_file():
-        encoder = load_saved(folder, trust_remote_code=trust_remote_code, max_length=max_length)
-    else:
-        head = _exported_head(folder)
-        # The folder's own files say whether embeddings are normalized, as elsewhere.
-        config = EncoderConfig(source if head is None else str(folder / "inner"), normalize=None, max_length=max_length)
-        encoder = Encoder(config, trust_remote_code=trust_remote_code)
-        if head is not None:
-            encoder.attach(head)
-            for dense in folder.glob("*_Dense"):  # post-processing
-                encoder.postprocess(Dense.load(str(dense)))
+    folder = Path(source)
+    head = _exported_head(folder)
+    model = source if head is None else str(folder / "inner")
+    # The folder's own files say whether embeddings are normalized, as elsewhere.
+    config = EncoderConfig(model, normalize=None, max_length=max_length)
+    encoder = Encoder(config, trust_remote_code=trust_remote_code)
+    if head is not None:
+        encoder.attach(head)
+        for dense in folder.glob("*_Dense"):  # post-processing
+            encoder.postprocess(Dense.load(str(dense)))
     return encoder
 
 
@@ -106,8 +115,8 @@ def with_fusion(encoder: "Encoder", fusion: Fusion | None) -> "Encoder":
     return encoder
 
 
-def _exported_head(folder: Path) -> Any:
-    """Load the head that an exported folder holds, by this package's code and none of the folder's; else None."""
+def _exported_head(folder: Path) -> "InnerModel | None":
+    """Load the head of an exported folder by this package's code, not the folder's; None if it has no head."""
     if not (folder / "heads.py").is_file():
         return None
     from narrlit.models.heads import SentenceBiLSTM, ViewFusion
@@ -124,30 +133,34 @@ def find_checkpoint(source: str) -> Path | None:
         if not path.exists():
             raise ModelError(f"checkpoint {source}: no such file")
         return path
-    path = _run_directory(path)
-    if not (path / RECORD).is_file():
-        return None
-    named = RunFile.read(path / RECORD).checkpoints
-    chosen = next((path / named[name] for name in ("best", "last") if name in named), None)
-    if chosen is not None and chosen.exists():
-        return chosen
-    there = sorted((path / "checkpoints").glob("*.ckpt"), key=lambda file: file.stat().st_mtime, reverse=True)
-    if chosen is None and there:  # killed between its first checkpoint and the next record
-        return there[0]
-    if chosen is None or not there:
-        raise ModelError(f"run {path}: it has no checkpoint yet; continue training, or name another model")
-    others = " or ".join(str(file) for file in there[:3])
-    raise ModelError(f"run {path}: its best checkpoint, {chosen}, is gone; restore it, or name another one: {others}")
+    run = _run_directory(path)
+    return _run_checkpoint(run) if (run / RECORD).is_file() else None
+
+
+def _run_checkpoint(run: Path) -> Path:
+    """Find the checkpoint that a run's record recommends: the best, else the last; raise ModelError without any."""
+    recommended = RunFile.read(run / RECORD).checkpoints
+    name = recommended.get("best", recommended.get("last"))
+    best = None if name is None else run / name
+    if best is not None and best.exists():
+        return best
+    newest_first = sorted((run / "checkpoints").glob("*.ckpt"), key=lambda file: file.stat().st_mtime, reverse=True)
+    if not newest_first:
+        raise ModelError(f"run {run}: it has no checkpoint yet; continue training, or name another model")
+    if best is None:  # killed between its first checkpoint and the next record
+        return newest_first[0]
+    others = " or ".join(str(file) for file in newest_first[:3])
+    raise ModelError(f"run {run}: its best checkpoint, {best}, is gone; restore it, or name another one: {others}")
 
 
 def _run_directory(path: Path) -> Path:
-    """Return a run's directory; of a folder with versions the newest that has a record."""
+    """Return a run's directory, for a folder of versions the newest one with a record; else the path as it is."""
     if (path / RECORD).is_file() or not path.is_dir() or (path / "modules.json").exists():
         return path
-    versions = [(int(match[1]), child) for child in path.iterdir() if (match := VERSION.fullmatch(child.name))]
-    recorded = [child for _, child in sorted(versions) if (child / RECORD).is_file()]
+    versions = [child for child in path.iterdir() if VERSION.fullmatch(child.name)]
+    recorded = [version for version in versions if (version / RECORD).is_file()]
     if recorded:
-        return recorded[-1]
+        return max(recorded, key=lambda version: int(version.name.removeprefix("version_")))
     if versions:
         raise ModelError(f"run {path}: none of its {len(versions)} versions has a {RECORD}; train it again")
     runs = sorted(child.name for child in path.iterdir() if any(child.glob(f"version_*/{RECORD}")))
@@ -174,10 +187,10 @@ def read_record(source: str) -> RunFile | None:
 
 
 def seen_in_training(model: str, sha256: str) -> str | None:
-    """Find the reason why a model's accuracy on triples is no result; None if it is one.
+    """Describe why a model's accuracy on triples is no result; None if it is one.
 
     Args:
-        model: name of the model; the record of its run tells what it was trained on.
+        model: name of the model; the record of its run names the files that it was trained on.
         sha256: of the file of triples.
 
     Raises:
@@ -189,11 +202,13 @@ def seen_in_training(model: str, sha256: str) -> str | None:
     record = RunFile.read(path)
     trained = {file.sha256: file.path for file in record.data_of("train").files}
     validated = {file.sha256: file.path for file in record.data_of("validation").files}
-    flagged = record.flags.trained_on_validation
-    file = trained.get(sha256) or (validated.get(sha256) if flagged else None)
+    trained_on_validation = record.flags.trained_on_validation
+    file = trained.get(sha256)
+    if file is None and trained_on_validation:
+        file = validated.get(sha256)
     if file is not None:
         return f"trained on these triples: no result ({path.parent.name} trained on {file})"
-    if flagged:
+    if trained_on_validation:
         names = ", ".join(validated.values()) or "unnamed"
         return f"trained on triples that it was validated by ({names}): no result where these are among them"
     return None
@@ -228,7 +243,7 @@ def _read_whole(path: Path) -> dict[str, Any]:
 
 
 def _read_sharded(folder: Path) -> dict[str, Any]:
-    """Read a sharded checkpoint, a folder, with its weights whole and without the optimizer's state."""
+    """Read a sharded checkpoint, which is a folder: its weights in one piece, without the optimizer's state."""
     import torch
     from torch.distributed.checkpoint.state_dict_loader import load
 
@@ -236,26 +251,28 @@ def _read_sharded(folder: Path) -> dict[str, Any]:
         stored = _ShardTable(file).load().state_dict_metadata
     names = [name for name in stored if name.startswith("state_dict.")]
     weights = {name: torch.empty(stored[name].size, dtype=stored[name].properties.dtype) for name in names}
-    with warnings.catch_warnings(action="ignore"):  # it notes that there is one process only
+    with warnings.catch_warnings(action="ignore"):  # of there being one process only
         load(weights, checkpoint_id=folder, no_dist=True)
     content = dict(torch.load(folder / "meta.pt", map_location="cpu", weights_only=True))
     return content | {"state_dict": _part(weights, "state_dict.")}
 
 
 class _ShardTable(pickle.Unpickler):
-    """Reads which shard holds what, refusing anything else: torch's own reader would run code."""
+    """Reader of the table of shards that refuses any other class: torch's own reader would run code."""
 
     def find_class(self, module: str, name: str) -> Any:
         """Return a class by which torch describes shards."""
         import torch
 
-        known = name in SHARD_CLASSES or (module == "torch" and isinstance(getattr(torch, name, None), torch.dtype))
-        if not known or module.partition(".")[0] not in ("torch", "pathlib"):
+        is_dtype = module == "torch" and isinstance(getattr(torch, name, None), torch.dtype)
+        from_known_package = module.partition(".")[0] in ("torch", "pathlib")
+        if not (from_known_package and (name in SHARD_CLASSES or is_dtype)):
             raise pickle.UnpicklingError(f"{module}.{name}")
         return super().find_class(module, name)
 
 
 def _from_checkpoint(path: Path, trust_remote_code: bool, max_length: int | None) -> "Encoder":
+    """Build the encoder of a checkpoint, with its head and its fusion of views."""
     from narrlit.models.encoder import Encoder
     from narrlit.models.heads import ViewFusion, build_head
 
@@ -264,16 +281,17 @@ def _from_checkpoint(path: Path, trust_remote_code: bool, max_length: int | None
         settings, weights = content.get("hyper_parameters", {}), content["state_dict"]
         if "encoder" not in settings:
             raise ModelError(f"checkpoint {path}: it holds no encoder of narrlit")
-        changes = {} if max_length is None else {"max_length": max_length}
-        config = EncoderConfig.from_dict({**settings["encoder"], **changes})
+        config = EncoderConfig.from_dict(settings["encoder"])
+        if max_length is not None:
+            config = replace(config, max_length=max_length)
     encoder = Encoder(config, trust_remote_code=trust_remote_code)
     with reading("checkpoint", path, f"did {config.model} change since the training?", ModelError):
-        if settings.get("head") is not None:
+        if settings.get("head") is None:
+            _load_trained(encoder, _part(weights, "encoder."))
+        else:
             head = build_head(**settings["head"])
             head.load_state_dict(_part(weights, "head."))
             encoder.attach(head)
-        else:
-            _load_trained(encoder, _part(weights, "encoder."))
         if settings.get("views") is not None:
             views = ViewFusion(encoder.dimension, **settings["views"])
             views.load_state_dict(_part(weights, "views.") if views.heads is not None else {})
@@ -281,31 +299,36 @@ def _from_checkpoint(path: Path, trust_remote_code: bool, max_length: int | None
     return encoder
 
 
-def _part(weights: dict[str, Any], prefix: str) -> dict[str, Any]:
+def _part(weights: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the weights whose names begin with a prefix, by their names without it."""
     return {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
 
 
-def _load_trained(encoder: "Encoder", weights: dict[str, Any]) -> None:
-    """Load a checkpoint's weights: all of them, or where most are frozen as the model's files have them, the others."""
+def _load_trained(encoder: "Encoder", weights: Mapping[str, Any]) -> None:
+    """Load a checkpoint's weights into an encoder whose frozen weights may be absent from the checkpoint.
+
+    Raises:
+        ValueError: if a trained weight is missing, or the weights are another model's.
+    """
     trained = {name for name, parameter in encoder.named_parameters() if parameter.requires_grad}
     if encoder.config.quantization is not None:
         # Quantized weights can't be loaded over others, and are frozen.
         weights = {name: value for name, value in weights.items() if name in trained or ".lora_" in name}
-    whole = encoder.config.lora is None and encoder.config.quantization is None
+    has_all_weights = encoder.config.lora is None and encoder.config.quantization is None
     try:
-        result = encoder.load_state_dict(weights, strict=whole)
+        result = encoder.load_state_dict(weights, strict=has_all_weights)
     except RuntimeError as error:
         raise ValueError("its weights do not fit the model") from error
-    lost = trained.intersection(result.missing_keys) or result.unexpected_keys
-    if lost:
-        raise ValueError(f"its weights do not fit the model: {min(lost)} is missing or unknown")
+    wrong = trained.intersection(result.missing_keys) or result.unexpected_keys
+    if wrong:
+        raise ValueError(f"its weights do not fit the model: {min(wrong)} is missing or unknown")
 
 
 def language_warning(vocabulary: int, languages: Mapping[str, int]) -> str | None:
     """Describe texts that an encoder can't read; one with a small vocabulary is taken to read English alone.
 
     Args:
-        vocabulary: tokens that the encoder knows.
+        vocabulary: number of tokens in the encoder's vocabulary.
         languages: number of texts in each language, as `detect_languages` counts them.
 
     Returns:
@@ -314,9 +337,10 @@ def language_warning(vocabulary: int, languages: Mapping[str, int]) -> str | Non
     foreign = {language: count for language, count in languages.items() if language != "en"}
     if not foreign or vocabulary >= MULTILINGUAL:
         return None
-    named = ", ".join(sorted(foreign, key=lambda language: -foreign[language])[:5])
+    percentage = 100 * sum(foreign.values()) / sum(languages.values())
+    most_frequent = sorted(foreign, key=lambda language: -foreign[language])[:5]
     return (
-        f"warning: {100 * sum(foreign.values()) / sum(languages.values()):.0f} % of the stories are not in English "
-        f"({named}), and the model has a vocabulary of one language ({vocabulary:,} tokens): use a multilingual model, "
-        "such as sentence-transformers/paraphrase-multilingual-mpnet-base-v2"
+        f"warning: {percentage:.0f} % of the stories are not in English ({', '.join(most_frequent)}), and the model "
+        f"has a vocabulary of one language ({vocabulary:,} tokens): use a multilingual model, such as "
+        "sentence-transformers/paraphrase-multilingual-mpnet-base-v2"
     )
