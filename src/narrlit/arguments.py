@@ -22,6 +22,7 @@ Command = Callable[..., int | None]
 OUTPUT_OPTIONS = "output_options"
 """Name of the parameter that is added to a command with outputs."""
 _PARAMETER = re.compile(r"`([a-z_.]+)(?:=([^`]*))?`")
+"""Parameter of the library in a message, and its value."""
 _SETTING = re.compile(r"`((?:data|model|trainer|checkpoint|last_checkpoint)\.[a-z_.]+|config|ckpt_path)(?:=([^`]*))?`")
 _OPTIONS = {
     "pseudonyms": "pseudonymize",
@@ -34,6 +35,7 @@ _OPTIONS = {
 }
 """Options by the library's parameters, or parameters with a value; other options are named as their parameters."""
 METAVARS = {"STR": "VALUE", "INT": "N", "FLOAT": "X"}
+"""Names of values in help, by those of cyclopts."""
 
 
 def call(command: Command, name: str, arguments: Sequence[str]) -> int:
@@ -81,6 +83,7 @@ def _with_flags_of(command: Command, message: str) -> str:
 
 
 def _call(command: Command, name: str, arguments: Sequence[str]) -> int:
+    """Parse the arguments of a command, check its outputs and call it."""
     app = parser(command, name)
     arguments = [re.sub("^--pseudonymise", "--pseudonymize", word) for word in arguments]  # its former spelling
     arguments = ["/dev/stdin" if word == "-" else word for word in arguments]  # cyclopts takes - for an option
@@ -120,7 +123,7 @@ def with_flags(message: str, options: Collection[str]) -> str:
         option = _OPTIONS.get(name, name)
         if option not in options:
             return match[0]
-        return f"--{option.replace('_', '-')}" + (f" {value}" if value else "")
+        return _flag(option.replace("_", "-"), value)
 
     return _PARAMETER.sub(flag, message)
 
@@ -131,7 +134,12 @@ def with_setting_flags(message: str) -> str:
     >>> with_setting_flags("no training data: give `data.train=FILE`, or resume with `ckpt_path`")
     'no training data: give --data.train FILE, or resume with --ckpt_path'
     """
-    return _SETTING.sub(lambda match: f"--{match[1]}" + (f" {match[2]}" if match[2] else ""), message)
+    return _SETTING.sub(lambda match: _flag(match[1], match[2]), message)
+
+
+def _flag(option: str, value: str | None) -> str:
+    """Write an option, with its value if there is one."""
+    return f"--{option} {value}" if value else f"--{option}"
 
 
 def parser(command: Command, name: str) -> App:
@@ -151,46 +159,42 @@ def parser(command: Command, name: str) -> App:
 
 
 def _flattened(command: Command) -> Command:
-    """Return the command with the fields of dataclasses as options, and `*rest` for any words."""
+    """Return the command with the fields of dataclasses as options, and `*rest` for any words.
+
+    A command with outputs also gets the options of `OutputOptions`.
+    """
     hints = get_type_hints(command)
-    injected = OUTPUT_OPTIONS not in hints and any(not output.continued for _, output in outputs_of(command))
-    parameters = []
     # Dataclasses, which commands share, come last, so that help begins with a command's own options.
     ordered = sorted(
         inspect.signature(command).parameters.values(), key=lambda p: (p.kind, is_dataclass(hints[p.name]))
     )
-    for parameter in ordered:
-        kind: Any = hints[parameter.name]
-        changes: dict[str, Any] = {}
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            kind = Annotated[str, Parameter(allow_leading_hyphen=True, help="options of narrlit fit, --config first")]
-        elif is_dataclass(kind):
-            changes["default"] = kind()  # type: ignore[operator]
-            kind = Annotated[kind, Parameter(name="*")]
-        elif parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
-            changes["kind"] = parameter.POSITIONAL_ONLY
-        hints[parameter.name] = kind
-        parameters.append(parameter.replace(annotation=kind, **changes))
-    if injected:
-        hints[OUTPUT_OPTIONS] = Annotated[OutputOptions, Parameter(name="*")]
-        parameters.append(
-            inspect.Parameter(
-                OUTPUT_OPTIONS,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=OutputOptions(),
-                annotation=hints[OUTPUT_OPTIONS],
-            )
-        )
+    parameters = [_flattened_parameter(parameter, hints[parameter.name]) for parameter in ordered]
+    is_extended = OUTPUT_OPTIONS not in hints and any(not output.continued for _, output in outputs_of(command))
+    if is_extended:
+        added = inspect.Parameter(OUTPUT_OPTIONS, inspect.Parameter.KEYWORD_ONLY)
+        parameters.append(_flattened_parameter(added, OutputOptions))
 
     @functools.wraps(command)
     def flattened(*arguments: Any, **options: Any) -> int | None:
-        if injected:
+        if is_extended:
             del options[OUTPUT_OPTIONS]
         return command(*arguments, **options)
 
-    flattened.__annotations__ = hints
-    flattened.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    flattened.__annotations__ = hints | {parameter.name: parameter.annotation for parameter in parameters}
+    flattened.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # inspect reads it
     return flattened
+
+
+def _flattened_parameter(parameter: inspect.Parameter, hint: Any) -> inspect.Parameter:
+    """Return a parameter of a command as cyclopts parses it: fields as options, all else by position or by name."""
+    if parameter.kind is parameter.VAR_POSITIONAL:
+        words = Parameter(allow_leading_hyphen=True, help="options of narrlit fit, --config first")
+        return parameter.replace(annotation=Annotated[str, words])
+    if is_dataclass(hint) and isinstance(hint, type):
+        return parameter.replace(annotation=Annotated[hint, Parameter(name="*")], default=hint())
+    if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+        return parameter.replace(annotation=hint, kind=parameter.POSITIONAL_ONLY)
+    return parameter.replace(annotation=hint)
 
 
 def _shown(default: object) -> str | None:
@@ -219,13 +223,19 @@ class Help:
         if not panel.entries:
             return
         lines = [f"{panel.title}:"]
-        for entry in sorted(panel.entries, key=lambda entry: not entry.required):
-            names = [entry.positional_label] if entry.positional_label else entry.positive_names[:1]
-            value = "|".join(entry.choices or ()) or ("" if entry.positional_label else METAVARS.get(entry.metavar, ""))
-            head = f"  {names[0]}{f' {value}' if value else ''}"
-            notes = ["[required]"] * entry.required + [f"[default: {entry.default}]"] * (entry.default is not None)
-            meaning = " ".join([_plain(entry.description), *notes])
-            lines += [head, *_wrapped(meaning, 6)]
+        for option in sorted(panel.entries, key=lambda option: not option.required):
+            if option.positional_label:
+                name, value = option.positional_label, ""
+            else:
+                name, value = option.positive_names[0], METAVARS.get(option.metavar, "")
+            if option.choices:
+                value = "|".join(option.choices)
+            meaning = _plain(option.description)
+            if option.required:
+                meaning += " [required]"
+            if option.default is not None:
+                meaning += f" [default: {option.default}]"
+            lines += [f"  {name} {value}".rstrip(), *_wrapped(meaning, 6)]
         print("\n".join([*lines, ""]))
 
     def render_usage(self, console: Any, options: Any, usage: Any) -> None:
@@ -240,6 +250,7 @@ class Help:
 
 
 def _plain(text: Any) -> str:
+    """Return a text of cyclopts or rich on one line, without its style."""
     text = getattr(text, "primary_renderable", text)
     return " ".join(str(getattr(text, "plain", text)).split())
 
@@ -255,7 +266,7 @@ def outputs_of(command: Command | type) -> list[tuple[str, Output]]:
     for name, hint in get_type_hints(command, include_extras=True).items():
         if is_dataclass(hint) and isinstance(hint, type):
             outputs += outputs_of(hint)
-        outputs += [(name, each) for each in _metadata(hint) if isinstance(each, Output)]
+        outputs += [(name, output) for output in _metadata(hint) if isinstance(output, Output)]
     return outputs
 
 
@@ -263,16 +274,17 @@ def _metadata(hint: Any) -> list[Any]:
     """Collect the metadata of a type, or of the types that it is a union of."""
     if get_origin(hint) is Annotated:
         return list(hint.__metadata__)
-    return [each for part in get_args(hint) for each in _metadata(part)]
+    metadata = []
+    for member in get_args(hint):
+        metadata += _metadata(member)
+    return metadata
 
 
 def _check_outputs(command: Command, arguments: Mapping[str, Any]) -> None:
     """Refuse an output of another format, that is also an input or output, that can't be written, or that exists."""
     outputs, values = outputs_of(command), dict(_flat(arguments))
-    named = {name for name, _ in outputs}
-    choices = {name for name, hint in _hints(command) if _is_choice(hint)}
-    read = [word for name, value in values.items() if name not in named | choices for word in _words(value)]
-    written = [(f"--{name}", values[name]) for name in dict(outputs) if values.get(name) is not None]
+    names = dict.fromkeys(name for name, _ in outputs)
+    written = [(f"--{name}", values[name]) for name in names if values.get(name) is not None]
     replaced = list[tuple[Path, str]]()
     for name, output in outputs:
         value = values.get(name)
@@ -283,7 +295,12 @@ def _check_outputs(command: Command, arguments: Mapping[str, Any]) -> None:
                 written.append((f"--{name} writes", file))
             if not output.continued:
                 replaced.append((file, "folder" if value is not None and file.parent == Path(value) else "file"))
-    check_apart(written, read)
+    choices = {name for name, hint in _hints(command) if _is_choice(hint)}
+    inputs = list[str]()
+    for name, value in values.items():
+        if name not in names and name not in choices:
+            inputs += _words(value)
+    check_apart(written, inputs)
     for file, _ in replaced:
         check_writable(file)
     for file, kind in replaced:
@@ -315,6 +332,9 @@ def _is_choice(hint: Any) -> bool:
 
 def _words(value: Any) -> Iterator[str]:
     """Yield the strings in a value, whole and split at commas."""
-    for word in [value] if isinstance(value, str) else value if isinstance(value, tuple | list) else ():
-        yield str(word)
-        yield from filter(None, (part.strip() for part in str(word).split(",")))
+    if isinstance(value, str):
+        yield value
+        yield from filter(None, (part.strip() for part in value.split(",")))
+    elif isinstance(value, tuple | list):
+        for word in value:
+            yield from _words(str(word))

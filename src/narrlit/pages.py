@@ -18,6 +18,7 @@ PAGE_SUFFIXES = (".html", ".htm")
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00")
 """Colors that color-blind readers can tell apart, after Okabe and Ito (2008)."""
 INK, GRAY = "#1f2328", "#8c959f"
+"""Colors of text and of axes."""
 THEME = {
     "Plot": {"outline_line_color": None},
     "Axis": {
@@ -39,7 +40,7 @@ def bokeh_parts(
 
     Args:
         plots: by name.
-        extra: of narrlit, which installs Bokeh.
+        extra: the extra of narrlit that installs Bokeh, for a message.
         components: parts of BokehJS that the plots need.
 
     Returns:
@@ -57,7 +58,8 @@ def bokeh_parts(
     script, divisions = embed.components(plots, theme=Theme(json={"attrs": THEME}))
     library = "\n".join(Resources("inline", components=list(components), log_level="warn").js_raw)
     drawing = script.partition(">")[2].rpartition("</script>")[0]
-    return [library, drawing], {name: Markup(each) for name, each in divisions.items()}  # noqa: S704 (holds ids alone)
+    marked = {name: Markup(division) for name, division in divisions.items()}  # noqa: S704 (holds ids alone)
+    return [library, drawing], marked
 
 
 def render_page(template: Path, scripts: Sequence[str], **values: Any) -> str:
@@ -76,11 +78,12 @@ def render_page(template: Path, scripts: Sequence[str], **values: Any) -> str:
 
     loader = FileSystemLoader([template.parent, Path(__file__).parent])
     environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    scripts = [encodable(each) for each in scripts]
+    scripts = [encodable(script) for script in scripts]
+    digests = [b64encode(sha256(script.encode()).digest()).decode() for script in scripts]
     page = environment.get_template(template.name).render(
         values,
-        scripts=[Markup(each) for each in scripts],  # noqa: S704 (as the caller promises)
-        digests=[b64encode(sha256(each.encode()).digest()).decode() for each in scripts],
+        scripts=[Markup(script) for script in scripts],  # noqa: S704 (as the caller promises)
+        digests=digests,
         made=f"narrlit {__version__}, {datetime.now(UTC).date()}",
     )
     return encodable(page)

@@ -14,12 +14,18 @@ def markdown_table(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
     | no mask |   9 |
     <BLANKLINE>
     """
-    names = list(rows[0])
-    right = [all(isinstance(line.get(name, 0), int) for line in rows) for name in names]
-    texts = [names, *([str(line.get(name, "")) for name in names] for line in rows)]
-    lines = [[text.replace("|", "\\|") for text in line] for line in texts]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    cells = [[c.rjust(w) if r else c.ljust(w) for c, w, r in zip(line, widths, right, strict=True)] for line in lines]
-    rule = "|" + "|".join("-" * (w + 1) + (":" if r else "-") for w, r in zip(widths, right, strict=True)) + "|"
-    head, *body = [f"| {' | '.join(line)} |" for line in cells]
-    return "\n".join([*([f"## {title}", ""] if title else []), head, rule, *body, ""])
+    columns = [_markdown_column(name, rows) for name in rows[0]]
+    head, rule, *body = [f"|{'|'.join(cells)}|" for cells in zip(*columns, strict=True)]
+    heading = [f"## {title}", ""] if title else []
+    return "\n".join([*heading, head, rule, *body, ""])
+
+
+def _markdown_column(name: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Format a column as cells of one width: its name, the rule, and the values of the rows."""
+    texts = [text.replace("|", "\\|") for text in (name, *(str(row.get(name, "")) for row in rows))]
+    width = max(map(len, texts))
+    if all(isinstance(row.get(name, 0), int) for row in rows):
+        head, *values = [f" {text.rjust(width)} " for text in texts]
+        return [head, "-" * (width + 1) + ":", *values]
+    head, *values = [f" {text.ljust(width)} " for text in texts]
+    return [head, "-" * (width + 2), *values]

@@ -14,23 +14,25 @@ from narrlit.errors import DataError, printable
 from narrlit.measures.collection import CollectionSimilarity
 from narrlit.metrics.significance import p_text
 
-PERMUTATIONS, LISTED = 1000, 10
-"""Permutations of the column behind chance levels; surprises that are listed."""
+PERMUTATIONS = 1000
+"""Permutations of the column, from which the agreement by chance is computed."""
+LISTED = 10
+"""Number of pairs with different values that are listed."""
 SAMPLE = 200
-"""Stories of a value, and of the others, whose similarities are averaged."""
+"""Largest number of stories of a value, and of the other stories, whose similarities are averaged."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """Share of the nearest neighbors of stories that have the story's own value.
+    """Share of the nearest neighbors that have the same value as their story.
 
     Attributes:
         neighbors: number of nearest neighbors of each story.
-        share: of them, 0 to 1.
-        possible: the largest share there could be: a value of two stories gives a story one such neighbor.
+        share: of the neighbors that have the same value, 0 to 1.
+        possible: the largest share there could be: of a value of two stories, each has one such neighbor.
         chance: mean share of 1,000 permutations of the values.
         low: lower end of the middle 95 % of the permutations.
-        high: its upper end.
+        high: upper end of the middle 95 %.
         p: share of permutations that agree at least as much.
     """
 
@@ -67,8 +69,8 @@ class ValueSimilarity:
 
     Attributes:
         value: of the column.
-        stories: that have it, two or more.
-        share: of them whose nearest neighbor has it, too.
+        stories: number of stories with this value, two or more.
+        share: of these stories, those whose nearest neighbor has the value, too.
         within: their mean similarity with each other.
         to_others: their mean similarity with stories of other values.
     """
@@ -122,7 +124,7 @@ def agreement(
         DataError: if no value, or only one, is that of two stories.
     """
     labeled = np.array([row for row, label in enumerate(labels) if label], dtype=np.intp)
-    names, codes = np.unique([label for label in labels if label], return_inverse=True)
+    names, codes = np.unique([labels[row] for row in labeled], return_inverse=True)
     sizes = np.bincount(codes, minlength=len(names))
     if len(names) < 2 or sizes.max() < 2:
         problem = "has one value only" if len(names) == 1 else "has no value that two stories share"
@@ -132,17 +134,17 @@ def agreement(
     neighbors, values = compared.nearest(min(k, len(labeled) - 1))
     generator = np.random.default_rng(seed)
     permutations = [generator.permutation(codes) for _ in range(PERMUTATIONS)]
-    counts = dict.fromkeys([1, neighbors.shape[1]])
-    shares = [_share(neighbors[:, :count], codes, permutations) for count in counts]
-    agrees = codes[neighbors[:, 0]] == codes
-    pairs = _closest_different(neighbors, values, codes)
+    counts = dict.fromkeys([1, neighbors.shape[1]])  # the same number once
+    surprises = []
+    for i, j, similarity in _closest_different(neighbors, values, codes):
+        surprises.append((int(labeled[i]), int(labeled[j]), similarity))
     return Agreement(
-        column,
-        len(labeled),
-        int((sizes[codes] > 1).sum()),
-        shares,
-        _value_similarities(compared, names, codes, agrees),
-        [(int(labeled[i]), int(labeled[j]), similarity) for i, j, similarity in pairs],
+        column=column,
+        stories=len(labeled),
+        partners=int((sizes[codes] > 1).sum()),
+        shares=[_share(neighbors[:, :count], codes, permutations) for count in counts],
+        values=_value_similarities(compared, names, codes, agrees=codes[neighbors[:, 0]] == codes),
+        surprises=surprises,
     )
 
 
@@ -180,9 +182,15 @@ def _closest_different(
 def _value_similarities(
     similarities: CollectionSimilarity, names: NDArray[np.str_], codes: IntArray, agrees: NDArray[np.bool_]
 ) -> list[ValueSimilarity]:
-    """Compare the stories of each value with each other and with the rest, by samples where there are many."""
-    generator = np.random.default_rng(0)
-    rows = generator.permutation(len(codes))
+    """Compare the stories of each value with each other and with the rest, by samples where there are many.
+
+    Args:
+        similarities: of the N stories.
+        names: of the values.
+        codes: (N,) index of each story's value.
+        agrees: (N,) True where the nearest neighbor has the value, too.
+    """
+    rows = np.random.default_rng(0).permutation(len(codes))
     values = []
     for code, name in enumerate(names):
         members = rows[codes[rows] == code]

@@ -9,16 +9,18 @@ from narrlit.measures.matching import in_order
 
 @dataclass(frozen=True)
 class PageLink:
-    """A link as a page shows it.
+    """A link between a passage of each story, as a page shows it.
 
     Attributes:
         ends: numbers of both passages, from 1.
+        texts: of both passages.
         share: part of the score.
         strength: share over the largest one, 0 to 1.
         arrow: →, ← or ↔.
     """
 
     ends: tuple[int, int]
+    texts: tuple[str, str]
     share: float
     strength: float
     arrow: str
@@ -31,22 +33,22 @@ class PageLink:
 
 @dataclass(frozen=True)
 class PagePassage:
-    """A passage with its links out of the order.
+    """A passage with those of its links that have no row of their own.
 
     Attributes:
         number: from 1.
         text: of the passage.
-        links: those that no row shows, the largest share first, and the text at the other end of each.
+        links: the largest share first.
     """
 
     number: int
     text: str
-    links: list[tuple[PageLink, int, str]]
+    links: list[PageLink]
 
 
 @dataclass(frozen=True)
 class PageRow:
-    """Passages of both stories side by side: those of a link, or those between two links."""
+    """Passages of both stories side by side: those of a link, or those between two such rows."""
 
     link: PageLink | None
     sides: tuple[list[PagePassage], list[PagePassage]]
@@ -55,39 +57,33 @@ class PageRow:
 def parallel_edition(pair: MatchedPair) -> list[PageRow]:
     """Arrange all passages of two stories in rows: links in the order of both stories, and what is between them."""
     links = page_links(pair)
-    rows_of_links = in_order(pair.shares)
-    in_rows = [(i + 1, j + 1) for i, j in rows_of_links]
-    others = [link for ends, link in links.items() if ends not in in_rows]
-    sides = (_side(pair, 0, others), _side(pair, 1, others))
+    row_links = [links[i + 1, j + 1] for i, j in in_order(pair.shares)]
+    other_links = [link for link in links.values() if link not in row_links]
+    first, second = _passages(pair, 0, other_links), _passages(pair, 1, other_links)
     rows: list[PageRow] = []
-    done_first, done_second = 0, 0
-    for i, j in [*rows_of_links, (len(sides[0]), len(sides[1]))]:
-        between = (sides[0][done_first:i], sides[1][done_second:j])
-        if between != ([], []):
-            rows.append(PageRow(None, between))
-        if (i + 1, j + 1) in links:
-            rows.append(PageRow(links[i + 1, j + 1], ([sides[0][i]], [sides[1][j]])))
-        done_first, done_second = i + 1, j + 1
-    return rows
+    start_first, start_second = 0, 0
+    for link in row_links:
+        i, j = link.ends[0] - 1, link.ends[1] - 1
+        rows.append(PageRow(None, (first[start_first:i], second[start_second:j])))
+        rows.append(PageRow(link, ([first[i]], [second[j]])))
+        start_first, start_second = i + 1, j + 1
+    rows.append(PageRow(None, (first[start_first:], second[start_second:])))
+    return [row for row in rows if any(row.sides)]
 
 
 def page_links(pair: MatchedPair) -> dict[tuple[int, int], PageLink]:
     """Return the links of two stories by the numbers of both passages, the largest share first."""
+    largest = pair.links["share"].max()
     links = {}
     for row in pair.links.itertuples():
-        ends = (row.passage_a, row.passage_b)
-        links[ends] = PageLink(ends, row.share, row.share / pair.links["share"].max(), ARROWS[row.direction])
+        ends, texts = (row.passage_a, row.passage_b), (row.text_a, row.text_b)
+        links[ends] = PageLink(ends, texts, row.share, row.share / largest, ARROWS[row.direction])
     return links
 
 
-def _side(pair: MatchedPair, side: int, links: list[PageLink]) -> list[PagePassage]:
-    """Return the passages of a story with those of the links that end at each."""
+def _passages(pair: MatchedPair, side: int, links: list[PageLink]) -> list[PagePassage]:
+    """Return the passages of the first (0) or second story (1), with the links that end at each."""
     passages = []
     for number, text in enumerate(pair.passages[side], start=1):
-        attached = []
-        for link in links:
-            if link.ends[side] == number:
-                end = link.ends[1 - side]
-                attached.append((link, end, pair.passages[1 - side][end - 1]))
-        passages.append(PagePassage(number, text, attached))
+        passages.append(PagePassage(number, text, [link for link in links if link.ends[side] == number]))
     return passages

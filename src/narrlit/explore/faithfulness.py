@@ -1,4 +1,4 @@
-"""Check of an explanation: similarities of two stories without the passages that their links name the strongest.
+"""Check of an explanation: similarities of two stories without the passages whose links have the largest shares.
 
 Letters of the shapes: S and T passages of two stories, D dimension, F fractions.
 """
@@ -20,7 +20,7 @@ Floats = NDArray[np.floating[Any]]
 FRACTIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 """Fractions of the passages that are left out of both stories."""
 DRAWS = 5
-"""Random orders of the passages whose mean is compared with."""
+"""Random orders of the passages; similarities are averaged over them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,26 +70,27 @@ def deletion_curve(
 
     orders = _orders(match_shares(matches(*vectors)))
     scores: list[float] = []
-    texts: list[str] = []
+    texts: list[str] = []  # of the first and the second story in turn
     for fraction in FRACTIONS:
-        for of_story in orders:
-            kept = [_remaining(order, fraction) for order in of_story]
-            scores.append(match_score(vectors[0][kept[0]], vectors[1][kept[1]]))
-            for story, rows in zip(passages, kept, strict=True):
-                texts.append(" ".join(story[row] for row in rows))
+        for first_order, second_order in orders:
+            first, second = _remaining(first_order, fraction), _remaining(second_order, fraction)
+            scores.append(match_score(vectors[0][first], vectors[1][second]))
+            texts.append(" ".join(passages[0][row] for row in first))
+            texts.append(" ".join(passages[1][row] for row in second))
     embedded = unit_vectors(encoder.embed_prepared(texts, ["story"] * len(texts), progress))
     cosines = (embedded[::2] * embedded[1::2]).sum(axis=1)
-    by_order = np.array(scores).reshape(len(FRACTIONS), -1), cosines.reshape(len(FRACTIONS), -1)
     frame = pd.DataFrame({"removed": FRACTIONS})
-    for name, values in zip(("score", "cosine"), by_order, strict=True):
-        frame[name] = values[:, 0].astype(float)
-        frame[f"{name}_random"] = values[:, 1:].mean(axis=1).astype(float)
+    for name, similarities in (("score", np.array(scores)), ("cosine", cosines)):
+        by_order = similarities.reshape(len(FRACTIONS), len(orders))
+        frame[name] = by_order[:, 0].astype(float)
+        frame[f"{name}_random"] = by_order[:, 1:].mean(axis=1).astype(float)
     return DeletionCurve(frame)
 
 
 def _orders(shares: Floats) -> list[tuple[IntArray, IntArray]]:
-    """Return orders in which the passages of both stories are left out: by their shares, then random ones."""
-    orders = [(np.argsort(-shares.sum(axis=1), kind="stable"), np.argsort(-shares.sum(axis=0), kind="stable"))]
+    """Return orders in which the passages of both stories are left out: one by their shares, the others random."""
+    by_share = (np.argsort(-shares.sum(axis=1), kind="stable"), np.argsort(-shares.sum(axis=0), kind="stable"))
+    orders = [by_share]
     generator = np.random.default_rng(0)
     for _ in range(DRAWS):
         orders.append((generator.permutation(shares.shape[0]), generator.permutation(shares.shape[1])))

@@ -1,4 +1,4 @@
-"""What a measure takes from the stories of an index, kept beside them: means, scales, and what it needs of each story.
+"""Measures fitted on the stories of an index, on disk: means, scales, and what a measure needs of each story.
 
 Letters of the shapes: N stories, F references among them, P passages of N stories, S of one, D dimension, K components.
 """
@@ -32,14 +32,14 @@ FOLDER = "fits"
 READ_WORDS = ("fused", "lexical")
 """Measures that read the texts of stories."""
 HUB_CANDIDATES = 200
-"""References, nearest by centered vectors, among which those most like a story by its passages are looked for.
+"""References, nearest by centered vectors, that a story's passages are compared with.
 
-Of 400 stories, the ten nearest were the same for .96 by 100 of the references, for .94 by 50, as by all of them.
+With 100 of the references, .96 of 400 stories had the same ten nearest as with all of them; with 50, .94.
 """
 GONE = 0.1
-"""Share of the references that may be deleted before a measure is fitted again."""
+"""Largest share of deleted references with which a fit still holds."""
 GROWTH = 2
-"""Factor by which an index may grow before a measure is fitted again."""
+"""Largest factor of growth of an index with which a fit still holds."""
 BLOCK = 128
 """Stories whose passages are read at once."""
 PATIENCE = 2
@@ -70,14 +70,15 @@ class KeptPassages:
         return cls(of_passages, principal_components(passages.vectors), {})
 
     def updated(self, snapshot: IndexSnapshot) -> "KeptPassages":
-        """Return those of the stories of an index, of which the new ones are read."""
+        """Return the passages of an index's stories, reading those of new stories."""
         stories = {digest: self.stories[digest] for digest in snapshot.digests if digest in self.stories}
         new = [row for row, digest in enumerate(snapshot.digests) if digest not in stories]
         for start in range(0, len(new), BLOCK):
             rows = new[start : start + BLOCK]
             passages = self.reader.represent(contents(snapshot, "passages", np.array(rows))).passages
-            along = PassageVectors((passages.vectors @ self.components).astype(np.float16), passages.starts)
-            stories.update((snapshot.digests[row], along.story(number)) for number, row in enumerate(rows))
+            projected = PassageVectors((passages.vectors @ self.components).astype(np.float16), passages.starts)
+            for number, row in enumerate(rows):
+                stories[snapshot.digests[row]] = projected.story(number)
         return KeptPassages(self.reader, self.components, stories)
 
     def of(self, digests: Sequence[str]) -> PassageVectors:
@@ -106,45 +107,44 @@ class IndexFit:
 
     @classmethod
     def current(cls, name: MeasureName, snapshot: IndexSnapshot) -> "IndexFit":
-        """Read the fit that is kept for a measure, bring it up to date with the stories, and keep it.
+        """Read the fit of a measure from its file, bring it up to date with the stories, and write it.
 
-        The cosine takes nothing from the stories. A broken file, or one of an earlier version, is computed again, with
-        a line on stderr. In a folder that can't be written, a fit is computed each time.
+        The cosine has no file, as it takes nothing from the stories. A broken file, or one of an earlier version, is
+        computed again, with a line on stderr. In a folder that can't be written, a fit is computed each time.
         """
         if name == "cosine":
             return cls.updated(name, snapshot)
         path = snapshot.path / FOLDER / f"{name}.npz"
         try:
-            kept = cls.read(path, name) if path.exists() else None
+            earlier = cls.read(path, name) if path.exists() else None
         except DataError as error:
             say(f"{error}; it is computed again")
-            kept = None
-        fit = cls.updated(name, snapshot, kept)
-        if fit is not kept:
+            earlier = None
+        fit = cls.updated(name, snapshot, earlier)
+        if fit is not earlier:
             with suppress(OSError, OptionError):
                 fit.write(path)
         return fit
 
     @classmethod
     def updated(cls, name: MeasureName, snapshot: IndexSnapshot, earlier: "IndexFit | None" = None) -> "IndexFit":
-        """Fit a measure; or keep an earlier fit and add what it needs of new stories, where it still holds.
+        """Fit a measure; or, where an earlier fit still holds, add what it needs of new stories.
 
-        It holds as long as all stories are the same; in an index of more than 1,000 stories, as long as nine tenths of
-        its references are there and the index has not doubled.
+        An earlier fit holds as long as all stories are the same; in an index of more than 1,000 stories, as long as
+        nine tenths of its references are there and the index has not doubled.
         """
         if earlier is not None and earlier.hubs.keys() == set(snapshot.digests):
             return earlier
         if earlier is None or earlier.is_outdated(snapshot.digests):
             earlier = cls._of_references(name, snapshot)
-        measure, passages = earlier.measure, earlier.passages
-        rows: IntArray = np.flatnonzero(np.isin(snapshot.digests, earlier.references))
+        references: IntArray = np.flatnonzero(np.isin(snapshot.digests, earlier.references))
         hubs = {digest: earlier.hubs[digest] for digest in snapshot.digests if digest in earlier.hubs}
         new = np.array([row for row, digest in enumerate(snapshot.digests) if digest not in hubs], dtype=np.int64)
-        hubness_of_new = _hubness(measure, snapshot, rows, new).tolist()
-        hubs.update(zip([snapshot.digests[row] for row in new], hubness_of_new, strict=True))
-        if passages is not None:
-            passages = passages.updated(snapshot)
-        return cls(measure, [snapshot.digests[row] for row in rows], hubs, passages)
+        hubness_of_new = _hubness(earlier.measure, snapshot, references, new).tolist()
+        for row, hub in zip(new, hubness_of_new, strict=True):
+            hubs[snapshot.digests[row]] = hub
+        passages = None if earlier.passages is None else earlier.passages.updated(snapshot)
+        return cls(earlier.measure, [snapshot.digests[row] for row in references], hubs, passages)
 
     @classmethod
     def _of_references(cls, name: MeasureName, snapshot: IndexSnapshot) -> "IndexFit":
@@ -229,9 +229,18 @@ def reference_rows(digests: Sequence[str]) -> IntArray:
 
 
 def _hubness(measure: MeasureFit, snapshot: IndexSnapshot, references: IntArray, rows: IntArray) -> Floats:
-    """Compute the hubness of some stories, (R,): the mean similarity with the ten references that are most like them.
+    """Compute the hubness of some stories: the mean similarity with the ten most similar references.
 
-    By passages, they are looked for among the 200 references that are nearest by centered vectors.
+    A measure that reads passages compares a story with the 200 references that are nearest by centered vectors.
+
+    Args:
+        measure: of the similarities.
+        snapshot: of the index.
+        references: their rows.
+        rows: (R,) of the stories.
+
+    Returns:
+        (R,) hubness of each story.
     """
     if not measure.removes_hubs or len(references) < 2:
         return np.zeros(len(rows), np.float32)
@@ -268,7 +277,7 @@ def _reader_arrays(reader: Reader) -> dict[str, Floats]:
 
 
 def _reader(name: MeasureName, arrays: Mapping[str, Floats]) -> Reader:
-    """Make the reader of a measure from arrays that were kept."""
+    """Make the reader of a measure from the arrays of its file."""
     match name:
         case "cosine":
             return VectorReader()

@@ -43,9 +43,9 @@ FORMAT, RECORD, TABLE = "narrlit index 2", "index.json", "stories"
 EMBEDDED = (VECTOR, PASSAGES, PASSAGE_TEXTS)
 """Columns that the encoder fills."""
 BATCH = 1000
-"""Stories that are removed together."""
+"""Number of stories that are removed together."""
 COMPARED_ALL = 1000
-"""Stories up to which a query is compared with all of them; a larger index needs an index of words."""
+"""Largest number of stories with all of which a query is compared; a larger index needs an index of words."""
 
 _LITERAL = re.compile(r"'[^']*'|`[^`]*`|\"[^\"]*\"")
 """Text or name in SQL."""
@@ -103,7 +103,7 @@ class IndexSettings(BaseModel):
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedStories:
-    """What an encoder makes of N stories.
+    """Vectors and passages of N stories.
 
     Attributes:
         vectors: (N, D) of length 1.
@@ -145,10 +145,13 @@ class IndexRecord(BaseModel):
     @classmethod
     def of(cls, encoder: StoryEncoder) -> "IndexRecord":
         """Describe a new index of an encoder's vectors."""
-        path = str(Path(encoder.name).absolute()) if Path(encoder.name).exists() else encoder.name
-        settings = IndexSettings.of(encoder)
-        passages = encoder.facts.reads == "text"
-        return cls(format=FORMAT, model_path=path, settings=settings, dimension=encoder.dimension, passages=passages)
+        return cls(
+            format=FORMAT,
+            model_path=str(Path(encoder.name).absolute()) if Path(encoder.name).exists() else encoder.name,
+            settings=IndexSettings.of(encoder),
+            dimension=encoder.dimension,
+            passages=encoder.facts.reads == "text",
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data, without fields that were never set."""
@@ -180,8 +183,8 @@ class IndexStorage:
             raise DataError(f"{path} is no index; make one: narrlit index STORIES")
         self.record = read_json(self.path / RECORD, IndexRecord, "index", REMEDY)
         if self.record.format != FORMAT:
-            made = f"its format is {printable(self.record.format, 40)!r}, and {FORMAT!r} is read here"
-            raise DataError(f"index {path} is of another version of narrlit: {made}; {REMEDY}")
+            difference = f"its format is {printable(self.record.format, 40)!r}, and {FORMAT!r} is read here"
+            raise DataError(f"index {path} is of another version of narrlit: {difference}; {REMEDY}")
         check_name(path)
         with self._guard():
             # Another process may add stories: each call sees the newest version.
@@ -204,11 +207,12 @@ class IndexStorage:
         import lancedb
         import pyarrow as pa
 
-        fields = [(name, _array(values.tolist()).type) for name, values in frame.items()]
-        fields.insert(3, (VECTOR, pa.list_(pa.float32(), record.dimension)))
+        embedded = [(VECTOR, pa.list_(pa.float32(), record.dimension))]
         if record.passages:
-            passages = pa.list_(pa.list_(pa.float16(), record.dimension))
-            fields[4:4] = [(PASSAGES, passages), (PASSAGE_TEXTS, pa.list_(pa.string()))]
+            embedded.append((PASSAGES, pa.list_(pa.list_(pa.float16(), record.dimension))))
+            embedded.append((PASSAGE_TEXTS, pa.list_(pa.string())))
+        fields = [(name, _array(values.tolist()).type) for name, values in frame.items()]
+        fields[3:3] = embedded  # behind id, title and text
         try:
             with atomic_folder(Path(path)) as temporary:
                 lancedb.connect(str(temporary)).create_table(TABLE, schema=pa.schema(fields))
@@ -276,10 +280,10 @@ class IndexStorage:
             self._table.count_rows(where)
         except Exception as error:
             message = str(error).removeprefix("Invalid input, ").partition(" Valid fields")[0].partition(", /")[0]
-            advice = "; compare a column of text with '...', or write CAST(column AS INT)" * ("literal" in message)
-            raise OptionError(
-                f"`where={printable(where, 80)!r}`: {printable(message, 150).rstrip('. ')}{advice}; {self.column_list}"
-            ) from error
+            problem = printable(message, 150).rstrip(". ")
+            if "literal" in message:
+                problem += "; compare a column of text with '...', or write CAST(column AS INT)"
+            raise OptionError(f"`where={printable(where, 80)!r}`: {problem}; {self.column_list}") from error
 
     def require_stories(self) -> None:
         """Raise DataError if there are none."""
@@ -316,31 +320,26 @@ class IndexStorage:
         return pa.table(arrays)
 
     def commit(self, rows: "pa.Table", embedded: EmbeddedStories, replaces: bool = True) -> None:
-        """Write stories (N) with what the encoder makes of them.
+        """Write stories (N) with their vectors and passages.
 
         Args:
             rows: the stories.
-            embedded: the same stories.
-            replaces: one may replace the story with its id; False takes as long however many stories are there.
+            embedded: vectors and passages of the same stories.
+            replaces: replace stories with the same ids; False, for new stories alone, takes the same time in an index
+                of any size.
         """
-        import pyarrow as pa
-
         rows = rows.append_column(VECTOR, _vector_array(embedded.vectors))
         if embedded.passages is not None:
-            joined = PassageVectors.of([story.vectors for story in embedded.passages])
-            vectors = _vector_array(joined.vectors.astype(np.float16))
-            ends = pa.array([*joined.starts, len(joined.vectors)], pa.int32())
-            rows = rows.append_column(PASSAGES, pa.ListArray.from_arrays(ends, vectors))
-            texts = pa.array([story.texts for story in embedded.passages], pa.list_(pa.string()))
-            rows = rows.append_column(PASSAGE_TEXTS, texts)
+            vectors, texts = _passage_arrays(embedded.passages)
+            rows = rows.append_column(PASSAGES, vectors).append_column(PASSAGE_TEXTS, texts)
         with self._guard():
             rows = rows.select(self._table.schema.names)
             if not replaces:
                 self._table.add(rows)
             else:
                 self._table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows)
-        together = CoverageRecord(**asdict(self.coverage + embedded.coverage))
-        self.record = self.record.model_copy(update={"coverage": together})
+        coverage = CoverageRecord(**asdict(self.coverage + embedded.coverage))
+        self.record = self.record.model_copy(update={"coverage": coverage})
         self.record.write(self.path)
 
     def set_languages(self, languages: dict[str, int]) -> None:
@@ -414,19 +413,22 @@ def content_digests(frame: "pd.DataFrame", stories: Sequence[Story]) -> list[str
     """Hash the content of stories (N): id, title, text, metadata of a frame's rows, and the stories' views."""
     digests = []
     for row, story in zip(frame.to_dict("records"), stories, strict=True):
-        known = {name: value for name, value in row.items() if value is not None}
-        content = json.dumps([known, story.views and story.views.texts], default=str)
+        values = {name: value for name, value in row.items() if value is not None}
+        content = json.dumps([values, story.views and story.views.texts], default=str)
         digests.append(hashlib.sha256(content.encode()).hexdigest())
     return digests
 
 
 def quoted(value: object) -> str:
-    """Write a value in SQL.
+    """Write a value as SQL.
 
     >>> quoted("king's"), quoted(1812)
     ("'king''s'", '1812')
     """
-    return str(value) if isinstance(value, int | float) else "'" + str(value).replace("'", "''") + "'"
+    if isinstance(value, int | float):
+        return str(value)
+    escaped = str(value).replace("'", "''")
+    return f"'{escaped}'"
 
 
 def _vector_array(vectors: "NDArray[np.floating[Any]]") -> "pa.Array":
@@ -434,6 +436,17 @@ def _vector_array(vectors: "NDArray[np.floating[Any]]") -> "pa.Array":
     import pyarrow as pa
 
     return pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
+
+
+def _passage_arrays(stories: Sequence[Passages]) -> tuple["pa.Array", "pa.Array"]:
+    """Return vectors and texts of the passages of stories (N) as Arrow arrays of N lists."""
+    import pyarrow as pa
+
+    joined = PassageVectors.of([story.vectors for story in stories])
+    bounds = pa.array([*joined.starts, len(joined.vectors)], pa.int32())
+    vectors = pa.ListArray.from_arrays(bounds, _vector_array(joined.vectors.astype(np.float16)))
+    texts = pa.array([story.texts for story in stories], pa.list_(pa.string()))
+    return vectors, texts
 
 
 def _array(values: list[Any]) -> "pa.Array":
@@ -445,5 +458,6 @@ def _array(values: list[Any]) -> "pa.Array":
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         array = None
     if array is None or pa.types.is_nested(array.type):
-        array = pa.array([v if isinstance(v, str | None) else json.dumps(v, default=str) for v in values])
+        texts = [value if isinstance(value, str | None) else json.dumps(value, default=str) for value in values]
+        array = pa.array(texts)
     return array.cast(pa.string()) if pa.types.is_null(array.type) else array

@@ -1,8 +1,9 @@
 """A map of stories as an HTML page, and as an SVG drawing for an article."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 
@@ -13,16 +14,80 @@ from narrlit.explore.story_map import Links, StoryMap, Tree
 from narrlit.optional import require
 from narrlit.pages import GRAY, INK, bokeh_parts, render_page
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 PALETTE = ("#332288", "#88ccee", "#44aa99", "#117733", "#999933", "#ddcc77", "#cc6677", "#882255", "#aa4499")
 """Colors that color-blind readers can tell apart, after Paul Tol's scheme "muted"."""
 NONE = "#bbbbbb"
+"""Color of a story in no group, or without a value."""
 SEQUENCE = ("#440154", "#443983", "#31688e", "#21918c", "#35b779", "#90d743", "#fde725")
+"""Colors of numbers, by rank."""
 HEAT = ("#ffffff", "#deebf7", "#9ecae1", "#4292c6", "#08519c", "#08306b")
+"""Colors of similarities, the least first."""
 CHARACTERS = 5_000_000
 """Characters of all texts in a page, which is then 10 MB at most."""
 ROW_HEIGHTS = (13, 24)
+"""Least and largest height of a story in a dendrogram, in pixels."""
 TOOLTIP = """<div style="width: min(320px, 60vw); white-space: normal; font: 12px/1.4 system-ui, sans-serif">
 <b>@title</b><br>@beginning</div>"""
+
+
+class ColorColumn(TypedDict):
+    """Values of the stories, one of which can be chosen to color the map.
+
+    Attributes:
+        name: of the column.
+        values: (N); none for the groups, whose numbers the page has.
+        groups: True for the groups.
+        first: True if the map is in these colors when the page is opened.
+    """
+
+    name: str
+    values: list[str | int | float]
+    groups: NotRequired[bool]
+    first: bool
+
+
+class GroupPlace(TypedDict):
+    """Name of a group, and where it is written in the plane."""
+
+    x: float
+    y: float
+    name: str
+
+
+class Join(NamedTuple):
+    """Two branches of a tree that join, as they are drawn; the leaves are at 0, 1, 2, ...
+
+    Attributes:
+        left: distance at which the first branch begins.
+        top: distance at which the branches join.
+        right: distance at which the second branch begins.
+        low: place of the first branch among the leaves.
+        high: place of the second branch among the leaves.
+        group: number of the group that both branches are in; -1 for none.
+    """
+
+    left: float
+    top: float
+    right: float
+    low: float
+    high: float
+    group: int
+
+
+@dataclass(frozen=True)
+class DrawnTree:
+    """Tree of N stories as it is drawn.
+
+    Attributes:
+        order: (N) story at each leaf.
+        joins: (N - 1) joins of branches.
+    """
+
+    order: list[int]
+    joins: list[Join]
 
 
 def map_page(
@@ -46,103 +111,153 @@ def map_page(
     Raises:
         MissingExtraError: if a plane is to be drawn and Bokeh is not installed.
     """
-    import pandas as pd
-
-    frame, links, n = story_map.frame, links or {}, len(story_map.frame)
-    limit = CHARACTERS // n
-    texts = [_beginning(parts, limit) for parts in (sentences or [[text] for text in frame["text"]])]
-    # A column that differs in every story, such as a file name, colors nothing.
-    metadata = [
-        name
-        for name in frame.columns[3:]
-        if frame[name].astype(str).nunique() < n
-        or pd.to_numeric(frame[name], errors="coerce").notna().sum() >= frame[name].astype(bool).sum()
-    ]
-    columns: list[dict[str, Any]] = [{"name": "groups", "values": [], "groups": True}]
-    columns += [{"name": name, "values": [_plain(value) for value in frame[name]]} for name in metadata]
-    for column in columns:
-        column["first"] = agreement is not None and column["name"] == agreement.column
-    stories = zip(frame["id"], frame["title"], story_map.labels, texts, strict=True)
-    data: dict[str, Any] = {
-        "stories": [dict(zip(("id", "title", "label", "text"), story, strict=True)) for story in stories],
-        "columns": columns,
-        "groups": story_map.groups.tolist(),
-        "near": story_map.neighbors.tolist(),
-        "similarity": story_map.similarities.round(3).astype(float).tolist(),
-        "links": {f"{i}-{j}": [(s, t, round(x, 2)) for s, t, x in each] for (i, j), each in links.items() if each},
-        "colors": [PALETTE[group % len(PALETTE)] for group in range(len(story_map.names))],
-    } | {"palette": PALETTE, "none": NONE, "sequence": SEQUENCE, "heat": HEAT}
-    scripts, division = list[str](), None
+    lengths = story_map.frame["text"].str.len()
+    limit = CHARACTERS // len(lengths)
+    texts = [_beginning(parts, limit) for parts in (sentences or [[text] for text in story_map.frame["text"]])]
+    columns = _color_columns(story_map.frame, None if agreement is None else agreement.column)
+    data = _page_data(story_map, texts, columns, links or {})
     tree = story_map.arrangement.tree
     if tree is not None:
-        data |= _tree(tree, story_map.groups)
+        data |= _tree_data(tree, story_map.groups)
+        scripts, division = [_script("map_page"), _script("map_dendrogram")], None
     else:
         data["names"] = _group_places(story_map)
-        scripts, divisions = bokeh_parts({"map": _plot(story_map)}, "explore", ("bokeh",))
-        division = divisions["map"]
-    here = Path(__file__)
-    for name in ("map_page", "map_dendrogram" if division is None else "map_plane"):
-        scripts.append(here.with_name(f"{name}.js").read_text(encoding="utf-8"))
+        plot_scripts, divisions = bokeh_parts({"map": _plot(story_map)}, "explore", ("bokeh",))
+        scripts, division = [*plot_scripts, _script("map_page"), _script("map_plane")], divisions["map"]
     return render_page(
-        here.with_suffix(".html"),
+        Path(__file__).with_suffix(".html"),
         scripts,
         title=title,
         map=story_map,
         facts=facts,
         data=data,
         division=division,
-        row=int(np.clip(620 / n, *ROW_HEIGHTS)),
+        row=int(np.clip(620 / len(lengths), *ROW_HEIGHTS)),
         agreement=agreement,
-        shown=limit if frame["text"].str.len().max() > limit else None,
+        shown=limit if lengths.max() > limit else None,
     )
 
 
+def _script(name: str) -> str:
+    return Path(__file__).with_name(f"{name}.js").read_text(encoding="utf-8")
+
+
+def _page_data(
+    story_map: StoryMap, texts: Sequence[list[str]], columns: list[ColorColumn], links: Links
+) -> dict[str, Any]:
+    """Collect what the scripts of dendrogram and plane need, as JSON has it."""
+    stories = []
+    for id, title, label, text in zip(
+        story_map.frame["id"], story_map.frame["title"], story_map.labels, texts, strict=True
+    ):
+        stories.append({"id": id, "title": title, "label": label, "text": text})
+    links_of_pairs = {}
+    for (first, second), passages in links.items():
+        if passages:
+            links_of_pairs[f"{first}-{second}"] = [(i, j, round(match, 2)) for i, j, match in passages]
+    return {
+        "stories": stories,
+        "columns": columns,
+        "groups": story_map.groups.tolist(),
+        "near": story_map.neighbors.tolist(),
+        "similarity": story_map.similarities.round(3).astype(float).tolist(),
+        "links": links_of_pairs,
+        "colors": _group_colors(story_map),
+        "palette": PALETTE,
+        "none": NONE,
+        "sequence": SEQUENCE,
+        "heat": HEAT,
+    }
+
+
 def _beginning(parts: Sequence[str], limit: int) -> list[str]:
-    """Take sentences up to a number of characters; one that is too long is cut."""
+    """Take sentences up to a number of characters; a first one that is too long is cut."""
     ends = np.cumsum([len(part) for part in parts])
     whole = int((ends <= limit).sum())
-    return [*parts[:whole], *([printable(parts[whole], limit)] if whole == 0 and limit > 0 else [])]
+    if whole == 0 and limit > 0:
+        return [printable(parts[0], limit)]
+    return list(parts[:whole])
 
 
-def _plain(value: Any) -> Any:
+def _color_columns(frame: "pd.DataFrame", first: str | None) -> list[ColorColumn]:
+    """List the groups, and the metadata columns that can color the map, with the values as the page shows them."""
+    columns: list[ColorColumn] = [{"name": "groups", "values": [], "groups": True, "first": first == "groups"}]
+    for name in frame.columns[3:]:
+        if _has_colors(frame[name]):
+            values = [_plain(value) for value in frame[name]]
+            columns.append({"name": name, "values": values, "first": first == name})
+    return columns
+
+
+def _has_colors(values: "pd.Series") -> bool:
+    """Return False for texts that differ in every story, such as file names: these color nothing."""
+    import pandas as pd
+
+    if values.astype(str).nunique() < len(values):
+        return True
+    numbers = pd.to_numeric(values, errors="coerce").notna().sum()
+    return bool(numbers >= values.astype(bool).sum())
+
+
+def _plain(value: Any) -> str | int | float:
     """Convert a value of a column for JSON and for readers."""
-    if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
-        number = float(value)
-        return "" if not np.isfinite(number) else int(number) if number.is_integer() else number
-    return "" if value is None else printable(value, 60)
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        return printable(value, 60)
+    number = float(value)
+    if not np.isfinite(number):
+        return ""
+    return int(number) if number.is_integer() else number
 
 
-def _tree(tree: Tree, groups: IntArray) -> dict[str, Any]:
-    """Order of the leaves, joins of the tree and similarities, in thousandths, of all pairs."""
+def _group_colors(story_map: StoryMap) -> list[str]:
+    """Give each group a color of the palette; where there are more groups, colors are repeated."""
+    return [PALETTE[group % len(PALETTE)] for group in range(len(story_map.names))]
+
+
+def _tree_data(tree: Tree, groups: IntArray) -> dict[str, Any]:
+    """Return order of the leaves, joins of the tree and similarities, in thousandths, of all pairs, for the script."""
+    drawn = _drawn_tree(tree, groups)
+    thousandths = np.rint(1000 * tree.similarities).astype(int)
+    return {
+        "order": drawn.order,
+        "tree": drawn.joins,
+        "top": round(tree.top, 4),
+        "similarities": thousandths.tolist(),
+    }
+
+
+def _drawn_tree(tree: Tree, groups: IntArray) -> DrawnTree:
+    """Order the stories (N) as leaves of the tree, and place its joins."""
     from scipy.cluster.hierarchy import dendrogram
 
-    drawn = dendrogram(tree.linkage, no_plot=True)
-    order = drawn["leaves"]
+    drawing = dendrogram(tree.linkage, no_plot=True)
+    order = drawing["leaves"]
     joins = []
-    for places, (left, top, _, right) in zip(drawn["icoord"], drawn["dcoord"], strict=True):
-        low, high = ((place - 5) / 10 for place in (places[0], places[3]))
-        group = {int(groups[order[int(place)]]) for place in (low, high)}
-        # A join is inside a group if what it joins is.
-        joins.append(
-            [round(left, 4), round(top, 4), round(right, 4), low, high, group.pop() if len(group) == 1 else -1]
-        )
-    thousandths = np.rint(1000 * tree.similarities).astype(int)
-    return {"order": order, "tree": joins, "top": round(tree.top, 4), "similarities": thousandths.tolist()}
+    # Of scipy's corners of a join the first and the last are on its branches; leaves are at 5, 15, 25, ...
+    for places, distances in zip(drawing["icoord"], drawing["dcoord"], strict=True):
+        low, high = (places[0] - 5) / 10, (places[3] - 5) / 10
+        left, top, _, right = (round(distance, 4) for distance in distances)
+        first, second = int(groups[order[int(low)]]), int(groups[order[int(high)]])
+        joins.append(Join(left, top, right, low, high, first if first == second else -1))
+    return DrawnTree(order, joins)
 
 
-def _group_places(story_map: StoryMap) -> list[dict[str, Any]]:
-    """Names of groups at the medians of their points, the largest group first."""
+def _group_places(story_map: StoryMap) -> list[GroupPlace]:
+    """Place the names of groups at the medians of their points, the largest group first."""
     points, groups = np.asarray(story_map.arrangement.points), story_map.groups
     sizes = np.bincount(groups[groups >= 0], minlength=len(story_map.names))
-    order = np.argsort(-sizes, kind="stable")
-    medians = {group: np.median(points[groups == group], axis=0).round(4).tolist() for group in order}
-    return [{"x": medians[g][0], "y": medians[g][1], "name": story_map.names[g]} for g in order]
+    places: list[GroupPlace] = []
+    for group in np.argsort(-sizes, kind="stable"):
+        x, y = np.median(points[groups == group], axis=0).round(4).tolist()
+        places.append({"x": x, "y": y, "name": story_map.names[group]})
+    return places
 
 
 def _plot(story_map: StoryMap) -> Any:
     """Draw the stories as points; the page's script sets colors, texts and selection."""
     require("bokeh", "explore")
-    from bokeh.core.properties import value
     from bokeh.models import ColumnDataSource, HoverTool
     from bokeh.plotting import figure
 
@@ -159,18 +274,40 @@ def _plot(story_map: StoryMap) -> Any:
     plot.segment("x0", "y0", "x1", "y1", source=lines, color=INK, line_alpha=0.6)
     source = ColumnDataSource({"x": points[:, 0], "y": points[:, 1], "color": [NONE] * n}, name="points")
     size = float(np.clip(180 / np.sqrt(n), 4, 9))
-    shown = plot.scatter("x", "y", source=source, color="color", size=size, fill_alpha=0.8, line_color=None)
-    plot.x_range.renderers = plot.y_range.renderers = [shown]
+    dots = plot.scatter("x", "y", source=source, color="color", size=size, fill_alpha=0.8, line_color=None)
+    plot.x_range.renderers = plot.y_range.renderers = [dots]
     ring = ColumnDataSource({"x": [], "y": []}, name="ring")
     plot.scatter("x", "y", source=ring, size=size + 8, fill_color=None, line_color=INK, line_width=2.5)
-    places = _group_places(story_map)
-    labels = {name: [place[name] for place in places] for name in ("x", "y")} | {"text": [""] * len(places)}
-    style = {"text_font": value("system-ui, sans-serif"), "text_font_size": "13px", "text_color": INK}
-    style |= {"text_align": "center", "text_baseline": "middle", "text_font_style": "bold"}
-    background = {"background_fill_color": "white", "background_fill_alpha": 0.75, "padding": 2}
-    plot.text("x", "y", "text", source=ColumnDataSource(labels, name="names"), **style, **background)
-    plot.add_tools(HoverTool(renderers=[shown], tooltips=TOOLTIP, point_policy="snap_to_data"))
+    _add_names(plot, _group_places(story_map))
+    plot.add_tools(HoverTool(renderers=[dots], tooltips=TOOLTIP, point_policy="snap_to_data"))
     return plot
+
+
+def _add_names(plot: Any, places: list[GroupPlace]) -> None:
+    """Add texts for the names of groups; the page's script fills in those for which there is room."""
+    from bokeh.core.properties import value
+    from bokeh.models import ColumnDataSource
+
+    names = {
+        "x": [place["x"] for place in places],
+        "y": [place["y"] for place in places],
+        "text": [""] * len(places),
+    }
+    plot.text(
+        "x",
+        "y",
+        "text",
+        source=ColumnDataSource(names, name="names"),
+        text_font=value("system-ui, sans-serif"),
+        text_font_size="13px",
+        text_font_style="bold",
+        text_color=INK,
+        text_align="center",
+        text_baseline="middle",
+        background_fill_color="white",
+        background_fill_alpha=0.75,
+        padding=2,
+    )
 
 
 def write_svg(story_map: StoryMap, path: Path) -> None:
@@ -183,7 +320,7 @@ def write_svg(story_map: StoryMap, path: Path) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    colors = [PALETTE[group % len(PALETTE)] for group in range(len(story_map.names))]
+    colors = _group_colors(story_map)
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "narrlit", "font.size": 9}):
         figure = Figure(layout="constrained")
         axes = figure.subplots()
@@ -199,22 +336,23 @@ def write_svg(story_map: StoryMap, path: Path) -> None:
 def _draw_tree(axes: Any, story_map: StoryMap, tree: Tree, colors: Sequence[str]) -> None:
     from matplotlib.collections import LineCollection
 
-    drawn = _tree(tree, story_map.groups)
+    drawn = _drawn_tree(tree, story_map.groups)
     lines, shades = [], []
-    for left, top, right, low, high, group in drawn["tree"]:
-        lines.append([(left, low), (top, low), (top, high), (right, high)])
-        shades.append(colors[group] if group >= 0 else GRAY)
+    for join in drawn.joins:
+        lines.append([(join.left, join.low), (join.top, join.low), (join.top, join.high), (join.right, join.high)])
+        shades.append(colors[join.group] if join.group >= 0 else GRAY)
     axes.add_collection(LineCollection(lines, colors=shades))
     n = len(story_map.labels)
     axes.figure.set_size_inches(7, max(2, 0.2 * n + 0.6))
+    farthest = max(join.top for join in drawn.joins)
     axes.set(
         ylim=(n - 0.5, -0.5),
-        xlim=(max(1e-3, *(1.02 * join[1] for join in drawn["tree"])), 0),
+        xlim=(max(1e-3, 1.02 * farthest), 0),
         xlabel=f"similarity ({story_map.measure})",
     )
     axes.xaxis.set_major_formatter(lambda distance, _: f"{tree.top - distance:.2f}")
     axes.yaxis.tick_right()
-    axes.set_yticks(range(n), [story_map.labels[story] for story in drawn["order"]])
+    axes.set_yticks(range(n), [story_map.labels[story] for story in drawn.order])
     axes.tick_params("y", length=0)
     for label in axes.get_yticklabels():
         label.set_parse_math(False)

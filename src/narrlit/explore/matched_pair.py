@@ -28,14 +28,15 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.floating[Any]]
 ALIKE = ((0.05, "much alike"), (0.25, "rather alike"), (0.5, "a little alike"), (1.0, "not alike"))
-"""Words for the share of background stories that match a story better than the other one does."""
+"""Largest shares of background stories that match a story better than the other one does, and words for them."""
 EXPLAINED: MeasureName = "passages"
-"""Measure that is a sum of links."""
+"""Measure whose similarity is a sum of links, which alone is explained."""
 FEWEST_BACKGROUND = 10
-"""Background stories, with fewer of which a similarity has no word."""
+"""Least number of background stories by which a similarity is put into words."""
 
 DIRECTIONS = {(True, True): "both", (True, False): "a to b", (False, True): "b to a"}
-"""Direction of a link that is the best match of the first story's passage, and of the second's."""
+"""Direction of a link, by whether it is the best match of the first story's passage, and of the second's."""
+LINK_COLUMNS = ["passage_a", "passage_b", "share", "match", "direction", "text_a", "text_b"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +90,7 @@ class ComparedStory:
         texts: of its S passages.
         vectors: (S, D), less the mean of the background.
         scores: (R,) with each background story; -inf with itself.
-        hubness: that of a story of the collection; of another one its mean score with the ten nearest.
+        hubness: as the collection has it; of a story outside it, its mean score with the ten nearest.
     """
 
     story: Story
@@ -105,8 +106,8 @@ class ComparedStory:
         scores = match_scores(vectors, background.passages).astype(np.float64)
         if story.text in background.texts:
             scores[background.texts.index(story.text)] = -np.inf
-        known = background.hubs or {}
-        hub = known.get(story.text, float(hubness(scores[None])[0]))
+        hubs = background.hubs or {}
+        hub = hubs.get(story.text, float(hubness(scores[None])[0]))
         return cls(story, passages.texts, vectors, scores, hub)
 
 
@@ -115,12 +116,13 @@ class MatchedPair:
     """Two stories and the matches of their passages, which are numbered from 1.
 
     Attributes:
-        stories: the two, by whose ids they are named.
-        passages: texts of each one's.
-        weights: (S, T) of all pairs of passages, 0 to 1.
-        hubness: of both stories, which their similarity is less; None outside a collection.
-        background: stories, and a noun for them.
-        closer: number of background stories that match the first story, and the second, better than the two match.
+        stories: the two; messages name them by their ids.
+        passages: texts of the passages of both stories.
+        weights: (S, T) matches of all pairs of passages, 0 to 1.
+        hubness: of both stories, whose mean is subtracted from the score; None outside a collection.
+        background: number of background stories, and a noun for them.
+        closer: number of background stories that match the first story better than the second does, and the second
+            better than the first does.
         deletion: similarities without part of the passages; None: not computed.
     """
 
@@ -136,16 +138,18 @@ class MatchedPair:
     def of(cls, first: ComparedStory, second: ComparedStory, background: Background) -> "MatchedPair":
         """Match the passages of two stories."""
         weights = matches(first.vectors, second.vectors, Matching())
+        score = match_shares(weights).sum()
         texts = (first.story.text, second.story.text)
         others = np.array([text not in texts for text in background.texts], dtype=bool)
-        score = match_shares(weights).sum()
+        closer_to_first = int((first.scores[others] > score).sum())
+        closer_to_second = int((second.scores[others] > score).sum())
         return cls(
             stories=(first.story, second.story),
             passages=(first.texts, second.texts),
             weights=weights,
             hubness=None if background.hubs is None else (first.hubness, second.hubness),
             background=(int(others.sum()), background.label),
-            closer=(int((first.scores[others] > score).sum()), int((second.scores[others] > score).sum())),
+            closer=(closer_to_first, closer_to_second),
         )
 
     @cached_property
@@ -172,14 +176,21 @@ class MatchedPair:
         """
         import pandas as pd
 
-        forth, back = best_matches(self.weights)
+        best_of_first, best_of_second = best_matches(self.weights)
         rows = []
         for i, j in np.argwhere(self.shares > 0).tolist():
-            is_best = (forth[i] == j, back[j] == i)
-            numbers = (i + 1, j + 1, float(self.shares[i, j]), float(self.weights[i, j]))
-            rows.append((*numbers, DIRECTIONS[is_best], self.passages[0][i], self.passages[1][j]))
-        columns = ["passage_a", "passage_b", "share", "match", "direction", "text_a", "text_b"]
-        table = pd.DataFrame(rows, columns=columns)
+            rows.append(
+                {
+                    "passage_a": i + 1,
+                    "passage_b": j + 1,
+                    "share": float(self.shares[i, j]),
+                    "match": float(self.weights[i, j]),
+                    "direction": DIRECTIONS[best_of_first[i] == j, best_of_second[j] == i],
+                    "text_a": self.passages[0][i],
+                    "text_b": self.passages[1][j],
+                }
+            )
+        table = pd.DataFrame(rows, columns=LINK_COLUMNS)
         return table.sort_values("share", ascending=False, kind="stable", ignore_index=True)
 
     @property
@@ -191,7 +202,7 @@ class MatchedPair:
         return list(zip(ASPECTS, zip(first.texts, second.texts, strict=True), strict=True))
 
     def verdict(self, model: str) -> str:
-        """Write the similarity that a model finds, with a word for its rank among the background stories."""
+        """State the similarity that a model finds, with words for its rank among the background stories."""
         first, second = (story.id for story in self.stories)
         count, _ = self.background
         if count < FEWEST_BACKGROUND:

@@ -1,12 +1,14 @@
 """Pairs of similar stories and groups of retellings in a collection."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from narrlit.console import counted
+from narrlit.data.schema import connected
 from narrlit.data.writers import write_table
 from narrlit.errors import DataError, OptionError, printable
 from narrlit.files import atomic_path, check_writable
@@ -19,16 +21,31 @@ if TYPE_CHECKING:
     from narrlit.explore.collection import Collection
 
 SAMPLE, SAMPLE_OF_LARGE = 2000, 500
-"""Size of the sample of stories whose similarities describe those of all pairs, and that of a large collection."""
+"""Stories in the sample whose similarities describe those of all pairs; the second number is for large collections."""
 ROUNDING = 1e-5
 """Difference below which similarities are equal: sums of float32 in another order."""
 SUFFIXES = (".csv", ".tsv", ".xlsx", ".jsonl", ".parquet", ".graphml")
 SHOWN = 20
-"""Pairs, and groups, that are printed."""
+"""Largest number of pairs, and of groups, that are printed."""
 WIDTH = 60
 """Characters of a title that are printed."""
 NEAR_COPY = 0.01
-"""Difference to a story's similarity with itself up to which another one is its copy."""
+"""Largest difference between a story's similarity with its copy and that with itself."""
+
+
+class Retellings(NamedTuple):
+    """Groups of retellings in a collection.
+
+    Attributes:
+        groups: a row a story of a group, largest groups first: `group` (from 1), `id`, `title`, and `similarity` to the
+            nearest story of its group.
+        threshold: similarity above which mutual neighbors are retellings.
+        reason: a sentence that explains the threshold.
+    """
+
+    groups: "pd.DataFrame"
+    threshold: float
+    reason: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +54,8 @@ class Pairs:
 
     Attributes:
         collection: N stories.
-        frame: what `similar_pairs` returns.
-        grouped: what `retelling_groups` returns: a row a story of a group.
+        frame: the pairs, as `similar_pairs` returns them.
+        grouped: the stories of groups, as `Retellings` has them.
         threshold: similarity above which mutual neighbors are retellings.
         reason: a sentence that explains the threshold.
     """
@@ -58,7 +75,7 @@ class Pairs:
         return self.grouped.copy()
 
     def write(self, path: str | Path) -> list[Path]:
-        """Write the pairs, with NAME-groups beside them if there is a group; or all as a graph (.graphml).
+        """Write the pairs, and NAME-groups if there is a group; or both in one file as a graph (.graphml).
 
         Args:
             path: .csv, .tsv, .xlsx, .jsonl, .parquet or .graphml.
@@ -72,28 +89,24 @@ class Pairs:
             write_graph(target, self.collection, self.frame, self.grouped)
             return [target]
         write_table(target, self.frame.to_dict("records"))
-        beside = target.with_name(f"{target.stem}-groups{target.suffix}")
-        if not len(self.grouped):
-            beside.unlink(missing_ok=True)  # of pairs that were replaced
+        groups_file = target.with_name(f"{target.stem}-groups{target.suffix}")
+        if self.grouped.empty:
+            groups_file.unlink(missing_ok=True)  # left by pairs that were replaced
             return [target]
-        write_table(beside, self.grouped.to_dict("records"))
-        return [target, beside]
+        write_table(groups_file, self.grouped.to_dict("records"))
+        return [target, groups_file]
 
     def __str__(self) -> str:
         """The most similar pairs and the largest groups, in Markdown."""
-        rows = [
-            {
-                "similarity": f"{row.similarity:.3f}",
-                "story": printable(row.title_a or row.id_a, WIDTH),
-                "with": printable(row.title_b or row.id_b, WIDTH),
-            }
-            for row in self.frame.head(SHOWN).itertuples()
-        ]
+        rows = []
+        for pair in self.frame.head(SHOWN).itertuples():
+            story, other = printable(pair.title_a or pair.id_a, WIDTH), printable(pair.title_b or pair.id_b, WIDTH)
+            rows.append({"similarity": f"{pair.similarity:.3f}", "story": story, "with": other})
         lines = [markdown_table("Most similar pairs", rows), f"## Groups of retellings\n\n{self.reason}\n"]
         names = self.grouped["title"].where(self.grouped["title"] != "", self.grouped["id"])
         members = self.grouped.assign(name=names).groupby("group")["name"].agg(list)
-        for number, own in members.head(SHOWN).items():
-            lines.append(f"{number}. {'; '.join(printable(name, 60) for name in own)}")
+        for number, titles in members.head(SHOWN).items():
+            lines.append(f"{number}. {'; '.join(printable(title, WIDTH) for title in titles)}")
         if not len(members):
             return "\n".join([*lines, "\nNo group: no pair of mutual neighbors is above the threshold."])
         more = f", of which {SHOWN} are shown" if len(members) > SHOWN else ""
@@ -122,8 +135,8 @@ def pairs(collection: "Collection", k: int = 10, threshold: float | None = None)
     if k < 1:
         raise OptionError(f"`k={k}`: at least 1 is needed")
     table = similar_pairs(collection, k)
-    grouped, level, reason = retelling_groups(collection, threshold, table)
-    return Pairs(collection, table, grouped, level, reason)
+    retellings = retelling_groups(collection, threshold, table)
+    return Pairs(collection, table, retellings.groups, retellings.threshold, retellings.reason)
 
 
 def similar_pairs(collection: "Collection", k: int = 10) -> "pd.DataFrame":
@@ -131,64 +144,88 @@ def similar_pairs(collection: "Collection", k: int = 10) -> "pd.DataFrame":
 
     Returns:
         A row a pair, the most similar first: `id_a`, `title_a`, `id_b`, `title_b`, `similarity` by the collection's
-        measure, and `mutual`: neither story has k neighbors that are nearer.
+        measure, and `mutual`: neither story has k neighbors that are nearer than the other story.
     """
     import pandas as pd
 
     if len(collection.frame) < 2:
         raise DataError("one story has no pair: give two stories or more")
-    rows, similarities = collection.similarities.nearest(k)
+    neighbors, similarities = collection.similarities.nearest(k)
     # By similarity, not by place among the k: of more copies of a text than k, each is a neighbor of all.
-    mutual = similarities >= similarities[rows, -1] - ROUNDING
-    ends = np.sort(np.stack([np.repeat(np.arange(len(rows)), rows.shape[1]), rows.ravel()]), axis=0)
-    pairs = pd.DataFrame({"a": ends[0], "b": ends[1], "similarity": similarities.ravel(), "mutual": mutual.ravel()})
+    mutual = similarities >= similarities[neighbors, -1] - ROUNDING
+    stories = np.repeat(np.arange(len(neighbors)), neighbors.shape[1])
+    pairs = pd.DataFrame(
+        {
+            "a": np.minimum(stories, neighbors.ravel()),
+            "b": np.maximum(stories, neighbors.ravel()),
+            "similarity": similarities.ravel(),
+            "mutual": mutual.ravel(),
+        }
+    )
     pairs = pairs.sort_values(["similarity", "a", "b"], ascending=[False, True, True])
     pairs = pairs.drop_duplicates(["a", "b"], ignore_index=True)
-    for place, (name, end) in enumerate([("id", "a"), ("title", "a"), ("id", "b"), ("title", "b")]):
-        pairs.insert(place, f"{name}_{end}", collection.frame[name].to_numpy()[pairs[end]])
-    return pairs.drop(columns=["a", "b"])
+    ids, titles = collection.frame["id"].to_numpy(), collection.frame["title"].to_numpy()
+    return pd.DataFrame(
+        {
+            "id_a": ids[pairs["a"]],
+            "title_a": titles[pairs["a"]],
+            "id_b": ids[pairs["b"]],
+            "title_b": titles[pairs["b"]],
+            "similarity": pairs["similarity"],
+            "mutual": pairs["mutual"],
+        }
+    )
 
 
 def retelling_groups(
     collection: "Collection", threshold: float | None = None, pairs: "pd.DataFrame | None" = None
-) -> tuple["pd.DataFrame", float, str]:
-    """Group stories that chains of mutual nearest neighbors join whose similarity is above a threshold.
+) -> Retellings:
+    """Group stories that are joined by chains of mutual nearest neighbors with a similarity above a threshold.
 
     Args:
         collection: N stories.
         threshold: similarity; None: chosen by `chance_threshold`, and copies of a story are in its group in any case.
         pairs: what `similar_pairs` returned for the collection.
-
-    Returns:
-        A row a story of a group, largest groups first: `group` (from 1), `id`, `title`, and `similarity` to the nearest
-        story of its group; the threshold; and a sentence that explains it.
     """
     import pandas as pd
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
 
     pairs = similar_pairs(collection) if pairs is None else pairs
-    row_of = pd.Series(np.arange(len(collection.frame)), index=collection.frame["id"])
     if threshold is None:
         threshold, reason = chance_threshold(collection.similarities)
-        # Of many copies each is a hub, and their similarity less hubness is low.
-        of_copies = collection.similarities.with_themselves() - NEAR_COPY
-        lowest = np.minimum(of_copies[row_of[pairs["id_a"]]], of_copies[row_of[pairs["id_b"]]])
-        alike = (pairs["similarity"] > threshold) | (pairs["similarity"] >= lowest)
+        alike = (pairs["similarity"] > threshold) | _near_copies(collection, pairs)
     else:
         reason = f"Threshold {threshold:g}, as chosen."
         alike = pairs["similarity"] > threshold
     links = pairs[pairs["mutual"] & alike]
-    ends = row_of[links["id_a"]].to_numpy(), row_of[links["id_b"]].to_numpy()
-    graph = coo_array((np.ones(len(links), dtype=np.int8), ends), shape=(len(row_of), len(row_of)))
-    groups = collection.frame[["id", "title"]].assign(group=connected_components(graph, directed=False)[1])
-    both = pd.concat([links.set_index(name)["similarity"] for name in ("id_a", "id_b")])
-    groups["similarity"] = groups["id"].map(both.groupby(level=0).max())
-    groups = groups.dropna(subset="similarity")  # a story of no pair is alone
-    sizes = groups["group"].map(groups["group"].value_counts())
-    groups = groups.assign(size=-sizes).sort_values(["size", "group"], kind="stable", ignore_index=True)
-    groups["group"] = pd.factorize(groups["group"])[0] + 1
-    return groups[["group", "id", "title", "similarity"]], threshold, reason
+    row_of = pd.Series(np.arange(len(collection.frame)), index=collection.frame["id"])
+    ends = list(zip(row_of[links["id_a"]], row_of[links["id_b"]], strict=True))
+    to_nearest = pd.concat([links.set_index(end)["similarity"] for end in ("id_a", "id_b")]).groupby(level=0).max()
+    stories = collection.frame[["id", "title"]].assign(
+        group=connected(ends, len(row_of)),
+        similarity=collection.frame["id"].map(to_nearest),
+    )
+    groups = _largest_first(stories.dropna(subset="similarity"))  # a story without a link is in no group
+    return Retellings(groups[["group", "id", "title", "similarity"]], threshold, reason)
+
+
+def _near_copies(collection: "Collection", pairs: "pd.DataFrame") -> "pd.Series":
+    """Mark pairs that are as similar as a story is to itself.
+
+    Less hubness, this is a low similarity where a story has many copies, since each of these is a hub.
+    """
+    import pandas as pd
+
+    lowest = pd.Series(collection.similarities.with_themselves() - NEAR_COPY, index=collection.frame["id"])
+    return pairs["similarity"] >= np.minimum(lowest[pairs["id_a"]].to_numpy(), lowest[pairs["id_b"]].to_numpy())
+
+
+def _largest_first(stories: "pd.DataFrame") -> "pd.DataFrame":
+    """Order stories by the size of their group, and number the groups in this order from 1."""
+    import pandas as pd
+
+    sizes = stories.groupby("group")["id"].transform("size")
+    ordered = stories.assign(size=sizes).sort_values(["size", "group"], ascending=[False, True], ignore_index=True)
+    return ordered.assign(group=pd.factorize(ordered["group"])[0] + 1)
 
 
 def chance_threshold(similarities: CollectionSimilarity) -> tuple[float, str]:
@@ -222,13 +259,18 @@ def write_graph(path: Path, collection: "Collection", pairs: "pd.DataFrame", gro
     graph = nx.Graph()
     group_of = dict(zip(groups["id"], groups["group"], strict=True))
     for story in collection.frame.drop(columns="text").to_dict("records"):
-        values = {**story, "label": story["title"] or story["id"], "group": group_of.get(story["id"], 0)}
-        # XML has no control characters; GraphML has neither lists nor missing values.
-        node = {
-            printable(n): v if isinstance(v, int | float) else printable(v) for n, v in values.items() if v is not None
-        }
-        graph.add_node(printable(story["id"]), **node)
+        attributes = {**story, "label": story["title"] or story["id"], "group": group_of.get(story["id"], 0)}
+        graph.add_node(printable(story["id"]), **_graphml_values(attributes))
     for a, b, similarity in pairs[["id_a", "id_b", "similarity"]].itertuples(index=False):
         graph.add_edge(printable(a), printable(b), weight=similarity, similarity=similarity)
     with atomic_path(path) as temporary:
         nx.write_graphml(graph, temporary)
+
+
+def _graphml_values(attributes: Mapping[str, Any]) -> dict[str, int | float | str]:
+    """Convert a node's attributes: XML has no control characters, GraphML neither lists nor missing values."""
+    values = {}
+    for name, value in attributes.items():
+        if value is not None:
+            values[printable(name)] = value if isinstance(value, int | float) else printable(value)
+    return values

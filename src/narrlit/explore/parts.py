@@ -37,13 +37,56 @@ from narrlit.models.config import Role
 from narrlit.models.coverage import Coverage
 from narrlit.optional import require
 
-Done = tuple[int, int, tuple[Coverage, int, str, str] | None]
-"""The row behind a part, the rows that were embedded, and how much of them was read: coverage, limit and its unit."""
-MANIFEST, RECORDS = "manifest.json", "_parts"
-"""Files of the folder: settings and parts, and a folder of a record a part, which readers of data sets pass over."""
+MANIFEST = "manifest.json"
+"""File with the settings and the list of parts."""
+RECORDS = "_parts"
+"""Folder with a record of each part; readers of data sets pass over names that begin with an underscore."""
 SUFFIXES = (*JSON_SUFFIXES, *DELIMITERS, ".parquet")
 SAMPLE = 1000
 """First rows, by which the column of the text is found."""
+
+
+@dataclass(frozen=True)
+class InputPart:
+    """Rows of the input that make up a part.
+
+    Attributes:
+        stop: number of the row behind the part.
+        rows: None if the part is written already, or by another process.
+    """
+
+    stop: int
+    rows: list[Row] | None
+
+
+@dataclass(frozen=True)
+class PartCoverage:
+    """Share of a part's stories that the encoder read.
+
+    Attributes:
+        coverage: of the stories.
+        limit: tokens of a text that are read.
+        unit: name of such a text, singular and plural.
+    """
+
+    coverage: Coverage
+    limit: int
+    unit: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class DonePart:
+    """A part that is written.
+
+    Attributes:
+        stop: number of the row behind it.
+        rows: number of rows that were embedded now.
+        read: share of them that was read; None if the part was written already, or by another process.
+    """
+
+    stop: int
+    rows: int
+    read: PartCoverage | None
 
 
 class FileRecord(BaseModel):
@@ -207,19 +250,16 @@ class EmbeddingRun:
     def files(self) -> list[tuple[str, int]]:
         """Names and sizes, in bytes, of the files that are read, in order."""
         with reading("stories", self.stories, "check the path"):
-            system, path = _file_system(self.stories)
-            if has_magic(path) and not Path(path).exists():
-                found = system.get_file_info(glob(path))  # noqa: PTH207  (Path.glob takes no absolute pattern)
-            else:
-                found = system.get_file_info([path])
-                if not found[0].is_file:
-                    found = system.get_file_info(require("pyarrow.fs", "parquet").FileSelector(path))
-        named = [(info.path, info.size) for info in found if info.is_file and info.base_name[0] not in "._"]
-        files = sorted(file for file in named if file[0].lower().endswith(SUFFIXES))
+            infos = _file_infos(self.stories)
+        files = []
+        for info in infos:
+            is_hidden = info.base_name[:1] in (".", "_")
+            if info.is_file and not is_hidden and info.path.lower().endswith(SUFFIXES):
+                files.append((info.path, info.size))
         if not files:
             kinds = ", ".join(SUFFIXES)
             raise DataError(f"{self.stories}: no {kinds} file, which `out=FOLDER` needs; other kinds: `out=FILE.npy`")
-        return files
+        return sorted(files)
 
     @cached_property
     def sample(self) -> Stories:
@@ -262,32 +302,45 @@ class EmbeddingRun:
         except DataError:
             return None
 
-    def unfinished(self, rank: int = 0, world: int = 1) -> Iterator[tuple[int, list[Row] | None]]:
-        """Read the input in order; yield the row behind each part and its rows, None if done or another process's."""
+    def unfinished(self, rank: int = 0, world: int = 1) -> Iterator[InputPart]:
+        """Read the input in order, and yield its parts, with the rows of those that this process has to write."""
         size, stop = self.parts.part_rows, 0
-        wanted = lru_cache(lambda number: number % world == rank and not self.path(number).exists())
-        rows = self._rows(lambda row: wanted(row // size))
+        is_wanted = lru_cache(lambda number: number % world == rank and not self.path(number).exists())
+        rows = self._rows(lambda row: is_wanted(row // size))
         while part := list(islice(rows, size)):
             stop += len(part)
-            yield stop, part if part[0] is not None else None  # type: ignore[misc]
+            wanted = [row for row in part if row is not None]  # all or none
+            yield InputPart(stop, wanted or None)
 
-    def write(self, stop: int, rows: list[Row]) -> tuple[Coverage, int, str, str]:
-        """Embed the rows of a part and write its file; return how much of the stories was read, and of which unit."""
-        start, text = stop - len(rows), self.sample.columns.get("text")
+    def embed_part(self, part: InputPart) -> DonePart:
+        """Embed and write the rows of a part, if this process has to."""
+        if part.rows is None:
+            return DonePart(part.stop, 0, None)
+        return DonePart(part.stop, len(part.rows), self.write(part.stop, part.rows))
+
+    def write(self, stop: int, rows: list[Row]) -> PartCoverage:
+        """Embed the rows of a part, up to the row `stop` of the input, and write its files."""
+        start, column = stop - len(rows), self.sample.columns.get("text")
         values = [row.value if isinstance(row.value, Mapping) else {"text": row.value} for row in rows]
-        texts = [value.get(text or "text") for value in values]
-        used = [i for i, t in enumerate(texts) if not self.drop_invalid or (isinstance(t, str) and t.strip())]
+        used = [i for i in range(len(rows)) if not self.drop_invalid or _is_text(values[i].get(column or "text"))]
         embeddings, coverage = np.empty((0, self.loaded.dimension), dtype=np.float32), Coverage()
         if used:
             file = RowFile(Path(self.stories), [rows[i] for i in used])
-            stories = self.loaded.prepare(list(parse_stories(file, strict=True, layout=Layout(text))))
+            stories = self.loaded.prepare(list(parse_stories(file, strict=True, layout=Layout(column))))
             embeddings, coverage = self.loaded.read(stories, [self.role or "story"] * len(stories))
         table = [{"row": start + i, **values[i]} for i in used]
-        self._save(start // self.parts.part_rows, table, embeddings, text or "text")
-        return coverage, self.loaded.facts.max_length, *self.loaded.facts.unit
+        self._save(start // self.parts.part_rows, table, embeddings, column or "text")
+        return PartCoverage(coverage, self.loaded.facts.max_length, self.loaded.facts.unit)
 
     def _save(self, number: int, table: list[dict[str, Any]], embeddings: FloatArray, text: str) -> None:
-        """Write the files of a part, and before they get their names, its record."""
+        """Write the files of a part, and before they get their names, its record.
+
+        Args:
+            number: of the part.
+            table: columns of the N rows.
+            embeddings: (N, D).
+            text: name of the column of the text.
+        """
         path = self.path(number)
         with ExitStack() as names:
             written = {path.name: names.enter_context(atomic_path(path))}
@@ -300,10 +353,9 @@ class EmbeddingRun:
                     written[columns.name] = names.enter_context(atomic_path(columns))
                     write_table(written[columns.name], others)
                 save_vectors(written[path.name], embeddings)
-            files = {
-                name: FileRecord(bytes=temporary.stat().st_size, sha256=file_digest(temporary))
-                for name, temporary in written.items()
-            }
+            files = {}
+            for name, temporary in written.items():
+                files[name] = FileRecord(bytes=temporary.stat().st_size, sha256=file_digest(temporary))
             record = PartRecord(rows=len(embeddings), dimension=embeddings.shape[1], files=files)
             with atomic_path(self._record_path(number)) as temporary:
                 temporary.write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
@@ -312,10 +364,11 @@ class EmbeddingRun:
         return self.folder / RECORDS / f"{number:05d}.json"
 
     def _rows(self, wanted: Callable[[int], bool]) -> Iterator[Row | None]:
-        """Read all files as one; `wanted` and None as in `stream_rows`, with positions in the whole input."""
+        """Read all files as one; `wanted` and None as in `stream_rows`, with numbers of rows in the whole input."""
         start = 0
+        system, _ = _file_system(self.stories)
         for name, _ in self.files:
-            with _file_system(self.stories)[0].open_input_file(name) as file:
+            with system.open_input_file(name) as file:
                 for row in stream_rows(file, Path(name), wanted, start):
                     start += 1
                     yield row
@@ -323,15 +376,7 @@ class EmbeddingRun:
     def _begin(self) -> Manifest:
         """Read the folder's manifest, or write the first one."""
         check_writable(self.folder / MANIFEST)
-        settings = {
-            **self.encoder.record,
-            "inputs": [{"file": Path(name).name, "bytes": size} for name, size in self.files],
-            "text_column": self.sample.columns.get("text"),
-            "role": self.role or "story",
-            "drop_invalid": self.drop_invalid,
-            "part_rows": self.parts.part_rows,
-            "format": self.parts.format,
-        }
+        settings = self._settings()
         names = [file.name for file in self.folder.glob("[!._]*")]  # first: another process may be writing the manifest
         if (self.folder / MANIFEST).is_file():
             manifest = read_json(self.folder / MANIFEST, Manifest, "manifest", "name a new folder")
@@ -347,6 +392,18 @@ class EmbeddingRun:
             raise OptionError(f"{self.folder} is not empty and has no {MANIFEST}: name a new folder")
         return self._write_manifest(Manifest(complete=False, settings=settings, parts=[]))
 
+    def _settings(self) -> dict[str, Any]:
+        """Collect all that decides the embeddings, for the manifest."""
+        return {
+            **self.encoder.record,
+            "inputs": [{"file": Path(name).name, "bytes": size} for name, size in self.files],
+            "text_column": self.sample.columns.get("text"),
+            "role": self.role or "story",
+            "drop_invalid": self.drop_invalid,
+            "part_rows": self.parts.part_rows,
+            "format": self.parts.format,
+        }
+
     def _remove_damaged(self, rank: int, world: int) -> None:
         """Remove those of this process's parts that are no longer as they were written."""
         for path in sorted(self.folder.glob(f"part-*.{self.parts.format}")):
@@ -359,25 +416,25 @@ class EmbeddingRun:
                 say(f"{path} is damaged ({problem}): embedded again")
                 path.unlink()
 
-    def _embed(self, parts: Iterator[Done]) -> int:
-        """Count the rows of parts as they are done; return the number of the input's rows."""
-        total, coverage, unit = 0, None, None
+    def _embed(self, parts: Iterator[DonePart]) -> int:
+        """Show the progress of parts as they are done; return the number of the input's rows."""
+        total, coverage, last = 0, Coverage(), None
         with tqdm(desc="embedding", unit="story", delay=0.5) as bar:
-            for stop, rows, read in parts:
-                total = max(total, stop)
-                bar.update(rows)
-                if read is not None:
-                    coverage, unit = read[0] if coverage is None else coverage + read[0], read[1:]
-        if unit is not None:
-            say_truncated(coverage, *unit)
+            for part in parts:
+                total = max(total, part.stop)
+                bar.update(part.rows)
+                if part.read is not None:
+                    coverage, last = coverage + part.read.coverage, part.read
+        if last is not None:
+            say_truncated(coverage, last.limit, *last.unit)
         return total
 
-    def _here(self) -> Iterator[Done]:
+    def _here(self) -> Iterator[DonePart]:
         """Embed the parts of this process."""
-        for stop, rows in self.unfinished(*self._place):
-            yield (stop, 0, None) if rows is None else (stop, len(rows), self.write(stop, rows))
+        for part in self.unfinished(*self._place):
+            yield self.embed_part(part)
 
-    def _by_ray(self) -> Iterator[Done]:
+    def _by_ray(self) -> Iterator[DonePart]:
         """Embed the parts by Ray Data: one task reads them, workers embed and write them.
 
         Not by Ray's own readers, for which the id "007" is a number and some texts are dates, nor by its writer, which
@@ -389,9 +446,7 @@ class EmbeddingRun:
         logging.getLogger("ray.data").setLevel("ERROR")
         context = data.DataContext.get_current()
         context.enable_progress_bars, context.target_max_block_size = False, 1  # a part is a block, however small
-        gpus, cpus = (ray.cluster_resources().get(kind, 0) for kind in ("GPU", "CPU"))
-        share = max((cpus - 1) / self.parts.workers, 0.1)  # one processor reads
-        resources = {"num_gpus": 1} if gpus else {"num_cpus": int(share) if share > 1 else share}
+        resources = _resources_of_worker(ray.cluster_resources(), self.parts.workers)
         run = replace(
             self,
             folder=self.folder.absolute(),  # a worker's folder is another
@@ -406,8 +461,10 @@ class EmbeddingRun:
 
         try:
             pool = data.ActorPoolStrategy(size=self.parts.workers)
-            read = data.from_items([0]).map_batches(parts, batch_size=1)
-            done = read.map_batches(_Worker, fn_constructor_args=(run,), batch_size=1, compute=pool, **resources)
+            rows_of_parts = data.from_items([0]).map_batches(parts, batch_size=1)
+            done = rows_of_parts.map_batches(
+                _Worker, fn_constructor_args=(run,), batch_size=1, compute=pool, **resources
+            )
             for row in done.iter_rows():
                 yield pickle.loads(row["done"])  # noqa: S301  (what the worker has just written)
         except Exception as error:
@@ -417,28 +474,33 @@ class EmbeddingRun:
 
     def _finish(self, manifest: Manifest, total: int) -> Manifest:
         """Complete the manifest if all parts are there."""
-        numbers = range(-(-total // self.parts.part_rows))
-        parts: list[PartFile] = []
-        rows = dimension = 0
-        for number in numbers:
+        count = -(-total // self.parts.part_rows)
+        parts, dimension = self._written_parts(count)
+        missing = count - len(parts)
+        if missing:
+            say(f"{self.folder}: {missing} of {counted(count, 'part')} are missing: other processes write them")
+            return manifest
+        rows = sum(part.rows for part in parts)
+        completed = {"complete": True, "rows": rows, "dimension": dimension, "parts": parts}
+        manifest = self._write_manifest(manifest.model_copy(update=completed))
+        for leftover in self.folder.glob(".*part-*"):  # of processes that were killed
+            leftover.unlink(missing_ok=True)
+        dropped = f"; left out {counted(total - rows, 'row')} without a text" if rows < total else ""
+        embeddings = f"{counted(rows, 'embedding')} of {dimension} dimensions"
+        say(f"{self.folder}: {embeddings} in {counted(len(parts), 'part')}{dropped}")
+        return manifest
+
+    def _written_parts(self, count: int) -> tuple[list[PartFile], int]:
+        """List those of the first parts that are written, and return their dimension."""
+        parts, dimension = [], 0
+        for number in range(count):
             path, record = self.path(number), self.record(number)
             if record is None or not path.exists():
                 continue
             file = record.files[path.name]
             parts.append(PartFile(file=path.name, rows=record.rows, bytes=file.bytes, sha256=file.sha256))
-            rows, dimension = rows + record.rows, record.dimension
-        missing = len(numbers) - len(parts)
-        if missing:
-            say(f"{self.folder}: {missing} of {counted(len(numbers), 'part')} are missing: other processes write them")
-            return manifest
-        done = {"complete": True, "rows": rows, "dimension": dimension, "parts": parts}
-        manifest = self._write_manifest(manifest.model_copy(update=done))
-        for left in self.folder.glob(".*part-*"):  # of processes that were killed
-            left.unlink(missing_ok=True)
-        dropped = f"; left out {counted(total - rows, 'row')} without a text" if rows < total else ""
-        what = f"{counted(rows, 'embedding')} of {dimension} dimensions"
-        say(f"{self.folder}: {what} in {counted(len(parts), 'part')}{dropped}")
-        return manifest
+            dimension = record.dimension
+        return parts, dimension
 
     def _write_manifest(self, manifest: Manifest) -> Manifest:
         with atomic_path(self.folder / MANIFEST) as temporary:
@@ -454,9 +516,32 @@ class _Worker:
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """Embed a part, or pass it on if it is there."""
-        stop, rows = pickle.loads(batch["part"][0])  # noqa: S301  (what the reading task has just written)
-        done = (stop, 0, None) if rows is None else (stop, len(rows), self.run.write(stop, rows))
-        return {"done": [pickle.dumps(done)]}
+        part = pickle.loads(batch["part"][0])  # noqa: S301  (what the reading task has just written)
+        return {"done": [pickle.dumps(self.run.embed_part(part))]}
+
+
+def _resources_of_worker(cluster: Mapping[str, float], workers: int) -> dict[str, float]:
+    """Give a worker of Ray a GPU, or where there is none its share of the processors but one, which reads."""
+    if cluster.get("GPU", 0):
+        return {"num_gpus": 1}
+    share = max((cluster.get("CPU", 0) - 1) / workers, 0.1)
+    return {"num_cpus": int(share) if share > 1 else share}
+
+
+def _is_text(value: Any) -> bool:
+    """Return True for a text that is not blank."""
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _file_infos(stories: str) -> list[Any]:
+    """Look up a file, the files of a folder, or those that a pattern matches, at a path or an address."""
+    system, path = _file_system(stories)
+    if has_magic(path) and not Path(path).exists():
+        return list(system.get_file_info(glob(path)))  # noqa: PTH207  (Path.glob takes no absolute pattern)
+    infos = system.get_file_info([path])
+    if infos[0].is_file:
+        return list(infos)
+    return list(system.get_file_info(require("pyarrow.fs", "parquet").FileSelector(path)))
 
 
 def _file_system(stories: str) -> tuple[Any, str]:

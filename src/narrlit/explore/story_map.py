@@ -18,17 +18,22 @@ from narrlit.optional import require
 if TYPE_CHECKING:
     import pandas as pd
 
-IN_DENDROGRAM, FEWEST = 300, 3
-"""Stories in a dendrogram at most, and of a map at least."""
-LABEL, WORDS = 60, 3
-"""Characters of a story without a title; words that name a group."""
+IN_DENDROGRAM = 300
+"""Largest number of stories in a dendrogram."""
+FEWEST = 3
+"""Least number of stories on a map."""
+LABEL = 60
+"""Characters of a label; the beginning of the text is that of a story without a title."""
+WORDS = 3
+"""Words that name a group."""
 MARGIN = 0.05
 """Share of the range of similarities that a dendrogram leaves before its first join."""
 UMAP_NEIGHBORS = 15
-"""Nearest stories whose similarities place a story in the plane."""
+"""Stories, itself among them, whose similarities place a story in the plane."""
 CENTRAL_SAMPLE = 200
-"""Stories of a group that its most central one is near to."""
+"""Largest number of stories of a group that its stories are compared with, to find the most central one."""
 Links = dict[tuple[int, int], list[tuple[int, int, float]]]
+"""Linked passages (of i, of j, match from 0 to 1) of pairs of stories (i, j)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +74,7 @@ class StoryMap:
 
     Attributes:
         frame: id, title, text and metadata columns of each story.
-        labels: (N) titles; the beginning of the text where there is none.
+        labels: titles of the N stories; the beginning of the text where there is none.
         measure: by which stories are compared.
         neighbors: (N, k) nearest stories, the most similar first.
         similarities: (N, k) of the neighbors.
@@ -97,10 +102,17 @@ class StoryMap:
         ids, titles = self.frame["id"].tolist(), self.frame["title"].tolist()
         rows = []
         for story, neighbors in enumerate(self.neighbors.tolist()):
-            for rank, neighbor in enumerate(neighbors, 1):
-                row = {"id": ids[story], "title": titles[story], "rank": rank}
-                row |= {"neighbor_id": ids[neighbor], "neighbor_title": titles[neighbor]}
-                rows.append(row | {"similarity": round(float(self.similarities[story, rank - 1]), 4)})
+            for rank, neighbor in enumerate(neighbors, start=1):
+                rows.append(
+                    {
+                        "id": ids[story],
+                        "title": titles[story],
+                        "rank": rank,
+                        "neighbor_id": ids[neighbor],
+                        "neighbor_title": titles[neighbor],
+                        "similarity": round(float(self.similarities[story, rank - 1]), 4),
+                    }
+                )
         return rows
 
     def group_rows(self) -> list[dict[str, Any]]:
@@ -143,34 +155,54 @@ def arrange_stories(frame: "pd.DataFrame", similarities: CollectionSimilarity, k
 
 def _dendrogram(similarities: CollectionSimilarity) -> Arrangement:
     """Build a tree by average linkage and cut it into groups."""
-    from scipy.cluster.hierarchy import cut_tree, leaves_list, linkage
+    from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.spatial.distance import squareform
-    from sklearn.metrics import silhouette_score
 
     matrix = similarities.matrix()
-    n = len(matrix)
     pairs = squareform((matrix + matrix.T) / 2, checks=False).astype(np.float64)
     top = float(pairs.max() + MARGIN * max(np.ptp(pairs), 0.01))
     tree = linkage(top - pairs, "average", optimal_ordering=True)
 
-    # Silhouettes say little where all distances are large: they are taken from where a story has its nearest.
+    # Silhouettes differ little where all distances are large: distances begin at that of a story and its nearest.
     nearest = similarities.nearest(1)[1].mean()
-    distances = squareform(np.maximum(nearest - pairs, 0))
-    cuts = [cut for cut in cut_tree(tree, range(2, n)).T if np.bincount(cut).max() <= max(2, n / 3)]
-    scores = [silhouette_score(distances, cut, metric="precomputed") for cut in cuts]
-    chosen = cuts[int(np.argmax(scores))]
-    sizes = np.bincount(chosen)
-    numbers = dict[int, int]()
-    for leaf in leaves_list(tree):  # numbered from top to bottom; a story alone is in no group
-        if sizes[chosen[leaf]] > 1:
-            numbers.setdefault(int(chosen[leaf]), len(numbers))
-    groups = np.array([numbers.get(int(group), -1) for group in chosen])
+    cut, silhouette = _best_cut(tree, squareform(np.maximum(nearest - pairs, 0)))
     method = (
         f"dendrogram by average linkage of similarities (measure {similarities.fit.measure}); groups by the cut with "
-        f"the largest mean silhouette ({max(scores):.2f}) of those that put no more than a third of the stories into "
+        f"the largest mean silhouette ({silhouette:.2f}) of those that put no more than a third of the stories into "
         "one group"
     )
-    return Arrangement(method, groups, Tree(tree, matrix, top))
+    return Arrangement(method, _numbered_groups(cut, leaves_list(tree)), Tree(tree, matrix, top))
+
+
+def _best_cut(tree: NDArray[np.float64], distances: NDArray[np.float64]) -> tuple[IntArray, float]:
+    """Find the cut with the largest mean silhouette of those whose parts have a third of the stories at most.
+
+    Args:
+        tree: (N - 1, 4) joins.
+        distances: (N, N) of the stories.
+
+    Returns:
+        The part (N,) of each story, and the mean silhouette.
+    """
+    from scipy.cluster.hierarchy import cut_tree
+    from sklearn.metrics import silhouette_score
+
+    n = len(distances)
+    cuts = [cut for cut in cut_tree(tree, range(2, n)).T if np.bincount(cut).max() <= max(2, n / 3)]
+    silhouettes = [silhouette_score(distances, cut, metric="precomputed") for cut in cuts]
+    best = int(np.argmax(silhouettes))
+    return cuts[best], silhouettes[best]
+
+
+def _numbered_groups(parts: IntArray, leaves: IntArray) -> IntArray:
+    """Number groups in the order of the leaves (N); a part (N,) of one story is no group, -1."""
+    sizes = np.bincount(parts)
+    numbers = dict[int, int]()
+    for leaf in leaves:
+        part = int(parts[leaf])
+        if sizes[part] > 1:
+            numbers.setdefault(part, len(numbers))
+    return np.array([numbers.get(int(part), -1) for part in parts])
 
 
 def _plane(similarities: CollectionSimilarity, neighbors: IntArray, values: FloatArray) -> Arrangement:
@@ -255,9 +287,11 @@ def link_passages(stories: Sequence[Passages], indices: IntArray) -> Links:
     """
     mean = np.concatenate([story.vectors for story in stories]).mean(axis=0, dtype=np.float32)
     vectors = [centered(story.vectors.astype(np.float32), mean) for story in stories]
-    neighbors = {(min(i, j), max(i, j)) for i, row in enumerate(indices.tolist()) for j in row}
+    pairs = set[tuple[int, int]]()
+    for story, neighbors in enumerate(indices.tolist()):
+        pairs.update((min(story, neighbor), max(story, neighbor)) for neighbor in neighbors)
     links = {}
-    for i, j in sorted(neighbors):
+    for i, j in sorted(pairs):
         weights = matches(vectors[i], vectors[j])
         chosen = in_order(match_shares(weights))
         links[i, j] = [(first, second, float(weights[first, second])) for first, second in chosen]

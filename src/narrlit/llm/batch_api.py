@@ -3,7 +3,8 @@
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -15,17 +16,51 @@ from narrlit.llm.completions import RequestFailed, batch_result
 from narrlit.servers import Endpoint
 
 if TYPE_CHECKING:
+    from openai.types import Batch
+
     from narrlit.llm.client import Request
 
 ENDPOINT = "/v1/chat/completions"
 UNFINISHED = ("validating", "in_progress", "finalizing", "cancelling")
+"""Statuses of a batch that has no results yet."""
 MAX_REQUESTS, MAX_BYTES = 50_000, 190_000_000
-MAX_FILE_BYTES, TRANSFER_SECONDS = 2**30, 3600
-"""Size of a file of results at most; its transfer, or that of a file of requests, may take longer than one reply."""
-QUIET_SECONDS, POLL_SECONDS = 0.2, 20.0
-"""A batch is sent when no request was added for the first; its status is requested every so many of the second."""
+"""Largest number of requests in a batch, and largest size of its file."""
+LINE_BYTES = 200
+"""Size of a line in the file of a batch, without the body of its request; an upper bound."""
+MAX_FILE_BYTES = 2**30
+"""Largest size of a file of results."""
+TRANSFER_SECONDS = 3600
+"""Time limit for the transfer of a file of requests or results."""
+QUIET_SECONDS = 0.2
+"""Time without a new request after which a batch is sent."""
+POLL_SECONDS = 20.0
+"""Time between two requests for the status of a batch."""
 
-Part = dict[str, tuple["Request", dict[str, Any]]]  # requests and their bodies, by key
+
+@dataclass(frozen=True)
+class QueuedRequest:
+    """A request that waits for the next batch, and the body that is sent."""
+
+    request: "Request"
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class BatchResults:
+    """Results of a batch.
+
+    Attributes:
+        by_key: reply or failure of each request that has one.
+        broken_lines: number of lines that can't be read.
+    """
+
+    by_key: dict[str, Reply | RequestFailed]
+    broken_lines: int
+
+    @property
+    def replies(self) -> dict[str, Reply]:
+        """Replies by the keys of their requests."""
+        return {key: result for key, result in self.by_key.items() if isinstance(result, Reply)}
 
 
 class BatchTransport:
@@ -37,7 +72,7 @@ class BatchTransport:
     def __init__(self, endpoint: Endpoint, cache: AnswerCache) -> None:
         self._client, self._cache, self._url = endpoint.client(MAX_FILE_BYTES), cache, endpoint.url
         self._files = self._client.with_options(timeout=TRANSFER_SECONDS).files
-        self._queue: Part = {}
+        self._queue: dict[str, QueuedRequest] = {}
         self._waiting: dict[str, asyncio.Future[Reply]] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -55,9 +90,9 @@ class BatchTransport:
 
     async def send(self, key: str, request: "Request", body: dict[str, Any]) -> Reply:
         """Wait for the answer to a request in the next batch, or in a resumed one."""
-        if (known := self._cache.get(key)) is not None:
-            return known
-        self._queue[key] = request, body
+        if (reply := self._cache.get(key)) is not None:
+            return reply
+        self._queue[key] = QueuedRequest(request, body)
         self._waiting[key] = asyncio.get_running_loop().create_future()
         return await self._waiting[key]
 
@@ -65,6 +100,7 @@ class BatchTransport:
         self._tasks.append(asyncio.ensure_future(self._guarded(work)))
 
     async def _guarded(self, work: Awaitable[None]) -> None:
+        """Do some work; pass an error of it on to all waiting requests."""
         import openai
 
         try:
@@ -78,6 +114,7 @@ class BatchTransport:
                     future.set_exception(error)
 
     async def _send_when_quiet(self) -> None:
+        """Send the queue whenever no request was added for a while."""
         while True:
             size = -1
             while size != len(self._queue) or not size:
@@ -88,33 +125,40 @@ class BatchTransport:
 
     async def _submit(self) -> None:
         """Send as many requests of the queue as fit into a batch, at least one."""
-        part: Part = {}
-        size = 0
-        for key in list(self._queue)[:MAX_REQUESTS]:
-            size += len(json.dumps(self._queue[key][1])) + 200
-            if part and size > MAX_BYTES:
-                break
-            part[key] = self._queue.pop(key)
+        requests = self._take_from_queue()
+        bodies = {key: queued.body for key, queued in requests.items()}
         name = f"narrlit-{uuid4().hex}"
-        self._cache.add_batch(name, {key: request.record(body["model"]) for key, (request, body) in part.items()})
-        bodies = {key: body for key, (_, body) in part.items()}
-        line = {"method": "POST", "url": ENDPOINT}
-        content = "\n".join(json.dumps({"custom_id": key, **line, "body": body}) for key, body in bodies.items())
-        file = await self._files.create(file=(f"{name}.jsonl", content.encode()), purpose="batch")
+        records = {key: queued.request.record(queued.body["model"]) for key, queued in requests.items()}
+        self._cache.add_batch(name, records)
+        lines = []
+        for key, body in bodies.items():
+            lines.append(json.dumps({"custom_id": key, "method": "POST", "url": ENDPOINT, "body": body}))
+        file = await self._files.create(file=(f"{name}.jsonl", "\n".join(lines).encode()), purpose="batch")
         batch = await self._client.batches.create(
             input_file_id=file.id, endpoint=ENDPOINT, completion_window="24h", metadata={"narrlit": name}
         )
         self._cache.set_batch_id(name, batch.id)
-        _say(batch.id, f"{len(part):,} requests sent; after an interruption the same command waits for it")
+        _say(batch.id, f"{len(requests):,} requests sent; after an interruption the same command waits for it")
         self._start(self._collect(name, batch.id, bodies))
 
+    def _take_from_queue(self) -> dict[str, QueuedRequest]:
+        """Remove as many requests from the queue as fit into a batch, at least one."""
+        requests: dict[str, QueuedRequest] = {}
+        size = 0
+        for key in list(self._queue)[:MAX_REQUESTS]:
+            size += len(json.dumps(self._queue[key].body)) + LINE_BYTES
+            if requests and size > MAX_BYTES:
+                break
+            requests[key] = self._queue.pop(key)
+        return requests
+
     async def _resume(self, name: str, batch_id: str | None) -> None:
+        """Collect a batch of an interrupted job; forget it if the server has none."""
         import openai
 
         try:
             if batch_id is None:  # interrupted while it was being sent
-                listed = [batch async for batch in self._client.batches.list(limit=100)]
-                batch_id = next((b.id for b in listed if (b.metadata or {}).get("narrlit") == name), None)
+                batch_id = await self._find_batch(name)
             if batch_id is not None:
                 return await self._collect(name, batch_id, {})
         except openai.NotFoundError:
@@ -123,37 +167,55 @@ class BatchTransport:
             raise ModelError(f"{self._url}: cannot ask for batch {batch_id or name}: {type(error).__name__}") from None
         return self._cache.finish_batch(name, {})
 
+    async def _find_batch(self, name: str) -> str | None:
+        """Find the server's id of the batch with a name of ours."""
+        batches = [batch async for batch in self._client.batches.list(limit=100)]
+        for batch in batches:
+            if (batch.metadata or {}).get("narrlit") == name:
+                return str(batch.id)
+        return None
+
     async def _collect(self, name: str, batch_id: str, bodies: dict[str, dict[str, Any]]) -> None:
         """Wait for the end of a batch; store its answers in the cache, and return them to waiting requests."""
         while (batch := await self._client.batches.retrieve(batch_id)).status in UNFINISHED:
             await asyncio.sleep(POLL_SECONDS)
         if batch.status == "failed":
             self._cache.finish_batch(name, {})
-            reasons = [error.message for error in (batch.errors.data if batch.errors else None) or []]
-            reason = printable(reasons[0] if reasons else "no reason")
+            errors = (batch.errors.data if batch.errors else None) or []
+            reason = printable(errors[0].message if errors else "no reason")
             raise ModelError(f"{self._url}: batch {batch_id} failed: {reason}")
-        results: dict[str, Reply | RequestFailed] = {}
+        results = await self._results(batch, bodies)
+        self._cache.finish_batch(name, results.replies)
+        count, lacking = f"{len(results.replies):,} answers", f"batch {batch.status}"
+        if results.broken_lines:
+            count += f", {results.broken_lines:,} broken lines, whose requests the same command sends again"
+            lacking = "broken line of a batch"
+        _say(batch_id, f"{batch.status}, {count}")
+        for key in bodies:
+            future, result = self._waiting.pop(key), results.by_key.get(key, RequestFailed(lacking))
+            if isinstance(result, Reply):
+                future.set_result(result)
+            else:
+                future.set_exception(result)
+
+    async def _results(self, batch: "Batch", bodies: Mapping[str, dict[str, Any]]) -> BatchResults:
+        """Read the files of errors and answers of a batch; where both have a request, its answer counts."""
+        by_key: dict[str, Reply | RequestFailed] = {}
         broken_lines = 0
-        for file_id in filter(None, (batch.error_file_id, batch.output_file_id)):
+        for file_id in (batch.error_file_id, batch.output_file_id):
+            if not file_id:
+                continue
             content = (await self._files.content(file_id)).text
-            for line in filter(str.strip, content.split("\n")):
+            for line in content.split("\n"):
+                if not line.strip():
+                    continue
                 try:
                     key, result = batch_result(line, bodies)
                 except ValueError:
                     broken_lines += 1
                 else:
-                    results[key] = result
-        replies = {key: result for key, result in results.items() if isinstance(result, Reply)}
-        self._cache.finish_batch(name, replies)
-        broken = f", {broken_lines:,} broken lines, whose requests the same command sends again" if broken_lines else ""
-        _say(batch_id, f"{batch.status}, {len(replies):,} answers{broken}")
-        lacking = RequestFailed("broken line of a batch" if broken_lines else f"batch {batch.status}")
-        for key in bodies:
-            future, result = self._waiting.pop(key), results.get(key, lacking)
-            if isinstance(result, Reply):
-                future.set_result(result)
-            else:
-                future.set_exception(result)
+                    by_key[key] = result
+        return BatchResults(by_key, broken_lines)
 
 
 def _say(batch: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Read the chat completions of a server, one at a time or as the lines of a batch: a reply, or a failed request."""
+"""Chat completions of a server, which come one at a time or as the lines of a batch: a reply, or a failed request."""
 
 import json
 import re
@@ -23,20 +23,24 @@ class RequestFailed(NarrlitError):  # noqa: N818 (a result rather than an error:
 def reply_of(completion: Any) -> Reply:
     """Read a chat completion, as the SDK returns it; RequestFailed if it is none."""
     try:
-        choice = completion.choices[0]
-        message, usage = choice.message, completion.usage
-        refusal = getattr(message, "refusal", None)
-        text, finish = (refusal, "refusal") if refusal else (message.content or "", choice.finish_reason)
-        used = (usage.prompt_tokens or 0, usage.completion_tokens or 0) if usage else (0, 0)
+        choice, usage = completion.choices[0], completion.usage
+        text, finish = choice.message.content or "", choice.finish_reason
+        refusal = getattr(choice.message, "refusal", None)
+        if refusal:
+            text, finish = refusal, "refusal"
+        prompt_tokens = completion_tokens = 0
+        if usage:
+            prompt_tokens, completion_tokens = usage.prompt_tokens or 0, usage.completion_tokens or 0
     except (AttributeError, IndexError, TypeError):
         raise RequestFailed("malformed answer") from None
-    if not isinstance(finish, str | None) or not all(isinstance(number, int) for number in used):
+    are_numbers = isinstance(prompt_tokens, int) and isinstance(completion_tokens, int)
+    if not isinstance(finish, str | None) or not are_numbers:
         raise RequestFailed("malformed answer")
-    return Reply(str(text), finish, *used)
+    return Reply(str(text), finish, prompt_tokens, completion_tokens)
 
 
 def refused_parameter(status: int, message: str, body: dict[str, Any]) -> str | None:
-    """Find the parameter that a server refuses, by the words of its HTTP 400.
+    """Find the parameter that a server refuses, by the message of its HTTP 400 or 422.
 
     >>> refused_parameter(400, "Unsupported value: 'temperature' does not support 0.8", {"temperature": 0.8})
     'temperature'
@@ -45,9 +49,12 @@ def refused_parameter(status: int, message: str, body: dict[str, Any]) -> str | 
         return None
     if "max_tokens" in body and "max_completion_tokens" in message and "instead" in message:
         return "max_tokens"
-    named = (name for name in OPTIONAL_PARAMETERS if name in body and re.search(rf"\b{name}\b", message))
-    schemas = re.search(r"json.?schema|guided|grammar", message, re.IGNORECASE) and "response_format" in body
-    return next(named, "response_format" if schemas else None)
+    for name in OPTIONAL_PARAMETERS:
+        if name in body and re.search(rf"\b{name}\b", message):
+            return name
+    if "response_format" in body and re.search(r"json.?schema|guided|grammar", message, re.IGNORECASE):
+        return "response_format"
+    return None
 
 
 def batch_result(line: str, bodies: Mapping[str, dict[str, Any]]) -> tuple[str, Reply | RequestFailed]:
@@ -69,6 +76,7 @@ def batch_result(line: str, bodies: Mapping[str, dict[str, Any]]) -> tuple[str, 
 
 
 def _line_result(line: dict[str, Any], body: dict[str, Any]) -> Reply | RequestFailed:
+    """Read a line that is JSON: the answer to the request with this body, or an error."""
     from openai.types.chat import ChatCompletion
 
     response = line.get("response") or {}
