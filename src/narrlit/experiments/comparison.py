@@ -516,9 +516,8 @@ def conclusion(compared: Sequence[ComparedSystem], shared: SharedStories) -> str
         parts.append(f"{', '.join(worse)}: worse than {first.name}")
     if undecided:
         # Holm compares the smallest p left with the level divided by the comparisons left.
-        comparisons_left = sum(
-            system.difference is not None and not system.difference.is_significant for system in others
-        )
+        differences = [system.difference for system in others if system.difference is not None]
+        comparisons_left = sum(not difference.is_significant for difference in differences)
         needed = _points_needed(list(undecided.values()), LEVEL / comparisons_left, shared)
         n = first.answers.summary.n
         parts.append(f"{', '.join(undecided)}: a difference to {first.name} cannot be shown at n = {n}; {needed}")
