@@ -97,4 +97,5 @@ def _bm25_weights(counts: Any) -> NDArray[np.float64]:
     document_frequencies = np.bincount(counts.indices, minlength=counts.shape[1])
     word_weights = np.log(1 + (len(lengths) - document_frequencies + 0.5) / (document_frequencies + 0.5))
     norms = np.repeat(1.2 * (0.25 + 0.75 * lengths / lengths.mean()), np.diff(counts.indptr))  # 1.2 = k1, 0.75 = b
-    return word_weights[counts.indices] * counts.data * 2.2 / (counts.data + norms)
+    weights: NDArray[np.float64] = word_weights[counts.indices] * counts.data * 2.2 / (counts.data + norms)
+    return weights
