@@ -29,8 +29,10 @@ TRACK_A, TRACK_B, TRACK_B_LINES = "track_a.jsonl", "track_b.npy", "track_b.jsonl
 DIMENSIONS_ALLOWED = range(10, 8193)
 LARGEST_FILE = 2**30
 """Bytes of an unpacked file: 30,000 embeddings of the largest dimension. A small zip can unpack to terabytes."""
-SAMPLE, TOLERANCE = 16, 1e-5
-"""Number of stories whose independence is checked, and largest difference of their unit vectors in float32."""
+SAMPLE = 16
+"""Number of stories whose independence is checked."""
+TOLERANCE = 1e-5
+"""Largest difference of unit vectors in float32 that counts as equal."""
 
 
 @dataclass(frozen=True)
@@ -130,19 +132,19 @@ def submit(
     if (system is None) != (answers is not None and track_b is None):
         raise OptionError("give `model`" if system is None else "`answers` replace the model: leave it out")
     triples, stories = _read_tracks(track_a, track_b, layout)
-    chosen = None
+    choices = None
     if answers is not None and triples is not None:
-        chosen = _given_answers(Path(answers), triples)
+        choices = _read_answers_to(triples, Path(answers))
     embeddings = None
     target = Path(out)
     if system is not None:
         measure = measure_of(system)
-        unanswered = triples if chosen is None else None
-        with on_interrupt(_kept(measure, target)):
-            computed, embeddings = _computed(measure, unanswered, stories, progress)
-        chosen = computed if chosen is None else chosen
-    contents = write_submission(target, chosen, embeddings, _count(triples), _count(stories))
-    return Submission(target, contents, chosen, embeddings)
+        unanswered = triples if choices is None else None
+        with on_interrupt(_state_after_interrupt(measure, target)):
+            computed, embeddings = _compute(measure, unanswered, stories, progress)
+        choices = computed if choices is None else choices
+    contents = write_submission(target, choices, embeddings, _count(triples), _count(stories))
+    return Submission(target, contents, choices, embeddings)
 
 
 def check_submission(
@@ -193,23 +195,23 @@ def _count(rows: Triples | Stories | None) -> int | None:
     return None if rows is None else len(rows)
 
 
-def _kept(measure: Similarity, out: Path) -> str:
-    """Describe what an interruption leaves."""
+def _state_after_interrupt(measure: Similarity, out: Path) -> str:
+    """Describe which files there are after an interruption."""
     unchanged = f"{out} is as it was"
     if measure.encoder is None or measure.encoder.cache is None:
         return unchanged
     return f"finished embeddings are kept in {measure.encoder.cache}: the same command goes on; {unchanged}"
 
 
-def _given_answers(answers: Path, triples: Triples) -> list[bool]:
+def _read_answers_to(triples: Triples, answers: Path) -> list[bool]:
     """Read the answers to triples; refuse those to triples with other texts."""
-    chosen, _ = read_answers(answers, len(triples))
+    choices, _ = read_answers(answers, len(triples))
     if answers.suffix != ".zip" and triples.report is not None:
-        read_triples(triples.report.path, labels=answers)
-    return chosen
+        read_triples(triples.report.path, labels=answers)  # compares the texts
+    return choices
 
 
-def _computed(
+def _compute(
     measure: Similarity, triples: Triples | None, stories: Sequence[Story] | None, progress: bool
 ) -> tuple[list[bool] | None, FloatArray | None]:
     """Answer triples, and embed stories, none of whose vectors may depend on another story."""
@@ -221,18 +223,24 @@ def _computed(
             raise OptionError(f"`track_b` needs a model: {measure.name} gives a story no vector")
         if triples is not None:  # prepared before the model is loaded: a mistake in a file of views costs no waiting
             encoder.texts.prepare_triples(triples)
-        encoder.prepare(list(stories))
-        encoder.require_one_prompt("Track B")
-        embeddings = encoder.embed(list(stories), progress=progress)
-        finding = check_independence(encoder, list(stories), embeddings)
-        if progress:
-            say(finding)
+        embeddings = _embed_independently(encoder, list(stories), progress)
     if triples is not None:
         answers = [a > b for a, b in measure.score(triples, progress).tolist()]
     if progress and measure.encoder is not None:
         facts = measure.encoder.facts
         say_truncated(measure.encoder.coverage, facts.max_length, *facts.unit)
     return answers, embeddings
+
+
+def _embed_independently(encoder: StoryEncoder, stories: list[Story], progress: bool) -> FloatArray:
+    """Embed the stories of Track B, and check that no vector depends on other stories."""
+    encoder.prepare(stories)
+    encoder.require_one_prompt("Track B")
+    embeddings = encoder.embed(stories, progress=progress)
+    finding = check_independence(encoder, stories, embeddings)
+    if progress:
+        say(finding)
+    return embeddings
 
 
 def write_submission(
@@ -280,34 +288,54 @@ def read_submission(path: Path, name: Path | None = None) -> tuple[list[bool] | 
     name = name or path
     with reading("submission", name, "is it a zip file, complete and not encrypted?"), zipfile.ZipFile(path) as archive:
         members = archive.namelist()
-        unknown = sorted(set(members) - {TRACK_A, TRACK_B, TRACK_B_LINES})
-        if unknown or not members:
-            raise DataError(
-                f"{name}: it holds {', '.join(unknown[:5]) or 'nothing'}; only {TRACK_A}, {TRACK_B} or {TRACK_B_LINES} "
-                "are allowed, at its root"
-            )
-        if TRACK_B in members and TRACK_B_LINES in members:
-            raise DataError(f"{name}: it holds {TRACK_B} and {TRACK_B_LINES}; remove one")
-        content = {member: _unpacked(archive, member, f"{name}/{member}") for member in members}
+        _check_members(members, name)
+        contents = {member: _unpack(archive, member, f"{name}/{member}") for member in members}
     answers = embeddings = None
-    if TRACK_A in members:
-        rows = _rows(content[TRACK_A], f"{name}/{TRACK_A}")
-        for number, row in enumerate(rows, 1):
-            if not isinstance(row, dict) or not isinstance(row.get(LABEL), bool):
-                raise DataError(f"{name}/{TRACK_A}:{number}: {LABEL} must be true or false")
-        answers = [row[LABEL] for row in rows]
-    if TRACK_B in members:
-        with reading("array of numbers", f"{name}/{TRACK_B}"):
-            embeddings = np.load(io.BytesIO(content[TRACK_B]), allow_pickle=False)
-        _check_embeddings(embeddings, f"{name}/{TRACK_B}")
-    elif TRACK_B_LINES in members:
-        where = f"{name}/{TRACK_B_LINES}"
-        with reading("embeddings", where, "every row needs `embeddings`, a list of equally many numbers"):
-            rows = _rows(content[TRACK_B_LINES], where)
-            embeddings = np.array([row["embeddings"] for row in rows], dtype=np.float64)
-        _check_embeddings(embeddings, where)
-        embeddings = embeddings.astype(np.float32)
+    if TRACK_A in contents:
+        answers = _parse_answers(contents[TRACK_A], f"{name}/{TRACK_A}")
+    if TRACK_B in contents:
+        embeddings = _parse_array(contents[TRACK_B], f"{name}/{TRACK_B}")
+    elif TRACK_B_LINES in contents:
+        embeddings = _parse_lines_of_embeddings(contents[TRACK_B_LINES], f"{name}/{TRACK_B_LINES}")
     return answers, embeddings
+
+
+def _check_members(members: Sequence[str], name: Path) -> None:
+    """Refuse a zip that holds other files than those of the tracks, none, or both files of Track B."""
+    unknown = sorted(set(members) - {TRACK_A, TRACK_B, TRACK_B_LINES})
+    if unknown or not members:
+        raise DataError(
+            f"{name}: it holds {', '.join(unknown[:5]) or 'nothing'}; only {TRACK_A}, {TRACK_B} or {TRACK_B_LINES} "
+            "are allowed, at its root"
+        )
+    if TRACK_B in members and TRACK_B_LINES in members:
+        raise DataError(f"{name}: it holds {TRACK_B} and {TRACK_B_LINES}; remove one")
+
+
+def _parse_answers(content: bytes, where: str) -> list[bool]:
+    """Parse the answers of track_a.jsonl."""
+    rows = _parse_json_lines(content, where)
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict) or not isinstance(row.get(LABEL), bool):
+            raise DataError(f"{where}:{number}: {LABEL} must be true or false")
+    return [row[LABEL] for row in rows]
+
+
+def _parse_array(content: bytes, where: str) -> FloatArray:
+    """Parse the embeddings of track_b.npy."""
+    with reading("array of numbers", where):
+        embeddings: FloatArray = np.load(io.BytesIO(content), allow_pickle=False)
+    _check_embeddings(embeddings, where)
+    return embeddings
+
+
+def _parse_lines_of_embeddings(content: bytes, where: str) -> FloatArray:
+    """Parse the embeddings of track_b.jsonl."""
+    with reading("embeddings", where, "every row needs `embeddings`, a list of equally many numbers"):
+        rows = _parse_json_lines(content, where)
+        embeddings = np.array([row["embeddings"] for row in rows], dtype=np.float64)
+    _check_embeddings(embeddings, where)
+    return embeddings.astype(np.float32)
 
 
 def read_answers(path: Path, rows: int | None = None) -> tuple[list[bool], NDArray[np.float64] | None]:
@@ -322,35 +350,44 @@ def read_answers(path: Path, rows: int | None = None) -> tuple[list[bool], NDArr
         DataError: naming file and line, if the file can't be read, an answer is neither true nor false, or their number
             is another.
     """
-    answers: list[bool] = []
-    scores: list[tuple[float, float]] = []
     if path.suffix == ".zip":
-        answers = read_submission(path)[0] or []
+        answers, scores = read_submission(path)[0] or [], None
         if not answers:
             raise DataError(f"{path}: it holds no {TRACK_A}; name a file of answers")
     else:
-        answer = TypeAdapter(bool)
-        for row in read_rows(path).rows:
-            value = row.value if isinstance(row.value, Mapping) else {}
-            with reading("answer", f"{path}:{row.line}", "score_a and score_b are numbers, both or neither"):
-                if {"score_a", "score_b"} & value.keys():
-                    scores.append((_finite(value["score_a"]), _finite(value["score_b"])))
-            try:
-                answers.append(answer.validate_python(value[LABEL]))
-            except (KeyError, ValidationError) as error:
-                raise DataError(f"{path}:{row.line}: {LABEL} must be true or false") from error
+        answers, scores = _read_answer_rows(path)
     if rows is not None and len(answers) != rows:
         raise DataError(f"{path} has {len(answers)} answers for {rows} triples; give one for each, in their order")
+    return answers, scores
+
+
+def _read_answer_rows(path: Path) -> tuple[list[bool], NDArray[np.float64] | None]:
+    """Read a file of answers; the scores are None unless all rows have them."""
+    answers: list[bool] = []
+    scores: list[tuple[float, float]] = []
+    boolean = TypeAdapter(bool)
+    for row in read_rows(path).rows:
+        value = row.value if isinstance(row.value, Mapping) else {}
+        with reading("answer", f"{path}:{row.line}", "score_a and score_b are numbers, both or neither"):
+            if "score_a" in value or "score_b" in value:
+                scores.append((_finite(value["score_a"]), _finite(value["score_b"])))
+        try:
+            answers.append(boolean.validate_python(value[LABEL]))
+        except (KeyError, ValidationError) as error:
+            raise DataError(f"{path}:{row.line}: {LABEL} must be true or false") from error
     return answers, np.array(scores) if len(scores) == len(answers) else None
 
 
 def _finite(value: Any) -> float:
-    if not math.isfinite(number := float(value)):
+    """Convert a value to a number; refuse NaN and infinity."""
+    number = float(value)
+    if not math.isfinite(number):
         raise ValueError(f"{number} is no number")
     return number
 
 
-def _unpacked(archive: zipfile.ZipFile, member: str, where: str) -> bytes:
+def _unpack(archive: zipfile.ZipFile, member: str, where: str) -> bytes:
+    """Read a file of a zip; refuse one that is too large."""
     with archive.open(member) as file:
         # The declared size may be a lie: not more is read than allowed.
         content = b"" if archive.getinfo(member).file_size > LARGEST_FILE else file.read(LARGEST_FILE + 1)
@@ -359,7 +396,8 @@ def _unpacked(archive: zipfile.ZipFile, member: str, where: str) -> bytes:
     return content
 
 
-def _rows(content: bytes, where: str) -> list[Any]:
+def _parse_json_lines(content: bytes, where: str) -> list[Any]:
+    """Parse JSON Lines; errors name the line."""
     rows = []
     for number, line in enumerate(content.decode("utf-8", "replace").rstrip("\n").split("\n"), 1):
         with reading("row", f"{where}:{number}"):
@@ -368,6 +406,7 @@ def _rows(content: bytes, where: str) -> list[Any]:
 
 
 def _check_embeddings(embeddings: Any, where: str) -> None:
+    """Refuse what is no array of vectors that the task allows."""
     if not isinstance(embeddings, np.ndarray) or embeddings.ndim != 2 or embeddings.dtype.kind not in "fiu":
         raise DataError(f"{where}: one array of numbers, rows x dimension, is needed (numpy.save)")
     if embeddings.shape[1] not in DIMENSIONS_ALLOWED:
@@ -419,36 +458,78 @@ def check_steps(
     """Check that no step of a batch gives a story another text or vector elsewhere, as `check_independence` does.
 
     A sample, spread over the lengths, goes through the steps in reverse order, in two batches, and story by story.
+
+    Args:
+        steps: as `encoding_steps` returns them.
+        stories: all stories, as they are in their file.
+        embeddings: (N, D) vectors to be submitted, if there are any.
+        rounding_error: largest difference of a number's rounding in different batches.
+
+    Returns:
+        A sentence with the largest difference.
+
+    Raises:
+        ModelError: naming the first step that gives a story another text or vector elsewhere.
     """
+    sample = _sample_by_length(stories)
+    reverse = BatchedRun("in reverse order", [sample[::-1]], stories)
+    alone = BatchedRun("alone", [[index] for index in sample], stories)
+    runs = [reverse, BatchedRun("in other batches", [sample[::2], sample[1::2]], stories), alone]
     tolerance = max(TOLERANCE, rounding_error)
-    by_length = np.argsort([len(story.text) for story in stories], kind="stable")
-    sample = by_length[np.unique(np.linspace(0, len(stories) - 1, SAMPLE).round().astype(int))].tolist()
-    batches = {
-        "in reverse order": [sample[::-1]],
-        "in other batches": [sample[::2], sample[1::2]],
-        "alone": [[index] for index in sample],
-    }
-    values: dict[str, dict[int, Any]] = {where: {index: stories[index] for index in sample} for where in batches}
     largest = 0.0
     for name, step in steps:
-        for where, groups in batches.items():
-            for group in filter(None, groups):
-                try:
-                    values[where].update(zip(group, step([values[where][index] for index in group]), strict=True))
-                except NarrlitError as error:
-                    raise ModelError(f"Track B: {name} fails for {len(group)} stories {where}: {error}") from error
+        for run in runs:
+            run.apply(name, step)
             for index in sample:
-                difference = _difference(values["in reverse order"][index], values[where][index])
+                difference = _difference(reverse.values[index], run.values[index])
                 if not difference <= tolerance:  # or NaN
-                    raise _dependence(index, name, f"{where} it differs", difference)
+                    raise _dependence(index, name, f"{run.name} it differs", difference)
                 largest = max(largest, difference)
-    for index in sample if embeddings is not None else ():
-        difference = _difference(embeddings[index], values["alone"][index])  # type: ignore[index]
-        if not difference <= tolerance:
-            raise _dependence(index, "a step over all stories", "from the vector to be written it differs", difference)
-        largest = max(largest, difference)
+    if embeddings is not None:
+        for index in sample:
+            difference = _difference(embeddings[index], alone.values[index])
+            if not difference <= tolerance:
+                name, where = "a step over all stories", "from the vector to be written it differs"
+                raise _dependence(index, name, where, difference)
+            largest = max(largest, difference)
     count = f"{len(sample)} {'story' if len(sample) == 1 else 'stories'}"
     return f"Track B: vectors of {count} alone, in other batches and in reverse order differ by at most {largest:.0g}"
+
+
+def _sample_by_length(stories: Sequence[Story]) -> list[int]:
+    """Choose the indices of stories that are evenly spaced by length."""
+    by_length = np.argsort([len(story.text) for story in stories], kind="stable")
+    positions = np.unique(np.linspace(0, len(stories) - 1, SAMPLE).round().astype(int))
+    indices: list[int] = by_length[positions].tolist()
+    return indices
+
+
+class BatchedRun:
+    """A sample of stories on their way through the steps of encoding, in batches of its own.
+
+    Attributes:
+        name: how the sample is divided, for messages.
+        batches: indices of stories.
+        values: text or vector of each story after the last step, by its index.
+    """
+
+    def __init__(self, name: str, batches: Sequence[Sequence[int]], stories: Sequence[Story]) -> None:
+        self.name = name
+        self.batches = [batch for batch in batches if batch]
+        self.values: dict[int, Any] = {index: stories[index] for batch in self.batches for index in batch}
+
+    def apply(self, name: str, step: "Callable[[Any], Any]") -> None:
+        """Apply a step to every batch.
+
+        Raises:
+            ModelError: if the step fails for a batch.
+        """
+        for batch in self.batches:
+            try:
+                results = step([self.values[index] for index in batch])
+                self.values.update(zip(batch, results, strict=True))
+            except NarrlitError as error:
+                raise ModelError(f"Track B: {name} fails for {len(batch)} stories {self.name}: {error}") from error
 
 
 Step = tuple[str, Callable[[Any], Any]]
@@ -456,7 +537,7 @@ Step = tuple[str, Callable[[Any], Any]]
 
 
 def encoding_steps(encoder: StoryEncoder) -> list[Step]:
-    """Return the steps from the stories of a file to their vectors, each of which computes what it gives."""
+    """Return the steps from the stories of a file to their vectors; none of them reads the embedding cache."""
     steps: list[Step] = []
     texts = encoder.texts
     if texts.views is not None:
@@ -479,6 +560,7 @@ def encoding_steps(encoder: StoryEncoder) -> list[Step]:
 
 
 def _dependence(index: int, name: str, where: str, difference: float) -> ModelError:
+    """Describe the story and the step that makes its vector depend on others; an infinite difference is left out."""
     return ModelError(
         f"Track B: the vector of story {index + 1} depends on other stories, by {name}: {where}"
         f"{f' by {difference:.0e}' if np.isfinite(difference) else ''}; a submission's may not"
@@ -486,8 +568,12 @@ def _dependence(index: int, name: str, where: str, difference: float) -> ModelEr
 
 
 def _difference(first: Any, second: Any) -> float:
-    """Largest difference of two unit vectors, or infinity for different texts and views, 0 for equal ones."""
+    """Compute the largest difference of two unit vectors; of stories 0 if they are equal, else infinity."""
     if isinstance(first, Story):
         return 0.0 if first == second else float("inf")
-    first, second = (np.asarray(v, dtype=np.float64) / max(float(np.linalg.norm(v)), 1e-12) for v in (first, second))
-    return float(np.abs(first - second).max())
+    return float(np.abs(_unit(first) - _unit(second)).max())
+
+
+def _unit(vector: Any) -> NDArray[np.float64]:
+    """Scale a vector to the length 1."""
+    return np.asarray(vector, dtype=np.float64) / max(float(np.linalg.norm(vector)), 1e-12)

@@ -1,8 +1,8 @@
 """Back-translations of stories added to training examples.
 
 Source: Mendel292, section 2.5: "up to 9x more triples per pivot language, producing about 1,800" of 200. A language
-gives one version of each story, so the 9 are read as those of three languages: with `mixed` each replaces the anchor,
-the positive or the negative, one at a time.
+gives one version of each story, so the 9 are taken as those of three languages: with `mixed`, a version replaces the
+anchor, the positive or the negative, one at a time.
 """
 
 import json
@@ -150,7 +150,8 @@ class Augmentation:
             raise OptionError("there is nothing to draw: no version has a BERTScore")
         figure = Figure(figsize=(1.5 + 1.2 * len(values), 4), layout="tight")
         axes = figure.add_subplot(ylabel="BERTScore F1")
-        axes.boxplot(list(values.values()), tick_labels=[f"{name} (n = {len(each)})" for name, each in values.items()])
+        labels = [f"{name} (n = {len(of_pivot)})" for name, of_pivot in values.items()]
+        axes.boxplot(list(values.values()), tick_labels=labels)
         return figure
 
     def write(self, path: str | Path) -> None:
@@ -238,33 +239,41 @@ def back_translate_examples(
         scorer = load_bertscorer(quality.bertscore, quality.bertscore_layer, computing)
     table = StoryTable.of(examples.stories.texts)
     groups = [[example] for example in examples]
-    made: dict[str, PivotVersions] = {}
-    for name, stories in list(_translated(table.texts, pivots, computing, Path(log))):
-        pivot = made[name] = _add_versions(groups, stories, table, mixed)
-        if scorer is not None and pivot.replaced:
-            new, old = list(pivot.replaced.values()), list(pivot.replaced)
-            pivot.scores = scorer([table[index].text for index in new], [table[index].text for index in old])
+    versions: dict[str, PivotVersions] = {}
+    for pivot, stories in list(_translate(table.texts, pivots, computing, Path(log))):
+        of_pivot = _add_versions(groups, stories, table, mixed)
+        if scorer is not None and of_pivot.replaced:
+            old = [table[index].text for index in of_pivot.replaced]
+            new = [table[index].text for index in of_pivot.replaced.values()]
+            of_pivot.scores = scorer(new, old)
+        versions[pivot] = of_pivot
     rows = []
     for texts, group in zip(examples.texts(), groups, strict=True):
-        name = group[0].group or sha256(json.dumps(texts).encode()).hexdigest()[:16]
+        name = group[0].group or _group_name(texts)
         rows += [replace(row, group=name) for row in group]
     settings = {"mixed": mixed, **asdict(pivots), **asdict(quality)}
     settings["bertscore_layer"] = None if scorer is None else scorer.layer
-    return Augmentation(TrainingExamples(table, rows), len(examples), made, settings)
+    return Augmentation(TrainingExamples(table, rows), len(examples), versions, settings)
 
 
-def _translated(
+def _group_name(texts: Sequence[str]) -> str:
+    """Name the group of an example by a digest of its texts."""
+    return sha256(json.dumps(texts).encode()).hexdigest()[:16]
+
+
+def _translate(
     texts: Sequence[str], pivots: Pivots, device: "torch.device", log: Path
 ) -> Iterator[tuple[str, dict[str, BackTranslation]]]:
-    """Translate each text through each language and back."""
+    """Translate texts through each language and back; yields the language and the translation of each text."""
     models: dict[str, TranslationModel] = {}
     for pivot in pivots.names:
-        ways = []
+        translators = []
         for route in pivots.routes(pivot):
             model = models.get(route.model) or TranslationModel(route.model, device, log)
-            models = {route.model: model} if pivots.nllb else {}  # Marian models serve one direction
-            ways.append(partial(model.translate, route=route, beams=pivots.beams, batch_tokens=pivots.batch_tokens))
-        yield pivot, dict(zip(texts, back_translate(texts, *ways), strict=True))
+            models = {route.model: model} if pivots.nllb else {}  # a Marian model translates in one direction only
+            translate = partial(model.translate, route=route, beams=pivots.beams, batch_tokens=pivots.batch_tokens)
+            translators.append(translate)
+        yield pivot, dict(zip(texts, back_translate(texts, *translators), strict=True))
 
 
 def _add_versions(
@@ -274,28 +283,28 @@ def _add_versions(
     pivot = PivotVersions()
     for group in groups:
         example = group[0]
-        places = range(len(example.indices))
-        for replaced in [[place] for place in places] if mixed else [list(places)]:
-            new = [BackTranslation(table[index].text) for index in example.indices]
-            for place in replaced:
-                new[place] = stories[new[place].text]
-            fault = _fault(new)
+        positions = list(range(len(example.indices)))
+        for replaced in [[position] for position in positions] if mixed else [positions]:
+            version = [BackTranslation(table[index].text) for index in example.indices]
+            for position in replaced:
+                version[position] = stories[version[position].text]
+            fault = _fault(version)
             if fault is not None:
                 pivot.left_out[fault] += 1
                 continue
-            indices = [table.add(story.text) for story in new]
-            if any(row.indices == tuple(indices) for row in group):
+            anchor, positive, *negatives = indices = tuple(table.add(story.text) for story in version)
+            if any(row.indices == indices for row in group):
                 pivot.left_out["equal to another version"] += 1
                 continue
-            group.append(TrainingExample(indices[0], indices[1], tuple(indices[2:]), example.kinds))
+            group.append(TrainingExample(anchor, positive, tuple(negatives), example.kinds))
             pivot.versions += 1
-            for place in replaced:
-                pivot.replaced[example.indices[place]] = indices[place]
+            for position in replaced:
+                pivot.replaced[example.indices[position]] = indices[position]
     return pivot
 
 
 def _fault(stories: Sequence[BackTranslation]) -> str | None:
-    """Find why stories make no example: a fault of one, or two of them that are equal."""
+    """Find why stories make no example: the fault of a translation, or two stories that are equal."""
     for story in stories:
         if story.fault is not None:
             return story.fault

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import comb
 from typing import Any
 
@@ -47,67 +47,335 @@ FACETS = {
 Values = Sequence[Any] | NDArray[np.float64]
 
 
+# Facets --------------------------------------------------------------------------------------------------------------
+
+
 def read_facets(names: Sequence[str], labeled: Triples) -> dict[str, Values | None]:
     """Find the value of each of N triples for the names in FACETS and columns of their file; None for `margin`.
 
     Raises:
         OptionError: if the file has no such column.
     """
+    columns = [name for name in names if name not in FACETS]
+    cells = _read_columns(columns, labeled) if columns else {}
     facets: dict[str, Values | None] = {}
-    own = [name for name in names if name not in FACETS]
-    if own and labeled.report is None:
-        raise OptionError(f"`by={own[0]}`: a column needs a file of triples; or give {', '.join(FACETS)}")
-    triples = None if labeled.report is None else labeled.report.path
-    read = collect(read_rows(triples), [TripleRow], TRIPLES_KNOWN, strict=False)[0] if own and triples else []
-    rows = [row.value for row, _ in read]
-    columns = list(dict.fromkeys(column for row in rows for column in row))
     for name in names:
         if name == "overlap":
             scores = jaccard_scores(labeled.texts())
             facets[name] = SystemAnswers.scored(name, "baseline", labeled.labels == 1, scores).margin
         elif name == "length":
             facets[name] = [sum(len(text.split()) for text in texts) / 3 for texts in labeled.texts()]
-        elif name == "margin":
-            facets[name] = None
-        elif name in columns:
-            facets[name] = [row.get(name) for row in rows]
         else:
+            facets[name] = cells.get(name)
+    return facets
+
+
+def _read_columns(names: Sequence[str], labeled: Triples) -> dict[str, list[Any]]:
+    """Read the cells of columns of the triples' file."""
+    if labeled.report is None:
+        raise OptionError(f"`by={names[0]}`: a column needs a file of triples; or give {', '.join(FACETS)}")
+    path = labeled.report.path
+    results, _ = collect(read_rows(path), [TripleRow], TRIPLES_KNOWN, strict=False)
+    rows = [row.value for row, _ in results]
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    cells = {}
+    for name in names:
+        if name not in columns:
             raise OptionError(
-                f"`by={name}`: {triples} has no such column{did_you_mean(name, columns)}; found: "
+                f"`by={name}`: {path} has no such column{did_you_mean(name, columns)}; found: "
                 f"{', '.join(printable(column, 30) for column in columns[:12])}; or give {', '.join(FACETS)}"
             )
-    return facets
+        cells[name] = [row.get(name) for row in rows]
+    return cells
 
 
 def divide(values: Values, most: int = MOST_VALUES) -> tuple[IntArray, list[str]]:
     """Divide N values into quartiles if they are numbers, more than `most` different ones, else by value.
 
-    Returns each one's bin and the bins' names. Equal numbers are in the same bin, so that bins may differ in size.
+    Returns the bin of each value (N,) and the bins' names. Equal numbers are in the same bin, so that bins may differ
+    in size.
 
     >>> divide([1.0, 2, 3, 4, 5, 6, 7, 8, 9])[1]
     ['1 to 3', '4 to 5', '6 to 7', '8 to 9']
     >>> divide(["b", "a", "b", None])
     (array([0, 1, 0, 2]), ['b', 'a', 'none'])
     """
+    numbers = _finite_numbers(values)
+    if numbers is not None and len(set(numbers.tolist())) > most:
+        return _divide_by_quartile(numbers)
+    return _divide_by_value(values)
+
+
+def _finite_numbers(values: Values) -> NDArray[np.float64] | None:
+    """Convert values to numbers; None if one of them is no finite number, or is true or false."""
+    if any(isinstance(value, bool) for value in values):
+        return None
     try:
-        numbers = np.array([float("x" if isinstance(value, bool) else value) for value in values])
-        quartiles = len(set(numbers.tolist())) > most and bool(np.isfinite(numbers).all())
+        numbers = np.array([float(value) for value in values])
     except (TypeError, ValueError):
-        quartiles = False
-    if quartiles:
-        edges = np.unique(np.quantile(numbers, [0.25, 0.5, 0.75]))
-        _, bins = np.unique(np.searchsorted(edges, numbers), return_inverse=True)
-        ends = [(numbers[bins == number].min(), numbers[bins == number].max()) for number in range(bins.max() + 1)]
-        return bins, [f"{_end(low)} to {_end(high)}" for low, high in ends]
-    names = ["none" if value in (None, "") else printable(value, 40) for value in values]
-    ordered = [name for name, _ in Counter(names).most_common()]
-    shown = ordered if len(ordered) <= MOST_ROWS else [*ordered[: MOST_ROWS - 1], "others"]
-    return np.array([min(ordered.index(name), MOST_ROWS - 1) for name in names]), shown
+        return None
+    return numbers if np.isfinite(numbers).all() else None
+
+
+def _divide_by_quartile(numbers: NDArray[np.float64]) -> tuple[IntArray, list[str]]:
+    """Divide numbers into quartiles, which are named by their smallest and largest numbers."""
+    edges = np.unique(np.quantile(numbers, [0.25, 0.5, 0.75]))
+    _, bins = np.unique(np.searchsorted(edges, numbers), return_inverse=True)
+    names = []
+    for number in range(bins.max() + 1):
+        in_bin = numbers[bins == number]
+        names.append(f"{_end(in_bin.min())} to {_end(in_bin.max())}")
+    return bins, names
 
 
 def _end(number: float) -> str:
     """Format an end of a quartile; years and other large numbers keep their digits."""
     return f"{number:.3g}" if abs(number) < 1000 else f"{number:.0f}"
+
+
+def _divide_by_value(values: Values) -> tuple[IntArray, list[str]]:
+    """Divide values by equality, the most frequent first; the rarest of many are `others`."""
+    names = ["none" if value in (None, "") else printable(value, 40) for value in values]
+    by_frequency = [name for name, _ in Counter(names).most_common()]
+    bin_of = {name: min(rank, MOST_ROWS - 1) for rank, name in enumerate(by_frequency)}
+    if len(by_frequency) > MOST_ROWS:
+        by_frequency = [*by_frequency[: MOST_ROWS - 1], "others"]
+    return np.array([bin_of[name] for name in names]), by_frequency
+
+
+def _by_facet(systems: Sequence[SystemAnswers], values: Values | None) -> list[Entry]:
+    """Compute accuracies by bin, {"bin": name, "systems": {name: accuracy}}; without values by quartile of margins."""
+    entries: list[Entry] = []
+    for system in systems:
+        if values is not None:
+            bins, names = divide(values)
+        elif system.margin is not None:
+            bins, names = _margin_quartiles(system.margin)
+        else:
+            continue
+        for number, name in enumerate(names):
+            if number == len(entries):
+                entries.append({"bin": name, "systems": {}})
+            correct = system.correct[bins == number]
+            entries[number]["systems"][system.name] = AccuracySummary(len(correct), int(correct.sum())).as_dict()
+    return entries
+
+
+def _margin_quartiles(margin: NDArray[np.float64]) -> tuple[IntArray, list[str]]:
+    """Divide triples by the size of a system's margin, which has a scale of its own."""
+    bins, ends = divide(np.abs(margin).tolist(), 0)
+    return bins, [f"quartile {number}" for number in range(1, len(ends) + 1)]
+
+
+def _facet_rows(name: str, bins: Sequence[Entry]) -> list[Entry]:
+    """Format the accuracies by bin; n is a column where it is the same for all systems."""
+    rows = []
+    for entry in bins:
+        accuracies = entry["systems"]
+        row = {name: entry["bin"]}
+        sizes = {accuracy["n"] for accuracy in accuracies.values()}
+        if len(sizes) == 1:
+            row["n"] = sizes.pop()
+        for system, accuracy in accuracies.items():
+            row[system] = report.accuracy_cell(accuracy)
+        rows.append(row)
+    return rows
+
+
+# Differences ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Difference of two systems on n triples.
+
+    Attributes:
+        value: accuracy of the system minus that of the first system.
+        lost: number of triples that only the first system has right.
+        won: number of triples that only the other system has right.
+        n: number of triples.
+        p: of the exact McNemar test.
+        p_by_story: of the test for triples that share stories; None if none do.
+        design_effect: by how much sharing multiplies the variance; None likewise, or if the triples allow no test.
+        adjusted_p: p, by story if there is one, corrected for the number of comparisons; None if it is not tested.
+    """
+
+    value: float
+    lost: int
+    won: int
+    n: int
+    p: float
+    p_by_story: float | None = None
+    design_effect: float | None = None
+    adjusted_p: float | None = None
+
+    @classmethod
+    def of(cls, system: SystemAnswers, first: SystemAnswers, shared: SharedStories) -> "Difference":
+        """Compare a system with the first."""
+        counts = paired(_wrong(system), _wrong(first), shared.num_triples)
+        p_by_story = design_effect = None
+        if shared.num_sharing:
+            p_by_story = mcnemar_by_story(system.correct, first.correct, shared)
+        if _is_testable(shared):
+            design_effect = shared.design_effect(system.correct.astype(np.float64) - first.correct)
+        return cls(
+            value=counts["difference"],
+            lost=counts["lost"],
+            won=counts["won"],
+            n=shared.num_triples,
+            p=counts["p"],
+            p_by_story=p_by_story,
+            design_effect=design_effect,
+        )
+
+    @property
+    def discordance(self) -> float:
+        """Share of the triples that only one of the systems has right."""
+        return (self.lost + self.won) / self.n
+
+    @property
+    def p_to_adjust(self) -> float:
+        """Exact p, or p by story if triples share stories."""
+        return self.p if self.p_by_story is None else self.p_by_story
+
+    @property
+    def is_significant(self) -> bool:
+        """True if the adjusted p is below the level."""
+        return self.adjusted_p is not None and self.adjusted_p < LEVEL
+
+    def record(self) -> Entry:
+        """Return what there is as plain data."""
+        record: Entry = {
+            "difference": self.value,
+            "lost": self.lost,
+            "won": self.won,
+            "p": self.p,
+            "discordance": self.discordance,
+        }
+        for name in ("p_by_story", "design_effect", "adjusted_p"):
+            value = getattr(self, name)
+            if value is not None:
+                record[name] = value
+        return record
+
+
+def _wrong(system: SystemAnswers) -> set[int]:
+    """Collect the triples that a system answers wrongly."""
+    return set(np.flatnonzero(~system.correct).tolist())
+
+
+def _is_testable(shared: SharedStories) -> bool:
+    """Return True if triples share stories, but not so much that they allow no test."""
+    return shared.num_sharing > 0 and shared.degrees_of_freedom > 0
+
+
+@dataclass(frozen=True)
+class ComparedSystem:
+    """Accuracy of a system and its difference to the first one.
+
+    Attributes:
+        answers: of the system.
+        interval_by_story: interval of the accuracy for triples that share stories; None if none do.
+        design_effect: by how much sharing multiplies the variance of the accuracy; None likewise, or if the triples
+            allow no test.
+        difference: to the first system; None for the first.
+    """
+
+    answers: SystemAnswers
+    interval_by_story: tuple[float, float] | None = None
+    design_effect: float | None = None
+    difference: Difference | None = None
+
+    @classmethod
+    def of(cls, system: SystemAnswers, first: SystemAnswers, shared: SharedStories) -> "ComparedSystem":
+        """Compute the intervals of a system, and compare it with the first if it is another."""
+        return cls(
+            system,
+            interval_by_story(system.correct, shared) if shared.num_sharing else None,
+            shared.design_effect(system.correct) if _is_testable(shared) else None,
+            None if system is first else Difference.of(system, first, shared),
+        )
+
+    @property
+    def name(self) -> str:
+        """Name of the system."""
+        return self.answers.name
+
+    @property
+    def is_trained_on_triples(self) -> bool:
+        """True if its record names these triples; a run that may have seen them is only noted."""
+        return str(self.answers.flags.get(SEEN)).startswith("trained on these triples")
+
+    def record(self) -> Entry:
+        """Return accuracy, intervals, difference and flags as plain data."""
+        record: Entry = {"system": self.name, "kind": self.answers.kind, **self.answers.summary.as_dict()}
+        if self.interval_by_story is not None:
+            record["by_story"] = {"interval": list(self.interval_by_story)}
+            if self.design_effect is not None:
+                record["by_story"]["design_effect"] = self.design_effect
+        if self.difference is not None:
+            record["difference"] = self.difference.record()
+        record["flags"] = self.answers.flags
+        return record
+
+    def row(self, first: str) -> Entry:
+        """Format a row of a table; cells without a value are empty."""
+        summary = self.answers.summary.as_dict()
+        row = {
+            "system": self.name,
+            "n": summary["n"],
+            "accuracy, 95 % interval": report.accuracy_cell(summary),
+            "interval by story": "",
+            f"difference to {first}": "",
+            "p by story": "",
+            "design effect": "",
+            "adjusted p": "",
+            "flags": self._flags_cell(),
+        }
+        if self.interval_by_story is not None:
+            row["interval by story"] = "[{:.3f}, {:.3f}]".format(*self.interval_by_story)
+        difference = self.difference
+        if difference is not None:
+            row[f"difference to {first}"] = report.difference_cell(difference.record())
+            row["p by story"] = _p_cell(difference.p_by_story)
+            row["design effect"] = "" if difference.design_effect is None else f"{difference.design_effect:.2f}"
+            row["adjusted p"] = _p_cell(difference.adjusted_p)
+        return row
+
+    def _flags_cell(self) -> str:
+        """List the flags; what is said of training is among the notes."""
+        flags = self.answers.flags
+        words = [name if value is True else f"{name} {value}" for name, value in flags.items() if name != SEEN]
+        if SEEN in flags:
+            words.append(SEEN)
+        return ", ".join(words)
+
+
+def _p_cell(p: float | None) -> str:
+    """Format p; empty without one."""
+    if p is None:
+        return ""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _rows(compared: Sequence[ComparedSystem], first: str) -> list[Entry]:
+    """Format a table of systems, without columns that are empty."""
+    rows = [system.row(first) for system in compared]
+    return [{name: cell for name, cell in row.items() if any(other[name] for other in rows)} for row in rows]
+
+
+def _compare_with_first(systems: Sequence[SystemAnswers], shared: SharedStories) -> list[ComparedSystem]:
+    """Compare systems with the first of them, with p corrected for the number of comparisons."""
+    first, *others = [ComparedSystem.of(system, systems[0], shared) for system in systems]
+    differences = [system.difference for system in others if system.difference is not None]
+    adjusted = holm([difference.p_to_adjust for difference in differences])
+    compared = [first]
+    for system, difference, p in zip(others, differences, adjusted, strict=True):
+        compared.append(replace(system, difference=replace(difference, adjusted_p=p)))
+    return compared
+
+
+# Report --------------------------------------------------------------------------------------------------------------
 
 
 def compare_systems(
@@ -116,58 +384,94 @@ def compare_systems(
     """Compare systems with the first of them on N labeled triples; `facets` as `read_facets` finds them."""
     groups = story_groups(TrainingExamples(labeled.stories, [example_of(triple) for triple in labeled]))
     shared = SharedStories(story_numbers(labeled))
-    entries = [_entry(system, systems[0], shared) for system in systems]
-    differences = [entry["difference"] for entry in entries[1:]]
-    for difference, p in zip(differences, holm([one.get("p_by_story", one["p"]) for one in differences]), strict=True):
-        difference["adjusted_p"] = p
-    together, weights = combine([system for system in systems if system.kind != "baseline"], groups)
-    # The oracle is an upper bound: a test against it would mean nothing.
-    combined = [_entry(system, together[0] if system is together[0] else systems[0], shared) for system in together]
+    first = systems[0]
+    compared = _compare_with_first(systems, shared)
+    combinations, weights = combine([system for system in systems if system.kind != "baseline"], groups)
+    # The oracle, the first combination, is an upper bound: a test against it would mean nothing.
+    combined = [
+        ComparedSystem.of(system, system if number == 0 else first, shared)
+        for number, system in enumerate(combinations)
+    ]
     by = {name: _by_facet(systems, values) for name, values in facets.items()}
-    first, others, count = systems[0].name, len(systems) - 1, len(np.unique(groups))
-    agreement = {a.name: {b.name: float((a.answers == b.answers).mean()) for b in systems} for a in systems}
-    tables = {"": _rows(entries, first), "Combined": _rows(combined, first)}
-    tables |= {f"Accuracy by {name}": _facet_rows(name, bins) for name, bins in by.items()}
-    if others:
-        cells = {name: {other: f"{share:.2f}" for other, share in row.items()} for name, row in agreement.items()}
-        tables["Same answers"] = [{"system": name, **row} for name, row in cells.items()]
-    notes = {}
-    if others:
-        notes["difference"] = f"accuracy minus that of {first}; lost: only {first} is right, won: only the other system"
-        of = "p by story" if shared.num_sharing else "p"
-        notes["adjusted_p"] = f"{of}, corrected for {counted(others, 'comparison')} (Holm)"
-    if shared.num_sharing:
-        notes["by_story"] = by_story_note(shared)
-    if weights:
-        notes["weighted_mean"] = (
-            "of the distances between both scores, each system's in its own unit, with weights (as in the table) that "
-            f"were best on the other folds: {'; '.join(', '.join(f'{w:g}' for w in fold) for fold in weights)}"
-        )
-    notes |= {f"by_{name}": FACETS[name] for name in by if name in FACETS}
-    seen = [f"{system.name}: {system.flags[SEEN]}." for system in systems if SEEN in system.flags]
-    sentence = [conclusion(entries, shared)] if others else []
+    agreement = _agreement(systems)
+    sentence = conclusion(compared, shared) if len(systems) > 1 else None
+
+    tables = {"": _rows(compared, first.name), "Combined": _rows(combined, first.name)}
+    for name, bins in by.items():
+        tables[f"Accuracy by {name}"] = _facet_rows(name, bins)
+    if len(systems) > 1:
+        tables["Same answers"] = _agreement_rows(agreement)
+
+    entries = [system.record() for system in compared]
+    combined_entries = [system.record() for system in combined]
     return Report(
         content={
             **about,
-            "conclusion": sentence[0] if sentence else None,
-            "groups": count,
+            "conclusion": sentence,
+            "groups": len(np.unique(groups)),
             "triples_sharing_stories": shared.num_sharing,
             "degrees_of_freedom": shared.degrees_of_freedom if shared.num_sharing else None,
             "systems": entries,
-            "combined": combined,
+            "combined": combined_entries,
             "weights_by_fold": weights,
             "by": by,
             "same_answers": agreement,
         },
         tables={title: rows for title, rows in tables.items() if rows},
-        notes=[*sentence, *report.note_lines(notes), report.INDEPENDENCE, *seen],
-        records=[*entries, *combined],
-        intervals={entry["system"]: entry for entry in [*entries, *combined]},
+        notes=[
+            *([] if sentence is None else [sentence]),
+            *report.note_lines(_notes(systems, shared, weights, list(by))),
+            report.INDEPENDENCE,
+            *(f"{system.name}: {system.flags[SEEN]}." for system in systems if SEEN in system.flags),
+        ],
+        records=[*entries, *combined_entries],
+        intervals={entry["system"]: entry for entry in [*entries, *combined_entries]},
     )
 
 
+def _agreement(systems: Sequence[SystemAnswers]) -> dict[str, dict[str, float]]:
+    """Compute the share of the same answers of each two systems."""
+    agreement: dict[str, dict[str, float]] = {}
+    for system in systems:
+        agreement[system.name] = {other.name: float((system.answers == other.answers).mean()) for other in systems}
+    return agreement
+
+
+def _agreement_rows(agreement: Mapping[str, Mapping[str, float]]) -> list[Entry]:
+    """Format the shares of the same answers."""
+    rows = []
+    for name, shares in agreement.items():
+        cells = {other: f"{share:.2f}" for other, share in shares.items()}
+        rows.append({"system": name, **cells})
+    return rows
+
+
+def _notes(
+    systems: Sequence[SystemAnswers], shared: SharedStories, weights: Sequence[Sequence[float]], facets: Sequence[str]
+) -> dict[str, str]:
+    """Explain the columns and rows of the tables, by name."""
+    first, num_comparisons = systems[0].name, len(systems) - 1
+    notes = {}
+    if num_comparisons:
+        notes["difference"] = f"accuracy minus that of {first}; lost: only {first} is right, won: only the other system"
+        tested = "p by story" if shared.num_sharing else "p"
+        notes["adjusted_p"] = f"{tested}, corrected for {counted(num_comparisons, 'comparison')} (Holm)"
+    if shared.num_sharing:
+        notes["by_story"] = by_story_note(shared)
+    if weights:
+        weights_of_folds = [", ".join(f"{weight:g}" for weight in of_fold) for of_fold in weights]
+        notes["weighted_mean"] = (
+            "of the distances between both scores, each system's in its own unit, with weights (as in the table) that "
+            f"were best on the other folds: {'; '.join(weights_of_folds)}"
+        )
+    for name in facets:
+        if name in FACETS:
+            notes[f"by_{name}"] = FACETS[name]
+    return notes
+
+
 def by_story_note(shared: SharedStories) -> str:
-    """Say how many triples share stories, and which test and interval count with it."""
+    """Describe how many triples share stories, and which test and interval count with it."""
     count = f"{shared.num_sharing} of {shared.num_triples} triples share a story with others"
     if not shared.degrees_of_freedom:
         return f"{count}, and so much that neither a difference nor its absence can be shown"
@@ -178,98 +482,52 @@ def by_story_note(shared: SharedStories) -> str:
     )
 
 
-def _entry(system: SystemAnswers, first: SystemAnswers, shared: SharedStories) -> Entry:
-    """Accuracy of a system, its intervals, and its difference to the first."""
-    entry: Entry = {"system": system.name, "kind": system.kind, **system.summary.as_dict()}
-    testable = shared.num_sharing > 0 and shared.degrees_of_freedom > 0
-    if shared.num_sharing:
-        entry["by_story"] = {"interval": list(interval_by_story(system.correct, shared))}
-        if testable:
-            entry["by_story"]["design_effect"] = shared.design_effect(system.correct)
-    if system is not first:
-        wrong, other = (set(np.flatnonzero(~one.correct).tolist()) for one in (system, first))
-        difference = paired(wrong, other, shared.num_triples)
-        difference["discordance"] = (difference["lost"] + difference["won"]) / shared.num_triples
-        if shared.num_sharing:
-            difference["p_by_story"] = mcnemar_by_story(system.correct, first.correct, shared)
-        if testable:
-            steps = system.correct.astype(np.float64) - first.correct
-            difference["design_effect"] = shared.design_effect(steps)
-        entry["difference"] = difference
-    return {**entry, "flags": system.flags}
+def conclusion(compared: Sequence[ComparedSystem], shared: SharedStories) -> str:
+    """Describe which systems are better or worse than the first, and how large a difference had to be for the others.
 
-
-def _rows(entries: Sequence[Entry], first: str) -> list[Entry]:
-    """Rows of a table of systems, without columns that are empty."""
-    rows = []
-    for entry in entries:
-        difference, interval = entry.get("difference"), entry.get("by_story", {}).get("interval")
-        flags = [name if value is True else f"{name} {value}" for name, value in entry["flags"].items() if name != SEEN]
-        row = {
-            "system": entry["system"],
-            "n": entry["n"],
-            "accuracy, 95 % interval": report.accuracy_cell(entry),
-            "interval by story": "[{:.3f}, {:.3f}]".format(*interval) if interval else "",
-            f"difference to {first}": report.difference_cell(difference),
-            "p by story": _p_cell(difference, "p_by_story"),
-            "design effect": _effect_cell(difference),
-            "adjusted p": _p_cell(difference, "adjusted_p"),
-            "flags": ", ".join(flags + [SEEN] * (SEEN in entry["flags"])),
-        }
-        rows.append(row)
-    return [{name: cell for name, cell in row.items() if any(other[name] for other in rows)} for row in rows]
-
-
-def _p_cell(difference: Entry | None, name: str) -> str:
-    p = (difference or {}).get(name)
-    return "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def _effect_cell(difference: Entry | None) -> str:
-    effect = (difference or {}).get("design_effect")
-    return "" if effect is None else f"{effect:.2f}"
-
-
-def conclusion(entries: Sequence[Entry], shared: SharedStories) -> str:
-    """Say in one sentence which systems are better or worse than the first, and what is needed to show it of others.
-
-    >>> difference = {"difference": 0.06, "adjusted_p": 0.12, "discordance": 0.33}
+    >>> labels = np.ones(200, dtype=bool)
+    >>> minilm, other = (SystemAnswers(name, "model", labels, labels) for name in ("minilm", "other"))
+    >>> difference = Difference(0.06, lost=27, won=39, n=200, p=0.12, adjusted_p=0.12)
     >>> independent = SharedStories([[n] for n in range(200)])
-    >>> conclusion([{"system": "minilm", "n": 200}, {"system": "other", "difference": difference}], independent)
+    >>> conclusion([ComparedSystem(minilm), ComparedSystem(other, difference=difference)], independent)
     'other: a difference to minilm cannot be shown at n = 200; about 8 points would be needed.'
     """
-    first, n = entries[0]["system"], entries[0]["n"]
-    better: list[Entry] = []
-    worse: list[Entry] = []
-    open_ones: list[Entry] = []
-    # A run that may have seen them, by its record, is only noted.
-    seen = [e["system"] for e in entries if str(e.get("flags", {}).get(SEEN)).startswith("trained on these triples")]
-    if first in seen:
-        return f"{first} was trained on these triples: differences to it are no result."
-    for entry in entries[1:]:
-        if entry["system"] in seen:
-            continue
-        difference = entry["difference"]
-        shown = difference["adjusted_p"] < LEVEL
-        (open_ones if not shown else better if difference["difference"] > 0 else worse).append(entry)
-    parts = [
-        f"{', '.join(entry['system'] for entry in chosen)}: {word} than {first}"
-        for word, chosen in (("better", better), ("worse", worse))
-        if chosen
-    ]
-    if open_ones:
-        names = ", ".join(entry["system"] for entry in open_ones)
+    first, *others = compared
+    if first.is_trained_on_triples:
+        return f"{first.name} was trained on these triples: differences to it are no result."
+    better: list[str] = []
+    worse: list[str] = []
+    undecided: dict[str, Difference] = {}
+    trained: list[str] = []
+    for system in others:
+        difference = system.difference
+        if difference is None or system.is_trained_on_triples:
+            trained.append(system.name)
+        elif not difference.is_significant:
+            undecided[system.name] = difference
+        elif difference.value > 0:
+            better.append(system.name)
+        else:
+            worse.append(system.name)
+    parts = []
+    if better:
+        parts.append(f"{', '.join(better)}: better than {first.name}")
+    if worse:
+        parts.append(f"{', '.join(worse)}: worse than {first.name}")
+    if undecided:
         # Holm compares the smallest p left with the level divided by the comparisons left.
-        level = LEVEL / sum(entry["difference"]["adjusted_p"] >= LEVEL for entry in entries[1:])
-        needed = _points_needed([entry["difference"] for entry in open_ones], level, shared)
-        parts.append(f"{names}: a difference to {first} cannot be shown at n = {n}; {needed}")
-    if seen:
-        parts.append(f"{', '.join(seen)}: no result, trained on these triples")
+        differences = [system.difference for system in others if system.difference is not None]
+        comparisons_left = sum(not difference.is_significant for difference in differences)
+        needed = _points_needed(list(undecided.values()), LEVEL / comparisons_left, shared)
+        n = first.answers.summary.n
+        parts.append(f"{', '.join(undecided)}: a difference to {first.name} cannot be shown at n = {n}; {needed}")
+    if trained:
+        parts.append(f"{', '.join(trained)}: no result, trained on these triples")
     return f"{'. '.join(parts)}."
 
 
-def _points_needed(differences: Sequence[Entry], level: float, shared: SharedStories) -> str:
-    """Say how large differences must be for p to reach a level, each with as many differing answers as it has."""
+def _points_needed(differences: Sequence[Difference], level: float, shared: SharedStories) -> str:
+    """Describe how large differences must be for p to reach a level, with as many differing answers as they have."""
     from scipy.stats import norm, t
 
     if shared.num_sharing and not shared.degrees_of_freedom:
@@ -279,77 +537,73 @@ def _points_needed(differences: Sequence[Entry], level: float, shared: SharedSto
     n = shared.num_triples
     points = []
     for difference in differences:
-        share = difference["discordance"] * difference.get("design_effect", 1)
+        share = difference.discordance * (1 if difference.design_effect is None else difference.design_effect)
         points.append(100 * (smallest_difference(n, share, alpha=level) + 1 / n))  # exact tests need 1/n more
     if min(points) >= 100:
         return "these triples show none, however large"
-    needed = " to ".join(dict.fromkeys(f"{min(end, 100):.0f}" for end in (min(points), max(points))))
+    least, most = f"{min(points):.0f}", f"{min(max(points), 100):.0f}"
+    needed = least if least == most else f"{least} to {most}"
     return f"about {needed} points would be needed"
 
 
-def _by_facet(systems: Sequence[SystemAnswers], values: Values | None) -> list[Entry]:
-    """Accuracies by bin, {"bin": name, "systems": {name: accuracy}}; without values by quartile of each margin."""
-    entries: list[Entry] = []
-    for system in systems:
-        if values is not None:
-            bins, names = divide(values)
-        elif system.margin is not None:
-            bins, own = divide(np.abs(system.margin).tolist(), 0)
-            names = [f"quartile {number}" for number in range(1, len(own) + 1)]
-        else:
-            continue
-        entries += [{"bin": name, "systems": {}} for name in names[len(entries) :]]
-        for number in range(len(names)):
-            right = system.correct[bins == number]
-            entries[number]["systems"][system.name] = AccuracySummary(len(right), int(right.sum())).as_dict()
-    return entries
-
-
-def _facet_rows(name: str, bins: Sequence[Entry]) -> list[Entry]:
-    rows = []
-    for entry in bins:
-        systems = entry["systems"]
-        sizes = {one["n"] for one in systems.values()}
-        cells = {system: report.accuracy_cell(one) for system, one in systems.items()}
-        rows.append({name: entry["bin"], **({"n": sizes.pop()} if len(sizes) == 1 else {}), **cells})
-    return rows
+# Combinations --------------------------------------------------------------------------------------------------------
 
 
 def combine(systems: Sequence[SystemAnswers], groups: IntArray) -> tuple[list[SystemAnswers], list[list[float]]]:
-    """Combine systems: oracle, majority vote of three or more, weighted mean; also the weights by fold."""
+    """Combine systems: oracle, majority vote of three or more, weighted mean; also return the weights by fold."""
     if len(systems) < 2:
         return [], []
-    seen = {name: value for system in systems for name, value in system.flags.items() if name == SEEN}
-    one, answers = replace(systems[0], flags=seen, scores=None, vectors=None), np.stack([s.answers for s in systems])
-    any_right = (answers == one.labels).any(axis=0)
-    results = [replace(one, name="at least one right (oracle)", answers=any_right == one.labels)]
+    first, labels = systems[0], systems[0].labels
+    seen = {}
+    for system in systems:
+        if SEEN in system.flags:
+            seen[SEEN] = system.flags[SEEN]
+    combined = replace(first, flags=seen, scores=None, vectors=None)
+    answers = np.stack([system.answers for system in systems])
+    any_right = (answers == labels).any(axis=0)
+    results = [replace(combined, name="at least one right (oracle)", answers=any_right == labels)]
     if len(systems) > 2:
-        votes = 2 * answers.sum(axis=0) - len(systems)
-        majority = np.where(votes == 0, one.answers, votes > 0)
-        results.append(replace(one, name="majority vote", answers=majority))
-    scored = [system for system in systems if system.scores is not None]
-    folds = min(FOLDS, len(np.unique(groups)))
-    if len(scored) < 2 or folds < 2:
+        votes = 2 * answers.sum(axis=0) - len(systems)  # for A minus for B
+        majority = np.where(votes == 0, first.answers, votes > 0)
+        results.append(replace(combined, name="majority vote", answers=majority))
+    scores = [system.scores for system in systems if system.scores is not None]
+    num_folds = min(FOLDS, len(np.unique(groups)))
+    if len(scores) < 2 or num_folds < 2:
         return results, []
-    scores, weights = weighted_mean([system.scores for system in scored], one.labels, grouped_folds(groups, folds))
-    return [*results, replace(one, name="weighted mean", answers=scores > 0)], weights
+    means, weights = weighted_mean(scores, labels, grouped_folds(groups, num_folds))
+    results.append(replace(combined, name="weighted mean", answers=means > 0))
+    return results, weights
 
 
 def weighted_mean(
-    scores: Sequence[NDArray[np.float64] | None], labels: NDArray[np.bool_], folds: Sequence[IntArray]
+    scores: Sequence[NDArray[np.float64]], labels: NDArray[np.bool_], folds: Sequence[IntArray]
 ) -> tuple[NDArray[np.float64], list[list[float]]]:
-    """Average the score differences A minus B (N,) of systems with weights chosen on other folds; also return these.
+    """Average the score differences A minus B (N,) of systems with weights chosen on other folds.
 
     Each system's differences are divided by their root mean square: scales of different models differ.
+
+    Args:
+        scores: (N, 2) scores of A and B of each system.
+        labels: (N,) True where A is closer.
+        folds: triples of each fold.
+
+    Returns:
+        The means (N,), and the weights of each fold.
     """
-    differences = np.stack([one[:, 0] - one[:, 1] for one in scores if one is not None])
+    differences = np.stack([of_system[:, 0] - of_system[:, 1] for of_system in scores])
     differences /= np.maximum(np.sqrt(np.square(differences).mean(axis=1, keepdims=True)), 1e-12)
-    count = len(differences)
-    steps = next(n for n in (10, 5, 2, 1) if n == 1 or comb(n + count - 1, count - 1) <= MOST_WEIGHTS)
-    grid = simplex_grid(1 / steps, count)
+    grid = simplex_grid(_grid_step(len(differences)), len(differences))
     means = grid @ differences
-    chosen = best_elsewhere((means > 0) == labels, grid, folds)
+    settings = best_elsewhere((means > 0) == labels, grid, folds)
     result = np.empty(len(labels))
-    for rows, setting in zip(folds, chosen, strict=True):
+    for rows, setting in zip(folds, settings, strict=True):
         result[rows] = means[setting, rows]
-    return result, [grid[setting].tolist() for setting in chosen]
+    return result, [grid[setting].tolist() for setting in settings]
+
+
+def _grid_step(num_systems: int) -> float:
+    """Choose the finest step of a grid of weights, from 0.1, that has no more than MOST_WEIGHTS."""
+    for steps in (10, 5, 2):
+        if comb(steps + num_systems - 1, num_systems - 1) <= MOST_WEIGHTS:
+            return 1 / steps
+    return 1.0

@@ -24,14 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class DataCheck:
-    """Stories that files of training, validation and test share, and shortcuts to the answers of their triples.
+    """Stories that files of training, validation and test data share, and shortcuts to the answers of their triples.
 
     Attributes:
         record: all findings as plain data, with the lines of shared stories and near-duplicates.
         tables: rows by title.
         threshold: Jaccard index of three-word shingles from which stories are near-duplicates.
-        independence: by file, that its stories' vectors do not depend on each other; empty without an encoder.
-        diagnostics: by file, how far the cosines of its stories follow their length and have hubs; likewise.
+        independence: by file, a sentence that its stories' vectors do not depend on each other; empty without an
+            encoder.
+        diagnostics: by file, how far the cosines of its stories follow their length and have hubs; empty without an
+            encoder.
     """
 
     record: dict[str, Any]
@@ -42,7 +44,7 @@ class DataCheck:
 
     @property
     def findings(self) -> list[str]:
-        """What is wrong, and what is not, a sentence each."""
+        """Sentences on stories that the files share, shortcuts, and accuracies that a system has to beat."""
         return list(self.record["verdict"])
 
     def table(self) -> "pd.DataFrame":
@@ -56,11 +58,12 @@ class DataCheck:
         keep_report(Path(folder), "check_data", self.record, f"{self._markdown()}\n")
 
     def _markdown(self) -> str:
+        findings = [f"- {sentence}" for sentence in self.findings]
         tables = [markdown_table(title, rows) for title, rows in self.tables.items()]
-        duplicates = f"Near-duplicates: Jaccard index of three-word shingles from {self.threshold}."
-        return "\n".join(
-            [*(f"- {line}" for line in self.findings), "", *tables, f"{duplicates} Intervals are 95 % (Wilson)."]
+        note = (
+            f"Near-duplicates: Jaccard index of three-word shingles from {self.threshold}. Intervals are 95 % (Wilson)."
         )
+        return "\n".join([*findings, "", *tables, note])
 
     def __str__(self) -> str:
         """Findings and tables in Markdown."""
@@ -90,8 +93,8 @@ def check_data(
         test: file of triples, with or without labels, or of stories.
         labels: file of text_a_is_closer for the validation triples, where it is a file of its own.
         threshold: Jaccard index of three-word shingles from which stories are near-duplicates, above 0, at most 1.
-        encoder: its vectors of validation and test stories must not depend on other stories, as Track B demands; and
-            their cosines are diagnosed: whether they follow the length of stories, and have hubs.
+        encoder: encoder whose vectors of validation and test stories are checked not to depend on other stories, as
+            Track B demands, and whose cosines are checked for following the length of stories and for hubs.
         layout: how files of stories are read.
         progress: print on stderr what is read.
 
@@ -118,20 +121,19 @@ def check_data(
     ]
     if test is not None:
         sets.append(read_set("test", str(test), layout=layout))
-    for each in sets:
-        if progress and each.report is not None:
-            say(each.report.summary())
+    for checked in sets:
+        if progress and checked.report is not None:
+            say(checked.report.summary())
     record = check_sets(sets, threshold)
     independence: dict[str, str] = {}
     diagnostics: dict[str, SimilarityDiagnostics] = {}
     if encoder is not None:
-        stories = {
-            str(path): list(read_any(str(path), layout=layout)) for path in (validation, test) if path is not None
-        }
-        fitted = encoder.fitted_for([story for own in stories.values() for story in own])
-        independence = {path: check_independence(fitted, own) for path, own in stories.items()}
-        diagnostics = {path: diagnose_stories(fitted, own, progress) for path, own in stories.items()}
-        record["diagnostics"] = {path: figures.record for path, figures in diagnostics.items()}
+        paths = [str(path) for path in (validation, test) if path is not None]
+        stories = {path: list(read_any(path, layout=layout)) for path in paths}
+        fitted = encoder.fitted_for([story for of_file in stories.values() for story in of_file])
+        independence = {path: check_independence(fitted, of_file) for path, of_file in stories.items()}
+        diagnostics = {path: diagnose_stories(fitted, of_file, progress) for path, of_file in stories.items()}
+        record["diagnostics"] = {path: diagnosis.record for path, diagnosis in diagnostics.items()}
     return DataCheck(record, check_tables(record), threshold, independence, diagnostics)
 
 

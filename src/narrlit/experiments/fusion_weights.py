@@ -73,54 +73,74 @@ def simplex_grid(step: float, parts: int = len(PARTS)) -> Weights:
 def fused_scores(vectors: NDArray[np.float32], indices: IntArray, weights: Weights) -> Weights:
     """Compute cosines (W, T, 2) of the anchor with A and with B for many weights (W, 4) of the parts.
 
-    With unit vectors x_p, y_q of two stories' parts, the product of the fused vectors is w^T G w with G_pq = x_p . y_q,
-    and so are their squared lengths, with the blocks of each story with itself. No fused vector is ever computed.
+    With unit vectors x_p, y_q of two stories' parts, the product of the fused vectors is w^T G w with G_pq = x_p . y_q.
+    Their squared lengths are the products of each story with itself. No fused vector is ever computed.
 
     Source: ttda704, appendix A.4, for the fused vector.
 
     Args:
         vectors: (U, 4, D) unit vectors of full text, theme, action and outcome.
         indices: (T, 3) story indices of anchor, A and B.
-        weights: of the parts.
+        weights: (W, 4) weights of the parts.
     """
-    ends = np.concatenate([indices[:, [0, 1]], indices[:, [0, 2]]])
+    pairs_of_triples = np.concatenate([indices[:, [0, 1]], indices[:, [0, 2]]])
     # Each pair is computed once, so that the same two stories have the same score to the last bit, and tie.
-    pairs, inverse = np.unique(ends, axis=0, return_inverse=True)
+    pairs, pair_of = np.unique(pairs_of_triples, axis=0, return_inverse=True)
+    first, second = pairs[:, 0], pairs[:, 1]
     unit = vectors.astype(np.float64)
-    outer = (weights[:, :, None] * weights[:, None, :]).reshape(len(weights), -1)
-    squares = outer @ (unit @ unit.transpose(0, 2, 1)).reshape(len(unit), -1).T
-    lengths = np.maximum(np.sqrt(np.maximum(squares, 0)), _SHORTEST)
-    products = outer @ (unit[pairs[:, 0]] @ unit[pairs[:, 1]].transpose(0, 2, 1)).reshape(len(pairs), -1).T
-    cosines = products / (lengths[:, pairs[:, 0]] * lengths[:, pairs[:, 1]])
-    return np.stack(np.split(cosines[:, inverse.ravel()], 2, axis=1), axis=2)
+    weight_products = (weights[:, :, None] * weights[:, None, :]).reshape(len(weights), -1)
+    squared_lengths = weight_products @ _part_products(unit, unit).T
+    lengths = np.maximum(np.sqrt(np.maximum(squared_lengths, 0)), _SHORTEST)
+    products = weight_products @ _part_products(unit[first], unit[second]).T
+    cosines = products / (lengths[:, first] * lengths[:, second])
+    with_a, with_b = np.split(cosines[:, pair_of.ravel()], 2, axis=1)
+    return np.stack([with_a, with_b], axis=2)
+
+
+def _part_products(first: Weights, second: Weights) -> Weights:
+    """Compute the products (N, P P) of each part of N stories (N, P, D) with each part of N others (N, P, D)."""
+    return (first @ second.transpose(0, 2, 1)).reshape(len(first), -1)
 
 
 def fused_answers(vectors: NDArray[np.float32], indices: IntArray, labels: IntArray, weights: Weights) -> FusedAnswers:
-    """Answer triples, whose labels (T,) are 1 where A is closer, by each of many weights, as `fused_scores` takes them.
+    """Answer triples by many weights.
 
-    Returns the answers (W, T).
+    Args:
+        vectors: as `fused_scores` takes them.
+        indices: likewise.
+        labels: (T,) 1 where A is closer.
+        weights: as `fused_scores` takes them.
+
+    Returns:
+        The answers (W, T).
     """
     right = np.empty((len(weights), len(indices)), dtype=np.bool_)
     ties = np.empty_like(right)
     for start in range(0, len(weights), _WEIGHTS_PER_PASS):
-        part = slice(start, start + _WEIGHTS_PER_PASS)
-        scores = fused_scores(vectors, indices, weights[part])
-        right[part] = (scores[..., 0] > scores[..., 1]) == (labels == 1)
-        ties[part] = scores[..., 0] == scores[..., 1]
+        block = slice(start, start + _WEIGHTS_PER_PASS)
+        scores = fused_scores(vectors, indices, weights[block])
+        score_a, score_b = scores[..., 0], scores[..., 1]
+        right[block] = (score_a > score_b) == (labels == 1)
+        ties[block] = score_a == score_b
     return FusedAnswers(right, ties)
 
 
 def best_setting(right: Bools, weights: Weights) -> int:
     """Find the row of the weights (W, P) with the most right answers (W, T).
 
-    Of equals it is the one nearest to equal weights, then the first.
+    Of several it is the one nearest to equal weights, then the first.
     """
     # Rounded: 0.3 and 0.1 are as far from equal weights as 0.1 and 0.3, whatever the last bit.
     distances = np.square(weights - 1 / weights.shape[1]).sum(axis=1).round(9)
-    return int(np.lexsort((distances, -right.sum(axis=1)))[0])
+    most_right_first = np.lexsort((distances, -right.sum(axis=1)))
+    return int(most_right_first[0])
 
 
 def best_elsewhere(right: Bools, weights: Weights, folds: Sequence[IntArray]) -> list[int]:
-    """Find for each fold, given as rows of its triples, the weights that are best on all others."""
-    everything = np.arange(right.shape[1])
-    return [best_setting(right[:, np.setdiff1d(everything, fold)], weights) for fold in folds]
+    """Find for each fold, rows of its triples, the row of the weights that is best on all other folds."""
+    all_triples = np.arange(right.shape[1])
+    settings = []
+    for fold in folds:
+        other_triples = np.setdiff1d(all_triples, fold)
+        settings.append(best_setting(right[:, other_triples], weights))
+    return settings

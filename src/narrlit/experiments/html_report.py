@@ -28,12 +28,18 @@ Projection = Literal["auto", "umap", "pca"]
 Floats = NDArray[np.floating[Any]]
 
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex")
-"""One a color, for readers who see none."""
+"""Marker of each color, for readers who can't tell the colors apart."""
 RIGHT, WRONG = "#1b7837", "#762a83"
-MOST_SYSTEMS, MAPPED, FEWEST_FOR_UMAP, ERRORS = 6, 200, 60, 5
-"""Systems in figures, triples in a map, stories from which a map is by UMAP, errors of a system."""
+MOST_SYSTEMS = 6
+"""Largest number of systems in figures."""
+MAPPED = 200
+"""Largest number of triples in a map."""
+FEWEST_FOR_UMAP = 60
+"""Number of stories from which a map is by UMAP, if it is installed."""
+ERRORS = 5
+"""Largest number of errors of a system."""
 SHORT_TEXT, LONG_TEXT = 180, 1500
-"""Characters of a story at a mark of a map, and among the errors."""
+"""Characters of a story in the tooltips of a map, and among the errors."""
 TRIANGLE_ALPHAS = {
     "line_alpha": 0.2,
     "fill_alpha": 0,
@@ -118,16 +124,20 @@ def html_report(
         MissingExtraError: if Bokeh is not installed.
     """
     require("bokeh", "report")
-    shown, facets = systems[:MOST_SYSTEMS], dict(comparison.content["by"])
+    shown = systems[:MOST_SYSTEMS]
+    with_vectors = [system for system in shown if system.vectors is not None]
+    no_baselines = [system for system in shown if system.kind != "baseline"]
+    validated_runs = {name: run for name, run in runs.items() if run.record.validations}
+    facets = dict(comparison.content["by"])
     quarters = facets.pop("margin")
     sections = [
         _summary(systems, comparison, runs),
-        *_training({name: run for name, run in runs.items() if run.record.validations}),
-        *_maps([system for system in shown if system.vectors is not None], labeled, projection),
-        *_distances([system for system in shown if system.vectors is not None]),
+        *_training(validated_runs),
+        *_maps(with_vectors, labeled, projection),
+        *_distances(with_vectors),
         *_subsets(shown, facets),
         *_margins(shown, quarters),
-        *_errors([system for system in shown if system.kind != "baseline"] or shown, labeled),
+        *_errors(no_baselines or shown, labeled),
         *_data(checks, runs, source, len(labeled)),
     ]
     scripts, divisions = bokeh_parts(_plots(sections))
@@ -168,7 +178,7 @@ def _findings(systems: Sequence[SystemAnswers], comparison: Report) -> list[str]
 
 
 def _claim(summary: AccuracySummary) -> str:
-    """Say whether an accuracy differs from guessing, by its interval."""
+    """Describe whether an accuracy differs from guessing, by its interval."""
     low, high = summary.interval
     if low > CHANCE:
         return "better than guessing"
@@ -178,7 +188,7 @@ def _claim(summary: AccuracySummary) -> str:
 
 
 def _flags(flags: Mapping[str, Any], evaluations: bool = True) -> str:
-    """Say what an accuracy depends on, by the flags of a system."""
+    """Describe what an accuracy depends on, by the flags of a system."""
     words = [text for name, text in FLAGS.items() if flags.get(name)]
     if "seen_in_training" in flags:
         words.append(str(flags["seen_in_training"]))
@@ -190,13 +200,15 @@ def _flags(flags: Mapping[str, Any], evaluations: bool = True) -> str:
 
 
 def _summary(systems: Sequence[SystemAnswers], comparison: Report, runs: Mapping[str, Run]) -> Section:
-    flags = [_flags(system.flags) for system in systems]
-    rows = [{**row, "flags": words} for row, words in zip(comparison.tables[""], flags, strict=True)]
+    """Tabulate the accuracies of systems, and how runs were trained."""
+    rows = []
+    for row, system in zip(comparison.tables[""], systems, strict=True):
+        rows.append({**row, "flags": _flags(system.flags)})
     tables: dict[str, Sequence[Entry]] = {"": rows}
     if runs:
         tables["Runs, on the triples that they were validated by"] = [_run_row(name, run) for name, run in runs.items()]
         tables["Commands"] = [_command_row(name, run) for name, run in runs.items()]
-    # Without what the first lines, the figures and combinations say.
+    # The others are in the findings, at the figures, or on combinations.
     notes = [note for note in comparison.notes if note.startswith(("Difference", "Intervals", "The "))]
     return Section("Accuracy", " ".join(notes), tables=tables)
 
@@ -225,6 +237,7 @@ def _command_row(name: str, run: Run) -> Entry:
 
 
 def _plot(x_label: str, y_label: str, **options: Any) -> Any:
+    """Make an empty Bokeh figure as wide as the page; options are those of Bokeh."""
     from bokeh.plotting import figure
 
     options = {"height": 320, "sizing_mode": "stretch_width", "tools": "", "toolbar_location": None, **options}
@@ -232,24 +245,36 @@ def _plot(x_label: str, y_label: str, **options: Any) -> Any:
 
 
 def _keys(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Give the systems of a figure their colors; none for one alone."""
-    return [(COLORS[place], name) for place, name in enumerate(names)] if len(names) > 1 else []
+    """List the colors and names of a figure's systems; one alone needs no key."""
+    if len(names) < 2:
+        return []
+    return [(COLORS[number], name) for number, name in enumerate(names)]
 
 
-def _intervals(plot: Any, entries: Sequence[tuple[float, Entry]], place: int, horizontal: bool = False) -> None:
-    """Draw accuracies with intervals at their places along the other axis, in the color of a system."""
-    points = [(at, entry["accuracy"], *entry["interval"]) for at, entry in entries if entry["accuracy"] is not None]
+def _intervals(plot: Any, entries: Sequence[tuple[float, Entry]], number: int, horizontal: bool = False) -> None:
+    """Draw accuracies with intervals.
+
+    Args:
+        plot: Bokeh figure.
+        entries: accuracies, each with its position on the other axis.
+        number: number of the system, from 0, which decides color and marker.
+        horizontal: draw accuracies along the x axis, not connected by lines.
+    """
+    points = []
+    for position, entry in entries:
+        if entry["accuracy"] is not None:
+            points.append((position, entry["accuracy"], *entry["interval"]))
     if not points:
         return
-    at, accuracy, low, high = np.array(points).T
-    color = COLORS[place]
+    positions, accuracies, low, high = np.array(points).T
+    color = COLORS[number]
     if horizontal:
-        plot.segment(low, at, high, at, color=color, line_width=2)
-        plot.scatter(accuracy, at, color=color, marker=MARKERS[place], size=8)
+        plot.segment(low, positions, high, positions, color=color, line_width=2)
+        plot.scatter(accuracies, positions, color=color, marker=MARKERS[number], size=8)
     else:
-        plot.segment(at, low, at, high, color=color, line_width=2)
-        plot.line(at, accuracy, color=color)
-        plot.scatter(at, accuracy, color=color, marker=MARKERS[place], size=8)
+        plot.segment(positions, low, positions, high, color=color, line_width=2)
+        plot.line(positions, accuracies, color=color)
+        plot.scatter(positions, accuracies, color=color, marker=MARKERS[number], size=8)
 
 
 def _training(runs: Mapping[str, Run]) -> Iterator[Section]:
@@ -261,18 +286,18 @@ def _training(runs: Mapping[str, Run]) -> Iterator[Section]:
     accuracy.hspan(CHANCE, color=GRAY, line_dash="dashed")
     for plot in (accuracy, losses):
         plot.xaxis.ticker.min_interval = 1
-    for place, name in enumerate(names):
+    for number, name in enumerate(names):
         record = runs[name].record
         points = [(_epochs(evaluation), evaluation) for evaluation in record.validations]
         if record.untrained is not None:
             points.insert(0, (0, record.untrained))
-        shifted = [(epochs + 0.05 * place, summary_of(evaluation).as_dict()) for epochs, evaluation in points]
-        _intervals(accuracy, shifted, place)
+        shift = 0.05 * number  # so that intervals of several runs do not cover each other
+        _intervals(accuracy, [(epochs + shift, summary_of(point).as_dict()) for epochs, point in points], number)
         steps, values = _losses(runs[name].folder)
         if len(steps):
             last = record.validations[-1]
-            of_epoch = (last.step or 0) / _epochs(last)
-            losses.line((steps + 1) / of_epoch, values, color=COLORS[place], line_width=2)
+            steps_per_epoch = (last.step or 0) / _epochs(last)
+            losses.line((steps + 1) / steps_per_epoch, values, color=COLORS[number], line_width=2)
     figures = {"Accuracy on the validation triples, with 95 % intervals": accuracy}
     if losses.renderers:
         figures["Loss of training batches"] = losses
@@ -398,7 +423,8 @@ def _distances(systems: Sequence[SystemAnswers]) -> Iterator[Section]:
     for system in systems:
         scores: Any = system.scores
         both = 1 - np.where(system.labels[:, None], scores, scores[:, ::-1])  # (N, 2): closer, other
-        edges = np.histogram_bin_edges(both, bins=int(np.clip(len(both) // 5, 8, 30)))
+        num_bins = int(np.clip(len(both) // 5, 8, 30))
+        edges = np.histogram_bin_edges(both, bins=num_bins)
         plot = _plot("cosine distance from the anchor", "triples")
         words = []
         for name, values, color in zip(("closer", "other"), both.T, COLORS, strict=False):
@@ -421,10 +447,10 @@ def _subsets(systems: Sequence[SystemAnswers], facets: Mapping[str, Sequence[Ent
         lines = [everything, *bins]
         plot = _plot("accuracy", "", height=80 + len(lines) * (16 + 12 * len(systems)), x_range=(-0.02, 1.02))
         plot.vspan(CHANCE, color=GRAY, line_dash="dashed")
-        for place, system in enumerate(systems):
-            shift = 0.7 * ((place + 0.5) / len(systems) - 0.5)
+        for number, system in enumerate(systems):
+            shift = 0.7 * ((number + 0.5) / len(systems) - 0.5)
             entries = [(-row - shift, entry["systems"][system.name]) for row, entry in enumerate(lines)]
-            _intervals(plot, entries, place, horizontal=True)
+            _intervals(plot, entries, number, horizontal=True)
         plot.yaxis.ticker = [-row for row in range(len(lines))]
         plot.yaxis.major_label_overrides = {-row: printable(entry["bin"], 22) for row, entry in enumerate(lines)}
         plot.ygrid.visible = False
@@ -439,10 +465,13 @@ def _margins(systems: Sequence[SystemAnswers], quarters: Sequence[Entry]) -> Ite
         return
     plot = _plot("quarter of the margin, from unsure to sure", "accuracy", y_range=(-0.02, 1.02))
     plot.hspan(CHANCE, color=GRAY, line_dash="dashed")
-    for place, system in enumerate(systems):
-        shift = 0.3 * ((place + 0.5) / len(systems) - 0.5)
-        shown = [(at + shift, entry["systems"].get(system.name)) for at, entry in enumerate(quarters, 1)]
-        _intervals(plot, [(at, entry) for at, entry in shown if entry], place)
+    for number, system in enumerate(systems):
+        shift = 0.3 * ((number + 0.5) / len(systems) - 0.5)
+        entries = []
+        for quarter, entry in enumerate(quarters, 1):
+            if system.name in entry["systems"]:  # a system without scores has no margin
+                entries.append((quarter + shift, entry["systems"][system.name]))
+        _intervals(plot, entries, number)
     plot.xaxis.ticker = list(range(1, len(quarters) + 1))
     plot.xgrid.visible = False
     names = [system.name for system in systems]
@@ -492,17 +521,24 @@ def _marked(text: str, words: set[str]) -> list[Piece]:
 
 
 def _data(checks: Mapping[str, Entry], runs: Mapping[str, Run], source: str, n: int) -> Iterator[Section]:
-    """Tabulate the sizes of data sets, and what checks found."""
+    """Tabulate the sizes of data sets, and the findings of their checks."""
     rows: list[Entry] = [{"used by": "this report", "as": "evaluation", "data": source, "rows": n}]
     for name, run in runs.items():
-        for role, part in run.record.data.items():
-            used = {"used by": name, "as": role}
-            for file in part.files:
-                rows.append({**used, "data": Path(file.path).name, "rows": "" if file.rows is None else file.rows})
-            world = part.storyworld
-            if world is not None:
-                rows.append({**used, "data": f"StoryWorld, seed {world.seed}", "rows": world.triples})
+        rows += _data_rows(name, run)
     yield Section("Data sets", tables={"": rows})
     for name, check in checks.items():
         tables = {title: cells for title, cells in check_tables(check).items() if title != "Files"}
         yield Section("Check of the data", f"Of {name}.", lines=check["verdict"], tables=tables)
+
+
+def _data_rows(name: str, run: Run) -> list[Entry]:
+    """Tabulate the files and synthetic stories of a run."""
+    rows: list[Entry] = []
+    for role, part in run.record.data.items():
+        usage = {"used by": name, "as": role}
+        for file in part.files:
+            rows.append({**usage, "data": Path(file.path).name, "rows": "" if file.rows is None else file.rows})
+        world = part.storyworld
+        if world is not None:
+            rows.append({**usage, "data": f"StoryWorld, seed {world.seed}", "rows": world.triples})
+    return rows

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from narrlit.api import encoder_of
 from narrlit.data.readers import read_triples
@@ -31,7 +31,7 @@ from narrlit.metrics.significance import AccuracySummary, group_bootstrap_interv
 Floats = NDArray[np.floating[Any]]
 TFIDF: Literal["tfidf"] = "tfidf"
 CELL, PLOT = "cell", "plot"
-"""Columns of a file of triples: the cell of each, and the plot of its anchor."""
+"""Columns of a file of triples: the cell of a triple, and the plot of its anchor."""
 
 
 def profile(
@@ -43,7 +43,7 @@ def profile(
     choices: Sequence[str | Path] = (),
     progress: bool = False,
 ) -> Profile:
-    """Measure how much of a model's similarity is plot, world, length and the rest, beside that of words (TF-IDF).
+    """Measure how much of a model's similarity is plot, world, length and the rest, and compare it with TF-IDF.
 
     The stories are those of Twice Told: each plot is told in each world, and some again with one aspect changed.
 
@@ -71,19 +71,19 @@ def profile(
     corpus = TwiceTold.read() if split is None else TwiceTold.read().split(split)
     labeled = {Path(path).stem: read_triples(str(path)) for path in sets}
     questions = {Path(path).stem: read_choices(path) for path in choices}
-    tellings = [*corpus.tellings, *corpus.changes]
-    texts = [telling.text for telling in tellings]
+    texts = [telling.text for telling in _stories(corpus)]
     profiles = []
     for name, encoder in _encoders(models).items():
         collection = Collection.of(texts, encoder, measure=measure_for(encoder, measure), progress=progress)
         similarities = collection.similarities.matrix().astype(np.float64)
         np.fill_diagonal(similarities, collection.similarities.with_themselves())
         others = _accuracies(labeled, Cosine(encoder), progress)
-        for place, asked in questions.items():
-            others[place] = _estimate_of(asked.accuracy(encoder, progress))
+        for file_name, of_file in questions.items():
+            others[file_name] = _estimate_of(of_file.accuracy(encoder, progress))
         profiles.append(_profile(name, similarities, corpus, others))
-    words, _ = lexical_vectors(TFIDF, texts, texts)
-    profiles.append(_profile(TFIDF, (words @ words.T).toarray(), corpus, _accuracies(labeled, Lexical(TFIDF))))
+    vectors, _ = lexical_vectors(TFIDF, texts, texts)
+    similarities = (vectors @ vectors.T).toarray()
+    profiles.append(_profile(TFIDF, similarities, corpus, _accuracies(labeled, Lexical(TFIDF))))
     return Profile(profiles, measure, split, len(corpus.plots), len(corpus.worlds))
 
 
@@ -106,10 +106,11 @@ def _profile(
 ) -> ModelProfile:
     """Describe similarities (N, N) of a corpus's tellings and changes, in this order."""
     count = len(corpus.tellings)
+    of_tellings = similarities[:count, :count]
     design = design_of(corpus.tellings)
-    shares = variance_shares(similarities[:count, :count], design)
+    shares = variance_shares(of_tellings, design)
     unlike = (design.plots[:, None] != design.plots) & (design.worlds[:, None] != design.worlds)
-    deviation = float(similarities[:count, :count][unlike].std())
+    deviation = float(of_tellings[unlike].std())
     falls: dict[str, Estimate] = {aspect: _fall(aspect, similarities / deviation, corpus) for aspect in ASPECTS}
     return ModelProfile(name, shares, falls, _cells(similarities, corpus), others)
 
@@ -121,35 +122,40 @@ def design_of(tellings: Sequence[Telling]) -> Design:
     return Design(plots, worlds, np.array([len(telling.text.split()) for telling in tellings]))
 
 
+def _stories(corpus: TwiceTold) -> list[Telling]:
+    """List a corpus's tellings and changes in the order of the similarities' rows."""
+    return [*corpus.tellings, *corpus.changes]
+
+
 def _fall(aspect: Changed, similarities: Floats, corpus: TwiceTold) -> Estimate:
     """Compute how far the similarity with the other tellings of a plot falls if an aspect is changed."""
-    place_of = {telling.id: place for place, telling in enumerate([*corpus.tellings, *corpus.changes])}
+    index_of = {telling.id: index for index, telling in enumerate(_stories(corpus))}
     falls, plots = [], []
     for change in corpus.changes:
         if change.changed != aspect:
             continue
-        others = [
-            place_of[telling.id]
-            for telling in corpus.tellings
-            if telling.plot == change.plot and telling.world != change.world
-        ]
-        original = place_of[corpus.by_plot_and_world[change.plot, change.world].id]
-        falls.append(float((similarities[original, others] - similarities[place_of[change.id], others]).mean()))
+        others = []
+        for telling in corpus.tellings:
+            if telling.plot == change.plot and telling.world != change.world:
+                others.append(index_of[telling.id])
+        original = corpus.by_plot_and_world[change.plot, change.world]
+        before = similarities[index_of[original.id], others]
+        after = similarities[index_of[change.id], others]
+        falls.append(float((before - after).mean()))
         plots.append(change.plot)
-    [(low, high)] = group_bootstrap_intervals(np.array(falls)[:, None], plots)
-    return Estimate(float(np.mean(falls)), low, high, len(falls))
+    return _estimate_by_group(np.array(falls), plots)
 
 
 def _cells(similarities: Floats, corpus: TwiceTold) -> dict[str, Estimate]:
     """Compute the accuracy of each cell of triples."""
-    place_of = {telling.text: place for place, telling in enumerate([*corpus.tellings, *corpus.changes])}
+    index_of = {telling.text: index for index, telling in enumerate(_stories(corpus))}
     accuracies: dict[str, Estimate] = {}
     for cell in corpus.cells():
-        texts = np.array([[place_of[text] for text in row] for row in cell.triples.texts()])
-        chooses_a = similarities[texts[:, 0], texts[:, 1]] > similarities[texts[:, 0], texts[:, 2]]
-        right = chooses_a == (cell.triples.labels == 1)
-        [(low, high)] = group_bootstrap_intervals(right[:, None].astype(float), cell.plots)
-        accuracies[cell.cell] = Estimate(float(right.mean()), low, high, len(right))
+        indices = np.array([[index_of[text] for text in texts] for texts in cell.triples.texts()])
+        anchors, a, b = indices.T
+        answers_a = similarities[anchors, a] > similarities[anchors, b]
+        correct = answers_a == (cell.triples.labels == 1)
+        accuracies[cell.cell] = _estimate_by_group(correct, cell.plots)
     return accuracies
 
 
@@ -158,24 +164,35 @@ def _accuracies(labeled: Mapping[str, Triples], measure: Similarity, progress: b
     accuracies = {}
     for name, triples in labeled.items():
         scores = measure.score(triples, progress)
-        right = (scores[:, 0] > scores[:, 1]) == (triples.labels == 1)
+        correct = (scores[:, 0] > scores[:, 1]) == (triples.labels == 1)
         groups = np.array(_groups(triples))
-        cells = np.array([str(value) for value in read_facets([CELL], triples)[CELL] or ()])
+        cells = np.array(_read_column(CELL, triples))
         for cell in dict.fromkeys(cells.tolist()):
-            chosen = cells == cell
-            [(low, high)] = group_bootstrap_intervals(right[chosen, None].astype(float), groups[chosen])
-            accuracies[f"{name}: {cell}"] = Estimate(float(right[chosen].mean()), low, high, int(chosen.sum()))
+            in_cell = cells == cell
+            accuracies[f"{name}: {cell}"] = _estimate_by_group(correct[in_cell], groups[in_cell])
     return accuracies
 
 
 def _groups(triples: Triples) -> list[str]:
-    """Read which triples belong together: those of a plot, if the file has such a column, or else of an anchor."""
+    """Read the group of each triple: its plot, if the file has such a column, or else its anchor."""
     try:
-        return [str(value) for value in read_facets([PLOT], triples)[PLOT] or ()]
+        return _read_column(PLOT, triples)
     except OptionError:
         return [anchor for anchor, _, _ in triples.texts()]
 
 
+def _read_column(name: str, triples: Triples) -> list[str]:
+    """Read a column of the triples' file."""
+    values = read_facets([name], triples)[name]
+    return [] if values is None else [str(value) for value in values]
+
+
+def _estimate_by_group(values: NDArray[Any], groups: ArrayLike) -> Estimate:
+    """Compute the mean of values (N,) with its interval over resamples of the groups (N,)."""
+    [(low, high)] = group_bootstrap_intervals(values[:, None].astype(float), groups)
+    return Estimate(float(np.mean(values)), low, high, len(values))
+
+
 def _estimate_of(accuracy: AccuracySummary) -> Estimate:
-    """Take an accuracy with Wilson's interval."""
+    """Convert an accuracy and its Wilson interval."""
     return Estimate(accuracy.accuracy, *accuracy.interval, accuracy.n)

@@ -4,7 +4,7 @@ Letters of the shapes: Q queries, N stories, R relevant stories of a query, K me
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,18 +40,24 @@ def read_qrels(path: str) -> Qrels:
         cells = line.split("\t") if "\t" in line else line.split()
         if not cells or cells[0] == "query-id":
             continue
-        try:
-            query, *_, story, score = cells[:4]
-            gain = float(score)
-        except ValueError as error:
-            raise DataError(f"{path}:{number}: {printable(line, 60)!r} is no judgment; {LAYOUT}") from error
-        if not math.isfinite(gain):
-            raise DataError(f"{path}:{number}: the score {printable(score, 60)} is no finite number; {LAYOUT}")
+        query, story, gain = _read_judgment(line, cells, f"{path}:{number}")
         if gain > 0:
             qrels.setdefault(query, {})[story] = gain
     if not qrels:
         raise DataError(f"{path} names no relevant story; write rows with a score above 0")
     return qrels
+
+
+def _read_judgment(line: str, cells: Sequence[str], place: str) -> tuple[str, str, float]:
+    """Read query, story and score from the cells of a line; TREC's second column is skipped."""
+    try:
+        query, *_, story, score = cells[:4]
+        gain = float(score)
+    except ValueError as error:
+        raise DataError(f"{place}: {printable(line, 60)!r} is no judgment; {LAYOUT}") from error
+    if not math.isfinite(gain):
+        raise DataError(f"{place}: the score {printable(score, 60)} is no finite number; {LAYOUT}")
+    return query, story, gain
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +69,7 @@ class Relevance:
         stories: rows of the relevant stories of each query (R,).
         gains: of these (R,), above 0.
         groups: (Q,) numbers; queries of a group depend on each other.
-        among_stories: queries are stories of the collection, and not among their own results.
+        among_stories: queries are stories of the collection, which are left out of their own results.
     """
 
     queries: IntArray
@@ -84,28 +90,26 @@ class Relevance:
         Raises:
             DataError: if a query or a relevant story is not there, or a query is relevant to itself.
         """
-        row = {id: number for number, id in enumerate(ids)}
-        query_row = row if query_ids is None else {id: number for number, id in enumerate(query_ids)}
-        relevant = [story for gains in qrels.values() for story in gains]
-        for kind, known, needed in (("query", query_row, qrels), ("story", row, relevant)):
-            absent = next((id for id in needed if id not in known), None)
-            if absent is not None:
-                name = printable(absent, 60)
-                raise DataError(f"there is no {kind} {name!r}, which the qrels name; leave its rows out")
-        itself = next((query for query in qrels if query_ids is None and query in qrels[query]), None)
-        if itself is not None:
-            raise DataError(f"the qrels call {printable(itself, 60)!r} relevant to itself; leave that row out")
+        among_stories = query_ids is None
+        story_rows = {id: row for row, id in enumerate(ids)}
+        query_rows = story_rows if query_ids is None else {id: row for row, id in enumerate(query_ids)}
+        _require("query", qrels, query_rows)
+        for gains in qrels.values():
+            _require("story", gains, story_rows)
+        for query, gains in qrels.items():
+            if among_stories and query in gains:
+                raise DataError(f"the qrels call {printable(query, 60)!r} relevant to itself; leave that row out")
         return cls(
-            np.array([query_row[query] for query in qrels]),
-            [np.array([row[story] for story in gains]) for gains in qrels.values()],
-            [np.array([*gains.values()]) for gains in qrels.values()],
-            np.arange(len(qrels)),
-            query_ids is None,
+            np.array([query_rows[query] for query in qrels]),
+            [np.array([story_rows[story] for story in gains]) for gains in qrels.values()],
+            [np.array(list(gains.values())) for gains in qrels.values()],
+            groups=np.arange(len(qrels)),
+            among_stories=among_stories,
         )
 
     @classmethod
     def of_versions(cls, versions: Versions) -> "Relevance":
-        """Call the other versions of a story relevant to it."""
+        """Take the other versions of a story as relevant to it."""
         stories = [versions.partners(row) for row in versions.queries.tolist()]
         gains = [np.ones(len(partners)) for partners in stories]
         return cls(versions.queries, stories, gains, versions.groups, True)
@@ -114,7 +118,7 @@ class Relevance:
         """Compute the metrics (Q, K) of the queries.
 
         Args:
-            score: compares some queries, rows (B,), with all stories, (B, N); the larger, the more alike.
+            score: function from rows of queries (B,) to their similarities with all stories (B, N).
             metrics: K functions of ranks and gains, by name.
         """
         values = []
@@ -123,7 +127,14 @@ class Relevance:
             scores = score(rows)
             if self.among_stories:
                 scores[np.arange(len(rows)), rows] = -np.inf
-            for number, placed in enumerate(ranks(scores), start):
-                relevant, gains = self.stories[number], self.gains[number]
-                values.append([compute(placed[relevant], gains) for compute in metrics.values()])
+            for query, story_ranks in enumerate(ranks(scores), start):
+                relevant_ranks, gains = story_ranks[self.stories[query]], self.gains[query]
+                values.append([metric(relevant_ranks, gains) for metric in metrics.values()])
         return np.array(values)
+
+
+def _require(kind: str, ids: Iterable[str], rows: Mapping[str, int]) -> None:
+    """Refuse ids of queries or stories that are in no row."""
+    for id in ids:
+        if id not in rows:
+            raise DataError(f"there is no {kind} {printable(id, 60)!r}, which the qrels name; leave its rows out")

@@ -1,6 +1,6 @@
 """Baselines without training, for comparison with embeddings and to find shortcuts in data.
 
-Each takes N triples of texts (anchor, A, B) and returns (N, 2) float64 scores of A and B; higher is closer.
+A baseline takes N triples of texts (anchor, A, B) and returns (N, 2) float64 scores of A and B; higher is closer.
 """
 
 import json
@@ -26,10 +26,16 @@ def random_scores(triples: Sequence[Texts]) -> Scores:
     >>> random_scores([("x", "y", "z")]).sum()
     np.float64(1.0)
     """
-    # JSON escapes, so that no text runs into the next; an odd number over 2^21 is never one half.
-    digests = [blake2b(json.dumps(list(texts)).encode(), digest_size=4).digest() for texts in triples]
-    first = np.array([(2 * (int.from_bytes(digest, "big") >> 12) + 1) / 2**21 for digest in digests])
+    first = np.array([_coin(texts) for texts in triples])
     return np.stack([first, 1 - first], axis=1)
+
+
+def _coin(texts: Texts) -> float:
+    """Compute a number between 0 and 1 from a digest of texts; an odd number over 2^21, which is never one half."""
+    joined = json.dumps(list(texts))  # escapes, so that no text runs into the next
+    digest = blake2b(joined.encode(), digest_size=4).digest()
+    twenty_bits = int.from_bytes(digest, "big") >> 12
+    return (2 * twenty_bits + 1) / 2**21
 
 
 def jaccard_scores(triples: Sequence[Texts]) -> Scores:
@@ -40,9 +46,16 @@ def jaccard_scores(triples: Sequence[Texts]) -> Scores:
     >>> jaccard_scores([("a cat sat", "the cat sat", "a dog")])
     array([[0.5 , 0.25]])
     """
-    sets = [[set(text.lower().split()) for text in texts] for texts in triples]
-    scores = [[len(x & y) / max(1, len(x | y)) for y in (a, b)] for x, a, b in sets]
+    scores = []
+    for triple in triples:
+        anchor, a, b = (set(text.lower().split()) for text in triple)
+        scores.append([_jaccard_index(anchor, a), _jaccard_index(anchor, b)])
     return np.array(scores, dtype=np.float64).reshape(-1, 2)
+
+
+def _jaccard_index(first: set[str], second: set[str]) -> float:
+    """Divide the number of common words by that of all; 0 without words."""
+    return len(first & second) / max(1, len(first | second))
 
 
 def tfidf_scores(triples: Sequence[Texts]) -> Scores:
@@ -58,8 +71,10 @@ def tfidf_scores(triples: Sequence[Texts]) -> Scores:
     if not any(map(WORD.search, texts)):
         return np.zeros((len(triples), 2))  # scikit-learn rejects an empty vocabulary
     vectors = TfidfVectorizer(analyzer=lambda text: WORD.findall(text.lower())).fit_transform(texts)
-    anchors, a, b = (vectors[role::3] for role in range(3))
-    scores = [np.asarray(anchors.multiply(candidates).sum(axis=1)).ravel() for candidates in (a, b)]
+    anchors = vectors[0::3]
+    scores = [
+        np.asarray(anchors.multiply(candidates).sum(axis=1)).ravel() for candidates in (vectors[1::3], vectors[2::3])
+    ]
     return np.stack(scores, axis=1)
 
 

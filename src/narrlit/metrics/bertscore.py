@@ -5,20 +5,22 @@ Shapes: N pairs, C tokens of a candidate, R of a reference, D dimension.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
+from tqdm import tqdm
+from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from narrlit.errors import ModelError, OptionError, reading
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from narrlit.models.pretrained import packaged_minilm
 
 PAIRS_PER_PASS = 32
+RESERVED_POSITIONS = {"roberta": 2, "xlm-roberta": 2, "mpnet": 2, "camembert": 2}
+"""Position embeddings that hold no token, by type of transformer."""
 
 
 class BERTScores(NamedTuple):
@@ -48,35 +50,34 @@ class BERTScorer:
     """Scores of candidates against references by the token vectors of one layer of a transformer."""
 
     def __init__(
-        self, transformer: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", layer: int | None = None
+        self, transformer: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, layer: int | None = None
     ) -> None:
-        """Take an encoder on its device; `layer` 0 is the embeddings, None the last."""
-        layers = transformer.config.num_hidden_layers
-        if layer is not None and not 0 <= layer <= layers:
-            raise OptionError(f"`bertscore_layer={layer}`: the model has layers 0 (the embeddings) to {layers}")
+        """Take a transformer on its device; `layer` 0 is the embeddings, None the last layer."""
+        config = transformer.config
+        last_layer = config.num_hidden_layers
+        if layer is not None and not 0 <= layer <= last_layer:
+            raise OptionError(f"`bertscore_layer={layer}`: the model has layers 0 (the embeddings) to {last_layer}")
         self.transformer = transformer.eval()
         self.tokenizer = tokenizer
-        self.layer = layers if layer is None else layer
-        offset = 2 if transformer.config.model_type in ("roberta", "xlm-roberta", "mpnet", "camembert") else 0
-        positions = transformer.config.max_position_embeddings - offset
+        self.layer = last_layer if layer is None else layer
+        positions = config.max_position_embeddings - RESERVED_POSITIONS.get(config.model_type, 0)
         self.max_length = int(min(tokenizer.model_max_length, positions))
 
     def __call__(self, candidates: Sequence[str], references: Sequence[str], progress: bool = True) -> BERTScores:
         """Score N candidates against the references at the same positions; longer texts are truncated."""
-        from tqdm import tqdm
-
         pairs = list(zip(candidates, references, strict=True))
-        order = sorted(range(len(pairs)), key=lambda row: -max(map(len, pairs[row])))
+        longest_first = sorted(range(len(pairs)), key=lambda row: -max(map(len, pairs[row])))
         scores = np.zeros((2, len(pairs)))
         truncated: set[str] = set()
         with tqdm(total=len(pairs), desc="BERTScore", unit="pair", disable=not progress, delay=0.5) as bar:
-            for start in range(0, len(order), PAIRS_PER_PASS):
-                rows = order[start : start + PAIRS_PER_PASS]
-                texts = list(dict.fromkeys(text for row in rows for text in pairs[row]))
-                vectors, cut = self._token_vectors(texts)
-                truncated |= cut
+            for start in range(0, len(pairs), PAIRS_PER_PASS):
+                rows = longest_first[start : start + PAIRS_PER_PASS]
+                different_texts = dict.fromkeys(text for row in rows for text in pairs[row])
+                vectors, truncated_here = self._token_vectors(list(different_texts))
+                truncated |= truncated_here
                 for row in rows:
-                    scores[:, row] = greedy_matching(*(vectors[text] for text in pairs[row]))
+                    candidate, reference = pairs[row]
+                    scores[:, row] = greedy_matching(vectors[candidate], vectors[reference])
                 bar.update(len(rows))
         precision, recall = scores
         total = precision + recall
@@ -85,23 +86,36 @@ class BERTScorer:
 
     @torch.inference_mode()
     def _token_vectors(self, texts: list[str]) -> tuple[dict[str, Tensor], set[str]]:
-        """Unit vectors of each text's tokens without special ones, and the texts that were truncated."""
-        whole = self.tokenizer(texts, verbose=False)["input_ids"]
-        options = {"truncation": True, "max_length": self.max_length, "padding": True, "return_tensors": "pt"}
-        batch = self.tokenizer(texts, return_special_tokens_mask=True, **options).to(self.transformer.device)
-        own = (batch.pop("special_tokens_mask") == 0) & (batch["attention_mask"] == 1)
+        """Compute unit vectors of each text's tokens without special ones; also return the truncated texts."""
+        all_ids = self.tokenizer(texts, verbose=False)["input_ids"]
+        truncated = {text for text, ids in zip(texts, all_ids, strict=True) if len(ids) > self.max_length}
+        batch = self.tokenizer(
+            texts,
+            truncation=True,
+            max_length=self.max_length,
+            padding=True,
+            return_special_tokens_mask=True,
+            return_tensors="pt",
+        ).to(self.transformer.device)
+        is_token = (batch.pop("special_tokens_mask") == 0) & (batch["attention_mask"] == 1)
         states = self.transformer(**batch, output_hidden_states=True).hidden_states[self.layer]
         unit = F.normalize(states.float(), dim=-1)
-        vectors = {text: row[mask] for text, row, mask in zip(texts, unit, own, strict=True)}
-        return vectors, {text for text, ids in zip(texts, whole, strict=True) if len(ids) > self.max_length}
+        vectors = {text: tokens[mask] for text, tokens, mask in zip(texts, unit, is_token, strict=True)}
+        return vectors, truncated
 
 
 def load_bertscorer(model: str, layer: int | None, device: torch.device) -> BERTScorer:
-    """Load an encoder: a folder, a hub id, or `minilm`; ModelError if it can't be loaded, or is no encoder."""
-    from transformers import AutoModel, AutoTokenizer
+    """Load an encoder for BERTScore.
 
-    from narrlit.models.pretrained import packaged_minilm
+    Args:
+        model: a folder, a hub id, or `minilm`.
+        layer: layer of the token vectors, 0 the embeddings; None: the last.
+        device: device to compute on.
 
+    Raises:
+        ModelError: if it can't be loaded, or is no encoder.
+        OptionError: if it has no such layer.
+    """
     name = str(packaged_minilm()) if model == "minilm" else model
     local = Path(name).is_dir()
     with reading("`bertscore`", model, "give an encoder's folder or hub id, narrlit-mini or minilm", ModelError):

@@ -3,7 +3,8 @@
 Source: Mendel292 at SemEval-2026 Task 4, section 4.1.4 and appendix B, item 6. The paper: a first score is a "Mean-Max
 cosine similarity" of sentences; if the candidates differ by more than gamma, the more similar one is chosen; otherwise
 texts are cut into n windows, and the diagonal of their cosine matrix decides, the last window weighted by tau. Its
-gamma, n and tau are the best on the development set: its .615 there is a figure of tuning. Decisions of ours:
+gamma, n and tau are the best on the development set, so that its .615 there is a result of tuning. Where the paper is
+open, narrlit takes these:
 
 - Mean-Max: `max_similarity` (default: the paper mentions "the segments with the maximum similarity") or `pooled`;
 - direction: from the anchor's sentences to the candidate's;
@@ -11,7 +12,7 @@ gamma, n and tau are the best on the development set: its .615 there is a figure
 - score of the diagonal: its weighted mean.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -24,6 +25,10 @@ from narrlit.errors import OptionError
 from narrlit.preprocessing.sentences import split_sentences
 
 FloatArray = NDArray[np.float64]
+TextInRole = tuple[str, Role]
+"""Text of a story that is an anchor or a candidate; encoders may embed these differently."""
+EmbedSentences = Callable[[list[str], list[Role]], NDArray[np.float32]]
+"""Function from S sentences and their stories' roles to vectors (S, D)."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +65,12 @@ def max_similarity(anchor: FloatArray, other: FloatArray) -> float:
 
 def pooled(anchor: FloatArray, other: FloatArray) -> float:
     """Compute the cosine of stories' sentence vectors, pooled by mean and by maximum and concatenated."""
-    first, second = (np.concatenate([story.mean(axis=0), story.max(axis=0)]) for story in (anchor, other))
-    return _cosine(first, second)
+    return _cosine(_mean_and_max(anchor), _mean_and_max(other))
+
+
+def _mean_and_max(story: FloatArray) -> FloatArray:
+    """Concatenate mean and maximum of a story's sentences (S, D), (2 D,)."""
+    return np.concatenate([story.mean(axis=0), story.max(axis=0)])
 
 
 def window_vectors(story: FloatArray, windows: int) -> FloatArray:
@@ -70,51 +79,73 @@ def window_vectors(story: FloatArray, windows: int) -> FloatArray:
     Window w of n sentences spans sentences floor(w n / W) to floor((w + 1) n / W), the latter excluded, but holds at
     least the one it begins at: a story with fewer sentences than windows gives some of them to several.
     """
-    edges = [w * len(story) // windows for w in range(windows + 1)]
-    return np.stack([story[a : max(b, a + 1)].mean(axis=0) for a, b in pairwise(edges)])
+    edges = [window * len(story) // windows for window in range(windows + 1)]
+    return np.stack([story[start : max(end, start + 1)].mean(axis=0) for start, end in pairwise(edges)])
 
 
 def alignment(anchor: FloatArray, other: FloatArray, windows: int, tau: float) -> float:
     """Compute the mean cosine of windows in the same position, the last weighted by tau, from -1 to 1."""
-    first, second = window_vectors(anchor, windows), window_vectors(other, windows)
-    diagonal = [_cosine(x, y) for x, y in zip(first, second, strict=True)]
-    return float(np.average(diagonal, weights=[1.0] * (windows - 1) + [tau]))
+    pairs = zip(window_vectors(anchor, windows), window_vectors(other, windows), strict=True)
+    diagonal = [_cosine(first, second) for first, second in pairs]
+    weights = [1.0] * (windows - 1) + [tau]
+    return float(np.average(diagonal, weights=weights))
 
 
 def sentence_scores(
-    embed: Callable[[list[str], list[Role]], NDArray[np.float32]],
-    triples: Sequence[tuple[str, str, str]],
-    settings: MeanMax,
+    embed: EmbedSentences, triples: Sequence[tuple[str, str, str]], settings: MeanMax
 ) -> tuple[FloatArray, int]:
     """Score N triples of texts by Mean-Max with structural alignment, (N, 2); also count those that windows decided.
 
     Args:
         embed: embeds sentences (S, D), each in its story's role.
         triples: texts of anchor, A and B.
-        settings: of the measure.
+        settings: settings of the measure.
+
+    Raises:
+        ValueError: if a text has no sentence.
     """
-    items: list[tuple[str, Role]] = [(anchor, "anchor") for anchor, _, _ in triples]
-    items += [(text, "candidate") for _, *candidates in triples for text in candidates]
-    pieces = {item: split_sentences(item[0]) for item in dict.fromkeys(items)}
-    empty = next((text for (text, _), own in pieces.items() if not own), None)
-    if empty is not None:
-        raise ValueError(f"no sentence in {empty!r}")
+    scores = np.zeros((len(triples), 2))
+    num_aligned = 0
     if not triples:
-        return np.zeros((0, 2)), 0
-    sentences = [sentence for own in pieces.values() for sentence in own]
-    roles = [role for (_, role), own in pieces.items() for _ in own]
+        return scores, num_aligned
+    vectors = _sentence_vectors(embed, _split_stories(triples))
+    similarity = max_similarity if settings.reading == "max_similarity" else pooled
+    for row, (anchor_text, *candidate_texts) in enumerate(triples):
+        anchor = vectors[anchor_text, "anchor"]
+        candidates = [vectors[text, "candidate"] for text in candidate_texts]
+        scores[row] = [similarity(anchor, candidate) for candidate in candidates]
+        if abs(scores[row, 0] - scores[row, 1]) <= settings.gamma:
+            scores[row] = [alignment(anchor, candidate, settings.windows, settings.tau) for candidate in candidates]
+            num_aligned += 1
+    return scores, num_aligned
+
+
+def _split_stories(triples: Sequence[tuple[str, str, str]]) -> dict[TextInRole, list[str]]:
+    """Split each different anchor, then each different candidate, into sentences."""
+    stories: list[TextInRole] = [(anchor, "anchor") for anchor, _, _ in triples]
+    for _, a, b in triples:
+        stories += [(a, "candidate"), (b, "candidate")]
+    sentences = {}
+    for text, role in stories:
+        if (text, role) in sentences:
+            continue
+        sentences[text, role] = split_sentences(text)
+        if not sentences[text, role]:
+            raise ValueError(f"no sentence in {text!r}")
+    return sentences
+
+
+def _sentence_vectors(embed: EmbedSentences, stories: Mapping[TextInRole, list[str]]) -> dict[TextInRole, FloatArray]:
+    """Embed the sentences of all stories at once; returns the unit vectors (S, D) of each story's sentences."""
+    sentences: list[str] = []
+    roles: list[Role] = []
+    for (_, role), of_story in stories.items():
+        sentences += of_story
+        roles += [role] * len(of_story)
     vectors = np.asarray(embed(sentences, roles), dtype=np.float64)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    stories = dict(zip(pieces, np.split(vectors, np.cumsum([len(own) for own in pieces.values()])[:-1]), strict=True))
-    similarity = {"max_similarity": max_similarity, "pooled": pooled}[settings.reading]
-    scores, aligned = np.zeros((len(triples), 2)), 0
-    for row, (anchor, *candidates) in enumerate(triples):
-        pairs = [(stories[anchor, "anchor"], stories[text, "candidate"]) for text in candidates]
-        scores[row] = [similarity(*pair) for pair in pairs]
-        if abs(scores[row, 0] - scores[row, 1]) <= settings.gamma:
-            scores[row] = [alignment(*pair, settings.windows, settings.tau) for pair in pairs]
-            aligned += 1
-    return scores, aligned
+    ends = np.cumsum([len(of_story) for of_story in stories.values()])
+    return dict(zip(stories, np.split(vectors, ends[:-1]), strict=True))
 
 
 def _cosine(first: FloatArray, second: FloatArray) -> float:

@@ -18,12 +18,13 @@ Lexical = Literal["tfidf", "bm25"]
 
 
 def ranks(scores: NDArray[Any]) -> IntArray:
-    """Rank the stories (N,) or (Q, N) of each query from 1, the highest score first, equal ones by row.
+    """Rank stories by their scores (N,), or (Q, N) for each query, from 1, the highest score first, equal ones by row.
 
     >>> ranks(np.array([0.1, -0.3, 0.9, 0.1])).tolist()
     [2, 4, 1, 3]
     """
-    return np.argsort(np.argsort(-scores, axis=-1, kind="stable"), axis=-1) + 1
+    order = np.argsort(-scores, axis=-1, kind="stable")
+    return np.argsort(order, axis=-1) + 1
 
 
 def ndcg(ranks: IntArray, gains: Gains, k: int) -> float:
@@ -34,9 +35,11 @@ def ndcg(ranks: IntArray, gains: Gains, k: int) -> float:
     >>> round(ndcg(np.array([2, 5]), np.array([1.0, 1.0]), 10), 3)
     0.624
     """
-    discounted = float((gains / np.log2(ranks + 1))[ranks <= k].sum())
-    ideal = np.sort(gains)[::-1][:k]
-    return discounted / float((ideal / np.log2(np.arange(len(ideal)) + 2)).sum())
+    discounted = gains / np.log2(ranks + 1)
+    ideal_gains = np.sort(gains)[::-1][:k]
+    ideal_ranks = np.arange(1, len(ideal_gains) + 1)
+    ideal = ideal_gains / np.log2(ideal_ranks + 1)
+    return float(discounted[ranks <= k].sum()) / float(ideal.sum())
 
 
 def reciprocal_rank(ranks: IntArray, gains: Gains) -> float:
@@ -67,7 +70,7 @@ LABELS = {"recall@1": "recall@1", "recall@10": "recall@10", "mrr": "MRR", "ndcg@
 
 
 def lexical_vectors(kind: Lexical, queries: Sequence[str], stories: Sequence[str]) -> tuple[Any, Any]:
-    """Compute sparse vectors (Q, V) and (N, V) whose products are cosines of TF-IDF vectors, or BM25 scores.
+    """Compute sparse vectors of queries (Q, V) and stories (N, V) whose products are TF-IDF cosines or BM25 scores.
 
     Words and their document frequencies are those of the stories.
 
@@ -81,13 +84,18 @@ def lexical_vectors(kind: Lexical, queries: Sequence[str], stories: Sequence[str
         return WORD.findall(text.lower())
 
     vectorizer = (TfidfVectorizer if kind == "tfidf" else CountVectorizer)(analyzer=words, dtype=np.float64)
-    documents = csr_array(vectorizer.fit_transform(stories))
-    asked = csr_array(vectorizer.transform(queries))
+    story_vectors = csr_array(vectorizer.fit_transform(stories))
+    query_vectors = csr_array(vectorizer.transform(queries))
     if kind == "bm25":
-        lengths = documents.sum(axis=1)
-        present = np.bincount(documents.indices, minlength=documents.shape[1])
-        counts = documents.data
-        norms = np.repeat(1.2 * (0.25 + 0.75 * lengths / lengths.mean()), np.diff(documents.indptr))
-        weights = np.log(1 + (len(lengths) - present + 0.5) / (present + 0.5))
-        documents.data = weights[documents.indices] * counts * 2.2 / (counts + norms)
-    return asked, documents
+        story_vectors.data = _bm25_weights(story_vectors)
+    return query_vectors, story_vectors
+
+
+def _bm25_weights(counts: Any) -> NDArray[np.float64]:
+    """Compute the BM25 weights of the words of stories, in the order of the values of their sparse counts (N, V)."""
+    lengths = counts.sum(axis=1)
+    document_frequencies = np.bincount(counts.indices, minlength=counts.shape[1])
+    word_weights = np.log(1 + (len(lengths) - document_frequencies + 0.5) / (document_frequencies + 0.5))
+    norms = np.repeat(1.2 * (0.25 + 0.75 * lengths / lengths.mean()), np.diff(counts.indptr))  # 1.2 = k1, 0.75 = b
+    weights: NDArray[np.float64] = word_weights[counts.indices] * counts.data * 2.2 / (counts.data + norms)
+    return weights

@@ -1,12 +1,15 @@
 """Checks of training, validation and test data: stories that sets share, and shortcuts that solve their triples."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from narrlit.console import counted
 from narrlit.data.readers import (
@@ -23,8 +26,8 @@ from narrlit.data.readers import (
 from narrlit.data.rows import Layout, read_rows
 from narrlit.data.schema import normal_text
 from narrlit.data.splits import overlap
-from narrlit.metrics.baselines import BASELINES
-from narrlit.metrics.significance import wilson_interval
+from narrlit.metrics.baselines import BASELINES, Texts
+from narrlit.metrics.significance import AccuracySummary
 
 Check = dict[str, Any]
 Near = dict[str, dict[str, float]]
@@ -45,22 +48,70 @@ PROBES = {
     "jaccard": "word overlap (Jaccard)",
     "tfidf": "word overlap (TF-IDF)",
 }
-"""Probes by the words that name them; the last one is too slow for a quick check."""
+"""Answers without a model, by name, and the words that describe them."""
+QUICK_PROBES = [name for name in PROBES if name != "tfidf"]
+SOURCE_PROBES = ("always_a", "jaccard")
+SIDED_PROBES = ("always_a", "always_b")
+"""Probes of the order of the candidates, which training examples do not have: their positive is always first."""
 EASY = {("jaccard", "tfidf"): 0.7, ("longer", "shorter"): 0.7, ("always_a", "always_b"): 0.55}
 """Groups of probes, with the accuracy that the interval of one must exceed to be called a shortcut."""
+COMPARED_SETS = (("validation", "train"), ("test", "train"), ("validation", "test"))
+"""Pairs of sets; stories of the first are looked for in the second."""
 
 
 @dataclass(frozen=True)
 class CheckedSet:
-    """Rows of one role."""
+    """Rows of training, validation or test data.
 
-    name: str  # train, validation or test
-    rows: Sequence[tuple[str, ...]]  # texts, anchor first; of a story, its text alone
-    labels: Sequence[bool | None]  # True where the second text is closer than the third, None where unknown
-    sided: bool = False  # the second text is candidate A; otherwise it is the positive
-    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # cells of columns that were not read
-    lines: Sequence[int] = ()  # line numbers of the rows
-    report: ReadReport | None = None  # of the reader
+    Attributes:
+        name: train, validation or test.
+        rows: texts of each row, anchor first; of a story, its text alone.
+        labels: True where the second text is closer than the third, None where unknown.
+        sided: the second text is candidate A; otherwise it is the positive.
+        columns: cells of the columns that are neither texts nor labels.
+        lines: line number of each row in its file.
+        report: report of the reader; None without a file.
+    """
+
+    name: str
+    rows: Sequence[tuple[str, ...]]
+    labels: Sequence[bool | None]
+    sided: bool = False
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    lines: Sequence[int] = ()
+    report: ReadReport | None = None
+
+    @cached_property
+    def stories(self) -> dict[str, int]:
+        """Index of the first row of each different story, by its normalized text."""
+        first_rows: dict[str, int] = {}
+        for index in reversed(range(len(self.rows))):  # earlier rows overwrite later ones
+            for text in self.rows[index]:
+                first_rows[normal_text(text)] = index
+        return first_rows
+
+    @property
+    def texts(self) -> set[str]:
+        """Different texts, not normalized."""
+        return {text for row in self.rows for text in row}
+
+    @property
+    def labeled_rows(self) -> list[int]:
+        """Indices of the rows with a label."""
+        return [index for index, label in enumerate(self.labels) if label is not None]
+
+    @property
+    def has_candidates(self) -> bool:
+        """False for a set of single stories."""
+        return any(len(row) > 1 for row in self.rows)
+
+    def num_near_duplicates(self, near: Near, other: "CheckedSet") -> int:
+        """Count the stories that are not in another set but have a near-duplicate there.
+
+        With `other` the set itself, count its stories with a near-duplicate among the rest.
+        """
+        texts = self.stories if other is self else [text for text in self.stories if text not in other.stories]
+        return sum(any(twin in other.stories for twin in near.get(text, ())) for text in texts)
 
 
 def read_set(name: str, path: str, labels: str | None = None, layout: Layout = Layout()) -> CheckedSet:
@@ -73,23 +124,33 @@ def read_set(name: str, path: str, labels: str | None = None, layout: Layout = L
     if labels is not None:
         file = with_labels(file, read_rows(labels))
 
-    def usable(row: Any) -> Any:
-        if name == "train" and isinstance(row, ExampleRow):
-            training_texts(row)
-        return row
+    def check_row(parsed: Any) -> Any:
+        if name == "train" and isinstance(parsed, ExampleRow):
+            training_texts(parsed)
+        return parsed
 
-    results, report = collect(file, models_of(file, layout), f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}", False, usable)
-    model = type(results[0][1])
-    unread = report.unread if issubclass(model, ExampleRow) else ()
+    results, report = collect(
+        file, models_of(file, layout), f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}", strict=False, convert=check_row
+    )
+    rows = [row for row, _ in results]
+    parsed_rows = [parsed for _, parsed in results]
+    has_columns = isinstance(parsed_rows[0], ExampleRow)
     return CheckedSet(
         name,
-        [tuple(row.texts) for _, row in results],
-        [row.text_a_is_closer if model is TripleRow else True if len(row.texts) > 2 else None for _, row in results],
-        sided=all("text_a" in row.value for row, _ in results),
-        columns={column: [str(row.value.get(column)) for row, _ in results] for column in unread},
-        lines=[row.line for row, _ in results],
+        [tuple(parsed.texts) for parsed in parsed_rows],
+        [_label(parsed) for parsed in parsed_rows],
+        sided=all("text_a" in row.value for row in rows),
+        columns={column: [str(row.value.get(column)) for row in rows] for column in report.unread if has_columns},
+        lines=[row.line for row in rows],
         report=report,
     )
+
+
+def _label(parsed: Any) -> bool | None:
+    """Return the label of a triple; True for an example with a negative, None for a single story."""
+    if isinstance(parsed, TripleRow):
+        return parsed.text_a_is_closer
+    return True if len(parsed.texts) > 2 else None
 
 
 def check_sets(sets: Sequence[CheckedSet], threshold: float | None = None) -> Check:
@@ -104,29 +165,53 @@ def check_sets(sets: Sequence[CheckedSet], threshold: float | None = None) -> Ch
         Plain data: `files`, `shared`, `probes` and `sources` are flat rows of tables, `verdict` sentences, `warnings`
         those of them that a fit shows, `duplicates` pairs of lines.
     """
-    stories = [{normal_text(text): i for i, row in reversed([*enumerate(each.rows)]) for text in row} for each in sets]
-    quick = threshold is None
-    near = near_duplicates([*dict.fromkeys(text for own in stories for text in own)], threshold) if threshold else {}
-    check: Check = {"threshold": threshold, "files": [], "shared": [], "probes": [], "sources": []}
-    for each, own in zip(sets, stories, strict=True):
-        read = each.report
-        file = {"file": read.path.name, "dropped": sum(read.dropped.values())} if read else {}
-        entry = {"set": each.name, **file, "rows": len(each.rows), "stories": len(own)}
-        check["files"].append(entry | ({} if quick else {"near_duplicates": sum(_any(near, t, own) for t in own)}))
-        known = [i for i, label in enumerate(each.labels) if label is not None]
-        spread = known[:: -(-len(known) // QUICK_ROWS) or 1]
-        check["probes"] += _probe(each, spread, [*PROBES][:-1]) if quick else _probe(each, known, [*PROBES])
-        check["sources"] += [] if quick else _sources(each, known)
-    at = {each.name: place for place, each in enumerate(sets)}
-    for of, within in (("validation", "train"), ("test", "train"), ("validation", "test")):
-        if of in at and within in at:
-            own, others = stories[at[of]], stories[at[within]]
-            entry = _shared(sets[at[of]], sets[at[within]])
-            alike = sum(text not in others and _any(near, text, others) for text in own)
-            check["shared"].append(entry | ({} if quick else {"near_duplicates": alike}))
-    sentences = list(_verdict(check))
-    check |= {"verdict": [line for line, _ in sentences], "warnings": [line for line, warns in sentences if warns]}
-    return check if quick else check | {"duplicates": list(_duplicates(sets, stories, near))}
+    near = None if threshold is None else near_duplicates(_different_stories(sets), threshold)
+    sharing = _compare_sets(sets, near)
+    probes: list[ProbeResult] = []
+    sources: list[Check] = []
+    for checked in sets:
+        labeled = checked.labeled_rows
+        if near is None:
+            probes += _probe(checked, _evenly_spaced(labeled), QUICK_PROBES)
+        else:
+            probes += _probe(checked, labeled, list(PROBES))
+            sources += _sources(checked, labeled)
+    verdict = _verdict(sharing, probes)
+    check: Check = {
+        "threshold": threshold,
+        "files": [_file_record(checked, near) for checked in sets],
+        "shared": [shared.record() for shared in sharing],
+        "probes": [result.record() for result in probes],
+        "sources": sources,
+        "verdict": [finding.sentence for finding in verdict],
+        "warnings": [finding.sentence for finding in verdict if finding.warns],
+    }
+    if near is not None:
+        check["duplicates"] = list(_duplicates(sets, near))
+    return check
+
+
+def _different_stories(sets: Sequence[CheckedSet]) -> list[str]:
+    """Collect the normalized texts of all sets, each once."""
+    return list(dict.fromkeys(text for checked in sets for text in checked.stories))
+
+
+def _evenly_spaced(rows: Sequence[int]) -> Sequence[int]:
+    """Choose at most QUICK_ROWS rows."""
+    step = max(1, math.ceil(len(rows) / QUICK_ROWS))
+    return rows[::step]
+
+
+def _file_record(checked: CheckedSet, near: Near | None) -> Check:
+    """Count the rows and stories of a set."""
+    record: Check = {"set": checked.name}
+    if checked.report is not None:
+        record["file"] = checked.report.path.name
+        record["dropped"] = sum(checked.report.dropped.values())
+    record |= {"rows": len(checked.rows), "stories": len(checked.stories)}
+    if near is not None:
+        record["near_duplicates"] = checked.num_near_duplicates(near, checked)
+    return record
 
 
 # Shared stories ------------------------------------------------------------------------------------------------------
@@ -144,138 +229,238 @@ def near_duplicates(texts: Sequence[str], threshold: float) -> Near:
 
     # Missed pairs weigh more than needless ones, which the exact index removes.
     index = MinHashLSH(min(threshold, HIGHEST_THRESHOLD), PERMUTATIONS, weights=(0.1, 0.9))
-    sets = [_shingles(text) for text in texts]
+    shingles = [_shingles(text) for text in texts]
+    encoded = ([shingle.encode("utf-8", "replace") for shingle in of_text] for of_text in shingles)
     near: Near = {text: {} for text in texts}
-    words = ([shingle.encode("utf-8", "replace") for shingle in each] for each in sets)
-    for place, sketch in enumerate(MinHash.generator(words, num_perm=PERMUTATIONS)):
+    for number, sketch in enumerate(MinHash.generator(encoded, num_perm=PERMUTATIONS)):
         for other in index.query(sketch):
-            jaccard = len(sets[place] & sets[other]) / len(sets[place] | sets[other])
+            jaccard = len(shingles[number] & shingles[other]) / len(shingles[number] | shingles[other])
             if jaccard >= threshold:
-                near[texts[place]][texts[other]] = near[texts[other]][texts[place]] = jaccard
-        index.insert(place, sketch)
+                near[texts[number]][texts[other]] = near[texts[other]][texts[number]] = jaccard
+        index.insert(number, sketch)
     return near
 
 
 def _shingles(text: str) -> set[str]:
+    """Collect the sequences of three words; a shorter text is one shingle."""
     words = re.findall(r"\w+", text) or [text]
-    return {" ".join(words[i : i + WORDS_PER_SHINGLE]) for i in range(max(1, len(words) - WORDS_PER_SHINGLE + 1))}
+    count = max(1, len(words) - WORDS_PER_SHINGLE + 1)
+    return {" ".join(words[start : start + WORDS_PER_SHINGLE]) for start in range(count)}
 
 
-def _any(near: Near, text: str, stories: Mapping[str, int]) -> bool:
-    return any(twin in stories for twin in near.get(text, ()))
+@dataclass(frozen=True)
+class Sharing:
+    """Stories of a set that are in another set, too.
+
+    Attributes:
+        of: name of the set.
+        within: name of the other set.
+        stories: number of different stories of the set.
+        shared: number of these that are in the other set, without regard to case and white space.
+        exact: number of texts that are the same in both.
+        anchors: number of shared anchors; None if one of the sets consists of single stories.
+        pairs: number of shared pairs of an anchor and a candidate; None likewise.
+        near_duplicates: number of further stories with a near-duplicate in the other set; None if not searched for.
+    """
+
+    of: str
+    within: str
+    stories: int
+    shared: int
+    exact: int
+    anchors: int | None = None
+    pairs: int | None = None
+    near_duplicates: int | None = None
+
+    def record(self) -> Check:
+        """Return the counts that there are as plain data."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    def __str__(self) -> str:
+        """Describe the shared stories, and what they mean, in a sentence."""
+        line = self._describe_shared()
+        if self.near_duplicates:
+            line += f"; {self.near_duplicates} more have near-duplicates there"
+        return f"{line}."
+
+    def _describe_shared(self) -> str:
+        if not self.shared:
+            return f"No {self.of} story is in {self.within}"
+        line = f"{self.shared} of {self.stories} {self.of} stories are also in {self.within}"
+        if self.pairs is None:
+            return f"{line}; a file of stories has no pairs to compare"
+        if self.pairs:
+            learned, graded = ("train", self.of) if self.within == "train" else (self.of, self.within)
+            return (
+                f"{line}, {counted(self.pairs, 'pair')} of anchor and candidate too: training on {learned} may tell "
+                f"labels of {graded}; leave these rows out"
+            )
+        seen = "a model has read these texts" if self.within == "train" else "a transductive method sees them"
+        return f"{line}, in other triples; no pair is shared: labels do not leak, but {seen}"
 
 
-def _shared(of: CheckedSet, within: CheckedSet) -> Check:
+def _compare_sets(sets: Sequence[CheckedSet], near: Near | None) -> list[Sharing]:
+    """Count the stories that the sets share, pair by pair."""
+    by_name = {checked.name: checked for checked in sets}
+    sharing = []
+    for name, other_name in COMPARED_SETS:
+        if name in by_name and other_name in by_name:
+            sharing.append(_compare(by_name[name], by_name[other_name], near))
+    return sharing
+
+
+def _compare(of: CheckedSet, within: CheckedSet, near: Near | None) -> Sharing:
+    """Count the stories of a set that are in another one."""
     common = overlap(of.rows, within.rows)
-    own, others = ({text for row in each.rows for text in row} for each in (of, within))
-    entry = {"of": of.name, "within": within.name, "stories": len(set(map(normal_text, own)))}
-    entry |= {"shared": common.shared_stories, "exact": len(own & others)}
-    if all(any(len(row) > 1 for row in each.rows) for each in (of, within)):
-        entry |= {"anchors": common.shared_anchors, "pairs": common.shared_pairs}
-    return entry
+    comparable = of.has_candidates and within.has_candidates
+    return Sharing(
+        of.name,
+        within.name,
+        stories=len(of.stories),
+        shared=common.shared_stories,
+        exact=len(of.texts & within.texts),
+        anchors=common.shared_anchors if comparable else None,
+        pairs=common.shared_pairs if comparable else None,
+        near_duplicates=None if near is None else of.num_near_duplicates(near, within),
+    )
 
 
-def _duplicates(sets: Sequence[CheckedSet], stories: Sequence[Mapping[str, int]], near: Near) -> Iterator[Check]:
+def _duplicates(sets: Sequence[CheckedSet], near: Near) -> Iterator[Check]:
     """Yield lines with the same story in two sets, or with near-duplicates in one or two; the first line of each."""
-    for place, (one, own) in enumerate(zip(sets, stories, strict=True)):
-        for text, row in own.items():
-            for other, others in zip(sets[place:], stories[place:], strict=True):
-                for twin, jaccard in {**near[text], **({} if other is one else {text: 1.0})}.items():
-                    if twin in others and (other is not one or text < twin):
-                        lines = {"line": one.lines[row], "other_line": other.lines[others[twin]]}
-                        yield {"set": one.name, "other": other.name, **lines, "jaccard": round(jaccard, 3)}
+    for number, checked in enumerate(sets):
+        for text, row in checked.stories.items():
+            for other in sets[number:]:
+                twins = near[text] if other is checked else near[text] | {text: 1.0}
+                for twin, jaccard in twins.items():
+                    listed_already = other is checked and twin < text
+                    if twin in other.stories and not listed_already:
+                        yield {
+                            "set": checked.name,
+                            "other": other.name,
+                            "line": checked.lines[row],
+                            "other_line": other.lines[other.stories[twin]],
+                            "jaccard": round(jaccard, 3),
+                        }
 
 
 # Probes --------------------------------------------------------------------------------------------------------------
 
 
-def _probe(each: CheckedSet, known: Sequence[int], names: Sequence[str]) -> list[Check]:
-    """Accuracy of probes on labeled rows, each with its 95 % interval (Wilson)."""
-    triples: Any = [each.rows[i][:3] for i in known]
-    truth = np.array([each.labels[i] for i in known])
-    entries = []
-    for name in names if known else ():
-        if name.startswith("always"):
-            if not each.sided:
-                continue
-            answers = np.full(len(known), name == "always_a")
-        else:
-            a, b = BASELINES["longer" if name == "shorter" else name](triples).T
-            answers = a < b if name == "shorter" else a > b
-        correct, n = int((answers == truth).sum()), len(known)
-        result = {"n": n, "correct": correct, "accuracy": correct / n, "interval": [*wilson_interval(correct, n)]}
-        entries.append({"set": each.name, "probe": name, **result})
-    return entries
+@dataclass(frozen=True)
+class ProbeResult:
+    """Accuracy of a probe on labeled rows of a set."""
+
+    set: str
+    probe: str
+    summary: AccuracySummary
+
+    def record(self) -> Check:
+        """Return the result as plain data."""
+        return {
+            "set": self.set,
+            "probe": self.probe,
+            "n": self.summary.n,
+            "correct": self.summary.correct,
+            "accuracy": self.summary.accuracy,
+            "interval": list(self.summary.interval),
+        }
+
+    def __str__(self) -> str:
+        """Describe the share of right answers, as in `97.6 % of train (809 of 829)`."""
+        summary = self.summary
+        return f"{100 * summary.accuracy:.1f} % of {self.set} ({summary.correct} of {summary.n})"
 
 
-def _sources(each: CheckedSet, known: Sequence[int]) -> Iterator[Check]:
+def _probe(checked: CheckedSet, rows: Sequence[int], probes: Sequence[str]) -> list[ProbeResult]:
+    """Compute the accuracies of probes on labeled rows."""
+    if not rows:
+        return []
+    triples: list[Texts] = []
+    for row in rows:
+        anchor, first, second = checked.rows[row][:3]
+        triples.append((anchor, first, second))
+    labels = np.array([checked.labels[row] for row in rows])
+    results = []
+    for probe in probes:
+        if checked.sided or probe not in SIDED_PROBES:
+            correct = int((_answers(probe, triples) == labels).sum())
+            results.append(ProbeResult(checked.name, probe, AccuracySummary(len(rows), correct)))
+    return results
+
+
+def _answers(probe: str, triples: Sequence[Texts]) -> NDArray[np.bool_]:
+    """Answer triples by a probe: True for the second text, False for the third."""
+    if probe in SIDED_PROBES:
+        return np.full(len(triples), probe == "always_a")
+    if probe == "shorter":
+        lengths = BASELINES["longer"](triples)
+        return lengths[:, 0] < lengths[:, 1]
+    scores = BASELINES[probe](triples)
+    return scores[:, 0] > scores[:, 1]
+
+
+def _sources(checked: CheckedSet, labeled: Sequence[int]) -> Iterator[Check]:
     """Yield share of A and accuracy of word overlap by the values of columns that may tell where a row comes from."""
-    for column, cells in each.columns.items():
-        values = Counter(cells[i] for i in known)
-        if 1 < len(values) <= min(MOST_VALUES, len(known) // 5):
-            for value, _ in values.most_common():
-                rows = [i for i in known if cells[i] == value]
-                for entry in _probe(each, rows, ("always_a", "jaccard")):
-                    yield {"set": each.name, "column": column, "value": value, **entry}
+    for column, cells in checked.columns.items():
+        counts = Counter(cells[row] for row in labeled)
+        if not 1 < len(counts) <= min(MOST_VALUES, len(labeled) // 5):
+            continue
+        for value, _ in counts.most_common():
+            rows = [row for row in labeled if cells[row] == value]
+            for result in _probe(checked, rows, SOURCE_PROBES):
+                yield {"set": checked.name, "column": column, "value": value, **result.record()}
 
 
 # Verdict and tables --------------------------------------------------------------------------------------------------
 
 
-def _verdict(check: Check) -> Iterator[tuple[str, bool]]:
-    """Yield sentences, each with True if a fit warns of it; shared pairs are a flag of its record."""
-    for row in check["shared"]:
-        yield _sharing(row), bool(row["shared"]) and not row.get("pairs")
-    probes: dict[str, dict[str, Check]] = {}
-    for probe in check["probes"]:
-        probes.setdefault(probe["probe"], {})[probe["set"]] = probe
-    for names, least in EASY.items():
-        lines = [line for name in names if (line := _shortcut(probes.get(name, {}), least))]
-        yield from [(line, True) for line in lines[:1]]
+@dataclass(frozen=True)
+class Finding:
+    """Sentence of the verdict; `warns` if a fit shows it as a warning."""
+
+    sentence: str
+    warns: bool = False
+
+
+def _verdict(sharing: Sequence[Sharing], probes: Sequence[ProbeResult]) -> list[Finding]:
+    """Describe shared stories, shortcuts, and the accuracies that a system has to beat."""
+    by_probe: dict[str, list[ProbeResult]] = {}
+    for result in probes:
+        by_probe.setdefault(result.probe, []).append(result)
+    # Of shared pairs no warning is needed: a fit records them as a flag.
+    findings = [Finding(str(shared), warns=bool(shared.shared) and not shared.pairs) for shared in sharing]
+    for names, highest in EASY.items():
+        shortcuts = [_shortcut(by_probe.get(name, []), highest) for name in names]
+        sentence = next((shortcut for shortcut in shortcuts if shortcut is not None), None)
+        if sentence is not None:
+            findings.append(Finding(sentence, warns=True))
     for name in ("validation", "test"):
-        known = [by_set[name] for by_set in probes.values() if name in by_set]
-        if known:
-            best = max(known, key=lambda probe: int(probe["correct"]))
-            yield f"A system has to beat {PROBES[best['probe']]}: {_share(best)}.", False
+        of_set = [result for results in by_probe.values() for result in results if result.set == name]
+        if of_set:
+            best = max(of_set, key=lambda result: result.summary.correct)
+            findings.append(Finding(f"A system has to beat {PROBES[best.probe]}: {best}."))
+    return findings
 
 
-def _sharing(row: Check) -> str:
-    of, within, pairs = row["of"], row["within"], row.get("pairs")
-    line = f"{row['shared']} of {row['stories']} {of} stories are also in {within}"
-    if not row["shared"]:
-        line = f"No {of} story is in {within}"
-    elif pairs is None:
-        line += "; a file of stories has no pairs to compare"
-    elif pairs:
-        learned, graded = ("train", of) if within == "train" else (of, within)
-        line += (
-            f", {counted(pairs, 'pair')} of anchor and candidate too: training on {learned} may tell labels of {graded}"
-        )
-        line += "; leave these rows out"
-    else:
-        seen = "a model has read these texts" if within == "train" else "a transductive method sees them"
-        line += f", in other triples; no pair is shared: labels do not leak, but {seen}"
-    near = row.get("near_duplicates")
-    return f"{line}{f'; {near} more have near-duplicates there' if near else ''}."
+def _shortcut(results: Sequence[ProbeResult], highest: float) -> str | None:
+    """Describe a probe whose accuracy on a set exceeds the highest one of no shortcut; None where it does on none.
 
-
-def _shortcut(by_set: Mapping[str, Check], least: float) -> str | None:
-    """Describe a probe that solves one of the sets; None where it solves none."""
-    easy = [name for name, probe in by_set.items() if probe["interval"][0] > least]
+    Args:
+        results: of the probe, a set each.
+        highest: accuracy that the interval must exceed.
+    """
+    easy = [result for result in results if result.summary.interval[0] > highest]
     if not easy:
         return None
-    first = by_set[easy[0]]
-    line = f"Shortcut: {PROBES[first['probe']]} alone solves {_share(first)}"
-    others = [probe for name, probe in by_set.items() if name != easy[0]]
-    for probe in others:
-        line += f" {'but' if probe['interval'][1] < first['interval'][0] else 'and'} {_share(probe)}"
-    if easy != ["train"]:
-        return f"{line}: accuracy on {easy[-1]} may be nothing else."
+    first = easy[0]
+    others = [result for result in results if result is not first]
+    line = f"Shortcut: {PROBES[first.probe]} alone solves {first}"
+    for other in others:
+        is_lower = other.summary.interval[1] < first.summary.interval[0]
+        line += f" {'but' if is_lower else 'and'} {other}"
+    if [result.set for result in easy] != ["train"]:
+        return f"{line}: accuracy on {easy[-1].set} may be nothing else."
     return f"{line}: a model can learn it{', and validation cut from train says nothing' if others else ''}."
-
-
-def _share(probe: Check) -> str:
-    return f"{100 * probe['accuracy']:.1f} % of {probe['set']} ({probe['correct']} of {probe['n']})"
 
 
 def check_tables(check: Check) -> dict[str, list[dict[str, Any]]]:
@@ -285,6 +470,7 @@ def check_tables(check: Check) -> dict[str, list[dict[str, Any]]]:
 
 
 def _cells(row: Check) -> dict[str, Any]:
+    """Format a row of a table."""
     cells = {name.replace("_", " "): value for name, value in row.items() if name != "interval"}
     if "interval" in row:
         cells["probe"] = PROBES[row["probe"]]

@@ -5,15 +5,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+
+from narrlit.data.schema import IntArray
 
 TYPICAL_DISCORDANCE = 1 / 3
 """Default share of triples that only one of two systems has right."""
 RESAMPLES_PER_BLOCK = 1000
+FloatArray = NDArray[np.float64]
 
 
 def wilson_interval(correct: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Compute Wilson's score interval of a proportion (Wilson 1927); without answers it is (0, 1).
+    """Compute Wilson's score interval of a proportion (Wilson 1927); for n = 0 it is (0, 1).
 
     >>> [round(end, 3) for end in wilson_interval(110, 200)]
     [0.481, 0.617]
@@ -60,14 +63,16 @@ class AccuracySummary:
 
     def as_dict(self) -> dict[str, Any]:
         """Convert to JSON values; an undefined accuracy is None."""
-        return {
+        values: dict[str, Any] = {
             "n": self.n,
             "correct": self.correct,
             "accuracy": self.accuracy if self.known else None,
             "interval": list(self.interval) if self.known else None,
             "ties": self.ties,
-            **({"undefined": self.undefined} if self.undefined else {}),
         }
+        if self.undefined:
+            values["undefined"] = self.undefined
+        return values
 
     def __str__(self) -> str:
         if not self.n:
@@ -91,8 +96,8 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> float:
 
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} answers can't be paired")
-    differing = [bool(x) for x, y in zip(first, second, strict=True) if bool(x) != bool(y)]
-    return float(binomtest(sum(differing), len(differing), 0.5).pvalue) if differing else 1.0
+    discordant = [bool(right) for right, other in zip(first, second, strict=True) if bool(right) != bool(other)]
+    return float(binomtest(sum(discordant), len(discordant), 0.5).pvalue) if discordant else 1.0
 
 
 def permutation_test(first: ArrayLike, second: ArrayLike, samples: int = 9999, seed: int = 0) -> float:
@@ -113,7 +118,7 @@ def permutation_test(first: ArrayLike, second: ArrayLike, samples: int = 9999, s
     from scipy.stats import permutation_test as permuted
 
     differences = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
-    differences = differences[differences != 0]  # flipping them changes nothing, and fewer leave fewer ways
+    differences = differences[differences != 0]  # the sign of 0 changes nothing, and fewer items have fewer flips
     if len(differences) < 2:
         return 1.0
     result = permuted(
@@ -179,27 +184,42 @@ def group_bootstrap_intervals(
     [0.0, 1.0]
     """
     numbers = np.asarray(values, dtype=np.float64)
-    kinds, positions = np.unique(np.asarray(groups), return_inverse=True)
-    if len(kinds) < 2:
+    group_of = np.unique(np.asarray(groups), return_inverse=True)[1]
+    sizes = np.bincount(group_of)
+    num_groups = len(sizes)
+    if num_groups < 2:
         return [(0.0, 1.0)] * numbers.shape[1]
-    sums = np.zeros((len(kinds), numbers.shape[1]))
-    np.add.at(sums, positions, numbers)
-    sizes = np.bincount(positions)
+    sums = np.zeros((num_groups, numbers.shape[1]))
+    np.add.at(sums, group_of, numbers)
+    tail = (1 - confidence) / 2
+    ends = np.quantile(_resampled_means(sums, sizes, samples, seed), (tail, 1 - tail), axis=0)
+    intervals = []
+    for column, (low, high) in zip(numbers.T, ends.T.tolist(), strict=True):
+        total = column.sum()
+        if total in (0, len(numbers)):  # every resample is the same
+            intervals.append(wilson_interval(num_groups if total else 0, num_groups, confidence))
+        else:
+            intervals.append((low, high))
+    return intervals
+
+
+def _resampled_means(sums: FloatArray, sizes: IntArray, samples: int, seed: int) -> FloatArray:
+    """Compute the means (B, K) of resamples of G groups.
+
+    Args:
+        sums: (G, K) sums of each group's values.
+        sizes: (G,) numbers of each group's items.
+        samples: B.
+        seed: of the resamples.
+    """
     generator = np.random.default_rng(seed)
+    probabilities = np.full(len(sizes), 1 / len(sizes))
     blocks = []
     for start in range(0, samples, RESAMPLES_PER_BLOCK):
-        size = min(RESAMPLES_PER_BLOCK, samples - start)
-        drawn = generator.multinomial(len(kinds), np.full(len(kinds), 1 / len(kinds)), size=size)
-        blocks.append((drawn @ sums) / (drawn @ sizes)[:, None])
-    tail = (1 - confidence) / 2
-    ends = np.quantile(np.concatenate(blocks), (tail, 1 - tail), axis=0)
-    intervals = []
-    for column, (low, high) in enumerate(ends.T.tolist()):
-        total = numbers[:, column].sum()
-        if total in (0, len(numbers)):  # every resample is the same
-            low, high = wilson_interval(len(kinds) if total else 0, len(kinds), confidence)  # noqa: PLW2901
-        intervals.append((low, high))
-    return intervals
+        block_size = min(RESAMPLES_PER_BLOCK, samples - start)
+        counts = generator.multinomial(len(sizes), probabilities, size=block_size)  # how often each group is drawn
+        blocks.append((counts @ sums) / (counts @ sizes)[:, None])
+    return np.concatenate(blocks)
 
 
 def group_permutation_test(first: ArrayLike, second: ArrayLike, groups: ArrayLike) -> float:
@@ -215,10 +235,10 @@ def group_permutation_test(first: ArrayLike, second: ArrayLike, groups: ArrayLik
     >>> group_permutation_test([1, 1, 1, 1, 1, 0], [0, 0, 0, 0, 0, 1], [0, 0, 1, 1, 2, 2])
     0.5
     """
-    positions = np.unique(np.asarray(groups), return_inverse=True)[1]
-    sums = np.bincount(positions, np.asarray(first, dtype=np.float64))
-    others = np.bincount(positions, np.asarray(second, dtype=np.float64))
-    return permutation_test(sums, others)
+    group_of = np.unique(np.asarray(groups), return_inverse=True)[1]
+    sums = np.bincount(group_of, np.asarray(first, dtype=np.float64))
+    other_sums = np.bincount(group_of, np.asarray(second, dtype=np.float64))
+    return permutation_test(sums, other_sums)
 
 
 class SharedStories:
@@ -228,7 +248,7 @@ class SharedStories:
     therefore adds, to the squares of the triples' deviations from the mean, the products of the deviations of each pair
     of triples that share a story. Triples that share none count as independent, even if others link them.
 
-    A product is weighted by 1 / (1 - h)^2, h being the share of the triples with the shared story: the more triples
+    A product is weighted by 1 / (1 - h)^2, where h is the share of the triples with the shared story: the more triples
     have it, the more it moves the mean, and the smaller it makes their deviations from the mean.
 
     Args:
@@ -249,24 +269,34 @@ class SharedStories:
 
     def __init__(self, stories: ArrayLike) -> None:
         rows = np.asarray(stories, dtype=np.int64).tolist()
-        triples_of: dict[int, list[int]] = {}
+        triples_by_story: dict[int, list[int]] = {}
         for triple, row in enumerate(rows):
             for story in set(row):
-                triples_of.setdefault(story, []).append(triple)
-        shared = [triples for triples in triples_of.values() if len(triples) > 1]
-        self.num_triples = n = len(rows)
-        self.num_sharing = len({triple for triples in shared for triple in triples})
+                triples_by_story.setdefault(story, []).append(triple)
+        triples_of_stories = list(triples_by_story.values())
+        sharing: set[int] = set()
+        for triples in triples_of_stories:
+            if len(triples) > 1:
+                sharing.update(triples)
+        self.num_triples = len(rows)
+        self.num_sharing = len(sharing)
         self.degrees_of_freedom = 0.0
-        if n < 2 or max(map(len, triples_of.values())) == n:  # the effect of a story in all triples can't be seen
-            return
-        self._weights = weights = _pair_weights([*triples_of.values()], n)
+        # The effect of a story that is in all triples can't be estimated.
+        if self.num_triples > 1 and max(map(len, triples_of_stories)) < self.num_triples:
+            self._weigh(triples_of_stories)
+
+    def _weigh(self, triples_of_stories: Sequence[Sequence[int]]) -> None:
+        """Weight the pairs of triples that share a story, and find the degrees of freedom of the weighted sum."""
+        n = self.num_triples
+        weights = _pair_weights(triples_of_stories, n)
         # The average of the weighted sum of products if deviations are independent and of variance 1: the trace of
         # H W H, with W the weights and H the matrix that subtracts the mean; and the squared norm of H W H.
         sums = weights.sum(axis=1)
-        self._expected = float(weights.trace() - sums.sum() / n)
+        expected = float(weights.trace() - sums.sum() / n)
         norm = weights.power(2).sum() - 2 * np.square(sums).sum() / n + (sums.sum() / n) ** 2
-        if self._expected > 1e-9 * n:
-            self.degrees_of_freedom = float(self._expected**2 / norm)
+        if expected > 1e-9 * n:
+            self.degrees_of_freedom = float(expected**2 / norm)
+        self._weights, self._expected = weights, expected
 
     def design_effect(self, values: ArrayLike) -> float:
         """Compute by how much sharing multiplies the variance of the mean of N values, at least 1.
@@ -278,25 +308,29 @@ class SharedStories:
         deviations = numbers - numbers.mean()
         if np.ptp(numbers) == 0:
             return self.num_triples / (self.degrees_of_freedom + 1)
-        together = deviations @ (self._weights @ deviations) / self._expected
-        alone = deviations @ deviations / (self.num_triples - 1)
-        return max(1.0, float(together / alone))
+        variance = deviations @ (self._weights @ deviations) / self._expected
+        variance_if_independent = deviations @ deviations / (self.num_triples - 1)
+        return max(1.0, float(variance / variance_if_independent))
 
 
-def _pair_weights(triples_of: Sequence[Sequence[int]], n: int) -> Any:
-    """Compute the weights (N, N), sparse, of pairs of triples by the triples of each story; a triple pairs with itself.
+def _pair_weights(triples_of_stories: Sequence[Sequence[int]], n: int) -> Any:
+    """Compute the sparse weights (N, N) of pairs of triples that share a story; a triple pairs with itself, too.
 
     Of a pair that shares two stories the weight is that of the story in more triples.
+
+    Args:
+        triples_of_stories: triples of each story.
+        n: number N of triples.
     """
     from scipy.sparse import csr_array
 
-    pairs, weights = [], []
-    for triples in sorted(triples_of, key=len, reverse=True):
+    cells, weights = [], []
+    for triples in sorted(triples_of_stories, key=len, reverse=True):
         numbers = np.array(triples)
-        pairs.append((numbers[:, None] * n + numbers).ravel())
+        cells.append((numbers[:, None] * n + numbers).ravel())  # row times N plus column
         weights.append(np.full(len(triples) ** 2, 1 / (1 - len(triples) / n) ** 2))
-    codes, first = np.unique(np.concatenate(pairs), return_index=True)  # the first of equal ones
-    return csr_array((np.concatenate(weights)[first], np.divmod(codes, n)), shape=(n, n))
+    different, first = np.unique(np.concatenate(cells), return_index=True)
+    return csr_array((np.concatenate(weights)[first], np.divmod(different, n)), shape=(n, n))
 
 
 def mcnemar_by_story(first: ArrayLike, second: ArrayLike, shared: SharedStories) -> float:
@@ -364,8 +398,8 @@ def difference_interval(
 ) -> tuple[float, float]:
     """Compute the interval of the difference of two accuracies, the first minus the second, of independent answers.
 
-    Answers to the same triples are rarely independent: mostly both systems find the same triples hard. The interval is
-    wider than needed then.
+    Answers to the same triples are rarely independent: mostly the same triples are hard for both systems. The interval
+    is then wider than it has to be.
 
     Args:
         accuracy: of one system, from 0 to 1.
@@ -385,9 +419,9 @@ def difference_interval(
     low, high = _score_interval(accuracy, n, quantile)
     other_low, other_high = _score_interval(other, other_n, quantile)
     difference = accuracy - other
-    below = np.hypot(accuracy - low, other_high - other)
-    above = np.hypot(high - accuracy, other - other_low)
-    return float(difference - below), float(difference + above)
+    margin_below = np.hypot(accuracy - low, other_high - other)
+    margin_above = np.hypot(high - accuracy, other - other_low)
+    return float(difference - margin_below), float(difference + margin_above)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -398,18 +432,19 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """
     values = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(values, kind="stable")
+    comparisons_left = np.arange(len(values), 0, -1)
     adjusted = np.empty_like(values)
-    adjusted[order] = np.minimum(np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)), 1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(values[order] * comparisons_left), 1)
     return [float(value) for value in adjusted]
 
 
 def smallest_difference(
     n: int, discordant_share: float = TYPICAL_DISCORDANCE, power: float = 0.5, alpha: float = 0.05
 ) -> float:
-    """Compute the smallest difference of two paired accuracies, from 0 to 1, that n triples show.
+    """Compute the smallest difference of two paired accuracies, from 0 to 1, that is significant on n triples.
 
-    With the power 0.5 it is the difference at which p falls to alpha: below it, none can be claimed. A study that shall
-    find a true difference four times in five (0.8) needs one 1.4 times as large.
+    With the power 0.5 it is the difference at which p falls to alpha: a smaller one is not significant. To detect a
+    true difference four times in five (power 0.8), it has to be 1.4 times as large.
 
     Args:
         n: number of triples.
@@ -425,12 +460,14 @@ def smallest_difference(
     from scipy.optimize import brentq
     from scipy.special import ndtri
 
-    level, found = ndtri(1 - alpha / 2), ndtri(power)
+    quantile_of_level, quantile_of_power = ndtri(1 - alpha / 2), ndtri(power)
 
     def excess(difference: float) -> float:
-        """Subtract the smallest significant difference, with at least as many discordant triples."""
-        share = max(discordant_share, difference)
-        return float(difference * np.sqrt(n) - level * np.sqrt(share) - found * np.sqrt(share - difference**2))
+        """Compute by how much a difference exceeds the significant one, times the root of n."""
+        share = max(discordant_share, difference)  # a difference needs as many discordant triples
+        needed = quantile_of_level * np.sqrt(share)
+        margin = quantile_of_power * np.sqrt(share - difference**2)
+        return float(difference * np.sqrt(n) - needed - margin)
 
     return float(brentq(excess, 1 / n, 1)) if excess(1) > 0 else 1.0
 
@@ -443,14 +480,22 @@ def seed_spread(values: Sequence[float]) -> tuple[float, float]:
     (0.57, 0.02)
     """
     numbers = np.asarray(values, dtype=np.float64)
-    return float(numbers.mean()), float(numbers.std(ddof=1)) if len(numbers) > 1 else float("nan")
+    deviation = float(numbers.std(ddof=1)) if len(numbers) > 1 else float("nan")
+    return float(numbers.mean()), deviation
 
 
 def paired(wrong: Set[Any] | None, other: Set[Any] | None, n: int) -> dict[str, Any]:
-    """Compare two systems on n triples by those that each answers wrongly; None where one has no answers (NaN).
+    """Compare two systems on n triples by the triples that they answer wrongly.
 
-    Returns `difference` of the accuracies (first minus second); `lost`: triples only the second has right; `won`: only
-    the first; `p` of the exact paired McNemar test.
+    Args:
+        wrong: triples that the first system answers wrongly; None if it has no answers (NaN).
+        other: those of the second system.
+        n: number of triples.
+
+    Returns:
+        Plain data: `difference` of the accuracies, first minus second; `lost`, the number of triples that only the
+        second has right; `won`, that only the first has right; `p` of the exact paired McNemar test. All are None if a
+        system has no answers.
 
     >>> paired({1, 2}, {2, 3, 4}, n=10)
     {'difference': 0.1, 'lost': 1, 'won': 2, 'p': 1.0}
@@ -473,4 +518,6 @@ def paired_text(comparison: Mapping[str, Any]) -> str:
 
 def p_text(p: float | None) -> str:
     """Format p; None where scores are NaN."""
-    return "p unknown" if p is None else "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    if p is None:
+        return "p unknown"
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
