@@ -235,6 +235,10 @@ def test_it_is_written_with_its_card_and_triples_that_narrlit_reads(tmp_path):
         *("train.jsonl", "validation.jsonl", "test.jsonl", "held_back.jsonl"),
     }
     assert len(narrlit.read_stories(tmp_path / "corpus/stories.csv")) == 384
+    training = narrlit.read_stories(tmp_path / "corpus/training.csv")
+    lines = [row["text"] for row in training.values if row["world"] == "plot line"]
+    assert len(lines) == len({row["plot"] for row in training.values}) == 28 + len(further_plots())
+    assert not {*lines} & {f"{plot.action} {plot.outcome}" for plot in held_back_plots()}
     expected = sum(len(cell.triples) for cell in TwiceTold.read().split("test").cells())
     assert len(read_triples(tmp_path / "corpus/test.jsonl")) == expected
     with pytest.raises(OptionError, match="exists"):

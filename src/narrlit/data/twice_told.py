@@ -31,6 +31,8 @@ WORLDS: Mapping[Split, tuple[str, ...]] = {
 """Worlds by split. Tellings of a split's plots in the worlds of another are in no split."""
 NUM_PLOTS: Mapping[Split, int] = {"train": 28, "validation": 8, "test": 12}
 """Number of plots of each split, in the order of the file."""
+PLOT_LINE = "plot line"
+"""World of a plot's line, which tells it in no world."""
 
 
 @dataclass(frozen=True)
@@ -172,10 +174,9 @@ class TwiceTold:
 
 
 def training_rows() -> RowFile:
-    """Return all stories that train, as rows of a table with the columns plot, world, changed and text."""
+    """Return all stories and lines that train, as rows of a table with the columns plot, world, changed and text."""
     folder = Path(str(FOLDER))
-    tellings = training_tellings()
-    rows = [Row(line, _training_row(telling), folder) for line, telling in enumerate(tellings, start=1)]
+    rows = [Row(line, row, folder) for line, row in enumerate(_training_table(), start=1)]
     return RowFile(folder, rows)
 
 
@@ -183,6 +184,12 @@ def training_tellings() -> list[Telling]:
     """Return all stories that train: those of the training split, and of the further plots."""
     train = TwiceTold.read().split("train")
     return [*train.tellings, *train.changes, *further_tellings()]
+
+
+def training_lines() -> list[Telling]:
+    """Return the line of each plot that trains, course of action and outcome, as a telling of it."""
+    plots = [*TwiceTold.read().split("train").plots, *further_plots()]
+    return [Telling(plot.plot, PLOT_LINE, f"{plot.action} {plot.outcome}") for plot in plots]
 
 
 def held_back_cells() -> list[CellTriples]:
@@ -274,8 +281,8 @@ def write_twice_told(folder: str | Path, *, overwrite: bool = False) -> WrittenC
     """Write Twice Told: stories.csv, changes.csv, plots.csv, training.csv, README.md, and triples (SPLIT.jsonl).
 
     The triples have the columns `cell` (`far, strong` and so on; see `CellTriples`) and `plot`, that of the anchor.
-    training.csv has all stories that train: those of the training split, and the tellings of the further plots.
-    held_back.jsonl has triples of plots that no model of narrlit is trained on.
+    training.csv has all that trains: the stories of the training split, the tellings of the further plots, and the line
+    of each plot, whose world is `plot line`. held_back.jsonl has triples of plots on which no model is trained.
 
     Args:
         folder: to write into.
@@ -296,7 +303,7 @@ def write_twice_told(folder: str | Path, *, overwrite: bool = False) -> WrittenC
         "stories.csv": [_story_row(telling) for telling in corpus.tellings],
         "changes.csv": [{**_story_row(telling), "change": telling.change} for telling in corpus.changes],
         "plots.csv": [asdict(plot) for plot in [*corpus.plots, *further_plots()]],
-        "training.csv": [_training_row(telling) for telling in training_tellings()],
+        "training.csv": _training_table(),
     }
     for split in WORLDS:
         tables[f"{split}.jsonl"] = list(_triple_rows(corpus.split(split).cells()))
@@ -320,8 +327,12 @@ def _story_row(telling: Telling) -> dict[str, object]:
     return {**row, "text": telling.text}
 
 
-def _training_row(telling: Telling) -> dict[str, object]:
-    return {"plot": telling.plot, "world": telling.world, "changed": telling.changed, "text": telling.text}
+def _training_table() -> list[dict[str, object]]:
+    """Make a row of each story and each line that trains."""
+    return [
+        {"plot": telling.plot, "world": telling.world, "changed": telling.changed, "text": telling.text}
+        for telling in [*training_tellings(), *training_lines()]
+    ]
 
 
 def _triple_rows(cells: Sequence[CellTriples]) -> Iterator[dict[str, object]]:
