@@ -271,7 +271,11 @@ def test_a_sharded_checkpoint_resumes_and_is_read_by_commands(tiny, tmp_path, wo
     assert narrlit("evaluate", world_files / "validation.jsonl", "--model", tmp_path / "sharded/tiny").code == 0
 
 
-def test_the_table_of_a_sharded_checkpoint_runs_no_code(tmp_path):
-    (tmp_path / ".metadata").write_bytes(pickle.dumps(os.getcwd))
+def test_the_table_of_a_sharded_checkpoint_runs_no_code(tmp_path, tiny, narrlit):
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    (shards / ".metadata").write_bytes(pickle.dumps(os.getcwd))
     with pytest.raises(ModelError, match="more than tensors and plain data"):
-        read_checkpoint(tmp_path)
+        read_checkpoint(shards)
+    refused = narrlit(*fit_arguments(tiny(), tmp_path / "run", "--ckpt_path", shards))
+    assert (refused.code, "more than tensors and plain data" in refused.err) == (2, True)

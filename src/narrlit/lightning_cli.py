@@ -45,7 +45,7 @@ from narrlit.datamodules import StoryData
 from narrlit.distributed import rank
 from narrlit.errors import ModelError, NarrlitError, OptionError, mistake_behind, reason
 from narrlit.models.config import CONSENT, allow_remote_code
-from narrlit.models.registry import read_checkpoint
+from narrlit.models.registry import check_shard_table, read_checkpoint
 from narrlit.models.run_file import RECORD
 from narrlit.objectives import Objective
 
@@ -327,7 +327,9 @@ def _check_checkpoint(path: str, resumes: bool) -> None:
         raise OptionError("--ckpt_path: empty; give a checkpoint file, or leave the option out")
     if (Path(path) / "checkpoints").is_dir():
         raise OptionError(f"--ckpt_path {path}: a run's folder; give {Path(path) / 'checkpoints' / 'last.ckpt'}")
-    if path not in LIGHTNING_CHECKPOINTS and not Path(path).is_dir():  # a sharded checkpoint is a folder
+    if Path(path).is_dir():
+        check_shard_table(Path(path))
+    elif path not in LIGHTNING_CHECKPOINTS:
         content = read_checkpoint(Path(path))
         for name, kind in RESUMED.items() if resumes else ():
             if not isinstance(content.get(name), kind):

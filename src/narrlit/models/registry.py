@@ -3,7 +3,8 @@
 import pickle
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -225,15 +226,31 @@ def pseudonyms_of(source: str) -> PseudonymRecord | None:
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
     """Read a checkpoint, tensors and plain data only; raise ModelError if it is broken or holds anything else."""
-    with reading("checkpoint", path, "name another one", ModelError):
-        try:
-            content = _read_sharded(path) if path.is_dir() else _read_whole(path)
-        except (pickle.UnpicklingError, RuntimeError) as error:  # torch's own message advises to run whatever is in it
-            raise ModelError(f"checkpoint {path}: it is broken, or holds more than tensors and plain data") from error
+    with _reading_checkpoint(path):
+        content = _read_sharded(path) if path.is_dir() else _read_whole(path)
         for name in ("state_dict", "hyper_parameters"):
             if not isinstance(content.get(name, {}), dict):
                 raise ModelError(f"checkpoint {path}: {name} is no mapping; name another one")
         return content
+
+
+def check_shard_table(folder: Path) -> None:
+    """Check that the table of a sharded checkpoint holds nothing else; Lightning reads it without such a check.
+
+    Raises:
+        ModelError: if it is missing or broken, or holds anything else.
+    """
+    with _reading_checkpoint(folder):
+        _shard_table(folder)
+
+
+@contextmanager
+def _reading_checkpoint(path: Path) -> Iterator[None]:
+    with reading("checkpoint", path, "name another one", ModelError):
+        try:
+            yield
+        except (pickle.UnpicklingError, RuntimeError) as error:  # torch's own message advises to run whatever is in it
+            raise ModelError(f"checkpoint {path}: it is broken, or holds more than tensors and plain data") from error
 
 
 def _read_whole(path: Path) -> dict[str, Any]:
@@ -247,14 +264,18 @@ def _read_sharded(folder: Path) -> dict[str, Any]:
     import torch
     from torch.distributed.checkpoint.state_dict_loader import load
 
-    with (folder / ".metadata").open("rb") as file:
-        stored = _ShardTable(file).load().state_dict_metadata
+    stored = _shard_table(folder).state_dict_metadata
     names = [name for name in stored if name.startswith("state_dict.")]
     weights = {name: torch.empty(stored[name].size, dtype=stored[name].properties.dtype) for name in names}
     with warnings.catch_warnings(action="ignore"):  # of there being one process only
         load(weights, checkpoint_id=folder, no_dist=True)
     content = dict(torch.load(folder / "meta.pt", map_location="cpu", weights_only=True))
     return content | {"state_dict": _part(weights, "state_dict.")}
+
+
+def _shard_table(folder: Path) -> Any:
+    with (folder / ".metadata").open("rb") as file:
+        return _ShardTable(file).load()
 
 
 class _ShardTable(pickle.Unpickler):
