@@ -2,11 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Releases to install: those of a file, or the newest where it is empty.
+CONSTRAINTS ?= constraints.txt
 STAMP := $(VENV)/installed
 export HF_HUB_OFFLINE ?= 1
 DEMO ?= runs/demo-$(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: help install demo test test-all test-fast test-random lint types docs check bench clean
+.PHONY: help install demo test test-all test-fast test-random coverage lint types docs check bench clean
 
 help:
 	@echo "make demo       data, training, evaluation and export on synthetic stories, in a few minutes"
@@ -14,15 +16,16 @@ help:
 	@echo "make test-all   also the tests of ten seconds or more, each of another program"
 	@echo "make test-fast  the quick tests"
 	@echo "make test-random SEED=1  every test and doctest in an order that the seed decides"
+	@echo "make coverage   the tests of make test, with the lines and branches of the package that none of them runs"
 	@echo "make docs       documentation in site/; a warning is an error"
-	@echo "make check      ruff, mypy, documentation and every test"
+	@echo "make check      ruff, spelling, mypy, documentation and every test"
 	@echo "make bench      speed and memory against sentence-transformers: a table and runs/bench.json; needs a quiet machine"
 
 install: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml $(CONSTRAINTS)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/pip install --quiet $(addprefix -c ,$(CONSTRAINTS)) -e '.[dev]'
 	$(BIN)/pip install --quiet --no-deps 'fastcoref>=2.1.6,<3'    # its own list of packages asks for old releases
 	@touch $@
 
@@ -41,12 +44,16 @@ test-all: $(STAMP)
 test-random: $(STAMP)
 	$(ALL_TESTS) -p randomly $(if $(SEED),--randomly-seed=$(SEED))
 
+coverage: $(STAMP)
+	$(ALL_TESTS) -m 'not long' --cov --cov-report=term-missing --cov-report=xml
+
 test-fast: $(STAMP)
 	$(BIN)/pytest -m 'not slow'
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 
 types: $(STAMP)
 	$(BIN)/mypy --strict src benchmarks
@@ -61,4 +68,4 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/bench.py $(PARTS) $(if $(STORIES),--stories "$(STORIES)")
 
 clean:
-	rm -rf $(VENV) runs site .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) runs site .mypy_cache .ruff_cache .pytest_cache .coverage .coverage.* coverage.xml

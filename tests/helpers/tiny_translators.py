@@ -21,7 +21,7 @@ SHAPE = {
 
 
 def _save(model, tokenizer, folder, ends):
-    """Random weights repeat one token for ever: here no pair comes twice, and after a few the end is favoured."""
+    """Random weights repeat one token for ever: here no pair comes twice, and after a few the end is favored."""
     config = model.generation_config
     config.min_length = 8
     config.no_repeat_ngram_size = 2

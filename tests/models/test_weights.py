@@ -47,7 +47,7 @@ def test_a_checkpoint_that_lacks_or_has_too_much_is_refused(tiny, tmp_path):
     plain = Encoder(EncoderConfig(tiny("qwen3", "lasttoken")))
     without = checkpoint(tmp_path / "b.ckpt", plain, lambda name: "norm" in name)
     strange = tmp_path / "c.ckpt"
-    state = {f"encoder.{n}": v for n, v in trained_weights(encoder).items()} | {"encoder.colour": torch.ones(1)}
+    state = {f"encoder.{n}": v for n, v in trained_weights(encoder).items()} | {"encoder.color": torch.ones(1)}
     torch.save({"hyper_parameters": {"encoder": encoder.config.as_dict()}, "state_dict": state}, strange)
     for path in (lacking, without, str(strange)):
         with pytest.raises(ModelError, match="do not fit"):
@@ -80,7 +80,7 @@ def test_a_broken_teacher_s_folder_names_its_file(tiny, tmp_path):
     (tmp_path / "weights.safetensors").unlink()
     with pytest.raises(ModelError, match=r"weights\.safetensors"):
         load_encoder(str(tmp_path))
-    for text in ("{", "[1]", json.dumps({"colour": 1}), json.dumps({"lora": "strong"})):
+    for text in ("{", "[1]", json.dumps({"color": 1}), json.dumps({"lora": "strong"})):
         (tmp_path / "encoder.json").write_text(text)
         with pytest.raises(ModelError, match=r"encoder\.json"):
             load_encoder(str(tmp_path))

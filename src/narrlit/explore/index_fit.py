@@ -184,7 +184,7 @@ class IndexFit:
             arrays["components"], arrays["passages"] = self.passages.components, np.concatenate(stories)
             arrays["sizes"] = np.array([len(story) for story in stories])
         with atomic_path(path) as temporary, temporary.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
+            np.savez(file, **arrays)  # type: ignore[arg-type]  # its allow_pickle is new in numpy 2.3
 
     @classmethod
     def read(cls, path: Path, name: MeasureName) -> "IndexFit":

@@ -193,7 +193,7 @@ def _has_colors(values: "pd.Series") -> bool:
     """Return False for texts that differ in every story, such as file names: these color nothing."""
     import pandas as pd
 
-    if values.astype(str).nunique() < len(values):
+    if values.dropna().astype(str).nunique() < len(values):
         return True
     numbers = pd.to_numeric(values, errors="coerce").notna().sum()
     return bool(numbers >= values.astype(bool).sum())
