@@ -1,6 +1,8 @@
 """Imports point one way: what stands further left must not know what stands further right."""
 
 import ast
+import importlib.util
+import textwrap
 from itertools import pairwise
 from pathlib import Path
 
@@ -159,3 +161,19 @@ def test_losses_know_torch_alone_and_models_no_lightning():
     assert libraries["losses"] <= {"losses", "torch", "typing", "math", "collections"}
     for part in ("models", "data", "preprocessing", "losses", "metrics", "cache", "llm"):
         assert "lightning" not in libraries[part], part
+
+
+def test_the_picture_is_what_its_script_draws():
+    file = Path(__file__).parents[1] / "docs" / "architecture.py"
+    spec = importlib.util.spec_from_file_location("architecture_picture", file)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    packages = [package for layer in script.read_layers() for package in layer]
+    assert {package.name: package.level for package in packages} == LEVEL
+    pairs = {(part, target) for _, part, (library, target) in imports() if library == "narrlit" and target in LEVEL}
+    assert {(package.name, name) for package in packages for name in package.imports} == {
+        (part, target) for part, target in pairs if part in LEVEL and part != target
+    }
+    for package in packages:
+        assert 1 <= len(textwrap.wrap(package.description, script.LETTERS)) <= 2, package
+    assert script.PICTURE.read_text(encoding="utf-8") == script.draw(), "run python docs/architecture.py"
