@@ -96,8 +96,12 @@ def test_evaluate_counts_as_the_task_does(encoder, tmp_path):
     path.write_text("".join(rows), encoding="utf-8")
     result = narrlit.evaluate(path, encoder)
     summary = result.answers.summary
-    assert (result.n, result.correct, result.ties) == (3, 2, 1)
-    assert (summary.n, summary.correct, summary.ties) == (3, 2, 1)
+    assert result.n == 3
+    assert result.correct == 2
+    assert result.ties == 1
+    assert summary.n == 3
+    assert summary.correct == 2
+    assert summary.ties == 1
     low, high = summary.interval
     assert low < summary.accuracy < high
     assert narrlit.evaluate(narrlit.read_triples(path), encoder).answers.summary == summary
@@ -111,7 +115,8 @@ def test_triples_without_labels_are_refused(encoder, tmp_path):
 
 
 def test_python_alone_evaluates_compares_and_submits(world_files, tiny, tmp_path):
-    triples, stories = world_files / "validation.jsonl", world_files / "stories.jsonl"
+    triples = world_files / "validation.jsonl"
+    stories = world_files / "stories.jsonl"
     encoder = narrlit.load(tiny(), cache=tmp_path / "cache")
     result = narrlit.evaluate(triples, encoder)
     assert result.table()["text_a_is_closer"].tolist() == [bool(x) for x in narrlit.read_triples(triples).labels]
@@ -148,7 +153,9 @@ def test_python_alone_trains_a_run_that_is_a_model(tiny, world_files, tmp_path, 
     }
     run = narrlit.fit(configs, options)
     assert run.folder == tmp_path / "tiny"
-    assert (run.status, run.best.n, len(run.table())) == ("finished", 9, 1)
+    assert run.status == "finished"
+    assert run.best.n == 9
+    assert len(run.table()) == 1
     assert str(run).startswith(f"{run.folder}: finished, best validation accuracy")
     again = narrlit.Run.read(run.folder)
     assert again.record == run.record
@@ -167,7 +174,9 @@ def test_a_collection_in_memory_is_mapped_paired_and_measured(tmp_path):
         "Interest rates fell at the bank. No train came.",
     ]
     tales = narrlit.Collection.of(pd.DataFrame({"id": list("abcd"), "text": texts, "kind": list("xxyy")}))
-    assert (len(tales), tales["c"].text, "4 stories" in repr(tales)) == (4, texts[2], True)
+    assert len(tales) == 4
+    assert tales["c"].text == texts[2]
+    assert "4 stories" in repr(tales)
     with pytest.raises(KeyError, match="no story 'e'"):
         tales["e"]
     pairs = narrlit.pairs(tales, k=1, threshold=0.4)

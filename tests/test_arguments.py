@@ -171,7 +171,8 @@ def test_help_of_every_command_explains_each_option_without_python_types(narrlit
     assert [argument.name for argument in shown if not argument.parameter.help] == []
     assert all("_" not in option for argument in shown for option in argument.names)
     found = narrlit(name, "--help")
-    assert (found.code, found.err) == (0, "")
+    assert found.code == 0
+    assert found.err == ""
     assert found.out.startswith(f"Usage: narrlit {name} ")
     for kind in ("Literal", "NoneType", "STR", "INT ", "FLOAT", "None]", "<class"):
         assert kind not in found.out

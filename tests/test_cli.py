@@ -63,7 +63,8 @@ WRAPPED.__cause__ = OptionError("--grid 2: too wide")
 )
 def test_what_a_user_can_mend_is_one_line(failing, tmp_path, error, code, line):
     found = failing(error)
-    assert (found.code, found.out) == (code, "")
+    assert found.code == code
+    assert found.out == ""
     assert found.err.startswith(line)
     assert len(found.err.splitlines()) == bool(line)
     assert len(found.err) < 400
@@ -72,14 +73,17 @@ def test_what_a_user_can_mend_is_one_line(failing, tmp_path, error, code, line):
 
 def test_an_unforeseen_error_is_one_line_and_its_traceback_is_in_a_file_or_printed(failing, tmp_path):
     found = failing(ZeroDivisionError("division \x1b[2J by zero"))
-    assert (found.code, found.out, found.err.count("\n")) == (1, "", 1)
+    assert found.code == 1
+    assert found.out == ""
+    assert found.err.count("\n") == 1
     (file,) = (tmp_path / "state/narrlit").iterdir()
     assert found.err == f"narrlit: unforeseen error: ZeroDivisionError: division [2J by zero; traceback: {file}\n"
     assert "ZeroDivisionError" in file.read_text()
     assert file.stat().st_mode & 0o077 == 0
     file.unlink()
     found = failing(ZeroDivisionError("zero"), "--traceback")
-    assert (found.code, "Traceback (most recent call last)" in found.err) == (1, True)
+    assert found.code == 1
+    assert "Traceback (most recent call last)" in found.err
     assert not list(file.parent.iterdir())
     assert "Traceback" in failing(DataError("x"), "--traceback").err
 
@@ -93,7 +97,8 @@ def test_lightnings_exit_at_an_interrupt_is_130(narrlit, monkeypatch):
 
     monkeypatch.setattr(cli, "_run", interrupted)
     found = narrlit("fit")
-    assert (found.code, "finished epochs of a fit are kept; --ckpt_path" in found.err) == (130, True)
+    assert found.code == 130
+    assert "finished epochs of a fit are kept; --ckpt_path" in found.err
 
 
 def test_sigterm_ends_a_command_with_143_and_its_cleaning_up(narrlit, monkeypatch):
@@ -107,7 +112,8 @@ def test_sigterm_ends_a_command_with_143_and_its_cleaning_up(narrlit, monkeypatc
 
     before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(cli, "_run", terminated)
-    assert (narrlit("embed").code, cleaned) == (143, [True])
+    assert narrlit("embed").code == 143
+    assert cleaned == [True]
     assert signal.getsignal(signal.SIGTERM) is before
 
 
@@ -152,12 +158,14 @@ def test_terminal_escapes_of_stories_are_not_printed(capfd):
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["--version"], [], ["embed", "--help"], ["fit", "--help"]])
 def test_help_is_there(narrlit, arguments):
     found = narrlit(*arguments)
-    assert (found.code, "narrlit" in found.out) == (0, True)
+    assert found.code == 0
+    assert "narrlit" in found.out
 
 
 def test_an_unknown_command_is_answered_with_the_nearest(narrlit):
     found = narrlit("evalute")
-    assert (found.code, found.err.count("\n")) == (2, 1)
+    assert found.code == 2
+    assert found.err.count("\n") == 1
     assert "no command 'evalute' (did you mean evaluate?); there are fit, " in found.err
 
 
@@ -174,7 +182,8 @@ def test_help_loads_nothing_heavy_and_a_closed_pipe_is_quiet():
     command = [sys.executable, "-m", "narrlit", "--help"]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (141, b"")
+    assert done.returncode == 141
+    assert done.stderr == b""
 
 
 @pytest.mark.parametrize(
@@ -206,7 +215,8 @@ def test_no_file_takes_the_place_of_a_closed_stream(tmp_path):
     )
     words = ["sh", "-c", '"$0" -c "$1" >&-', sys.executable, program]
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "True\n")
+    assert done.returncode == 0
+    assert done.stderr == "True\n"
 
 
 def test_what_a_terminal_has_no_letters_for_is_escaped(tmp_path):

@@ -73,7 +73,8 @@ def test_a_system_is_instantiated_without_weights(system):
 
 @pytest.mark.parametrize("overlay", BACKBONES)
 def test_a_backbone_changes_the_encoder_and_nothing_else(overlay):
-    plain, changed = parse("nlp_fsdm.yaml"), parse("nlp_fsdm.yaml", overlay)
+    plain = parse("nlp_fsdm.yaml")
+    changed = parse("nlp_fsdm.yaml", overlay)
     written = read_yaml(ROOT / overlay)["model"]["init_args"]["encoder"]
     settings = changed.model.encoder_config.as_dict()
     for name, value in written.items():
@@ -89,7 +90,8 @@ def test_overlays_leave_pooling_to_the_model_and_shorten_nothing():
         assert parse("nlp_fsdm.yaml", f"backbones/{name}.yaml").model.encoder_config.pooling is None
     for name in ENCODERS[:-2]:
         written = read_yaml(ROOT / f"backbones/{name}.yaml")["model"]["init_args"]["encoder"]
-        assert (written["max_length"], written["prompts"]) == (512, {"story": None})
+        assert written["max_length"] == 512
+        assert written["prompts"] == {"story": None}
     assert parse("hits.yaml", "backbones/minilm.yaml").model.encoder_config.prompts.story is None
     assert len(parse("hits.yaml", "backbones/qwen3_8b_qlora.yaml").model.encoder_config.prompts.story) > 50
 
@@ -154,21 +156,32 @@ def test_configs_are_found_in_the_package_from_anywhere(tmp_path, monkeypatch):
 def test_hits_has_the_papers_values():
     cli = parse("hits.yaml")
     objective, encoder = cli.model, cli.model.encoder_config
-    assert (encoder.model, encoder.pooling, encoder.max_length) == ("Qwen/Qwen3-Embedding-8B", "last", 1024)
-    assert (encoder.lora.rank, encoder.lora.alpha, encoder.lora.dropout) == (32, 64, 0.1)
+    assert encoder.model == "Qwen/Qwen3-Embedding-8B"
+    assert encoder.pooling == "last"
+    assert encoder.max_length == 1024
+    assert encoder.lora.rank == 32
+    assert encoder.lora.alpha == 64
+    assert encoder.lora.dropout == 0.1
     assert encoder.gradient_checkpointing
     assert len(encoder.prompts.story) > 50
     assert encoder.prompts.anchor is encoder.prompts.candidate is None  # one instruction for every role
     plan = objective.optimization
-    assert (plan.optimizer, plan.learning_rate, plan.warmup) == ("adamw", 5e-5, 0)
-    assert (objective.temperature, objective.mask_margin) == (0.09, -0.05)
+    assert plan.optimizer == "adamw"
+    assert plan.learning_rate == 5e-5
+    assert plan.warmup == 0
+    assert objective.temperature == 0.09
+    assert objective.mask_margin == -0.05
     follow = objective.distillation
-    assert (follow.temperature, follow.first_weight, follow.last_weight, follow.space) == (0.15, 0.7, 0.05, "cosine")
+    assert follow.temperature == 0.15
+    assert follow.first_weight == 0.7
+    assert follow.last_weight == 0.05
+    assert follow.space == "cosine"
     assert not objective.use_triple_negative
     assert cli.datamodule.loading.batch_size == 8
     trainer = cli.config["trainer"]
     (promotion,) = [c for c in trainer["callbacks"] if "TeacherPromotion" in c["class_path"]]
-    assert (trainer["max_epochs"], promotion["init_args"]["rounds"]) == (15, 3)
+    assert trainer["max_epochs"] == 15
+    assert promotion["init_args"]["rounds"] == 3
     assert cli.config["seed_everything"] == 42
 
 
@@ -176,11 +189,16 @@ def test_ablations_change_what_they_name():
     names = {overlay: parse("hits.yaml", overlay) for overlay in HITS}
     baseline, multi_negative, one_iteration, mask_only, kd_only = names.values()
     assert type(baseline.model).__name__ == "Triplet"
-    assert (baseline.model.margin, baseline.model.negatives) == (0.1, "triple")
-    assert (mask_only.model.mask, mask_only.model.distill) == (True, False)
-    assert (kd_only.model.mask, kd_only.model.distill) == (False, True)
+    assert baseline.model.margin == 0.1
+    assert baseline.model.negatives == "triple"
+    assert mask_only.model.mask is True
+    assert mask_only.model.distill is False
+    assert kd_only.model.mask is False
+    assert kd_only.model.distill is True
     promotion = one_iteration.config["trainer"]["callbacks"]["init_args"]
-    assert (one_iteration.config["trainer"]["max_epochs"], promotion["rounds"], promotion["patience"]) == (10, 2, 1)
+    assert one_iteration.config["trainer"]["max_epochs"] == 10
+    assert promotion["rounds"] == 2
+    assert promotion["patience"] == 1
     for cli in (baseline, multi_negative):
         assert cli.config["trainer"]["callbacks"] is None
         assert cli.config["trainer"]["max_epochs"] == 5
@@ -192,20 +210,31 @@ def test_ablations_change_what_they_name():
 
 def test_comhis_has_the_papers_values():
     cli = parse("comhis.yaml")
-    objective, plan, hard = cli.model, cli.model.optimization, cli.datamodule.hard_examples
+    objective = cli.model
+    plan = cli.model.optimization
+    hard = cli.datamodule.hard_examples
     assert objective.encoder_config.model == "Qwen/Qwen3-Embedding-8B"
-    assert (objective.margin, hard.share, hard.weight, hard.mine_validation) == (0.2, 0.2, 2.0, False)
-    assert (plan.optimizer, plan.learning_rate, plan.weight_decay, plan.warmup) == ("adamw", 1e-4, 5e-4, 0)
-    assert (plan.decay, cli.datamodule.loading.batch_size) == ("none", 32)
+    assert objective.margin == 0.2
+    assert hard.share == 0.2
+    assert hard.weight == 2.0
+    assert hard.mine_validation is False
+    assert plan.optimizer == "adamw"
+    assert plan.learning_rate == 1e-4
+    assert plan.weight_decay == 5e-4
+    assert plan.warmup == 0
+    assert plan.decay == "none"
+    assert cli.datamodule.loading.batch_size == 32
     trainer = cli.config["trainer"]
     (stopping,) = trainer["callbacks"]
-    assert (trainer["max_epochs"], stopping["init_args"]["patience"]) == (30, 15)
+    assert trainer["max_epochs"] == 30
+    assert stopping["init_args"]["patience"] == 15
 
 
 def test_comhis_ablations_change_what_they_name():
     found = {overlay: parse("comhis.yaml", overlay) for overlay in COMHIS}
     identity, no_hard, no_synthetic, mined = found.values()
-    assert (identity.model.noise, identity.model.optimization.learning_rate) == (0.0, 0.0)
+    assert identity.model.noise == 0.0
+    assert identity.model.optimization.learning_rate == 0.0
     assert no_hard.datamodule.hard_examples.weight == 1
     assert no_synthetic.datamodule.extra.synthetic is None
     assert mined.datamodule.hard_examples.mine_validation
@@ -218,24 +247,36 @@ def test_comhis_ablations_change_what_they_name():
 def test_mendel292_has_the_papers_values(name):
     cli = parse(name)
     objective, plan = cli.model, cli.model.optimization
-    assert (objective.encoder_config.model, objective.encoder_config.max_length) == ("minilm", 256)
-    assert (cli.datamodule.loading.batch_size, plan.optimizer) == (64, "adam")
+    assert objective.encoder_config.model == "minilm"
+    assert objective.encoder_config.max_length == 256
+    assert cli.datamodule.loading.batch_size == 64
+    assert plan.optimizer == "adam"
     if name in ("mendel292_linear.yaml", "mendel292_mlp.yaml"):
         assert objective.hidden == ([512, 512] if "mlp" in name else [])
-        assert (objective.output, objective.margin, plan.learning_rate) == (256, 1.0, 1e-3)
+        assert objective.output == 256
+        assert objective.margin == 1.0
+        assert plan.learning_rate == 1e-3
         return
     labelled = name != "mendel292.yaml"
-    assert (plan.learning_rate, cli.config["trainer"]["max_epochs"]) == (1.4e-4, 10)
-    assert (objective.bilstm.hidden, objective.bilstm.layers, objective.sizes) == (128, 2, (128, 64, 64))
+    assert plan.learning_rate == 1.4e-4
+    assert cli.config["trainer"]["max_epochs"] == 10
+    assert objective.bilstm.hidden == 128
+    assert objective.bilstm.layers == 2
+    assert objective.sizes == (128, 64, 64)
     assert objective.margin == (1.002 if labelled else 1.038)
     labels = cli.datamodule.pseudo_labels
     assert labels.source == ("positional" if labelled else "none")
     assert labels.transductive == (name == "mendel292_transductive.yaml")
     if labelled:
         aspects = objective.aspects
-        assert (objective.triplet_weight, aspects.weight, aspects.unlabelled_weight) == (1.437, 0.974, 0.355)
-        assert (aspects.weights, aspects.margin) == ((0.5, 0.3, 0.2), 0.537)
-        assert (labels.clusters.theme, labels.clusters.action, labels.clusters.outcome) == (8, 5, 4)
+        assert objective.triplet_weight == 1.437
+        assert aspects.weight == 0.974
+        assert aspects.unlabelled_weight == 0.355
+        assert aspects.weights == (0.5, 0.3, 0.2)
+        assert aspects.margin == 0.537
+        assert labels.clusters.theme == 8
+        assert labels.clusters.action == 5
+        assert labels.clusters.outcome == 4
 
 
 def test_mendel292_s_space_holds_its_config():
@@ -249,29 +290,49 @@ def test_ttda704_has_the_papers_values():
     cli = parse("ttda704.yaml")
     objective, plan = cli.model, cli.model.optimization
     assert objective.encoder_config.model == "sentence-transformers/all-mpnet-base-v2"
-    assert (objective.encoder_config.pooling, objective.encoder_config.max_length) == ("mean", 512)
+    assert objective.encoder_config.pooling == "mean"
+    assert objective.encoder_config.max_length == 512
     assert objective.fusion.weights == (0.5, 0.1, 0.2, 0.2)
-    assert (objective.hidden, objective.temperature, objective.alignment) == (512, 0.07, 0.5)
+    assert objective.hidden == 512
+    assert objective.temperature == 0.07
+    assert objective.alignment == 0.5
     assert objective.variant == "as_written"
-    assert (plan.optimizer, plan.learning_rate, plan.weight_decay) == ("adamw", 2e-5, 1e-5)
-    loading, trainer = cli.datamodule.loading, cli.config["trainer"]
-    assert (loading.batch_size, loading.samples_per_epoch, loading.pseudonyms.backend) == (32, None, "none")
-    assert (trainer["max_epochs"], trainer["gradient_clip_val"]) == (15, 1.0)
+    assert plan.optimizer == "adamw"
+    assert plan.learning_rate == 2e-5
+    assert plan.weight_decay == 1e-5
+    loading = cli.datamodule.loading
+    trainer = cli.config["trainer"]
+    assert loading.batch_size == 32
+    assert loading.samples_per_epoch is None
+    assert loading.pseudonyms.backend == "none"
+    assert trainer["max_epochs"] == 15
+    assert trainer["gradient_clip_val"] == 1.0
     published, contrasts = (parse("ttda704.yaml", overlay).model for overlay in VIEWS)
-    assert (published.variant, published.alignment) == ("as_published", 0.5)
-    assert (contrasts.variant, contrasts.alignment) == ("as_written", 0)
+    assert published.variant == "as_published"
+    assert published.alignment == 0.5
+    assert contrasts.variant == "as_written"
+    assert contrasts.alignment == 0
 
 
 def test_ttda704_track_a_has_the_papers_values():
     cli = parse("ttda704_track_a.yaml")
     objective, plan = cli.model, cli.model.optimization
-    assert (objective.encoder_config.frozen_layers, objective.encoder_config.max_length) == (0.4, 512)
-    assert (objective.distance, objective.margin, objective.maximum_margin) == ("cosine", 0.3, None)
-    assert (plan.learning_rate, plan.weight_decay, plan.warmup, plan.decay) == (2e-5, 0.01, 0.1, "linear")
+    assert objective.encoder_config.frozen_layers == 0.4
+    assert objective.encoder_config.max_length == 512
+    assert objective.distance == "cosine"
+    assert objective.margin == 0.3
+    assert objective.maximum_margin is None
+    assert plan.learning_rate == 2e-5
+    assert plan.weight_decay == 0.01
+    assert plan.warmup == 0.1
+    assert plan.decay == "linear"
     loading = cli.datamodule.loading
-    assert (loading.batch_size, loading.pseudonyms.backend, loading.pseudonyms.scope) == (16, "spacy", "triple")
+    assert loading.batch_size == 16
+    assert loading.pseudonyms.backend == "spacy"
+    assert loading.pseudonyms.scope == "triple"
     trainer = cli.config["trainer"]
-    assert (trainer["max_epochs"], trainer["precision"]) == (5, "16-mixed")
+    assert trainer["max_epochs"] == 5
+    assert trainer["precision"] == "16-mixed"
     raw, adaptive = (parse("ttda704_track_a.yaml", overlay) for overlay in TRACK_A)
     assert raw.datamodule.loading.pseudonyms.backend == "none"
     assert raw.model.distance == "cosine"
@@ -332,14 +393,18 @@ def test_defaults_are_the_decisions_that_the_pages_name():
     assert parse("ttda704.yaml").model.alignment_terms == "mean"
     assert parse("hits.yaml").model.first_masked_round == 0
     mendel292 = parse("mendel292_inductive.yaml")
-    assert (mendel292.model.aspects.divisor, mendel292.datamodule.pseudo_labels.rounding) == ("paired", "down")
+    assert mendel292.model.aspects.divisor == "paired"
+    assert mendel292.datamodule.pseudo_labels.rounding == "down"
     assert parse("comhis.yaml").datamodule.validation_share == 1
 
 
 def test_nlp_fsdm_is_as_written():
-    plain, triplets = parse("nlp_fsdm.yaml"), parse("nlp_fsdm.yaml", *NLP_FSDM)
-    assert (plain.model.candidates, triplets.model.candidates) == ("pairs", "triplets")
-    assert (plain.model.scale, plain.datamodule.loading.batch_size) == (20.0, 4)
+    plain = parse("nlp_fsdm.yaml")
+    triplets = parse("nlp_fsdm.yaml", *NLP_FSDM)
+    assert plain.model.candidates == "pairs"
+    assert triplets.model.candidates == "triplets"
+    assert plain.model.scale == 20.0
+    assert plain.datamodule.loading.batch_size == 4
 
 
 def test_rounds_can_be_set_on_the_command_line():

@@ -67,7 +67,8 @@ def pages():
 
 
 def blocks_of(path):
-    found, lines = [], path.read_text(encoding="utf-8").splitlines()
+    found = []
+    lines = path.read_text(encoding="utf-8").splitlines()
     index, previous = 0, ""
     while index < len(lines):
         fence = FENCE.match(lines[index])
@@ -178,7 +179,8 @@ def run_python(block):
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory):
     """A Workspace with stories and a short run in it."""
-    folder, workspace = tmp_path_factory.mktemp("docs"), Workspace()
+    folder = tmp_path_factory.mktemp("docs")
+    workspace = Workspace()
     with contextlib.chdir(folder):
         workspace.run(STORIES.split())
         workspace.run(RUN.split())

@@ -151,7 +151,8 @@ def test_it_loads_here_and_runs_no_code_of_the_folder(exported, tiny, tmp_path, 
     loaded = load_encoder(str(folder), trust_remote_code=trust)
     assert not (tmp_path / "run.txt").exists()
     assert not loaded.training
-    assert (loaded.reads, loaded.max_length) == (reads, 80)
+    assert loaded.reads == reads
+    assert loaded.max_length == 80
     encoder = (
         sentence_encoder(tiny(), prompts=PROMPTS) if reads == "sentences" else view_encoder(tiny(), 16, prompts=PROMPTS)
     )
@@ -223,7 +224,8 @@ def test_an_encoder_is_exported_with_its_postprocessing_and_stays_as_it_is(tiny,
 
 def test_a_check_compares_with_sentence_transformers(tiny, make, tmp_path):
     export(tiny(), tmp_path / "model")
-    short, long = make("short.txt", "A fox runs."), make("long.txt", "A fox runs to the river. " * 40)
+    short = make("short.txt", "A fox runs.")
+    long = make("long.txt", "A fox runs to the river. " * 40)
     assert check_export(tmp_path / "model", short) <= 1e-5
     with pytest.raises(ModelError, match="sentence-transformers differ by"):  # which truncates long stories
         check_export(tmp_path / "model", long)

@@ -59,7 +59,8 @@ def test_a_disk_that_is_full_when_a_file_is_synchronized_leaves_the_earlier_file
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OptionError, match=r"cannot write rows.jsonl: no space left on device"):
         write_rows("rows.jsonl", [2])
-    assert ([path.name for path in Path().iterdir()], Path("rows.jsonl").read_text()) == (["rows.jsonl"], "1\n")
+    assert [path.name for path in Path().iterdir()] == ["rows.jsonl"]
+    assert Path("rows.jsonl").read_text() == "1\n"
 
 
 def test_an_operating_system_that_opens_no_folders_writes_files(monkeypatch):

@@ -44,10 +44,8 @@ def test_stories_of_the_world_are_in_pairs_with_one_that_is_like_neither(likenes
 
 def test_all_measures_of_a_file(likeness, make, monkeypatch, tmp_path, tiny, capsys):
     monkeypatch.chdir(tmp_path)
-    tellers, plots = (
-        ("Anna told it.", "Once, as Bert has it."),
-        ("A fox won the long race.", "Two ships sank.", "She slept."),
-    )
+    tellers = ("Anna told it.", "Once, as Bert has it.")
+    plots = ("A fox won the long race.", "Two ships sank.", "She slept.")
     rows = [{"text": f"{teller} {plot} {plot}", "type": plot} for teller in tellers for plot in plots]
     rows += [{"text": f"Word{number} alone.", "type": f"other {number}"} for number in range(9)]
     make("s.jsonl", rows)

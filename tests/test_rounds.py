@@ -39,7 +39,9 @@ def assert_same_end(ours, theirs):
     """The same last weights, rounds, validations and promoted folders."""
     assert_equal_weights(weights_of(ours), weights_of(theirs))
     a, b = record_of(ours), record_of(theirs)
-    assert (a["rounds"], a["validations"], a["best"]) == (b["rounds"], b["validations"], b["best"])
+    assert a["rounds"] == b["rounds"]
+    assert a["validations"] == b["validations"]
+    assert a["best"] == b["best"]
     for entry in b["rounds"]:
         if entry["promoted"]:
             assert_equal_weights(
@@ -75,7 +77,8 @@ def test_every_term_of_every_round_can_be_watched(straight):
     assert "train/round_0/kl" not in curves
     assert min(curves["train/round_1/kl"]) > 0
     weight = curves["train/round_1/kl_weight"]
-    assert (weight[0], weight[-1]) == (pytest.approx(0.7), pytest.approx(0.05))
+    assert weight[0] == pytest.approx(0.7)
+    assert weight[-1] == pytest.approx(0.05)
     assert np.allclose(np.diff(weight), -0.65 / 7, atol=1e-6)
     for name in (*ASPECTS, "in_batch"):
         assert all(0 <= share <= 1 for share in curves[f"train/round_1/kept_{name}"])
@@ -205,7 +208,8 @@ def test_the_fit_ends_when_patience_is_out(tiny, tmp_path):
     still = ["--model.init_args.optimization.learning_rate", "1e-12", "--trainer.callbacks.init_args.patience", "1"]
     fit_here(rounds_arguments(tiny(), tmp_path, *still, epochs=3, rounds=3), tmp_path)
     first, second = record_of(tmp_path)["rounds"]
-    assert (first["promoted"], second["promoted"]) == (True, False)
+    assert first["promoted"] is True
+    assert second["promoted"] is False
     assert "only equals" in second["reason"]
     assert record_of(tmp_path)["num_evaluations"] == 2
 
@@ -215,6 +219,7 @@ def test_a_fit_that_diverges_promotes_nobody_and_says_so(tiny, tmp_path, narrlit
     found = narrlit(*rounds_arguments(tiny(), tmp_path, *wild, epochs=2))
     assert (found.code, "the loss is nan; last good checkpoint: none" in found.err) == (1, True), found.err
     record = record_of(tmp_path)
-    assert (record["status"], record["best"]) == ("diverged", None)
+    assert record["status"] == "diverged"
+    assert record["best"] is None
     assert not any(entry.get("promoted") for entry in record["rounds"])
     assert not list(tmp_path.glob("**/rounds/round_*"))

@@ -34,7 +34,8 @@ def write_zip(path, **files):
 
 
 def test_a_check_reads_both_tracks_and_counts_the_rows_of_their_files(tmp_path, world_files):
-    answers, vectors = [True, False] * 4 + [True], np.arange(1.0, 109.0, dtype=np.float32).reshape(9, 12)
+    answers = [True, False] * 4 + [True]
+    vectors = np.arange(1.0, 109.0, dtype=np.float32).reshape(9, 12)
     write_submission(tmp_path / "s.zip", answers, vectors)
     tracks = {"track_a": world_files / "validation.jsonl", "track_b": world_files / "stories.jsonl"}
     checked = check_submission(tmp_path / "s.zip", **tracks)
@@ -82,7 +83,8 @@ def test_a_check_finds_what_the_task_would_refuse(tmp_path, files, words):
 def test_a_zip_that_cannot_be_read_costs_one_line(tmp_path, how):
     path = write_zip(tmp_path / "s.zip", track_a__jsonl=lines(*[{"text_a_is_closer": True}] * 50))
     content = bytearray(path.read_bytes())
-    entry, data = content.index(b"PK\x01\x02"), 30 + len("track_a.jsonl")
+    entry = content.index(b"PK\x01\x02")
+    data = 30 + len("track_a.jsonl")
     if how == "damaged":
         content[data : data + 8] = b"\xff" * 8
     elif how == "encrypted":
@@ -109,9 +111,12 @@ def test_a_zip_bomb_is_refused(tmp_path, monkeypatch, name, honest):
 
 
 def test_an_invalid_submission_never_replaces_a_good_one(tmp_path):
-    path, embeddings = tmp_path / "s.zip", np.ones((3, 12), np.float32)
+    path = tmp_path / "s.zip"
+    embeddings = np.ones((3, 12), np.float32)
     contents = write_submission(path, [True, False], embeddings, rows_a=2, rows_b=3)
-    assert (contents.track_a_rows, contents.track_b_rows, contents.dimension) == (2, 3, 12)
+    assert contents.track_a_rows == 2
+    assert contents.track_b_rows == 3
+    assert contents.dimension == 12
     assert check_submission(path).contents == contents
     with pytest.raises(DataError, match=r"/s\.zip/track_b\.npy: row 1 holds NaN"):
         write_submission(path, None, np.full((3, 12), np.nan, np.float32))
@@ -134,9 +139,11 @@ def test_answers_are_read_whatever_file_they_are_in(tmp_path, make):
     for path in [*files, tmp_path / "s.zip"]:
         assert read_answers(path, 3) == (answers, None)
     read, scores = read_answers(make("predictions.jsonl", scored))
-    assert (read, scores.tolist()) == (answers, [[0.5, 0.0], [0.5, 0.25], [0.5, 0.5]])
+    assert read == answers
+    assert scores.tolist() == [[0.5, 0.0], [0.5, 0.25], [0.5, 0.5]]
     read, embeddings = read_submission(tmp_path / "s.zip")
-    assert (read, embeddings.shape) == (answers, (2, 12))
+    assert read == answers
+    assert embeddings.shape == (2, 12)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +200,8 @@ def test_independent_steps_pass():
 
 
 def test_the_step_that_depends_on_other_stories_is_named():
-    encoder, embeddings = ("the encoder", encoded), encoded(STORIES)
+    encoder = ("the encoder", encoded)
+    embeddings = encoded(STORIES)
     whiten = parse_steps("whiten")
     fitted = ("post-processing fitted on the batch", lambda vectors: fit_steps(whiten, vectors)(vectors))
     noise = ("the encoder", lambda stories: encoded(stories) + 1e-4 * np.arange(len(stories))[:, None])

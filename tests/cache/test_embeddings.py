@@ -105,7 +105,8 @@ def test_an_encoder_is_loaded_once_and_embeds_only_what_is_missing(cached, no_en
     no_encoder()
     again = cached()
     assert np.array_equal(stored(again)[:15], whole)
-    assert (first.made, again.made) == (20, 0)
+    assert first.made == 20
+    assert again.made == 0
 
 
 def test_one_prompt_serves_both_roles_or_each_has_its_own(cached):
@@ -139,11 +140,13 @@ def test_a_released_encoder_is_let_go_of(cached, monkeypatch):
 @pytest.mark.parametrize("prompts", [Prompts(), ROLE_PROMPTS])
 def test_a_server_and_the_encoder_fill_one_cache(cached, serve, no_encoder, prompts):
     server = serve()
-    here, there = cached(prompts=prompts), cached(server.url, prompts=prompts)
+    here = cached(prompts=prompts)
+    there = cached(server.url, prompts=prompts)
     assert here.cache.folder == there.cache.folder
     mine = stored(here, TEXTS[:12], "candidate")
     whole = stored(there, TEXTS, "candidate")
-    assert (here.made, there.made) == (12, 8)
+    assert here.made == 12
+    assert there.made == 8
     assert np.array_equal(whole[:12], mine)
     # Twelve to be compared with what is cached, in the role that is asked for, and eight that are missing.
     asked = [text for request in server.requests for text in request.body["input"]]
@@ -296,9 +299,11 @@ def by_hand(texts, prompt=""):
 def test_a_storys_sentences_stand_in_their_order_and_are_made_once(hashed):
     cached = hashed()
     features = frozen_features(cached, [*STORIES, STORIES[0]], "sentence")
-    assert (features.lengths.tolist(), features.dimension) == ([3, 1, 2, 3], 6)
+    assert features.lengths.tolist() == [3, 1, 2, 3]
+    assert features.dimension == 6
     packed = features.select(np.array([2, 0]))
-    assert (packed.lengths, packed.indices.tolist()) == ((2, 3), [2, 0])
+    assert packed.lengths == (2, 3)
+    assert packed.indices.tolist() == [2, 0]
     assert torch.equal(
         packed.features, by_hand(["A diver sank.", "The end.", "A knight rode out.", "She won.", "The end."])
     )
@@ -319,10 +324,13 @@ def test_two_prompts_give_two_sets_of_positions(hashed):
     indices = np.array([2, 0, -1])
     packed, (first, second) = features.pack([(indices, "anchor"), (indices, "candidate")])
     assert packed.indices.tolist() == [0, 2, 0, 2]
-    assert (first.tolist(), second.tolist()) == ([1, 0, -1], [3, 2, -1])
+    assert first.tolist() == [1, 0, -1]
+    assert second.tolist() == [3, 2, -1]
     assert torch.equal(packed.features[[1, 3]], torch.cat([by_hand([STORIES[2]], p) for p in ("query: ", "passage: ")]))
     one, (both, same) = frozen_features(hashed(), STORIES).pack([(indices, "anchor"), (indices, "candidate")])
-    assert (len(one), both.tolist(), same.tolist()) == (2, [1, 0, -1], [1, 0, -1])
+    assert len(one) == 2
+    assert both.tolist() == [1, 0, -1]
+    assert same.tolist() == [1, 0, -1]
 
 
 def test_a_story_without_a_sentence_is_named_before_anything_is_made(hashed):

@@ -67,7 +67,8 @@ def test_only_what_is_missing_is_made(tmp_path, embed, spans_of_eight):
     assert sorted(embed.texts) == sorted(TEXTS[:20] + TEXTS[30:50])
     assert torch.equal(store.read(KEYS[:50]), (expected()[:50]))
     embed.calls.clear()
-    assert (filled(tmp_path, embed, 50)[1], embed.calls) == (0, [])
+    assert filled(tmp_path, embed, 50)[1] == 0
+    assert embed.calls == []
 
 
 def test_what_another_process_made_meanwhile_is_not_made_again(tmp_path, embed, spans_of_eight):
@@ -153,14 +154,16 @@ def assert_all_right(folder):
 @pytest.mark.slow
 def test_no_kill_loses_or_repeats_a_finished_shard(tmp_path):
     chance = random.Random(5)
-    folder, log = tmp_path / "store", tmp_path / "log"
+    folder = tmp_path / "store"
+    log = tmp_path / "log"
     deaths = [("die", where, chance.randrange(1, 4)) for where in POINTS[1:]]
     deaths += [("die", POINTS[0], chance.randrange(1, 3 * TEXTS_PER_SHARD)) for _ in range(2)]
     # From outside, as soon as so many more texts have been embedded: anywhere in the process.
     deaths += [chance.randrange(1, 3 * TEXTS_PER_SHARD) for _ in range(2)]
     chance.shuffle(deaths)
     for death in [*deaths, None]:
-        finished, before = set(stored_texts(folder)), len(lines(log))
+        finished = set(stored_texts(folder))
+        before = len(lines(log))
         process = worker(folder, log, *(death if isinstance(death, tuple) else ()))
         if isinstance(death, int):
             wait_for(lambda least=before + death: len(lines(log)) >= least, process)
@@ -184,7 +187,8 @@ def wait_for(happened, process):
 
 @pytest.mark.slow
 def test_two_processes_beside_each_other_end_with_every_vector_right(tmp_path):
-    folder, logs = tmp_path / "store", [tmp_path / "one", tmp_path / "two"]
+    folder = tmp_path / "store"
+    logs = [tmp_path / "one", tmp_path / "two"]
     processes = [worker(folder, log) for log in logs]
     assert exit_codes(processes) == [0, 0]
     assert set(lines(logs[0]) + lines(logs[1])) == set(TEXTS)
@@ -193,7 +197,8 @@ def test_two_processes_beside_each_other_end_with_every_vector_right(tmp_path):
 
 @pytest.mark.slow
 def test_the_processes_of_one_fit_divide_what_is_missing(tmp_path, port):
-    folder, logs = tmp_path / "store", [tmp_path / "one", tmp_path / "two"]
+    folder = tmp_path / "store"
+    logs = [tmp_path / "one", tmp_path / "two"]
     EmbeddingCache(folder).add(KEYS[:100], (expected()[:100]))
     processes = [worker(folder, log, "rank", rank, port) for rank, log in enumerate(logs)]
     assert exit_codes(processes) == [0, 0]
@@ -213,7 +218,8 @@ def test_an_error_in_one_process_ends_the_others_too(tmp_path, port):
 
 @pytest.mark.slow
 def test_in_step_the_first_process_alone_decides_and_writes(tmp_path, port):
-    folder, logs = tmp_path / "cache", [tmp_path / "one", tmp_path / "two"]
+    folder = tmp_path / "cache"
+    logs = [tmp_path / "one", tmp_path / "two"]
     EmbeddingCache(folder / "0").add(KEYS[:100], expected()[:100])
     EmbeddingCache(folder / "1").add(KEYS[:50], expected()[:50])  # an older view of the same folder
     processes = [worker(folder, log, "step", rank, port) for rank, log in enumerate(logs)]

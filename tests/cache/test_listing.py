@@ -34,7 +34,10 @@ def test_caches_of_models_and_teachers_are_listed(tmp_path, frozen, teacher):
     infos = {info.folder: info for info in listing.caches}
     assert set(infos) == {frozen.folder, teacher.folder}
     info = infos[frozen.folder]
-    assert (info.model, info.embeddings, info.dimension, info.dtype) == ("org/name", 40, 6, "float32")
+    assert info.model == "org/name"
+    assert info.embeddings == 40
+    assert info.dimension == 6
+    assert info.dtype == "float32"
     assert info.bytes == sum(path.stat().st_size for path in frozen.folder.iterdir())
     assert listing.table()["embeddings"].tolist() == [40, 7]
     assert listing.record[1] == {

@@ -31,14 +31,17 @@ def cache_of(folder, spans, dtype="float32"):
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_embeddings_are_those_stored_in_the_order_of_the_keys(tmp_path, spans, dtype):
     cache = cache_of(tmp_path, spans, dtype)
-    assert (len(cache), cache.missing(KEYS), cache.dimension) == (40, [], 6)
+    assert len(cache) == 40
+    assert cache.missing(KEYS) == []
+    assert cache.dimension == 6
     order = torch.randperm(40, generator=torch.Generator().manual_seed(1)).tolist()
     expected = GIVEN[order].to(getattr(torch, dtype))
     for again in (cache, EmbeddingCache(tmp_path, dtype)):
         assert torch.equal(again.read([KEYS[i] for i in order]), expected)
         assert (read_arrays(tmp_path, [KEYS[i] for i in order])[0] == expected.float().numpy()).all()
         mapped = again.mapped([KEYS[i] for i in order])
-        assert (len(mapped), mapped.dimension) == (40, 6)
+        assert len(mapped) == 40
+        assert mapped.dimension == 6
         positions = np.array([7, 0, 39, 7, 22])
         assert torch.equal(mapped[positions], expected[positions].float())
         assert mapped[np.array([], dtype=np.int64)].shape == (0, 6)
@@ -101,7 +104,8 @@ def test_a_damaged_shard_is_set_aside_and_named_and_its_embeddings_are_missing(t
             assert len(lines) == 1, name
             assert f"{path} is damaged" in lines[0]
             assert "computed again" in lines[0]
-            assert (path.exists(), path.with_name(f"{path.name}.damaged").read_bytes()) == (False, content)
+            assert not path.exists()
+            assert path.with_name(f"{path.name}.damaged").read_bytes() == content
             assert torch.equal(EmbeddingCache(tmp_path).read(KEYS[25:]), GIVEN[25:])
             assert capsys.readouterr().err == ""
     cache = EmbeddingCache(tmp_path)
@@ -141,7 +145,8 @@ def test_a_damaged_shard_in_a_folder_that_cannot_be_written_is_ignored(tmp_path,
 
 def test_shards_of_other_origin(tmp_path, capsys):
     """One of an earlier version has no checksum; foreign files and those of killed processes are no shards."""
-    vectors, keys = GIVEN[:2].clone(), torch.tensor([list(key) for key in KEYS[:2]], dtype=torch.uint8)
+    vectors = GIVEN[:2].clone()
+    keys = torch.tensor([list(key) for key in KEYS[:2]], dtype=torch.uint8)
     save_file({"keys": keys, "vectors": vectors}, tmp_path / "old.safetensors", {"format": "narrlit vectors 1"})
     save_file({"keys": keys, "vectors": vectors}, tmp_path / "foreign.safetensors", {"format": "pt"})
     (tmp_path / ".half-written.safetensors").write_bytes(b"half")

@@ -11,7 +11,9 @@ from narrlit.errors import OptionError
 
 
 def test_a_checkpoint_is_written_beside_its_target_and_synced(tmp_path, monkeypatch):
-    target, synced, replaced = tmp_path / "run/last.ckpt", [], []
+    target = tmp_path / "run/last.ckpt"
+    synced = []
+    replaced = []
     monkeypatch.setenv("TMPDIR", str(tmp_path / "elsewhere"))
     monkeypatch.setattr(os, "fsync", synced.append)
     rename = type(target).replace

@@ -32,7 +32,8 @@ def trainer():
 
 def begun(folder):
     callback = RunRecord()
-    callback._folder, callback.record = folder, {"stage": "fit", "validations": []}
+    callback._folder = folder
+    callback.record = {"stage": "fit", "validations": []}
     return callback
 
 
@@ -103,7 +104,9 @@ def test_the_model_before_training_is_recorded_once_and_taken_over(trainer, tmp_
     trainer.sanity_checking = False
     validate(callback, trainer, [0])
     record = json.loads((tmp_path / "run.json").read_text())
-    assert (record["untrained"]["correct"], record["frozen"]["correct"], record["num_evaluations"]) == (8, 7, 1)
+    assert record["untrained"]["correct"] == 8
+    assert record["frozen"]["correct"] == 7
+    assert record["num_evaluations"] == 1
     assert record["frozen"]["interval"] == list(wilson_interval(7, 9))
     assert [written(tmp_path)[name] for name in ("untrained", "frozen")] == [[4], [1, 8]]
     callback.on_save_checkpoint(trainer, None, checkpoint)
@@ -142,7 +145,8 @@ def test_a_fit_ends_with_a_comparison(trainer, tmp_path, caplog):
     assert record["comparison_untrained"]["won"] == 8
     callback._references["untrained"] = callback._references["frozen"]
     *_, second, last = end(callback, trainer, tmp_path, caplog)  # a head that changes no answer is not named
-    assert (second, last) == (best, frozen)
+    assert second == best
+    assert last == frozen
     shared = {"stories_shared_with_validation": 27, "pairs_shared_with_validation": 18}
     *_, last = end(callback, trainer, tmp_path, caplog, trained_on_validation=True, **shared)
     assert "this accuracy is no result: the fit was trained on its validation triples (27 of their stories" in last

@@ -75,9 +75,11 @@ def groups_of(path):
 def test_rows_and_versions_of_one_group(narrlit, arguments, rows, tmp_path):
     found = narrlit(*arguments())
     assert found.code == 0, found.err
-    written, named = rows_of(tmp_path / "b.jsonl"), groups_of(tmp_path / "b.jsonl")
+    written = rows_of(tmp_path / "b.jsonl")
+    named = groups_of(tmp_path / "b.jsonl")
     assert {row.kinds for row in read_examples(tmp_path / "b.jsonl", strict=True)} == {("triple",)}
-    names, groups = list(named), list(named.values())
+    names = list(named)
+    groups = list(named.values())
     assert [group[0] for group in groups] == rows.texts()
     assert names[0] == "mine"
     assert [len(group) for group in groups] != [1] * len(rows)
@@ -129,7 +131,8 @@ def test_the_report_counts_every_row_and_its_scores_are_those_of_the_versions(na
         assert set(entry["left_out"]) <= REASONS
         assert entry["f1"]["n"] == entry["stories"] == 3 * entry["versions"]
     assert told["pivots"]["hi"]["left_out"], "the models shall fail now and then"
-    assert "| hi    |" in found.out and "0.83 ± 0.05" in found.out
+    assert "| hi    |" in found.out
+    assert "0.83 ± 0.05" in found.out
     assert ET.parse(tmp_path / "told" / "bertscore.svg").getroot().tag.endswith("svg")
 
 
@@ -174,7 +177,8 @@ def test_nllb_translates_all_ways_with_one_model(narrlit, rows, tmp_path, monkey
 def test_mistakes_are_told_in_a_line(options, message, narrlit, arguments, tmp_path):
     found = narrlit(*last_of(*arguments(*options)))
     assert found.code == 2
-    assert message in found.err and "Traceback" not in found.err
+    assert message in found.err
+    assert "Traceback" not in found.err
     assert not (tmp_path / "b.jsonl").exists()
 
 

@@ -22,7 +22,9 @@ def quick(monkeypatch):
 
 
 def test_ids_files_and_texts(narrlit, make):
-    rows, views, file = make("s.jsonl", ROWS), make("v.jsonl", VIEWS), make("fox.txt", "A fox runs.\nA dog sleeps.")
+    rows = make("s.jsonl", ROWS)
+    views = make("v.jsonl", VIEWS)
+    file = make("fox.txt", "A fox runs.\nA dog sleeps.")
     result = narrlit("explain", "snow", "loaf", "rocket", "--stories", rows, "--views", views, "--model", "minilm")
     assert result.code == 0, result.err
     assert result.out.startswith("minilm finds Snow closer to loaf than to Rocket: similarity ")

@@ -67,7 +67,8 @@ def expected(triples, nearer, swap):
     """What the report must say, counted row by row."""
     found = dict.fromkeys(["fallbacks", "overrides", "right", "hybrid", "similarities", "agreed", "both", "chosen"], 0)
     for place, (triple, near) in enumerate(zip(triples, nearer, strict=True)):
-        truth, kind = triple.a_is_closer, SAYS[place % len(SAYS)]
+        truth = triple.a_is_closer
+        kind = SAYS[place % len(SAYS)]
         verdict = {"truth": truth, "lie": not truth, "nothing": None, "first": None if swap else True}[kind]
         found["fallbacks"] += verdict is None
         found["chosen"] += verdict is not None
@@ -84,19 +85,26 @@ def expected(triples, nearer, swap):
 def test_the_report_says_exactly_what_the_script_says(judge, triples, tmp_path, swap):
     found = judge(*["--swap"] * swap)
     assert found.code == 0, found.err
-    rows, report = lines(tmp_path / "a.jsonl.rows.jsonl"), json.loads((tmp_path / "a.jsonl.report.json").read_text())
+    rows = lines(tmp_path / "a.jsonl.rows.jsonl")
+    report = json.loads((tmp_path / "a.jsonl.report.json").read_text())
     nearer = [row["similarity_a"] > row["similarity_b"] for row in rows]
     wanted = expected(triples, nearer, swap)
     assert {True, False} == set(nearer)
     assert 0 < wanted["right"] < wanted["overrides"]
-    accuracy, against = report["accuracy"], report["overrides"]
-    assert (accuracy["hybrid"]["correct"], accuracy["hybrid"]["n"]) == (wanted["hybrid"], ROWS)
-    assert (accuracy["similarities"]["correct"], accuracy["model"]["n"]) == (wanted["similarities"], wanted["chosen"])
-    assert (against["n"], against["of"]) == (wanted["overrides"], wanted["chosen"])
-    assert (against["right"]["correct"], against["right"]["n"]) == (wanted["right"], wanted["overrides"])
+    accuracy = report["accuracy"]
+    against = report["overrides"]
+    assert accuracy["hybrid"]["correct"] == wanted["hybrid"]
+    assert accuracy["hybrid"]["n"] == ROWS
+    assert accuracy["similarities"]["correct"] == wanted["similarities"]
+    assert accuracy["model"]["n"] == wanted["chosen"]
+    assert against["n"] == wanted["overrides"]
+    assert against["of"] == wanted["chosen"]
+    assert against["right"]["correct"] == wanted["right"]
+    assert against["right"]["n"] == wanted["overrides"]
     assert report["fallbacks"]["n"] == wanted["fallbacks"]
     if swap:
-        assert (report["swap_agreement"]["n"], report["swap_agreement"]["of"]) == (wanted["agreed"], wanted["both"])
+        assert report["swap_agreement"]["n"] == wanted["agreed"]
+        assert report["swap_agreement"]["of"] == wanted["both"]
         assert f"A and B swapped: {2 * ROWS} requests for {ROWS} triples" in found.err
     answers = [row["text_a_is_closer"] for row in lines(tmp_path / "a.jsonl")]
     assert sum(x == triple.a_is_closer for x, triple in zip(answers, triples, strict=True)) == wanted["hybrid"]
@@ -113,7 +121,8 @@ def test_errors_by_label_add_up_and_stand_in_the_table(judge, triples, tmp_path)
     for part, label in zip(report["by_label"], (True, False), strict=True):
         right = [answer == label for answer, x in zip(answers, triples, strict=True) if x.a_is_closer == label]
         hybrid = part["accuracy"]["hybrid"]
-        assert (hybrid["correct"], hybrid["n"]) == (sum(right), len(right))
+        assert hybrid["correct"] == sum(right)
+        assert hybrid["n"] == len(right)
         (row,) = [line for line in table.splitlines() if line.startswith(f"| {part['label']} ")]
         assert f"({sum(right)} of {len(right)})" in row.split("|")[-2]
 
@@ -142,7 +151,8 @@ def test_a_prompt_with_fields_is_the_user_message(judge, server, triples, tmp_pa
 def test_options_of_other_commands_serve_the_encoder(judge):
     assert judge("--max-length", "16", "--device", "cpu").code == 0
     refused = judge("--coref")
-    assert (refused.code, "--coref-model need --pseudonymize" in refused.err) == (2, True)
+    assert refused.code == 2
+    assert "--coref-model need --pseudonymize" in refused.err
 
 
 def test_the_similarities_are_those_of_the_model(judge, narrlit, tmp_path, tiny):
@@ -158,12 +168,15 @@ def test_the_same_command_requests_again_what_made_no_choice_alone(judge, server
     first = (tmp_path / "a.jsonl").read_bytes()
     (tmp_path / "a.jsonl").unlink()
     found = judge()
-    assert (found.code, len(server.bodies)) == (0, ROWS + UNUSABLE)
+    assert found.code == 0
+    assert len(server.bodies) == ROWS + UNUSABLE
     assert (tmp_path / "a.jsonl").read_bytes() == first
     assert f"{UNUSABLE} answers, {ROWS - UNUSABLE} from the answer cache" in found.err
     # With swapping only the other order is new; its answers are others.
     refused = judge("--swap")
-    assert (refused.code, len(server.bodies), (tmp_path / "a.jsonl").read_bytes()) == (2, ROWS + UNUSABLE, first)
+    assert refused.code == 2
+    assert len(server.bodies) == ROWS + UNUSABLE
+    assert (tmp_path / "a.jsonl").read_bytes() == first
     assert "a.jsonl exists, made with other settings: give --overwrite to replace it" in refused.err
     assert judge("--swap", "--overwrite").code == 0
     assert len(server.bodies) == 2 * ROWS + 2 * UNUSABLE
@@ -214,7 +227,8 @@ def test_the_key_stands_nowhere(judge, server, monkeypatch, tmp_path):
     wrong, server.key = "sk-wrong-JyVkZxQv", "sk-secret-QzXwVkJy"
     monkeypatch.setenv("OPENAI_API_KEY", wrong)
     found = judge()
-    assert (found.code, "HTTP 401" in found.err) == (2, True)
+    assert found.code == 2
+    assert "HTTP 401" in found.err
     monkeypatch.setenv("OPENAI_API_KEY", server.key)
     right = judge("--swap")
     assert right.code == 0
@@ -227,11 +241,13 @@ def test_the_key_stands_nowhere(judge, server, monkeypatch, tmp_path):
 
 def test_a_model_is_needed_and_every_row(narrlit, judge, server, tmp_path):
     found = narrlit("judge", "t.jsonl", "--out", "a.jsonl", "--base-url", server.url, "--llm-model", MODEL)
-    assert (found.code, "--model" in found.err) == (2, True)
+    assert found.code == 2
+    assert "--model" in found.err
     with (tmp_path / "t.jsonl").open("a") as file:
         file.write('{"anchor_text": "x", "text_a": "", "text_b": "z"}\n')
     found = judge()
-    assert (found.code, len(server.bodies)) == (2, 0)
+    assert found.code == 2
+    assert len(server.bodies) == 0
     assert f"t.jsonl:{ROWS + 1}: empty text_a; correct the row" in found.err
     assert len(read_triples(tmp_path / "t.jsonl")) == ROWS
 
@@ -245,4 +261,5 @@ def test_views_and_pseudonyms_apply_to_the_similarities_alone(judge, server, tri
     anchors = {texts[0] for texts in triples.texts()}
     assert all(json.loads(question(body))["anchor"] in anchors for body in server.bodies)
     refused = judge("--missing-views", "positional", out="c.jsonl")
-    assert (refused.code, "give --fusion" in refused.err) == (2, True)
+    assert refused.code == 2
+    assert "give --fusion" in refused.err

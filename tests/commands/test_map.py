@@ -38,7 +38,9 @@ def test_tales_are_drawn_and_compared_with_their_types(narrlit, tales, tmp_path)
 
 
 def test_the_head_states_an_accuracy_that_was_measured(narrlit, tales, make, tmp_path):
-    king, again, bank = "A king loses his crown.", "A king has lost the crown.", "The bank lowers its rates again."
+    king = "A king loses his crown."
+    again = "A king has lost the crown."
+    bank = "The bank lowers its rates again."
     rows = [
         {"anchor_text": king, "text_a": again, "text_b": bank, "text_a_is_closer": label} for label in (True, False)
     ]

@@ -24,8 +24,10 @@ def rows_of(path):
 
 def test_rows_get_mined_negatives_after_their_own(mined, world_files, tmp_path):
     found = mined("--per-example", 4, "--margin", 2)
-    assert (found.code, found.out) == (0, "")
-    before, after = rows_of(world_files / "train.jsonl"), rows_of(tmp_path / "m.jsonl")
+    assert found.code == 0
+    assert found.out == ""
+    before = rows_of(world_files / "train.jsonl")
+    after = rows_of(tmp_path / "m.jsonl")
     everything = {text for texts, _ in before for text in texts}
     for (texts, kinds), (more, more_kinds) in zip(before, after, strict=True):
         assert more[: len(texts)] == texts

@@ -34,7 +34,8 @@ def test_systems_are_named_in_the_order_of_models_files_and_baselines():
 
 
 def test_a_baseline_stands_in_place_of_a_model():
-    none, minilm = ModelOptions(), ModelOptions(model="minilm")
+    none = ModelOptions()
+    minilm = ModelOptions(model="minilm")
     assert model_or_baseline(none, StoryOptions(), ScorerOptions(), "tfidf").name == "tfidf"
     assert model_or_baseline(minilm, StoryOptions(), ScorerOptions(), None).encoder.name == "minilm"
     for use, baseline in ((none, None), (minilm, "tfidf")):

@@ -261,7 +261,8 @@ def test_a_second_run_needs_overwrite_and_writes_what_it_declares(narrlit, files
     assert set(case.files) >= first.keys() - before.keys() != set()
     found = narrlit(*case.command)
     if not case.words.startswith("sample"):  # which writes the same again
-        assert (found.code, "exists: give --overwrite to replace it, or name another" in found.err) == (2, True)
+        assert found.code == 2
+        assert "exists: give --overwrite to replace it, or name another" in found.err
     assert contents(files) == first
     (files / case.files[0]).write_text("mine\n")
     found = narrlit(*case.command, "--overwrite")
@@ -292,7 +293,8 @@ def test_no_output_replaces_what_is_read_even_with_overwrite(narrlit, files, cas
         (os.link if link == "hard" else os.symlink)(files / read, files / file)
         before = contents(files)
         found = narrlit(*case.command, *([] if case in CONTINUED else ["--overwrite"]))
-        assert (found.code, f"{file}: this file is read, or written by another option" in found.err) == (2, True)
+        assert found.code == 2
+        assert f"{file}: this file is read, or written by another option" in found.err
         assert contents(files) == before
 
 
@@ -316,7 +318,8 @@ def test_a_file_in_a_folder_that_is_read_is_read(narrlit, tmp_path):
     before = contents(tmp_path)
     words = ("pairs", "tales", "--model", "minilm", "--overwrite", "--out")
     found = narrlit(*words, "tales/tales.csv")
-    assert (found.code, "tales/tales.csv: this file is read, with its folder" in found.err) == (2, True)
+    assert found.code == 2
+    assert "tales/tales.csv: this file is read, with its folder" in found.err
     assert contents(tmp_path) == before
     assert narrlit(*words, "tales/pairs.csv").code == 0
 

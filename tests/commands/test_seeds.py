@@ -13,4 +13,5 @@ def test_seeds_are_different_whole_numbers(text):
 
 
 def test_without_seeds_there_are_none():
-    assert (read_seeds(None), read_seeds("3, 4")) == (None, [3, 4])
+    assert read_seeds(None) is None
+    assert read_seeds("3, 4") == [3, 4]

@@ -12,7 +12,8 @@ from narrlit.data.readers import read_examples, read_stories, read_triples
 )
 def test_storyworld_checks_its_counts_before_it_writes(narrlit, tmp_path, option, count, least):
     found = narrlit("storyworld", "--out", "w", f"--{option}", count)
-    assert (found.code, f"--{option} {count}: at least {least} is needed" in found.err) == (2, True)
+    assert found.code == 2
+    assert f"--{option} {count}: at least {least} is needed" in found.err
     assert not (tmp_path / "w").exists()
 
 
@@ -26,6 +27,8 @@ def test_storyworld_writes_files_that_the_readers_take(narrlit, tmp_path):
     assert all(view["theme"] and view["plot_events"] and view["outcome"] and view["names"] for view in views)
     for name in ("validation.jsonl", "validation_stories.jsonl"):
         found = narrlit("views", "check", "w/validation_views.jsonl", f"w/{name}")
-        assert (found.code, "with views 6 (100.0 %)" in found.out) == (0, True)
+        assert found.code == 0
+        assert "with views 6 (100.0 %)" in found.out
     found = narrlit("views", "check", "w/validation_views.jsonl", "w/train.jsonl")
-    assert (found.code, "with views 0 (0.0 %)" in found.out) == (1, True)
+    assert found.code == 1
+    assert "with views 0 (0.0 %)" in found.out

@@ -41,7 +41,9 @@ def described(batch, used=None):
 
 @st.composite
 def batches(draw):
-    count, width, stories = draw(st.integers(1, 4)), draw(st.integers(0, 3)), draw(st.integers(2, 9))
+    count = draw(st.integers(1, 4))
+    width = draw(st.integers(0, 3))
+    stories = draw(st.integers(2, 9))
     place = st.integers(0, stories - 1)
     many = lambda element, n: draw(st.lists(element, min_size=n, max_size=n))  # noqa: E731
     negatives = many(st.just(-1) | place, count * width)

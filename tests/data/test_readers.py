@@ -45,7 +45,9 @@ def negatives(examples, row=0):
 def test_stories_of_every_type(make, name, content):
     stories = read_stories(make(name, content))
     assert texts(stories) == ["one", "two"]
-    assert (stories.report.rows, stories.report.dropped, stories.report.suspicious) == (2, {}, {})
+    assert stories.report.rows == 2
+    assert stories.report.dropped == {}
+    assert stories.report.suspicious == {}
 
 
 def test_stories_keep_ids_lines_and_columns_and_share_a_table(make):
@@ -53,7 +55,9 @@ def test_stories_keep_ids_lines_and_columns_and_share_a_table(make):
     table = StoryTable.of("b")
     stories = read_stories(path, stories=table)
     assert [(story.id, story.text) for story in stories] == [("n1", "a"), ("0", "b"), ("n3", "a")]
-    assert (stories.rows, stories.lines, len(table)) == ([1, 0, 1], [2, 3, 4], 2)
+    assert stories.rows == [1, 0, 1]
+    assert stories.lines == [2, 3, 4]
+    assert len(table) == 2
     assert [value["title"] for value in stories.values] == ["T", "U", "V"]
     assert stories.report.unread == ("title",)
     assert texts(read_stories(path, layout=Layout("title"))) == ["T", "U", "V"]
@@ -80,9 +84,11 @@ def test_unicode_line_separators_do_not_split_rows(make):
 def test_triples_of_every_type(make, name, content):
     path = make(name, content)
     triples = read_triples(path)
-    assert (triples.texts(), triples.labels.tolist()) == ([("x", "p", "q")], [1])
+    assert triples.texts() == [("x", "p", "q")]
+    assert triples.labels.tolist() == [1]
     examples = read_examples(path)
-    assert (examples.texts(), negatives(examples)) == ([("x", "p", "q")], [("q", "triple")])
+    assert examples.texts() == [("x", "p", "q")]
+    assert negatives(examples) == [("q", "triple")]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +127,8 @@ def test_numbered_negatives(make, anchor, positive):
     header = f"neg_outcome_1,{anchor},{positive},neg_theme_10,neg_theme_2,neg_structure_1"
     examples = read_examples(make("e.csv", f"{header}\no1,x,p,t10,t2,s1\n,x,p,,  ,s1\n,x,p\n"))
     assert negatives(examples) == [("t2", "theme"), ("t10", "theme"), ("s1", "action"), ("o1", "outcome")]
-    assert (negatives(examples, 1), negatives(examples, 2)) == ([("s1", "action")], [])
+    assert negatives(examples, 1) == [("s1", "action")]
+    assert negatives(examples, 2) == []
     examples = read_examples(make("e.csv", "anchor,positive,negative,negative_2,neg_mined,neg_theme\nx,p,n,m,i,t\n"))
     assert negatives(examples) == [("t", "theme"), ("i", "mined"), ("n", None), ("m", None)]
 
@@ -148,7 +155,8 @@ def test_a_triple_may_bring_more_negatives_and_a_group(make):
 def test_examples_that_are_dropped(make, change, reason):
     path = make("e.jsonl", [SOUND, SOUND | change])
     examples = read_examples(path)
-    assert (len(examples), examples.report.dropped) == (1, {reason: 1})
+    assert len(examples) == 1
+    assert examples.report.dropped == {reason: 1}
     with pytest.raises(DataError, match=f"e.jsonl:2: {reason}; correct the row$"):
         read_examples(path, strict=True)
 
@@ -167,7 +175,9 @@ def test_examples_that_are_dropped(make, change, reason):
 def test_rows_that_are_dropped(make, read, change, reason):
     path = make("t.jsonl", [AB, AB | change, AB])
     rows = read(path)
-    assert (len(rows), rows.report.rows, rows.report.dropped) == (2, 3, {reason: 1})
+    assert len(rows) == 2
+    assert rows.report.rows == 3
+    assert rows.report.dropped == {reason: 1}
     with pytest.raises(DataError, match=f"t.jsonl:2: {reason}; correct the row$"):
         read(path, strict=True)
 
@@ -184,7 +194,8 @@ def test_rows_that_are_dropped(make, read, change, reason):
 )
 def test_the_layout_is_that_of_the_first_row_that_has_one(make, read, sound, first, reason):
     rows = read(make("f.jsonl", [first, sound]))
-    assert (len(rows), rows.report.dropped) == (1, {reason: 1})
+    assert len(rows) == 1
+    assert rows.report.dropped == {reason: 1}
 
 
 @pytest.mark.parametrize(
@@ -296,7 +307,8 @@ def test_raw_texts_are_found_and_replaced(make):
     row = SOUND | {"negatives": ["n", {"text": "m", "kind": "theme"}], "neg_1": "o", "note": "x", "group": "g"}
     kind, found = row_texts(read_rows(make("e.jsonl", [row, 3])))
     expected = {"anchor": "x", "positive": "p", "negatives/0": "n", "negatives/1/text": "m", "neg_1": "o"}
-    assert (kind, found) == ("examples", [expected, {}])
+    assert kind == "examples"
+    assert found == [expected, {}]
     changed = with_texts(row, {place: text.upper() for place, text in found[0].items()})
     assert changed == row | {
         "anchor": "X",
@@ -308,7 +320,8 @@ def test_raw_texts_are_found_and_replaced(make):
     kind, found = row_texts(read_rows(make("v.jsonl", [views, "bare"])))
     assert kind == "stories"
     assert list(found[0]) == ["text", "theme", "plot_events/0", "plot_events/1", "outcome"]
-    assert (found[1], with_texts("bare", {"": "B"})) == ({"": "bare"}, "B")
+    assert found[1] == {"": "bare"}
+    assert with_texts("bare", {"": "B"}) == "B"
     assert row_texts(read_rows(make("t.jsonl", [AB])))[0] == "triples"
 
 
@@ -326,11 +339,14 @@ real = pytest.mark.skipif(not REAL.is_dir(), reason="the task's data is not besi
 @real
 def test_real_files():
     dev = read_triples(REAL / "dev/dev_track_a.jsonl", strict=True)
-    assert (len(dev), dev.report.dropped, dev.report.suspicious) == (200, {}, {})
+    assert len(dev) == 200
+    assert dev.report.dropped == {}
+    assert dev.report.suspicious == {}
     assert set(dev.labels.tolist()) == {0, 1}
     assert set(read_triples(REAL / "test/test_track_a.jsonl", strict=True).labels.tolist()) == {-1}
     synthetic = read_examples(REAL / "synthetic/synthetic_data_for_classification_830of1900.jsonl")
-    assert (len(synthetic), synthetic.report.dropped) == (829, {"missing anchor_text": 1})
+    assert len(synthetic) == 829
+    assert synthetic.report.dropped == {"missing anchor_text": 1}
     for name, count in (("dev/dev_track_b", 479), ("test/test_track_b", 849), ("sample/sample_track_b", 108)):
         assert len(read_stories(REAL / f"{name}.jsonl", strict=True)) == count
     path = REAL / "dev/dev_track_a.jsonl"

@@ -42,17 +42,17 @@ def piped(monkeypatch):
 def test_a_text_file_is_one_story_unless_it_is_divided(make):
     path = make("w.txt", "A king fell\nill at night.\n\nA fox went\nout alone.\n")
     whole = read_stories(path)
-    assert (texts(whole), whole.story_ids) == (["A king fell\nill at night.\n\nA fox went\nout alone."], ["w"])
+    assert texts(whole) == ["A king fell\nill at night.\n\nA fox went\nout alone."]
+    assert whole.story_ids == ["w"]
     assert whole.report.summary() == "w.txt: 1 row; 4 lines are one story, not one per line"
     assert read_stories(make("o.txt", "A king.\n")).report.notes == ()
     lines = read_stories(path, layout=Layout(split="lines"))
-    assert (texts(lines)[1:3], lines.lines, lines.story_ids) == (
-        ["ill at night.", "A fox went"],
-        [1, 2, 4, 5],
-        ["1", "2", "3", "4"],
-    )
+    assert texts(lines)[1:3] == ["ill at night.", "A fox went"]
+    assert lines.lines == [1, 2, 4, 5]
+    assert lines.story_ids == ["1", "2", "3", "4"]
     blocks = read_stories(path, layout=Layout(split="blank-lines"))
-    assert (texts(blocks), blocks.report.notes) == (["A king fell\nill at night.", "A fox went\nout alone."], ())
+    assert texts(blocks) == ["A king fell\nill at night.", "A fox went\nout alone."]
+    assert blocks.report.notes == ()
     with pytest.raises(OptionError, match=r"divides text files, and .*s.csv is none"):
         read_stories(make("s.csv", "text\na\n"), layout=Layout(split="lines"))
 
@@ -73,7 +73,8 @@ def test_a_folder_has_a_story_a_file_and_columns_of_a_table(tales):
     (tales / "p.jpg").write_bytes(b"\xff\xd8")
     stories = read_stories(tales)
     assert texts(stories) == ["It sailed.\n\n## Later\nIt sank.", "A king.\n\nHis end.", "A café."]
-    assert (stories.story_ids, stories.titles) == (["a", "b", "c"], ["The ship", "König", "Fox"])
+    assert stories.story_ids == ["a", "b", "c"]
+    assert stories.titles == ["The ship", "König", "Fox"]
     assert stories.metadata[1] == {"file_name": "b.txt", "atu": "510"}
     assert stories.metadata[2] == {"file_name": "c.txt"}
     assert stories.report.summary() == (
@@ -103,9 +104,11 @@ def test_documents_are_stories_with_their_heading_as_title(tales):
     write_pdf(tales / "c.pdf", "A ship sailed", "over the sea.")
     stories = read_stories(tales)
     fox, king, ship = texts(stories)
-    assert (fox, king) == ("A fox went out.\n\nIt came home.", "A king fell ill.\n\nHe died.")
+    assert fox == "A fox went out.\n\nIt came home."
+    assert king == "A king fell ill.\n\nHe died."
     assert ship.split() == ["A", "ship", "sailed", "over", "the", "sea."]
-    assert (stories.story_ids, stories.titles) == (["a", "b", "c"], ["The fox", "The king", None])
+    assert stories.story_ids == ["a", "b", "c"]
+    assert stories.titles == ["The fox", "The king", None]
     write_pdf(tales / "scan.pdf")
     with pytest.raises(DataError, match=r"scan.pdf: it has no text; a scan needs text recognition first"):
         read_stories(tales / "scan.pdf")
@@ -130,7 +133,8 @@ def test_documents_are_stories_with_their_heading_as_title(tales):
 )
 def test_other_encodings_are_found_and_named(make, text, encoding, named):
     stories = read_stories(make("s.csv", f'id,text\n1,"{text}"\n'.encode(encoding)))
-    assert (texts(stories), stories.report.summary()) == ([text], f"s.csv: 1 row; read as {named}")
+    assert texts(stories) == [text]
+    assert stories.report.summary() == f"s.csv: 1 row; read as {named}"
 
 
 @pytest.mark.parametrize("declared", ['<dimension ref="A1:A2"/>', '<dimension ref="A1"/>', ""])
@@ -148,12 +152,14 @@ def test_no_cell_of_a_workbook_is_lost_where_its_declared_size_is_wrong(tmp_path
                 content = re.sub(rb"<dimension [^>]*>", declared.encode(), content)
             wrong.writestr(name, content)
     stories = read_stories(tmp_path / "wrong.xlsx")
-    assert (texts(stories), stories.lines) == (["A king.", "A fox.", "A ship."], [2, 3, 5])
+    assert texts(stories) == ["A king.", "A fox.", "A ship."]
+    assert stories.lines == [2, 3, 5]
     assert [row["land"] for row in stories.metadata] == ["FR", "PT", "DE"]
 
 
 def test_workbooks_and_parquet_keep_types_and_all_columns(tmp_path):
-    openpyxl, arrow = pytest.importorskip("openpyxl"), pytest.importorskip("pyarrow")
+    openpyxl = pytest.importorskip("openpyxl")
+    arrow = pytest.importorskip("pyarrow")
     from pyarrow.parquet import write_table
 
     book = openpyxl.Workbook()
@@ -162,12 +168,15 @@ def test_workbooks_and_parquet_keep_types_and_all_columns(tmp_path):
     book.create_sheet("notes").append(["x"])
     book.save(tmp_path / "s.xlsx")
     stories = read_stories(tmp_path / "s.xlsx")
-    assert (texts(stories), stories.titles, stories.lines) == (["A king.", "A fox."], ["A", "B"], [2, 4])
+    assert texts(stories) == ["A king.", "A fox."]
+    assert stories.titles == ["A", "B"]
+    assert stories.lines == [2, 4]
     assert [row.get("Year") for row in stories.metadata] == [1812, None]
     assert stories.report.notes == ("read sheet Sheet of 2",)
     write_table(arrow.table({"text": ["A king."], "tags": [["x", "y"]], "id": [7]}), tmp_path / "s.parquet")
     stories = read_stories(tmp_path / "s.parquet")
-    assert (stories.story_ids, stories.metadata) == (["7"], [{"tags": ["x", "y"]}])
+    assert stories.story_ids == ["7"]
+    assert stories.metadata == [{"tags": ["x", "y"]}]
     labels = {"anchor_text": ["x"], "text_a": ["p"], "text_b": ["q"], "text_a_is_closer": [True]}
     write_table(arrow.table(labels), tmp_path / "t.parquet")
     assert read_triples(tmp_path / "t.parquet").labels.tolist() == [1]
@@ -208,7 +217,8 @@ def test_standard_input_is_divided_where_asked_and_refused_where_empty(piped):
 )
 def test_columns_are_found_by_their_usual_names(make, header, chosen):
     stories = read_stories(make("s.csv", f"{header},n\n{header},1\n"))
-    assert (texts(stories), stories.columns["text"]) == ([chosen], chosen)
+    assert texts(stories) == [chosen]
+    assert stories.columns["text"] == chosen
 
 
 def test_columns_of_text_id_and_title_may_be_named(make):
@@ -218,8 +228,10 @@ def test_columns_of_text_id_and_title_may_be_named(make):
         with pytest.raises(DataError, match=expected):
             read(path)
     stories = read_stories(path, layout=Layout("plot", "nr", "name"))
-    assert (texts(stories), stories.story_ids) == (["A king.", "A fox."], ["7", "2"])
-    assert (stories.titles, stories.metadata) == (["King", None], [{"summary": "k"}, {"summary": "f"}])
+    assert texts(stories) == ["A king.", "A fox."]
+    assert stories.story_ids == ["7", "2"]
+    assert stories.titles == ["King", None]
+    assert stories.metadata == [{"summary": "k"}, {"summary": "f"}]
     with pytest.raises(DataError, match=r's.csv: column "no" is missing; found: plot, summary, nr, name; give'):
         read_stories(path, layout=Layout("plot", id="no"))
 

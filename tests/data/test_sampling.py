@@ -33,7 +33,8 @@ def test_no_story_stands_twice_in_a_batch_and_no_example_is_lost(pairs, size, se
 
 
 def test_processes_share_a_batch_without_overlap_and_order_depends_on_seed_and_epoch():
-    anchors, positives = np.arange(20), np.arange(20, 40)
+    anchors = np.arange(20)
+    positives = np.arange(20, 40)
 
     def batches(rank, world, epoch=0, seed=1):
         sampler = DistinctBatchSampler(anchors, positives, 3, seed, Share(rank, world))
@@ -54,7 +55,8 @@ def test_processes_share_a_batch_without_overlap_and_order_depends_on_seed_and_e
 @pytest.mark.parametrize("world", [1, 2])
 def test_every_epoch_has_equally_many_batches_where_stories_recur(world):
     random = np.random.default_rng(0)
-    anchors, positives = random.integers(0, 40, 300), np.arange(100, 400)
+    anchors = random.integers(0, 40, 300)
+    positives = np.arange(100, 400)
     samplers = [DistinctBatchSampler(anchors, positives, 8, 1, Share(rank, world)) for rank in range(world)]
     counts = set()
     for epoch in range(6):
@@ -73,7 +75,8 @@ def test_every_epoch_has_equally_many_batches_where_stories_recur(world):
 
 
 def test_weights_say_how_often_an_example_is_drawn():
-    anchors, positives = np.arange(40), np.arange(40, 80)
+    anchors = np.arange(40)
+    positives = np.arange(40, 80)
     weights = np.where(np.arange(40) < 10, 3.0, 1.0)
     samplers = [DistinctBatchSampler(anchors, positives, 5, 1, Share(rank, 2), weights) for rank in range(2)]
     alone = DistinctBatchSampler(anchors, positives, 10, 1, None, weights)
@@ -150,7 +153,8 @@ def test_pseudo_labels_and_unlabelled_stories_join_the_batch():
     examples = TrainingExamples(TABLE, [TrainingExample(0, 1), TrainingExample(2, 3)])
     labels = np.arange(24).reshape(8, 3)
     collator = PseudoLabelCollator(ExampleCollator(examples, inputs()), inputs(), labels, np.array([5, 6, 7]), seed=3)
-    batch, again = collator([1, 0]), collator([1, 0])
+    batch = collator([1, 0])
+    again = collator([1, 0])
     assert batch.pseudo_labels.tolist() == labels[batch.stories.indices].tolist()
     drawn = batch.unlabelled
     assert len(drawn.stories) == 2

@@ -60,7 +60,8 @@ def test_folds_hold_every_row_once_and_whole_groups(groups, folds, seed):
 
 def test_folds_of_equal_groups_are_even_and_the_seed_divides_them_otherwise():
     groups = np.arange(40)
-    one, other = grouped_folds(groups, 4), grouped_folds(groups, 4, seed=1)
+    one = grouped_folds(groups, 4)
+    other = grouped_folds(groups, 4, seed=1)
     assert [len(fold) for fold in one] == [10] * 4
     assert [fold.tolist() for fold in one] != [fold.tolist() for fold in other]
     with pytest.raises(OptionError, match="`folds=1`: at least 2"):

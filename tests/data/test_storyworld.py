@@ -33,7 +33,8 @@ def members(triple):
 
 
 def jaccard(left, right):
-    left, right = set(left.text.lower().split()), set(right.text.lower().split())
+    left = set(left.text.lower().split())
+    right = set(right.text.lower().split())
     return len(left & right) / len(left | right)
 
 
@@ -145,7 +146,10 @@ def test_positive_has_the_structure_in_other_words(triples):
 def test_the_surface_is_a_graded_trap(triples):
     rows = triples["validation"]
     cases = {(shared_surface(row.positive, row.anchor), shared_surface(row.negative, row.anchor)) for row in rows}
-    nothing, names, setting, both = (False, False), (True, False), (False, True), (True, True)
+    nothing = (False, False)
+    names = (True, False)
+    setting = (False, True)
+    both = (True, True)
     expected = {(nothing, shared) for shared in (nothing, names, setting, both)} | {(names, setting), (setting, names)}
     assert cases == expected
     for row in rows:
@@ -161,7 +165,8 @@ def test_the_surface_is_a_graded_trap(triples):
 
 
 def test_rows(world, triples):
-    row, table = triples["train"][0], StoryTable()
+    row = triples["train"][0]
+    table = StoryTable()
     hard = world.one_aspect_negatives(row.anchor, 1)
     examples = synthetic_examples([row], [hard], table, views=True)
     assert examples.texts() == [tuple(story.text for story in (*members(row), *(story for _, story in hard)))]

@@ -150,7 +150,8 @@ PARTS = {"further": (further_plots, further_tellings), "held back": (held_back_p
 @pytest.mark.parametrize("part", PARTS)
 def test_further_plots_have_three_tellings_and_one_with_another_outcome(corpus, part):
     read_plots, read_tellings = PARTS[part]
-    plots, tellings = {plot.plot for plot in read_plots()}, read_tellings()
+    plots = {plot.plot for plot in read_plots()}
+    tellings = read_tellings()
     assert len(plots) == len(read_plots())
     assert not plots & {plot.plot for plot in corpus.plots}
     assert not {telling.world for telling in tellings} & {*corpus.worlds}
@@ -158,7 +159,8 @@ def test_further_plots_have_three_tellings_and_one_with_another_outcome(corpus, 
     for telling in tellings:
         assert 35 <= len(telling.text.split()) <= 140, telling.id
         if telling.changed:
-            assert (telling.changed, bool(telling.change)) == ("outcome", True)
+            assert telling.changed == "outcome"
+            assert bool(telling.change)
             changed[telling.plot] += 1
         else:
             assert telling.world not in told[telling.plot]
@@ -214,7 +216,8 @@ def test_triples_of_a_cell_relate_as_its_name_says(corpus):
     by_text = {telling.text: telling for telling in [*corpus.tellings, *corpus.changes]}
     assert [cell.cell for cell in corpus.cells()] == list(CELLS)
     for cell in corpus.cells():
-        far, strong = cell.cell.startswith("far"), cell.cell.endswith("strong")
+        far = cell.cell.startswith("far")
+        strong = cell.cell.endswith("strong")
         labels = cell.triples.labels.tolist()
         assert abs(np.mean(labels) - 0.5) < 0.01
         for row, label, plot in zip(cell.triples.texts(), labels, cell.plots, strict=True):

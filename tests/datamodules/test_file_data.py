@@ -51,7 +51,9 @@ def test_views_attach_to_anchors_and_evaluated_stories(make):
     assert data.stories[data.examples[1].positive].views == Views(*["positive 1"] * 3)
     assert data.stories[data.triples["validation"][0].b].views == Views(*["Tale three."] * 3)
     noted = data.provenance["validation"]["views"]
-    assert (noted["positional"], noted["stories"], noted["missing"]) == (1, 7, "positional")
+    assert noted["positional"] == 1
+    assert noted["stories"] == 7
+    assert noted["missing"] == "positional"
     assert {type(batch).__name__ for batch in reader.seen} == {"ViewBatch"}
 
 

@@ -84,12 +84,17 @@ def test_rows_without_a_dissimilar_story_train_where_they_share_nothing_and_are_
     for fold in (0, 1):
         found = data.rows(fold)
         by_anchor[found[1].texts()[0][0]] = found
-    first, other = by_anchor["a0"], by_anchor["b0"]
+    first = by_anchor["a0"]
+    other = by_anchor["b0"]
     assert [row[0] for row in first[0].texts()] == ["b0", "c0"]
     assert [row[1] for row in other[0].texts()] == ["a1", "c1", "d1"]
     assert set(first[1].texts()[0]) == {"a0", "a1", "atriple"}
-    assert (first[2].left_out, other[2].left_out, first[2].never_evaluated) == (1, 0, 2)
-    assert (first[2].groups, first[2].all_groups, first[2].largest_group) == (1, 3, 2)
+    assert first[2].left_out == 1
+    assert other[2].left_out == 0
+    assert first[2].never_evaluated == 2
+    assert first[2].groups == 1
+    assert first[2].all_groups == 3
+    assert first[2].largest_group == 2
     with pytest.raises(OptionError, match="none can be evaluated"):
         FoldData(Given(rows[2:]), folds=2).rows(0)
     with pytest.raises(OptionError, match=r"`data\.train=FILE`"):
@@ -113,7 +118,8 @@ def test_provenance_names_the_fold_and_its_files():
     rows = world_rows(1, 10)
     data = FoldData(Given(rows), fold=1, folds=5)
     data.setup("fit")
-    assert (len(data.examples), len(data.triples["validation"])) == (8, 2)
+    assert len(data.examples) == 8
+    assert len(data.triples["validation"]) == 2
     for stage in ("train", "validation"):
         noted = data.provenance[stage]
         assert noted["files"] == [{"path": "t.jsonl"}]

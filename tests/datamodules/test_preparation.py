@@ -10,7 +10,8 @@ from narrlit.datamodules import Clusters, HardExampleSampling, PseudoLabels
 from narrlit.datamodules.preparation import Preparation, TrainingSet, TripleSet, divide
 from narrlit.errors import OptionError
 
-NO_SAMPLING, NO_LABELS = HardExampleSampling(), PseudoLabels()
+NO_SAMPLING = HardExampleSampling()
+NO_LABELS = PseudoLabels()
 # FakeReader counts letters: the closer an anchor's counts are to a text's, the higher is their cosine.
 RIGHT, WRONG = ("aaa", "aa", "ooo"), ("eee", "nnn", "ee")
 
@@ -39,14 +40,19 @@ def test_nothing_is_changed_where_nothing_is_wanted(table):
     training = training_set(table)
     prepared = preparation().prepare(training, triple_set(table))
     assert prepared.examples is training.examples
-    assert (prepared.mined, prepared.weights, prepared.labels) == ((), None, None)
-    assert (prepared.hard_examples, prepared.pseudo_labels) == (None, None)
+    assert prepared.mined == ()
+    assert prepared.weights is None
+    assert prepared.labels is None
+    assert prepared.hard_examples is None
+    assert prepared.pseudo_labels is None
 
 
 def test_the_example_that_is_ranked_wrongly_is_drawn_more_often(table):
     prepared = preparation(HardExampleSampling(0.5, 3.0)).prepare(training_set(table), triple_set(table))
     assert prepared.weights.tolist() == [1.0, 3.0]
-    assert (prepared.hard_examples.wrong, prepared.hard_examples.hard, prepared.hard_examples.allowed) == (1, 1, 1)
+    assert prepared.hard_examples.wrong == 1
+    assert prepared.hard_examples.hard == 1
+    assert prepared.hard_examples.allowed == 1
     assert prepared.hard_examples.mined_validation is None
 
 
@@ -88,7 +94,8 @@ def test_validation_is_divided_in_both_tables_alike(table):
     rows = [Triple(i, i + 1, i + 2, a_is_closer=True) for i in range(5)]
     validation = TripleSet(Triples(other, rows), Triples(table, rows))
     evaluated, minable = divide(validation, 0.6)
-    assert (len(evaluated.triples), len(minable.triples)) == (3, 2)
+    assert len(evaluated.triples) == 3
+    assert len(minable.triples) == 2
     assert sorted([*evaluated.triples, *minable.triples], key=lambda triple: triple.anchor) == rows
     for part in (evaluated, minable):
         assert part.read.texts() == [tuple(text.upper() for text in texts) for texts in part.triples.texts()]

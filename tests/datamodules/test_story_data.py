@@ -31,7 +31,8 @@ def test_a_story_of_training_and_validation_has_one_index(files):
     assert len(data.stories) == len(set(data.stories.texts)) == 36 + 27
     assert data.examples.story_indices.tolist() == list(range(37))
     found = data.train_validation_overlap()
-    assert (found.shared_stories, found.shared_pairs) == (1, 0)
+    assert found.shared_stories == 1
+    assert found.shared_pairs == 0
     assert data.train_validation_overlap(anchors_only=True).shared_stories == 0
     same = FileData(files[1], files[1])
     same.setup("fit")
@@ -84,7 +85,8 @@ def test_a_fit_resumed_within_an_epoch_sees_the_rest_of_its_batches(files, tmp_p
     run(max_steps=8, max_epochs=2, callbacks=[ModelCheckpoint(tmp_path / "b", every_n_train_steps=4, save_top_k=-1)])
     [checkpoint] = (tmp_path / "b").glob("*step=4.ckpt")
     rest = batches(run(checkpoint, max_epochs=2, callbacks=[ModelCheckpoint(tmp_path / "c")]))
-    assert (len(whole), rest) == (12, whole[4:])
+    assert len(whole) == 12
+    assert rest == whole[4:]
 
 
 def test_what_is_missing_names_the_option(files, make):
@@ -147,7 +149,8 @@ def test_a_fit_leaves_the_data_as_they_were():
     reader = fit(data)
     assert list(data.examples) == before
     assert reader.seen[0].pseudo_labels is not None
-    data.hard_examples, data.pseudo_labels = HardExampleSampling(), PseudoLabels()
+    data.hard_examples = HardExampleSampling()
+    data.pseudo_labels = PseudoLabels()
     assert fit(data).seen[0].pseudo_labels is None
     assert data.prepared is None
 

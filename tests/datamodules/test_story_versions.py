@@ -29,7 +29,9 @@ def read(settings):
 def test_each_story_is_paired_with_others_of_its_group_and_never_with_itself(make):
     path = str(make("tales.jsonl", [*TALES, {"text": "Alone.", "plot": "d"}, {"text": "No plot.", "plot": ""}]))
     found, examples = read(Versions(path, versions=2))
-    assert (found.num_stories, found.num_groups, len(examples)) == (9, 3, 18)
+    assert found.num_stories == 9
+    assert found.num_groups == 3
+    assert len(examples) == 18
     for anchor, positive in ((texts[0], texts[1]) for texts in examples.texts()):
         assert anchor != positive
         assert anchor[:6] == positive[:6]
@@ -63,7 +65,8 @@ def test_passages_are_paired_with_those_at_the_same_relative_position(make):
 
 
 def test_the_same_value_in_two_files_is_one_group(make):
-    first, second = str(make("a.jsonl", TALES[:1])), str(make("b.jsonl", TALES[1:2]))
+    first = str(make("a.jsonl", TALES[:1]))
+    second = str(make("b.jsonl", TALES[1:2]))
     found, _ = read(Versions([first, second]))
     assert found.num_groups == 1
 
@@ -100,7 +103,8 @@ def test_twice_told_trains_on_no_plot_or_world_of_its_other_parts():
 def test_no_group_is_twice_in_a_batch_and_batches_of_a_setting_share_it(world):
     _, examples = read(Versions("twice-told"))
     groups, settings = examples.groups, examples.settings
-    anchors, positives = groups[examples.anchors], groups[examples.positives]
+    anchors = groups[examples.anchors]
+    positives = groups[examples.positives]
     assert np.array_equal(anchors, positives)
     batches = list(DistinctBatchSampler(anchors, positives, 8, 1, settings=Settings(settings, 1.0)))
     for batch in batches:

@@ -61,7 +61,8 @@ def test_a_story_with_other_views_is_another_story(tiny, tmp_path, computed):
     stories = viewed(4)
     np.testing.assert_allclose(encoder.embed(stories), views_by_hand(encoder.module, stories), atol=1e-6)
     cached = load(tiny(), missing_views="positional", fusion="equal", cache=tmp_path)
-    one, other = Story("a", "A king fell ill. He died.", stories[0].views), Story("a", "A king fell ill. He died.")
+    one = Story("a", "A king fell ill. He died.", stories[0].views)
+    other = Story("a", "A king fell ill. He died.")
     vectors = cached.embed([one, other])
     assert abs(vectors[0] - vectors[1]).max() > 1e-3
     assert len(computed) == 6
@@ -99,7 +100,8 @@ def test_the_fingerprint_names_all_that_decides_a_vector(tiny, tmp_path):
 
 
 def test_the_fingerprint_of_a_loaded_encoder_is_that_of_its_weights(tiny):
-    one, other = load_encoder(tiny()), load_encoder(tiny())
+    one = load_encoder(tiny())
+    other = load_encoder(tiny())
     assert StoryEncoder(one).fingerprint == StoryEncoder(other).fingerprint
     next(other.parameters()).data.add_(1)
     assert StoryEncoder(one).fingerprint != StoryEncoder(other).fingerprint

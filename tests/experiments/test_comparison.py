@@ -43,7 +43,8 @@ def compared(systems, shared=1, facets=None):
 
 
 def test_p_is_scipys_and_holm_corrects_it():
-    first, better = system("first", right(*range(10, 24)), size=1), system("better", right(*range(10, 32)), size=1)
+    first = system("first", right(*range(10, 24)), size=1)
+    better = system("better", right(*range(10, 32)), size=1)
     other = system("other", right(*range(8, 20)))
     found = compared([first, better, other])
     one, two = (entry["difference"] for entry in found.content["systems"][1:])
@@ -51,7 +52,9 @@ def test_p_is_scipys_and_holm_corrects_it():
         "difference": pytest.approx(8 / 40), "lost": 0, "won": 8, "p": binomtest(8, 8).pvalue,
         "adjusted_p": pytest.approx(2 * binomtest(8, 8).pvalue), "discordance": 8 / 40,
     }  # fmt: skip
-    assert (two["lost"], two["won"], two["p"]) == (4, 2, pytest.approx(binomtest(2, 6).pvalue))
+    assert two["lost"] == 4
+    assert two["won"] == 2
+    assert two["p"] == pytest.approx(binomtest(2, 6).pvalue)
     needed = 100 * (smallest_difference(40, 6 / 40) + 1 / 40)
     assert found.notes[0] == (
         "better: better than first. other: a difference to first cannot be shown at n = 40; "
@@ -65,9 +68,11 @@ def test_p_is_scipys_and_holm_corrects_it():
 
 
 def test_triples_that_share_stories_are_tested_by_story():
-    first, other = system("first", right(*range(20)), size=1), system("other", right(*range(28)), size=1)
+    first = system("first", right(*range(20)), size=1)
+    other = system("other", right(*range(28)), size=1)
     report = compared([first, other], shared=4)
-    found, shared = report.content, SharedStories([[n // 4, 100 + n, 200 + n] for n in range(40)])
+    found = report.content
+    shared = SharedStories([[n // 4, 100 + n, 200 + n] for n in range(40)])
     entry = found["systems"][1]
     assert found["groups"] == 10
     assert found["triples_sharing_stories"] == 40
@@ -101,7 +106,8 @@ def test_a_difference_is_shown_though_all_triples_hang_together():
 
 
 def test_triples_with_one_anchor_show_nothing():
-    first, other = system("first", right(), size=1), system("other", right(*range(40)), size=1)
+    first = system("first", right(), size=1)
+    other = system("other", right(*range(40)), size=1)
     found = compared([first, other], shared=40)
     assert found.content["systems"][1]["difference"]["adjusted_p"] == 1
     assert found.notes[0] == (
@@ -124,7 +130,8 @@ def test_one_system_is_compared_with_none_and_flags_stand_beside_it():
 
 def test_a_system_trained_on_the_triples_is_called_neither_better_nor_worse():
     flags = {"seen_in_training": "trained on these triples: no result (run trained on dev)"}
-    first, seen = system("first", right(1), size=1), system("seen", right(*range(30)), size=1, flags=flags)
+    first = system("first", right(1), size=1)
+    seen = system("seen", right(*range(30)), size=1, flags=flags)
     other = system("other", right(*range(30)), size=1)
     found = compared([first, seen, other]).content["conclusion"]
     assert found == "other: better than first. seen: no result, trained on these triples."
@@ -141,7 +148,9 @@ def test_what_combines_a_system_trained_on_the_triples_is_flagged():
 
 def test_each_open_system_needs_a_difference_of_its_own():
     # 24 of 40 differ, 10 more won than lost: p > .05, which the mean of both systems' differing triples would deny.
-    first, much, little = (right(*range(7, 20)), right(*range(7), *range(20, 30)), right(*range(7, 19)))
+    first = right(*range(7, 20))
+    much = right(*range(7), *range(20, 30))
+    little = right(*range(7, 19))
     found = compared([system("first", first), system("much", much), system("little", little)]).content
     ends = [100 * (smallest_difference(40, share, alpha=0.05 / 2) + 1 / 40) for share in (1 / 40, 30 / 40)]
     assert f"about {ends[0]:.0f} to {ends[1]:.0f} points would be needed" in found["conclusion"]
@@ -232,7 +241,8 @@ def test_oracle_and_majority_are_those_of_the_models():
         ("majority vote", [2, 4]),
     ]
     # Two against two: the first decides.
-    first, other = system("first", right(*range(20))), system("other", right())
+    first = system("first", right(*range(20)))
+    other = system("other", right())
     found, _ = combine([first, other, other, first], np.arange(40))
     assert found[1].correct.tolist() == first.correct.tolist()
     assert combine(systems[:1], np.arange(40)) == ([], [])
@@ -245,7 +255,8 @@ def test_baselines_are_no_part_of_combinations():
 
 def test_weights_are_chosen_on_other_folds():
     folds = [np.arange(0, 20), np.arange(20, 40)]
-    good, planted = right(*range(20), *range(20, 32)), right(*range(20, 40))
+    good = right(*range(20), *range(20, 32))
+    planted = right(*range(20, 40))
     scores = [system("good", good, size=1).scores, system("planted", planted, size=100).scores]
     means, weights = weighted_mean(scores, LABELS, folds)
     # Planted is right on the second fold alone: chosen by it for the first, where it is always wrong.

@@ -52,7 +52,8 @@ def test_pruning_ends_a_fit_and_leaves_no_checkpoint(config, tmp_path):
         return True
 
     result = run_fit(tmp_path / "run", {**config, "trainer": {**config["trainer"], "max_epochs": 3}}, prune)
-    assert (result.status, result.reason) == ("pruned", "after epoch 0, below the median")
+    assert result.status == "pruned"
+    assert result.reason == "after epoch 0, below the median"
     assert seen == [(0, pytest.approx(result.record.validations[0].accuracy))]
     assert not list((tmp_path / "run").rglob("*.ckpt"))
     result = run_fit(tmp_path / "one", {**config, "trainer": {**config["trainer"], "max_epochs": 1}}, prune)

@@ -61,7 +61,8 @@ def model_answers(triples, name="a <b>model</b>"):
 @pytest.fixture(scope="module")
 def case(tmp_path_factory):
     """The triples, two systems, and the page's path."""
-    folder, triples = tmp_path_factory.mktemp("report"), labeled_triples()
+    folder = tmp_path_factory.mktemp("report")
+    triples = labeled_triples()
     systems = [model_answers(triples), SystemAnswers("plain", "answers", triples.labels == 1, np.ones(N, dtype=bool))]
     facets = read_facets(["margin", "overlap"], triples)
     entry = {"epoch": 0, "step": 4, **systems[0].summary.as_dict()}

@@ -19,13 +19,15 @@ def columns(rows):
 
 def test_accuracy_counts_only_what_has_a_choice_and_a_label():
     found = accuracy_of([T, F, T, N, T, F], [T, F, F, T, N, F])
-    assert (found.n, found.correct) == (4, 3)
+    assert found.n == 4
+    assert found.correct == 3
 
 
 def test_overrides_by_hand():
     found = overrides([T, F, T, T, N, F], [F, T, T, F, T, T], [T, T, T, N, T, F])
     # Triples 1, 2, 4 and 6 are overridden; 4 has no label; the model is right on 1 and 6, wrong on 2.
-    assert (found.share, found.right) == (Share(4, 5), AccuracySummary(3, 2))
+    assert found.share == Share(4, 5)
+    assert found.right == AccuracySummary(3, 2)
     assert overrides([N], [T], [T]).as_dict()["share"] is None
 
 
@@ -44,7 +46,8 @@ def test_each_labeled_triple_is_in_one_part(rows, parts):
     found = by_margin(margins, {"model": model, "near": nearer}, labels, parts)
     labeled = sum(label is not None for label in labels)
     sizes = [part.accuracies["near"].n for part in found]
-    assert (len(found), sum(sizes)) == (min(parts, labeled), labeled)
+    assert len(found) == min(parts, labeled)
+    assert sum(sizes) == labeled
     assert max(sizes, default=0) - min(sizes, default=0) <= 1
     assert all(part.low >= after.high for part, after in pairwise(found))
     model_correct = sum(part.accuracies["model"].correct for part in found)

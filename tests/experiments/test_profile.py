@@ -59,7 +59,8 @@ def test_ones_own_triples_and_questions_are_added(tiny, tmp_path):
         {"anchor_text": "A fox steals bread.", "text_a": "It rains.", "text_b": "A fox steals.", "cell": "far"},
     ]
     rows = [{**row, "text_a_is_closer": number == 0} for number, row in enumerate(triples)]
-    sets, choices = tmp_path / "own.jsonl", tmp_path / "questions.jsonl"
+    sets = tmp_path / "own.jsonl"
+    choices = tmp_path / "questions.jsonl"
     sets.write_text("".join(json.dumps(row) + "\n" for row in rows))
     question = {"anchor_text": "A fox steals bread.", "choices": ["It rains.", "A fox steals bread."], "answer": 1}
     choices.write_text(json.dumps(question) + "\n")
@@ -80,7 +81,10 @@ def test_intervals_of_ones_own_triples_are_by_plot(tiny, tmp_path):
     (tmp_path / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     result = narrlit.profile({"tiny": tiny()}, **PART, sets=[tmp_path / "own.jsonl"])
     [tfidf] = result.models[-1].accuracies.values()
-    assert (tfidf.mean, tfidf.low, tfidf.high, tfidf.n) == (0.5, 0.0, 1.0, 100)
+    assert tfidf.mean == 0.5
+    assert tfidf.low == 0.0
+    assert tfidf.high == 1.0
+    assert tfidf.n == 100
 
 
 def test_what_is_wrong_is_named(tiny, tmp_path):

@@ -114,7 +114,8 @@ def test_the_list_gives_costs_and_reasons():
 )
 def test_the_encoder_of_a_row(row, paper, given, model, stand_in):
     backbone = Backbone.of(row, paper, given)
-    assert (backbone.model, backbone.stand_in) == (model, stand_in)
+    assert backbone.model == model
+    assert backbone.stand_in == stand_in
 
 
 @pytest.mark.parametrize(
@@ -351,7 +352,9 @@ def test_a_cross_validated_cell_is_the_pooled_last_epoch(reproduction, monkeypat
     one = reproduction(numbers=("2",), options=["--trainer.max_epochs", "1"])
     cell = next(cell for cell in one.cells if cell.column == "CV A")
     result = Computation(one.inputs).compute(cell)
-    assert (result.accuracy, result.standard_deviation, result.stand_in) == (2 / 3, 0.1, None)
+    assert result.accuracy == 2 / 3
+    assert result.standard_deviation == 0.1
+    assert result.stand_in is None
     assert called[0][-2:] == ["--trainer.max_epochs", "1"]
     assert one.record.stand_ins == {"augmented": "dev triples without back-translations"}
 
@@ -363,7 +366,8 @@ def test_fusion_weights_share_one_embedding(reproduction, folder, tiny, monkeypa
     views = [{"text": t, "theme": t[:40], "plot_events": [t[40:80]], "outcome": t[80:]} for t in sorted(texts)]
     (folder / "views/o3-mini.jsonl").write_text("".join(json.dumps(row) + "\n" for row in views))
     one = reproduction("ttda704", numbers=("2",), backbones=(tiny(),))
-    labeled, computation = one.inputs.triples("dev B"), Computation(one.inputs)
+    labeled = one.inputs.triples("dev B")
+    computation = Computation(one.inputs)
     row = PaperRow(evaluate="{encoder}", fusion="equal", published={})
     equal = computation.answers(row, tiny(), labeled)
     monkeypatch.setattr("narrlit.models.embedding.part_embeddings", None)
@@ -385,7 +389,8 @@ def test_seeds_are_averaged():
     assert mean.seeds == results
     assert averaged(results[:1]) is results[0]
     broken = averaged([*results, CellResult(n=20, accuracy=None)])
-    assert (broken.accuracy, broken.interval) == (None, None)
+    assert broken.accuracy is None
+    assert broken.interval is None
 
 
 def compared(result, published=0.55, published_n=200, column="dev B"):
@@ -423,7 +428,8 @@ def test_a_difference_has_the_interval_of_both_sides():
     assert wilson_interval(110, 200)[1] < 0.65
     assert cell.difference_interval[1] > 0
     unknown = compared({}, published=0.65, published_n=None)
-    assert (unknown.difference, unknown.difference_interval) == (pytest.approx(-0.1), None)
+    assert unknown.difference == pytest.approx(-0.1)
+    assert unknown.difference_interval is None
 
 
 def test_the_papers_numbers_of_triples():
@@ -448,7 +454,8 @@ def test_the_report_gives_differences_and_no_verdict(reproduction, computed):
     assert not [word for word in ("verdict", "agrees", "differs", "within", "above", "below") if word in text.lower()]
     cross_validated = report_of(reproduction(numbers=("2",)))
     row = next(iter(cross_validated.tables.values()))[0]
-    assert (row["column"], row["ours - published"]) == ("CV A", "-0.006 (the paper's n is unknown)")
+    assert row["column"] == "CV A"
+    assert row["ours - published"] == "-0.006 (the paper's n is unknown)"
 
 
 def test_a_missing_file_is_named_with_its_remedy(tmp_path):

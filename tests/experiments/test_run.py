@@ -38,7 +38,9 @@ def test_contamination_flags_are_read(tmp_path):
 def test_what_a_fit_left(tmp_path):
     run = record(tmp_path / "a")
     outcome = run.outcome()
-    assert (outcome.last.wrong, outcome.last.accuracy, outcome.last.epoch) == ({2}, 0.75, 0)
+    assert outcome.last.wrong == {2}
+    assert outcome.last.accuracy == 0.75
+    assert outcome.last.epoch == 0
     assert outcome.reference is None
     assert run.table()[["epoch", "correct", "low", "high"]].to_numpy().tolist() == [[0, 3, 0.3, 0.95]]
     assert str(run).endswith("a: finished, best validation accuracy 0.750 [0.301, 0.954] (3 of 4)")
@@ -50,14 +52,17 @@ def test_the_reference_is_the_frozen_encoder_where_there_is_a_new_head(tmp_path)
     path = run.folder / "validation_answers.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "untrained": [0, 1, 2], "frozen": [0, 3]}))
     reference = run.outcome().reference
-    assert (reference.accuracy, reference.wrong) == (0.5, {0, 3})
+    assert reference.accuracy == 0.5
+    assert reference.wrong == {0, 3}
 
 
 def test_a_folder_without_a_record_is_no_run_and_a_plan_begins_it(tmp_path):
     with pytest.raises(OptionError, match=r"is no run: it has no run\.json"):
         Run.read(tmp_path)
     run = Run.at(tmp_path)
-    assert (run.status, run.best, len(run.table())) == (None, None, 0)
+    assert run.status is None
+    assert run.best is None
+    assert len(run.table()) == 0
 
 
 def test_records_of_later_versions_are_refused_also_by_plans(tmp_path):

@@ -93,7 +93,8 @@ def records():
 def check_trials(found, runs):
     trials = {trial["trial"]: trial for trial in found["trials"]}
     assert list(trials) == [0, 1, 3, 4]
-    assert (trials[3]["repeats"], trials[1]["repeats"]) == (2, None)
+    assert trials[3]["repeats"] == 2
+    assert trials[1]["repeats"] is None
     assert trials[3]["settings"] != trials[1]["settings"]
     assert runs["trial_0002"]["model"]["scale"] == trials[3]["settings"]["model.init_args.scale"]
     for number, trial in trials.items():
@@ -102,27 +103,32 @@ def check_trials(found, runs):
         assert trial["evaluations"] == run["validations"]
         size, rate, scale = (trial["settings"][name] for name in sorted(found["space"]))
         assert run["model"]["optimization"]["learning_rate"] == pytest.approx(rate, rel=1e-12)
-        assert (run["model"]["scale"], run["loading"]["batch_size"]) == (scale, size)
+        assert run["model"]["scale"] == scale
+        assert run["loading"]["batch_size"] == size
     for trial in trials.values():
         assert len(trial["evaluations"]) == 2 if trial["status"] == "finished" else 1
     best = {n: trial["best"]["accuracy"] for n, trial in trials.items() if trial["status"] == "finished"}
-    assert (found["winner"]["trial"], found["winner"]["accuracy"]) == (max(best, key=best.get), max(best.values()))
+    assert found["winner"]["trial"] == max(best, key=best.get)
+    assert found["winner"]["accuracy"] == max(best.values())
 
 
 def check_held_out(found, runs):
-    winner, given = runs[f"winner_{found['winner']['trial']:04d}_fold_1"], runs["given_fold_1"]
+    winner = runs[f"winner_{found['winner']['trial']:04d}_fold_1"]
+    given = runs["given_fold_1"]
     assert winner["model"]["scale"] == found["winner"]["settings"]["model.init_args.scale"]
     assert given["model"]["scale"] == 20.0
     for name, run in (("winner", winner), ("given", given)):
         side = found["held_out"][name]
         for evaluation, of in (("last_epoch", run["validations"][-1]), ("best_epoch", run["best"])):
-            assert (side["pooled"][evaluation]["n"], side["pooled"][evaluation]["correct"]) == (12, of["correct"])
+            assert side["pooled"][evaluation]["n"] == 12
+            assert side["pooled"][evaluation]["correct"] == of["correct"]
             assert side["pooled"][evaluation]["interval"] == list(wilson_interval(of["correct"], 12))
     wrong = [found["held_out"][name]["by_fold"][0]["wrong"]["last_epoch"] for name in ("winner", "given")]
     first, second = ([index not in indices for index in range(12)] for indices in wrong)
     last = found["comparison"]["last_epoch"]
     assert last["difference"] == pytest.approx((sum(first) - sum(second)) / 12)
-    assert (last["won"] - last["lost"], last["p"]) == (sum(first) - sum(second), mcnemar(first, second))
+    assert last["won"] - last["lost"] == sum(first) - sum(second)
+    assert last["p"] == mcnemar(first, second)
 
 
 def check_examples(runs, options):
@@ -139,7 +145,8 @@ def check_examples(runs, options):
 def check_again(narrlit, options, text):
     times = {path: path.stat().st_mtime_ns for path in Path("t").glob("*/run.json")}
     found = narrlit(*options)
-    assert (found.code, found.out) == (0, text)
+    assert found.code == 0
+    assert found.out == text
     assert {path: path.stat().st_mtime_ns for path in Path("t").glob("*/run.json")} == times
     Path("other.yaml").write_text(SPACE.replace("30", "31"))
     for more, words in (
@@ -212,7 +219,8 @@ def test_a_search_without_any_accuracy_ends_in_one_line(arguments, narrlit, spac
 def test_optuna_is_an_extra(arguments, narrlit, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     found = narrlit(*arguments())
-    assert (found.code, "pip install 'narrlit[tune]'" in found.err) == (2, True)
+    assert found.code == 2
+    assert "pip install 'narrlit[tune]'" in found.err
 
 
 @pytest.mark.parametrize(
@@ -304,11 +312,15 @@ def test_settings_of_a_killed_process_are_tried_again_once(search, monkeypatch):
     search()
     study, _ = search()  # twice: the settings wait, and are not queued again
     repeat = ask(study, space, 42)
-    assert (repeat.number, repeat.params, len(ended_trials(study))) == (2, killed.params, 1)
+    assert repeat.number == 2
+    assert repeat.params == killed.params
+    assert len(ended_trials(study)) == 1
     study, _ = search()  # the repeat is killed, too
     go_on(study, space, 2)
     last = ended_trials(study)[-1]
-    assert (last.trial, last.settings, last.repeats) == (3, killed.params, 2)
+    assert last.trial == 3
+    assert last.settings == killed.params
+    assert last.repeats == 2
     assert ask(study, space, 42).params != killed.params
 
 
@@ -322,8 +334,10 @@ def test_pruned_and_failed_trials_count(search, monkeypatch):
     trials = ended_trials(study)
     assert [trial.status for trial in trials] == ["finished", "finished", "pruned", "finished", "failed"]
     assert len(trials[2].evaluations) == 2  # the first epoch warms up
-    assert (trials[4].reason, trials[4].best) == ("out of memory", None)
-    assert (winner_of(trials).trial, winner_of(trials).best.epoch) == (1, 2)
+    assert trials[4].reason == "out of memory"
+    assert trials[4].best is None
+    assert winner_of(trials).trial == 1
+    assert winner_of(trials).best.epoch == 2
 
 
 def test_a_mistake_in_a_trial_names_its_settings(search, monkeypatch):

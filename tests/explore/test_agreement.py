@@ -38,10 +38,13 @@ def test_shares_are_of_the_stories_that_have_a_partner():
     # Two pairs and three stories whose value no other has: one pair are neighbors, the other far apart.
     labels = ["a", "a", "b", "b", "c", "d", "e"]
     result = agreement(circle(0, 10, 60, 180, 70, 190, 300), "type", labels, k=2)
-    assert (result.stories, result.partners) == (7, 4)
+    assert result.stories == 7
+    assert result.partners == 4
     nearest, both = result.shares
-    assert (nearest.share, nearest.possible) == (0.5, 1)
-    assert (both.share, both.possible) == (2 / 8, 0.5)
+    assert nearest.share == 0.5
+    assert nearest.possible == 1
+    assert both.share == 2 / 8
+    assert both.possible == 0.5
     assert result.lines()[0].startswith(
         "Of the 4 stories that share their type with another, 50 % have such a story as nearest neighbor; chance "
     )

@@ -31,7 +31,9 @@ LOAF = "In a town by the sea a poor child took a loaf from the table of a noblem
 HUNT = "The soldiers hunted the small thief from street to street until the morning came, but they did not find her."
 PRIEST = "A priest had opened the door of his church to her, and he swore that nobody had come in during the night."
 ROCKET = "Two engineers built a rocket in a hangar in the desert, and a general came to see it fly for the first time."
-ANCHOR, A, B = f"{BREAD} {CHASE} {MONK}", f"{LOAF} {HUNT} {PRIEST}", f"{ROCKET} It exploded above the dunes."
+ANCHOR = f"{BREAD} {CHASE} {MONK}"
+A = f"{LOAF} {HUNT} {PRIEST}"
+B = f"{ROCKET} It exploded above the dunes."
 
 
 @pytest.fixture(scope="module")
@@ -94,9 +96,11 @@ def test_links_are_best_matches_in_their_direction(triple, encoder):
     assert pair.weights == pytest.approx(weights, abs=ROUNDING)
     for link in pair.links.itertuples():
         i, j = link.passage_a - 1, link.passage_b - 1
-        assert (link.text_a, link.text_b) == (split_passages(ANCHOR)[i], split_passages(A)[j])
+        assert link.text_a == split_passages(ANCHOR)[i]
+        assert link.text_b == split_passages(A)[j]
         assert link.match == pytest.approx(weights[i, j], abs=ROUNDING)
-        best_of_a, best_of_b = weights[i, j] == weights[i].max(), weights[i, j] == weights[:, j].max()
+        best_of_a = weights[i, j] == weights[i].max()
+        best_of_b = weights[i, j] == weights[:, j].max()
         assert (
             link.direction
             == {(True, True): "both", (True, False): "a to b", (False, True): "b to a"}[best_of_a, best_of_b]
@@ -119,7 +123,8 @@ def test_links_of_one_direction_are_named_by_it():
 
 
 def test_a_margin_is_the_sum_of_links_of_both_stories(triple, encoder):
-    with_a, with_b = explain(ANCHOR, A, model=encoder), explain(ANCHOR, B, model=encoder)
+    with_a = explain(ANCHOR, A, model=encoder)
+    with_b = explain(ANCHOR, B, model=encoder)
     assert triple.margin == pytest.approx(with_a.similarity - with_b.similarity, abs=ROUNDING)
     assert triple.margin > 0.1
     links = triple.table()
@@ -216,7 +221,8 @@ def test_leaving_out_strong_passages_is_compared_with_random_ones(encoder):
     assert curve["cosine"][0] == pytest.approx(vectors[0] @ vectors[1], abs=1e-5)
     assert curve["score_random"][0] == pytest.approx(curve["score"][0])
     named = result.pair.shares
-    left_a, left_b = np.argsort(-named.sum(axis=1))[1:], np.argsort(-named.sum(axis=0))[1:]
+    left_a = np.argsort(-named.sum(axis=1))[1:]
+    left_b = np.argsort(-named.sum(axis=0))[1:]
     texts = [
         " ".join(split_passages(text)[row] for row in sorted(rows)) for text, rows in ((ANCHOR, left_a), (A, left_b))
     ]

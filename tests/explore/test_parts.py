@@ -26,7 +26,9 @@ def vectors(folder, manifest):
 def test_parts_hold_the_vectors_of_the_encoder(stories, tiny, tmp_path):
     encoder = narrlit.load(tiny())
     manifest = embed_to_folder(stories, tmp_path / "v", encoder, parts=NPY)
-    assert (manifest.complete, manifest.rows, manifest.dimension) == (True, 3, 32)
+    assert manifest.complete is True
+    assert manifest.rows == 3
+    assert manifest.dimension == 32
     assert [(part.file, part.rows) for part in manifest.parts] == [("part-00000.npy", 2), ("part-00001.npy", 1)]
     assert abs(vectors(tmp_path / "v", manifest) - encoder.embed(TEXTS)).max() < 1e-6
     assert embed_to_folder(stories, tmp_path / "v", narrlit.load(tiny()), parts=NPY) == manifest

@@ -27,7 +27,9 @@ def test_a_text_finds_what_the_index_finds(index):
     text = text_of(index, "t4")
     found = narrlit.search(index, text, k=3)
     pd.testing.assert_frame_equal(found.table(), index.search(text, 3))
-    assert (len(found), found.table()["id"].tolist()[0], found.queries) == (3, "t4", [text])
+    assert len(found) == 3
+    assert found.table()["id"].tolist()[0] == "t4"
+    assert found.queries == [text]
     without = narrlit.search(index.path, text, k=8, leave_out_text=True)
     assert "t4" not in without.table()["id"].tolist()
 
@@ -38,7 +40,8 @@ def test_several_texts_are_printed_under_each_other(index):
     assert found.table()["query"].tolist() == [0, 0, 1, 1]
     assert found.table()["id"].tolist()[::2] == ["t7", "t2"]
     first, second = str(found).split("\n\n")
-    assert (first.splitlines()[0][:20], second.splitlines()[0][:20]) == (texts[0][:20], texts[1][:20])
+    assert first.splitlines()[0][:20] == texts[0][:20]
+    assert second.splitlines()[0][:20] == texts[1][:20]
     assert [line.split()[2] for line in str(found).splitlines() if line.startswith(" 1 ")] == ["t7", "t2"]
 
 
@@ -59,10 +62,12 @@ def test_results_become_files_and_pages(index, tmp_path):
     assert [row["id"] for row in rows] == found.table()["id"].tolist()
     found.write(tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()
-    assert (page == found.html(), "<td>&lt;b&gt;</td>" in found._repr_html_()) == (True, True)
+    assert page == found.html()
+    assert "<td>&lt;b&gt;</td>" in found._repr_html_()
     assert page.count("<tr") == 3
     nothing = narrlit.search(index, "x", where="country = 'none'")
-    assert (str(nothing), len(nothing)) == ("no story fits", 0)
+    assert str(nothing) == "no story fits"
+    assert len(nothing) == 0
 
 
 def test_mistakes_name_parameters(index, make):

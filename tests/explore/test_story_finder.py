@@ -29,7 +29,8 @@ def test_ids_come_before_files_and_files_before_texts(make, monkeypatch, tmp_pat
     finder = StoryFinder(finder.stories, finder.source)  # a text has no columns
     assert finder.find("A king dies.txt").text == "He dies."
     long = "A king dies. " * 500  # longer than a path may be
-    assert (finder.find(long).text, len(finder.find(long).id)) == (long, 40)
+    assert finder.find(long).text == long
+    assert len(finder.find(long).id) == 40
 
 
 def test_a_collection_brings_titles_and_its_source(tiny):

@@ -14,14 +14,12 @@ class Browser:
     def __init__(self, program, profile):
         reads, theirs_out = os.pipe()
         theirs_in, writes = os.pipe()
-        self.reads, self.writes, self.numbers, self.rest, self.events, self.session = (
-            reads,
-            writes,
-            itertools.count(1),
-            b"",
-            [],
-            {},
-        )
+        self.reads = reads
+        self.writes = writes
+        self.numbers = itertools.count(1)
+        self.rest = b""
+        self.events = []
+        self.session = {}
         # The browser reads commands from descriptor 3 and writes to 4.
         command = f'exec "$0" "$@" 3<&{theirs_in} 4>&{theirs_out}'
         options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe"]

@@ -43,7 +43,9 @@ def by_hand(similarities, target, keep, temperature):
 
 
 def cosines_by_hand(anchors, positives, negatives):
-    a, p, n = anchors.numpy(), positives.numpy(), negatives.numpy()
+    a = anchors.numpy()
+    p = positives.numpy()
+    n = negatives.numpy()
     rows = [[float(np.dot(a[i], x)) for x in [*p, *n[i]]] for i in range(len(a))]
     return np.array(rows).reshape(len(a), len(p) + n.shape[1])
 

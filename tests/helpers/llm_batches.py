@@ -22,7 +22,9 @@ class BatchStore:
         self.server = server
         self.polls = 1
         self.ends = iter(())
-        self.files, self.made, self.looks = {}, {}, {}
+        self.files = {}
+        self.made = {}
+        self.looks = {}
         self.before_making = self.after_making = lambda body: None
 
     def upload(self, kind, content):

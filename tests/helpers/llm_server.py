@@ -211,7 +211,8 @@ class Handler(BaseHTTPRequestHandler):
                 self.server.llm.answered[question(json.loads(content))] += 1
 
     def refusal(self):
-        key, given = self.server.llm.key, self.headers["Authorization"]
+        key = self.server.llm.key
+        given = self.headers["Authorization"]
         if key is None or given == f"Bearer {key}":
             return None
         return 401, {}, {"error": {"message": f"Incorrect API key provided: {given}"}}

@@ -190,8 +190,10 @@ def joint_batch(step):
 def own_batch(name, step, rows):
     """These rows of the joint batch, for the objective of that name."""
     batch = joint_batch(step)
-    batch.anchors, batch.positives = batch.anchors[rows], batch.positives[rows]
-    batch.negatives, batch.kinds = batch.negatives[rows], batch.kinds[rows]
+    batch.anchors = batch.anchors[rows]
+    batch.positives = batch.positives[rows]
+    batch.negatives = batch.negatives[rows]
+    batch.kinds = batch.kinds[rows]
     if name in ("aspects", "all labels", "labeled"):
         unlabelled = packed([2] * 8, STORIES, seed=9).select(range(8)[rows])
         labels = torch.randint(2, (8, 3), generator=torch.Generator().manual_seed(step))[rows]
@@ -211,10 +213,12 @@ def own_batch(name, step, rows):
 def train_each():
     """Train every objective on this process's rows: its logged terms of each step, its weights, how far they moved."""
     own = 8 // world_size()
-    rows, trained = slice(rank() * own, (rank() + 1) * own), {}
+    rows = slice(rank() * own, (rank() + 1) * own)
+    trained = {}
     for name, objective in objectives().items():
         before = {key: value.detach().clone() for key, value in objective.named_parameters()}
-        optimizer, logged = torch.optim.SGD(objective.parameters(), 0.3), []
+        optimizer = torch.optim.SGD(objective.parameters(), 0.3)
+        logged = []
         for step in range(STEPS):
             batch = objective.on_before_batch_transfer(own_batch(name, step, rows), 0)
             terms = objective.loss(objective.training_embeddings(batch.stories), batch)
@@ -249,7 +253,9 @@ def train_sharded(config, texts):
         torch.tensor([token for text in ids for token in text]), tuple(map(len, ids)), torch.arange(len(texts))
     )
     own = list(range(rank(), len(texts), world_size()))
-    rate, gradients = 0.05 if config.lora is None else 0.002, {}  # adapters with a scale of 2 learn fast
+    # adapters with a scale of 2 learn fast
+    rate = 0.05 if config.lora is None else 0.002
+    gradients = {}
     optimizer = torch.optim.SGD([p for p in encoder.parameters() if p.requires_grad], rate)
     with torch.no_grad():
         before = encoder(stories).float()

@@ -16,7 +16,8 @@ def test_all_requests_go_into_one_batch_with_the_answers_of_chat(batched, job, l
     themes = batched()
     assert len(llm.batches.made) == 1
     assert "12 requests sent" in capfd.readouterr().err
-    assert (job.llm.usage.answered, job.llm.usage.completion_tokens > 0) == (12, True)
+    assert job.llm.usage.answered == 12
+    assert job.llm.usage.completion_tokens > 0
     job.cache = tmp_path / "other"
     assert job(STORIES) == themes
     job.cache = tmp_path / "answers.sqlite"
@@ -53,7 +54,8 @@ def test_requests_that_fail_are_counted_and_sent_again_by_the_next_run(batched, 
     ]
     assert sum(job.llm.usage.failures.values()) == 3
     batched()
-    assert (job.llm.usage.answered, job.llm.usage.from_cache) == (3, 9)
+    assert job.llm.usage.answered == 3
+    assert job.llm.usage.from_cache == 9
 
 
 def test_a_refused_parameter_is_left_out_of_the_next_batch(batched, job, llm):
@@ -79,7 +81,8 @@ def interrupt(monkeypatch, name):
     """Stop the job where `name` is called first."""
     from narrlit.llm.cache import AnswerCache
 
-    original, calls = getattr(AnswerCache, name), []
+    original = getattr(AnswerCache, name)
+    calls = []
 
     def stop(*arguments):
         calls.append(arguments)
@@ -152,4 +155,5 @@ def test_a_broken_line_costs_its_own_answer_alone(batched, job, llm, capfd, dama
     assert "11 answers, 1 broken lines" in capfd.readouterr().err
     llm.batches.get = get
     assert all(theme.startswith("{") for theme in batched())
-    assert (job.llm.usage.answered, job.llm.usage.from_cache) == (1, 11)
+    assert job.llm.usage.answered == 1
+    assert job.llm.usage.from_cache == 11

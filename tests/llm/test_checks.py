@@ -152,7 +152,8 @@ def test_overlap_is_a_share_of_the_shorter_text_without_regard_to_case(one, othe
     def grams(words):
         return {tuple(words[i : i + 5]) for i in range(len(words) - 4)} if len(words) > 4 else {tuple(words)}
 
-    first, second = " ".join(one), ",\n".join(other).upper()
+    first = " ".join(one)
+    second = ",\n".join(other).upper()
     expected = len(grams(one) & grams(other)) / min(len(grams(one)), len(grams(other)))
     assert overlap(first, second) == overlap(second, first) == expected
     assert overlap(first, first) == 1

@@ -50,7 +50,9 @@ def test_a_line_of_a_batch_is_a_reply_or_a_failure():
 
     assert result({"status_code": 200, "body": BODY}) == ("k", Reply("A", "stop", 7, 2))
     key, failure = result({"status_code": 400, "body": {"error": "seed is unknown"}})
-    assert (key, failure.reason, failure.refused) == ("k", "HTTP 400", "seed")
+    assert key == "k"
+    assert failure.reason == "HTTP 400"
+    assert failure.refused == "seed"
     assert result(None, error={"code": "batch_expired"})[1].reason == "batch_expired"
     assert result({"status_code": 200, "body": {}})[1].reason == "malformed answer"
     for line in ('{"custom_id": "k", "resp', "[]", "{}"):

@@ -43,7 +43,8 @@ def test_negatives_of_examples_in_memory_are_those_of_the_file(generate, rows, t
     assert table["anchor"].tolist() == [anchor for anchor in anchors for _ in ASPECTS]
     written = [text for texts in read_examples(tmp_path / "out.jsonl").texts() for text in texts[3:]]
     assert same.table()["text"].tolist() == table["text"].tolist() == written
-    assert (made.num_complete, made.incomplete) == (3, [])
+    assert made.num_complete == 3
+    assert made.incomplete == []
 
 
 def test_negatives_are_replaced_by_those_of_a_later_call(generate, rows, tmp_path):
@@ -71,10 +72,14 @@ def test_views_of_texts_and_stories(generate, rows, llm, tmp_path):
 def test_what_is_incomplete_is_told_and_requested_again(generate, rows, writer, llm, tmp_path):
     writer.spoil = lambda kind, content, attempt: "I cannot." if attempt < 2 else None
     made = generate("views", [read_examples(rows).stories.texts[0]], texts={"attempts": 2})
-    assert (made.num_complete, made.incomplete) == (0, ["story 1 lacks 1 views (2 no JSON object)"])
-    assert (made.table().empty, (tmp_path / "out.jsonl").exists()) == (True, False)
+    assert made.num_complete == 0
+    assert made.incomplete == ["story 1 lacks 1 views (2 no JSON object)"]
+    assert made.table().empty
+    assert not (tmp_path / "out.jsonl").exists()
     report = json.loads((tmp_path / "out.jsonl.report.json").read_text())
-    assert (report["kind"], report["items"], report["complete"]) == ("views", 1, 0)
+    assert report["kind"] == "views"
+    assert report["items"] == 1
+    assert report["complete"] == 0
     assert "no JSON object" in str(made)
     writer.spoil = None
     assert generate("views", [read_examples(rows).stories.texts[0]], texts={"attempts": 2}).num_complete == 1

@@ -75,7 +75,9 @@ def test_negatives_of_each_aspect_under_the_published_keys(model, writer, llm):
         for aspect, key in (("theme", "theme"), ("action", "structure"), ("outcome", "outcome")):
             assert result.accepted[aspect] == [writer.negative_of(anchor, key, attempt) for attempt in range(3)]
     body = llm.bodies[0]
-    assert (body["temperature"], body["top_p"], body["max_tokens"]) == (0.8, 0.9, 1200)
+    assert body["temperature"] == 0.8
+    assert body["top_p"] == 0.9
+    assert body["max_tokens"] == 1200
     assert {body["messages"][0]["content"] for body in llm.bodies} == {
         generator.prompt.text for generator in negative_generators(model(), GenerationOptions()).values()
     }
@@ -111,7 +113,9 @@ def test_attempts_end_and_what_lacks_is_named(model, writer):
     assert len(writer.asked) == 3 * (2 + 2 + 3 * 2)
     assert summary.lines()[0] == "row 1 lacks 2 outcome (6 no JSON object)"
     found = summary.report(job, GenerationOptions())
-    assert (found["items"], found["complete"], len(found["incomplete"])) == (3, 0, 3)
+    assert found["items"] == 3
+    assert found["complete"] == 0
+    assert len(found["incomplete"]) == 3
     assert found["replies"]["outcome"] == {"no JSON object": 18}
     assert [line.split() for line in summary.table().splitlines()] == [
         ["replies", "theme", "action", "outcome", "all"],

@@ -11,11 +11,15 @@ from narrlit.losses.contrastive import candidate_cosines, info_nce, ranking_loss
 @pytest.mark.parametrize("temperature", [0.05, 0.09, 1.0, 3.0])
 @GRID
 def test_info_nce_over_own_and_in_batch_negatives_is_its_formula(b, spare, k, kind, temperature):
-    anchors, positives, negatives = vectors(b, seed=0), vectors(b + spare, seed=1), vectors(b, k, seed=2)
-    target, keep = places(b, b + spare), masks(kind, b, b + spare + k)
+    anchors = vectors(b, seed=0)
+    positives = vectors(b + spare, seed=1)
+    negatives = vectors(b, k, seed=2)
+    target = places(b, b + spare)
+    keep = masks(kind, b, b + spare + k)
     similarities = candidate_cosines(anchors, positives, negatives)
     loss = info_nce(similarities, target, keep, temperature)
-    assert loss.shape == () and loss.dtype == torch.float64
+    assert loss.shape == ()
+    assert loss.dtype == torch.float64
     expected = by_hand(cosines_by_hand(anchors, positives, negatives), target, keep, temperature)
     assert loss.item() == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
@@ -24,7 +28,9 @@ def test_info_nce_over_own_and_in_batch_negatives_is_its_formula(b, spare, k, ki
 @pytest.mark.parametrize("c", [1, 4])
 @pytest.mark.parametrize("k", [0, 1, 3])
 def test_candidate_cosines_are_their_dot_products(b, c, k):
-    anchors, positives, negatives = vectors(b, seed=0), vectors(c, seed=1), vectors(b, k, seed=2)
+    anchors = vectors(b, seed=0)
+    positives = vectors(c, seed=1)
+    negatives = vectors(b, k, seed=2)
     found = candidate_cosines(anchors, positives, negatives)
     assert found.shape == (b, c + k)
     np.testing.assert_allclose(found.numpy(), cosines_by_hand(anchors, positives, negatives), rtol=0, atol=1e-14)
@@ -58,14 +64,16 @@ def test_autocast_does_not_round_the_cosines(k):
 @pytest.mark.parametrize("k", [0, 2])
 def test_info_nce_has_the_gradient_of_its_value(kind, k):
     inputs = [x.requires_grad_() for x in (vectors(3, seed=0), vectors(4, seed=1), vectors(3, k, seed=2))]
-    target, keep = torch.tensor([2, 0, 3]), masks(kind, 3, 4 + k)
+    target = torch.tensor([2, 0, 3])
+    keep = masks(kind, 3, 4 + k)
     assert torch.autograd.gradcheck(lambda a, p, n: info_nce(candidate_cosines(a, p, n), target, keep, 0.5), inputs)
 
 
 @pytest.mark.parametrize("rows", [[0], [0, 2], [0, 1, 2]])
 def test_a_row_of_its_positive_alone_costs_nothing_and_has_no_gradient(rows):
     similarities = candidate_cosines(vectors(3, seed=0), vectors(3, seed=1), vectors(3, 2, seed=2)).requires_grad_()
-    target, keep = torch.tensor([1, 2, 0]), torch.ones(3, 5, dtype=torch.bool)
+    target = torch.tensor([1, 2, 0])
+    keep = torch.ones(3, 5, dtype=torch.bool)
     keep[rows] = False
     loss = info_nce(similarities, target, keep)
     others = [i for i in range(3) if i not in rows]

@@ -23,7 +23,8 @@ def by_hand(student, teacher, target, keep, temperature):
     for i in range(len(s)):
         left = [c for c in range(s.shape[1]) if keep is None or bool(keep[i, c]) or c == int(target[i])]
         p, q = ([float(np.exp(x[i, c] / temperature)) for c in left] for x in (t, s))
-        p, q = [x / sum(p) for x in p], [x / sum(q) for x in q]
+        p = [x / sum(p) for x in p]
+        q = [x / sum(q) for x in q]
         total += sum(x * math.log(x / y) for x, y in zip(p, q, strict=True))
     return total / len(s) * temperature**2
 
@@ -35,17 +36,21 @@ def by_hand(student, teacher, target, keep, temperature):
 def test_distillation_loss_is_its_formula(b, spare, k, kind, temperature, space):
     c = b + spare
     student, teacher = (similarities(b, c + k, seed, space) for seed in range(2))
-    target, keep = places(b, c), masks(kind, b, c + k)
+    target = places(b, c)
+    keep = masks(kind, b, c + k)
     loss = distillation_loss(student, teacher, target, keep, temperature)
-    assert loss.shape == () and loss.dtype == torch.float64
+    assert loss.shape == ()
+    assert loss.dtype == torch.float64
     assert loss.item() == pytest.approx(by_hand(student, teacher, target, keep, temperature), rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("temperature", [0.15, 1.0])
 @pytest.mark.parametrize("kind", ["none", "random", "all masked"])
 def test_distillation_loss_has_the_gradient_of_its_value(kind, temperature):
-    student, teacher = similarities(3, 6, 0).requires_grad_(), similarities(3, 6, 1)
-    target, keep = torch.tensor([2, 0, 3]), masks(kind, 3, 6)
+    student = similarities(3, 6, 0).requires_grad_()
+    teacher = similarities(3, 6, 1)
+    target = torch.tensor([2, 0, 3])
+    keep = masks(kind, 3, 6)
     assert torch.autograd.gradcheck(lambda s: distillation_loss(s, teacher, target, keep, temperature), [student])
 
 
@@ -63,7 +68,8 @@ def test_a_student_like_its_teacher_costs_nothing(kind, space):
 
 
 def test_the_teacher_gets_no_gradient():
-    student, teacher = similarities(3, 5, 0).requires_grad_(), similarities(3, 5, 1).requires_grad_()
+    student = similarities(3, 5, 0).requires_grad_()
+    teacher = similarities(3, 5, 1).requires_grad_()
     distillation_loss(student, teacher, torch.arange(3)).backward()
     assert student.grad.norm() > 0
     assert teacher.grad is None
@@ -73,8 +79,10 @@ def test_the_teacher_gets_no_gradient():
 @pytest.mark.parametrize("side", ["student", "teacher", "both"])
 @pytest.mark.parametrize("value", [0.0, 5.0, -1e30, 1e30, math.inf, -math.inf, math.nan])
 def test_masked_candidates_never_reach_the_loss(value, side):
-    student, teacher = similarities(3, 6, 0), similarities(3, 6, 1)
-    target, keep = torch.arange(3), torch.ones(3, 6, dtype=torch.bool)
+    student = similarities(3, 6, 0)
+    teacher = similarities(3, 6, 1)
+    target = torch.arange(3)
+    keep = torch.ones(3, 6, dtype=torch.bool)
     keep[0, 4] = keep[1, 0] = keep[1, 5] = keep[2, 3] = False
     expected = distillation_loss(student, teacher, target, keep).item()
     if side != "teacher":
@@ -91,8 +99,10 @@ def test_masked_candidates_never_reach_the_loss(value, side):
 
 @pytest.mark.parametrize("rows", [[0], [0, 2], [0, 1, 2]])
 def test_a_row_of_its_positive_alone_costs_nothing_and_has_no_gradient(rows):
-    student, teacher = similarities(3, 5, 0).requires_grad_(), similarities(3, 5, 1)
-    target, keep = torch.tensor([1, 2, 0]), torch.ones(3, 5, dtype=torch.bool)
+    student = similarities(3, 5, 0).requires_grad_()
+    teacher = similarities(3, 5, 1)
+    target = torch.tensor([1, 2, 0])
+    keep = torch.ones(3, 5, dtype=torch.bool)
     keep[rows] = False
     loss = distillation_loss(student, teacher, target, keep)
     others = [i for i in range(3) if i not in rows]
@@ -109,7 +119,8 @@ def test_a_row_of_its_positive_alone_costs_nothing_and_has_no_gradient(rows):
 @pytest.mark.parametrize("autocast", [False, True])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
 def test_it_is_computed_in_float32(dtype, autocast):
-    student, teacher = similarities(4, 9, 0).to(dtype), similarities(4, 9, 1).to(dtype)
+    student = similarities(4, 9, 0).to(dtype)
+    teacher = similarities(4, 9, 1).to(dtype)
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
         loss = distillation_loss(student, teacher, torch.arange(4))
     assert loss.dtype == torch.float32
@@ -135,7 +146,8 @@ def test_shapes_that_do_not_fit_are_refused(student, teacher, target, keep, mess
 @pytest.mark.parametrize("steps", [2, 3, 10, 1000])
 def test_the_weight_goes_linearly(steps, start, end):
     weights = [linear_weight(step, steps, start, end) for step in range(steps)]
-    assert (weights[0], weights[-1]) == (start, end)
+    assert weights[0] == start
+    assert weights[-1] == end
     assert weights == pytest.approx(np.linspace(start, end, steps).tolist(), abs=1e-12)
 
 

@@ -6,7 +6,8 @@ import torch
 from narrlit.losses.masks import duplicates_mask, teacher_mask
 
 STORIES = torch.tensor([10, 11, 10, 0, 4, -1, 2])
-ANCHORS, POSITIVES = torch.tensor([0, 1, 2]), torch.tensor([10, 11, 10])
+ANCHORS = torch.tensor([0, 1, 2])
+POSITIVES = torch.tensor([10, 11, 10])
 
 
 def duplicates_by_hand(stories, anchors, positives):

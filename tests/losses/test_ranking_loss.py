@@ -11,8 +11,11 @@ from narrlit.losses.masks import duplicates_mask
 @pytest.mark.parametrize("scale", [0.5, 20.0])
 @GRID
 def test_ranking_loss_is_its_formula(b, spare, k, kind, scale):
-    anchors, positives, negatives = vectors(b, seed=0), vectors(b + spare, seed=1), vectors(k, seed=2)
-    target, keep = places(b, b + spare), masks(kind, b, b + spare + k)
+    anchors = vectors(b, seed=0)
+    positives = vectors(b + spare, seed=1)
+    negatives = vectors(k, seed=2)
+    target = places(b, b + spare)
+    keep = masks(kind, b, b + spare + k)
     shared = negatives.expand(b, k, D)
     expected = by_hand(cosines_by_hand(anchors, positives, shared), target, keep, 1 / scale)
     assert ranking_loss(anchors, positives, target, negatives, keep, scale).item() == pytest.approx(expected, abs=1e-12)
@@ -23,7 +26,9 @@ def test_ranking_loss_is_its_formula(b, spare, k, kind, scale):
 @pytest.mark.parametrize("b", [1, 2, 5])
 def test_equation_1_of_nlp_fsdm_is_the_sum_over_the_anchors(b):
     """L = - sum_i log(exp(sim(a_i, p_i) tau) / sum_j exp(sim(a_i, p_j) tau)), in plain loops."""
-    anchors, positives, tau = vectors(b, seed=0), vectors(b, seed=1), 3.0
+    anchors = vectors(b, seed=0)
+    positives = vectors(b, seed=1)
+    tau = 3.0
     expected = 0.0
     for i in range(b):
         exponentials = [math.exp(float(anchors[i] @ positives[j]) * tau) for j in range(b)]
@@ -36,7 +41,8 @@ def test_equation_1_of_nlp_fsdm_is_the_sum_over_the_anchors(b):
 @pytest.mark.parametrize("kind", ["none", "random", "all masked"])
 def test_ranking_loss_has_the_gradient_of_its_value(kind):
     inputs = [vectors(n, seed=seed).requires_grad_() for seed, n in enumerate((4, 4, 3))]
-    target, keep = torch.tensor([2, 0, 3, 1]), masks(kind, 4, 7)
+    target = torch.tensor([2, 0, 3, 1])
+    keep = masks(kind, 4, 7)
     assert torch.autograd.gradcheck(lambda a, p, n: ranking_loss(a, p, target, n, keep, 3.0), inputs)
 
 
@@ -44,7 +50,8 @@ def test_the_very_same_story_never_counts_against_itself():
     # Rows 0 and 2 have one positive between them: neither may see the other's copy, and both keep their own.
     positives = vectors(3, seed=1)
     positives[2] = positives[0]
-    anchors, target = vectors(3, seed=0), torch.arange(3)
+    anchors = vectors(3, seed=0)
+    target = torch.arange(3)
     keep = duplicates_mask(torch.tensor([10, 11, 10]), torch.tensor([0, 1, 2]), torch.tensor([10, 11, 10]))
     by_mask = torch.tensor([[1, 1, 0], [1, 1, 1], [0, 1, 1]])
     expected = by_hand(cosines_by_hand(anchors, positives, vectors(3, 0, seed=2)), target, by_mask, 1 / 20)

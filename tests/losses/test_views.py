@@ -30,7 +30,8 @@ def test_a_contrast_is_its_formula(temperature):
 
 
 def test_alignment_is_its_formula_whatever_the_lengths():
-    x, y = vectors(0, unit=False), vectors(1, unit=False)
+    x = vectors(0, unit=False)
+    y = vectors(1, unit=False)
     expected = 0.0
     for one, other in zip(x.tolist(), y.tolist(), strict=True):
         first = math.sqrt(sum(i * i for i in one))

@@ -128,7 +128,8 @@ def test_a_measure_is_fitted_on_a_sample_of_a_large_collection(monkeypatch):
 
 
 def test_queries_are_compared_with_the_fitted_stories():
-    stories, queries = contents(14), contents(3, seed=1)
+    stories = contents(14)
+    queries = contents(3, seed=1)
     measured = CollectionSimilarity.of("csls", stories)
     mean = stories.vectors.mean(axis=0)
     units = [

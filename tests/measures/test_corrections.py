@@ -39,7 +39,9 @@ def test_a_small_collection_has_fewer_neighbors():
 
 
 def test_csls_puts_a_storys_own_neighbor_before_a_hub(vectors):
-    similarities, rows, columns = np.array([[0.60, 0.62]]), np.array([0.5]), np.array([0.3, 0.7])
+    similarities = np.array([[0.60, 0.62]])
+    rows = np.array([0.5])
+    columns = np.array([0.3, 0.7])
     corrected = csls(similarities, rows, columns)
     assert corrected == pytest.approx(np.array([[0.60 - 0.4, 0.62 - 0.6]]))
     assert corrected[0].argmax() == 0

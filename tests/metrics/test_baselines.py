@@ -31,7 +31,8 @@ def accuracy(name, file):
 def test_scores_belong_to_their_triples(name):
     triples = made_up(20)
     scores = BASELINES[name](triples)
-    assert scores.shape == (20, 2) and scores.dtype == np.float64
+    assert scores.shape == (20, 2)
+    assert scores.dtype == np.float64
     assert BASELINES[name](triples[::-1]) == pytest.approx(scores[::-1])
     assert (BASELINES[name](triples) == scores).all()
     assert len(BASELINES[name]([])) == 0

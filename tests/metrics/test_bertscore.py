@@ -37,7 +37,8 @@ def by_hand(scorer, candidate, reference):
         best = [max(float(F.cosine_similarity(one, other, dim=0)) for other in others) for one in those]
         return sum(best) / len(best)
 
-    one, other = tokens(candidate), tokens(reference)
+    one = tokens(candidate)
+    other = tokens(reference)
     return mean_best(one, other), mean_best(other, one)
 
 

@@ -15,7 +15,8 @@ def similarities_of(plot, world, length, rest, mean=2.0, seed=0):
     def part(rows, variance):
         return generator.normal(size=(rows, DIMENSION)) * np.sqrt(variance / DIMENSION)
 
-    plots, worlds = np.repeat(np.arange(PLOTS), WORLDS), np.tile(np.arange(WORLDS), PLOTS)
+    plots = np.repeat(np.arange(PLOTS), WORLDS)
+    worlds = np.tile(np.arange(WORLDS), PLOTS)
     lengths = generator.integers(80, 140, size=PLOTS * WORLDS)
     logs = np.log(lengths)
     standard = (logs - logs.mean()) / logs.std()

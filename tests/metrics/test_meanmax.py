@@ -60,13 +60,15 @@ COUNTS = st.integers(1, 9)
 @pytest.mark.parametrize(("fast", "slow"), [(max_similarity, loop_max_similarity), (pooled, loop_pooled)])
 @given(first=COUNTS, second=COUNTS)
 def test_readings_are_the_loops(fast, slow, first, second):
-    anchor, other = made_up(first, 1), made_up(second, 2)
+    anchor = made_up(first, 1)
+    other = made_up(second, 2)
     assert fast(anchor, other) == pytest.approx(slow(anchor, other), abs=1e-12)
 
 
 @given(first=COUNTS, second=COUNTS, windows=st.integers(1, 5), tau=st.sampled_from([0.5, 1.0, 1.0168, 40.0]))
 def test_alignment_is_the_loop(first, second, windows, tau):
-    anchor, other = made_up(first, 1), made_up(second, 2)
+    anchor = made_up(first, 1)
+    other = made_up(second, 2)
     wanted = loop_alignment(anchor, other, windows, tau)
     assert alignment(anchor, other, windows, tau) == pytest.approx(wanted, abs=1e-12)
 
@@ -94,7 +96,8 @@ def test_triples_are_scored_as_a_loop_would(tiny, reading, prompts):
     slow = {"max_similarity": loop_max_similarity, "pooled": loop_pooled}[reading]
     wanted, aligned = [], 0
     for first, *rest in TRIPLES:
-        anchor, others = story["anchor"][first], [story["candidate"][x] for x in rest]
+        anchor = story["anchor"][first]
+        others = [story["candidate"][x] for x in rest]
         pair = [slow(anchor, other) for other in others]
         if abs(pair[0] - pair[1]) <= settings.gamma:
             pair = [loop_alignment(anchor, other, settings.windows, settings.tau) for other in others]

@@ -19,7 +19,8 @@ from narrlit.metrics.retrieval import (
 def test_ndcg_equals_scikit_learns_on_graded_relevance_and_negative_scores(k):
     rng = np.random.default_rng(k)
     for _ in range(30):
-        scores, gains = rng.normal(size=40), rng.choice([0, 0, 0, 1, 2, 5], size=40).astype(float)
+        scores = rng.normal(size=40)
+        gains = rng.choice([0, 0, 0, 1, 2, 5], size=40).astype(float)
         gains[rng.integers(40)] = 1
         rows = np.flatnonzero(gains)
         expected = ndcg_score([gains], [scores], k=k, ignore_ties=True)
@@ -28,7 +29,8 @@ def test_ndcg_equals_scikit_learns_on_graded_relevance_and_negative_scores(k):
 
 def test_mrr_of_single_relevant_stories_equals_scikit_learns():
     rng = np.random.default_rng(0)
-    scores, rows = rng.normal(size=(50, 20)), rng.integers(20, size=50)
+    scores = rng.normal(size=(50, 20))
+    rows = rng.integers(20, size=50)
     placed = ranks(scores)[np.arange(50), rows]
     own = np.mean([reciprocal_rank(np.array([rank]), np.ones(1)) for rank in placed])
     assert own == pytest.approx(label_ranking_average_precision_score(np.eye(20)[rows], scores))
@@ -36,7 +38,8 @@ def test_mrr_of_single_relevant_stories_equals_scikit_learns():
 
 def test_metrics_by_hand():
     """Relevant stories at ranks 2 and 12, the second with gain 3."""
-    placed, gains = np.array([2, 12]), np.array([1.0, 3.0])
+    placed = np.array([2, 12])
+    gains = np.array([1.0, 3.0])
     ideal = 3 / np.log2(2) + 1 / np.log2(3)
     values = {name: metric(placed, gains) for name, metric in METRICS.items()}
     expected = {"recall@1": 0, "recall@10": 0.5, "mrr": 0.5, "ndcg@10": 1 / np.log2(3) / ideal}
@@ -45,7 +48,8 @@ def test_metrics_by_hand():
     assert values == pytest.approx(expected | {"recall@10": 1})
     assert METRICS_OF_VERSIONS["recall@1"](np.array([9, 1]), np.ones(2)) == 1
     assert METRICS["recall@1"](np.array([9, 1]), np.ones(2)) == 0.5
-    assert (recall(placed, gains, 12), ndcg(np.array([1, 2]), np.array([3.0, 1.0]), 10)) == (1, 1)
+    assert recall(placed, gains, 12) == 1
+    assert ndcg(np.array([1, 2]), np.array([3.0, 1.0]), 10) == 1
 
 
 def test_equal_scores_rank_by_row():
@@ -56,9 +60,11 @@ def test_bm25_and_tfidf_by_hand():
     stories = ["the wolf ate the girl", "the wolf slept", "a girl in a wood, with a basket for her grandmother"]
     queries, documents = lexical_vectors("bm25", ["wolf", "nothing known", "girl wood"], stories)
     scores = (queries @ documents.T).toarray()
-    weight, length = np.log(1 + 1.5 / 2.5), 3 / ((5 + 3 + 11) / 3)
+    weight = np.log(1 + 1.5 / 2.5)
+    length = 3 / ((5 + 3 + 11) / 3)
     assert scores[0, 1] == pytest.approx(weight * 2.2 / (1 + 1.2 * (0.25 + 0.75 * length)))
     assert (scores[0, 2], *scores[1]) == (0, 0, 0, 0)
-    assert (scores[2].argmax(), scores[0, 1] > scores[0, 0] > 0) == (2, True)
+    assert scores[2].argmax() == 2
+    assert scores[0, 1] > scores[0, 0] > 0
     queries, documents = lexical_vectors("tfidf", stories, stories)
     assert (queries @ documents.T).toarray().diagonal() == pytest.approx(1)

@@ -43,7 +43,8 @@ def test_wilson_known_values(correct, n, low, high):
 def test_wilson_solves_its_equation(n):
     z = 1.959963984540054
     for correct in range(n + 1):
-        share, ends = correct / n, wilson_interval(correct, n)
+        share = correct / n
+        ends = wilson_interval(correct, n)
         assert 0 <= ends[0] <= share <= ends[1] <= 1
         for end in ends:
             assert (share - end) ** 2 == pytest.approx(z * z * end * (1 - end) / n, abs=1e-9)
@@ -108,7 +109,8 @@ def test_group_bootstrap_weighs_groups_by_their_items_and_takes_columns_apart():
     groups = [7, 7, 7, 7, 3, 3, 3, 3, 3, 3]
     mixed, none, all_right = group_bootstrap_intervals(values, groups)
     assert mixed == (0.25, 1.0)  # both draws of a group give its own mean
-    assert (none, all_right) == (wilson_interval(0, 2), wilson_interval(2, 2))
+    assert none == wilson_interval(0, 2)
+    assert all_right == wilson_interval(2, 2)
     assert group_bootstrap_intervals(values[:4], groups[:4]) == [(0, 1)] * 3
 
 
@@ -202,8 +204,10 @@ def test_p_by_story_is_never_below_mcnemars():
     shared = SharedStories(CHAIN[:40])
     larger = 0
     for _ in range(50):
-        first, second = (generator.random(40) < 0.5).tolist(), (generator.random(40) < 0.6).tolist()
-        p, exact = mcnemar_by_story(first, second, shared), mcnemar(first, second)
+        first = (generator.random(40) < 0.5).tolist()
+        second = (generator.random(40) < 0.6).tolist()
+        p = mcnemar_by_story(first, second, shared)
+        exact = mcnemar(first, second)
         assert p >= exact
         larger += p > exact
     assert larger > 5
@@ -220,7 +224,8 @@ def test_what_depends_on_stories_counts_less():
     # One system is wrong in runs of ten neighbors, the other never is: as many errors, alone or together.
     together = [n % 40 >= 10 for n in range(200)]
     alone = [n % 4 != 0 for n in range(200)]
-    shared, right = SharedStories(CHAIN), [True] * 200
+    shared = SharedStories(CHAIN)
+    right = [True] * 200
     assert shared.design_effect(np.array(together, float)) > 1.5
     assert shared.design_effect(np.array(alone, float)) == 1
     wide, narrow = (interval_by_story(answers, shared) for answers in (together, alone))
@@ -238,7 +243,8 @@ def test_what_depends_on_stories_counts_less():
     ],
 )
 def test_a_story_in_all_triples_allows_no_test(stories):
-    shared, n = SharedStories(stories), len(stories)
+    shared = SharedStories(stories)
+    n = len(stories)
     assert shared.degrees_of_freedom == 0
     if n > 1:
         assert mcnemar_by_story([True] * n, [False] * n, shared) == 1
@@ -267,9 +273,11 @@ def test_all_right_leaves_the_doubt_of_as_many_groups():
     shared = SharedStories(groups(6, 5))
     low, high = interval_by_story([True] * 30, shared)
     share = t.isf(0.025, 5) ** 2 / 6  # Wilson's lower end for 6 of 6, with t
-    assert (low, high) == (pytest.approx(1 / (1 + share)), 1)
+    assert low == pytest.approx(1 / (1 + share))
+    assert high == 1
     low, high = interval_by_story([False] * 30, shared)
-    assert (low, high) == (0, pytest.approx(share / (1 + share)))
+    assert low == 0
+    assert high == pytest.approx(share / (1 + share))
 
 
 @pytest.mark.slow

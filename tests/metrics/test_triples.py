@@ -23,7 +23,9 @@ def counts(metric):
 
 def test_batches_add_up_to_the_whole():
     a, b, labels = triples()
-    whole, batched, stepped = TripleAccuracy(), TripleAccuracy(), TripleAccuracy()
+    whole = TripleAccuracy()
+    batched = TripleAccuracy()
+    stepped = TripleAccuracy()
     whole.update(a, b, labels)
     for part in (slice(0, 1), slice(1, 17), slice(17, 17), slice(17, None)):
         batched.update(a[part], b[part], labels[part])
@@ -46,7 +48,8 @@ def test_a_tie_is_an_answer_for_b(label, accuracy):
 def test_rows_that_do_not_count_leave_no_trace():
     a, b, labels = triples()
     counted = torch.rand(30, generator=torch.Generator().manual_seed(9)) < 0.5
-    masked, cut = TripleAccuracy(), TripleAccuracy()
+    masked = TripleAccuracy()
+    cut = TripleAccuracy()
     masked.update(a, b, labels, counted)
     cut.update(a[counted], b[counted], labels[counted])
     assert counts(masked) == counts(cut)
@@ -68,7 +71,10 @@ def test_summary_speaks():
     assert str(AccuracySummary(n=200, correct=110)) == "0.550 [0.481, 0.617] (110 of 200)"
     assert str(AccuracySummary(200, 110, 2)).endswith("(110 of 200, 2 ties)")
     values = AccuracySummary(200, 110, 2).as_dict()
-    assert (values["n"], values["correct"], values["accuracy"], values["ties"]) == (200, 110, 0.55, 2)
+    assert values["n"] == 200
+    assert values["correct"] == 110
+    assert values["accuracy"] == 0.55
+    assert values["ties"] == 2
     assert values["interval"] == pytest.approx([0.481, 0.617], abs=5e-4)
 
 
@@ -83,7 +89,8 @@ def test_nan_is_never_counted(place):
 
 
 def test_what_does_not_fit_is_refused():
-    two, flags = torch.zeros(2), torch.ones(2, dtype=torch.bool)
+    two = torch.zeros(2)
+    flags = torch.ones(2, dtype=torch.bool)
     metric = TripleAccuracy()
     with pytest.raises(ValueError, match="must be bool"):
         metric.update(two, two, torch.tensor([1, -1]))
@@ -122,7 +129,8 @@ def test_an_allowed_nan_leaves_no_accuracy():
     assert metric.summary().accuracy == 1.0  # the NaN filled up a share, and does not count
     metric.update(a, torch.zeros(2), torch.tensor([True, True]))
     found = metric.summary()
-    assert (found.n, found.undefined) == (3, 1)
+    assert found.n == 3
+    assert found.undefined == 1
     assert math.isnan(found.accuracy)
     assert torch.isnan(metric.compute())
     assert found.as_dict()["accuracy"] is None

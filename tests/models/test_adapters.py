@@ -55,7 +55,8 @@ def test_a_name_that_fits_nothing_is_answered_with_the_names_there_are(tiny):
 @pytest.mark.parametrize(("kind", "pooling"), KINDS)
 def test_fresh_adapters_change_no_vector_and_are_all_that_trains(tiny, kind, pooling):
     texts = world_texts()[:3]
-    plain, encoder = Encoder(EncoderConfig(tiny(kind, pooling))), adapted(tiny, kind, pooling)
+    plain = Encoder(EncoderConfig(tiny(kind, pooling)))
+    encoder = adapted(tiny, kind, pooling)
     assert torch.allclose(vectors(plain, texts), vectors(encoder, texts), atol=1e-6)
     trained = {name for name, p in encoder.named_parameters() if p.requires_grad}
     assert trained
@@ -203,7 +204,9 @@ def test_adapters_follow_the_run_s_seed_and_disturb_no_other_draw(tiny, monkeypa
         return {name: value for name, value in made[-1].items() if ".lora_A." in name}
 
     made = []
-    one, same, other = drawn(3), drawn(3), drawn(4)
+    one = drawn(3)
+    same = drawn(3)
+    other = drawn(4)
     assert all(torch.equal(one[name], same[name]) for name in one)
     assert not any(torch.equal(one[name], other[name]) for name in one)
     values = list(one.values())

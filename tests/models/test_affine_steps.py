@@ -77,10 +77,12 @@ def with_steps(encoder, stories, steps):
     """The encoder with post-processing fitted on the stories, and their embeddings by NumPy."""
     plain = embed(encoder, stories, progress=False).embeddings
     fitted = fit_steps(parse_steps(steps), plain)
-    weight, bias = torch.tensor(fitted.weight).float(), torch.tensor(fitted.bias).float()
+    weight = torch.tensor(fitted.weight).float()
+    bias = torch.tensor(fitted.bias).float()
     encoder.postprocess(Dense(*weight.T.shape, True, torch.nn.Identity(), weight, bias))
     assert abs(embed(encoder, stories, progress=False).embeddings - fitted(plain)).max() < 1e-5
-    assert (encoder.dimension, encoder.normalized) == (len(weight), True)
+    assert encoder.dimension == len(weight)
+    assert encoder.normalized is True
     return fitted(plain)
 
 

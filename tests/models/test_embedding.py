@@ -60,7 +60,8 @@ def test_a_text_without_a_sentence_is_named(tiny, blank):
 
 @pytest.mark.parametrize("hidden", [None, 16])
 def test_views_are_those_by_hand(tiny, hidden):
-    encoder, stories = view_encoder(tiny(), hidden, prompts=Prompts(story="text: ")), viewed(4)
+    encoder = view_encoder(tiny(), hidden, prompts=Prompts(story="text: "))
+    stories = viewed(4)
     found = embed(encoder, stories, progress=False)
     assert abs(found.embeddings - views_by_hand(encoder, stories, "text: ")).max() < 1e-6
     order = [2, 0, 2, 1, 3]
@@ -79,7 +80,8 @@ def test_a_part_without_weight_is_never_embedded(tiny):
 
 @pytest.mark.parametrize("hidden", [None, 16])
 def test_parts_come_in_their_order_and_what_occurs_twice_once(tiny, hidden):
-    encoder, stories = view_encoder(tiny(), hidden), viewed(3)
+    encoder = view_encoder(tiny(), hidden)
+    stories = viewed(3)
     parts = part_embeddings(encoder, stories, progress=False).embeddings
     for position in range(4):
         with_fusion(encoder, Fusion(*(float(i == position) for i in range(4))))
@@ -105,7 +107,8 @@ def test_other_weights_keep_the_heads(tiny):
 
 
 def test_views_of_a_model_that_reads_sentences(tiny):
-    inner, encoder = sentence_encoder(tiny()), sentence_encoder(tiny())
+    inner = sentence_encoder(tiny())
+    encoder = sentence_encoder(tiny())
     with_fusion(encoder, WEIGHTS)
     own = [embed(inner, [s.text, *s.views.texts], progress=False).embeddings for s in viewed(3)]
     total = np.stack([np.array(WEIGHTS.weights) @ vectors for vectors in own])
@@ -127,7 +130,8 @@ def test_scores_are_cosines_of_each_role(tiny, prompts):
     table = StoryTable.of(TEXTS)
     triples = Triples(table, [Triple(0, 1, 2, True), Triple(3, 0, 0), Triple(1, 2, 0, False)])
     story_encoder = StoryEncoder(encoder)
-    scores, coverage = story_encoder.score(triples), story_encoder.coverage
+    scores = story_encoder.score(triples)
+    coverage = story_encoder.coverage
     anchors, candidates = (embed(encoder, TEXTS, role, progress=False).embeddings for role in ROLES[:2])
     anchors, candidates = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (anchors, candidates))
     expected = [[anchors[t.anchor] @ candidates[t.a], anchors[t.anchor] @ candidates[t.b]] for t in triples]
@@ -196,7 +200,8 @@ def test_windows_keep_the_length_of_vectors_that_are_not_normalized(tiny):
 def test_sentences_and_views_are_read_in_windows_too(tiny):
     words = [f"{'very ' * 120}{end}" for end in ("sad", "glad")]
     found = embed(reading(tiny(), "windows", sentence_encoder), [f"A b. It was {w}." for w in words], progress=False)
-    assert (found.coverage.long, found.coverage.texts) == (2, 3)
+    assert found.coverage.long == 2
+    assert found.coverage.texts == 3
     assert abs(found.embeddings[0] - found.embeddings[1]).max() > 1e-5
     stories = [Story(w, "A b.", Views("T.", "A.", w)) for w in words]
     found = embed(reading(tiny(), "windows", view_encoder), stories, progress=False)
@@ -212,7 +217,8 @@ def test_a_long_story_is_refused_by_its_beginning(tiny):
 
 
 def test_coverage_adds_up_and_is_put_in_words():
-    cut, whole = Coverage(100, 41.0, 2, 1, 0.2), Coverage(100, 100.0, 3, 0)
+    cut = Coverage(100, 41.0, 2, 1, 0.2)
+    whole = Coverage(100, 100.0, 3, 0)
     assert cut + whole == Coverage(200, 141.0, 5, 1, 0.2)
     assert (cut + whole).summary(256) == (
         "70.5 % of words read: 1 of 5 stories was cut at 256 tokens, the longest after 20 %"

@@ -35,9 +35,11 @@ def test_the_three_paths_give_the_same_vectors(tiny, kind, pooling):
     texts = texts_of_many_lengths()
     encoder = Encoder(EncoderConfig(tiny(kind, pooling))).eval()
     unpacked = Encoder(EncoderConfig(tiny(kind, pooling), packed=False)).eval()
-    assert (encoder.packs, unpacked.packs) == (True, False)
+    assert encoder.packs is True
+    assert unpacked.packs is False
     with torch.no_grad():
-        ours, padded = encoder(packed(encoder, texts)), unpacked(packed(unpacked, texts))
+        ours = encoder(packed(encoder, texts))
+        padded = unpacked(packed(unpacked, texts))
     theirs = unpacked.model.encode(texts, convert_to_tensor=True, batch_size=3)
     assert torch.allclose(ours, theirs, atol=1e-5)
     assert torch.allclose(padded, theirs, atol=1e-5)
@@ -114,7 +116,8 @@ def cosines(vectors):
 @pytest.mark.parametrize("packs", [True, False])
 def test_bfloat16_changes_linear_layers_alone_and_embeddings_little(tiny, monkeypatch, kind, pooling, packs):
     monkeypatch.setattr(capabilities, "has_bf16", lambda device: True)  # without it as exact, only slow
-    config, texts = EncoderConfig(tiny(kind, pooling), packed=packs), texts_of_many_lengths()
+    config = EncoderConfig(tiny(kind, pooling), packed=packs)
+    texts = texts_of_many_lengths()
     exact = embed(Encoder(config).eval(), texts, progress=False).embeddings
     encoder = Encoder(config).eval().cast("bf16")
     found = embed(encoder, texts, progress=False).embeddings
@@ -172,7 +175,9 @@ def test_an_exported_folder_keeps_prompts_length_and_vectors(tiny, tmp_path):
     encoder = Encoder(EncoderConfig(tiny("bert"), prompts=Prompts(story="Story: "), max_length=40)).eval()
     encoder.save(tmp_path / "out")
     again = Encoder(EncoderConfig(str(tmp_path / "out"))).eval()
-    assert (again.prompt("story"), again.prompt("anchor"), again.max_length) == ("Story: ", "Story: ", 40)
+    assert again.prompt("story") == "Story: "
+    assert again.prompt("anchor") == "Story: "
+    assert again.max_length == 40
     texts = world_texts()[:4]
     ours = embed(encoder, texts, progress=False).embeddings
     from sentence_transformers import SentenceTransformer
@@ -198,7 +203,8 @@ def test_a_model_with_cls_pooling_and_a_dense_layer_keeps_both(tiny, tmp_path):
 def test_texts_over_the_limit_are_cut_and_counted(tiny):
     encoder = Encoder(EncoderConfig(tiny("bert"), max_length=30))
     ids, cut = encoder.tokenize([world_texts()[0], "Short."])
-    assert (len(ids[0]), cut) == (30, 1)
+    assert len(ids[0]) == 30
+    assert cut == 1
     assert ids[0][-1] == encoder.model[0].tokenizer.convert_tokens_to_ids("[SEP]")
     theirs = encoder.model.preprocess([world_texts()[0]])["input_ids"][0].tolist()
     assert ids[0] == theirs
@@ -233,7 +239,8 @@ def test_windows_cover_every_token_from_edge_to_edge(seed, room):
     lengths = np.random.default_rng(seed).integers(0, 60, 50)
     edges = [5, *(5 + lengths.cumsum()).tolist()]
     bounds = window_bounds(edges, room)
-    assert (bounds[0][0], bounds[-1][1]) == (5, edges[-1])
+    assert bounds[0][0] == 5
+    assert bounds[-1][1] == edges[-1]
     assert all(0 < end - start <= room for start, end in bounds)
     overlaps = [before[1] - after[0] for before, after in pairwise(bounds)]
     assert min(overlaps, default=0) >= 0

@@ -34,20 +34,23 @@ def fusion(dimension=5, weights=FUSION, hidden=None):
 @pytest.mark.parametrize("dimension", [16, 256])
 def test_noise_turns_vectors_alike_in_any_dimension(dimension):
     torch.manual_seed(0)
-    head, x = build_head("projection", dimension, noise=0.2), unit(400, dimension, seed=1)
+    head = build_head("projection", dimension, noise=0.2)
+    x = unit(400, dimension, seed=1)
     moved = (head[0].linear(x) - x).norm(dim=1)
     assert abs(moved.mean().item() - 0.2) < 0.05
 
 
 def test_a_projection_is_w_times_e():
-    head, x = build_head("projection", 8, noise=1.0), vectors(6, 8)
+    head = build_head("projection", 8, noise=1.0)
+    x = vectors(6, 8)
     expected = torch.stack([head[0].linear.weight @ row for row in x])
     assert torch.allclose(apply_head(head, x), expected / expected.norm(dim=1, keepdim=True), atol=1e-6)
     assert [tuple(parameter.shape) for parameter in head.parameters()] == [(8, 8)]
 
 
 def test_an_mlp_has_relu_between_its_layers_and_not_at_the_end():
-    head, x = build_head("mlp", 8, hidden=[12, 7], output=5), vectors(50, 8)
+    head = build_head("mlp", 8, hidden=[12, 7], output=5)
+    x = vectors(50, 8)
     one, two, three = (dense.linear for dense in head[:-1])
     expected = three(two(one(x).clamp(min=0)).clamp(min=0))
     assert torch.allclose(apply_head(head, x), expected / expected.norm(dim=1, keepdim=True), atol=1e-6)
@@ -87,12 +90,14 @@ def by_hand(model, story):
     for layer in range(model.layers):
         directions = []
         for suffix, steps in ((f"l{layer}", list(story)), (f"l{layer}_reverse", list(story)[::-1])):
-            state, seen = (torch.zeros(model.hidden), torch.zeros(model.hidden)), []
+            state = (torch.zeros(model.hidden), torch.zeros(model.hidden))
+            seen = []
             for x in steps:
                 state = cell(weights, suffix, x, state)
                 seen.append(state[0])
             directions.append(seen)
-        forward, backward = directions[0], directions[1][::-1]
+        forward = directions[0]
+        backward = directions[1][::-1]
         story = torch.stack([torch.cat(pair) for pair in zip(forward, backward, strict=True)])
     mapped = model.linear.weight @ torch.cat([forward[-1], backward[0]]) + model.linear.bias
     return mapped / mapped.norm()

@@ -71,7 +71,8 @@ def test_outputs_and_gradients_are_those_of_the_definition_with_the_same_mask(mo
     masks = fixed_masks(dropout)
     monkeypatch.setattr(packing, "_keep", lambda shape, p, dtype: masks[shape[-1]].to(dtype))
     target = torch.randn(1, 4, sum(LENGTHS), 8, generator=torch.Generator().manual_seed(3))
-    ours, theirs = inputs(requires_grad=True), inputs(requires_grad=True)
+    ours = inputs(requires_grad=True)
+    theirs = inputs(requires_grad=True)
     found = packing._attend_each(ours, LENGTHS, Options(scaling, dropout, causal=False))
     wanted = reference(theirs, masks, dropout, scaling or 8**-0.5)
     assert torch.allclose(found.double(), wanted, atol=1e-5)
@@ -93,7 +94,8 @@ def test_the_share_kept_is_the_one_asked_for(dropout):
     for part in range(4):
         error = math.sqrt(dropout * (1 - dropout) / (n // 4))
         assert abs(kept[part::4].mean(dtype=torch.float64) - (1 - dropout)) < 4 * error
-    first, second = kept[:-1] - kept.mean(), kept[1:] - kept.mean()
+    first = kept[:-1] - kept.mean()
+    second = kept[1:] - kept.mean()
     assert abs((first * second).mean(dtype=torch.float64)) < 4 * dropout * (1 - dropout) / math.sqrt(n)
 
 

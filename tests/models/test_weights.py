@@ -95,7 +95,8 @@ def test_what_sharded_weights_cannot_have_is_refused(tiny, fields, named):
 
 
 def test_weights_are_put_back_in_place(tiny):
-    encoder, other = move(adapted(tiny)), adapted(tiny)
+    encoder = move(adapted(tiny))
+    other = adapted(tiny)
     places = [p.data_ptr() for p in other.parameters()]
     kept = trained_weights(encoder)
     restore_weights(other, kept)

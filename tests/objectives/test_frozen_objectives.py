@@ -80,7 +80,8 @@ def test_a_checkpoint_goes_on_with_its_own_head_and_vectors():
 
 
 def test_a_head_computes_in_full_precision_under_autocast():
-    objective, batch = built(Projection(noise=0.05)), batch_of()
+    objective = built(Projection(noise=0.05))
+    batch = batch_of()
     plain = objective(batch.stories)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(objective(batch.stories), plain)

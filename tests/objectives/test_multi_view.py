@@ -63,9 +63,11 @@ def loss_by_hand(objective, stories, heads, alignment_terms="mean"):
     for place, view in enumerate(names, 1):
         total = 0.0
         for i, story in enumerate(own):
-            a, p = by_head(view, story[0]), by_head(view, story[place])
+            a = by_head(view, story[0])
+            p = by_head(view, story[place])
             n = by_head(view, own[(i + 1) % len(own)][place])
-            near, far = (cosine(a, p) / 0.07).exp(), (cosine(a, n) / 0.07).exp()
+            near = (cosine(a, p) / 0.07).exp()
+            far = (cosine(a, n) / 0.07).exp()
             total += -(near / (near + far)).log() / len(own)
         terms[view] = total
     aligned = 0.0
@@ -97,7 +99,9 @@ def test_the_loss_is_its_formulas(build, variant, alignment_terms):
 
 
 def test_three_alignments_are_not_one_and_pull_on_every_head(build):
-    one, three = build(), build(alignment_terms="views", temperature=1e9)  # at this temperature contrasts do not pull
+    # at this temperature contrasts do not pull
+    one = build()
+    three = build(alignment_terms="views", temperature=1e9)
     batch = batch_of(one)
     losses = [each.loss(each.training_embeddings(batch.stories), batch)["alignment"] for each in (one, three)]
     assert losses[1] > 2 * losses[0] > 0  # the views are further from the fused embedding than their mean is
@@ -230,7 +234,8 @@ def test_mixed_precision_does_not_round_heads_and_fusion(build):
 
 
 def test_a_checkpoint_with_other_heads_is_refused(build):
-    objective, other = build(), build(variant="as_published")
+    objective = build()
+    other = build(variant="as_published")
     checkpoint = {"hyper_parameters": dict(other.hparams), "state_dict": other.state_dict()}
     with pytest.raises(ModelError, match=r"do not have views\.heads"):
         objective.on_load_checkpoint(checkpoint)

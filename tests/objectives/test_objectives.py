@@ -49,7 +49,9 @@ def test_ranking_is_the_pure_loss_over_the_right_stories(build):
     objective = build(MultipleNegativesRanking, scale=7.0)
     batch = batch_of(objective)
     vectors = objective(batch.stories)
-    anchors, positives, others = vectors[:4], vectors[4:8], vectors[8:]
+    anchors = vectors[:4]
+    positives = vectors[4:8]
+    others = vectors[8:]
     # Every row's negatives are candidates of all rows: two stories, given four times, once as padding.
     logits = 7.0 * anchors @ torch.cat([positives, others.repeat(4, 1)[:7]]).T
     expected = torch.nn.functional.cross_entropy(logits, torch.arange(4))
@@ -57,7 +59,8 @@ def test_ranking_is_the_pure_loss_over_the_right_stories(build):
 
 
 def test_pairs_leave_the_explicit_negatives_out(build):
-    pairs, triplets = build(MultipleNegativesRanking, candidates="pairs"), build(MultipleNegativesRanking)
+    pairs = build(MultipleNegativesRanking, candidates="pairs")
+    triplets = build(MultipleNegativesRanking)
     batch = batch_of(pairs)
     vectors = pairs(batch.stories)
     expected = ranking_loss(vectors[:4], vectors[4:8], torch.arange(4), scale=20.0)
@@ -115,7 +118,8 @@ def test_triplets_are_all_pairs_but_padding(build, distance):
 
 
 def test_an_adaptive_margin_grows_with_the_gap(build):
-    plain, adaptive = build(Triplet, margin=0.1), build(Triplet, margin=0.1, maximum_margin=2.0)
+    plain = build(Triplet, margin=0.1)
+    adaptive = build(Triplet, margin=0.1, maximum_margin=2.0)
     batch = batch_of(plain)
     vectors = plain(batch.stories)
     assert adaptive.loss(vectors, batch)["loss"] > plain.loss(vectors, batch)["loss"]
@@ -240,7 +244,8 @@ def test_an_objective_returns_the_positions_of_its_wrong_answers():
     outputs = objective.validation_step(batch, 0)
     assert outputs["wrong"].tolist() == [-1, 11, 12, 13, -1, -1]
     summary = objective.validation_accuracy.summary()
-    assert (summary.n, summary.n - summary.correct) == (5, 3)
+    assert summary.n == 5
+    assert summary.n - summary.correct == 3
     objective.frozen_embeddings = lambda stories: embeddings[[0, 2, 1, 3]]  # A and B of the first rows change places
     assert "wrong_frozen" not in objective.validation_step(batch, 0)
     trainer.sanity_checking = True

@@ -39,7 +39,8 @@ def build(tiny):
         objective._trainer = SimpleNamespace(global_step=0, estimated_stepping_batches=20)
         if teacher:
             table = torch.randn(STORIES + 3, 5, generator=torch.Generator().manual_seed(4))
-            objective.teacher, objective.round = TeacherEmbeddings(table + 1.0), 1
+            objective.teacher = TeacherEmbeddings(table + 1.0)
+            objective.round = 1
         return objective
 
     return make
@@ -60,7 +61,8 @@ def by_hand(objective, vectors, batch):
 
     ce, kl, shares = [], [], {}
     for i in range(B):
-        anchor, positive = int(batch.anchors[i]), int(batch.positives[i])
+        anchor = int(batch.anchors[i])
+        positive = int(batch.positives[i])
         candidates = [(int(p), "in_batch") for j, p in enumerate(batch.positives) if j != i]
         for n, kind in zip(batch.negatives[i].tolist(), batch.kinds[i].tolist(), strict=True):
             if n >= 0:
@@ -112,12 +114,15 @@ def test_the_first_round_has_neither_mask_nor_teacher(build):
 @pytest.mark.parametrize(("number", "masked"), [(1, False), (2, True), (3, True)])
 def test_the_mask_may_begin_after_the_first_change_of_teacher(build, number, masked):
     """HITS, section 3.3: the mask is "enabled only after the first teacher update"."""
-    later, always, never = build(first_masked_round=2), build(), build(mask=False)
+    later = build(first_masked_round=2)
+    always = build()
+    never = build(mask=False)
     batch = batch_of(later)
     vectors = later(batch.stories)
     for objective in (later, always, never):
         objective.round = number
-    found, expected = later.loss(vectors, batch), (always if masked else never).loss(vectors, batch)
+    found = later.loss(vectors, batch)
+    expected = (always if masked else never).loss(vectors, batch)
     assert {name: value.item() for name, value in found.items()} == {n: v.item() for n, v in expected.items()}
     assert (found[f"round_{number}/kept_theme"] < 1) == masked
     assert later.hparams["first_masked_round"] == 2
@@ -125,7 +130,8 @@ def test_the_mask_may_begin_after_the_first_change_of_teacher(build, number, mas
 
 def test_kl_only_and_mask_only(build):
     batch = batch_of(build())
-    mask_only, kl_only = build(distill=False), build(mask=False)
+    mask_only = build(distill=False)
+    kl_only = build(mask=False)
     vectors = mask_only(batch.stories)
     found = mask_only.loss(vectors, batch)
     assert found["loss"].item() == found["round_1/ce"].item()

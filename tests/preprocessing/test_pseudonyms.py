@@ -48,8 +48,10 @@ def assert_sound(groups, results, options, names=None):
             spans = [(each.start, each.end) for each in one.replacements]
             assert all(end <= start for (_, end), (start, _) in pairwise(spans))
             for each in one.replacements:
-                assert PLACEHOLDER.fullmatch(one.text, each.start, each.end) and each.original.strip() == each.original
-                assert re.match(r"\W|\Z", one.text[each.end :]) and re.search(r"(\W|\A)\Z", one.text[: each.start])
+                assert PLACEHOLDER.fullmatch(one.text, each.start, each.end)
+                assert each.original.strip() == each.original
+                assert re.match(r"\W|\Z", one.text[each.end :])
+                assert re.search(r"(\W|\A)\Z", one.text[: each.start])
     again = pseudonymize_texts([[one.text for one in group] for group in results], options, names, progress=False)
     assert [[one.text for one in group] for group in again] == [[one.text for one in group] for group in results]
     assert not any(one.replacements for group in again for one in group)
@@ -61,7 +63,8 @@ def test_kinds_and_numbers_in_order_of_appearance():
     assert given([text], names) == [
         "Character_A of Location_1 met Character_B in Location_2. The Organization_1 sold Entity_1 to Character_A."
     ]
-    assert kind_of_label("DATE") is None and kind_of_label("NORP") == "Organization"
+    assert kind_of_label("DATE") is None
+    assert kind_of_label("NORP") == "Organization"
 
 
 def test_a_part_of_one_longer_name_is_its_alias():
@@ -110,7 +113,8 @@ def test_the_lead_text_becomes_what_it_is_alone():
 
 def test_storyworld_has_no_name_left():
     stories = [s for triple in StoryWorld(3).triples(20, "train") for s in (triple.anchor, triple.positive)]
-    groups, names = [[story.text] for story in stories], [story.names for story in stories]
+    groups = [[story.text] for story in stories]
+    names = [story.names for story in stories]
     results = pseudonymize_texts(groups, GIVEN, names)
     assert_sound(groups, results, GIVEN, names)
     for story, [result] in zip(stories, results, strict=True):
@@ -225,7 +229,8 @@ def f_coref(tmp_path_factory):
 
     FCorefModel.all_tied_weights_keys = {}
     head = {"max_segment_len": 48, "max_span_length": 5, "top_lambda": 0.4, "ffnn_size": 16, "dropout_prob": 0.3}
-    folder, tokenizer = tmp_path_factory.mktemp("f-coref"), trained_tokenizer("roberta")
+    folder = tmp_path_factory.mktemp("f-coref")
+    tokenizer = trained_tokenizer("roberta")
     shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
     config = RobertaConfig(**shape, vocab_size=len(tokenizer), max_position_embeddings=64, coref_head=head)
     torch.manual_seed(8)
@@ -245,7 +250,8 @@ def test_coreference_depends_on_no_other_text_and_leaves_random_states_alone(f_c
     random.seed(1)
     before = torch.get_rng_state(), random.getstate()
     find = entities._load_coreference(f_coref)
-    assert torch.equal(before[0], torch.get_rng_state()) and before[1] == random.getstate()
+    assert torch.equal(before[0], torch.get_rng_state())
+    assert before[1] == random.getstate()
     together = find(texts)
     assert together == [find([text])[0] for text in texts]
     assert sum(map(len, together)) > 1

@@ -12,13 +12,16 @@ NEGATIVES = ("negatives_theme", "negatives_action", "negatives_outcome")
 
 
 def test_a_header_is_neither_sent_nor_part_of_the_digest(tmp_path):
-    one, other = tmp_path / "one.txt", tmp_path / "other.txt"
+    one = tmp_path / "one.txt"
+    other = tmp_path / "other.txt"
     one.write_text("# Source: a paper\n# decided: so\n---\nJudge.\n# not a header\n---\nAnd say why.\n")
     other.write_bytes(b"\xef\xbb\xbf---\r\nJudge.\r\n# not a header\r\n---\r\nAnd say why.\r\n")
     text = "Judge.\n# not a header\n---\nAnd say why."
     for path in (one, other):
         prompt = load_prompt("mine", str(path))
-        assert (prompt.name, prompt.text, prompt.digest) == ("mine", text, sha256(text.encode()).hexdigest())
+        assert prompt.name == "mine"
+        assert prompt.text == text
+        assert prompt.digest == sha256(text.encode()).hexdigest()
 
 
 @pytest.mark.parametrize(
