@@ -46,9 +46,12 @@ def test_every_command_has_a_row_with_its_functions_in_the_docs():
     table = page.partition("## Every command\n")[2].partition("\n\nA command's")[0]
     rows = [line.split("|")[1:3] for line in table.strip().splitlines()[2:]]
     commands = [name for cell, _ in rows for name in re.findall(r"`([a-z-]+)`", cell)]
+
     assert sorted(commands) == sorted([*TRAINING, *OTHERS])
+
     functions = {name for _, cell in rows for name in re.findall(r"`narrlit\.(\w+)", cell)}
     assert functions <= set(narrlit.__all__)
+
     without = [cells[0].strip() for cells in rows if "`narrlit." not in cells[1]]
     assert without == ["`demo`"]
 
@@ -96,12 +99,14 @@ def test_evaluate_counts_as_the_task_does(encoder, tmp_path):
     path.write_text("".join(rows), encoding="utf-8")
     result = narrlit.evaluate(path, encoder)
     summary = result.answers.summary
+
     assert result.n == 3
     assert result.correct == 2
     assert result.ties == 1
     assert summary.n == 3
     assert summary.correct == 2
     assert summary.ties == 1
+
     low, high = summary.interval
     assert low < summary.accuracy < high
     assert narrlit.evaluate(narrlit.read_triples(path), encoder).answers.summary == summary
@@ -119,10 +124,13 @@ def test_python_alone_evaluates_compares_and_submits(world_files, tiny, tmp_path
     stories = world_files / "stories.jsonl"
     encoder = narrlit.load(tiny(), cache=tmp_path / "cache")
     result = narrlit.evaluate(triples, encoder)
+
     assert result.table()["text_a_is_closer"].tolist() == [bool(x) for x in narrlit.read_triples(triples).labels]
     assert str(result).startswith(f"{tiny()}: accuracy {result.accuracy:.3f} [")
+
     result.write(tmp_path / "out")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"evaluate.json", "evaluate.md", "answers.csv"}
+
     comparison = narrlit.compare(triples, {"mine": encoder, "words": "tfidf"}, by=["overlap"])
     table = comparison.table()
     assert table["system"].tolist()[:2] == ["mine", "words"]
@@ -133,6 +141,7 @@ def test_python_alone_evaluates_compares_and_submits(world_files, tiny, tmp_path
         narrlit.compare(triples, ["tfidf", "tfidf"])
     with pytest.raises(OptionError, match="`by=knd`"):
         narrlit.compare(triples, ["tfidf"], by=["knd"])
+
     submission = narrlit.submit(encoder, track_a=triples, track_b=stories, out=tmp_path / "s.zip")
     right = [a == (b == 1) for a, b in zip(submission.answers, narrlit.read_triples(triples).labels, strict=True)]
     assert sum(right) == result.correct
@@ -152,13 +161,16 @@ def test_python_alone_trains_a_run_that_is_a_model(tiny, world_files, tmp_path, 
         if name.startswith("--") and name != "--config"
     }
     run = narrlit.fit(configs, options)
+
     assert run.folder == tmp_path / "tiny"
     assert run.status == "finished"
     assert run.best.n == 9
     assert len(run.table()) == 1
     assert str(run).startswith(f"{run.folder}: finished, best validation accuracy")
+
     again = narrlit.Run.read(run.folder)
     assert again.record == run.record
+
     result = narrlit.evaluate(world_files / "validation.jsonl", run)
     np.testing.assert_allclose(narrlit.embed(KNIGHTS, run), narrlit.load(str(run.folder)).embed(KNIGHTS), atol=1e-6)
     assert result.n == 9
@@ -174,14 +186,17 @@ def test_a_collection_in_memory_is_mapped_paired_and_measured(tmp_path):
         "Interest rates fell at the bank. No train came.",
     ]
     tales = narrlit.Collection.of(pd.DataFrame({"id": list("abcd"), "text": texts, "kind": list("xxyy")}))
+
     assert len(tales) == 4
     assert tales["c"].text == texts[2]
     assert "4 stories" in repr(tales)
     with pytest.raises(KeyError, match="no story 'e'"):
         tales["e"]
+
     pairs = narrlit.pairs(tales, k=1, threshold=0.4)
     assert pairs.table()[["id_a", "id_b"]].to_numpy().tolist()[0] in (["a", "b"], ["c", "d"])
     assert "## Groups of retellings" in str(pairs)
+
     drawn = narrlit.map_stories(tales, group="kind", k=2, accuracy="0.5, as a test says")
     assert "0.5, as a test says" in drawn._repr_html_()
     assert [path.name for path in drawn.write(tmp_path / "m.html")] == [
@@ -192,9 +207,11 @@ def test_a_collection_in_memory_is_mapped_paired_and_measured(tmp_path):
     ]
     assert len(drawn.table()) == 8
     assert narrlit.diversity(tales).stories == 4
+
     (tmp_path / "qrels.tsv").write_text("a\tb\t1\nc\td\t1\n")
     found = narrlit.retrieval({"minilm": tales}, tmp_path / "qrels.tsv", baseline="tfidf")
     assert set(found.table()["system"]) == {"passages", "tfidf"}
     assert found.answers()["query"].tolist() == ["a", "c"]
+
     found.write(tmp_path / "out")
     assert (tmp_path / "out/retrieval.md").read_text().startswith("## 2 queries among 4 stories")

@@ -124,10 +124,13 @@ def test_a_circle_is_found_within_functions_and_not_among_types(tmp_path):
     (package / "two.py").write_text("def run():\n    from narrlit.three import thing\n")
     (package / "three.py").write_text("if TYPE_CHECKING:\n    from narrlit.one import Thing\n")
     graph = module_graph(package)
+
     assert [circle_through(module, graph) for module in graph] == [None] * 4
+
     (package / "three.py").write_text("import narrlit.one\n")
     graph = module_graph(package)
     circle = circle_through("narrlit.one", graph)
+
     assert circle == ["narrlit.one", "narrlit.two", "narrlit.three", "narrlit.one"]
     assert "narrlit.two imports narrlit.three (line 2)" in shown(circle, graph)
 
@@ -144,6 +147,7 @@ def test_imports_point_one_way():
             continue
         seen += 1
         assert LEVEL[target] < LEVEL[part] or (part, target) in ALLOWED, f"{path}: {part} imports {target}"
+
     assert seen > 60
 
 
@@ -158,6 +162,7 @@ def test_losses_know_torch_alone_and_models_no_lightning():
     libraries = {}
     for _, part, (library, target) in imports():
         libraries.setdefault(part, set()).add(library if target != part else part)
+
     assert libraries["losses"] <= {"losses", "torch", "typing", "math", "collections"}
     for part in ("models", "data", "preprocessing", "losses", "metrics", "cache", "llm"):
         assert "lightning" not in libraries[part], part
@@ -169,7 +174,9 @@ def test_the_picture_is_what_its_script_draws():
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     packages = [package for layer in script.read_layers() for package in layer]
+
     assert {package.name: package.level for package in packages} == LEVEL
+
     pairs = {(part, target) for _, part, (library, target) in imports() if library == "narrlit" and target in LEVEL}
     assert {(package.name, name) for package in packages for name in package.imports} == {
         (part, target) for part, target in pairs if part in LEVEL and part != target

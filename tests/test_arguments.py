@@ -139,6 +139,7 @@ def test_mistakes_name_options_and_settings():
         refusing()
 
     settings = "--data.train FILE, --config or --ckpt_path"
+
     for command, named in ((refusing, settings), (lacking, "`data.train=FILE`, `config` or `ckpt_path`")):
         with pytest.raises(OptionError) as found:
             call(command, "name", [])
@@ -147,6 +148,7 @@ def test_mistakes_name_options_and_settings():
 
 def test_help_shows_choices_defaults_and_what_is_required_without_python_types(capsys):
     assert call(sample, "sample", ["--help"]) == 0
+
     shown = capsys.readouterr().out
     assert shown.startswith("Usage: narrlit sample --out VALUE [OPTIONS] ACTION [ARGS]\n\nDo something.\n\nMore about")
     assert "  ACTION ls|rm\n      what to do. [required]\n  FOLDER\n      where. [default: runs]\n" in shown
@@ -168,8 +170,10 @@ def test_help_of_every_command_explains_each_option_without_python_types(narrlit
     command = getattr(import_module(f"narrlit.commands.{function}"), function)
     arguments = parser(command, name).assemble_argument_collection(parse_docstring=True)
     shown = [argument for argument in arguments if argument.show]
+
     assert [argument.name for argument in shown if not argument.parameter.help] == []
     assert all("_" not in option for argument in shown for option in argument.names)
+
     found = narrlit(name, "--help")
     assert found.code == 0
     assert found.err == ""

@@ -54,6 +54,7 @@ def test_an_average_is_the_mean_of_the_merged_weights_on_the_way_from_the_frozen
     for name, value in averaged.items():
         expected = frozen[name] + share * ((first[name] + second[name]) / 2 - frozen[name])
         assert torch.allclose(value, expected, atol=1e-6), name  # sums in another order
+
     assert any(not torch.equal(first[name], second[name]) for name in averaged)
 
 
@@ -77,10 +78,13 @@ def test_a_folder_of_runs_loads_as_a_model(trainings, tmp_path):
         config, weights = average_weights([encoder])
         save_encoder(tmp_path / name, config, weights)
     found = narrlit.average([tmp_path / "one", tmp_path / "two"], tmp_path / "both")
+
     assert str(found) == f"{tmp_path / 'both'}: mean of 2, trained share 1, adapters of rank 8"
+
     vectors = narrlit.embed(STORIES, tmp_path / "both")
     assert vectors.shape == (3, 32)
     assert not np.allclose(vectors, narrlit.embed(STORIES, tmp_path / "one"), atol=1e-3)
+
     narrlit.export(tmp_path / "both", tmp_path / "exported")
     assert np.allclose(narrlit.embed(STORIES, tmp_path / "exported"), vectors, atol=1e-6)
     with pytest.raises(OptionError, match="name one at least"):

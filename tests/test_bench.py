@@ -35,14 +35,18 @@ def test_every_part_measures_both_sides(bench, tmp_path, capsys):
     bench.main(["--quick", "--threads", "1", "--out", str(tmp_path / "bench.json")])
     record = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))
     rows = record["rows"]
+
     assert {row["job"].partition(",")[0] for row in rows} == JOBS
+
     missing = [row for row in rows if not row["ours"]]
     assert {row["precision"] for row in missing} == (set() if has_bf16(torch.device("cpu")) else {"bf16"})
+
     rows = [row for row in rows if row["ours"]]
     assert all(min(row["ours"]) > 0 for row in rows)
     assert sum(bool(row["peer"]) for row in rows) > len(rows) / 2
     assert all(row["ratio"] == median(row["peer"]) / median(row["ours"]) for row in rows if row["peer"])
     assert all(row["share_of_limit"] > 0 for row in rows if row["job"].startswith(("embedding", "ranking")))
+
     table = capsys.readouterr().out
     assert all(f"{row['job']} " in table for row in rows)
 
@@ -73,6 +77,7 @@ def test_bf16_on_a_processor_without_it_is_a_row_that_says_so(bench, monkeypatch
     setting = bench.Setting(1, 1, "cpu", None, part == "embedding")
     rows = list(bench.PARTS[part](setting))
     half = [row for row in rows if row.precision == "bf16"]
+
     assert half
     assert all(row.note.endswith("not on this processor") and not row.ours for row in half)
     assert all(row.ours for row in rows if row.precision == "fp32")

@@ -76,10 +76,12 @@ def test_an_unforeseen_error_is_one_line_and_its_traceback_is_in_a_file_or_print
     assert found.code == 1
     assert found.out == ""
     assert found.err.count("\n") == 1
+
     (file,) = (tmp_path / "state/narrlit").iterdir()
     assert found.err == f"narrlit: unforeseen error: ZeroDivisionError: division [2J by zero; traceback: {file}\n"
     assert "ZeroDivisionError" in file.read_text()
     assert file.stat().st_mode & 0o077 == 0
+
     file.unlink()
     found = failing(ZeroDivisionError("zero"), "--traceback")
     assert found.code == 1
@@ -97,6 +99,7 @@ def test_lightnings_exit_at_an_interrupt_is_130(narrlit, monkeypatch):
 
     monkeypatch.setattr(cli, "_run", interrupted)
     found = narrlit("fit")
+
     assert found.code == 130
     assert "finished epochs of a fit are kept; --ckpt_path" in found.err
 
@@ -112,6 +115,7 @@ def test_sigterm_ends_a_command_with_143_and_its_cleaning_up(narrlit, monkeypatc
 
     before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(cli, "_run", terminated)
+
     assert narrlit("embed").code == 143
     assert cleaned == [True]
     assert signal.getsignal(signal.SIGTERM) is before
@@ -176,12 +180,15 @@ def test_help_loads_nothing_heavy_and_a_closed_pipe_is_quiet():
         "sys.exit(code)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+
     assert b"Commands:" in done.stdout
+
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "narrlit", "--help"]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
     os.close(writer)
+
     assert done.returncode == 141
     assert done.stderr == b""
 
@@ -201,6 +208,7 @@ def test_closed_and_full_streams_cost_one_line_at_most(command, code, error):
         pytest.skip("this system has no /dev/full")
     words = ["sh", "-c", f'"$0" -m narrlit {command}', sys.executable]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
+
     assert done.returncode == code
     assert done.stderr.startswith(error)
     assert len(done.stderr.splitlines()) == bool(error)
@@ -215,6 +223,7 @@ def test_no_file_takes_the_place_of_a_closed_stream(tmp_path):
     )
     words = ["sh", "-c", '"$0" -c "$1" >&-', sys.executable, program]
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
+
     assert done.returncode == 0
     assert done.stderr == "True\n"
 
@@ -245,4 +254,5 @@ def test_a_thread_prints_its_traceback_unless_the_system_failed(monkeypatch, nar
 
     monkeypatch.setattr(cli, "_run", run)
     monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)  # pytest has one of its own
+
     assert ("Traceback" in narrlit().err) == printed

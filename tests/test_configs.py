@@ -77,8 +77,10 @@ def test_a_backbone_changes_the_encoder_and_nothing_else(overlay):
     changed = parse("nlp_fsdm.yaml", overlay)
     written = read_yaml(ROOT / overlay)["model"]["init_args"]["encoder"]
     settings = changed.model.encoder_config.as_dict()
+
     for name, value in written.items():
         assert settings[name].items() >= value.items() if isinstance(value, dict) else settings[name] == value
+
     roles = ("anchor", "candidate")
     assert [getattr(changed.model.encoder_config.prompts, role) for role in roles] == ["query: ", "passage: "]
     assert changed.model.optimization == plain.model.optimization
@@ -88,10 +90,12 @@ def test_a_backbone_changes_the_encoder_and_nothing_else(overlay):
 def test_overlays_leave_pooling_to_the_model_and_shorten_nothing():
     for name in (*ENCODERS, *QWEN):
         assert parse("nlp_fsdm.yaml", f"backbones/{name}.yaml").model.encoder_config.pooling is None
+
     for name in ENCODERS[:-2]:
         written = read_yaml(ROOT / f"backbones/{name}.yaml")["model"]["init_args"]["encoder"]
         assert written["max_length"] == 512
         assert written["prompts"] == {"story": None}
+
     assert parse("hits.yaml", "backbones/minilm.yaml").model.encoder_config.prompts.story is None
     assert len(parse("hits.yaml", "backbones/qwen3_8b_qlora.yaml").model.encoder_config.prompts.story) > 50
 
@@ -135,6 +139,7 @@ def test_a_header_says_what_it_is(name):
         words += ["Needs:", "Expect:"]
     if name in {config for configs in PAGES.values() for config in configs}:
         words += ["Variant:"]
+
     for word in words:
         assert any(word in line for line in header), word
     assert f"configs/{name}" in "".join(header) or name.startswith("hardware/")
@@ -144,10 +149,12 @@ def test_configs_are_found_in_the_package_from_anywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert Path(find_config("configs/quickstart.yaml")) == ROOT / "quickstart.yaml"
     assert Path(find_config("backbones/minilm.yaml")) == ROOT / "backbones/minilm.yaml"
+
     (tmp_path / "quickstart.yaml").write_text("{}")
     assert find_config("quickstart.yaml") == "quickstart.yaml"
     with pytest.raises(OptionError, match=r"did you mean nlp_fsdm\.yaml"):
         find_config("configs/nlp_fsmd.yaml")
+
     spaces = ", ".join(sorted(SPACES))
     with pytest.raises(OptionError, match=f"`space` none.yaml: no such file; packaged are {spaces}$"):
         find_config("none.yaml", "`space`")
@@ -165,12 +172,14 @@ def test_hits_has_the_papers_values():
     assert encoder.gradient_checkpointing
     assert len(encoder.prompts.story) > 50
     assert encoder.prompts.anchor is encoder.prompts.candidate is None  # one instruction for every role
+
     plan = objective.optimization
     assert plan.optimizer == "adamw"
     assert plan.learning_rate == 5e-5
     assert plan.warmup == 0
     assert objective.temperature == 0.09
     assert objective.mask_margin == -0.05
+
     follow = objective.distillation
     assert follow.temperature == 0.15
     assert follow.first_weight == 0.7
@@ -178,6 +187,7 @@ def test_hits_has_the_papers_values():
     assert follow.space == "cosine"
     assert not objective.use_triple_negative
     assert cli.datamodule.loading.batch_size == 8
+
     trainer = cli.config["trainer"]
     (promotion,) = [c for c in trainer["callbacks"] if "TeacherPromotion" in c["class_path"]]
     assert trainer["max_epochs"] == 15
@@ -195,6 +205,7 @@ def test_ablations_change_what_they_name():
     assert mask_only.model.distill is False
     assert kd_only.model.mask is False
     assert kd_only.model.distill is True
+
     promotion = one_iteration.config["trainer"]["callbacks"]["init_args"]
     assert one_iteration.config["trainer"]["max_epochs"] == 10
     assert promotion["rounds"] == 2
@@ -213,6 +224,7 @@ def test_comhis_has_the_papers_values():
     objective = cli.model
     plan = cli.model.optimization
     hard = cli.datamodule.hard_examples
+
     assert objective.encoder_config.model == "Qwen/Qwen3-Embedding-8B"
     assert objective.margin == 0.2
     assert hard.share == 0.2
@@ -224,6 +236,7 @@ def test_comhis_has_the_papers_values():
     assert plan.warmup == 0
     assert plan.decay == "none"
     assert cli.datamodule.loading.batch_size == 32
+
     trainer = cli.config["trainer"]
     (stopping,) = trainer["callbacks"]
     assert trainer["max_epochs"] == 30
@@ -251,6 +264,7 @@ def test_mendel292_has_the_papers_values(name):
     assert objective.encoder_config.max_length == 256
     assert cli.datamodule.loading.batch_size == 64
     assert plan.optimizer == "adam"
+
     if name in ("mendel292_linear.yaml", "mendel292_mlp.yaml"):
         assert objective.hidden == ([512, 512] if "mlp" in name else [])
         assert objective.output == 256
@@ -258,15 +272,18 @@ def test_mendel292_has_the_papers_values(name):
         assert plan.learning_rate == 1e-3
         return
     labelled = name != "mendel292.yaml"
+
     assert plan.learning_rate == 1.4e-4
     assert cli.config["trainer"]["max_epochs"] == 10
     assert objective.bilstm.hidden == 128
     assert objective.bilstm.layers == 2
     assert objective.sizes == (128, 64, 64)
     assert objective.margin == (1.002 if labelled else 1.038)
+
     labels = cli.datamodule.pseudo_labels
     assert labels.source == ("positional" if labelled else "none")
     assert labels.transductive == (name == "mendel292_transductive.yaml")
+
     if labelled:
         aspects = objective.aspects
         assert objective.triplet_weight == 1.437
@@ -300,6 +317,7 @@ def test_ttda704_has_the_papers_values():
     assert plan.optimizer == "adamw"
     assert plan.learning_rate == 2e-5
     assert plan.weight_decay == 1e-5
+
     loading = cli.datamodule.loading
     trainer = cli.config["trainer"]
     assert loading.batch_size == 32
@@ -307,6 +325,7 @@ def test_ttda704_has_the_papers_values():
     assert loading.pseudonyms.backend == "none"
     assert trainer["max_epochs"] == 15
     assert trainer["gradient_clip_val"] == 1.0
+
     published, contrasts = (parse("ttda704.yaml", overlay).model for overlay in VIEWS)
     assert published.variant == "as_published"
     assert published.alignment == 0.5
@@ -326,16 +345,20 @@ def test_ttda704_track_a_has_the_papers_values():
     assert plan.weight_decay == 0.01
     assert plan.warmup == 0.1
     assert plan.decay == "linear"
+
     loading = cli.datamodule.loading
     assert loading.batch_size == 16
     assert loading.pseudonyms.backend == "spacy"
     assert loading.pseudonyms.scope == "triple"
+
     trainer = cli.config["trainer"]
     assert trainer["max_epochs"] == 5
     assert trainer["precision"] == "16-mixed"
+
     raw, adaptive = (parse("ttda704_track_a.yaml", overlay) for overlay in TRACK_A)
     assert raw.datamodule.loading.pseudonyms.backend == "none"
     assert raw.model.distance == "cosine"
+
     margins = (adaptive.model.distance, adaptive.model.margin, adaptive.model.maximum_margin)
     assert margins == ("squared_euclidean", 0.3, 1.5)
     assert adaptive.datamodule.loading.pseudonyms.backend == "spacy"
@@ -375,6 +398,7 @@ def test_parameters_that_a_systems_page_names_can_be_set(page, tmp_path):
     text = (Path(__file__).parents[1] / f"docs/systems/{page}.md").read_text(encoding="utf-8")
     named = PARAMETER.findall("\n".join(line for line in text.splitlines() if line.startswith("|")))
     assert len(named) >= 3
+
     values = {config: {} for config in PAGES[page]}
     for name, value in named:
         config = next((config for config in PAGES[page] if has_setting(config, name)), None)
@@ -392,6 +416,7 @@ def test_defaults_are_the_decisions_that_the_pages_name():
     assert parse("nlp_fsdm.yaml").model.reduction == "mean"
     assert parse("ttda704.yaml").model.alignment_terms == "mean"
     assert parse("hits.yaml").model.first_masked_round == 0
+
     mendel292 = parse("mendel292_inductive.yaml")
     assert mendel292.model.aspects.divisor == "paired"
     assert mendel292.datamodule.pseudo_labels.rounding == "down"

@@ -112,6 +112,7 @@ def test_rounds_on_two_nodes_without_a_shared_folder_are_refused_at_the_start(ti
             return narrlit.cli.main([str(argument) for argument in arguments])
 
     assert fork_under_torchrun(main, unused_port, nodes=2) == [2, 2]
+
     for node in nodes:
         (error,) = [line for line in (node / "errors").read_text().splitlines() if "error" in line]
         assert f"{nodes[1] / 'runs'}" in error
@@ -169,12 +170,15 @@ def test_a_fit_over_two_processes_equals_one_with_the_double_batch(tiny, one, fi
     caching = ["--model.encoder.gradient_caching", "true", "--model.encoder.token_budget", "100"]
     fit_on_two(fit_arguments(tiny(), one / "two", *SGD, *caching, epochs=2), "ddp", one)
     records = [record_of(one / name) for name in ("one", "two")]
+
     assert [record["trainer"]["world_size"] for record in records] == [1, 2]
     for ours, theirs in zip(*(record["validations"] for record in records), strict=True):
         assert ours["n"] == theirs["n"] == 9
         assert ours["accuracy"] == theirs["accuracy"]
+
     answers = [json.loads((one / name / "tiny/validation_answers.json").read_text()) for name in ("one", "two")]
     assert answers[0] == answers[1]
+
     correct = [validation["correct"] for validation in records[1]["validations"]]
     assert [9 - len(evaluation["wrong"]) for evaluation in answers[1]["evaluations"]] == correct
     assert_close_weights(one)
@@ -191,8 +195,10 @@ def test_processes_share_one_new_folder_and_end_together_when_one_diverges(tiny,
             return narrlit.cli.main([str(argument) for argument in arguments])
 
     assert fork_under_torchrun(main, unused_port) == [1, 1]
+
     (run,) = (tmp_path / "runs/quickstart").iterdir()
     assert json.loads((run / "run.json").read_text())["status"] == "diverged"
+
     errors = [line for number in range(2) for line in (tmp_path / f"errors{number}").read_text().splitlines()]
     (error,) = [line for line in errors if line.startswith("narrlit: error: ")]
     assert str(Path("runs/quickstart/version_0/checkpoints/last.ckpt")) in error
@@ -229,8 +235,10 @@ def test_rounds_over_two_processes_equal_those_of_one_with_the_double_batch(tiny
     fit_on_two(rounds_arguments(tiny(), tmp_path / "two", *common, epochs=2), strategy, tmp_path)
     one = record_of(tmp_path / "one")
     two = record_of(tmp_path / "two")
+
     assert [entry["promoted"] for entry in one["rounds"]] == [entry["promoted"] for entry in two["rounds"]]
     assert one["rounds"][0]["promoted"]
+
     weights = assert_close_weights(tmp_path)
     assert all("lora_" in name for name in weights) == (strategy == "ddp")
 
@@ -248,6 +256,7 @@ def test_heads_of_views_are_trained_by_all_processes_whether_sharded_or_not(tiny
             *("--trainer.logger.init_args.version", ""),
         ]
         fit_on_two(arguments, strategy, tmp_path)
+
     assert sum(name.startswith("views.") for name in assert_close_weights(tmp_path)) == 12
 
 
@@ -264,13 +273,16 @@ def test_a_sharded_checkpoint_resumes_and_is_read_by_commands(tiny, tmp_path, wo
     for name in ("sharded", "resumed"):
         state = read_checkpoint(tmp_path / name / "tiny/checkpoints/last.ckpt")["state_dict"]
         assert all(torch.allclose(value, state[key], atol=1e-5) for key, value in weights.items())
+
     assert all(weights[key].any() for key in weights)
+
     triples = read_triples(world_files / "validation.jsonl")
     scores = []
     for name in ("one", "resumed"):
         folder = tmp_path / f"{name}_model"
         assert narrlit("export", tmp_path / name / "tiny/checkpoints/last.ckpt", "--out", folder).code == 0
         scores.append(scores_of(load_encoder(str(folder)), triples))
+
     assert abs(scores[0] - scores[1]).max() < 1e-5
     assert narrlit("evaluate", world_files / "validation.jsonl", "--model", tmp_path / "sharded/tiny").code == 0
 
@@ -279,8 +291,10 @@ def test_the_table_of_a_sharded_checkpoint_runs_no_code(tmp_path, tiny, narrlit)
     shards = tmp_path / "shards"
     shards.mkdir()
     (shards / ".metadata").write_bytes(pickle.dumps(os.getcwd))
+
     with pytest.raises(ModelError, match="more than tensors and plain data"):
         read_checkpoint(shards)
+
     refused = narrlit(*fit_arguments(tiny(), tmp_path / "run", "--ckpt_path", shards))
     assert refused.code == 2
     assert "more than tensors and plain data" in refused.err

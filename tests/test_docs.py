@@ -203,7 +203,9 @@ def test_every_block_is_marked_correctly():
     for path in pages():
         text = path.read_text(encoding="utf-8")
         assert text.count("<!-- no-run") == sum(not block.runs for block in blocks_of(path)), path
+
     assert {block.kind for block in BLOCKS} <= {"bash", "python", "text", "json", "yaml"}
+
     for block, words in COMMANDS:
         assert words[0] == "narrlit" or words[0] in OTHER_PROGRAMS, (block.page, block.line, words)
         if words[0] != "narrlit":
@@ -224,8 +226,10 @@ def test_options_and_their_values_are_accepted(command, tmp_path, monkeypatch):
         # The configs of a reproduction are those of its tables.
         name, rest = "fit", [*(RUN.split()[1:] if name == "reproduce" else ()), *rest]
     code, out, err = call([name, *rest, "--print_config"])
+
     assert code == 0, err
     assert "class_path" in out
+
     if name == "fit":
         build(rest)
 
@@ -268,6 +272,7 @@ def test_an_experiment_reaches_its_first_fit(command, workspace, monkeypatch):
         for option in ("--data.train", "--data.validation"):
             place = arguments.index(option) + 1
             arguments[place] = first_rows(arguments[place], 4)
+
     with pytest.raises(FirstFit):
         print(*call(arguments))
 
@@ -319,6 +324,7 @@ def test_configs_and_links_exist():
             if not target.startswith("http"):
                 assert (path.parent / target).exists(), (path, target)
                 links += 1
+
     assert configs > 20
     assert links > 40
 
@@ -331,4 +337,5 @@ def test_source_files_exist():
                 continue
             assert any((ROOT / folder / name).is_file() for folder in ("", "src/narrlit", "tests")), (path, name)
             names += 1
+
     assert names > 15

@@ -15,6 +15,7 @@ def test_advice_to_run_what_is_in_a_file_is_left_out(tmp_path):
     with pytest.raises(ModelError) as caught, reading("model", "a/model.bin", "export it again", ModelError):
         torch.load(tmp_path / "model.bin", weights_only=True)
     assert "weights_only" in str(caught.value.__cause__)
+
     message = str(caught.value)
     assert message.startswith("model a/model.bin: Weights only load failed. ")
     assert "Unsupported global" in message

@@ -101,10 +101,13 @@ def test_plain_heads_need_no_code_of_this_package(tiny, tmp_path, kind):
     name, settings = HEADS[kind]
     encoder = Encoder(EncoderConfig(tiny())).eval()
     encoder.attach(build_head(name, 32, **settings))
+
     assert encoder.normalized
+
     before = embed(encoder, TEXTS, progress=False).embeddings
     write_model_folder(encoder, tmp_path / "out", "a run", trained=True)
     assert not list((tmp_path / "out").glob("*.py"))
+
     theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(TEXTS)
     assert abs(theirs - before).max() < 1e-6
     assert abs(embed(load_encoder(str(tmp_path / "out")), TEXTS, progress=False).embeddings - before).max() < 1e-6
@@ -118,8 +121,10 @@ def test_sentence_transformers_alone_reads_sentences_and_views(written, tiny, tm
     sentences, views = used_elsewhere(jobs, tmp_path)
     encoder = sentence_encoder(tiny(), prompts=PROMPTS, max_length=80)
     ours = {role: embed(encoder, TEXTS, role, progress=False).embeddings for role in ROLES}
+
     for name, role in [*zip(ROLES, ROLES, strict=True), *((x, "story") for x in ("one_by_one", "turned", "again"))]:
         assert abs(sentences[name] - ours[role]).max() < 1e-6, name
+
     encoder = view_encoder(tiny(), 16, prompts=PROMPTS, max_length=80)
     for name, prompt in (("story", "text: "), ("turned", "text: "), ("candidate", "passage: ")):
         assert abs(views[name] - views_by_hand(encoder, stories, prompt)).max() < 1e-6, name
@@ -130,6 +135,7 @@ def test_its_code_needs_nothing_of_this_package(exported, reads):
     folder = exported(reads)
     names = {path.stem for path in folder.glob("*.py")}
     assert "heads" in names
+
     for path in folder.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom):
@@ -137,7 +143,9 @@ def test_its_code_needs_nothing_of_this_package(exported, reads):
             if isinstance(node, ast.Import):
                 assert not any(alias.name.startswith("narrlit") for alias in node.names)
     (module,) = json.loads((folder / "modules.json").read_text())
+
     assert module["type"] == {"sentences": "heads.SentenceBiLSTM", "views": "heads.ViewFusion"}[reads]
+
     card = (folder / "README.md").read_text()
     assert 'SentenceTransformer("out", trust_remote_code=True)' in card
     assert f"at most 80 tokens of\na {'sentence' if reads == 'sentences' else 'text or view'}." in card
@@ -149,10 +157,12 @@ def test_it_loads_here_and_runs_no_code_of_the_folder(exported, tiny, tmp_path, 
     folder = exported(reads)
     (folder / "heads.py").write_text(f"open({str(tmp_path / 'run.txt')!r}, 'w')")
     loaded = load_encoder(str(folder), trust_remote_code=trust)
+
     assert not (tmp_path / "run.txt").exists()
     assert not loaded.training
     assert loaded.reads == reads
     assert loaded.max_length == 80
+
     encoder = (
         sentence_encoder(tiny(), prompts=PROMPTS) if reads == "sentences" else view_encoder(tiny(), 16, prompts=PROMPTS)
     )
@@ -160,6 +170,7 @@ def test_it_loads_here_and_runs_no_code_of_the_folder(exported, tiny, tmp_path, 
     for role in ROLES:
         expected = embed(encoder, stories, role, progress=False).embeddings
         assert abs(embed(loaded, stories, role, progress=False).embeddings - expected).max() < 1e-6
+
     assert load_encoder(str(folder), max_length=7).max_length == 7
 
 
@@ -216,6 +227,7 @@ def test_an_encoder_is_exported_with_its_postprocessing_and_stays_as_it_is(tiny,
     before = fitted.embed(TEXTS)
     module = fitted.module
     exported = export(fitted, tmp_path / "model")
+
     assert str(exported) == f"{tmp_path}/model: 8 dimensions, 96 tokens at most"
     np.testing.assert_allclose(load(exported.path).embed(TEXTS), before, atol=1e-6)  # rounding of float32
     assert fitted.module is module
@@ -226,6 +238,7 @@ def test_a_check_compares_with_sentence_transformers(tiny, make, tmp_path):
     export(tiny(), tmp_path / "model")
     short = make("short.txt", "A fox runs.")
     long = make("long.txt", "A fox runs to the river. " * 40)
+
     assert check_export(tmp_path / "model", short) <= 1e-5
     with pytest.raises(ModelError, match="sentence-transformers differ by"):  # which truncates long stories
         check_export(tmp_path / "model", long)

@@ -94,5 +94,6 @@ def test_a_measurement_runs_its_commands_and_records_what_they_print(figures, tm
     (tmp_path / "rows.jsonl").write_text("{}\n")
     folders = {"data": tmp_path, "benchmarks": BENCHMARKS}
     entry = figures.measured(measurement, folders, tmp_path / "work", None, again=False)
+
     assert entry["values"] == {"out/a/x": 3}
     assert list(entry["data"]) == ["rows.jsonl"]

@@ -45,6 +45,7 @@ def test_a_folder_is_on_the_disk_with_all_in_it_before_it_takes_its_name(synced)
         (temporary / "1_Pooling").mkdir()
         (temporary / "1_Pooling/config.json").write_text("{}")
         (temporary / "weights").write_bytes(b"0")
+
     for name in ("model", "model/1_Pooling", "model/1_Pooling/config.json", "model/weights"):
         assert names_when_synced(synced, name)[0].isdisjoint({"model"})
     assert "model" in names_when_synced(synced, ".")[-1]
@@ -57,6 +58,7 @@ def test_a_disk_that_is_full_when_a_file_is_synchronized_leaves_the_earlier_file
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
+
     with pytest.raises(OptionError, match=r"cannot write rows.jsonl: no space left on device"):
         write_rows("rows.jsonl", [2])
     assert [path.name for path in Path().iterdir()] == ["rows.jsonl"]
@@ -73,4 +75,5 @@ def test_an_operating_system_that_opens_no_folders_writes_files(monkeypatch):
 
     monkeypatch.setattr(os, "open", refusing)
     write_rows("rows.jsonl", [1])
+
     assert Path("rows.jsonl").read_text() == "1\n"

@@ -58,8 +58,10 @@ def test_a_run_is_a_model_that_answers_as_it_did_in_training(tiny, capfd, tmp_pa
     assert record["data"]["inputs"]["embeddings"]["made"] > 0
     assert record["flags"]["transductive"] is record["flags"]["mined_validation"] is False
     assert all(name.startswith("head.") for name in weights_of(tmp_path / "one"))
+
     best = record["best"]["correct"]
     assert correct(tmp_path / "one/tiny") == best
+
     if system != "mendel292_inductive":  # frozen there: the mean of its sentences
         assert correct(tiny(), max_length=96) == record["frozen"]["correct"]
     load_encoder(str(tmp_path / "one/tiny")).save(tmp_path / "model")
@@ -67,6 +69,7 @@ def test_a_run_is_a_model_that_answers_as_it_did_in_training(tiny, capfd, tmp_pa
         assert correct(tmp_path / "model") == best
     capfd.readouterr()
     again = fit(system, tiny(), tmp_path / "again")
+
     assert "embedding:" not in capfd.readouterr().err
     assert again["data"]["inputs"]["embeddings"]["made"] == 0
     assert again["validations"] == record["validations"]
@@ -82,7 +85,9 @@ def test_a_killed_fit_resumes_to_the_same_weights(tiny, tmp_path, system):
     strikes = ["--trainer.callbacks+=run_helpers.KillAt", "--trainer.callbacks.step=6"]
     strikes += ["--last_checkpoint.every_n_train_steps", "1"]
     killed = arguments(system, tiny(), tmp_path / "cut", *more, *strikes, epochs=3)
+
     assert exit_code_of_fork(killed, tmp_path) == -9
+
     last = tmp_path / "cut/tiny/checkpoints/last.ckpt"
     fit(system, tiny(), tmp_path / "on", *more, "--ckpt_path", last, epochs=3)
     assert_equal_weights(weights_of(tmp_path / "on"), weights_of(tmp_path / "whole"))
@@ -96,10 +101,13 @@ def test_two_processes_give_what_one_gives_with_the_double_batch(tiny, tmp_path,
     two = ["--trainer.devices", "2", "--trainer.strategy", "ddp_fork", "--data.init_args.loading.batch_size", "2"]
     two += ["--model.embeddings.folder", tmp_path / "fresh"]  # both processes fill it
     (tmp_path / "two").mkdir()
+
     assert exit_code_of_fork(arguments(system, tiny(), tmp_path / "two", *common, *two), tmp_path) == 0
+
     theirs = weights_of(tmp_path / "two")
     for name, value in weights_of(tmp_path / "one").items():
         assert torch.allclose(value, theirs[name], atol=1e-5), name
+
     accuracies = [[v["accuracy"] for v in record["validations"]] for record in (one, record_of(tmp_path / "two"))]
     assert accuracies[0] == accuracies[1]
 
@@ -151,6 +159,7 @@ def test_true_labels_come_from_storyworld_alone(tiny, narrlit, world_files, tmp_
     config = ["--config", "configs/mendel292_inductive.yaml", "--config", "configs/hardware/cpu.yaml"]
     encoder = ["--model.init_args.encoder.model", tiny(), "--model.init_args.encoder.max_length", "96"]
     refused = narrlit("fit", *config, *encoder, *truth, *files)
+
     assert refused.code == 2
     assert "pseudo_labels.source is truth" in refused.err
     assert json.loads(json.dumps(record_of(tmp_path / "run")["flags"]))["transductive"] is False

@@ -87,8 +87,10 @@ def test_a_run_depends_on_its_number_alone(fuzz, tmp_path):
     jobs = fuzz.jobs("http://127.0.0.1:1/v1")
     settings = [fuzz.Setting(tmp_path, tmp_path, jobs, seed, 60) for seed in (1, 1, 2)]
     first, again, other = ([setting.pair(number) for number in range(50)] for setting in settings)
+
     assert first == again != other
     assert len(set(first)) > 45
+
     every = {settings[0].pair(number) for number in range(sum(job.weight for job in jobs) * len(fuzz.WAYS))}
     assert len(every) == len(jobs) * len(fuzz.WAYS)
 

@@ -30,14 +30,17 @@ def hits_arguments(model, files, folder, quantization):
 def test_hits_trains_and_exports_a_qwen3(tiny, world_files, tmp_path, quantization, close):
     fit_here(hits_arguments(tiny("qwen3", "lasttoken"), world_files, tmp_path, quantization), tmp_path)
     assert [entry["round"] for entry in record_of(tmp_path)["rounds"]] == [0, 1]
+
     weights = weights_of(tmp_path)
     assert len(weights) == 3 * 7 * 2  # layers, targets, two factors
     assert {name.split(".lora_")[0].rpartition(".")[2] for name in weights} == SEVEN
     assert all(value.any() for name, value in weights.items() if "lora_B" in name)  # each has had a gradient
+
     triples = read_triples(world_files / "validation.jsonl")
     encoder = load_encoder(str(tmp_path / "tiny"), long="truncate")
     scores = scores_of(encoder, triples)
     encoder.merge()
     encoder.save(tmp_path / "model")
+
     assert abs(scores_of(load_encoder(str(tmp_path / "model"), long="truncate"), triples) - scores).max() < close
     assert not any("bitsandbytes" in path.read_text() for path in (tmp_path / "model").rglob("*.json"))

@@ -22,6 +22,7 @@ def test_a_small_index_is_measured(monkeypatch, tmp_path, large):
     out = tmp_path / "indexing.json"
     indexing.main(["--stories", "12", "--triples", "2", "--embedded", "1", "--out", str(out)])
     [figures] = json.loads(out.read_text(encoding="utf-8"))
+
     assert figures["stories"] == 12
     assert figures["words"] > 12 * 6 * 10
     assert figures["text_recall"] == 1

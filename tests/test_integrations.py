@@ -29,10 +29,12 @@ def test_the_exported_folder_works_there(narrlit, name):
     pytest.importorskip(PACKAGES[name])
     assert narrlit("sample", "tales").code == 0
     assert narrlit("export", "minilm", "--out", "model").code == 0
+
     code, output = SNIPPET.search((PAGES / f"{name}.md").read_text(encoding="utf-8")).groups()
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, name, "exec"), {"__name__": "__main__"})
+
     assert printed.getvalue().split() == output.split()
 
 

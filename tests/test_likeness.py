@@ -30,6 +30,7 @@ def test_the_first_setting_is_the_measure_of_passages_and_others_are_not(likenes
     found = dict(likeness.sweep(tales, settings))
     default, *others = found.values()
     expected = tales.similarities_by("passages").matrix()
+
     np.testing.assert_allclose(default, expected, atol=1e-5)  # rounding of float32
     assert all(np.abs(other - expected).max() > 1e-3 for other in others)
     assert next(iter(found)) == "spread 0.4, support 0.3, 25 words"
@@ -51,8 +52,10 @@ def test_all_measures_of_a_file(likeness, make, monkeypatch, tmp_path, tiny, cap
     make("s.jsonl", rows)
     likeness.main(["s.jsonl", "--same", "type", "--model", tiny(), "--json"])
     (record,) = json.loads(capsys.readouterr().out).values()
+
     assert [*record["measures"]] == [*MEASURES, "tfidf"]
     assert {figures["n"] for figures in record["measures"].values()} == {6}
     assert record["measures"]["tfidf"]["recall@1"] == 1
+
     likeness.main(["s.jsonl", "--same", "type", "--model", tiny(), "--sweep"])
     assert "| spread inf, support 0.3, 25 words | " in capsys.readouterr().out

@@ -20,12 +20,14 @@ APART = ("vllm",)
 def test_the_version_is_a_literal_at_one_place():
     assert PYPROJECT["project"]["dynamic"] == ["version"]
     assert "version" not in PYPROJECT["project"]
+
     source = ROOT / PYPROJECT["tool"]["hatch"]["version"]["path"]
     assigned = [
         ast.literal_eval(node.value)
         for node in ast.parse(source.read_text(encoding="utf-8")).body
         if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["__version__"]
     ]
+
     assert assigned == [narrlit.__version__]
 
 
@@ -44,6 +46,7 @@ def test_the_lowest_versions_are_those_of_pyproject():
     lines = (ROOT / "constraints-lowest.txt").read_text(encoding="utf-8").splitlines()
     lowest = [line for line in lines if not line.startswith("#")]
     bounds = {f"{name}=={bound}" for extra, name, bound in requirements() if bound and extra not in APART}
+
     assert set(lowest) == bounds
     # A package in several extras has the same bound in each.
     assert len({line.partition("==")[0] for line in lowest}) == len(lowest) > 40
@@ -62,7 +65,9 @@ def test_the_workflow_calls_targets_of_make_on_every_python_of_the_classifiers()
     steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
     called = {match[1] for step in steps if (match := re.match(r"make (\S+)", step.get("run", "")))}
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+
     assert called == {"lint", "types", "docs", "coverage"} <= targets
+
     matrix = workflow["jobs"]["tests"]["strategy"]["matrix"]
     pythons = [f"Programming Language :: Python :: {version}" for version in matrix["python"]]
     assert pythons == [name for name in PYPROJECT["project"]["classifiers"] if re.search(r":: 3\.\d+$", name)]
@@ -76,7 +81,9 @@ def test_forms_of_issues_have_the_fields_that_github_reads():
     folder = ROOT / ".github" / "ISSUE_TEMPLATE"
     forms = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in folder.glob("*.yml")]
     forms = [form for form in forms if "body" in form]
+
     assert len(forms) == 2
+
     for form in forms:
         assert {"name", "description", "body"} <= form.keys()
         ids = [field["id"] for field in form["body"]]
@@ -103,5 +110,6 @@ def test_the_package_reads_nothing_by_pickle_but_what_security_names():
             pickling.add(path.name)
         for call in re.findall(r"torch\.load\([^\n]*", text):
             assert "weights_only=True" in call, path
+
     # The table of shards, behind a check of its classes; rows that Ray's workers have just written.
     assert pickling == {"registry.py", "parts.py"}

@@ -52,12 +52,14 @@ def assert_same_end(ours, theirs):
 def test_the_record_says_who_was_promoted_and_why(straight):
     record = record_of(straight)
     assert [entry["round"] for entry in record["rounds"]] == [0, 1]
+
     first, second = record["rounds"]
     assert first["promoted"]
     assert first["teacher"] is None
     assert second["teacher"] == "round_0"
     assert second["reason"]
     assert second["promoted"] == (second["student"]["accuracy"] > first["student"]["accuracy"])
+
     accuracies = [validation["accuracy"] for validation in record["validations"]]
     assert first["student"]["accuracy"] == max(accuracies[:2])
     assert second["student"]["accuracy"] == max(accuracies[2:])
@@ -67,6 +69,7 @@ def test_the_record_says_who_was_promoted_and_why(straight):
     assert set(second["kept"]) == {*ASPECTS, "in_batch"}
     assert all(0 < kept["share"] < 1 for name, kept in second["kept"].items() if name != "in_batch")
     assert second["kept"]["theme"]["total"] == 2 * 16  # one for each example of each epoch
+
     teacher = json.loads((straight / "tiny/rounds/round_0/teacher.json").read_text())
     assert teacher["student"] == first["student"]
 
@@ -76,6 +79,7 @@ def test_every_term_of_every_round_can_be_watched(straight):
     assert len(curves["train/round_0/ce"]) == len(curves["train/round_1/ce"]) == 2 * STEPS
     assert "train/round_0/kl" not in curves
     assert min(curves["train/round_1/kl"]) > 0
+
     weight = curves["train/round_1/kl_weight"]
     assert weight[0] == pytest.approx(0.7)
     assert weight[-1] == pytest.approx(0.05)
@@ -98,7 +102,9 @@ def test_a_promoted_student_is_a_model_and_checkpoints_hold_adapters_alone(strai
     triples = synthetic_triples(StoryWorld(0).triples(9, "validation"), StoryTable())
     encoder = load_encoder(str(straight / "tiny/rounds/round_0"), long="truncate")
     scores = scores_of(encoder, triples)
+
     assert ((scores[:, 0] > scores[:, 1]) == (triples.labels == 1)).sum() == student["correct"]
+
     encoder.merge()
     encoder.save(tmp_path / "model")
     assert abs(scores_of(load_encoder(str(tmp_path / "model"), long="truncate"), triples) - scores).max() < 1e-6
@@ -144,6 +150,7 @@ def test_a_teacher_that_is_gone_is_named(straight, tiny, narrlit, tmp_path):
         refused = narrlit(*rounds_arguments(tiny(), tmp_path, "--ckpt_path", last, epochs=6, rounds=3))
     finally:
         shutil.move(straight / "elsewhere", straight / "tiny/rounds")
+
     assert refused.code == 2
     assert "round_0: this round's teacher is gone" in refused.err
     assert "Traceback" not in refused.err
@@ -153,7 +160,9 @@ def test_a_fit_begins_with_a_given_teacher(straight, tiny, tmp_path):
     given = ["--trainer.callbacks.init_args.teacher", straight / "tiny/rounds/round_0"]
     fit_here(rounds_arguments(tiny(), tmp_path, *given, epochs=1, rounds=1), tmp_path)
     entry = record_of(tmp_path)["rounds"][0]
+
     assert entry["teacher"] == "given"
+
     accuracy = record_of(straight)["rounds"][0]["student"]["accuracy"]
     assert f"{accuracy:.4f}" in entry["reason"] or "equals" in entry["reason"]
 
@@ -183,6 +192,7 @@ def test_a_fit_does_not_overwrite_anothers_rounds(straight, tiny, narrlit):
     files = [path for path in (straight / "tiny").rglob("*") if path.is_file()]
     before = {path: path.read_bytes() for path in files}
     refused = narrlit(*rounds_arguments(tiny(), straight))
+
     assert refused.code == 2
     assert "tiny holds another fit: give this one a directory of its own" in refused.err
     assert {path: path.read_bytes() for path in (straight / "tiny").rglob("*") if path.is_file()} == before
@@ -208,6 +218,7 @@ def test_the_fit_ends_when_patience_is_out(tiny, tmp_path):
     still = ["--model.init_args.optimization.learning_rate", "1e-12", "--trainer.callbacks.init_args.patience", "1"]
     fit_here(rounds_arguments(tiny(), tmp_path, *still, epochs=3, rounds=3), tmp_path)
     first, second = record_of(tmp_path)["rounds"]
+
     assert first["promoted"] is True
     assert second["promoted"] is False
     assert "only equals" in second["reason"]
@@ -218,6 +229,7 @@ def test_a_fit_that_diverges_promotes_nobody_and_says_so(tiny, tmp_path, narrlit
     wild = ["--model.init_args.optimization.learning_rate", "1e38"]
     found = narrlit(*rounds_arguments(tiny(), tmp_path, *wild, epochs=2))
     assert (found.code, "the loss is nan; last good checkpoint: none" in found.err) == (1, True), found.err
+
     record = record_of(tmp_path)
     assert record["status"] == "diverged"
     assert record["best"] is None

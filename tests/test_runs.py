@@ -47,13 +47,16 @@ def test_a_run_has_a_record(straight):
     assert record["status"] == "finished"
     assert [validation["n"] for validation in record["validations"]] == [9, 9, 9]
     assert record["num_evaluations"] == 3
+
     triples = synthetic_triples(StoryWorld(0).triples(9, "validation"), StoryTable())
     scores = scores_of(load_encoder(record["model"]["encoder"]["model"], long="truncate"), triples)
     wrong = ((scores[:, 0] > scores[:, 1]) != (triples.labels == 1)).nonzero()[0].tolist()
     answers = json.loads((straight / "tiny/validation_answers.json").read_text())
+
     assert answers["untrained"] == wrong
     assert record["untrained"]["correct"] == 9 - len(wrong)
     assert record["comparison"]["difference"] == pytest.approx((record["best"]["correct"] - 9 + len(wrong)) / 9)
+
     best = record["best"]
     assert best["accuracy"] == max(validation["accuracy"] for validation in record["validations"])
     assert best["interval"][0] <= best["accuracy"] <= best["interval"][1]
@@ -77,15 +80,19 @@ def test_a_run_can_be_watched_in_tensorboard(straight):
     assert "epoch" not in curves
     assert len(curves["train/loss"]) == 12  # fewer than Lightning's interval of 50
     assert len(curves["validation/accuracy"]) == 3  # the untrained model is no point of the curve
+
     rates = curves["lr-AdamW/pg1"]
     assert max(rates) == pytest.approx(0.001, rel=1e-3)
     assert rates[0] < max(rates) > rates[-1]
+
     points = next((straight / "tiny").rglob("tensors.tsv")).read_text().strip().split("\n")
     header, *rows = next((straight / "tiny").rglob("metadata.tsv")).read_text().strip().split("\n")
     assert header.split("\t") == ["story", "role", "triple", "answer"]
     assert len(points) == len(rows) == 27
+
     roles = [row.split("\t")[1] for row in rows]
     assert {role: roles.count(role) for role in roles} == {"anchor": 9, "closer candidate": 9, "other candidate": 9}
+
     wrong = sum(row.split("\t")[3] == "wrong" for row in rows) / 3
     assert wrong == 9 - record_of(straight)["validations"][-1]["correct"]
 
@@ -100,6 +107,7 @@ def test_a_run_its_checkpoint_and_its_export_are_models(straight, tmp_path):
         for source in (run, checkpoint, tmp_path / "model")
     ]
     correct = ((scores[0][:, 0] > scores[0][:, 1]) == (triples.labels == 1)).sum()
+
     assert correct == record_of(straight)["best"]["correct"]
     assert np.array_equal(scores[0], scores[1])
     assert abs(scores[0] - scores[2]).max() < 1e-6
@@ -109,19 +117,23 @@ def test_stages_evaluate_and_predict_with_a_checkpoint(straight, tiny, narrlit, 
     record = record_of(straight)
     checkpoint = straight / "tiny" / record["checkpoints"]["best"]
     common = fit_arguments(tiny(), tmp_path, "--ckpt_path", checkpoint)[1:]
+
     assert narrlit("validate", *common).code == 0
     assert record_of(tmp_path)["validation"]["correct"] == record["best"]["correct"]
     assert narrlit("test", *common).code == 0
     assert record_of(tmp_path)["stage"] == "test"
     assert record_of(tmp_path)["test"]["n"] == 5
     assert narrlit("predict", *common).code == 0
+
     rows = [json.loads(line) for line in (tmp_path / "tiny/predictions.jsonl").open()]
     assert len(rows) == 5
     assert all(row["text_a_is_closer"] == (row["score_a"] > row["score_b"]) for row in rows)
+
     predicted = record_of(tmp_path)
     assert predicted["stage"] == "predict"
     assert predicted["status"] == "finished"
     assert predicted["command"]["checkpoint"] == str(checkpoint)
+
     (tmp_path / "tiny/predictions.jsonl").write_text("mine\n")
     found = narrlit("predict", *common)
     assert found.code == 2
@@ -134,6 +146,7 @@ def test_the_command_line_overrides_a_checkpoint(straight, tiny, tmp_path):
     more = ["--ckpt_path", last, "--model.init_args.scale", "7"]
     fit_here(fit_arguments(tiny(), tmp_path, *more, epochs=4), tmp_path)
     record = record_of(tmp_path)
+
     assert record["model"]["scale"] == 7.0
     assert record["command"]["resumed_from"] == str(last)
     assert [validation["epoch"] for validation in record["validations"]] == [0, 1, 2, 3]
@@ -143,16 +156,21 @@ def test_a_killed_fit_resumes_to_the_same_weights(straight, tiny, tmp_path):
     killer = ["--trainer.callbacks+=run_helpers.KillAt", "--trainer.callbacks.step=6"]
     assert exit_code_of_fork(fit_arguments(tiny(), tmp_path, *killer), tmp_path) == -9
     assert record_of(tmp_path)["status"] == "running"
+
     last = tmp_path / "last.ckpt"
     shutil.move(tmp_path / "tiny/checkpoints/last.ckpt", last)
     fit_here(fit_arguments(tiny(), tmp_path / "again", "--ckpt_path", last), tmp_path)
+
     assert_equal_weights(weights_of(tmp_path / "again"), weights_of(straight))
+
     ours = record_of(tmp_path / "again")
     theirs = record_of(straight)
     for name in ("validations", "best", "untrained", "comparison"):
         assert ours[name] == theirs[name]
+
     answers = [(f / "tiny/validation_answers.json").read_text() for f in (tmp_path / "again", straight)]
     assert answers[0] == answers[1]
+
     best = [torch.load(f / "tiny" / r["checkpoints"]["best"], weights_only=True)["state_dict"]
             for f, r in ((tmp_path / "again", ours), (straight, theirs))]  # fmt: skip
     assert_equal_weights(*best)
@@ -162,6 +180,7 @@ def test_a_fit_killed_within_an_epoch_resumes_to_the_same_weights(straight, tiny
     often = ["--last_checkpoint.every_n_train_steps", 1]
     killer = ["--trainer.callbacks+=run_helpers.KillAt", "--trainer.callbacks.step=7"]
     assert exit_code_of_fork(fit_arguments(tiny(), tmp_path, *often, *killer), tmp_path) == -9
+
     last = tmp_path / "tiny/checkpoints/last.ckpt"
     fit_here(fit_arguments(tiny(), tmp_path, *often, "--ckpt_path", last), tmp_path)
     assert_equal_weights(weights_of(tmp_path), weights_of(straight))
@@ -202,6 +221,7 @@ def test_mistakes_in_a_fit_cost_a_line_and_leave_no_run(straight, narrlit, tiny,
     assert refused.code == 2
     assert "Traceback" not in refused.err
     assert "usage:" not in refused.err
+
     last = refused.err.strip().splitlines()[-1]
     assert last.startswith("narrlit: error: ")
     assert words in last
@@ -263,6 +283,7 @@ def test_weights_in_half_precision_are_refused_and_mixed_precision_trains(tiny, 
         assert "rounds small steps away" in refused.err
     mixed = ["--trainer.precision", "bf16-mixed", "--trainer.gradient_clip_val", "1.0"]
     fit_here(fit_arguments(tiny(), tmp_path, *mixed, epochs=1), tmp_path)
+
     assert {value.dtype for value in weights_of(tmp_path).values() if value.is_floating_point()} == {torch.float32}
 
 
@@ -284,8 +305,10 @@ def test_files_train_without_validation_and_by_another_objective(tiny, narrlit, 
     encoder = ["--model.init_args.encoder.model", tiny(), "--trainer.max_epochs", "1", "--trainer.logger.save_dir", "."]
     config = ["--config", "configs/baselines/triplet.yaml", "--config", "configs/hardware/cpu.yaml"]
     done = narrlit("fit", *config, *encoder, *files)
+
     assert done.code == 0, done.err[-3000:]
     assert "monitored key" not in done.err
+
     record = json.loads((tmp_path / "triplet/version_0/run.json").read_text())
     assert record["model"]["objective"] == "Triplet"
     assert record["num_evaluations"] == 0
@@ -299,6 +322,7 @@ def test_training_on_validation_triples_is_flagged_and_shown(tiny, narrlit, worl
     start = arguments.index("--data.init_args.train")
     end = arguments.index("--data.init_args.loading.batch_size")
     arguments[start:end] = [*data, "--data.validation", world_files / "validation.jsonl"]
+
     with pytest.warns(UserWarning, match="training data contain validation triples"):
         assert narrlit(*arguments).code == 0
     assert record_of(tmp_path)["flags"]["trained_on_validation"] is True
@@ -309,6 +333,7 @@ def test_runs_go_under_the_trainers_root(tiny, tmp_path):
     fit_here([*arguments, "--trainer.default_root_dir", tmp_path / "root"], tmp_path)
     fit_here([*arguments, "--trainer.default_root_dir", tmp_path / "root"], tmp_path)
     run = tmp_path / "root/quickstart/version_1"
+
     assert json.loads((run / "run.json").read_text())["status"] == "finished"
     assert (run / "checkpoints/last.ckpt").is_file()
     assert list(run.glob("events.*"))
@@ -331,9 +356,12 @@ def test_fits_at_once_have_a_folder_each(tiny, tmp_path):
         fit.start()
     for fit in fits:
         fit.join(300)
+
     assert [fit.exitcode for fit in fits] == [0, 0]
+
     runs = sorted((tmp_path / "runs/quickstart").iterdir())
     assert [run.name for run in runs] == ["version_0", "version_1"]
+
     for run in runs:
         record = json.loads((run / "run.json").read_text())
         assert record["status"] == "finished"
@@ -351,6 +379,7 @@ def test_loggers_in_several_processes_never_share_a_folder(tmp_path):
     for process in processes:
         process.join(60)
     claimed = [line for number in range(4) for line in (tmp_path / str(number)).read_text().split()]
+
     assert len(claimed) == 200
     assert len(set(claimed)) == 200
 
@@ -364,14 +393,17 @@ def test_a_diverged_fit_fails_and_names_the_last_good_checkpoint(tiny, narrlit, 
     more = ["--trainer.callbacks+=run_helpers.SpoilAt", "--trainer.callbacks.step", step]
     result = narrlit(*fit_arguments(tiny(), tmp_path, *more))
     assert result.code == 1
+
     (line,) = [line for line in result.err.splitlines() if "error" in line]
     fault = "step 7: the loss is nan" if step == 6 else "step 8: weights are not finite"
     assert line.startswith(f"narrlit: error: {fault}; last good checkpoint: ")
+
     last = tmp_path / "tiny/checkpoints/last.ckpt"
     assert str(last) in line
     assert "lower --model.optimization.learning_rate" in line
     assert torch.load(last, weights_only=True)["global_step"] == 4
     assert all(finite(weights_of(tmp_path, path.name)) for path in last.parent.iterdir())
+
     record = record_of(tmp_path)
     assert record["status"] == "diverged"
     assert (tmp_path / "tiny" / record["checkpoints"]["best"]).is_file()
@@ -406,7 +438,9 @@ def test_a_checkpoint_with_damaged_fields_is_not_resumed(straight, tiny, narrlit
         content[field] = dict.fromkeys(content[field], 3) if value == "3 each" else value
     torch.save(content, tmp_path / "damaged.ckpt")
     result = narrlit(*fit_arguments(tiny(), tmp_path, "--ckpt_path", tmp_path / "damaged.ckpt", epochs=4))
+
     assert result.code == 2, result.err
+
     (line,) = [line for line in result.err.splitlines() if line.startswith("narrlit: error: ")]
     assert f"{tmp_path / 'damaged.ckpt'}" in line
 
@@ -417,7 +451,9 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(tiny, tmp_path, straight, c
     arguments = fit_arguments(tiny(), tmp_path, *more, "--trainer.callbacks.size", size // 2)
     code = exit_code_of_fork(arguments, tmp_path)
     errors = capfd.readouterr().err
+
     assert code == 2, errors[-2000:]
+
     last = tmp_path / "tiny/checkpoints/last.ckpt"
     line = errors.strip().splitlines()[-1]
     assert line.startswith("narrlit: error: ")

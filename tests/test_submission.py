@@ -39,12 +39,15 @@ def test_a_check_reads_both_tracks_and_counts_the_rows_of_their_files(tmp_path, 
     write_submission(tmp_path / "s.zip", answers, vectors)
     tracks = {"track_a": world_files / "validation.jsonl", "track_b": world_files / "stories.jsonl"}
     checked = check_submission(tmp_path / "s.zip", **tracks)
+
     assert str(checked) == f"{tmp_path}/s.zip: valid, Track A 9 rows, Track B 9 rows of 12 dimensions"
     assert checked.answers == answers
     np.testing.assert_array_equal(checked.embeddings, vectors)
+
     write_submission(tmp_path / "few.zip", answers, vectors[:8])
     with pytest.raises(DataError, match=r"few\.zip: Track B has 8 rows, the test file has 9"):
         check_submission(tmp_path / "few.zip", **tracks)
+
     write_submission(tmp_path / "none.zip", None, vectors)
     with pytest.raises(DataError, match=r"none\.zip: track_a\.jsonl has no rows, the test file has 9"):
         check_submission(tmp_path / "none.zip", **tracks)
@@ -93,6 +96,7 @@ def test_a_zip_that_cannot_be_read_costs_one_line(tmp_path, how):
     else:
         content[8] = content[entry + 10] = 99
     path.write_bytes(content)
+
     with pytest.raises(DataError, match=r"submission .*s\.zip: .*is it a zip file, complete and not encrypted\?$"):
         check_submission(path)
 
@@ -105,6 +109,7 @@ def test_a_zip_bomb_is_refused(tmp_path, monkeypatch, name, honest):
     if not honest:  # the declared size is a lie in both places where it stands
         content = path.read_bytes()
         path.write_bytes(content.replace((2**20).to_bytes(4, "little"), (100).to_bytes(4, "little")))
+
     with pytest.raises(DataError, match=r"bomb\.zip") as caught:
         check_submission(path)
     assert ("unpacks to more than" in str(caught.value)) == honest
@@ -114,6 +119,7 @@ def test_an_invalid_submission_never_replaces_a_good_one(tmp_path):
     path = tmp_path / "s.zip"
     embeddings = np.ones((3, 12), np.float32)
     contents = write_submission(path, [True, False], embeddings, rows_a=2, rows_b=3)
+
     assert contents.track_a_rows == 2
     assert contents.track_b_rows == 3
     assert contents.dimension == 12
@@ -136,11 +142,14 @@ def test_answers_are_read_whatever_file_they_are_in(tmp_path, make):
     scored = [{label: a, "score_a": 0.5, "score_b": 0.25 * n} for n, a in enumerate(answers)]
     write_submission(tmp_path / "s.zip", answers, np.ones((2, 12), np.float32))
     files = [make("a.jsonl", [{label: a} for a in answers]), make("a.csv", f"n,{label}\n1,true\n2,False\n3,0\n")]
+
     for path in [*files, tmp_path / "s.zip"]:
         assert read_answers(path, 3) == (answers, None)
+
     read, scores = read_answers(make("predictions.jsonl", scored))
     assert read == answers
     assert scores.tolist() == [[0.5, 0.0], [0.5, 0.25], [0.5, 0.5]]
+
     read, embeddings = read_submission(tmp_path / "s.zip")
     assert read == answers
     assert embeddings.shape == (2, 12)
@@ -193,7 +202,9 @@ def test_independent_steps_pass():
     steps = [replaced("story"), ("the encoder", encoded)]
     embeddings = encoded(replaced("story")[1](STORIES))
     sentence = "vectors of 16 stories alone, in other batches and in reverse order differ by at most 0"
+
     assert sentence in check_steps(steps, STORIES, embeddings)
+
     fixed = fit_steps(parse_steps("whiten"), embeddings)
     assert "at most" in check_steps([*steps, ("whitening", fixed)], STORIES, fixed(embeddings) * 5)
     assert "vectors of 1 story" in check_steps(steps, STORIES[:1])
@@ -205,6 +216,7 @@ def test_the_step_that_depends_on_other_stories_is_named():
     whiten = parse_steps("whiten")
     fitted = ("post-processing fitted on the batch", lambda vectors: fit_steps(whiten, vectors)(vectors))
     noise = ("the encoder", lambda stories: encoded(stories) + 1e-4 * np.arange(len(stories))[:, None])
+
     for steps, name in (
         ([replaced("triple"), encoder], "pseudonymization with --scope triple"),
         ([encoder, fitted], "post-processing fitted on the batch"),
@@ -215,6 +227,7 @@ def test_the_step_that_depends_on_other_stories_is_named():
     assert "differ by at most 0.0" in check_steps([noise], STORIES, rounding_error=2**-7)  # bfloat16's
     with pytest.raises(ModelError, match="fails for 1 stories alone: `postprocess=whiten`"):
         check_steps([encoder, ("whiten", lambda v: fit_steps(whiten, v if len(v) == 1 else embeddings)(v))], STORIES)
+
     undefined = ("the encoder", lambda stories: encoded(stories) * (np.nan if len(stories) == 1 else 1))
     with pytest.raises(ModelError, match="by the encoder: alone it differs"):
         check_steps([undefined], STORIES)

@@ -50,10 +50,13 @@ def test_a_run_of_views_is_a_model_that_answers_as_it_did_in_training(files, tin
         values = curves[f"train/{term}"]
         assert np.mean(values[-3:]) < np.mean(values[:3]), term
     record = record_of(tmp_path)
+
     assert record["flags"]["trained_on_validation"] is False
     assert record["data"]["train"]["views"]["missing"] == "refuse"
+
     encoder = load_encoder(str(tmp_path / "tiny"), long="truncate")
     assert encoder.reads == "views"
+
     scores = scores_of(encoder, triples)
     assert ((scores[:, 0] > scores[:, 1]) == (triples.labels == 1)).sum() == record["best"]["correct"]
 
@@ -69,6 +72,7 @@ def test_training_on_validation_stories_is_flagged_and_heads_may_be_left_out(fil
         4,
     ]
     more += ["--model.variant", "as_published"]
+
     with pytest.warns(UserWarning, match="training data contain validation triples"):
         fit_here(arguments(folder, tiny(), tmp_path, *more), tmp_path)
     assert record_of(tmp_path)["flags"]["trained_on_validation"] is True

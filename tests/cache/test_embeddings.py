@@ -97,11 +97,14 @@ def test_an_encoder_is_loaded_once_and_embeds_only_what_is_missing(cached, no_en
         sources, "embed", lambda e, texts, *a, **b: given_texts.extend(texts) or embed(e, texts, *a, **b)
     )
     first = cached()
+
     assert loaded == []
+
     whole = stored(first, TEXTS[:15])
     stored(first, TEXTS)
     assert len(loaded) == 1
     assert sorted(given_texts) == sorted(TEXTS)
+
     no_encoder()
     again = cached()
     assert np.array_equal(stored(again)[:15], whole)
@@ -115,7 +118,9 @@ def test_one_prompt_serves_both_roles_or_each_has_its_own(cached):
         assert same.symmetric
         assert same.fill(TEXTS, "anchor", progress=False) == same.fill(TEXTS, "candidate", progress=False)
     apart = cached(prompts=ROLE_PROMPTS)
+
     assert not apart.symmetric
+
     keys = {key for role in ("anchor", "candidate", "story") for key in apart.fill(TEXTS, role, progress=False)}
     assert len(keys) == 60
 
@@ -131,7 +136,9 @@ def test_a_released_encoder_is_let_go_of(cached, monkeypatch):
     monkeypatch.setattr(sources, "Encoder", load)
     embeddings = cached()
     stored(embeddings, TEXTS[:3])
+
     assert len(alive) == 1
+
     embeddings.release()
     assert len(alive) == 0
     assert stored(embeddings, TEXTS[:5]).shape == (5, 32)
@@ -142,15 +149,19 @@ def test_a_server_and_the_encoder_fill_one_cache(cached, serve, no_encoder, prom
     server = serve()
     here = cached(prompts=prompts)
     there = cached(server.url, prompts=prompts)
+
     assert here.cache.folder == there.cache.folder
+
     mine = stored(here, TEXTS[:12], "candidate")
     whole = stored(there, TEXTS, "candidate")
     assert here.made == 12
     assert there.made == 8
     assert np.array_equal(whole[:12], mine)
+
     # Twelve to be compared with what is cached, in the role that is asked for, and eight that are missing.
     asked = [text for request in server.requests for text in request.body["input"]]
     assert sorted(asked) == sorted((prompts.candidate or "") + text for text in TEXTS)
+
     no_encoder()
     again = cached(prompts=prompts)
     assert np.array_equal(stored(again, TEXTS, "candidate"), whole)
@@ -175,6 +186,7 @@ def test_another_model_or_a_wrong_order_is_found_out_by_what_is_cached(cached, s
     stored(cached(), TEXTS[:10])
     mixing = serve()
     mixing.alter = wrong_order
+
     for server in (serve(distinct(1)), mixing):
         with pytest.raises(ModelError, match=r"cached in .*: text \d+ has cosine"):
             stored(cached(server.url))
@@ -201,6 +213,7 @@ def test_another_model_is_found_out_by_known_embeddings(cached, serve, distinct,
             stored(other)
         assert len(other.cache) == 0
     assert stored(cached(serve().url, known)).shape == (20, 32)
+
     for content in ("{broken", '{"text": "a"}', '{"text": "a", "embedding": [1]}\n{"text": "b", "embedding": [1, 2]}'):
         (tmp_path / "known.jsonl").write_text(content)
         with pytest.raises(DataError, match=r"known\.jsonl: .*narrlit embed"):
@@ -257,8 +270,10 @@ def test_vllm_gets_texts_cut_at_its_limit_and_its_faults_are_one_line(monkeypatc
             "trust_remote_code": False,
             "runner": "pooling",
         }
+
     with pytest.raises(ModelError, match="org/model: no such model long tail"):
         VLLM(EncoderConfig("org/model", revision="gone"))
+
     monkeypatch.setattr(FakeLLM, "embed", lambda self, prompts, use_tqdm: [])
     with pytest.raises(ModelError, match="0 embeddings for 20 texts"):
         source.embed(TEXTS)
@@ -301,6 +316,7 @@ def test_a_storys_sentences_stand_in_their_order_and_are_made_once(hashed):
     features = frozen_features(cached, [*STORIES, STORIES[0]], "sentence")
     assert features.lengths.tolist() == [3, 1, 2, 3]
     assert features.dimension == 6
+
     packed = features.select(np.array([2, 0]))
     assert packed.lengths == (2, 3)
     assert packed.indices.tolist() == [2, 0]
@@ -315,6 +331,7 @@ def test_a_storys_sentences_stand_in_their_order_and_are_made_once(hashed):
         "made": 5,
         "truncated": 0,
     }
+
     whole = frozen_features(hashed(), STORIES).select(np.array([1, 2, 0]))
     assert torch.equal(whole.features, by_hand([STORIES[1], STORIES[2], STORIES[0]]))
 
@@ -323,10 +340,12 @@ def test_two_prompts_give_two_sets_of_positions(hashed):
     features = frozen_features(hashed(ROLE_PROMPTS), STORIES)
     indices = np.array([2, 0, -1])
     packed, (first, second) = features.pack([(indices, "anchor"), (indices, "candidate")])
+
     assert packed.indices.tolist() == [0, 2, 0, 2]
     assert first.tolist() == [1, 0, -1]
     assert second.tolist() == [3, 2, -1]
     assert torch.equal(packed.features[[1, 3]], torch.cat([by_hand([STORIES[2]], p) for p in ("query: ", "passage: ")]))
+
     one, (both, same) = frozen_features(hashed(), STORIES).pack([(indices, "anchor"), (indices, "candidate")])
     assert len(one) == 2
     assert both.tolist() == [1, 0, -1]
@@ -353,6 +372,7 @@ def test_any_stories_equal_a_plain_loop(data):
     pieces = [vectors[rows[end - length : end]].tolist() for end, length in zip(ends, lengths, strict=True)]
     positions = data.draw(st.lists(st.integers(0, len(pieces) - 1), max_size=9))
     packed = features.select(np.array(positions, dtype=np.int64))
+
     assert packed.lengths == tuple(len(pieces[position]) for position in positions)
     assert packed.indices.tolist() == [position % stories for position in positions]
     assert packed.features.tolist() == [vector for position in positions for vector in pieces[position]]

@@ -63,9 +63,11 @@ def test_only_what_is_missing_is_made(tmp_path, embed, spans_of_eight):
     filled(tmp_path, embed, 30, begin=20)
     embed.calls.clear()
     store, made = filled(tmp_path, embed, 50)
+
     assert made == 40
     assert sorted(embed.texts) == sorted(TEXTS[:20] + TEXTS[30:50])
     assert torch.equal(store.read(KEYS[:50]), (expected()[:50]))
+
     embed.calls.clear()
     assert filled(tmp_path, embed, 50)[1] == 0
     assert embed.calls == []
@@ -78,6 +80,7 @@ def test_what_another_process_made_meanwhile_is_not_made_again(tmp_path, embed, 
         return embed(positions)
 
     store, made = filled(tmp_path, beside, 60)
+
     assert len(embed.texts) == made
     assert set(TEXTS[:24] + TEXTS[40:60]) <= set(embed.texts)
     assert len(set(embed.texts) & set(TEXTS[24:40])) <= 8  # of the first span alone
@@ -92,8 +95,10 @@ def test_an_error_loses_no_finished_shard(tmp_path, embed, spans_of_eight):
 
     with pytest.raises(KeyboardInterrupt):
         filled(tmp_path, failing, 60)
+
     done = set(embed.texts)
     assert len(done) == 24
+
     embed.calls.clear()
     filled(tmp_path, embed, 60)
     assert sorted(embed.texts) == sorted(set(TEXTS[:60]) - done)
@@ -173,8 +178,10 @@ def test_no_kill_loses_or_repeats_a_finished_shard(tmp_path):
         assert embedded
         assert not finished & set(embedded), death
         assert finished <= set(stored_texts(folder))
+
     assert sorted(stored_texts(folder)) == sorted(TEXTS)  # none stands in two shards
     assert_all_right(folder)
+
     left = [path.name for path in folder.iterdir() if path.name.startswith(".")]
     assert len(left) >= 3  # one each of the three points within the writing of a shard
 
@@ -190,6 +197,7 @@ def test_two_processes_beside_each_other_end_with_every_vector_right(tmp_path):
     folder = tmp_path / "store"
     logs = [tmp_path / "one", tmp_path / "two"]
     processes = [worker(folder, log) for log in logs]
+
     assert exit_codes(processes) == [0, 0]
     assert set(lines(logs[0]) + lines(logs[1])) == set(TEXTS)
     assert_all_right(folder)
@@ -201,6 +209,7 @@ def test_the_processes_of_one_fit_divide_what_is_missing(tmp_path, port):
     logs = [tmp_path / "one", tmp_path / "two"]
     EmbeddingCache(folder).add(KEYS[:100], (expected()[:100]))
     processes = [worker(folder, log, "rank", rank, port) for rank, log in enumerate(logs)]
+
     assert exit_codes(processes) == [0, 0]
     assert sorted(lines(logs[0])) == sorted(TEXTS[100:250])
     assert sorted(lines(logs[1])) == sorted(TEXTS[250:])
@@ -223,6 +232,7 @@ def test_in_step_the_first_process_alone_decides_and_writes(tmp_path, port):
     EmbeddingCache(folder / "0").add(KEYS[:100], expected()[:100])
     EmbeddingCache(folder / "1").add(KEYS[:50], expected()[:50])  # an older view of the same folder
     processes = [worker(folder, log, "step", rank, port) for rank, log in enumerate(logs)]
+
     assert exit_codes(processes) == [0, 0]
     assert lines(logs[0]) == lines(logs[1]) == TEXTS[100:]
     assert_all_right(folder / "0")

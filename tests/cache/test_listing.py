@@ -30,9 +30,11 @@ def teacher(tmp_path):
 
 def test_caches_of_models_and_teachers_are_listed(tmp_path, frozen, teacher):
     assert json.loads((frozen.folder / SPACE).read_text())["model"] == "org/name"
+
     listing = embedding_caches(tmp_path)
     infos = {info.folder: info for info in listing.caches}
     assert set(infos) == {frozen.folder, teacher.folder}
+
     info = infos[frozen.folder]
     assert info.model == "org/name"
     assert info.embeddings == 40
@@ -56,6 +58,7 @@ def test_what_is_selected_is_removed_and_other_files_stay(tmp_path, frozen, teac
     embedding_caches(tmp_path, "org/name").remove()
     assert [path.name for path in frozen.folder.iterdir()] == ["notes.txt"]
     assert [info.folder for info in embedding_caches(tmp_path).caches] == [teacher.folder]
+
     embedding_caches(tmp_path).remove()
     assert not teacher.folder.exists()
     assert str(embedding_caches(tmp_path)) == f"{tmp_path}: no cached embeddings"

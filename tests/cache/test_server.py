@@ -66,6 +66,7 @@ def test_embeddings_come_in_the_order_of_the_texts(server, alter, batch_size):
     assert found.dtype == np.float32
     assert np.array_equal(found, expected())
     assert sorted(text for request in server.requests for text in request.body["input"]) == sorted(TEXTS)
+
     for request in server.requests:
         assert len(request.body["input"]) <= batch_size
         own = {name: value for name, value in request.body.items() if name != "input"}
@@ -138,6 +139,7 @@ def test_a_server_that_does_not_answer_in_time_is_told(server):
     server.on_request = lambda server, number: released.wait(20)
     message = refusal_of(server, timeout=0.5, max_retries=1, batch_size=64)
     released.set()
+
     assert "no answer in time" in message
     assert len(server.requests) == 2
 
@@ -160,9 +162,11 @@ def test_ctrl_c_ends_a_call(server, request):
         released.wait(20)
 
     server.on_request = interrupt
+
     with pytest.raises(KeyboardInterrupt):
         client(server, batch_size=1, concurrency=1).embed(TEXTS)
     assert server.at_once == 1  # it ended while the server was still at work
+
     released.set()
     assert len(server.requests) == 1
 
@@ -173,8 +177,10 @@ def test_the_key_shows_nowhere(server, monkeypatch, status):
     server.refusals = itertools.repeat(Refusal(status, {"error": {"message": f"wrong key: {KEY}, {KEY}"}}))
     server.models = (KEY,)
     used = client(server, max_retries=0)
+
     with pytest.raises(ModelError) as caught:
         used.embed(TEXTS)
+
     shown = [str(caught.value), *traceback.format_exception(caught.value), repr(vars(used))]
     assert "wrong key: [key], [key]" in shown[0]
     assert KEY not in "".join(shown)
@@ -188,6 +194,7 @@ def test_a_key_that_no_header_can_hold_is_refused_without_being_shown(server, mo
         assert KEY not in "".join(traceback.format_exception(caught.value))
     monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\n")  # as files hold it
     client(server).embed(TEXTS[:1])
+
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 

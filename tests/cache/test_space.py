@@ -58,6 +58,7 @@ def test_each_setting_of_a_teacher_changes_the_key():
         EmbeddingSpace.of_teacher("round_1", "w", plain, max_length=96, normalized=False),
         EmbeddingSpace.of_teacher("round_1", "w", EncoderConfig("org/other"), max_length=96, normalized=True),
     ]
+
     assert len({space.keys("", ["a"])[0] for space in spaces}) == len(spaces)
 
 
@@ -67,7 +68,9 @@ def test_each_setting_changes_the_folder_and_the_key(tmp_path, field, value):
     changed = plain if field == "stored" else dataclasses.replace(plain, **{field: value})
     one = EmbeddingSpace.of_frozen(plain, "float32")
     other = EmbeddingSpace.of_frozen(changed, value if field == "stored" else "float32")
+
     assert {name for name in one.record if one.record[name] != other.record[name]} == {field}
+
     check_apart(one, other, tmp_path)
 
 
@@ -93,7 +96,9 @@ def test_a_model_folder_is_known_by_its_files_wherever_it_lies(model, tmp_path):
     (copy / ".cache").mkdir()
     (copy / ".cache" / "x.json").write_text("{}")
     spaces = [EmbeddingSpace.of_frozen(EncoderConfig(str(folder)), "float32") for folder in (model, copy)]
+
     assert spaces[0] == spaces[1]
+
     digests = {folder_digest(model)}
     changed = bytearray((model / "model.safetensors").read_bytes())
     changed[100] ^= 1
@@ -105,4 +110,5 @@ def test_a_model_folder_is_known_by_its_files_wherever_it_lies(model, tmp_path):
     (model / "more").write_bytes(changed[-1:])
     (model / "model.safetensors").write_bytes(changed[:-1])
     digests.add(folder_digest(model))
+
     assert len(digests) == 4

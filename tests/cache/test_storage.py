@@ -34,6 +34,7 @@ def test_embeddings_are_those_stored_in_the_order_of_the_keys(tmp_path, spans, d
     assert len(cache) == 40
     assert cache.missing(KEYS) == []
     assert cache.dimension == 6
+
     order = torch.randperm(40, generator=torch.Generator().manual_seed(1)).tolist()
     expected = GIVEN[order].to(getattr(torch, dtype))
     for again in (cache, EmbeddingCache(tmp_path, dtype)):
@@ -63,6 +64,7 @@ def test_any_positions_over_any_shards_equal_a_plain_loop(data):
     pairs = data.draw(st.lists(pair, min_size=1, max_size=9))
     positions = data.draw(st.lists(st.integers(0, len(pairs) - 1), max_size=12))
     found = MappedEmbeddings(shards, *np.array(pairs, dtype=np.int64).T)[np.array(positions, dtype=np.int64)]
+
     assert found.tolist() == [shards[pairs[p][0]][pairs[p][1]].tolist() for p in positions]
 
 
@@ -75,6 +77,7 @@ def test_what_others_add_is_seen_after_a_refresh(tmp_path):
     cache = cache_of(tmp_path, [(0, 10)])
     cache_of(tmp_path, [(5, 20)])
     assert cache.missing(KEYS) == list(range(10, 40))
+
     cache.refresh()
     assert cache.missing(KEYS) == list(range(20, 40))
     assert torch.equal(cache.read(KEYS[:20]), GIVEN[:20])
@@ -110,7 +113,9 @@ def test_a_damaged_shard_is_set_aside_and_named_and_its_embeddings_are_missing(t
             assert capsys.readouterr().err == ""
     cache = EmbeddingCache(tmp_path)
     cache.add(KEYS[:25], GIVEN[:25])
+
     assert torch.equal(cache.read(KEYS), GIVEN)
+
     remove_cache(tmp_path)
     assert not tmp_path.exists()
 
@@ -122,8 +127,10 @@ def test_damage_after_the_cache_was_opened_is_found_before_the_first_use(tmp_pat
     with path.open("r+b") as file:
         file.seek(-5, 2)
         file.write(b"\xff")
+
     with pytest.raises(ModelError, match="25 of 40 embeddings are missing"):
         cache.read(KEYS)
+
     cache.refresh()
     assert cache.missing(KEYS) == [*range(25)]
 
@@ -139,6 +146,7 @@ def test_a_damaged_shard_in_a_folder_that_cannot_be_written_is_ignored(tmp_path,
     monkeypatch.setattr("pathlib.Path.rename", refused)
     cache = EmbeddingCache(tmp_path)
     cache.refresh()
+
     assert cache.missing(KEYS) == [*range(40)]
     assert capsys.readouterr().err.count("ignored; its embeddings are computed again") == 1
 
@@ -150,6 +158,7 @@ def test_shards_of_other_origin(tmp_path, capsys):
     save_file({"keys": keys, "vectors": vectors}, tmp_path / "old.safetensors", {"format": "narrlit vectors 1"})
     save_file({"keys": keys, "vectors": vectors}, tmp_path / "foreign.safetensors", {"format": "pt"})
     (tmp_path / ".half-written.safetensors").write_bytes(b"half")
+
     assert torch.equal(EmbeddingCache(tmp_path).read(KEYS[:2]), vectors)
     assert "foreign.safetensors is damaged (it is no shard of embeddings)" in capsys.readouterr().err
     assert (read_arrays(tmp_path, KEYS[:2])[0] == vectors.numpy()).all()

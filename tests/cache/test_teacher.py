@@ -41,6 +41,7 @@ def test_every_story_in_each_role(tiny, tmp_path, kind, prompts):
         expected = embed(encoder, TEXTS, role, progress=False).embeddings
         assert torch.allclose(found.of(indices, role), torch.from_numpy(expected)[indices], atol=1e-6)
     apart = (found.of(indices, "anchor") - found.of(indices, "candidate")).abs().max() > 1e-3
+
     assert apart == (prompts.anchor is not None)
     assert len(list(tmp_path.iterdir())) == (3 if prompts.anchor is None else 5)
 
@@ -65,6 +66,7 @@ def test_a_damaged_shard_is_embedded_again(tiny, tmp_path, capsys):
     with path.open("r+b") as file:
         file.seek(-300, 2)
         file.write(b"\xff\xff")
+
     assert torch.allclose(filled(encoder, tmp_path).table, table, atol=1e-6)  # batches of another composition
     assert f"{path} is damaged" in capsys.readouterr().err
 
@@ -76,8 +78,10 @@ def test_only_what_is_missing_is_embedded(tiny, tmp_path, monkeypatch):
     embedded, real = [], teacher.embed_in_step
     monkeypatch.setattr(teacher, "embed_in_step", lambda *a: embedded.extend(a[2]) or real(*a))
     again = filled(encoder, tmp_path)
+
     assert 0 < len(embedded) <= 4
     assert torch.allclose(again.table, whole.table, atol=1e-6)
+
     embedded.clear()
     filled(encoder, tmp_path)
     assert embedded == []
@@ -91,6 +95,7 @@ def test_a_half_precision_default_changes_nothing(tiny, tmp_path):
         found = filled(encoder, tmp_path / "b")
     finally:
         torch.set_default_dtype(torch.float32)
+
     assert found.table.dtype == torch.float32
     assert torch.allclose(found.table, whole.table, atol=1e-2)
 

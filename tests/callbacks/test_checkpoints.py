@@ -21,6 +21,7 @@ def test_a_checkpoint_is_written_beside_its_target_and_synced(tmp_path, monkeypa
         type(target), "replace", lambda self, to: replaced.append((self.parent, bool(synced))) or rename(self, to)
     )
     AtomicCheckpointIO().save_checkpoint({"a": torch.ones(2)}, target)
+
     assert torch.load(target, weights_only=True)["a"].tolist() == [1, 1]
     assert replaced == [(target.parent, True)]
     assert list(target.parent.iterdir()) == [target]
@@ -35,8 +36,10 @@ def test_a_write_that_fails_leaves_the_last_checkpoint(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(torch, "save", full)
+
     with pytest.raises(OptionError, match="no space left on device; earlier checkpoints stay"):
         AtomicCheckpointIO().save_checkpoint({"step": 2}, target)
+
     monkeypatch.undo()
     assert torch.load(target, weights_only=True) == {"step": 1}
     assert list(tmp_path.iterdir()) == [target]
@@ -51,7 +54,9 @@ def test_a_best_checkpoint_that_is_gone_is_forgotten_with_its_score(tmp_path):
     }
     resumed = BestCheckpoint(dirpath=str(tmp_path / "new"), monitor="validation/accuracy", mode="max")
     resumed.load_state_dict(state)
+
     assert resumed.best_model_score is None
+
     (tmp_path / "best.ckpt").touch()
     resumed.load_state_dict(state)
     assert resumed.best_model_score == torch.tensor(0.9)

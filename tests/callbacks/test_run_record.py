@@ -61,7 +61,9 @@ def test_answers_of_every_process_are_in_the_file_of_the_first(trainer, tmp_path
     monkeypatch.setattr(run_record, "gather", gather)
     trainer.is_global_zero = first
     validate(begun(tmp_path), trainer, [8, -1, 4], [-1, 0])
+
     assert calls == [True]
+
     if first:
         assert written(tmp_path)["evaluations"] == [{"epoch": 0, "step": 4, "wrong": [0, 1, 4, 7, 8]}]
     else:
@@ -79,6 +81,7 @@ def test_evaluations_follow_each_other_and_continue_after_a_resumption(trainer, 
     trainer.current_epoch, trainer.global_step = 2, 12
     validate(resumed, trainer, [5], undefined=2)
     content = written(tmp_path)
+
     assert [(one["epoch"], one["step"], one["wrong"]) for one in content["evaluations"]] == [
         *((0, 4, [1, 2]), (1, 8, []), (2, 12, None))
     ]
@@ -104,16 +107,19 @@ def test_the_model_before_training_is_recorded_once_and_taken_over(trainer, tmp_
     trainer.sanity_checking = False
     validate(callback, trainer, [0])
     record = json.loads((tmp_path / "run.json").read_text())
+
     assert record["untrained"]["correct"] == 8
     assert record["frozen"]["correct"] == 7
     assert record["num_evaluations"] == 1
     assert record["frozen"]["interval"] == list(wilson_interval(7, 9))
     assert [written(tmp_path)[name] for name in ("untrained", "frozen")] == [[4], [1, 8]]
+
     callback.on_save_checkpoint(trainer, None, checkpoint)
     (tmp_path / "on").mkdir()
     resumed = begun(tmp_path / "on")
     resumed.on_load_checkpoint(trainer, None, json.loads(json.dumps(checkpoint)))
     validate(resumed, trainer, [0, 1])
+
     assert json.loads((tmp_path / "on/run.json").read_text())["untrained"] == record["untrained"]
     assert written(tmp_path / "on")["frozen"] == [1, 8]
 
@@ -134,19 +140,23 @@ def test_a_fit_ends_with_a_comparison(trainer, tmp_path, caplog):
     callback.record["validations"] = [{"epoch": 1, "step": 8, **AccuracySummary(9, 8).as_dict()}]
     callback._answers = [{"epoch": 0, "step": 4, "wrong": [7]}, {"epoch": 1, "step": 8, "wrong": [5]}]
     *_, best, untrained, frozen = end(callback, trainer, tmp_path, caplog)
+
     assert best == "best validation accuracy 0.889 [0.565, 0.980] (8 of 9) in epoch 1, the best of 1 evaluation"
     assert untrained == "untrained 0.000 -> 0.889 (0 lost, 8 won, p = 0.008), best of 1 evaluation"
     assert frozen == (
         "frozen 0.778 -> 0.889 (0 lost, 1 won, p = 1.000), best of 1 evaluation: no difference is shown; about 0.64 "
         "would be needed with 9 triples"
     )
+
     record = json.loads((tmp_path / "run.json").read_text())
     assert record["comparison"] == {"reference": "frozen", "difference": 1 / 9, "lost": 0, "won": 1, "p": 1.0}
     assert record["comparison_untrained"]["won"] == 8
+
     callback._references["untrained"] = callback._references["frozen"]
     *_, second, last = end(callback, trainer, tmp_path, caplog)  # a head that changes no answer is not named
     assert second == best
     assert last == frozen
+
     shared = {"stories_shared_with_validation": 27, "pairs_shared_with_validation": 18}
     *_, last = end(callback, trainer, tmp_path, caplog, trained_on_validation=True, **shared)
     assert "this accuracy is no result: the fit was trained on its validation triples (27 of their stories" in last
@@ -166,6 +176,7 @@ def test_the_digest_is_of_source_texts_labels_and_order():
     other = ("u", "v", "w", False)
     cases = ([ONE, other], [other, ONE], [ONE], [("x", "y", "z", False), other], [])
     assert len({triples_digest(triples_of(*rows)) for rows in cases}) == 5
+
     stories = StoryTable()
     indices = [stories.add(f"Entity_{i}", original=text) for i, text in enumerate("xyz")]
     assert triples_digest(Triples(stories, [Triple(*indices, True)])) == triples_digest(triples_of(ONE))

@@ -16,6 +16,7 @@ def test_only_a_higher_accuracy_promotes():
 def test_the_first_of_equal_students_is_the_rounds_best():
     book = Rounds()
     assert book.improves(0.5)
+
     book.student = {"accuracy": 0.5, "file": "a"}
     assert not book.improves(0.5)
     assert not book.improves(math.nan)
@@ -37,6 +38,7 @@ def test_rounds_in_succession_without_a_promotion_are_counted():
         assert entry["round"] == number
         assert book.without == without
         assert entry["promoted"] == (without == 0)
+
     assert [entry["promoted"] for entry in book.history] == [True, False, False, True, False]
 
 

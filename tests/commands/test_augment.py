@@ -75,9 +75,11 @@ def groups_of(path):
 def test_rows_and_versions_of_one_group(narrlit, arguments, rows, tmp_path):
     found = narrlit(*arguments())
     assert found.code == 0, found.err
+
     written = rows_of(tmp_path / "b.jsonl")
     named = groups_of(tmp_path / "b.jsonl")
     assert {row.kinds for row in read_examples(tmp_path / "b.jsonl", strict=True)} == {("triple",)}
+
     names = list(named)
     groups = list(named.values())
     assert [group[0] for group in groups] == rows.texts()
@@ -90,19 +92,24 @@ def test_rows_and_versions_of_one_group(narrlit, arguments, rows, tmp_path):
 
 def test_mixed_versions_replace_one_story_at_a_time(narrlit, arguments, rows, tmp_path):
     assert narrlit(*arguments()).code == 0
+
     found = narrlit(*arguments("--mixed", "--report", "told", out="mixed.jsonl"))
     assert found.code == 0, found.err
+
     report = json.loads((tmp_path / "told" / "report.json").read_text())
     assert report["settings"]["mixed"]
     assert all(one["versions"] + sum(one["left_out"].values()) == 3 * len(rows) for one in report["pivots"].values())
+
     groups = list(groups_of(tmp_path / "mixed.jsonl").values())
     assert [group[0] for group in groups] == rows.texts()
+
     replaced = []
     for original, *versions in groups:
         assert len({original, *versions}) == len(versions) + 1 <= 7
         for texts in versions:
             ((place, new),) = [(i, text) for i, text in enumerate(texts) if text != original[i]]
             replaced.append((place, original[place], new))
+
     assert {place for place, _, _ in replaced} == {0, 1, 2}
     assert len(replaced) == report["versions"]
     for original, *versions in groups_of(tmp_path / "b.jsonl").values():
@@ -114,6 +121,7 @@ def test_versions_that_two_languages_share_are_written_once(narrlit, arguments, 
     for name in ("en-hi", "hi-en"):  # the same models for both languages
         (models / name.replace("hi", "fr2")).symlink_to(models / name)
     assert narrlit(*arguments("--mixed", "--report", "told", pivots="hi,fr2")).code == 0
+
     first, second = json.loads((tmp_path / "told" / "report.json").read_text())["pivots"].values()
     assert second["versions"] == 0
     assert second["left_out"]["equal to another version"] == first["versions"] > 0
@@ -122,6 +130,7 @@ def test_versions_that_two_languages_share_are_written_once(narrlit, arguments, 
 def test_the_report_counts_every_row_and_its_scores_are_those_of_the_versions(narrlit, arguments, tmp_path, tiny):
     found = narrlit(*arguments("--report", "told", score=tiny()))
     assert found.code == 0, found.err
+
     told = json.loads((tmp_path / "told" / "report.json").read_text())
     assert found.out == (tmp_path / "told" / "report.md").read_text()
     assert told["rows"] == 8
@@ -139,11 +148,13 @@ def test_the_report_counts_every_row_and_its_scores_are_those_of_the_versions(na
 def test_scores_compare_each_version_with_its_own_source(narrlit, arguments, tmp_path, tiny):
     found = narrlit(*arguments("--report", "told", "--bertscore-layer", 2, pivots="fr", score=tiny()))
     assert found.code == 0, found.err
+
     told = json.loads((tmp_path / "told" / "report.json").read_text())
     written = pairwise(rows_of(tmp_path / "b.jsonl"))
     pairs = [(source, version) for (group, source), (other, version) in written if group == other]
     scorer = load_bertscorer(tiny(), 2, torch.device("cpu"))
     scores = scorer([t for _, version in pairs for t in version], [t for source, _ in pairs for t in source])
+
     for name in ("precision", "recall", "f1"):
         assert told["pivots"]["fr"][name]["mean"] == pytest.approx(getattr(scores, name).mean(), abs=1e-5)
     assert told["settings"]["bertscore_layer"] == 2
@@ -156,8 +167,10 @@ def test_nllb_translates_all_ways_with_one_model(narrlit, rows, tmp_path, monkey
     monkeypatch.setattr(TranslationModel, "__init__", lambda *a, **k: loaded.append(1) or init(*a, **k))
     own = ["--nllb", folder, "--bertscore", "none", "--beams", 1, "--out", "n.jsonl"]
     found = narrlit("augment", "backtranslate", "rows.jsonl", "--pivots", "fr,hin_Deva", *own)
+
     assert found.code == 0, found.err
     assert loaded == [1]
+
     lines = [json.loads(line) for line in (tmp_path / "n.translations.jsonl").read_text().splitlines()]
     assert list(dict.fromkeys((line["from"], line["to"]) for line in lines)) == [
         *(("eng_Latn", "fra_Latn"), ("fra_Latn", "eng_Latn"), ("eng_Latn", "hin_Deva"), ("hin_Deva", "eng_Latn"))
@@ -197,11 +210,14 @@ def test_a_killed_job_goes_on_and_makes_nothing_twice(arguments, narrlit, tmp_pa
         time.sleep(0.002)
     process.kill()
     process.join()
+
     assert process.exitcode == -signal.SIGKILL
     assert not (tmp_path / "b.jsonl").exists()
+
     log.write_bytes(log.read_bytes()[:-20])  # as a power cut may leave it
     found = narrlit(*command)
     assert found.code == 0, found.err
+
     keys = [json.loads(line)["key"] for line in log.read_bytes().splitlines() if line.endswith(b"}")]
     assert len(set(keys)) == len(keys)
     assert narrlit(*arguments(pivots="fr", out="whole.jsonl")).code == 0

@@ -152,7 +152,9 @@ def test_broken_submissions_cost_one_line(narrlit, files):
         archive.writestr("track_a.jsonl", lines({"text_a_is_closer": True}))
         with archive.open("track_b.npy", "w") as member:
             np.save(member, np.ones((2, 12), np.float32))
+
     assert narrlit("submit", "--check", "good.zip").code == 0
+
     for content in broken((files / "good.zip").read_bytes()).values():
         (files / "s.zip").write_bytes(content)
         check(narrlit("submit", "--check", "s.zip"))
@@ -166,6 +168,7 @@ def test_broken_submissions_cost_one_line(narrlit, files):
 def test_broken_model_folders_cost_one_line(narrlit, files, tiny):
     names = [path.relative_to(tiny()) for path in Path(tiny()).rglob("*") if path.is_file()]
     assert len(names) > 5
+
     for name in names:
         content = (Path(tiny()) / name).read_bytes()
         variants = {key: broken(content)[key] for key in ("empty", "cut", "random", "list", "pointer", "deep object")}
@@ -224,7 +227,9 @@ def test_a_full_disk_costs_one_line_and_leaves_nothing(narrlit, files, tiny, mon
     monkeypatch.setattr("numpy.save", full)
     before = sorted(files.iterdir())
     check(found := narrlit("embed", "s.jsonl", "--model", tiny(), "--out", "v.npy", "--overwrite"))
+
     assert "no space left on device" in found.err
+
     left = [path for path in sorted(files.iterdir()) if path.name != "runs"]  # where embeddings are kept
     assert (files / "v.npy").read_bytes() == b"old"
     assert left == before
@@ -242,4 +247,5 @@ def test_outputs_never_replace_inputs(narrlit, files, tiny):
     ):
         check(found := narrlit(*words))
         assert "name another" in found.err
+
     assert {name: (files / name).read_bytes() for name in FILES} == before

@@ -29,10 +29,13 @@ def test_ls_prints_a_line_or_an_object_a_cache(narrlit, caches, tmp_path):
     assert found.code == 0
     assert found.err == ""
     assert len(found.out.splitlines()) == 3
+
     folder = caches["org/large"]
     size = sum(path.stat().st_size for path in folder.iterdir())
     line = f"{folder.relative_to(tmp_path)}: org/large, 5 embeddings, 6 dimensions, float32, {size} B"
+
     assert line in found.out.splitlines()
+
     (one,) = json.loads(narrlit("cache", "ls", folder, "--json").out)
     about = {"folder": str(folder), "model": "org/large", "embeddings": 5, "dimension": 6, "dtype": "float32"}
     assert one == about | {"bytes": size}
@@ -44,6 +47,7 @@ def test_rm_removes_what_is_selected_and_nothing_without_yes(narrlit, caches):
     assert len(found.out.splitlines()) == 1
     assert "nothing is removed yet: --yes frees" in found.err
     assert all(folder.exists() for folder in caches.values())
+
     found = narrlit("cache", "rm", "runs", "--model", "org/half", "--yes")
     assert found.code == 0
     assert "freed" in found.err
@@ -57,6 +61,7 @@ def test_a_damaged_shard_costs_one_line_and_no_answer(narrlit, world_files, tiny
     """Of embeddings that compare keeps, a byte changes; later a shard is cut. The answers are those of before."""
     compare = ("compare", world_files / "validation.jsonl", "--models", tiny(), "--baselines", "longer", "--out")
     assert narrlit(*compare, "one").code == 0
+
     answers = Path("one/answers.csv").read_bytes()
     for number, damage in enumerate((lambda whole: whole[:900] + b"\x7f" + whole[901:], lambda whole: whole[:900])):
         path = next(Path("runs/embeddings").rglob("*.safetensors"))

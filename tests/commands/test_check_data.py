@@ -16,6 +16,7 @@ def test_it_prints_a_verdict_and_tables_and_writes_them(narrlit, world_files, tm
     assert found.out.startswith("- No validation story is in train.\n")
     assert "validation.jsonl: 9 rows" in found.err
     assert (tmp_path / "out/check_data.md").read_text() == found.out
+
     check = json.loads((tmp_path / "out/check_data.json").read_text())
     assert [entry["rows"] for entry in check["files"]] == [12, 9]
     assert {entry["probe"] for entry in check["probes"] if entry["set"] == "validation"} >= {"always_a", "tfidf"}
@@ -28,6 +29,7 @@ def test_files_of_stories_and_triples_without_labels_are_taken(narrlit, world_fi
         dict(zip(("anchor_text", "text_a", "text_b"), texts, strict=True)) for texts in read_triples(validation).texts()
     ]
     found = narrlit("check-data", world_files / "stories.jsonl", validation, make("bare.jsonl", bare))
+
     assert found.code == 0, found.err
     assert "9 of 27 validation stories are also in train; a file of stories has no pairs to compare." in found.out
     assert "27 of 27 validation stories are also in test, 18 pairs of anchor and candidate too" in found.out
@@ -80,6 +82,7 @@ def test_a_model_s_vectors_must_not_depend_on_other_stories(narrlit, world_files
     assert found.code == 0, found.err
     for path, count in ((files[1], 16), (files[2], 9)):
         assert f"{path}: Track B: vectors of {count} stories alone, in other batches and in reverse" in found.out
+
     found = narrlit("check-data", *files, "--model", tiny(), "--postprocess", "whiten", "--transductive")
     assert found.code == 2
     assert "by post-processing fitted on the batch" in found.err
@@ -89,10 +92,12 @@ def test_a_model_s_similarities_are_diagnosed(narrlit, world_files, make, tiny, 
     files = [world_files / "train.jsonl", world_files / "validation.jsonl"]
     found = narrlit("check-data", *files, "--model", tiny(), "--out", "out")
     assert found.code == 0, found.err
+
     encoder = load(tiny())
     texts = list(dict.fromkeys(text for triple in read_triples(files[1]).texts() for text in triple))
     expected = similarity_diagnostics(similarity(texts, encoder), texts)
     record = json.loads((tmp_path / "out/check_data.json").read_text())["diagnostics"][str(files[1])]
+
     assert record["stories"] == 27
     assert record["length_correlation"] == pytest.approx(expected.length_correlation, abs=1e-4)  # float32
     assert (

@@ -25,13 +25,17 @@ def test_a_mixture_is_compared_and_written(narrlit, triples, tiny, make, tmp_pat
     make("oracle.jsonl", [{"text_a_is_closer": label} for label in labels])
     options = ["--answers", "oracle.jsonl", "--baselines", "all", "--by", "overlap,kind,margin", "--out", "o"]
     found = narrlit("compare", triples, "--models", f"{tiny()},meanmax:{tiny()}", *options)
+
     assert found.code == 0, found.err
+
     names = [tiny(), f"meanmax:{tiny()}", "oracle.jsonl", "random", "jaccard", "tfidf", "longer"]
     content = json.loads((tmp_path / "o/compare.json").read_text())
     assert [entry["system"] for entry in content["systems"]] == names
+
     with (tmp_path / "o/answers.csv").open() as file:
         rows = list(csv.DictReader(file))
     right = {name: [row[f"{name}.right"] == "true" for row in rows] for name in names}
+
     for entry in content["systems"][1:]:
         assert entry["correct"] == sum(right[entry["system"]])
         assert entry["difference"]["p"] == pytest.approx(mcnemar(right[entry["system"]], right[names[0]]))
@@ -42,6 +46,7 @@ def test_a_mixture_is_compared_and_written(narrlit, triples, tiny, make, tmp_pat
     assert "cannot be shown at n = " in found.out
     assert r"\toprule" in (tmp_path / "o/compare.tex").read_text()
     assert (tmp_path / "o/compare.csv").read_text().count("\n") == 1 + 7 + 3
+
     again = narrlit("compare", triples, "--models", f"{tiny()},meanmax:{tiny()}", *options, "--overwrite")
     assert again.out == found.out
     assert "none computed" in again.err
@@ -72,11 +77,14 @@ def test_a_submission_is_scored_on_the_track_of_the_triples(narrlit, triples, ma
         return json.loads(Path("o/compare.json").read_text())["systems"][0]["correct"]
 
     flag = "B"
+
     assert scored("two.zip", "--stories", "stories.jsonl") == two_tracks
     assert scored("two.zip", "--stories", "stories.jsonl", "--track", "b") == two_tracks
     assert scored("b.zip", "--stories", "stories.jsonl") == two_tracks
+
     flag = "A"
     assert scored("two.zip", "--stories", "stories.jsonl", "--track", "a") == 9 - two_tracks
+
     make("fewer.jsonl", Path("stories.jsonl").read_text().partition("\n")[2])  # Track B of other triples
     assert scored("two.zip", "--stories", "fewer.jsonl") == 9 - two_tracks
     assert scored("a.zip") == 9 - two_tracks
@@ -133,6 +141,7 @@ def test_mistakes_cost_one_line_and_exit_code_2(narrlit, triples, make, argument
     make("short.jsonl", [{"text_a_is_closer": True}])
     make("nan.jsonl", [{"text_a_is_closer": True, "score_a": float("nan"), "score_b": 1.0}])
     found = narrlit("compare", triples, *(word.format(triples=triples) for word in arguments))
+
     assert found.code == 2
     assert found.out == ""
     assert "Traceback" not in found.err
@@ -146,11 +155,14 @@ def test_minilm_and_the_baselines_on_triples_of_the_task(narrlit, make, tmp_path
     lines = (REAL / "dev/dev_track_a.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     triples = make("dev.jsonl", "".join(lines[:30]))
     options = ["--baselines", "all", "--by", "overlap,margin", "--out", "o", "--long", "truncate"]
+
     assert narrlit("compare", triples, "--models", "minilm,meanmax:minilm", *options).code == 0
+
     content = json.loads((tmp_path / "o/compare.json").read_text())
     correct = {entry["system"]: entry["correct"] for entry in content["systems"]}
     # One triple may be decided by the last bits of a processor's sums.
     assert (correct.pop("minilm"), correct.pop("meanmax:minilm")) == pytest.approx((20, 20), abs=1)
     assert correct == {"random": 14, "jaccard": 15, "tfidf": 18, "longer": 17}
+
     quartiles = [one["systems"]["minilm"]["correct"] for one in content["by"]["margin"]]
     assert quartiles == pytest.approx([5, 4, 4, 7], abs=1)

@@ -24,6 +24,7 @@ def test_the_demo_goes_the_whole_way_and_ends_with_a_report(narrlit, monkeypatch
 
     monkeypatch.setattr(module, "_run", shorter)
     found = narrlit("demo", "--out", "a b")
+
     assert found.code == 0, found.err
     assert shlex.join(["--logdir", "a b"]) in found.out
     for name in ("random", "longer", "jaccard", "tfidf", "minilm", "a b/quickstart"):
@@ -41,6 +42,7 @@ def test_the_demo_goes_the_whole_way_and_ends_with_a_report(narrlit, monkeypatch
     assert (tmp_path / "a b/compare/compare.md").read_text() in found.out
     assert "a b/quickstart: " in (tmp_path / "a b/report.html").read_text()
     assert json.loads((tmp_path / "a b/quickstart/run.json").read_text())["status"] == "finished"
+
     again = narrlit("demo", "--out", "a b")
     assert again.code == 2
     assert "not empty" in again.err

@@ -29,10 +29,13 @@ def test_every_table_holds_the_embeddings_and_all_columns(narrlit, tiny, tmp_pat
         found = narrlit("embed", "s.jsonl", *options, "--out", f"v.{suffix}")
         assert found.code == 0, found.err
     expected = np.load("v.npy", allow_pickle=False)
+
     assert abs(expected - peer_embeddings(tiny(), [row["plot"] for row in rows])).max() < 1e-5
+
     written = [json.loads(line) for line in (tmp_path / "v.jsonl").open()]
     assert np.allclose([row.pop("embedding") for row in written], expected)
     assert written == [{"row": n, **row} for n, row in enumerate(rows)]
+
     for suffix, delimiter in (("csv", ","), ("tsv", "\t")):
         with (tmp_path / f"v.{suffix}").open(newline="") as file:
             table = list(csv.DictReader(file, delimiter=delimiter))
@@ -42,16 +45,20 @@ def test_every_table_holds_the_embeddings_and_all_columns(narrlit, tiny, tmp_pat
     from pyarrow.parquet import read_table
 
     table = read_table("v.parquet").to_pydict()
+
     assert table["title"] == ["One", "Two"]
     assert table["year"] == [1890, None]
     assert table["row"] == [0, 1]
     assert np.allclose(table["embedding"], expected)
+
     with (tmp_path / "v.columns.csv").open(newline="") as file:
         expected_cells = [{"row": "0", "title": "One", "year": "1890", "tags": '["x"]', "id": "7", "lang": ""}]
         assert next(csv.DictReader(file)) == expected_cells[0]
     sheet = [row.value for row in read_rows("v.xlsx").rows]
+
     assert [(row["plot"], row["year"], row["tags"]) for row in sheet] == [("A b.", 1890, '["x"]'), ("C d.", None, None)]
     assert np.allclose([[row[f"embedding_{i}"] for i in range(1, 33)] for row in sheet], expected)
+
     found = narrlit("embed", "v.jsonl", "--model", tiny(), "--text-column", "plot", "--out", "w.jsonl")
     assert found.code == 2
     assert "rename its column row" in found.err
@@ -61,9 +68,11 @@ def test_embed_reads_a_folder_and_standard_input(narrlit, tiny, tmp_path, monkey
     (tmp_path / "tales").mkdir()
     for name, text in (("a.txt", "A b.\n\nC d."), ("b.md", "# Title\nE f.")):
         (tmp_path / "tales" / name).write_text(text)
+
     assert narrlit("embed", "tales", "--model", tiny(), "--out", "v.npy").code == 0
     assert abs(np.load("v.npy") - peer_embeddings(tiny(), ["A b.\n\nC d.", "E f."])).max() < 1e-5
     assert [row.value["title"] for row in read_rows("v.columns.csv").rows] == ["", "Title"]
+
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"A b.\nC d.\n")))
     found = narrlit("embed", "-", "--one-per-line", "--model", tiny(), "--out", "w.npy")
     assert found.code == 0
@@ -84,9 +93,12 @@ def test_stories_in_other_languages_are_reported_for_a_model_of_one(narrlit, tin
     english = "A young cellist found that her scholarship came from the man who had ruined her grandfather."
     (tmp_path / "s.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in [german, english, english]))
     embed = ["embed", "s.jsonl", "--model", tiny(), "--out", "v.npy", "--overwrite"]
+
     assert "warning: 33 % of the stories are not in English (de), and the model has" in narrlit(*embed).err
+
     monkeypatch.setattr("narrlit.models.registry.MULTILINGUAL", 1)
     assert "warning" not in narrlit(*embed).err
+
     monkeypatch.undo()
     (tmp_path / "s.jsonl").write_text(json.dumps({"text": english}))
     assert "warning" not in narrlit(*embed).err
@@ -116,11 +128,14 @@ def test_a_model_with_role_prompts_embeds_one_role_and_evaluates_both(narrlit, w
         assert found.code == 2
         assert "'query: '" in found.err
         assert role in found.err
+
     assert not list(tmp_path.glob("*.npy")) + list(tmp_path.glob("*.zip"))
+
     by_role = {}
     for role in ("anchor", "candidate"):
         assert narrlit("embed", stories, "--model", "m", "--role", role, "--out", f"{role}.npy").code == 0
         by_role[role] = np.load(f"{role}.npy")
+
     assert abs(by_role["anchor"] - by_role["candidate"]).max() > 1e-3
     assert narrlit("evaluate", world_files / "validation.jsonl", "--model", "m").code == 0
 
@@ -135,18 +150,22 @@ def test_the_place_is_checked_before_any_work(narrlit, tmp_path, command):
         "export": ["none", "--out", "file"],
     }
     found = narrlit(command, *arguments[command])
+
     assert found.code == 2
     assert ("file exists and is not empty" if command == "export" else "cannot write file/") in found.err
 
 
 def test_export_gives_the_same_embeddings_and_never_overwrites(narrlit, tiny, tmp_path):
     assert narrlit("export", tiny(), "--out", "out").code == 0
+
     texts = ["One story.", "Another, longer story about a ship."]
     assert abs(peer_embeddings("out", texts) - peer_embeddings(tiny(), texts)).max() < 1e-6
+
     card = (tmp_path / "out/README.md").read_text()
     assert "SentenceTransformer(" in card
     assert "not trained on stories" in card
     assert (tmp_path / "out/model.safetensors").stat().st_mode & 0o044
+
     found = narrlit("export", tiny(), "--out", "out")
     assert found.code == 2
     assert "not empty" in found.err
@@ -157,6 +176,7 @@ def test_an_interrupt_prints_that_nothing_is_kept(narrlit, world_files, tiny, mo
     found = narrlit("embed", world_files / "stories.jsonl", "--model", tiny(), "--out", "v.npy")
     kept = "finished embeddings are kept in runs/embeddings: the same command goes on"
     last = f"narrlit: interrupted: {kept}; v.npy is as it was"
+
     assert found.code == 130
     assert found.err.splitlines()[-1] == last
 
@@ -167,7 +187,9 @@ def test_a_missing_model_is_answered_with_its_neighbors_or_the_offline_variable(
 
     monkeypatch.setattr("narrlit.models.registry.load_encoder", load)
     embed = ["embed", world_files / "stories.jsonl", "--out", "v.npy", "--model"]
+
     assert "does not exist (did you mean stories.jsonl?)" in narrlit(*embed, world_files / "storys.jsonl").err
+
     found = narrlit(*embed, "org/name")
     assert "loaded org/name; HF_HUB_OFFLINE is set, so that nothing is downloaded: unset it" in found.err
     assert "HF_HUB" not in narrlit(*embed, "minilm").err

@@ -54,18 +54,22 @@ def vectors(folder):
 def test_parts_are_the_rows_of_one_run(narrlit, tiny, rows):
     model = ("--model", tiny(), "--long", "truncate")
     assert narrlit("embed", "rows.jsonl", *model, "--out", "all.npy").code == 0
+
     found = narrlit("embed", "rows.jsonl", *model, "--out", "out", "--part-rows", 5)
     assert (found.code, "out: 23 embeddings of 32 dimensions in 5 parts" in found.err) == (0, True), found.err
     assert "23 of 23 stories were cut at 96 tokens" in found.err
+
     record = manifest("out")
     assert record["complete"] is True
     assert record["rows"] == 23
     assert [part["rows"] for part in record["parts"]] == [5, 5, 5, 5, 3]
+
     written = table("out").to_pydict()
     assert written["row"] == [*range(23)]
     assert written["id"] == [row["id"] for row in rows]
     assert written["plot"] == [row["plot"] for row in rows]
     assert abs(vectors("out") - np.load("all.npy")).max() < 1e-6
+
     year = [parquet.read_table(f"out/part-{part:05d}.parquet")["year"].to_pylist() for part in (0, 2)]
     assert year == [[None, 1901, 1902, None, 1904], ["1910", "about 1911", None, "1913", "1914"]]
     assert (
@@ -85,17 +89,22 @@ def test_files_of_a_folder_are_one_input(narrlit, tiny, rows, make, tmp_path):
     make("in/notes.txt", "not read")
     embed = ["embed", "in", "--model", tiny(), "--part-rows", 8]
     found = narrlit(*embed, "--out", "strict")
+
     assert (found.code, "in/a.jsonl:8: empty plot" in found.err) == (2, True), found.err
+
     for source, out in (("in", "out"), (f"file://{tmp_path}/in", "uri"), ("in/[abc].*", "glob")):
         found = narrlit("embed", source, *embed[2:], "--out", out, "--drop-invalid", "--format", "npy")
         assert "in 4 parts; left out 3 rows without a text" in found.err, found.err
         assert [part["rows"] for part in manifest(out)["parts"]] == [7, 8, 8, 0]
     columns = [row.value for n in range(3) for row in read_rows(f"out/part-{n:05d}.columns.csv").rows]
+
     assert [row["id"] for row in columns] == [row["id"] for row in rows]
     assert [int(row["row"]) for row in columns] == [n for n in range(24) if n != 7]
+
     plots = [{"plot": row["plot"] + "\n\u00e9" * (7 <= n < 12)} for n, row in enumerate(rows)]
     make("all.jsonl", plots)
     assert narrlit("embed", "all.jsonl", "--model", tiny(), "--out", "all.npy").code == 0
+
     parts = [np.load(f"out/{part['file']}") for part in manifest("out")["parts"]]
     assert abs(np.concatenate(parts) - np.load("all.npy")).max() < 1e-6
 
@@ -103,12 +112,15 @@ def test_files_of_a_folder_are_one_input(narrlit, tiny, rows, make, tmp_path):
 def test_another_model_input_or_setting_is_refused(narrlit, tiny, rows, make):
     embed = ["embed", "rows.jsonl", "--model", tiny(), "--out", "out", "--part-rows", 9]
     assert narrlit(*embed).code == 0
+
     for changed in (["--model", tiny("roberta")], ["--role", "anchor"], ["--part-rows", 8], ["--long", "truncate"]):
         words = {**dict(zip(embed[2::2], embed[3::2], strict=True)), **dict([changed])}
         found = narrlit("embed", "rows.jsonl", *(word for pair in words.items() for word in pair))
         assert (found.code, "out holds embeddings with other" in found.err) == (2, True), changed
     make("rows.jsonl", rows[1:])
+
     assert "with other inputs: name a new folder" in narrlit(*embed).err
+
     Path("full").mkdir()
     Path("full/x.txt").write_text("x")
     assert "full is not empty and has no manifest.json" in narrlit(*embed[:4], "--out", "full").err
@@ -122,6 +134,7 @@ def test_another_model_input_or_setting_is_refused(narrlit, tiny, rows, make):
 def test_two_processes_share_the_parts(narrlit, tiny, rows, monkeypatch):
     embed = ["embed", "rows.jsonl", "--model", tiny(), "--part-rows", 5]
     assert narrlit(*embed, "--out", "one").code == 0
+
     places = []
     monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
     monkeypatch.setattr("torch.cuda.set_device", places.append)
@@ -129,10 +142,12 @@ def test_two_processes_share_the_parts(narrlit, tiny, rows, monkeypatch):
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("LOCAL_RANK", "1")
     found = narrlit(*embed, "--out", "two", "--device", "cpu")
+
     assert "3 of 5 parts are missing: other processes write them" in found.err
     assert sorted(path.name for path in Path("two").glob("part*")) == ["part-00001.parquet", "part-00003.parquet"]
     assert manifest("two")["complete"] is False
     assert places == [1]
+
     for name, value in (("WORLD_SIZE", None), ("RANK", None), ("SLURM_STEP_NUM_TASKS", "2"), ("SLURM_PROCID", "0")):
         monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
     assert narrlit(*embed, "--out", "two", "--device", "cpu").code == 0
@@ -144,6 +159,7 @@ def test_a_killed_run_goes_on(narrlit, tiny, rows, monkeypatch):
     """kill -9 while a part is embedded; what is there is not embedded again."""
     embed = ["embed", "rows.jsonl", "--model", tiny(), "--part-rows", "2"]
     assert narrlit(*embed, "--out", "one").code == 0
+
     process = multiprocessing.get_context("fork").Process(target=narrlit, args=(*embed, "--out", "two"))
     process.start()
     while not (kept := sorted(Path("two").glob("part-0000[3-9].parquet"))) and process.is_alive():
@@ -152,6 +168,7 @@ def test_a_killed_run_goes_on(narrlit, tiny, rows, monkeypatch):
     process.join()
     Path("two/.part-00009-rest.parquet").write_text("half")
     before = {path: path.stat().st_mtime_ns for path in Path("two").glob("part*")}
+
     assert kept
     assert len(before) < 12
     assert not manifest("two")["complete"]
@@ -159,6 +176,7 @@ def test_a_killed_run_goes_on(narrlit, tiny, rows, monkeypatch):
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert table("two").equals(table("one"))
     assert not [*Path("two").glob(".*")]
+
     from narrlit.models import embedding
 
     def interrupt(*_, **__):
@@ -166,6 +184,7 @@ def test_a_killed_run_goes_on(narrlit, tiny, rows, monkeypatch):
 
     monkeypatch.setattr(embedding, "embed", interrupt)
     found = narrlit(*embed, "--out", "three")
+
     assert found.code == 130
     assert "finished parts are kept in three: the same command goes on" in found.err
 
@@ -176,7 +195,9 @@ def test_ray_loses_nothing_with_a_worker(narrlit, tiny, rows, make, monkeypatch)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     monkeypatch.setenv("RAY_worker_niceness", "0")  # or tests beside this one starve the workers
     embed = ["embed", "rows.jsonl", "--model", tiny(), "--part-rows", 1]
+
     assert narrlit(*embed, "--out", "one").code == 0
+
     killed = []
 
     def kill():
@@ -192,7 +213,9 @@ def test_ray_loses_nothing_with_a_worker(narrlit, tiny, rows, make, monkeypatch)
     thread = threading.Thread(target=kill, daemon=True)
     thread.start()
     found = narrlit(*embed, "--out", "two", "--engine", "ray", "--workers", 1)
+
     assert found.code == 0, found.err
+
     thread.join()
     assert killed
     assert manifest("two")["complete"] is True
@@ -203,6 +226,7 @@ def test_ray_loses_nothing_with_a_worker(narrlit, tiny, rows, make, monkeypatch)
 def test_a_damaged_part_is_embedded_again_and_said(narrlit, tiny, rows, format):
     embed = ["embed", "rows.jsonl", "--model", tiny(), "--part-rows", 5, "--format", format]
     assert narrlit(*embed, "--out", "out").code == 0
+
     before = {path: path.read_bytes() for path in Path("out").glob("part-*")}
     cut = Path(f"out/part-00001.{format}")
     changed = Path(f"out/part-00003.{format}")
@@ -217,6 +241,7 @@ def test_a_damaged_part_is_embedded_again_and_said(narrlit, tiny, rows, format):
         assert [line.split()[0] for line in lines] == [str(cut), str(changed)]
         assert {path: path.read_bytes() for path in Path("out").glob("part-*")} == before
         assert manifest("out")["complete"]
+
     assert "nothing to do" in narrlit(*embed, "--out", "out").err
 
 
@@ -225,6 +250,7 @@ def test_a_damaged_manifest_costs_one_line(narrlit, tiny, rows, content):
     Path("out").mkdir()
     Path("out/manifest.json").write_text(content)
     found = narrlit("embed", "rows.jsonl", "--model", tiny(), "--out", "out")
+
     assert found.code == 2
     assert "manifest out/manifest.json: " in found.err
     assert len(found.err.splitlines()) == 1
@@ -236,5 +262,6 @@ def test_names_that_are_no_utf8_and_models_that_no_hub_has(narrlit, tiny, rows):
     for _ in range(2):
         assert narrlit("embed", "rows.jsonl", "--model", tiny(), "--out", name).code == 0
     assert narrlit("embed", "rows.jsonl", "--model", tiny(), "--out", f"{name}.parquet").code == 0
+
     found = narrlit("embed", "rows.jsonl", "--model", "my model", "--out", "out")
     assert (found.code, "model my model: " in found.err) == (2, True), found.err

@@ -24,8 +24,10 @@ needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="the task's data is no
 def test_json_is_one_object_and_nothing_else(narrlit, world_files, tiny):
     words = ("evaluate", world_files / "validation.jsonl", "--model", tiny(), "--max-length", "10", "--json")
     assert json.loads(narrlit(*words).out).items() >= {"long": "windows", "truncated": 0, "words_read": 1.0}.items()
+
     found = narrlit(*words, "--long", "truncate")
     assert found.code == 0, found.err
+
     answer = json.loads(found.out)
     assert answer["long"] == "truncate"
     assert 0 < answer["words_read"] < 0.5
@@ -58,8 +60,10 @@ def test_flipped_labels_flip_the_accuracy(narrlit, world_files, tmp_path):
         labels.write_text("".join(json.dumps({"text_a_is_closer": t.a_is_closer != flip}) + "\n" for t in triples))
         found = narrlit("evaluate", "bare.jsonl", "--labels", labels, "--baseline", "jaccard", "--json")
         answers[flip] = json.loads(found.out)["correct"]
+
     assert answers[False] + answers[True] == 9
     assert answers[False] != answers[True]
+
     found = narrlit("evaluate", "bare.jsonl", "--baseline", "jaccard")
     assert found.code == 2
     assert "bare.jsonl has 9 rows without a label: give --labels" in found.err
@@ -89,13 +93,16 @@ def test_meanmax_records_its_settings(narrlit, world_files, tiny):
     evaluate = ("evaluate", world_files / "validation.jsonl", "--model", tiny(), "--scorer", "meanmax")
     found = narrlit(*evaluate, "--json")
     assert found.code == 0, found.err
+
     answer = json.loads(found.out)
     settings = {"scorer": "meanmax", "reading": "max_similarity", "gamma": 0.0183, "windows": 2, "tau": 1.0168}
     assert (settings | {"n": 9}).items() <= answer.items()
     assert f"windows decided {answer['aligned']} of 9" in found.err
+
     options = ["--reading", "pooled", "--gamma", "2", "--windows", "3", "--tau", "0.5"]
     answer = json.loads(narrlit(*evaluate, *options, "--json").out)
     assert [answer[name] for name in ("reading", "gamma", "windows", "tau", "aligned")] == ["pooled", 2, 3, 0.5, 9]
+
     found = narrlit(*evaluate, "--reading", "pooled", "--max-length", "10")
     assert "meanmax (pooled): accuracy 0." in found.out
     assert "sentences are longer than 10 tokens: read in windows" in found.err
@@ -128,9 +135,11 @@ def test_a_model_trained_on_these_triples_is_flagged_on_screen(narrlit, world_fi
     for module in ("models.registry", "cache.space"):
         monkeypatch.setattr(f"narrlit.{module}.find_checkpoint", lambda source: None)  # the folder is the model
     found = narrlit("evaluate", file, "--model", "run")
+
     assert found.code == 0, found.err
     assert "warning: run was trained on these triples: no result" in found.err
     assert "trained on these triples" in found.out
+
     answer = json.loads(narrlit("evaluate", file, "--model", "run", "--json").out)
     assert answer["seen_in_training"].startswith("trained on these triples")
 
@@ -139,11 +148,14 @@ def test_answers_are_written_row_by_row(narrlit, world_files, tmp_path):
     found = narrlit("evaluate", world_files / "validation.jsonl", "--baseline", "longer", "--out", "o", "--json")
     assert found.code == 0, found.err
     assert json.loads((tmp_path / "o/evaluate.json").read_text()) == json.loads(found.out)
+
     with (tmp_path / "o/answers.csv").open() as file:
         rows = list(csv.DictReader(file))
     labels = [triple.a_is_closer for triple in read_triples(world_files / "validation.jsonl")]
+
     assert [row["text_a_is_closer"] == "true" for row in rows] == labels
     assert sum(row["longer.right"] == "true" for row in rows) == json.loads(found.out)["correct"]
+
     for row, label in zip(rows, labels, strict=True):
         sign = 1 if label else -1
         assert float(row["longer.margin"]) == sign * (float(row["longer.score_a"]) - float(row["longer.score_b"]))

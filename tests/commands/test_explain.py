@@ -26,14 +26,17 @@ def test_ids_files_and_texts(narrlit, make):
     views = make("v.jsonl", VIEWS)
     file = make("fox.txt", "A fox runs.\nA dog sleeps.")
     result = narrlit("explain", "snow", "loaf", "rocket", "--stories", rows, "--views", views, "--model", "minilm")
+
     assert result.code == 0, result.err
     assert result.out.startswith("minilm finds Snow closer to loaf than to Rocket: similarity ")
     assert result.out.count("Flight.") == 4
     assert result.out.count("hubness: ") == 2
+
     result = narrlit("explain", file, "A fox runs. A dog sleeps.", "Über " * 100 + "alles.", "--out", "x.html")
     assert result.code == 0, result.err
     assert "finds fox closer to A fox runs. A dog sleeps. than to Über Über" in result.out
     assert "similarity 1.000 against" in result.out
+
     page = (file.parent / "x.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert "A dog sleeps." in page
@@ -71,6 +74,7 @@ def test_an_unknown_id_is_refused_before_the_stories_are_embedded(narrlit, make,
 def test_an_index_brings_its_model_titles_and_similarities(narrlit, make):
     rows = make("s.jsonl", ROWS)
     assert narrlit("index", rows, "--model", "minilm", "--out", "i").code == 0
+
     of_index = narrlit("explain", "snow", "rocket", "--stories", "i")
     assert of_index.code == 0, of_index.err
     assert "Snow and Rocket" in of_index.out

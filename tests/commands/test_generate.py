@@ -44,9 +44,11 @@ def report():
 def test_negatives_are_written_with_a_report_and_a_second_run_asks_nothing(generate, server, tmp_path):
     done = generate("negatives")
     assert done.code == 0, done.err
+
     made = read_examples("out.jsonl")
     kinds = ["triple", *(kind for kind in ASPECTS for _ in range(3))]
     assert [list(example.kinds) for example in made] == [kinds] * 3
+
     told = report()
     assert told["items"] == 3
     assert told["complete"] == 3
@@ -59,10 +61,12 @@ def test_negatives_are_written_with_a_report_and_a_second_run_asks_nothing(gener
         ["replies", "theme", "action", "outcome", "all"],
         ["accepted", "9", "9", "9", "27"],
     ]
+
     before = (tmp_path / "out.jsonl").read_bytes()
     assert generate("negatives").code == 0
     assert len(server.bodies) == 27
     assert (tmp_path / "out.jsonl").read_bytes() == before
+
     refused = generate("negatives", "--temperature", "0.5")
     assert refused.code == 2
     assert (tmp_path / "out.jsonl").read_bytes() == before
@@ -73,6 +77,7 @@ def test_negatives_are_written_with_a_report_and_a_second_run_asks_nothing(gener
 def test_views_are_written_as_files_of_views_are_read(generate, server):
     done = generate("views")
     assert done.code == 0, done.err
+
     found = read_views("out.jsonl")
     assert len(found) == 9
     assert found.report.dropped == {}
@@ -100,10 +105,13 @@ def test_a_job_ends_and_counts_every_failure(generate, server, kind, mode, reaso
         assert done.code == 0
         assert found["complete"] == found["items"]
         return
+
     assert (done.code, found["complete"], len(found["incomplete"])) == (1, 0, found["items"]), done.err
+
     verdicts = {re.sub("neg_[a-z]+", "neg_*", verdict) for counts in found["replies"].values() for verdict in counts}
     assert verdicts - {"no answer: not sent"} == {reason}
     assert len(found["replies"]) == (3 if kind == "negatives" else 1)
+
     if kind == "negatives":  # the rows stay, with their own negatives
         assert [len(example.negatives) for example in read_examples("out.jsonl")] == [1, 1, 1]
     else:
@@ -114,9 +122,11 @@ def test_what_fails_in_some_rows_leaves_the_others_whole_and_is_made_later(gener
     anchor = read_examples("rows.jsonl").texts()[1][0]
     server.mode = lambda body: "500" if json.loads(body["messages"][1]["content"])["anchor"] == anchor else None
     done = generate("negatives", "--retries", "0")
+
     assert done.code == 1
     assert [len(example.negatives) for example in read_examples("out.jsonl")] == [10, 1, 10]
     assert "row 2 lacks 3 theme (3 no answer: HTTP 500), 3 action (3 no answer" in done.err
+
     server.mode = None
     asked = len(writer.asked)
     assert generate("negatives").code == 0

@@ -85,12 +85,15 @@ def expected(triples, nearer, swap):
 def test_the_report_says_exactly_what_the_script_says(judge, triples, tmp_path, swap):
     found = judge(*["--swap"] * swap)
     assert found.code == 0, found.err
+
     rows = lines(tmp_path / "a.jsonl.rows.jsonl")
     report = json.loads((tmp_path / "a.jsonl.report.json").read_text())
     nearer = [row["similarity_a"] > row["similarity_b"] for row in rows]
     wanted = expected(triples, nearer, swap)
+
     assert {True, False} == set(nearer)
     assert 0 < wanted["right"] < wanted["overrides"]
+
     accuracy = report["accuracy"]
     against = report["overrides"]
     assert accuracy["hybrid"]["correct"] == wanted["hybrid"]
@@ -102,11 +105,13 @@ def test_the_report_says_exactly_what_the_script_says(judge, triples, tmp_path, 
     assert against["right"]["correct"] == wanted["right"]
     assert against["right"]["n"] == wanted["overrides"]
     assert report["fallbacks"]["n"] == wanted["fallbacks"]
+
     if swap:
         assert report["swap_agreement"]["n"] == wanted["agreed"]
         assert report["swap_agreement"]["of"] == wanted["both"]
         assert f"A and B swapped: {2 * ROWS} requests for {ROWS} triples" in found.err
     answers = [row["text_a_is_closer"] for row in lines(tmp_path / "a.jsonl")]
+
     assert sum(x == triple.a_is_closer for x, triple in zip(answers, triples, strict=True)) == wanted["hybrid"]
     assert answers == [row["text_a_is_closer"] for row in rows]
     assert found.out == (tmp_path / "a.jsonl.report.md").read_text()
@@ -114,10 +119,13 @@ def test_the_report_says_exactly_what_the_script_says(judge, triples, tmp_path, 
 
 def test_errors_by_label_add_up_and_stand_in_the_table(judge, triples, tmp_path):
     assert judge().code == 0
+
     answers = [row["text_a_is_closer"] for row in lines(tmp_path / "a.jsonl")]
     report = json.loads((tmp_path / "a.jsonl.report.json").read_text())
     table = (tmp_path / "a.jsonl.report.md").read_text()
+
     assert [part["label"] for part in report["by_label"]] == ["A", "B"]
+
     for part, label in zip(report["by_label"], (True, False), strict=True):
         right = [answer == label for answer, x in zip(answers, triples, strict=True) if x.a_is_closer == label]
         hybrid = part["accuracy"]["hybrid"]
@@ -131,13 +139,17 @@ def test_a_prompt_with_fields_is_the_user_message(judge, server, triples, tmp_pa
     text = 'Like {{"closer": "A"}}. {anchor_text}\n1: {text_a} ({similarity_a})\n2: {text_b}'
     (tmp_path / "p.txt").write_text(f"# Source: me {{nothing}}\n---\n{text}\n")
     server.reply_of = lambda body: "A"
+
     assert judge("--prompt", "p.txt").code == 0
+
     contents = []
     for texts, row in zip(triples.texts(), lines(tmp_path / "a.jsonl.rows.jsonl"), strict=True):
         first = f'Like {{{{"closer": "A"}}}}. {texts[0]}\n1: {texts[1]} ({round(row["similarity_a"], 4)})\n'
         contents.append(f"{first}2: {texts[2]}")
+
     assert sorted(question(body) for body in server.bodies) == sorted(contents)
     assert {len(body["messages"]) for body in server.bodies} == {1}
+
     record = json.loads((tmp_path / "a.jsonl.report.json").read_text())
     assert record["prompt"] == {"file": "p.txt", "name": "judge", "digest": sha256(text.encode()).hexdigest()}
     # Another temperature makes other requests; the record holds what was sent.
@@ -165,13 +177,16 @@ def test_the_similarities_are_those_of_the_model(judge, narrlit, tmp_path, tiny)
 def test_the_same_command_requests_again_what_made_no_choice_alone(judge, server, tmp_path):
     assert judge().code == 0
     assert len(server.bodies) == ROWS
+
     first = (tmp_path / "a.jsonl").read_bytes()
     (tmp_path / "a.jsonl").unlink()
     found = judge()
+
     assert found.code == 0
     assert len(server.bodies) == ROWS + UNUSABLE
     assert (tmp_path / "a.jsonl").read_bytes() == first
     assert f"{UNUSABLE} answers, {ROWS - UNUSABLE} from the answer cache" in found.err
+
     # With swapping only the other order is new; its answers are others.
     refused = judge("--swap")
     assert refused.code == 2
@@ -187,20 +202,25 @@ def test_a_submission_is_what_the_task_takes(judge, narrlit, tmp_path):
     assert judge(out="s.zip").code == 0
     assert check_submission(tmp_path / "s.zip").contents.track_a_rows == ROWS
     assert narrlit("submit", "--check", "s.zip", "--track-a", "t.jsonl").code == 0
+
     with zipfile.ZipFile(tmp_path / "s.zip") as archive:
         assert archive.read("track_a.jsonl") == (tmp_path / "a.jsonl").read_bytes()
 
 
 def test_labels_may_stand_apart_or_be_unknown(judge, triples, tmp_path):
     assert judge().code == 0
+
     whole = json.loads((tmp_path / "a.jsonl.report.json").read_text())
     write_triples(
         tmp_path / "bare.jsonl", Triples(triples.stories, [replace(triple, a_is_closer=None) for triple in triples])
     )
     (tmp_path / "l.jsonl").write_text("".join(json.dumps(triple.a_is_closer) + "\n" for triple in triples))
+
     assert judge("--labels", "l.jsonl", file="bare.jsonl", out="b.jsonl").code == 0
+
     apart = json.loads((tmp_path / "b.jsonl.report.json").read_text())
     assert apart["accuracy"] == whole["accuracy"]
+
     found = judge(file="bare.jsonl", out="c.jsonl")
     assert found.code == 0, found.err
     assert found.out.startswith(f"{ROWS} triples, none has a label.")
@@ -213,10 +233,12 @@ def test_requests_that_fail_leave_their_triples_to_the_similarities_and_are_sent
     assert found.code == 1
     assert f"5 of {ROWS} triples fell back (1, 2, 3, 4, 5): 5 request failed: HTTP 500; the same command" in found.err
     assert "; 5 request failed: HTTP 500" in found.out
+
     rows = lines(tmp_path / "a.jsonl.rows.jsonl")
     assert len(lines(tmp_path / "a.jsonl")) == ROWS
     for row in rows[:5]:
         assert row["text_a_is_closer"] == (row["similarity_a"] > row["similarity_b"])
+
     sent = len(server.bodies)
     assert judge("--retries", "0", "--concurrency", "1").code == 0
     assert len(server.bodies) == sent + 5 + UNUSABLE - 1  # one of them was among those that failed
@@ -227,11 +249,14 @@ def test_the_key_stands_nowhere(judge, server, monkeypatch, tmp_path):
     wrong, server.key = "sk-wrong-JyVkZxQv", "sk-secret-QzXwVkJy"
     monkeypatch.setenv("OPENAI_API_KEY", wrong)
     found = judge()
+
     assert found.code == 2
     assert "HTTP 401" in found.err
+
     monkeypatch.setenv("OPENAI_API_KEY", server.key)
     right = judge("--swap")
     assert right.code == 0
+
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) == 9  # triples, answers, rows, two reports, answer cache; embeddings: two shards and their space
     for text in (found.err, found.out, right.err, right.out, *map(str, files)):
@@ -243,9 +268,11 @@ def test_a_model_is_needed_and_every_row(narrlit, judge, server, tmp_path):
     found = narrlit("judge", "t.jsonl", "--out", "a.jsonl", "--base-url", server.url, "--llm-model", MODEL)
     assert found.code == 2
     assert "--model" in found.err
+
     with (tmp_path / "t.jsonl").open("a") as file:
         file.write('{"anchor_text": "x", "text_a": "", "text_b": "z"}\n')
     found = judge()
+
     assert found.code == 2
     assert len(server.bodies) == 0
     assert f"t.jsonl:{ROWS + 1}: empty text_a; correct the row" in found.err
@@ -255,11 +282,14 @@ def test_a_model_is_needed_and_every_row(narrlit, judge, server, tmp_path):
 def test_views_and_pseudonyms_apply_to_the_similarities_alone(judge, server, triples, tmp_path):
     given = ("--missing-views", "positional", "--fusion", "submitted")
     assert judge().code == judge(*given, out="b.jsonl").code == 0
+
     plain, fused = (lines(tmp_path / f"{name}.jsonl.rows.jsonl") for name in "ab")
     assert [row["similarity_a"] for row in plain] != [row["similarity_a"] for row in fused]
     assert json.loads((tmp_path / "b.jsonl.report.json").read_text())["fusion"] == "0.5,0.1,0.2,0.2"
+
     anchors = {texts[0] for texts in triples.texts()}
     assert all(json.loads(question(body))["anchor"] in anchors for body in server.bodies)
+
     refused = judge("--missing-views", "positional", out="c.jsonl")
     assert refused.code == 2
     assert "give --fusion" in refused.err

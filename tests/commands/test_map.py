@@ -19,16 +19,21 @@ def test_tales_are_drawn_and_compared_with_their_types(narrlit, tales, tmp_path)
     result = narrlit("map", "tales", "--model", "minilm", "--out", "map.html", "--group", "atu", "--k", "2")
     assert result.code == 0, result.err
     assert "24 stories" in result.out
+
     near = pd.read_csv(tmp_path / "map-neighbors.csv")
     assert len(near) == 48
+
     groups = pd.read_csv(tmp_path / "map-groups.csv")
     assert set(groups.columns) == {"id", "title", "group", "name"}
+
     types = pd.read_csv(tmp_path / "tales/tales.csv", dtype=str).set_index("title")["atu"]
     first = near[near["rank"] == 1]
     share = (types[first["title"]].to_numpy() == types[first["neighbor_title"]].to_numpy()).mean()
     line = f"Of the 24 stories that share their atu with another, {100 * share:.0f} % have such a story as nearest"
+
     assert line in result.out
     assert line in (tmp_path / "map.html").read_text()
+
     page = (tmp_path / "map.html").read_text()
     for text in (result.out, page):
         assert "correlation of mean similarity with log length" in text
@@ -46,6 +51,7 @@ def test_the_head_states_an_accuracy_that_was_measured(narrlit, tales, make, tmp
     ]
     triples = make("triples.jsonl", rows)
     result = narrlit("map", "tales", "--model", "minilm", "--out", "map.html", "--triples", triples)
+
     assert result.code == 0, result.err
     assert "(1 of 2) on the triples of triples.jsonl" in (tmp_path / "map.html").read_text()
 

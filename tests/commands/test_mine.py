@@ -26,9 +26,11 @@ def test_rows_get_mined_negatives_after_their_own(mined, world_files, tmp_path):
     found = mined("--per-example", 4, "--margin", 2)
     assert found.code == 0
     assert found.out == ""
+
     before = rows_of(world_files / "train.jsonl")
     after = rows_of(tmp_path / "m.jsonl")
     everything = {text for texts, _ in before for text in texts}
+
     for (texts, kinds), (more, more_kinds) in zip(before, after, strict=True):
         assert more[: len(texts)] == texts
         assert kinds == ("triple", "theme", "action", "outcome")
@@ -51,6 +53,7 @@ def test_mining_twice_gives_the_same_file(mined, tmp_path):
     assert mined("--margin", 0).code == 0
     assert mined("--margin", 0, out="again.jsonl").code == 0
     assert mined("--margin", 0, source="m.jsonl", out="anew.jsonl").code == 0
+
     first = (tmp_path / "m.jsonl").read_bytes()
     assert first == (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "anew.jsonl").read_bytes()
     assert b'"mined"' in first

@@ -239,10 +239,13 @@ def test_every_option_that_names_an_output_is_declared_and_has_a_case(name):
     arguments = parser(command, name).assemble_argument_collection(parse_docstring=True)
     options = {argument.names[-1].lstrip("-").replace("-", "_").lower(): argument for argument in arguments}
     naming = {o for o, a in options.items() if a.show and NAMES_AN_OUTPUT.search(str(a.parameter.help))}
+
     assert naming | ({"out", "map", "report", "log", "answer_cache"} & options.keys()) <= declared
+
     cases = [case for case in CASES if case.words.split()[0] == name]
     for option in declared:
         assert any(f"--{option.replace('_', '-')}" in case.place or case.words == name for case in cases), option
+
     source = Path(import_module(command.__module__).__file__).read_text(encoding="utf-8")
     assert declared or not WRITERS.search(source)
     assert bool(declared) == (name not in READ_ONLY)
@@ -257,13 +260,17 @@ def test_a_second_run_needs_overwrite_and_writes_what_it_declares(narrlit, files
     pytest.importorskip("bokeh" if case.words.startswith("report") else "matplotlib")
     before = contents(files)
     assert narrlit(*case.command).code == 0
+
     first = contents(files)
     assert set(case.files) >= first.keys() - before.keys() != set()
+
     found = narrlit(*case.command)
     if not case.words.startswith("sample"):  # which writes the same again
         assert found.code == 2
         assert "exists: give --overwrite to replace it, or name another" in found.err
+
     assert contents(files) == first
+
     (files / case.files[0]).write_text("mine\n")
     found = narrlit(*case.command, "--overwrite")
     assert found.code == 0, found.err
@@ -280,6 +287,7 @@ def test_a_file_of_another_run_stays(narrlit, files, case, file):
     message = (
         rf"error: {re.escape(file)} exists[a-z ,]*: give --overwrite to replace it, or name another (file|folder)\n"
     )
+
     assert (found.code, bool(re.search(message, found.err))) == (2, True), found.err
     assert contents(files) == before
 
@@ -309,15 +317,18 @@ def test_a_folder_with_other_files_is_refused(narrlit, files, case):
     (folder / "mine.txt").write_text("mine\n")
     before = contents(files)
     found = narrlit(*case.command)
+
     assert (found.code, "name a new folder" in found.err or "is no index" in found.err) == (2, True), found.err
     assert contents(files) == before
 
 
 def test_a_file_in_a_folder_that_is_read_is_read(narrlit, tmp_path):
     assert narrlit("sample", "tales").code == 0
+
     before = contents(tmp_path)
     words = ("pairs", "tales", "--model", "minilm", "--overwrite", "--out")
     found = narrlit(*words, "tales/tales.csv")
+
     assert found.code == 2
     assert "tales/tales.csv: this file is read, with its folder" in found.err
     assert contents(tmp_path) == before
@@ -336,5 +347,6 @@ def test_standard_input_is_not_written_over(files):
             text=True,
             check=False,
         )
+
     assert (done.returncode, "this file is read" in done.stderr) == (2, True), done.stderr
     assert contents(files) == before

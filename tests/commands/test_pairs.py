@@ -36,15 +36,19 @@ def test_pairs_are_printed_and_written_with_their_groups(narrlit, make):
     make("tales.jsonl", TALES)
     options = ["--measure", "cosine", "--threshold", "0.9"]
     found = narrlit("pairs", "tales.jsonl", *options, "--k", "1", "--out", "pairs.csv")
+
     assert found.code == 0, found.err
+
     first = found.out.splitlines()[4]
     assert "The Wolf" in first
     assert "The Hood" in first
     assert "| 0.9" in first
     assert "Threshold 0.9, as chosen." in found.out
     assert "1. The Wolf; The Hood\n\n1 group with 2 of 4 stories." in found.out
+
     rows = [row.value for row in read_rows("pairs.csv").rows]
     assert [rows[0][name] for name in ("id_a", "title_b", "mutual")] == ["wolf", "The Hood", "true"]
+
     groups = [row.value for row in read_rows("pairs-groups.csv").rows]
     assert [(row["group"], row["id"]) for row in groups] == [("1", "wolf"), ("1", "hood")]
     assert narrlit("pairs", "tales.jsonl", *options, "--out", "pairs.graphml").code == 0
@@ -59,6 +63,7 @@ def test_pairs_are_those_of_the_measure(narrlit, make):
         assert (found.code, f"(measure {measure}, median" in found.out) == (0, True), found.err
         assert "The Wolf" in found.out.splitlines()[4]
     wrong = narrlit("pairs", "tales.jsonl", "--measure", "words")
+
     assert wrong.code == 2
     assert "--measure" in wrong.err
     assert "lexical" in wrong.err
@@ -85,6 +90,7 @@ def test_diversity_is_printed_or_one_json_object(narrlit, make):
     assert result["alike"] == 2
     assert result["most_alike"]["ids"] == ["wolf", "hood"]
     assert 2.5 < result["vendi_score"] < 3.5
+
     shown = narrlit("diversity", "tales.jsonl", "--cosine", "0.99").out
     assert f"Vendi score: {result['vendi_score']:.1f} of 4 stories (by minilm)" in shown
     assert "most alike: The Wolf and The Hood (0.9" in shown
@@ -95,8 +101,10 @@ def test_no_escape_of_a_story_reaches_the_terminal_or_the_graph(narrlit, make):
     rows = [{**tale, "id": f"{tale['id']}\x1b[2J", "title": f"\x1b[31m{tale['id']}", "a\x1bb": 1} for tale in TALES]
     make("tales.jsonl", rows)
     found = narrlit("pairs", "tales.jsonl", "--threshold", "0.9", "--out", "pairs.graphml")
+
     assert (found.code, "\x1b" in found.out + found.err) == (0, False), found.err
     assert nx.read_graphml("pairs.graphml").nodes["sea [2J"]["a b"] == 1
+
     found = narrlit("diversity", "tales.jsonl")
     assert found.code == 0
     assert "\x1b" not in found.out

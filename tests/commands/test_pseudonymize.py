@@ -30,12 +30,15 @@ def test_stories_with_views_share_the_storys_mapping(run, tmp_path):
     row = {"id": "s1", "text": TEXTS[0], "theme": "Love", "plot_events": ["Robert meets Anna Lee."], "year": 1900}
     write(tmp_path / "s.jsonl", [row, {"id": "s2", "text": "Nobody came."}])
     found = run("s.jsonl", "p.jsonl", "--map", "m.jsonl")
+
     assert found.code == 0, found.err
+
     new = rows_of(tmp_path / "p.jsonl")
     assert new[0]["text"] == "Character_A met Character_B in Location_1."
     assert new[0]["plot_events"] == ["Character_B meets Character_A."]
     assert new[0]["year"] == 1900
     assert new[1] == {"id": "s2", "text": "Nobody came."}
+
     lines = rows_of(tmp_path / "m.jsonl")
     assert [(line["row"], line["id"], line["field"]) for line in lines][:1] == [(0, "s1", "text")]
     assert lines[0]["replacements"][0] == {"placeholder": "Character_A", "original": "Anna Lee", "start": 0, "end": 11}
@@ -48,7 +51,9 @@ def test_triples_are_restored_to_the_letter_and_a_second_run_changes_nothing(run
         tmp_path / "t.jsonl",
         [dict(zip(("anchor_text", "text_a", "text_b"), TEXTS, strict=True)) | {"text_a_is_closer": True}],
     )
+
     assert run("t.jsonl", "p.jsonl", "--map", "m.jsonl", "--scope", scope).code == 0
+
     [new] = rows_of(tmp_path / "p.jsonl")
     assert new["text_a"] == {"story": "Character_A left Location_1.", "triple": "Character_B left Location_2."}[scope]
     assert run("p.jsonl", "q.jsonl", "--scope", scope).code == 0
@@ -62,20 +67,25 @@ def test_examples_tables_and_lines(run, narrlit, tmp_path):
     write(tmp_path / "e.jsonl", [example])
     assert run("e.jsonl", "x.jsonl").code == 0
     assert rows_of(tmp_path / "x.jsonl")[0]["negatives"] == [{"text": "The king ruled Location_1.", "kind": "theme"}]
+
     (tmp_path / "s.csv").write_text(f'id,text\n1,"{TEXTS[0]}"\n')
     assert run("s.csv", "p.csv", "--map", "m.jsonl").code == 0
+
     with (tmp_path / "p.csv").open(newline="") as file:
         assert list(csv.DictReader(file)) == [{"id": "1", "text": "Character_A met Character_B in Location_1."}]
     assert narrlit("pseudonymize", "p.csv", "--out", "r.csv", "--restore", "m.jsonl").code == 0
     assert TEXTS[0] in (tmp_path / "r.csv").read_text()
+
     (tmp_path / "s.txt").write_text("\n".join(TEXTS) + "\n")
     assert run("s.txt", "p.txt", "--one-per-line").code == 0
     assert "Character_A left Location_1." in (tmp_path / "p.txt").read_text()
     assert run("s.txt", "p.xlsx", "--one-per-line").code == 0
     assert read_rows(tmp_path / "p.xlsx").rows[1].value == {"text": "Character_A left Location_1."}
+
     found = run("s.txt", "p.txt", "--overwrite")
     assert "s.txt: 3 lines are one story" in found.err
     assert (tmp_path / "p.txt").read_text().splitlines()[1] == "Character_B left Location_2."
+
     found = run("e.jsonl", "x.csv")
     assert found.code == 2
     assert "lists of texts, which need JSON Lines: name a .jsonl file" in found.err
@@ -96,13 +106,16 @@ def test_a_folder_becomes_a_table_with_all_columns_and_comes_back(run, narrlit, 
 
 def test_names_of_storyworld_need_no_pipeline(narrlit, tmp_path):
     assert narrlit("storyworld", "--out", "w", "--train", 2, "--validation", 2, "--test", 1).code == 0
+
     names = ["--names", "w/validation_views.jsonl"]
     found = narrlit("pseudonymize", "w/validation.jsonl", "--out", "p.jsonl", "--scope", "triple", *names)
     assert found.code == 0, found.err
+
     known = {name for row in rows_of(tmp_path / "w" / "validation_views.jsonl") for name in row["names"]}
     texts = " ".join(
         row[field] for row in rows_of(tmp_path / "p.jsonl") for field in ("anchor_text", "text_a", "text_b")
     )
+
     assert "Character_A" in texts
     assert not any(name in texts for name in known)
 
@@ -122,6 +135,7 @@ def test_mistakes_are_one_line(narrlit, tmp_path, options, message):
     write(tmp_path / "s.jsonl", [{"text": "Anna"}])
     before = (tmp_path / "s.jsonl").read_bytes()
     found = narrlit("pseudonymize", *options)
+
     assert found.code == 2 and message in found.err and found.err.count("\n") == 1, found.err
     assert (tmp_path / "s.jsonl").read_bytes() == before
     assert not (tmp_path / "p.jsonl").exists()
@@ -132,8 +146,10 @@ def test_the_map_of_another_file_is_refused(narrlit, tmp_path):
     one = {"placeholder": "Character_A", "original": "Anna", "start": 0, "end": 11}
     write(tmp_path / "m.jsonl", [{"row": 0, "field": "text", "replacements": [one]}])
     found = narrlit("pseudonymize", "s.jsonl", "--out", "r.jsonl", "--restore", "m.jsonl")
+
     assert found.code == 2
     assert "other rows" in found.err
+
     write(tmp_path / "m.jsonl", [{"row": row, "field": "text", "replacements": [one]} for row in (0, 1)])
     found = narrlit("pseudonymize", "s.jsonl", "--out", "r.jsonl", "--restore", "m.jsonl")
     assert found.code == 2
@@ -158,4 +174,5 @@ def test_a_map_with_a_wrong_value_is_refused_by_its_line(narrlit, tmp_path, row,
         (line if name in line else replacement)[name] = value
     write(tmp_path / "m.jsonl", [line])
     found = narrlit("pseudonymize", "s.jsonl", "--out", "r.jsonl", "--restore", "m.jsonl")
+
     assert found.code == 2 and f"map m.jsonl:1: {place}: Input should be" in found.err, found.err

@@ -17,7 +17,9 @@ def test_a_model_and_a_baseline_in_one_page(narrlit, world_files, tiny, tmp_path
     triples = world_files / "validation.jsonl"
     report = ("report", tiny(), "jaccard", "--triples", triples, "--projection", "pca", "--out", "new/report.html")
     found = narrlit(*report)
+
     assert found.code == 0, found.err
+
     page = (tmp_path / "new/report.html").read_text()
     jaccard = json.loads(narrlit("evaluate", triples, "--baseline", "jaccard", "--json").out)
     assert f"{jaccard['accuracy']:.3f} [" in page
@@ -33,6 +35,7 @@ def test_a_submission_is_reported_with_its_track(narrlit, world_files, tmp_path)
     write_submission(tmp_path / "s.zip", [True] * 9, vectors)
     command = ["report", "s.zip", "--triples", triples, "--projection", "pca", "--out", "r.html"]
     found = narrlit(*command)
+
     assert found.code == 2
     assert "s.zip holds answers (Track A) and vectors (Track B): give --track a" in found.err
     assert narrlit(*command, "--stories", "stories.jsonl").code == 0
@@ -52,10 +55,13 @@ def test_without_triples_those_of_the_run_are_taken(narrlit, world_files, tmp_pa
 
     made = {"storyworld": {"seed": 5, "triples": 7}}
     _, triples = module._triples(None, {"r": Run(tmp_path, RunFile.model_validate({"data": {"validation": made}}))})
+
     assert triples.texts() == synthetic_triples(StoryWorld(5).triples(7, "validation"), StoryTable()).texts()
+
     run_with(tmp_path / "run", {"files": [{"path": str(world_files / "validation.jsonl"), "sha256": "0", "rows": 9}]})
     monkeypatch.setattr("narrlit.experiments.systems.flags_of", lambda *_: {})
     found = narrlit("report", "jaccard", "run", "--out", "a.html")
+
     assert "it has no checkpoint yet" in found.err  # so the triples were found
 
 

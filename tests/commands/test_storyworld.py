@@ -21,14 +21,17 @@ def test_storyworld_writes_files_that_the_readers_take(narrlit, tmp_path):
     assert narrlit("storyworld", "--out", "w", "--train", 3, "--validation", 2, "--test", 2).code == 0
     assert [len(example.negatives) for example in read_examples(tmp_path / "w/train.jsonl", strict=True)] == [10] * 3
     assert len(read_triples(tmp_path / "w/test.jsonl", strict=True)) == 2
+
     stories = {story.text for story in read_stories(tmp_path / "w/test_stories.jsonl")}
     views = [json.loads(line) for line in (tmp_path / "w/test_views.jsonl").open()]
     assert {view["text"] for view in views} == stories
     assert all(view["theme"] and view["plot_events"] and view["outcome"] and view["names"] for view in views)
+
     for name in ("validation.jsonl", "validation_stories.jsonl"):
         found = narrlit("views", "check", "w/validation_views.jsonl", f"w/{name}")
         assert found.code == 0
         assert "with views 6 (100.0 %)" in found.out
     found = narrlit("views", "check", "w/validation_views.jsonl", "w/train.jsonl")
+
     assert found.code == 1
     assert "with views 0 (0.0 %)" in found.out

@@ -17,14 +17,17 @@ from narrlit.submission import read_submission
 def test_a_submission_is_valid_and_gives_the_answers_of_evaluate(narrlit, world_files, tiny, tmp_path):
     tracks = ["--track-a", world_files / "validation.jsonl", "--track-b", world_files / "stories.jsonl"]
     assert narrlit("submit", "--model", tiny(), *tracks, "--out", "s.zip").code == 0
+
     found = narrlit("submit", "--check", "s.zip", *tracks)
     assert found.code == 0
     assert found.err == "s.zip: valid, Track A 9 rows, Track B 9 rows of 32 dimensions\n"
+
     with zipfile.ZipFile(tmp_path / "s.zip") as archive:
         assert sorted(archive.namelist()) == ["track_a.jsonl", "track_b.npy"]
         answers = [json.loads(line)["text_a_is_closer"] for line in archive.read("track_a.jsonl").splitlines()]
     labels = read_triples(world_files / "validation.jsonl").labels.tolist()
     found = narrlit("evaluate", world_files / "validation.jsonl", "--model", tiny(), "--json")
+
     assert sum(map(lambda a, b: a == b, answers, labels)) == json.loads(found.out)["correct"]
 
 
@@ -55,13 +58,16 @@ def test_answers_stand_beside_a_model(narrlit, world_files, tiny, make, tmp_path
     answers = [n % 2 == 0 for n in range(9)]
     make("a.jsonl", [{"text_a_is_closer": answer, "score": 1} for answer in answers])
     found = narrlit("submit", "--answers", "a.jsonl", *tracks, "--model", tiny(), "--out", "s.zip")
+
     assert found.code == 0, found.err
     assert "Track B: vectors of 9 stories alone, in other batches and in reverse order differ by at most" in found.err
     assert "s.zip: valid, Track A 9 rows, Track B 9 rows of 32 dimensions" in found.err
     assert read_submission(tmp_path / "s.zip")[0] == answers
+
     found = narrlit("submit", "--answers", "s.zip", *tracks[:2], "--out", "again.zip")
     assert found.code == 0
     assert read_submission(tmp_path / "again.zip") == (answers, None)
+
     make("few.jsonl", [{"text_a_is_closer": True}] * 8)
     triple = json.loads((world_files / "validation.jsonl").read_text().splitlines()[0])
     make("others.jsonl", [{**triple, "text_a_is_closer": True}] * 9)
@@ -79,6 +85,7 @@ def test_mean_max_answers_track_a(narrlit, world_files, tiny, tmp_path):
     triples = world_files / "validation.jsonl"
     options = ["--model", tiny(), "--scorer", "meanmax", "--gamma", "0"]
     assert narrlit("submit", "--track-a", triples, *options, "--out", "s.zip").code == 0
+
     answers, _ = read_submission(tmp_path / "s.zip")
     scores = MeanMaxSimilarity(load(tiny()), MeanMax(gamma=0)).score(read_triples(triples))
     assert answers == [a > b for a, b in scores.tolist()]
@@ -98,6 +105,7 @@ def test_what_is_fitted_on_the_stories_themselves_is_refused(narrlit, world_file
         found = narrlit(*command, *fit)
         assert (found.code, words in found.err, (tmp_path / "s.zip").exists()) == (2, True, False), found.err
     found = narrlit(*command, "--fit-on", f"{triples},{world_files / 'train.jsonl'}")
+
     assert found.code == 0, found.err
     assert "left out 9 that are embedded here" in found.err
     assert read_submission(tmp_path / "s.zip")[1].shape == (9, 32)

@@ -58,13 +58,17 @@ def test_with_negatives_keeps_the_rest_and_holds_nothing_else(drawn):
     batch, used = drawn
     before = described(batch, used)
     reduced = batch.with_negatives(used)
+
     assert described(reduced) == before
     assert ((reduced.negatives < 0) <= (reduced.kinds < 0)).all()
     assert reduced.negatives.shape == reduced.kinds.shape == used.shape
+
     pointed = {int(i) for part in (reduced.anchors, reduced.positives, reduced.negatives) for i in part.flatten()} - {
         -1
     }
+
     assert pointed == set(range(len(reduced.stories)))
+
     order = [row for _, row in pieces(reduced.stories)]
     assert order == [row for _, row in pieces(batch.stories) if row in order]
 
@@ -74,7 +78,9 @@ def test_pseudo_labels_follow_their_stories_and_everything_moves():
     batch.pseudo_labels = torch.arange(6)[:, None].repeat(1, 3)
     batch.unlabelled = UnlabelledBatch(batch.stories, torch.zeros(6, 3))
     reduced = batch.with_negatives(torch.zeros(2, 2, dtype=torch.bool))
+
     assert reduced.pseudo_labels[:, 0].tolist() == [1, 3, 4, 5]
+
     moved = batch.to("meta")
     assert {t.device.type for t in (moved.stories.token_ids, moved.anchors, moved.unlabelled.pseudo_labels)} == {"meta"}
     assert moved.stories.lengths == batch.stories.lengths

@@ -52,11 +52,14 @@ def test_files_keep_rows_and_the_map_is_private(make, tmp_path):
     source = make("s.jsonl", [TRIPLE, TRIPLE])
     names = make("n.jsonl", [{"text": TRIPLE["text_b"], "names": {"Paris": "PLACE"}}])
     result = narrlit.pseudonymize(source, names=names)
+
     assert [row["text_b"] for row in result.rows] == ["Location_1 fell."] * 2
     assert result.rows[0]["anchor_text"] == TRIPLE["anchor_text"]  # of which no names are known
+
     result.write(tmp_path / "p.jsonl")
     result.write_map(tmp_path / "m.jsonl")
     assert stat.S_IMODE((tmp_path / "m.jsonl").stat().st_mode) == 0o600
+
     restored = narrlit.restore_names(tmp_path / "p.jsonl", tmp_path / "m.jsonl")
     restored.write(tmp_path / "r.jsonl")
     assert [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()] == [TRIPLE, TRIPLE]

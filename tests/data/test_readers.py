@@ -54,6 +54,7 @@ def test_stories_keep_ids_lines_and_columns_and_share_a_table(make):
     path = make("s.csv", "title,text,id\nT,a,n1\nU,b,\nV,a,n3\n")
     table = StoryTable.of("b")
     stories = read_stories(path, stories=table)
+
     assert [(story.id, story.text) for story in stories] == [("n1", "a"), ("0", "b"), ("n3", "a")]
     assert stories.rows == [1, 0, 1]
     assert stories.lines == [2, 3, 4]
@@ -61,6 +62,7 @@ def test_stories_keep_ids_lines_and_columns_and_share_a_table(make):
     assert [value["title"] for value in stories.values] == ["T", "U", "V"]
     assert stories.report.unread == ("title",)
     assert texts(read_stories(path, layout=Layout("title"))) == ["T", "U", "V"]
+
     rows = [{"text": "a", "id": 7}, {"text": "d", "id": [1]}]
     assert read_stories(make("s.jsonl", rows)).report.dropped == {"id is not text": 1}
 
@@ -86,6 +88,7 @@ def test_triples_of_every_type(make, name, content):
     triples = read_triples(path)
     assert triples.texts() == [("x", "p", "q")]
     assert triples.labels.tolist() == [1]
+
     examples = read_examples(path)
     assert examples.texts() == [("x", "p", "q")]
     assert negatives(examples) == [("q", "triple")]
@@ -129,6 +132,7 @@ def test_numbered_negatives(make, anchor, positive):
     assert negatives(examples) == [("t2", "theme"), ("t10", "theme"), ("s1", "action"), ("o1", "outcome")]
     assert negatives(examples, 1) == [("s1", "action")]
     assert negatives(examples, 2) == []
+
     examples = read_examples(make("e.csv", "anchor,positive,negative,negative_2,neg_mined,neg_theme\nx,p,n,m,i,t\n"))
     assert negatives(examples) == [("t", "theme"), ("i", "mined"), ("n", None), ("m", None)]
 
@@ -307,8 +311,10 @@ def test_raw_texts_are_found_and_replaced(make):
     row = SOUND | {"negatives": ["n", {"text": "m", "kind": "theme"}], "neg_1": "o", "note": "x", "group": "g"}
     kind, found = row_texts(read_rows(make("e.jsonl", [row, 3])))
     expected = {"anchor": "x", "positive": "p", "negatives/0": "n", "negatives/1/text": "m", "neg_1": "o"}
+
     assert kind == "examples"
     assert found == [expected, {}]
+
     changed = with_texts(row, {place: text.upper() for place, text in found[0].items()})
     assert changed == row | {
         "anchor": "X",
@@ -316,6 +322,7 @@ def test_raw_texts_are_found_and_replaced(make):
         "negatives": ["N", {"text": "M", "kind": "theme"}],
         "neg_1": "O",
     }
+
     views = {"text": "a", "theme": "t", "plot_events": ["e", "f"], "outcome": "o", "id": "i"}
     kind, found = row_texts(read_rows(make("v.jsonl", [views, "bare"])))
     assert kind == "stories"
@@ -344,11 +351,13 @@ def test_real_files():
     assert dev.report.suspicious == {}
     assert set(dev.labels.tolist()) == {0, 1}
     assert set(read_triples(REAL / "test/test_track_a.jsonl", strict=True).labels.tolist()) == {-1}
+
     synthetic = read_examples(REAL / "synthetic/synthetic_data_for_classification_830of1900.jsonl")
     assert len(synthetic) == 829
     assert synthetic.report.dropped == {"missing anchor_text": 1}
     for name, count in (("dev/dev_track_b", 479), ("test/test_track_b", 849), ("sample/sample_track_b", 108)):
         assert len(read_stories(REAL / f"{name}.jsonl", strict=True)) == count
+
     path = REAL / "dev/dev_track_a.jsonl"
     assert read_triples(path, labels=path).rows == dev.rows
     with pytest.raises(DataError, match=re.escape("39 labels")):

@@ -46,10 +46,12 @@ def test_a_text_file_is_one_story_unless_it_is_divided(make):
     assert whole.story_ids == ["w"]
     assert whole.report.summary() == "w.txt: 1 row; 4 lines are one story, not one per line"
     assert read_stories(make("o.txt", "A king.\n")).report.notes == ()
+
     lines = read_stories(path, layout=Layout(split="lines"))
     assert texts(lines)[1:3] == ["ill at night.", "A fox went"]
     assert lines.lines == [1, 2, 4, 5]
     assert lines.story_ids == ["1", "2", "3", "4"]
+
     blocks = read_stories(path, layout=Layout(split="blank-lines"))
     assert texts(blocks) == ["A king fell\nill at night.", "A fox went\nout alone."]
     assert blocks.report.notes == ()
@@ -60,11 +62,14 @@ def test_a_text_file_is_one_story_unless_it_is_divided(make):
 def test_a_folder_has_a_story_a_file_and_columns_of_a_table(tales):
     with pytest.raises(DataError, match=r"tales is a folder without stories .*, it holds no file; name a file"):
         read_stories(tales)
+
     (tales / "t.csv").write_bytes(
         "file_name;title;atu;text\nb.txt;König;510;ignored\nc;Fox;;\nz.txt;;1;\n".encode("cp1252")
     )
+
     with pytest.raises(DataError, match=r"it holds t.csv; name a file"):
         read_stories(tales)
+
     (tales / "b.txt").write_text("A king.\n\nHis end.\n")
     (tales / "c.txt").write_bytes("A café.".encode("cp1252"))
     (tales / "a.md").write_text("# The ship #\n\nIt sailed.\n\n## Later\nIt sank.")
@@ -72,6 +77,7 @@ def test_a_folder_has_a_story_a_file_and_columns_of_a_table(tales):
     (tales / "~$b.docx").write_text("x")
     (tales / "p.jpg").write_bytes(b"\xff\xd8")
     stories = read_stories(tales)
+
     assert texts(stories) == ["It sailed.\n\n## Later\nIt sank.", "A king.\n\nHis end.", "A café."]
     assert stories.story_ids == ["a", "b", "c"]
     assert stories.titles == ["The ship", "König", "Fox"]
@@ -89,9 +95,11 @@ def test_a_file_of_a_folder_is_named_where_it_is_empty_or_repeats_an_id(tales):
     with pytest.raises(DataError, match=r"tales/b.txt: empty text"):
         read_stories(tales, strict=True)
     assert read_stories(tales).report.dropped == {"empty text": 1}
+
     digest = file_digest(tales)
     (tales / "b.txt").write_text("A fox.")
     assert file_digest(tales) != digest
+
     (tales / "a.md").write_text("A ship.")
     with pytest.raises(DataError, match=r"tales: rows 1 and 2 have the id a; rename one"):
         _ = read_stories(tales).story_ids
@@ -104,14 +112,17 @@ def test_documents_are_stories_with_their_heading_as_title(tales):
     write_pdf(tales / "c.pdf", "A ship sailed", "over the sea.")
     stories = read_stories(tales)
     fox, king, ship = texts(stories)
+
     assert fox == "A fox went out.\n\nIt came home."
     assert king == "A king fell ill.\n\nHe died."
     assert ship.split() == ["A", "ship", "sailed", "over", "the", "sea."]
     assert stories.story_ids == ["a", "b", "c"]
     assert stories.titles == ["The fox", "The king", None]
+
     write_pdf(tales / "scan.pdf")
     with pytest.raises(DataError, match=r"scan.pdf: it has no text; a scan needs text recognition first"):
         read_stories(tales / "scan.pdf")
+
     for name in ("x.docx", "x.epub", "x.pdf"):
         (tales / name).write_bytes(b"%PDF-1.4 broken")
         with pytest.raises(DataError, match=rf"document .*{name}: .*; is it complete, and not encrypted\?"):
@@ -152,6 +163,7 @@ def test_no_cell_of_a_workbook_is_lost_where_its_declared_size_is_wrong(tmp_path
                 content = re.sub(rb"<dimension [^>]*>", declared.encode(), content)
             wrong.writestr(name, content)
     stories = read_stories(tmp_path / "wrong.xlsx")
+
     assert texts(stories) == ["A king.", "A fox.", "A ship."]
     assert stories.lines == [2, 3, 5]
     assert [row["land"] for row in stories.metadata] == ["FR", "PT", "DE"]
@@ -168,15 +180,18 @@ def test_workbooks_and_parquet_keep_types_and_all_columns(tmp_path):
     book.create_sheet("notes").append(["x"])
     book.save(tmp_path / "s.xlsx")
     stories = read_stories(tmp_path / "s.xlsx")
+
     assert texts(stories) == ["A king.", "A fox."]
     assert stories.titles == ["A", "B"]
     assert stories.lines == [2, 4]
     assert [row.get("Year") for row in stories.metadata] == [1812, None]
     assert stories.report.notes == ("read sheet Sheet of 2",)
+
     write_table(arrow.table({"text": ["A king."], "tags": [["x", "y"]], "id": [7]}), tmp_path / "s.parquet")
     stories = read_stories(tmp_path / "s.parquet")
     assert stories.story_ids == ["7"]
     assert stories.metadata == [{"tags": ["x", "y"]}]
+
     labels = {"anchor_text": ["x"], "text_a": ["p"], "text_b": ["q"], "text_a_is_closer": [True]}
     write_table(arrow.table(labels), tmp_path / "t.parquet")
     assert read_triples(tmp_path / "t.parquet").labels.tolist() == [1]
@@ -227,6 +242,7 @@ def test_columns_of_text_id_and_title_may_be_named(make):
     for read in (read_stories, read_any):
         with pytest.raises(DataError, match=expected):
             read(path)
+
     stories = read_stories(path, layout=Layout("plot", "nr", "name"))
     assert texts(stories) == ["A king.", "A fox."]
     assert stories.story_ids == ["7", "2"]

@@ -26,6 +26,7 @@ def test_no_story_stands_twice_in_a_batch_and_no_example_is_lost(pairs, size, se
     order = np.random.default_rng(seed).permutation(len(pairs)).tolist()
     batches = distinct_batches(order, pairs, size)
     assert sorted(place for batch in batches for place in batch) == list(range(len(pairs)))
+
     for batch in batches:
         rows = [row for place in batch for row in set(pairs[place])]
         assert len(rows) == len(set(rows))
@@ -42,9 +43,12 @@ def test_processes_share_a_batch_without_overlap_and_order_depends_on_seed_and_e
         return list(sampler)
 
     one, other = batches(0, 2), batches(1, 2)
+
     assert [len(b) for b in one] == [len(b) for b in other] == [3, 3, 3, 1]
+
     seen = [p for b in one + other for p in b]
     assert len(seen) == len(set(seen)) == 20
+
     together = batches(0, 1)
     assert sorted(p for b in together for p in b) == list(range(20))
     assert together == batches(0, 1)
@@ -71,6 +75,7 @@ def test_every_epoch_has_equally_many_batches_where_stories_recur(world):
             assert len({len(batch) for batch in batches}) == 1
             rows = [anchors[place] for batch in batches for place in batch]
             assert len(rows) == len(set(rows)) > 0
+
     assert len(counts) == 1
 
 
@@ -90,7 +95,9 @@ def test_weights_say_how_often_an_example_is_drawn():
         assert [len(batch) for batch in whole] == [10] * 4
         drawn += [place for batch in whole for place in batch]
         orders.add(tuple(drawn[-40:]))
+
     assert len(orders) == 200
+
     heavy = sum(place < 10 for place in drawn) / len(drawn)
     assert abs(heavy - 30 / 60) < 0.02  # 10 x 3 of 10 x 3 + 30 x 1
 
@@ -121,6 +128,7 @@ def test_example_collator_matches_its_rows():
     ]
     batch = ExampleCollator(TrainingExamples(TABLE, rows), inputs())([2, 0])
     index = batch.stories.indices
+
     assert index[batch.anchors].tolist() == [5, 0]
     assert index[batch.positives].tolist() == [0, 1]
     assert [[int(index[i]) if i >= 0 else -1 for i in row] for row in batch.negatives] == [[7, -1], [2, 3]]
@@ -132,6 +140,7 @@ def test_triple_collator_marks_repeats():
     triples = Triples(TABLE, [Triple(0, 1, 2, True), Triple(3, 0, 1, False), Triple(4, 5, 6)])
     batch = TripleCollator(triples, inputs())([1, 2, -1])
     index = batch.stories.indices
+
     assert [index[column].tolist() for column in (batch.anchors, batch.a, batch.b)] == [[3, 4, 0], [0, 5, 1], [1, 6, 2]]
     assert batch.labels.tolist() == [0, -1, 1]
     assert batch.positions.tolist() == [1, 2, -1]
@@ -143,8 +152,10 @@ def test_view_collator_pairs_each_anchor_with_another():
     examples = TrainingExamples(table, [TrainingExample(i, (i + 1) % 3) for i in range(3)])
     collator = ViewCollator(examples, TokenizedViews(table, tokenize))
     batch = collator([2, 0])
+
     assert batch.stories.indices[batch.anchors].tolist() == [2, 0]
     assert batch.stories.indices[batch.others].tolist() == [0, 2]
+
     alone = collator([1])
     assert alone.stories.indices[alone.others].item() != 1
 
@@ -155,12 +166,15 @@ def test_pseudo_labels_and_unlabelled_stories_join_the_batch():
     collator = PseudoLabelCollator(ExampleCollator(examples, inputs()), inputs(), labels, np.array([5, 6, 7]), seed=3)
     batch = collator([1, 0])
     again = collator([1, 0])
+
     assert batch.pseudo_labels.tolist() == labels[batch.stories.indices].tolist()
+
     drawn = batch.unlabelled
     assert len(drawn.stories) == 2
     assert set(drawn.stories.indices.tolist()) <= {5, 6, 7}
     assert drawn.pseudo_labels.tolist() == labels[drawn.stories.indices].tolist()
     assert torch.equal(drawn.stories.indices, again.unlabelled.stories.indices)
+
     draws = [PseudoLabelCollator(collator.collator, inputs(), labels, np.array([5, 6, 7]), seed) for seed in range(20)]
     assert len({tuple(draw([0, 1]).unlabelled.stories.indices.tolist()) for draw in draws}) == 3
 
@@ -174,6 +188,7 @@ def test_groups_join_anchors_and_positives_and_whatever_shares_a_story():
         TrainingExample(4, 5),
     ]
     groups = TrainingExamples(stories, rows).groups
+
     assert len({*groups[[0, 1, 2, 3]]}) == 1
     assert len({*groups}) == 4
     assert TrainingExamples(stories, rows[3:]).groups.tolist() == list(range(7))

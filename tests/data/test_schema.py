@@ -22,6 +22,7 @@ def test_a_text_has_one_index_and_views_complete_a_story():
     table = StoryTable()
     assert [table.add("a"), table.add("b", id="n7"), table.add("a", views=Views("t", "c", "o"))] == [0, 1, 0]
     assert table[0] == Story("0", "a", Views("t", "c", "o"))
+
     table.add("a", id="late", views=Views("x", "y", "z"), original="A")
     assert table[0].views.texts == ("t", "c", "o")
     assert [story.id for story in table] == ["0", "n7"]
@@ -40,6 +41,7 @@ def test_arrays_of_rows():
     assert triples.indices.tolist() == [[0, 1, 2], [3, 2, 1], [1, 0, 2]]
     assert triples.labels.tolist() == [1, 0, -1]
     assert triples.texts()[1] == ("d", "c", "b")
+
     rows = [TrainingExample(0, 1, (2, 3), ("theme", None)), TrainingExample(1, 2, (0,), ("triple",))]
     examples = TrainingExamples(table, rows)
     assert examples.negatives.tolist() == [[2, 3], [0, -1]]
@@ -58,9 +60,11 @@ def test_triples_and_examples_convert():
         triple = Triple(0, 1, 2, True) if first else Triple(0, 2, 1, False)
         assert example_of(triple) == TrainingExample(0, 1, (2,), ("triple",))
     back = triple_of(TrainingExample(0, 1, (3, 2), ("theme", "triple")), table)
+
     assert {back.a, back.b} == {1, 2}
     assert (back.a == 1) == back.a_is_closer == a_comes_first("x")
     assert triple_of(TrainingExample(0, 1, (3,), ("theme",)), table) is None
+
     renamed = StoryTable([Story("0", "Character_A", original="x"), *table[1:]])
     assert triple_of(TrainingExample(0, 1, (2,), ("triple",)), renamed).a_is_closer == a_comes_first("x")
     assert abs(sum(a_comes_first(f"story {i}") for i in range(1000)) - 500) < 60

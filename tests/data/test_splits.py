@@ -31,6 +31,7 @@ def test_rows_share_a_group_if_a_chain_of_stories_joins_them(rows):
                 if set(one) & set(other):
                     joined[i] = joined[j] = joined[i] | joined[j]
     groups = story_groups(examples(rows))
+
     for i in range(len(rows)):
         assert {j for j in range(len(rows)) if groups[j] == groups[i]} == joined[i]
 
@@ -51,6 +52,7 @@ def test_folds_hold_every_row_once_and_whole_groups(groups, folds, seed):
             grouped_folds(groups, folds, seed)
         return
     found = grouped_folds(groups, folds, seed)
+
     assert sorted(row for fold in found for row in fold.tolist()) == list(range(len(groups)))
     assert all(len(fold) for fold in found)
     for fold in found:
@@ -62,6 +64,7 @@ def test_folds_of_equal_groups_are_even_and_the_seed_divides_them_otherwise():
     groups = np.arange(40)
     one = grouped_folds(groups, 4)
     other = grouped_folds(groups, 4, seed=1)
+
     assert [len(fold) for fold in one] == [10] * 4
     assert [fold.tolist() for fold in one] != [fold.tolist() for fold in other]
     with pytest.raises(OptionError, match="`folds=1`: at least 2"):

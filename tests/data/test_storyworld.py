@@ -90,7 +90,9 @@ def test_planted_false_negatives(world, triples):
         for row in triples["train"]
         for _, story in world.one_aspect_negatives(row.anchor, per_aspect=2, false_negatives=0.3)
     ]
+
     assert 0.25 < sum(planted) / len(planted) < 0.35
+
     anchor = triples["train"][0].anchor
     for _, story in world.one_aspect_negatives(anchor, false_negatives=1.0):
         assert story.structure == anchor.structure
@@ -151,7 +153,9 @@ def test_the_surface_is_a_graded_trap(triples):
     setting = (False, True)
     both = (True, True)
     expected = {(nothing, shared) for shared in (nothing, names, setting, both)} | {(names, setting), (setting, names)}
+
     assert cases == expected
+
     for row in rows:
         for story in (row.positive, row.negative):
             same_names, same_setting = shared_surface(story, row.anchor)
@@ -169,9 +173,11 @@ def test_rows(world, triples):
     table = StoryTable()
     hard = world.one_aspect_negatives(row.anchor, 1)
     examples = synthetic_examples([row], [hard], table, views=True)
+
     assert examples.texts() == [tuple(story.text for story in (*members(row), *(story for _, story in hard)))]
     assert examples[0].kinds == ("triple", *ASPECTS)
     assert table[0].views == row.anchor.views
+
     found = synthetic_triples(triples["test"], table)
     assert 60 < found.labels.sum() < 140
     for triple, (_, a, b), label in zip(triples["test"], found.texts(), found.labels, strict=True):

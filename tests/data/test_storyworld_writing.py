@@ -20,6 +20,7 @@ def test_files_hold_what_is_returned(tmp_path):
     assert sorted(written.paths) == sorted(tmp_path.iterdir())
     assert texts_of(read_examples(tmp_path / "train.jsonl", strict=True)) == texts_of(written.train)
     assert [len(texts) for texts in texts_of(written.train)] == [6] * 3
+
     for split in ("validation", "test"):
         triples = read_triples(tmp_path / f"{split}.jsonl", strict=True)
         assert texts_of(triples) == texts_of(getattr(written, split))
@@ -30,6 +31,7 @@ def test_files_hold_what_is_returned(tmp_path):
         coverage = StoryViews(ViewFiles(str(tmp_path / f"{split}_views.jsonl"))).coverage(triples.stories)
         assert coverage.viewed == coverage.stories
         assert coverage.spare == 0
+
     assert str(written) == f"{tmp_path}: 3 training examples, 2 and 4 triples, seed 5"
 
 
@@ -38,6 +40,7 @@ def test_the_seed_decides_the_files(tmp_path):
     for folder, seed in (("a", 1), ("b", 1), ("c", 2)):
         paths = write_storyworld(tmp_path / folder, seed=seed, **COUNTS).paths
         contents.append([path.read_bytes() for path in paths])
+
     assert contents[0] == contents[1]
     assert not any(one == other for one, other in zip(contents[0], contents[2], strict=True))
 

@@ -14,6 +14,7 @@ def test_eight_types_in_three_versions_from_different_countries():
     for tale in tales:
         assert list(tale) == COLUMNS
         countries[tale["atu"]].add(tale["country"])
+
     assert Counter(tale["atu"] for tale in tales) == dict.fromkeys(countries, 3)
     assert [len(names) for names in countries.values()] == [3] * 8
     assert all(re.fullmatch(r"\d{2,4}[A-Z]?", number) for number in countries)

@@ -26,7 +26,9 @@ def test_a_pack_holds_each_story_once_and_its_indices_lead_back():
     tokens = TokenizedStories(EXAMPLES.stories, tokenize, symmetric=True)
     columns = [(EXAMPLES.anchors, "anchor"), (EXAMPLES.positives, "candidate"), (EXAMPLES.negatives, "candidate")]
     stories, (anchors, positives, negatives) = tokens.pack(columns)
+
     assert len(stories) == 3
+
     texts = ["".join(map(chr, piece)).replace(chr(1), "") for piece in pieces(stories)]
     assert [texts[i] for i in anchors] == ["a", "ccc"]
     assert [texts[i] for i in positives] == ["bb", "a"]
@@ -38,6 +40,7 @@ def test_with_two_prompts_a_story_is_packed_once_a_role_with_the_same_index():
     tokens = TokenizedStories(EXAMPLES.stories, tokenize, symmetric=False)
     stories, (anchors, positives) = tokens.pack([(EXAMPLES.anchors, "anchor"), (EXAMPLES.positives, "candidate")])
     assert len(stories) == 4
+
     packed = pieces(stories)
     assert [packed[i][0] == 1 for i in anchors] == [True, True]
     assert [packed[i][0] == 1 for i in positives] == [False, False]
@@ -54,10 +57,12 @@ def test_views_are_tokenized_once_each_and_a_story_without_views_is_refused_when
     viewed = [Story("0", "x", Views("t", "a", "o")), Story("1", "y"), Story("2", "z", Views("t", "b", "o"))]
     tokens = TokenizedViews(viewed, tokenize)
     assert tokens.provenance == {"truncated": 0, "pieces": 6}
+
     packed = tokens.select(np.array([2, 0]))
     texts = [chr(piece[1]) for piece in pieces(packed.pieces)]
     assert [[texts[i] for i in row] for row in packed.parts] == [list("ztbo"), list("xtao")]
     assert packed.indices.tolist() == [2, 0]
+
     chosen = packed.select([1])
     assert [chr(piece[1]) for piece in pieces(chosen.pieces)] == [texts[i] for i in sorted(packed.parts[1].tolist())]
     with pytest.raises(DataError, match="no views"):

@@ -70,6 +70,7 @@ def test_changes_are_balanced_over_worlds_plots_and_aspects(corpus):
 
 def test_stories_are_short_and_worlds_and_plots_of_about_one_length(corpus):
     assert all(80 <= len(telling.text.split()) <= 140 for telling in [*corpus.tellings, *corpus.changes])
+
     lengths = np.array([len(telling.text.split()) for telling in corpus.tellings])
     for factor in ("world", "plot"):
         values = np.array([getattr(telling, factor) for telling in corpus.tellings])
@@ -86,6 +87,7 @@ def test_worlds_read_about_equally_easily(corpus):
         syllables = sum(max(1, len(re.findall(r"[aeiouy]+", word))) for word in words)
         ease[telling.world].append(206.8 - 1.015 * len(words) / sentences - 84.6 * syllables / len(words))
     means = [np.mean(values) for values in ease.values()]
+
     assert max(means) - min(means) < 20
 
 
@@ -95,6 +97,7 @@ def test_no_run_of_six_words_occurs_in_two_stories(everything):
         words = words_of(telling.text)
         for start in range(len(words) - 5):
             stories_of[tuple(words[start : start + 6])].add(telling.id)
+
     assert [run for run, stories in stories_of.items() if len(stories) > 1] == []
 
 
@@ -102,8 +105,10 @@ def test_names_and_numbers_stay_in_their_world(corpus):
     everything = [*corpus.tellings, *corpus.changes]
     with (FOLDER / "worlds.csv").open(encoding="utf-8") as file:
         names = {row["world"]: set(re.findall(r"[A-Z][a-z]+", row["names"])) - TITLES for row in csv.DictReader(file)}
+
     for one, other in combinations(names, 2):
         assert not names[one] & names[other]
+
     for telling in everything:
         capitalized = set(re.findall(r"[A-Z][a-z]+", telling.text))
         for world, own in names.items():
@@ -114,6 +119,7 @@ def test_names_and_numbers_stay_in_their_world(corpus):
             worlds_of[word].add(telling.world)
         if re.search(r"\d", telling.text):
             worlds_of["digits"].add(telling.world)
+
     assert [word for word, worlds in worlds_of.items() if len(worlds) > 1] == []
 
 
@@ -127,6 +133,7 @@ def test_words_tell_nothing_of_the_plot(corpus):
             same.append(share)
         elif one.world != other.world:
             unlike.append(share)
+
     assert np.mean(same) < np.mean(unlike) + 0.02  # pronouns: whether a plot has a man, a woman or several
 
 
@@ -140,6 +147,7 @@ def test_tfidf_is_below_chance_where_the_negative_shares_the_world(corpus):
         rows = np.array([[place_of[text] for text in row] for row in cell.triples.texts()])
         chooses_a = cosines[rows[:, 0], rows[:, 1]] > cosines[rows[:, 0], rows[:, 2]]
         accuracy[cell.cell] = (chooses_a == (cell.triples.labels == 1)).mean()
+
     assert accuracy["far, strong"] < 0.45
     assert accuracy["far, weak"] < 0.65  # what is left are pronouns: who the people of a plot are
 
@@ -152,9 +160,11 @@ def test_further_plots_have_three_tellings_and_one_with_another_outcome(corpus, 
     read_plots, read_tellings = PARTS[part]
     plots = {plot.plot for plot in read_plots()}
     tellings = read_tellings()
+
     assert len(plots) == len(read_plots())
     assert not plots & {plot.plot for plot in corpus.plots}
     assert not {telling.world for telling in tellings} & {*corpus.worlds}
+
     told, changed = defaultdict(set), Counter()
     for telling in tellings:
         assert 35 <= len(telling.text.split()) <= 140, telling.id
@@ -165,6 +175,7 @@ def test_further_plots_have_three_tellings_and_one_with_another_outcome(corpus, 
         else:
             assert telling.world not in told[telling.plot]
             told[telling.plot].add(telling.world)
+
     assert told.keys() == changed.keys() == plots
     assert all(len(worlds) >= 3 for worlds in told.values())
 
@@ -173,6 +184,7 @@ def test_plots_and_worlds_held_back_do_not_train(further):
     held_back = held_back_tellings()
     assert not {telling.plot for telling in held_back} & {telling.plot for telling in further}
     assert not {telling.world for telling in held_back} & {telling.world for telling in further}
+
     by_text = {telling.text: telling for telling in held_back}
     strong, weak = held_back_cells()
     for cell in (strong, weak):
@@ -196,6 +208,7 @@ def test_tfidf_finds_a_further_telling_below_chance_where_the_other_shares_the_w
         positives = cosines[row, (plots == plots[row]) & (worlds != worlds[row])]
         negatives = cosines[row, (plots != plots[row]) & (worlds == worlds[row])]
         right.append((positives[:, None] > negatives).mean())
+
     assert np.mean(right) < 0.4
 
 
@@ -215,6 +228,7 @@ def test_splits_share_neither_plots_nor_worlds(corpus):
 def test_triples_of_a_cell_relate_as_its_name_says(corpus):
     by_text = {telling.text: telling for telling in [*corpus.tellings, *corpus.changes]}
     assert [cell.cell for cell in corpus.cells()] == list(CELLS)
+
     for cell in corpus.cells():
         far = cell.cell.startswith("far")
         strong = cell.cell.endswith("strong")
@@ -228,6 +242,7 @@ def test_triples_of_a_cell_relate_as_its_name_says(corpus):
             assert bool(positive.changed) != far
             assert (negative.world == anchor.world) == strong
             assert not negative.changed
+
     assert len(corpus.cells()[0].triples) == 384 * 7
 
 
@@ -238,12 +253,15 @@ def test_it_is_written_with_its_card_and_triples_that_narrlit_reads(tmp_path):
         *("train.jsonl", "validation.jsonl", "test.jsonl", "held_back.jsonl"),
     }
     assert len(narrlit.read_stories(tmp_path / "corpus/stories.csv")) == 384
+
     training = narrlit.read_stories(tmp_path / "corpus/training.csv")
     lines = [row["text"] for row in training.values if row["world"] == "plot line"]
     assert len(lines) == len({row["plot"] for row in training.values}) == 28 + len(further_plots())
     assert not {*lines} & {f"{plot.action} {plot.outcome}" for plot in held_back_plots()}
+
     expected = sum(len(cell.triples) for cell in TwiceTold.read().split("test").cells())
     assert len(read_triples(tmp_path / "corpus/test.jsonl")) == expected
     with pytest.raises(OptionError, match="exists"):
         write_twice_told(tmp_path / "corpus")
+
     write_twice_told(tmp_path / "corpus", overwrite=True)

@@ -61,6 +61,7 @@ def test_views_are_attached_whatever_case_and_white_space(make):
     views = StoryViews(ViewFiles(str(make("v.jsonl", [ROW, ROW | {"text": "Spare."}]))))
     table = StoryTable.of(["a knight  rode.\nHe died.", "other", "unrelated"])
     coverage = views.attach(table, [0], "test", optional=[1])
+
     assert table[0].views == Views("duty", "rides\ndies", "death")
     assert table[1].views is None
     assert table[2].views is None
@@ -77,6 +78,7 @@ def test_stories_without_views_are_cut_by_position_and_counted(make):
     table = StoryTable.of([ROW["text"], TALE, "Own."])
     table.set_views(2, own)
     coverage = views.attach(table, [0, 1, 1, 2], "train")
+
     assert table[1].views == Views("A king fell ill.", "His sons rode out. They met a fox.", "All came home.")
     assert table[0].views.theme == "duty"
     assert table[2].views == own
@@ -90,10 +92,12 @@ def test_the_first_views_of_a_story_count_and_provenance_names_the_bytes(make):
     views = StoryViews(ViewFiles(str(path)))
     table = StoryTable.of([ROW["text"]])
     views.attach(table, [0], "x")
+
     assert table[0].views.theme == "duty"
     assert views.conflicts == 1
     assert views.provenance()["stories"] == 1
     assert views.summary() == "v.jsonl: 3 rows; conflicts: 1 (the first views of a story count)"
+
     noted = views.provenance()
     assert noted["files"] == [{"path": str(path), "sha256": file_digest(path), "rows": 3, "dropped": {}}]
     assert json.loads(json.dumps(noted)) == noted
@@ -105,6 +109,7 @@ def test_suspicious_views():
         Story("1", "A fox.", Views("kings", "It ran.", "The fox ran home.")),
         Story("2", "No views."),
     ]
+
     assert suspicious_views(stories) == {
         "outcome equal to the story": 1,
         "theme shared with another story": 2,

@@ -22,6 +22,7 @@ def test_files_of_views_are_a_path_several_or_names_with_commas(make):
         assert checked.missing == []
         assert checked.views == f"{king}, {queen}"
     alone = check_views(queen, stories)
+
     assert [(story.line, story.text) for story in alone.missing] == [(1, KING["text"].upper())]
     assert alone.mean_words["story"] == 10
     assert alone.mean_words["action"] == 5
@@ -31,10 +32,12 @@ def test_all_missing_stories_are_in_the_table_and_the_first_in_the_text(make):
     rows = [{"plot": f"Story {number // 2}."} for number in range(4, 20)]
     stories = make("stories.jsonl", [{"plot": KING["text"]}, *rows])
     checked = check_views(make("views.jsonl", [KING, QUEEN]), stories, layout=Layout("plot"))
+
     assert checked.table()["line"].tolist() == [*range(2, 18, 2)]
     assert checked.table()["text"].tolist() == [f"Story {number}." for number in range(2, 10)]
     assert checked.record["without_views"] == 8
     assert len(checked.record["first_without_views"]) == SHOWN
+
     lines = str(checked).splitlines()
     assert "different stories: 9, with views 1 (11.1 %), without 8" in lines
     assert lines.count("  without views: stories.jsonl:2, 'Story 2.'") == 1

@@ -66,6 +66,7 @@ def test_examples_come_back(data):
         rows.append(TrainingExample(anchor, positive, tuple(others), kinds, data.draw(st.none() | texts)))
     written = TrainingExamples(table, rows)
     read = back(write_examples, read_examples, "f.jsonl", written)
+
     assert read.rows == written.rows
     assert read.texts() == written.texts()
 
@@ -87,10 +88,12 @@ def test_no_cell_of_csv_begins_like_a_formula(tmp_path, name):
     write_table(tmp_path / name, rows, np.array([[-1.0]] * len(rows), dtype=np.float32))
     with (tmp_path / name).open(encoding="utf-8", newline="") as file:
         header, *lines = csv.reader(file, delimiter="," if name == "f.csv" else "\t")
+
     assert header == ["'=cmd", "'@id", "n", "text", "embedding"]
     for cells in lines:
         assert not [cell for cell in (cells[0], cells[3], cells[4]) if cell[:1] in "=+-@\t\r"]
         assert cells[1:3] == ["-0.5", "-3"]  # numbers
+
     read = [row.value for row in read_rows(tmp_path / name).rows]
     assert [(row["=cmd"], row["@id"], row["text"]) for row in read] == [(text, "-0.5", text) for text in FORMULAS]
 
@@ -99,6 +102,7 @@ def test_texts_of_excel_are_texts_and_come_back(tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
     write_table(tmp_path / "f.xlsx", [{"=cmd": text, "n": -0.5} for text in FORMULAS])
     cells = [cell for row in openpyxl.load_workbook(tmp_path / "f.xlsx").active.iter_rows() for cell in row]
+
     assert {cell.data_type for cell in cells[::2]} == {"s"}
     assert {cell.value: cell.quotePrefix for cell in cells[::2]} == {
         text: text not in ("'a", "'") for text in ["=cmd", *FORMULAS]
@@ -113,20 +117,26 @@ def test_rows_of_every_column_and_embeddings(tmp_path):
     embeddings = np.array([[0.5, 1.0], [0.25, -2.0]], dtype=np.float32)
     write_table(tmp_path / "f.jsonl", rows, embeddings)
     lines = [json.loads(line) for line in (tmp_path / "f.jsonl").read_text().splitlines()]
+
     assert lines == [row | {"embedding": vector} for row, vector in zip(rows, embeddings.tolist(), strict=True)]
+
     write_table(tmp_path / "f.csv", rows, embeddings)
     written = read_stories(tmp_path / "f.csv").values
     assert list(written[0]) == ["text", "tags", "n", "title", "ok", "embedding"]
     assert written[0]["tags"] == '["x"]'
     assert written[1]["ok"] == "true"
     assert json.loads(written[1]["embedding"]) == [0.25, -2.0]
+
     parquet = pytest.importorskip("pyarrow.parquet")
     write_table(tmp_path / "f.parquet", rows, embeddings)
     table = parquet.read_table(tmp_path / "f.parquet")
+
     assert table.column("embedding").to_pylist() == embeddings.tolist()
     assert table.column("title").to_pylist() == [None, None]
+
     write_table(tmp_path / "f.txt", ["a", {"text": "b"}])
     assert (tmp_path / "f.txt").read_text() == "a\nb\n"
+
     write_table(tmp_path / "f.txt", ["a\nb", "c"])
     assert (tmp_path / "f.txt").read_text() == "a\nb\n\nc\n"
 

@@ -21,6 +21,7 @@ def test_synthetic_rows_come_last_and_are_counted(make):
     written = str(make("written.jsonl", [{"anchor": f"x{i}", "positive": f"y{i}"} for i in range(2)]))
     data = FileData(own, extra=Extra(synthetic=[written]))
     examples = data.read_examples(data.stories)
+
     assert examples.texts() == [*((f"a{i}", f"b{i}") for i in range(3)), ("x0", "y0"), ("x1", "y1")]
     assert data.synthetic_rows == 2
     assert [file["rows"] for file in data.provenance["train"]["files"]] == [3, 2]
@@ -31,6 +32,7 @@ def test_unlabelled_stories_join_the_table_once_each(make):
     extra = str(make("s.jsonl", ["one", "a1", "two", "one"]))
     data = FileData(train, extra=Extra(unlabelled=extra), pseudo_labels=PseudoLabels("positional", transductive=True))
     data.setup("fit")
+
     assert [data.stories[i].text for i in data.training.unlabelled] == ["one", "two"]
     assert data.provenance["unlabelled"]["files"][0]["rows"] == 4
     assert data.flags() == {"mined_validation": False, "transductive": True}
@@ -42,14 +44,17 @@ def test_views_attach_to_anchors_and_evaluated_stories(make):
     texts = [f"ANCHOR  {i}" for i in range(4)] + [TRIPLE[name] for name in ("anchor_text", "text_a")] + ["positive 0"]
     source = str(make("views.jsonl", [views(text) for text in texts]))
     refusing = FileData(train, validation, views=ViewFiles(source))
+
     with pytest.raises(DataError, match=r"validation: 1 of 3 different stories have no views .* first 'Tale three.'"):
         refusing.setup("fit")
+
     data = FileData(train, validation, views=ViewFiles(source, "positional"))
     reader = fit(data, reads_views=True)
     assert data.stories[data.examples[0].anchor].views.theme == "theme of ANCHOR  0"
     assert data.stories[data.examples[0].positive].views.action == "it\ngoes"
     assert data.stories[data.examples[1].positive].views == Views(*["positive 1"] * 3)
     assert data.stories[data.triples["validation"][0].b].views == Views(*["Tale three."] * 3)
+
     noted = data.provenance["validation"]["views"]
     assert noted["positional"] == 1
     assert noted["stories"] == 7
@@ -62,9 +67,11 @@ def test_names_are_replaced_with_one_mapping_a_scope(scope):
     options = Loading(pseudonyms=PseudonymOptions("given", scope))
     data = StoryWorldData(6, 4, views=True, loading=options)
     fit(data, reads_views=True)
+
     for story in data.stories:
         assert story.original != story.text
         assert story.views.outcome in story.text
+
     apart = 0
     for row, read in zip(data.examples, data.training.read, strict=True):
         names = [data.synthetic_story(index).names for index in read.indices]
@@ -74,6 +81,7 @@ def test_names_are_replaced_with_one_mapping_a_scope(scope):
         if not set(names[0]) & set(names[1]):
             apart += 1
             assert ("Character_A" in data.stories[row.positive].text) == (scope == "story")
+
     assert apart
     assert data.provenance["train"]["pseudonyms"]["scope"] == scope
     assert data.train_validation_overlap() == (0, 0, 0)
@@ -90,4 +98,5 @@ def test_truth_is_found_behind_pseudonyms():
         data.setup("fit")
         data.prepare_inputs("fit")
         labels.append([data.prepared.labels[list(row.indices)].tolist() for row in data.examples])
+
     assert labels[0] == labels[1]

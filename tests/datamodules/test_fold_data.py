@@ -65,9 +65,11 @@ def test_no_story_of_a_fold_trains_and_no_row_is_evaluated_twice(rows, folds):
         evaluated = [number for number, triple in enumerate(expected) if triple]
         assert len(set(story_groups(every)[evaluated].tolist())) < folds
         return
+
     for trained, triples, noted in found:
         assert not {t for row in trained.texts() for t in row} & {t for row in triples.texts() for t in row}
         assert noted.trained + noted.evaluated + noted.left_out == noted.all_rows == len(rows)
+
     together = Counter(texts for _, triples, _ in found for texts in triples.texts())
     assert together == Counter(Triples(every.stories, [triple for triple in expected if triple]).texts())
 
@@ -86,6 +88,7 @@ def test_rows_without_a_dissimilar_story_train_where_they_share_nothing_and_are_
         by_anchor[found[1].texts()[0][0]] = found
     first = by_anchor["a0"]
     other = by_anchor["b0"]
+
     assert [row[0] for row in first[0].texts()] == ["b0", "c0"]
     assert [row[1] for row in other[0].texts()] == ["a1", "c1", "d1"]
     assert set(first[1].texts()[0]) == {"a0", "a1", "atriple"}
@@ -107,7 +110,9 @@ def test_synthetic_rows_train_and_are_not_evaluated():
     rows = world_rows(1, 8)
     written = (rows[0][0], "a new one", {"another": "triple"})
     folds = [FoldData(Given([*rows, written], synthetic=1), fold, folds=4).rows(fold) for fold in range(4)]
+
     assert sum(len(triples) for _, triples, _ in folds) == 8
+
     for trained, triples, noted in folds:
         shares = any(texts[0] == rows[0][0] for texts in triples.texts())
         assert any("a new one" in texts for texts in trained.texts()) == (not shares)
@@ -118,16 +123,21 @@ def test_provenance_names_the_fold_and_its_files():
     rows = world_rows(1, 10)
     data = FoldData(Given(rows), fold=1, folds=5)
     data.setup("fit")
+
     assert len(data.examples) == 8
     assert len(data.triples["validation"]) == 2
+
     for stage in ("train", "validation"):
         noted = data.provenance[stage]
         assert noted["files"] == [{"path": "t.jsonl"}]
         assert {"fold": 1, "folds": 5, "groups": 2, "ungrouped": False}.items() <= noted["fold"].items()
+
     assert data.train_validation_overlap().shared_stories == 0
+
     data.setup("test")
     assert data.triples["test"].texts() == [("of", "the", "test")]
     assert data.provenance["test"] == {"files": [{"path": "test.jsonl"}]}
+
     other = [*rows[:9], (rows[9][0] + " ", *rows[9][1:])]
     digests = {FoldData(Given(some), folds=5).describe(0).sha256 for some in (rows, list(rows), other)}
     assert len(digests) == 2

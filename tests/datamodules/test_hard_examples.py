@@ -34,7 +34,9 @@ def test_cosines_match_a_plain_loop():
         return x @ y / np.linalg.norm(x) / np.linalg.norm(y)
 
     near, far = example_cosines(TrainingExamples(table, rows), reader)
+
     assert near == pytest.approx([cosine(row.anchor, row.positive) for row in rows], abs=1e-6)
+
     expected = [max((cosine(row.anchor, n) for n in row.negatives), default=-np.inf) for row in rows]
     assert far == pytest.approx(expected, abs=1e-6)
 
@@ -46,11 +48,14 @@ def test_hard_examples_are_weighted_and_validation_triples_mined():
     own = data.examples
     data.prepare_inputs("fit")
     hard, wrong = hard_examples(*example_cosines(own, reader), 0.3)
+
     assert 0 < len(hard) <= 6
+
     triples = TrainingExamples(data.stories, [example_of(triple) for triple in data.triples["validation"]])
     mined, _ = hard_examples(*example_cosines(triples, reader), 0.3)
     assert list(data.examples) == [*own, *(triples[row] for row in mined)]
     assert data.prepared.weights.tolist() == [4.0 if i in hard else 1.0 for i in range(20)] + [4.0] * len(mined)
+
     noted = {"wrong": wrong, "allowed": 6, "hard": len(hard), "mined_validation": len(mined)}
     assert data.provenance["train"]["hard_examples"] == noted
     assert data.train_validation_overlap().shared_pairs == 2 * len(mined) > 0
@@ -65,6 +70,7 @@ def test_a_share_that_does_not_bind_is_stated(share, binds, caplog):
     with caplog.at_level(logging.INFO):
         data.prepare_inputs("fit")
     note = data.provenance["train"]["hard_examples"]
+
     assert note["allowed"] == 20 * share
     assert note["hard"] == min(note["wrong"], note["allowed"]) > 0
     assert binds == (note["wrong"] > note["allowed"]) == ("all of them, since share 1 allows 20" not in caplog.text)
@@ -99,12 +105,15 @@ def test_a_share_of_the_validation_triples_is_evaluated_and_only_the_others_are_
     whole = divided(make, 1.0)
     evaluated = set(data.triples["validation"].texts())
     every = whole.triples["validation"].texts()
+
     assert len(evaluated) == 12
     assert evaluated < set(every)
     assert [row for row in every if row in evaluated] == data.triples["validation"].texts()  # in the file's order
+
     mined = {row[0] for row in data.examples.texts()[6:]}
     allowed = {anchor for anchor, _, _ in every} - {anchor for anchor, _, _ in evaluated}
     wrong = {row[0] for row in whole.examples.texts()[6:]}  # with a share of 1 all of them train
+
     assert mined == wrong & allowed
     assert 0 < len(mined) < len(wrong)
     assert data.train_validation_overlap() == (0, 0, 0)

@@ -60,6 +60,7 @@ def test_wrong_validation_triples_train_behind_the_examples(table):
     minable = triple_set(table, (0, 1, 2), (3, 4, 5), (0, 2, 1))
     prepared = preparation(HardExampleSampling(1.0, 2.0, mine_validation=True)).prepare(training_set(table), minable)
     assert sorted(prepared.mined) == [1, 2]
+
     added = [example_of(minable.triples[number]) for number in prepared.mined]
     assert list(prepared.examples) == [*training_set(table).examples, *added]
     assert prepared.weights.tolist() == [1.0, 2.0, 2.0, 2.0]
@@ -83,7 +84,9 @@ def test_true_labels_need_the_truth_of_every_story(table):
     made = {index: triple.anchor if index < 3 else triple.negative for index in range(6)}
     truth = PseudoLabels("truth")
     prepared = preparation(labels=truth, synthetic_story=made.get).prepare(training_set(table), triple_set(table))
+
     assert prepared.labels[0].tolist() == prepared.labels[2].tolist() != prepared.labels[3].tolist()
+
     made.pop(4)
     with pytest.raises(OptionError, match="which StoryWorldData alone knows"):
         preparation(labels=truth, synthetic_story=made.get).prepare(training_set(table), triple_set(table))
@@ -94,6 +97,7 @@ def test_validation_is_divided_in_both_tables_alike(table):
     rows = [Triple(i, i + 1, i + 2, a_is_closer=True) for i in range(5)]
     validation = TripleSet(Triples(other, rows), Triples(table, rows))
     evaluated, minable = divide(validation, 0.6)
+
     assert len(evaluated.triples) == 3
     assert len(minable.triples) == 2
     assert sorted([*evaluated.triples, *minable.triples], key=lambda triple: triple.anchor) == rows

@@ -11,6 +11,7 @@ def test_what_does_not_apply_is_left_out_and_zeros_are_not():
         hard_examples=HardExampleRecord(0, 1, 0),
         pseudo_labels=PseudoLabelRecord("positional", "down", 0, {"theme": ClusterRecord([3, 1], 0.5)}),
     )
+
     assert provenance.as_dict() == {
         "storyworld": {"seed": 0, "triples": 4, "negatives_per_aspect": 0, "false_negatives": 0.0},
         "hard_examples": {"wrong": 0, "allowed": 1, "hard": 0},

@@ -20,7 +20,9 @@ def test_a_label_is_the_nearest_center_and_clusters_are_numbered_by_size():
     random = np.random.default_rng(0)
     points = np.concatenate([random.normal(center, 0.1, (size, 2)) for center, size in ((0, 5), (3, 12), (9, 8))])
     labels, inertia = cluster(points, 3, seed=1)
+
     assert labels.tolist() == [2] * 5 + [0] * 12 + [1] * 8
+
     centers = [points[labels == k].mean(0) for k in range(3)]
     assert [min(range(3), key=lambda k: np.sum((point - centers[k]) ** 2)) for point in points] == labels.tolist()
     assert inertia == pytest.approx(sum(np.sum((points[labels == k] - centers[k]) ** 2) for k in range(3)))
@@ -37,6 +39,7 @@ def test_each_aspect_clusters_its_segment():
         expected, _ = cluster(embed(segments).astype(float), count, 0)
         assert labels[:, column].tolist() == expected.tolist()
         assert noted.clusters[aspect].sizes == np.bincount(expected).tolist()
+
     with pytest.raises(OptionError, match=r"clusters\.theme is 4, but there are only 3 different segments"):
         positional_labels(texts[:3], embed, CLUSTERS)
     with pytest.raises(OptionError, match="there are only 1 different"):
@@ -53,10 +56,13 @@ def test_segments_are_rounded_as_the_settings_say():
     stories = data.examples.story_indices
     texts = [data.stories[i].text for i in stories.tolist()]
     segments = [positional_segments(split_sentences(text), rounding="symmetric") for text in texts]
+
     assert segments != [positional_segments(split_sentences(text)) for text in texts]
+
     for column, count in enumerate((4, 3, 2)):
         embeddings = reader.text_embeddings([segment[column] for segment in segments]).astype(float)
         assert data.prepared.labels[stories, column].tolist() == cluster(embeddings, count, 0)[0].tolist()
+
     assert data.provenance["train"]["pseudo_labels"]["rounding"] == "symmetric"
 
 
@@ -67,16 +73,20 @@ def test_training_stories_have_labels_and_unlabelled_ones_where_the_run_is_trans
     reader = attach(data)
     data.setup("fit")
     data.prepare_inputs("fit")
+
     assert len(data.training.unlabelled) == 9 * transductive
+
     labeled = np.concatenate([data.examples.story_indices, data.training.unlabelled])
     texts = [data.stories[i].text for i in labeled.tolist()]
     assert (
         data.prepared.labels[labeled].tolist() == positional_labels(texts, reader.text_embeddings, CLUSTERS)[0].tolist()
     )
+
     others = np.setdiff1d(np.arange(len(data.stories)), labeled)
     assert len(others) == 12
     assert (data.prepared.labels[others] == -1).all()
     assert data.provenance["train"]["pseudo_labels"]["transductive"] == transductive
+
     batch = next(iter(data.train_dataloader()))
     assert batch.pseudo_labels.tolist() == data.prepared.labels[batch.stories.indices].tolist()
     assert (batch.unlabelled is not None) == transductive
@@ -90,6 +100,7 @@ def test_processes_share_unlabelled_stories_evenly(monkeypatch):
         data.setup("fit")
         monkeypatch.setattr(data, "_share", lambda rank=rank: Share(rank, 4))
         shares.append(set(data.train_dataloader().collate_fn.unlabelled.tolist()))
+
     assert [len(share) for share in shares] == [2] * 4  # of 9 stories
     assert len(set.union(*shares)) == 8
 
@@ -99,6 +110,7 @@ def test_truth_needs_data_that_know_it():
     attach(data)
     data.setup("fit")
     data._synthetic.clear()
+
     with pytest.raises(OptionError, match="which StoryWorldData alone knows"):
         data.prepare_inputs("fit")
     with pytest.raises(OptionError, match=r"transductive needs pseudo_labels\.source: positional"):
@@ -113,6 +125,7 @@ def test_labels_on_disk(tmp_path):
     assert read_labels(tmp_path, ["a", "b", "c"]).tolist() == labels.tolist()
     with pytest.raises(DataError, match="labels of other stories; resume"):
         read_labels(tmp_path, ["a", "c", "b"])
+
     (tmp_path / LABELS_FILE).write_bytes(b"PK broken")
     with pytest.raises(DataError, match=f"{LABELS_FILE}: .*start a new run"):
         read_labels(tmp_path, ["a"])
@@ -131,6 +144,7 @@ def test_a_resumed_run_has_the_labels_of_the_first(tmp_path, monkeypatch):
     run("one")
     stored = np.load(tmp_path / "run/one" / LABELS_FILE)["labels"]
     monkeypatch.setattr(FakeReader, "text_embeddings", None)  # nothing is clustered again
+
     assert run("two", tmp_path / "run/one/checkpoints/last.ckpt", epochs=2)
     assert np.load(tmp_path / "run/two" / LABELS_FILE)["labels"].tolist() == stored.tolist()
 
@@ -158,5 +172,6 @@ def test_two_processes_have_equal_labels(tmp_path):
         two = trainer(devices=2, strategy="ddp_fork", use_distributed_sampler=False)
         two.fit(NoisyReader(), datamodule=data)
     one, other = (np.load(tmp_path / f"{rank}.npy") for rank in (0, 1))
+
     assert one.max() == 3
     assert one.tolist() == other.tolist()

@@ -26,14 +26,17 @@ def test_a_story_of_training_and_validation_has_one_index(files):
     data = FileData(files[0], files[1])
     data.setup("fit")
     shared = data.triples["validation"][0].anchor
+
     assert shared in data.examples.story_indices
     assert data.stories[shared].text == "x 0"
     assert len(data.stories) == len(set(data.stories.texts)) == 36 + 27
     assert data.examples.story_indices.tolist() == list(range(37))
+
     found = data.train_validation_overlap()
     assert found.shared_stories == 1
     assert found.shared_pairs == 0
     assert data.train_validation_overlap(anchors_only=True).shared_stories == 0
+
     same = FileData(files[1], files[1])
     same.setup("fit")
     assert same.train_validation_overlap() == (27, 18, 9)
@@ -45,9 +48,11 @@ def test_a_check_warns_of_a_shared_story_once_and_counts_labels(files):
     with pytest.warns(UserWarning, match="1 of 27 validation stories are also in train") as caught:
         check = data.check()
     assert len(caught) == 1
+
     answers = {entry["probe"]: entry["correct"] for entry in check["probes"] if entry["set"] == "validation"}
     assert answers["always_a"] == sum(triple.a_is_closer for triple in data.triples["validation"])
     assert [entry["rows"] for entry in check["files"]] == [12, 9]
+
     alone = FileData(files[0])
     alone.setup("fit")
     assert alone.check()["shared"] == []
@@ -62,12 +67,16 @@ def test_loaders_tokenize_once_and_give_every_example(files):
         batches = list(loader)
         assert sum(len(batch.anchors) for batch in batches) == 12
     triples = list(data.val_dataloader())
+
     assert reader.tokenized == len(data.stories)
+
     for batch in batches:
         anchors = batch.stories.indices[batch.anchors].tolist()
         assert [data.stories[i].text[0] for i in anchors] == ["a"] * len(anchors)
+
     assert torch.cat([batch.positions for batch in triples]).tolist() == list(range(9))
     assert torch.cat([batch.labels for batch in triples]).tolist() == [i % 2 for i in range(9)]
+
     indices = torch.cat([batch.stories.indices[batch.anchors] for batch in triples])
     assert [data.stories[i].text for i in indices.tolist()] == [f"x {i}" for i in range(9)]
     assert data.provenance["inputs"] == {"stories": 63, "truncated": 0}
@@ -85,6 +94,7 @@ def test_a_fit_resumed_within_an_epoch_sees_the_rest_of_its_batches(files, tmp_p
     run(max_steps=8, max_epochs=2, callbacks=[ModelCheckpoint(tmp_path / "b", every_n_train_steps=4, save_top_k=-1)])
     [checkpoint] = (tmp_path / "b").glob("*step=4.ckpt")
     rest = batches(run(checkpoint, max_epochs=2, callbacks=[ModelCheckpoint(tmp_path / "c")]))
+
     assert len(whole) == 12
     assert rest == whole[4:]
 
@@ -94,10 +104,12 @@ def test_what_is_missing_names_the_option(files, make):
         FileData(files[0]).setup("test")
     with pytest.raises(OptionError, match=r"no training data: give `data\.train=FILE`"):
         FileData(validation=files[1]).setup("fit")
+
     unlabeled = [{"anchor_text": "a", "text_a": "b", "text_b": "c", "label": 1}]
     path = str(make("u.jsonl", unlabeled))
     with pytest.raises(OptionError, match=r"`data.validation_labels=FILE` \(labels are read from .*columns: label\)"):
         FileData(files[0], path).setup("fit")
+
     FileData(predict=path).setup("predict")
     with pytest.raises(OptionError, match="batch_size"):
         Loading(batch_size=0)
@@ -115,6 +127,7 @@ def test_data_that_nothing_reads_are_refused(files, settings, reads_views, messa
     attach(data, FakeReader(reads_views))
     with pytest.raises(OptionError, match=message):
         data.setup("fit")
+
     viewed = StoryWorldData(4, 2, views=True)
     attach(viewed)
     with pytest.raises(OptionError, match="the data have views, which FakeReader does not read"):
@@ -126,6 +139,7 @@ def test_processes_share_the_batches_that_are_made_here(files, monkeypatch):
     attach(data)
     monkeypatch.setattr(type(data.trainer), "world_size", 2)
     monkeypatch.setattr(data.trainer._accelerator_connector, "use_distributed_sampler", True)
+
     with pytest.raises(OptionError, match="use_distributed_sampler: false"):
         data.setup("fit")
 
@@ -134,6 +148,7 @@ def test_an_epoch_may_have_fewer_samples_others_each_time(files):
     data = FileData(*files, loading=Loading(2, 4, samples_per_epoch=4))
     seen = fit(data, max_epochs=4).seen
     assert len(seen) == 8
+
     drawn = [batch.stories.indices[batch.anchors].tolist() for batch in seen]
     anchors = [tuple(sorted(drawn[k] + drawn[k + 1])) for k in (0, 2, 4, 6)]
     assert all(len(epoch) == 4 for epoch in anchors)
@@ -147,8 +162,10 @@ def test_a_fit_leaves_the_data_as_they_were():
     data.setup("fit")
     before = list(data.examples)
     reader = fit(data)
+
     assert list(data.examples) == before
     assert reader.seen[0].pseudo_labels is not None
+
     data.hard_examples = HardExampleSampling()
     data.pseudo_labels = PseudoLabels()
     assert fit(data).seen[0].pseudo_labels is None
@@ -163,5 +180,6 @@ def test_evaluation_after_a_fit_reads_into_the_same_table(files):
     before = len(data.stories)
     reader.test_step = lambda batch, batch_idx: reader.seen.append(batch)
     data.setup("test")
+
     assert data.triples["test"].rows == data.triples["validation"].rows
     assert len(data.stories) == before

@@ -52,6 +52,7 @@ def test_a_story_has_other_placeholders_in_each_scope(tables):
     assert both.source_of(first[1]) == both.source_of(second[0]) == positive
     assert "Character_A" in both.stories[second[0]].text
     assert "Character_A" not in both.stories[first[1]].text  # that is someone of the anchor
+
     alone, (anchor, positive, _), _ = tables("story")
     first, second = alone.convert([(anchor, positive), (positive,)])
     assert first[1] == second[0]
@@ -61,9 +62,11 @@ def test_kinds_groups_and_labels_are_kept(tables):
     both, row, _ = tables("story")
     example = TrainingExample(*row[:2], row[2:], ("theme",), group="g")
     [converted] = both.examples(TrainingExamples(both.source, [example]))
+
     assert converted.kinds == ("theme",)
     assert converted.group == "g"
     assert len(converted.indices) == 3
+
     [triple] = both.triples(Triples(both.source, [Triple(*row, a_is_closer=False)]))
     assert triple == Triple(*converted.indices, a_is_closer=False)
 

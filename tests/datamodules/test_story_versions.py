@@ -36,6 +36,7 @@ def test_each_story_is_paired_with_others_of_its_group_and_never_with_itself(mak
         assert anchor != positive
         assert anchor[:6] == positive[:6]
     assert set(np.bincount(examples.anchors)) == {2}
+
     one, _ = read(Versions(path, versions=1))
     assert len(one.examples) == 9
     assert found.summary() == "versions: 9 stories in 3 groups of two or more, 18 training examples"
@@ -50,6 +51,7 @@ def test_a_changed_story_is_a_negative_of_the_positive_it_shares_a_setting_with(
         assert row.kinds == ("outcome",) * len(negative)
         assert row.setting in texts[0]
     alone = examples.groups[examples.stories.add(CHANGED["text"])]
+
     assert (examples.groups == alone).sum() == 1
 
 
@@ -59,6 +61,7 @@ def test_passages_are_paired_with_those_at_the_same_relative_position(make):
     path = str(make("tales.jsonl", [{"text": long, "atu": 1}, {"text": short, "atu": 1}]))
     _, examples = read(Versions(path, same="atu", passage_words=5))
     numbers = [tuple(int(text.split()[1]) for text in texts) for texts in examples.texts()]
+
     assert numbers[:8] == [(number, number // 2) for number in range(8)]
     assert numbers[8:] == [(number, 2 * number + 1) for number in range(4)]
     assert len(np.unique(examples.groups)) == 1
@@ -94,6 +97,7 @@ def test_twice_told_trains_on_no_plot_or_world_of_its_other_parts():
     for part in ("validation", "test"):
         names = {plot.plot for plot in corpus.split(part).plots}
         unseen += [story.text for story in corpus.tellings if story.plot in names]
+
     assert not {*examples.stories.texts} & {*unseen}
     assert found.num_groups > 200
     assert len(set(examples.settings.tolist())) >= 40
@@ -105,12 +109,16 @@ def test_no_group_is_twice_in_a_batch_and_batches_of_a_setting_share_it(world):
     groups, settings = examples.groups, examples.settings
     anchors = groups[examples.anchors]
     positives = groups[examples.positives]
+
     assert np.array_equal(anchors, positives)
+
     batches = list(DistinctBatchSampler(anchors, positives, 8, 1, settings=Settings(settings, 1.0)))
     for batch in batches:
         assert len(set(anchors[batch])) == len(batch)
+
     of_one_setting = [batch for batch in batches if len(set(settings[batch])) == 1]
     assert len(of_one_setting) > 0.7 * len(batches)
+
     mixed = list(DistinctBatchSampler(anchors, positives, 8, 1, settings=Settings(settings, 0.0)))
     assert sum(len(set(settings[batch])) == 1 for batch in mixed) < 0.1 * len(mixed)
     assert sorted(place for batch in batches for place in batch) == list(range(len(examples)))
@@ -122,8 +130,10 @@ def test_versions_and_triples_train_together(make):
     settings = Versions(path, setting="world", setting_share=1.0)
     data = FileData(triples, versions=settings, loading=Loading(batch_size=3))
     reader = fit(data)
+
     assert len(data.examples) == 4 + 18
     assert [file["rows"] for file in data.provenance["train"]["files"]] == [4, 9]
+
     for batch in reader.seen:
         own = batch.groups[batch.anchors]
         assert len(torch.unique(own)) == len(own)

@@ -75,6 +75,7 @@ def test_stories_that_are_equally_near_come_by_row():
     found = nearest_negatives(
         circle(0), stories.round(decimals=9), torch.tensor([0]), torch.tensor([[2, -1]]), groups, 6
     )
+
     assert found.rows.tolist() == [[1, 3, 4, 6, 7, 8]]
 
 
@@ -132,13 +133,16 @@ def test_examples_get_their_nearest_negatives(tiny, prompts):
     examples.stories.add("The king went to the sea once.")  # of no example: never mined
     mining = mine_negatives(StoryEncoder(encoder), examples, 3, margin=0.1, progress=False)
     expected = by_loop(encoder, rows, 3, 0.1)
+
     assert any(expected)
+
     for row, after, mined in zip(rows, mining.examples, expected, strict=True):
         kept = {text: kind for text, kind in row[2].items() if kind != "mined"}
         texts = [examples.stories[index].text for index in after.indices]
         assert texts == [row[0], row[1], *kept, *mined]
         assert list(after.kinds) == [*kept.values(), *["mined"] * len(mined)]
     again = mine_negatives(StoryEncoder(encoder), mining.examples, 3, margin=0.1, progress=False)
+
     assert again.examples.rows == mining.examples.rows
 
 
@@ -154,11 +158,14 @@ def test_a_file_is_mined_as_its_examples_are(tiny, tmp_path):
     write_examples(file, examples_of(rows_of_words()))
     mining = mine(file, encoder, per_example=2, margin=2)
     expected = mine_negatives(encoder, read_examples(file), 2, margin=2, progress=False)
+
     assert [row.indices for row in mining.examples] == [row.indices for row in expected.examples]
+
     table = mining.table()
     counts = (mining.nearest.rows >= 0).sum(1).tolist()
     assert table["example"].value_counts(sort=False).tolist() == [count for count in counts if count]
     assert str(mining).startswith(f"{sum(counts)} negatives mined for 4 examples; ")
+
     mining.write(tmp_path / "mined.jsonl")
     assert list(read_examples(tmp_path / "mined.jsonl").texts()) == list(mining.examples.texts())
 

@@ -42,7 +42,9 @@ def test_a_second_encoder_computes_nothing_and_knows_how_much_was_read(tiny, tmp
     long = "A king rode to a fox. " * 40
     first = load(tiny(), cache=tmp_path, long="truncate")
     vectors = first.embed([*STORIES, long], progress=True)
+
     assert sorted(computed) == sorted({*STORIES, long})
+
     computed.clear()
     again = load(tiny(), cache=tmp_path, long="truncate")
     np.testing.assert_array_equal(again.embed([*STORIES, long], progress=True), vectors)
@@ -52,6 +54,7 @@ def test_a_second_encoder_computes_nothing_and_knows_how_much_was_read(tiny, tmp
     assert again.coverage.long == 1
     assert again.coverage.share < 1
     assert "4 vectors from" in capsys.readouterr().err
+
     again.embed(["A new story.", STORIES[0]])
     assert computed == ["A new story."]
 
@@ -60,10 +63,12 @@ def test_a_story_with_other_views_is_another_story(tiny, tmp_path, computed):
     encoder = StoryEncoder(view_encoder(tiny()))
     stories = viewed(4)
     np.testing.assert_allclose(encoder.embed(stories), views_by_hand(encoder.module, stories), atol=1e-6)
+
     cached = load(tiny(), missing_views="positional", fusion="equal", cache=tmp_path)
     one = Story("a", "A king fell ill. He died.", stories[0].views)
     other = Story("a", "A king fell ill. He died.")
     vectors = cached.embed([one, other])
+
     assert abs(vectors[0] - vectors[1]).max() > 1e-3
     assert len(computed) == 6
 
@@ -90,11 +95,14 @@ def test_the_fingerprint_names_all_that_decides_a_vector(tiny, tmp_path):
         yield load(model, postprocess="center", fit_on=fit).fitted_for(fit[:2])
 
     prints = [encoder.fingerprint for encoder in variants()]
+
     assert len(set(prints)) == len(prints)
     assert [encoder.fingerprint for encoder in variants()] == prints
     assert load(model, cache=tmp_path / "c", device="cpu").fingerprint == prints[0]
+
     views.write_text(json.dumps({**row, "theme": "Decay."}))
     assert load(model, fusion="equal", views=views).fingerprint not in prints
+
     (model / "note.txt").write_text("another file of the model")
     assert load(model).fingerprint != prints[0]
 
@@ -115,6 +123,7 @@ def test_post_processing_is_fitted_on_stories_that_are_not_embedded(tiny, capsys
     others /= np.linalg.norm(others, axis=1, keepdims=True)
     expected = plain.embed(["A bank opens."])
     expected = expected / np.linalg.norm(expected) - others.mean(axis=0)
+
     np.testing.assert_allclose(fitted.embed(["A bank opens."]), expected / np.linalg.norm(expected), atol=1e-6)
     assert "fitted on 3 different stories; left out 1" in capsys.readouterr().err
     assert fitted.about["postprocess"]["left_out"] == 1
@@ -130,7 +139,9 @@ def test_passages_are_whole_sentences_embedded_by_themselves(tiny):
     first = "A king fell ill, and the doctors of seven towns could not say what he had or how long he would live."
     second = "His youngest son rode out to find the water of life, which a dwarf had told him of at the well."
     passages = encoder.passages([f"{first} {second}", "One sentence. Another."])
+
     assert [story.texts for story in passages] == [[first, second], ["One sentence. Another."]]
+
     expected = encoder.embed([first, second, "One sentence. Another."])
     np.testing.assert_allclose(np.concatenate([story.vectors for story in passages]), expected, atol=1e-6)
     with pytest.raises(ModelError, match="give the encoder inside it"):

@@ -84,30 +84,37 @@ def test_rows_are_compared_and_resume_after_a_kill(ablate, overlays, triples, mo
         return result
 
     monkeypatch.setattr(plan, "run_fit", killed)
+
     with pytest.raises(Killed):
         ablate()
     assert not Path("out/ablations.json").exists()
+
     monkeypatch.setattr(plan, "run_fit", run_fit)
     first = read("out/full/run.json")
 
     found = ablate()
+
     assert found.code == 0, found.err
     assert "full: already finished" in found.err
     assert "scale, fit 2 of 3: model.init_args.scale: 20.0 -> 2.0" in found.err
     assert read("out/full/run.json") == first
     assert not Path("out/scale/left").exists()
     assert found.out == Path("out/ablations.md").read_text()
+
     for name in ("full", "scale", "triplet"):
         check_answers(name, triples)
     check_report(read("out/ablations.json"), found.out)
 
     before = Path("out/ablations.json").read_text()
     found = ablate()
+
     assert (found.code, found.err.count("already finished")) == (0, 3), found.err
     assert Path("out/ablations.json").read_text() == before
+
     check_other_configs(ablate, overlays)
     overlays(scale=SCALE)
     check_other_data(ablate)
+
     assert Path("out/ablations.json").read_text() == before
 
 
@@ -214,6 +221,7 @@ def test_the_baseline_of_hits_learns_from_the_triples_own_negatives(tiny):
     hits = ["--config", "configs/hits.yaml", "--model.encoder.model", tiny(), "--model.encoder.dtype", "float32"]
     hits += ["--model.encoder.gradient_checkpointing", "false", "--data.train", "t.jsonl"]
     config, _ = parse_fit([*hits, "--config", "ablations/hits_baseline.yaml"], "a test")
+
     assert config["model"]["class_path"] == "narrlit.objectives.Triplet"
     assert config["model"]["init_args"]["negatives"] == "triple"
     assert config["trainer"]["callbacks"] is None
@@ -230,6 +238,7 @@ def test_by_default_overlays_are_the_systems_own(tmp_path, monkeypatch):
     assert set(found) >= {"baseline", "kd_only", "mask_only", "multi_negative"}
     assert {Path(path).parent for path in found.values()} == {packaged_configs() / "ablations"}
     assert find_overlays(["--trainer.max_epochs", "2", "-c=hits.yaml"], None) == found
+
     views = find_overlays(["--config", "configs/ttda704.yaml"], None)
     assert set(views) == {"as_published", "no_alignment"}  # those of ttda704_track_a are another system's
 
@@ -239,7 +248,9 @@ def test_files_and_patterns_are_found_here_first_then_in_the_package(tmp_path, m
     write("mine/hits_a.yaml")
     write("mine/b.yaml")
     named = ["mine/*.yaml", "configs/ablations/hits_kd_only.yaml", "ablations/hits_m*.yaml"]
+
     assert list(find_overlays(HITS, named)) == ["b", "a", "kd_only", "mask_only", "multi_negative"]
+
     write("configs/ablations/hits_other.yaml")
     assert list(find_overlays(HITS, None)) == ["other"]
     assert list(find_overlays(HITS, [Path("mine").resolve() / "*.yaml"])) == ["b", "a"]
@@ -281,6 +292,7 @@ def test_the_report_compares_on_the_same_triples():
     ]
     made = ablation_report([*rows, row("nan", None)])
     full, a, nan = made.content["systems"]
+
     assert a["difference_to_full"]["best_epoch"] == {
         "difference": pytest.approx(-0.1),
         "lost": 3,

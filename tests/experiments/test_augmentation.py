@@ -37,6 +37,7 @@ def test_every_example_and_version_is_counted_and_written(augment, tmp_path):
     assert result.num_examples == len(examples)
     assert result.num_versions == pivot.versions
     assert result.num_versions > 0
+
     result.write(tmp_path / "b.jsonl")
     written = read_examples(tmp_path / "b.jsonl")
     assert written.texts() == result.examples.texts()
@@ -52,6 +53,7 @@ def test_scores_are_of_the_replaced_stories(augment, tiny, tmp_path):
     assert len(pivot.scores.f1) == len(pivot.replaced) > 0
     assert result.record["pivots"]["fr"]["f1"]["mean"] == pytest.approx(pivot.scores.f1.mean())
     assert result.plot().get_ylabel() == "BERTScore F1"
+
     result.write_report(tmp_path / "report")
     assert {path.name for path in (tmp_path / "report").iterdir()} == {"report.json", "report.md", "bertscore.svg"}
     with pytest.raises(OptionError, match="`bertscore_layer=2`: needs `bertscore`"):

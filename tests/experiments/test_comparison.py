@@ -48,6 +48,7 @@ def test_p_is_scipys_and_holm_corrects_it():
     other = system("other", right(*range(8, 20)))
     found = compared([first, better, other])
     one, two = (entry["difference"] for entry in found.content["systems"][1:])
+
     assert one == {
         "difference": pytest.approx(8 / 40), "lost": 0, "won": 8, "p": binomtest(8, 8).pvalue,
         "adjusted_p": pytest.approx(2 * binomtest(8, 8).pvalue), "discordance": 8 / 40,
@@ -55,6 +56,7 @@ def test_p_is_scipys_and_holm_corrects_it():
     assert two["lost"] == 4
     assert two["won"] == 2
     assert two["p"] == pytest.approx(binomtest(2, 6).pvalue)
+
     needed = 100 * (smallest_difference(40, 6 / 40) + 1 / 40)
     assert found.notes[0] == (
         "better: better than first. other: a difference to first cannot be shown at n = 40; "
@@ -62,6 +64,7 @@ def test_p_is_scipys_and_holm_corrects_it():
     )
     assert found.tables[""][1]["difference to first"] == "+0.200 (0 lost, 8 won, p = 0.008)"
     assert "p by story" not in found.tables[""][1]
+
     swapped = compared([better, first]).content
     assert swapped["systems"][1]["difference"]["difference"] == pytest.approx(-8 / 40)
     assert swapped["conclusion"] == "first: worse than better."
@@ -74,19 +77,23 @@ def test_triples_that_share_stories_are_tested_by_story():
     found = report.content
     shared = SharedStories([[n // 4, 100 + n, 200 + n] for n in range(40)])
     entry = found["systems"][1]
+
     assert found["groups"] == 10
     assert found["triples_sharing_stories"] == 40
     assert found["degrees_of_freedom"] == pytest.approx(9)
     assert entry["by_story"]["interval"] == list(interval_by_story(other.correct, shared))
+
     p = mcnemar_by_story(other.correct, first.correct, shared)
     # Eight triples of two stories tell less than eight.
     assert entry["difference"]["p_by_story"] == entry["difference"]["adjusted_p"] == p > 0.05
     assert entry["difference"]["p"] < 0.01
     assert entry["difference"]["design_effect"] > 3
     assert found["conclusion"].startswith("other: a difference to first cannot be shown at n = 40; about ")
+
     (row,) = report.tables[""][1:]
     assert row["p by story"] == f"{p:.3f}"
     assert row["design effect"] == f"{entry['difference']['design_effect']:.2f}"
+
     (note,) = (note for note in report.notes if note.startswith("By story"))
     assert "40 of 40 triples share a story" in note
     assert "McNemar's test, variance robust to shared stories, Student's t with 9 degrees of freedom" in note
@@ -101,6 +108,7 @@ def test_a_difference_is_shown_though_all_triples_hang_together():
     first = system("first", right(*range(0, 40, 2)), size=1)
     better = system("better", right(*(n for n in range(40) if n % 8 != 3)), size=1)
     found = compare_systems([first, better], Triples(stories, rows), {}, {}).content
+
     assert found["groups"] == 1
     assert found["conclusion"] == "better: better than first."
 
@@ -109,11 +117,13 @@ def test_triples_with_one_anchor_show_nothing():
     first = system("first", right(), size=1)
     other = system("other", right(*range(40)), size=1)
     found = compared([first, other], shared=40)
+
     assert found.content["systems"][1]["difference"]["adjusted_p"] == 1
     assert found.notes[0] == (
         "other: a difference to first cannot be shown at n = 40; triples that share so many stories show none, however "
         "large."
     )
+
     (note,) = (note for note in found.notes if note.startswith("By story"))
     assert "neither a difference nor its absence can be shown" in note
 
@@ -134,6 +144,7 @@ def test_a_system_trained_on_the_triples_is_called_neither_better_nor_worse():
     seen = system("seen", right(*range(30)), size=1, flags=flags)
     other = system("other", right(*range(30)), size=1)
     found = compared([first, seen, other]).content["conclusion"]
+
     assert found == "other: better than first. seen: no result, trained on these triples."
     assert "no result" in compared([seen, first]).content["conclusion"]
 
@@ -153,6 +164,7 @@ def test_each_open_system_needs_a_difference_of_its_own():
     little = right(*range(7, 19))
     found = compared([system("first", first), system("much", much), system("little", little)]).content
     ends = [100 * (smallest_difference(40, share, alpha=0.05 / 2) + 1 / 40) for share in (1 / 40, 30 / 40)]
+
     assert f"about {ends[0]:.0f} to {ends[1]:.0f} points would be needed" in found["conclusion"]
 
 
@@ -175,6 +187,7 @@ def test_margins_quartiles_are_each_systems_own():
     sure = system("sure", right(*range(20, 40)), size=np.arange(1, 41))
     unsure = system("unsure", right(*range(20, 40)), size=np.arange(41, 1, -1))
     bins = compared([sure, unsure, system("bare", right(1))], facets={"margin": None}).content["by"]["margin"]
+
     assert [one["bin"] for one in bins] == [f"quartile {number}" for number in (1, 2, 3, 4)]
     assert [one["systems"]["sure"]["correct"] for one in bins] == [0, 0, 10, 10]
     assert [one["systems"]["unsure"]["correct"] for one in bins] == [10, 10, 0, 0]
@@ -209,6 +222,7 @@ def test_values_are_divided(values, bins, names):
     assert len(found) == len(values)
     assert set(found.tolist()) == set(range(len(shown)))
     assert len(shown) <= 12
+
     if names is not None:
         assert shown == names
     if bins is not None:
@@ -222,6 +236,7 @@ def test_facets_of_texts_and_of_the_files_columns(make):
     ]
     path = str(make("t.jsonl", [*rows, {**rows[0], "text_a": "", "kind": "dropped"}]))
     facets = read_facets(["overlap", "length", "margin", "kind"], read_triples(path))
+
     assert facets["overlap"].tolist() == pytest.approx([2 / 6, -2 / 6])
     assert facets["length"] == [11 / 3, 11 / 3]
     assert facets["margin"] is None
@@ -240,10 +255,12 @@ def test_oracle_and_majority_are_those_of_the_models():
         ("at least one right (oracle)", [0, 1, 2, 3, 4, 5]),
         ("majority vote", [2, 4]),
     ]
+
     # Two against two: the first decides.
     first = system("first", right(*range(20)))
     other = system("other", right())
     found, _ = combine([first, other, other, first], np.arange(40))
+
     assert found[1].correct.tolist() == first.correct.tolist()
     assert combine(systems[:1], np.arange(40)) == ([], [])
 
@@ -259,9 +276,11 @@ def test_weights_are_chosen_on_other_folds():
     planted = right(*range(20, 40))
     scores = [system("good", good, size=1).scores, system("planted", planted, size=100).scores]
     means, weights = weighted_mean(scores, LABELS, folds)
+
     # Planted is right on the second fold alone: chosen by it for the first, where it is always wrong.
     assert weights == [[0.4, 0.6], [0.6, 0.4]]
     assert ((means > 0) == LABELS).tolist() == [*planted[:20].tolist(), *good[20:].tolist()]
+
     scaled, same = weighted_mean([1000 * scores[0], scores[1]], LABELS, folds)
     np.testing.assert_allclose(scaled, means)
     assert same == weights

@@ -71,27 +71,34 @@ def test_folds_run_are_recorded_and_resume_after_a_kill(crossval, monkeypatch):
         return result
 
     monkeypatch.setattr(module, "run_fit", killed)
+
     with pytest.raises(Killed):
         crossval()
     assert not Path("cv/crossval.json").exists()
+
     monkeypatch.setattr(module, "run_fit", run_fit)
     first = read("cv/fold_0/run.json")
 
     found = crossval()
+
     assert found.code == 0, found.err
     assert "20 of 22 examples are evaluated, 2 synthetic or without a dissimilar story only train; 11" in found.err
     assert "fold_0: already finished" in found.err
     assert read("cv/fold_0/run.json") == first
     assert not Path("cv/fold_1/left").exists()
+
     check_report(read("cv/crossval.json"))
     assert found.out == Path("cv/crossval.md").read_text()
+
     low, high = read("cv/crossval.json")["pooled"]["last_epoch"]["interval"]
     assert f"[{low:.3f}, {high:.3f}]" in next(line for line in found.out.splitlines() if line.startswith("| pooled"))
+
     check_table(read("cv/crossval.json"))
 
     before = read("cv/crossval.json")
     shutil.rmtree("cv/fold_0")
     found = crossval()
+
     assert (found.code, "fold_1: already finished" in found.err) == (0, True), found.err
     assert read("cv/crossval.json") == before
     assert read("cv/fold_0/run.json")["validations"] == first["validations"]
@@ -99,9 +106,11 @@ def test_folds_run_are_recorded_and_resume_after_a_kill(crossval, monkeypatch):
     found = crossval("--model.init_args.margin", "0.5")
     assert found.code == 2
     assert "cv/config.yaml has another configuration (model.init_args.margin: " in found.err
+
     rows = Path("d.jsonl").read_text().splitlines(keepends=True)
     Path("d.jsonl").write_text("".join([*rows[1:], rows[0].replace("the", "a")]))
     found = crossval()
+
     assert found.code == 2
     assert "cv/fold_0 used other examples" in found.err
     assert read("cv/crossval.json") == before
@@ -158,8 +167,10 @@ def test_folds_by_example_are_flagged_and_a_fold_is_a_model(crossval, narrlit):
     assert "UNGROUPED" in found.out
     assert "Flags of the folds' runs: trained_on_validation." in found.out
     assert read("cv/crossval.json")["ungrouped"] is True
+
     config = yaml.safe_load(Path("cv/fold_1/config.yaml").read_text())
     assert config["data"]["init_args"]["fold"] == 1
+
     Path("d.txt").write_text("A ship sails.\n")
     assert narrlit("embed", "d.txt", "--model", "cv/fold_1", "--out", "v.npy").code == 0
 
@@ -183,6 +194,7 @@ def test_mistakes_cost_one_line_and_no_fit(crossval, tmp_path, options, words):
     Path("full").mkdir()
     Path("full/thesis.tex").touch()
     found = crossval(*options)
+
     assert found.code == 2
     assert words in found.err.strip().splitlines()[-1]
     assert "Traceback" not in found.err
@@ -219,15 +231,19 @@ def test_python_cross_validates_with_seeds(tiny, tmp_path, monkeypatch):
     options = {"data": "FileData", "data.train": "d.jsonl", "trainer.max_epochs": 1, "model.encoder.model": tiny()}
     configs = ["configs/baselines/triplet.yaml", "configs/hardware/cpu.yaml"]
     result = narrlit.crossval(configs, options, folder="cv", folds=2, seeds=[1, 2])
+
     assert list(result.runs) == ["seed_1_fold_0", "seed_1_fold_1", "seed_2_fold_0", "seed_2_fold_1"]
     assert {run.record.seed for run in result.runs.values()} == {1, 2}
+
     last = result.table().query("metric == 'accuracy_last_epoch'")
     pooled = last[last.fold.isna()].set_index("seed")
     folds = last[last.fold.notna()].groupby("seed")
+
     assert pooled.value.to_dict() == pytest.approx(folds.value.mean().to_dict())  # of equal size
     assert pooled.n.tolist() == [4, 4]
     assert "| trained |" in str(result)
     assert len(result.plot().get_yticklabels()) == 4
+
     result.write()
     assert Path("cv/crossval.md").read_text() == f"{result}\n"
     with pytest.raises(OptionError, match=r"`folds=1`: at least 2 are needed"):

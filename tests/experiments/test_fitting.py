@@ -30,16 +30,20 @@ def test_a_fit_is_a_run_with_record_answers_and_checkpoint(config, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run/left").touch()
     result = run_fit(tmp_path / "run", config)
+
     assert result.finished
     assert not (tmp_path / "run/left").exists()
+
     evaluations = result.record.validations
     assert [evaluation.epoch for evaluation in evaluations] == [0, 1]
+
     outcome = result.outcome()
     assert outcome.num_evaluations == 2
     assert outcome.best.accuracy == max(evaluation.accuracy for evaluation in evaluations)
     for scored in (outcome.last, outcome.best, outcome.reference):
         assert len(scored.wrong) == scored.summary.n - scored.summary.correct
     assert list((tmp_path / "run/checkpoints").glob("best*.ckpt"))
+
     again = run_fit(tmp_path / "again", config)  # a fit before in the same process changes nothing
     assert again.record.validations == evaluations
 
@@ -52,10 +56,12 @@ def test_pruning_ends_a_fit_and_leaves_no_checkpoint(config, tmp_path):
         return True
 
     result = run_fit(tmp_path / "run", {**config, "trainer": {**config["trainer"], "max_epochs": 3}}, prune)
+
     assert result.status == "pruned"
     assert result.reason == "after epoch 0, below the median"
     assert seen == [(0, pytest.approx(result.record.validations[0].accuracy))]
     assert not list((tmp_path / "run").rglob("*.ckpt"))
+
     result = run_fit(tmp_path / "one", {**config, "trainer": {**config["trainer"], "max_epochs": 1}}, prune)
     assert result.finished  # a fit at its end costs nothing more
 
@@ -73,6 +79,7 @@ def test_what_ends_a_fit(config, tmp_path, error, status):
             run_fit(tmp_path / "run", config, fail)
     else:
         assert run_fit(tmp_path / "run", config, fail).reason == "out of memory: CUDA out of memory"
+
     assert Run.read(tmp_path / "run").status == status
 
 
@@ -86,6 +93,7 @@ def test_ctrl_c_ends_the_experiment(config, tmp_path):
             run_fit(tmp_path / "run", config, interrupt)
     finally:
         signal.signal(signal.SIGINT, handler)
+
     assert isinstance(stopped.value.__context__, KeyboardInterrupt)
     assert Run.read(tmp_path / "run").status == "interrupted"
 
@@ -106,6 +114,7 @@ def test_fits_give_their_memory_back(config, tmp_path):
 
     before = living()
     run_fit(tmp_path / "run", config)
+
     assert living() <= before
 
 
@@ -113,6 +122,7 @@ def test_several_processes_are_a_command_of_their_own(config, tmp_path, monkeypa
     commands = []
     monkeypatch.setattr(subprocess, "run", lambda command, **options: commands.append(command))
     several = {**config, "trainer": {**config["trainer"], "devices": 2, "strategy": "ddp"}}
+
     with pytest.raises(NarrlitError, match="run failed, see above"):  # nothing was recorded
         run_fit(tmp_path / "run", several)
     assert commands[0][1:5] == ["-m", "narrlit", "fit", "--config"]

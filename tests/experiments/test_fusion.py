@@ -102,6 +102,7 @@ def test_a_setting_is_what_evaluate_says_of_it(plain, narrlit, world, tiny, sett
 def test_settings_are_compared_with_the_text_alone(plain):
     settings = by_name(plain["models"][0])
     assert list(settings) == list(PRESETS)
+
     for name in ("equal", "action_only"):
         against = settings[name]["difference_to_full"]
         gain = settings[name]["correct"] - settings["full_only"]["correct"]
@@ -126,6 +127,7 @@ def test_a_mistake_in_a_later_model_leaves_the_earlier_one(fuse, tiny, tmp_path)
     found, _ = fuse(models=f"{tiny()},no/such-model")
     assert found.code == 2
     assert "no/such-model" in found.err
+
     (entry,) = json.loads((tmp_path / "o/fuse.json").read_text())["models"]
     assert entry["model"] == tiny()
     assert f"## {tiny()}" in (tmp_path / "o/fuse.md").read_text()
@@ -146,10 +148,12 @@ def test_own_settings_and_views_by_position(fuse, narrlit, world, tiny, tmp_path
     (tmp_path / "own.yaml").write_text("ends: [0, 0, 0, 2]\nsame: [0, 0, 0, 1]\n")
     found, kept = fuse("--settings", "own.yaml")
     ends, same = kept["models"][0]["settings"]
+
     assert ends["weights"] == [0, 0, 0, 2]
     assert same["weights"] == [0, 0, 0, 1]
     assert ends["correct"] == same["correct"]
     assert "ttda704" not in found.out
+
     options = ["--models", tiny(), "--settings", "own.yaml", *QUICK]
     cut = narrlit("fuse", world[0], "--missing-views", "positional", *options)
     assert cut.code == 0, cut.err
@@ -161,9 +165,11 @@ def test_noise_on_one_fold_does_not_choose_for_it():
     search, embeddings = search_of(1)
     rows = set(search.folds[1].tolist())
     accuracies = search.evaluate(planted(search, embeddings, 1, rows), {"theme": Fusion(0, 1, 0, 0)})
+
     # Theme is right on fold 1 alone, so that the others never choose it; and ties go to B.
     assert accuracies.settings[0].accuracy.correct == len(rows)
     assert accuracies.best_on_other_folds.folds[1].weights[1] == 0
+
     everywhere = search.evaluate(planted(search, embeddings, 1, set(range(30))), {})
     assert everywhere.best_on_other_folds.accuracy.correct == everywhere.best_on_these_triples.accuracy.correct == 30
 
@@ -184,6 +190,7 @@ def test_the_report_counts_what_was_tried():
     accuracies = search.evaluate(embeddings, {"a": Fusion(), "b": Fusion()})
     model = ModelFusions("m", accuracies, 256, "windows", Coverage())
     made = FusionComparison([model], search, FusionData(search.triples, StoryTexts())).report
+
     assert [made.content[name] for name in ("grid_settings", "folds", "fold_seed")] == [35, 3, 0]
     assert "not corrected for 3 comparisons" in made.content["notes"]["difference_to_full"]
     assert "submitted" not in made.content["notes"]
@@ -243,10 +250,13 @@ def test_stories_without_views_or_labels_are_refused(narrlit, world, tmp_path):
     (tmp_path / "t.jsonl").write_text(json.dumps(row | {"text_a_is_closer": True}) + "\n")
     (tmp_path / "bare.jsonl").write_text(json.dumps(row) + "\n")
     found = narrlit("fuse", "t.jsonl", "--models", "x", "--views", world[1])
+
     assert "3 of 3 different stories have no views in" in found.err
     assert "first 'A hill. A well.'" in found.err
+
     found = narrlit("fuse", "t.jsonl", "--models", "x")
     assert "give --views FILE" in found.err
+
     found = narrlit("fuse", "bare.jsonl", "--models", "x", "--views", world[1])
     assert "bare.jsonl has 1 row without a label: give --labels" in found.err
 
@@ -276,8 +286,10 @@ def test_stories_are_read_as_evaluate_reads_them(fuse_by_position, narrlit, worl
     kept, found = fuse_by_position(*options)
     full = next(s for s in kept["models"][0]["settings"] if s["name"] == "full_only")
     alone = json.loads(narrlit("evaluate", world_files / "validation.jsonl", "--model", tiny(), "--json", *options).out)
+
     assert full["correct"] == alone["correct"]
     assert full["ties"] == alone["ties"]
+
     if "--max-length" in options:
         assert kept["models"][0]["max_length"] == 5
         assert kept["models"][0]["truncated"] > 20
@@ -287,6 +299,7 @@ def test_stories_are_read_as_evaluate_reads_them(fuse_by_position, narrlit, worl
         assert kept["pseudonyms"]["backend"] == "spacy"
         assert kept["pseudonyms"]["scope"] == "triple"
         assert "Names: placeholders, found by spacy, the same within a triple." in found.out
+
     assert "views: triples, " in found.err
     assert found.err.count("27 with positional views") == 1
 
@@ -304,11 +317,13 @@ def test_the_block_and_the_report_say_so(fuse_by_position, narrlit, world_files,
     kept, found = fuse_by_position()
     assert kept["models"][0]["seen_in_training"] is None
     assert SEEN not in found.out
+
     run = record(tmp_path, file_digest(world_files / "validation.jsonl"))
     shutil.copytree(tiny(), run, dirs_exist_ok=True)
     for module in ("models.registry", "cache.space"):
         monkeypatch.setattr(f"narrlit.{module}.find_checkpoint", lambda source: None)  # the folder is the model
     kept, found = fuse_by_position("--models", f"{run},{tiny()}")
+
     assert [entry["seen_in_training"] for entry in kept["models"]] == [f"{SEEN} (run trained on t.jsonl)", None]
     assert found.out.count(f"{run}: {SEEN} (run trained on t.jsonl).\n") == found.out.count(SEEN) == 1
     assert SEEN in Path("o/fuse.md").read_text()
@@ -318,8 +333,10 @@ def test_python_gives_what_the_command_prints(fuse, world, tiny, tmp_path):
     found, kept = fuse()
     encoder = load(tiny(), views=world[1])
     result = fusion.fuse(world[0], [encoder], grid=0.5, folds=3)
+
     assert f"{result}\n" == found.out
     assert result.models[0].as_dict() == kept["models"][0]
+
     table = result.table()
     assert table["name"].tolist() == list(PRESETS)
     assert table["correct"].tolist() == [setting["correct"] for setting in kept["models"][0]["settings"]]
@@ -338,6 +355,7 @@ def test_models_that_read_other_texts_are_refused(world, tiny):
     positional = load("minilm", missing_views="positional")
     with pytest.raises(OptionError, match=r"minilm reads other views or names than "):
         fusion.fuse(world[0], [views, positional])
+
     centered = load("minilm", views=world[1], postprocess="center", fit_on=str(world[0]))
     with pytest.raises(OptionError, match="minilm has `postprocess`"):
         fusion.fuse(world[0], [centered])

@@ -29,6 +29,7 @@ def test_scores_are_those_of_fused_vectors(seed, weights):
     vectors = stories(seed)
     found = fused_scores(vectors, ROWS, np.array(weights))
     assert found.shape == (len(weights), len(ROWS), 2)
+
     for setting, scores in zip(weights, found, strict=True):
         fusion = ViewFusion(5, asdict(Fusion(*setting)))
         fused = fusion.fuse(torch.from_numpy(vectors).double()).numpy()
@@ -58,13 +59,16 @@ def test_answers_are_counted_as_the_metric_counts_them():
     grid = np.concatenate([simplex_grid(0.05)] * 2)  # more than a pass takes
     answers = fused_answers(vectors, rows, labels, grid)
     right, ties = answers.right, answers.ties
+
     assert right.shape == ties.shape == (len(grid), 7)
+
     for place in (0, 700, 1770, 1771, len(grid) - 1):
         metric = TripleAccuracy()
         a, b = torch.from_numpy(fused_scores(vectors, rows, grid[place : place + 1])[0]).unbind(1)
         metric.update(a, b, torch.tensor(labels == 1))
         assert metric.summary().correct == right[place].sum()
         assert metric.summary().ties == ties[place].sum()
+
     # a tie goes to B
     assert not right[:, 5].any()
     assert right[:, 6].all()

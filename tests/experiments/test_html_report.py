@@ -82,8 +82,10 @@ def test_the_page_states_what_was_counted(case):
     _, (model, _), path = case
     page = path.read_text(encoding="utf-8")
     right = int(model.correct.sum())
+
     assert 0 < right < N
     assert f"a &lt;b&gt;model&lt;/b&gt;: {right} right, {N - right} wrong" in page
+
     closer = 1 - np.array([pair[0 if label else 1] for pair, label in zip(model.scores, model.labels, strict=True)])
     assert f"closer {closer.mean():.3f} ± {closer.std():.3f}, other " in page
     assert "trained on triples that it was validated by" in page
@@ -99,6 +101,7 @@ def test_a_map_names_the_closer_candidate_and_colors_answers(case):
     for row, label in enumerate(model.labels):
         texts = [data[name][row].split()[0] for name in ("closer", "other")]
         assert texts == (["first", "second"] if label else ["second", "first"])
+
     assert [color == RIGHT for color in data["color"]] == model.correct.tolist()
 
 
@@ -107,6 +110,7 @@ def test_the_worst_error_comes_first_with_its_scores(case):
     worst = int(np.argmin(model.margin))
     closer, other = model.scores[worst] if model.labels[worst] else model.scores[worst][::-1]
     error = path.read_text(encoding="utf-8").partition("<article>")[2].partition("</article>")[0]
+
     assert f"Row {worst + 1}<" in error
     assert error.index(f"Closer, score {closer:.3f}") < error.index(f"Answered, score {other:.3f}")
     assert "<mark>ferry</mark>" in error
@@ -115,8 +119,10 @@ def test_the_worst_error_comes_first_with_its_scores(case):
 def test_texts_are_escaped_and_only_our_scripts_may_run(case):
     page = case[2].read_text(encoding="utf-8")
     assert len(page.encode()) < 5e6
+
     scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
     assert len(scripts) == page.count("</script>") == 3
+
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
     for script in scripts:
         assert b64encode(sha256(script.encode()).digest()).decode() in policy
@@ -130,6 +136,7 @@ def test_few_stories_are_projected_by_principal_components():
     points = np.random.default_rng(1).normal(size=(36, 5))
     centered = points - points.mean(axis=0)
     spread = np.sqrt(np.sort(np.linalg.eigvalsh(centered.T @ centered))[::-1][:2])
+
     assert "PCA" in name
     np.testing.assert_allclose(np.linalg.norm(project(points), axis=0), spread)
 
@@ -157,11 +164,15 @@ def test_in_a_browser_it_is_quiet_shows_texts_and_fits_a_phone(case, tmp_path):
     finally:
         browser.close()
     reports = [(event["method"], json.dumps(event.get("params", {}))) for event in browser.events]
+
     assert not [text for method, text in reports if method in ("Runtime.exceptionThrown", "Log.entryAdded")]
     assert not [text for method, text in reports if "DialogOpening" in method]
+
     kinds = [event["params"]["type"] for event in browser.events if event["method"] == "Runtime.consoleAPICalled"]
     assert not {"error", "warning"} & set(kinds)
+
     urls = [
         event["params"]["request"]["url"] for event in browser.events if event["method"] == "Network.requestWillBeSent"
     ]
+
     assert urls == [case[2].as_uri()] * 2

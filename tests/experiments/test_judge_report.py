@@ -46,9 +46,11 @@ def test_each_labeled_triple_is_in_one_part(rows, parts):
     found = by_margin(margins, {"model": model, "near": nearer}, labels, parts)
     labeled = sum(label is not None for label in labels)
     sizes = [part.accuracies["near"].n for part in found]
+
     assert len(found) == min(parts, labeled)
     assert sum(sizes) == labeled
     assert max(sizes, default=0) - min(sizes, default=0) <= 1
     assert all(part.low >= after.high for part, after in pairwise(found))
+
     model_correct = sum(part.accuracies["model"].correct for part in found)
     assert model_correct == accuracy_of(model, labels).correct

@@ -48,6 +48,7 @@ def test_judgements_fall_back_where_the_reply_has_no_choice(judge, triples, tmp_
     judged = judge()
     near = [bool(a > b) for a, b in narrlit.load(tiny()).score(triples)]
     assert judged.answers == [near[0], *[True] * 7, near[-1]]
+
     right = [answer == triple.a_is_closer for answer, triple in zip(judged.answers, triples, strict=True)]
     assert judged.summary.n == 9
     assert judged.summary.correct == sum(right)
@@ -55,11 +56,13 @@ def test_judgements_fall_back_where_the_reply_has_no_choice(judge, triples, tmp_
     assert judged.failed == []
     assert judged.failures == ""
     assert judged.figures.fallbacks.count == 2
+
     table = judged.table()
     assert table["text_a_is_closer"].tolist() == judged.answers
     assert table["label"].tolist() == [triple.a_is_closer for triple in triples]
     assert table["fallback"].notna().tolist() == [True, *[False] * 7, True]
     assert (tmp_path / "a.jsonl.report.md").read_text() == f"{judged}\n"
+
     judged.write(tmp_path / "b.jsonl")
     assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
 
@@ -67,8 +70,10 @@ def test_judgements_fall_back_where_the_reply_has_no_choice(judge, triples, tmp_
 def test_a_call_resumes_and_other_settings_need_overwrite(judge, triples, llm):
     judge()
     assert len(llm.bodies) == 9
+
     judge()
     assert len(llm.bodies) == 11  # the two without a choice
+
     bare = Triples(triples.stories, [replace(triple, a_is_closer=None) for triple in triples])
     judged = judge(bare)  # labels decide no answer
     assert len(llm.bodies) == 13
@@ -80,6 +85,7 @@ def test_a_call_resumes_and_other_settings_need_overwrite(judge, triples, llm):
     with pytest.raises(OptionError, match=r"made with other settings"):
         judge(Triples(triples.stories, triples.rows[::-1]))
     assert len(llm.bodies) == 13
+
     judge(swap=True, overwrite=True)
     assert len(llm.bodies) == 13 + 2 + 9  # the other order is new
 
@@ -93,8 +99,10 @@ def test_other_weights_of_the_same_name_are_other_settings(llm, triples, tiny, t
     call()
     weights = load_file(folder / "model.safetensors")
     save_file({name: -weight for name, weight in weights.items()}, folder / "model.safetensors", {"format": "pt"})
+
     with pytest.raises(OptionError, match="made with other settings: give `overwrite`"):
         call()
+
     call(overwrite=True)
 
 
@@ -109,6 +117,7 @@ def test_the_revision_of_a_hub_model_is_known_once_it_is_loaded(monkeypatch, tri
     monkeypatch.setattr(story_encoder, "load_module", lambda *a: downloaded.append(a) or load(*a))
     model = LLMOptions(base_url="http://localhost:1/v1", llm_model=MODEL)
     first, second = (JudgeJob(triples, narrlit.load(tiny()), model, None, False).digest for _ in range(2))
+
     assert first == second
     assert len(downloaded) == 1
 

@@ -22,6 +22,7 @@ def test_a_config_is_kept_and_another_one_refused(tmp_path):
     keep_config(plan, content, tmp_path / "p")
     before = plan.stat().st_mtime_ns
     keep_config(plan, content, tmp_path / "p")
+
     assert plan.stat().st_mtime_ns == before
     assert yaml.safe_load(plan.read_text()) == content
     with pytest.raises(OptionError, match=r"plan.yaml has another configuration \(a.b: 1 -> 2\)"):
@@ -57,6 +58,7 @@ def test_finished_runs_stay_and_others_are_repeated(fits, tmp_path, capsys):
     plan = Plan(tmp_path / "p", planned("a", "b"), {"config": {"x": 1}})
     plan.run()
     assert "\na, fit 1 of 2: a test\n" in capsys.readouterr().err
+
     (tmp_path / "p/b/run.json").write_text('{"status": "running"}')
     finished = plan.run()
     assert fits == ["a", "b", "b"]
@@ -80,7 +82,9 @@ def test_data_are_checked_before_the_first_fit_and_after_each(fits, tmp_path):
     checked = []
     plan = Plan(tmp_path / "p", planned("a", "b", check=lambda run: checked.append(run.folder.name)), {"config": {}})
     plan.run()
+
     assert checked == ["a", "b"]
+
     (tmp_path / "p/a/run.json").unlink()
 
     def refuse(run):
@@ -96,10 +100,13 @@ def test_the_table_has_a_row_for_each_accuracy(fits, tmp_path):
     interval = {"accuracy": 0.75, "interval": [0.3, 0.95]}
     result = PlanResult.of("r", tmp_path / "p", finished, Report({"a": 1}, {}, ["A note."], [], {"x": interval}))
     table = result.table()
+
     assert table.metric.tolist() == ["accuracy_last_epoch", "accuracy_best_epoch", "accuracy_reference"]
+
     low, high = AccuracySummary(4, 3).interval
     assert table.iloc[0].tolist() == ["x", 3, 7, "accuracy_last_epoch", 0.75, 4, low, high]
     assert [label.get_text() for label in result.plot().get_yticklabels()] == ["x"]
+
     result.write()
     assert (tmp_path / "p/r.csv").read_text().count("\n") == 4
     assert json.loads((tmp_path / "p/r.json").read_text()) == {"a": 1}
@@ -117,6 +124,7 @@ def test_pooling_sums_counts_and_one_nan_leaves_no_accuracy():
         1: Outcome({"last_epoch": BETTER, "best_epoch": NONE}, 2),
     }
     whole = pooled(folds)
+
     assert whole.last.summary.n == 400
     assert whole.last.accuracy == 0.6
     assert whole.num_evaluations == 5

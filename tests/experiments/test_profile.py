@@ -36,6 +36,7 @@ def test_a_model_that_knows_plots_has_them_as_its_share():
     vectors[changed] *= 0.5
     noise = np.random.default_rng(0).normal(size=(len(tellings), len(tellings))) * 1e-3
     knows = module._profile("plots", vectors @ vectors.T + noise + noise.T, corpus)
+
     assert knows.shares["plot"].share > 0.99
     assert {cell: knows.cells[cell].mean for cell in CELLS} == dict.fromkeys(CELLS, 1.0)
     assert knows.falls["outcome"].low > 100
@@ -48,6 +49,7 @@ def test_tables_have_every_figure_with_its_interval(result):
     assert frame.groupby("group")["name"].nunique().to_dict() == {"cell": 4, "fall": 3, "share": 4}
     assert (frame["low"] <= frame["value"] + 1e-9).all()
     assert (frame["value"] <= frame["high"] + 1e-9).all()
+
     text = str(result)
     assert "Twice Told: 48 plots in 8 worlds; measure cosine" in text
     assert "| far, strong" in text
@@ -66,9 +68,11 @@ def test_ones_own_triples_and_questions_are_added(tiny, tmp_path):
     choices.write_text(json.dumps(question) + "\n")
     result = narrlit.profile({"tiny": tiny()}, **PART, sets=[sets], choices=[choices])
     accuracies = result.models[0].accuracies
+
     assert list(accuracies) == ["own: near", "own: far", "questions"]
     assert [accuracy.n for accuracy in accuracies.values()] == [1, 1, 1]
     assert accuracies["questions"].mean == 1
+
     tfidf = result.models[-1].accuracies
     assert {name: accuracy.mean for name, accuracy in tfidf.items()} == {"own: near": 1, "own: far": 1}
     assert "Other sets" in str(result)
@@ -81,6 +85,7 @@ def test_intervals_of_ones_own_triples_are_by_plot(tiny, tmp_path):
     (tmp_path / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     result = narrlit.profile({"tiny": tiny()}, **PART, sets=[tmp_path / "own.jsonl"])
     [tfidf] = result.models[-1].accuracies.values()
+
     assert tfidf.mean == 0.5
     assert tfidf.low == 0.0
     assert tfidf.high == 1.0
@@ -96,6 +101,7 @@ def test_what_is_wrong_is_named(tiny, tmp_path):
         choices.write_text(json.dumps(line) + "\n")
         with pytest.raises(DataError, match=words):
             narrlit.profile(tiny(), **PART, choices=[choices])
+
     with pytest.raises(OptionError, match="at least one"):
         narrlit.profile([])
     with pytest.raises(OptionError, match="split=dev"):
@@ -105,6 +111,7 @@ def test_what_is_wrong_is_named(tiny, tmp_path):
 def test_the_command_prints_and_writes_what_python_returns(narrlit, tiny, tmp_path):
     found = narrlit("profile", tiny(), "--split", "validation", "--out", "o")
     assert found.code == 0, found.err
+
     content = json.loads(Path("o/profile.json").read_text())
     assert [model["model"] for model in content["models"]][-1] == "tfidf"
     assert Path("o/profile.md").read_text().strip() == found.out.strip()

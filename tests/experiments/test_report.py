@@ -27,12 +27,15 @@ def test_a_report_is_written_in_every_format(made, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.csv", "r.json", "r.md", "r.svg", "r.tex"]
     assert json.loads((tmp_path / "r.json").read_text()) == {"a": 1}
     assert (tmp_path / "r.md").read_text() == made.markdown()
+
     with (tmp_path / "r.csv").open(encoding="utf-8", newline="") as file:
         full, broken = csv.DictReader(file)
     ends = full["last_epoch.accuracy"], full["last_epoch.low"], full["last_epoch.high"]
+
     assert ends == ("0.55", "0.481", "0.617")
     assert broken["last_epoch.low"] == ""
     assert r"50 \% \& more" in (tmp_path / "r.tex").read_text()
+
     text = "".join(ElementTree.parse(tmp_path / "r.svg").getroot().itertext())
     assert "full" in text
     assert "broken" not in text  # without an accuracy there is nothing to plot

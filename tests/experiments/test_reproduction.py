@@ -46,6 +46,7 @@ def test_every_table_and_figure_of_the_five_papers_has_an_entry():
         numbers = [name for name in names if not name.startswith("figure ")]
         assert numbers == ["5.1"] if system == "nlp_fsdm" else numbers == [str(n + 1) for n in range(tables)]
         assert names[len(numbers) :] == [f"figure {n + 1}" for n in range(figures)]
+
     assert sorted(TABLES_AND_FIGURES) == SYSTEMS
 
 
@@ -63,6 +64,7 @@ def test_rows_are_complete(system):
             named = row.encoder or "minilm"
             assert "/" in named or f"backbones/{named}.yaml" in packaged_names("backbones")
             used |= {row.fit} if row.fit else set()
+
     assert used == set(content.fits)
 
 
@@ -85,6 +87,7 @@ def test_published_figures_of_the_submitted_systems():
         ("mendel292", "3", "SequentialL6SynAugTestTrd", "test A"): 0.565,
         ("comhis", "1", "full system", "test B"): 0.66,
     }
+
     for (system, table, row, column), value in cells.items():
         assert read_tables(system).tables[table].rows[row].published[column] == value
 
@@ -133,7 +136,9 @@ def test_a_backbone_reaches_the_fit(system, row, given, model):
     backbone = Backbone.of(row, paper, given)
     config, _ = parse_fit(["--config", f"configs/{system}.yaml", *backbone.options, "--data.train", "x"], "a test")
     encoder = config["model"]["init_args"]["encoder"]
+
     assert encoder["model"] == model
+
     # A stand-in is read as it was made: HITS' last-token pooling and instruction belong to Qwen.
     own = system == "hits" and not given
     assert (encoder["prompts"]["story"] is not None) == own
@@ -206,10 +211,12 @@ def test_a_killed_reproduction_goes_on(reproduction, computed):
     until[0] = 3
     with pytest.raises(KeyboardInterrupt):
         reproduction().compute()
+
     until[0] = 0
     report = report_of(reproduction())
     assert keys == [KEY, "1 | L6 | test A", "1 | L12 | dev A", "1 | L12 | dev A", "1 | L12 | test A"]
     assert len(next(iter(report.tables.values()))) == 4
+
     reproduction().compute()
     assert len(keys) == 5
 
@@ -219,8 +226,10 @@ def test_python_reproduces_tables_and_reads_them(folder, tmp_path, computed):
     options = {"tables": ["1"], "backbones": ["minilm"], "data": folder, "labels_b": labels, "folder": tmp_path / "out"}
     result = narrlit.reproduce("mendel292", **options)
     table = result.table()
+
     assert table[["row", "column", "published", "accuracy"]].to_numpy().tolist()[0] == ["L6", "dev A", 0.55, 0.5]
     assert len(result.plot().get_yticklabels()) == len(table) == 4
+
     result.write()
     assert (tmp_path / "out/mendel292/reproduce.md").read_text() == f"{result}\n"
     with pytest.raises(OptionError, match="`seeds=0`: at least 1"):
@@ -243,18 +252,23 @@ def test_a_record_of_other_settings_or_version_is_refused(reproduction, computed
     ):
         with pytest.raises(OptionError, match=f"record.json: {message}: choose another `folder`"):
             reproduction(**changed)
+
     path = first.folder / "record.json"
     written = path.read_text()
     other = r"narrlit 0.0.9 wrote it in version 1, and this is .*: choose another `folder`, or install that narrlit"
     path.write_text(written.replace(f'"narrlit": "{narrlit.__version__}"', '"narrlit": "0.0.9"'))
+
     with pytest.raises(OptionError, match=f"record.json: {other}"):
         reproduction()
+
     path.write_text(written.replace('"version": 1', '"version": 7, "cells_by_name": true'))
     with pytest.raises(OptionError, match=r"wrote it in version 7, and this is narrlit .* with version 1"):
         reproduction()
+
     path.write_text("{")
     with pytest.raises(DataError, match=r"record .*record.json: .*; remove it, or choose another `folder`"):
         reproduction()
+
     path.write_text(written.replace('"n": 10', '"n": "ten"'))
     with pytest.raises(DataError, match=r"record .*record.json: cells.1 | L6 | dev A.n: .*; remove it"):
         reproduction()
@@ -281,7 +295,9 @@ def test_a_record_that_was_written_before_its_fields_were_typed_goes_on(reproduc
     (folder / "record.json").write_text(json.dumps(before))
     one = reproduction()
     one.compute()
+
     assert keys == ["1 | L6 | test A", "1 | L12 | dev A", "1 | L12 | test A"]
+
     after = json.loads((folder / "record.json").read_text())
     assert after["cells"][KEY] == cells[KEY]
     assert list(after) == list(before)
@@ -300,6 +316,7 @@ def test_columns_have_their_triples(reproduction, folder):
     inputs = reproduction().inputs
     assert [len(inputs.triples(column)) for column in ("dev A", "dev B", "test A", "test B")] == [9, 9, 9, 5]
     assert (inputs.triples("test A").labels == inputs.triples("dev A").labels).all()
+
     shutil.rmtree(folder / "test/labels")
     other = reproduction(labels={"labels_b": str(folder / "dev/dev_track_a.jsonl")}).inputs
     with pytest.raises(DataError, match=r"^labels not given$"):
@@ -312,10 +329,12 @@ def test_what_stands_in_for_absent_files_is_recorded(reproduction, folder):
     (folder / "views").mkdir()
     (folder / "views/llama.jsonl").touch()
     arguments = RowFits(inputs).arguments(PaperRow(fit="views", views="o3-mini", published={}))
+
     assert str(folder / "views/llama.jsonl") in arguments
     assert inputs.record.stand_ins == {"views": "llama.jsonl for those extracted by o3-mini"}
     with pytest.raises(DataError, match=r"views/\*gpt-4.1\*.jsonl is missing: narrlit generate views writes it"):
         RowFits(inputs).arguments(PaperRow(fit="views", views="gpt-4.1", published={}))
+
     (folder / "views/o3-mini.jsonl").touch()
     other = reproduction("ttda704", numbers=("7",)).inputs
     assert str(folder / "views/o3-mini.jsonl") in RowFits(other).arguments(PaperRow(fit="views", published={}))
@@ -326,11 +345,14 @@ def test_negatives_are_mined_once_where_there_are_none(reproduction, folder, tin
     inputs = reproduction("hits", numbers=("1",), backbones=(tiny(),)).inputs
     row = PaperRow(fit="baseline", published={})
     (mined,) = inputs.files("negatives", row)
+
     assert mined == inputs.folder / "negatives.jsonl"
+
     rows = mined.read_text().splitlines()
     assert len(rows) == len((folder / "synthetic/data_for_classification.jsonl").read_text().splitlines())
     assert inputs.record.stand_ins["negatives"] == "mined by model, for those that a language model generated"
     assert str(mined) in inputs.record.files
+
     before = mined.stat().st_mtime_ns
     assert inputs.files("negatives", row) == [mined]
     assert mined.stat().st_mtime_ns == before
@@ -352,6 +374,7 @@ def test_a_cross_validated_cell_is_the_pooled_last_epoch(reproduction, monkeypat
     one = reproduction(numbers=("2",), options=["--trainer.max_epochs", "1"])
     cell = next(cell for cell in one.cells if cell.column == "CV A")
     result = Computation(one.inputs).compute(cell)
+
     assert result.accuracy == 2 / 3
     assert result.standard_deviation == 0.1
     assert result.stand_in is None
@@ -375,6 +398,7 @@ def test_fusion_weights_share_one_embedding(reproduction, folder, tiny, monkeypa
     monkeypatch.undo()
     views = str(folder / "views/o3-mini.jsonl")
     expected = answers_of(load(tiny(), views=views, fusion="equal", long="truncate"), labeled)
+
     assert np.abs(equal.scores - expected.scores).max() < 1e-5
     assert np.abs(equal.scores - full.scores).max() > 1e-3
 
@@ -388,6 +412,7 @@ def test_seeds_are_averaged():
     assert mean.flags == {"transductive": True}
     assert mean.seeds == results
     assert averaged(results[:1]) is results[0]
+
     broken = averaged([*results, CellResult(n=20, accuracy=None)])
     assert broken.accuracy is None
     assert broken.interval is None
@@ -427,6 +452,7 @@ def test_a_difference_has_the_interval_of_both_sides():
     # As wide as 40 answers of the paper make it: 0 lies in it, though .65 lies outside of our own interval.
     assert wilson_interval(110, 200)[1] < 0.65
     assert cell.difference_interval[1] > 0
+
     unknown = compared({}, published=0.65, published_n=None)
     assert unknown.difference == pytest.approx(-0.1)
     assert unknown.difference_interval is None
@@ -438,6 +464,7 @@ def test_the_papers_numbers_of_triples():
     assert known.pop("dev B") in (40, 200)
     assert known == {"dev A": 200, "test A": 400, "test B": 400}
     assert {cell.published_n for cell in choose_cells("ttda704", ("7",))} == {40}
+
     # What they are inferred from: every figure on dev is a multiple of 1/40.
     figures = [cell.published for cell in choose_cells("ttda704", ("2", "7")) if cell.published is not None]
     assert len(figures) == 16
@@ -448,10 +475,13 @@ def test_the_report_gives_differences_and_no_verdict(reproduction, computed):
     report = report_of(reproduction())
     row = next(iter(report.tables.values()))[0]
     low, high = difference_interval(0.5, 10, 0.55, 200)
+
     assert row["ours - published"] == f"-0.050 [{low:+.3f}, {high:+.3f}]"
     assert "Ours - published: with the 95 % interval" in report.notes[-1]
+
     text = report.markdown()
     assert not [word for word in ("verdict", "agrees", "differs", "within", "above", "below") if word in text.lower()]
+
     cross_validated = report_of(reproduction(numbers=("2",)))
     row = next(iter(cross_validated.tables.values()))[0]
     assert row["column"] == "CV A"
@@ -491,6 +521,7 @@ def test_notes_say_what_is_missing(reproduction, folder):
     shutil.rmtree(folder / "test/labels")
     report = report_of(reproduction())
     cells = [row["ours - published"] for rows in report.tables.values() for row in rows]
+
     assert cells[1:] == ["labels not given", "not run", "not run"]
     assert report.notes[0] == "Not run: sentence-transformers/all-MiniLM-L12-v2 is absent."
     assert [note.partition(":")[0] for note in report.notes[1:]] == [
@@ -520,10 +551,13 @@ def test_a_table_end_to_end(narrlit, folder, tiny, llm, monkeypatch):
     words = ["reproduce", *f"comhis --table 1 --backbone {tiny()} --data {folder} --out out --seeds 2".split()]
     options = ["--trainer.max_epochs", 1, "--config", "configs/hardware/cpu.yaml"]
     found = narrlit(*words, *options)
+
     assert found.code == 0, found.err
+
     lines = {
         tuple(part.strip() for part in line.split("|")[1:3]): line for line in found.out.splitlines() if "|" in line
     }
+
     for column in ("dev A", "dev B", "test A", "test B"):
         assert " ± " in lines["full system", column]
     assert "trained on validation: no result" in lines["full system", "dev B"]
@@ -531,12 +565,14 @@ def test_a_table_end_to_end(narrlit, folder, tiny, llm, monkeypatch):
     assert "Not run: the paper does not say which baseline" in found.out
     assert "Encoder: model for Qwen3-Embedding-8B." in found.out
     assert "beside those of the tables: --trainer.max_epochs 1" in found.out
+
     record = json.loads(Path("out/comhis/record.json").read_text())
     assert record["cells"]["1 | full system | test B"]["n"] == 5
     assert [one["system"] for one in record["cells"]["1 | full system | test B"]["seeds"]] == [
         "out/comhis/full-seed42",
         "out/comhis/full-seed43",
     ]
+
     # Dev cells are read from the run's record; the run's best checkpoint has the same accuracy.
     again = narrlit(
         "evaluate",
@@ -547,8 +583,10 @@ def test_a_table_end_to_end(narrlit, folder, tiny, llm, monkeypatch):
         "out/comhis/full-seed42",
         "--json",
     )
+
     assert json.loads(again.out)["accuracy"] == record["cells"]["1 | full system | dev B"]["seeds"][0]["accuracy"]
     assert {path.suffix for path in Path("out/comhis").glob("reproduce.*")} >= {".md", ".csv", ".json", ".tex"}
+
     again = narrlit(*words, *options)
     assert again.out == found.out
     assert "full-seed43, fit 1 of 1: full" in found.err

@@ -56,7 +56,9 @@ def test_a_query_is_not_among_its_own_results_and_others_are_ranked_by_score():
 
     ids = ["x", "y", "z"]
     values = Relevance.of_qrels({"x": {"y": 1.0}}, None, ids).metrics(score)
+
     assert dict(zip(METRICS, values[0], strict=True))["mrr"] == 1 / 2
+
     other = Relevance.of_qrels({"x": {"y": 1.0}}, ["x"], ids).metrics(score)
     assert dict(zip(METRICS, other[0], strict=True))["mrr"] == 1 / 3
     with pytest.raises(DataError, match="there is no story 'w', which the qrels name"):
@@ -72,15 +74,18 @@ def test_the_command_compares_collections_and_words(narrlit, make, tmp_path):
     make("q.tsv", QRELS)
     retrieval = ["retrieval", "stories.jsonl", "--qrels"]
     found = narrlit(*retrieval, "q.tsv", "--model", "minilm", "--baseline", "bm25", "--out", "o")
+
     assert found.code == 0, found.err
     assert "## 2 queries among 5 stories" in found.out
     assert "| passages | 1.000 [" in found.out
     assert "| bm25     | 1.000 [" in found.out
     assert "| +0.000 (p = 1.000) |" in found.out
+
     content = json.loads((tmp_path / "o/retrieval.json").read_text())
     assert content["measures"]["passages"]["recall@1"] == 1
     assert content["measures"]["bm25"]["details"]["mrr"]["p"] == 1
     assert (tmp_path / "o/answers.csv").read_text().splitlines()[1].startswith('"a1","1.0"')
+
     make("queries.jsonl", [{"id": "b1", "text": "rates of a bank"}])
     make("bank.tsv", "b1 0 c1 1\n")
     for measure in ("passages", "csls"):
@@ -121,8 +126,10 @@ def test_figures_of_versions_are_those_of_plain_loops():
     result = rank_versions(systems.items(), stories)
     expected = {name: by_hand(similarities, stories.values) for name, similarities in systems.items()}
     rows = [*expected["one"]]
+
     assert 20 < len(rows) < 40  # some have no value, some no partner
     assert result.queries == [f"s{row}" for row in rows]
+
     words = [len(stories.texts[row].split()) for row in rows]
     median = np.median(words)
     for system in result.systems:
@@ -136,9 +143,12 @@ def test_figures_of_versions_are_those_of_plain_loops():
         assert confounds.short["mrr"].n + confounds.long["mrr"].n == len(rows)
         assert [figures["mrr"].within for figures in confounds.permuted] == ["the collection", "length", "book"]
         assert confounds.diagnostics == similarity_diagnostics(systems[system.name], stories.texts)
+
     assert result.versions.median_words == median
+
     first, second = result.systems
     assert first.differences == {}
+
     difference = second.values[:, 2].mean() - first.values[:, 2].mean()
     assert second.differences["mrr"].difference == pytest.approx(difference)
 
@@ -149,6 +159,7 @@ def test_intervals_and_tests_are_over_values_of_the_column():
     right = np.array([[values[i] == values[j] == "a" for j in range(24)] for i in range(24)], dtype=float)
     wrong = np.array([[values[i] != values[j] for j in range(24)] for i in range(24)], dtype=float)
     first, second = rank_versions([("right", right), ("wrong", wrong)], stories).systems
+
     # two values, one of each
     assert first.estimates["recall@1"].low == 0
     assert first.estimates["recall@1"].high == 1
@@ -159,13 +170,16 @@ def test_the_record_and_tables_have_every_figure():
     stories = versioned()
     result = rank_versions([("one", np.random.default_rng(0).normal(size=(40, 40)))], stories)
     figures = result.record["measures"]["one"]
+
     assert set(figures) == {*METRICS, "n", "details", "permuted", "short", "long", "diagnostics"}
     assert figures["n"] == len(result.queries)
     assert json.loads(json.dumps(result.record)) == result.record
     assert result.table().set_index("metric").loc["mrr", "mean"] == figures["mrr"]
+
     table = result.confound_table().set_index(["within", "metric"])
     assert table.loc[("book", "mrr"), "p"] == figures["permuted"]["book"]["mrr"]["p"]
     assert result.plot("ndcg@10").get_xlabel() == "nDCG@10, 95 % interval"
+
     text = str(result)
     for words in ("stories that share their type with another, among 40", "within book", "recall@1, short", "hubs"):
         assert words in text
@@ -186,8 +200,10 @@ def test_versions_of_tales_are_found_by_passages_and_not_by_words(make, narrlit)
     make("tales.jsonl", TALES)
     options = ["--same", "atu", "--measure", "passages,cosine", "--control", "country", "--out", "o"]
     found = narrlit("retrieval", "tales.jsonl", *options)
+
     assert found.code == 0, found.err
     assert "## 24 stories that share their atu with another, among 24; 8 values" in found.out
+
     found = narrlit("retrieval", "tales.jsonl", *options[:-2], "--json")
     measures = json.loads(found.out)["measures"]
     assert [*measures] == ["passages", "cosine", "tfidf"]
@@ -201,6 +217,7 @@ def test_two_collections_of_the_same_stories_are_compared_by_each_measure():
     frame = pd.DataFrame(TALES)
     tales = Collection.of(frame)
     result = retrieval({"one": tales, "two": tales}, same="atu", measures=["csls", "cosine"], baseline=None)
+
     assert [system.name for system in result.systems] == ["one, csls", "one, cosine", "two, csls", "two, cosine"]
     assert result.systems[2].differences["mrr"].difference == 0
     with pytest.raises(DataError, match="has other stories than"):

@@ -22,10 +22,12 @@ def record(run, **changes):
 def test_a_record_without_evaluations_or_answers_is_refused(tmp_path):
     with pytest.raises(OptionError, match="evaluated no validation triples; let it train at least one whole epoch"):
         record(tmp_path / "a", validations=[]).outcome()
+
     result = record(tmp_path / "b")
     (tmp_path / "b/validation_answers.json").unlink()
     with pytest.raises(DataError, match=r"no such file or directory; remove .*b to repeat the fit"):
         result.outcome()
+
     (tmp_path / "b/run.json").write_text("{")
     assert not Run.at(tmp_path / "b").finished
 
@@ -52,6 +54,7 @@ def test_the_reference_is_the_frozen_encoder_where_there_is_a_new_head(tmp_path)
     path = run.folder / "validation_answers.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "untrained": [0, 1, 2], "frozen": [0, 3]}))
     reference = run.outcome().reference
+
     assert reference.accuracy == 0.5
     assert reference.wrong == {0, 3}
 
@@ -59,6 +62,7 @@ def test_the_reference_is_the_frozen_encoder_where_there_is_a_new_head(tmp_path)
 def test_a_folder_without_a_record_is_no_run_and_a_plan_begins_it(tmp_path):
     with pytest.raises(OptionError, match=r"is no run: it has no run\.json"):
         Run.read(tmp_path)
+
     run = Run.at(tmp_path)
     assert run.status is None
     assert run.best is None

@@ -37,8 +37,10 @@ def test_rows_of_an_ablation_are_grouped_by_system(monkeypatch, tmp_path):
     monkeypatch.setattr(Plan, "run", run)
     result = ablate([], folder=tmp_path, seeds=[7, 8])
     content = result.report.content
+
     assert content["systems"]["full"]["last_epoch"]["by_seed"] == {7: 0.9, 8: 1.0}
     assert content["systems"]["scale"]["last_epoch"]["by_seed"] == {7: 0.8, 8: 0.9}
+
     table = result.table().query("metric == 'accuracy_last_epoch'")
     assert table[["system", "seed", "value"]].to_numpy().tolist()[1:3] == [["scale", 7, 0.8], ["full", 8, 1.0]]
 
@@ -48,20 +50,26 @@ def test_seeds_of_a_fit_are_runs_that_stay(tiny, narrlit, tmp_path):
     arguments = [*fit_arguments(tiny(), tmp_path, epochs=1), "--trainer.logger.init_args.version", "null"]
     found = narrlit(*arguments, "--seeds", "1,2")
     assert found.code == 0, found.err
+
     folder = tmp_path / "tiny/seeds"
     records = [json.loads((folder / f"seed_{seed}/run.json").read_text()) for seed in (1, 2)]
     assert [record["seed"] for record in records] == [1, 2]
+
     content = json.loads((folder / "seeds.json").read_text())
     for name, key in (("trained", "best"), ("frozen", "untrained")):
         by_seed = content["systems"][name]["best_epoch"]["by_seed"]
         assert by_seed == {str(record["seed"]): record[key]["accuracy"] for record in records}
+
     assert found.out == (folder / "seeds.md").read_text() + f"runs: {folder}\n"
+
     again = narrlit(*arguments, "--seeds=1,2")
     assert again.code == 0
     assert again.err.count("already finished") == 2
     assert again.out == found.out
+
     other = narrlit(*arguments, "--seeds", "1,2", "--model.init_args.scale", "3")
     assert "choose another trainer.logger.init_args.version or remove" in other.err.strip().splitlines()[-1]
+
     refused = narrlit(*arguments, "--seeds", "1,2", "--trainer.logger", "false")
     assert refused.code == 2
     assert "leave trainer.logger to the config" in refused.err

@@ -23,16 +23,19 @@ def test_mean_and_deviation_are_of_seeds_and_p_is_over_triples():
     row = {1: outcome([3], [0]), 2: outcome([9], [0])}
     made = seeds_report({"full": base, "scale": row}, "full")
     last = made.content["systems"]["scale"]["last_epoch"]
+
     assert last["by_seed"] == {1: 0.9, 2: 0.9}
     assert last["mean"] == pytest.approx(0.9)
     assert last["difference"]["mean"] == pytest.approx(0.35)  # +0.3 and +0.4
     assert last["difference"]["standard_deviation"] == pytest.approx(0.1 / 2**0.5)
+
     right_more = [2, 2, 2, 1, 1, -1]  # triples 0 to 4 and 9, over both seeds
     expected = stats.permutation_test((right_more,), sum, permutation_type="samples", n_resamples=9999).pvalue
     assert last["difference"]["p"] == pytest.approx(expected)
     assert made.content["systems"]["full"]["last_epoch"]["difference"] is None
     assert made.content["systems"]["scale"]["best_epoch"]["difference"]["p"] == 1.0
     assert made.content["systems"]["full"]["last_epoch"]["standard_deviation"] == pytest.approx(0.1 / 2**0.5)
+
     text = made.markdown()
     assert "| scale  | 0.900  | 0.900  | 0.900 ± 0.000 |" in text
     assert f"| +0.350 ± 0.071, p = {expected:.3f} |" in text
@@ -47,8 +50,10 @@ def test_nan_and_contamination_are_shown():
         "x": {1: broken, 2: outcome([], [], flags=["mined"])},
     }
     text = seeds_report(results, "full").markdown()
+
     assert "none: scores are NaN, p unknown" in text
     assert "Flags of the runs: mined." in text
+
     results["x"][2] = outcome([], [], flags=["trained_on_validation"])
     assert "No result: validation triples were trained on." in seeds_report(results, "full").markdown()
 

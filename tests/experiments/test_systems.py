@@ -72,12 +72,14 @@ def test_a_model_is_loaded_once_and_scores_as_in_evaluate(answer, labeled, tiny,
     expected = scores_of(load_encoder(str(model)), labeled)
     first = answer(model)
     unloadable()
+
     for found in (first, answer(model)):
         np.testing.assert_allclose(found.scores, expected, atol=1e-6)
         assert found.kind == "model"
         assert found.vectors.shape == (9, 3, 32)
         assert found.vectors.dtype == np.float32
         assert found.answers.tolist() == (found.scores[:, 0] > found.scores[:, 1]).tolist()
+
     if asymmetric:
         assert abs(first.scores - scores_of(load_encoder(tiny()), labeled)).max() > 1e-3
 
@@ -94,6 +96,7 @@ def test_other_settings_and_other_files_are_other_embeddings(answer, by_role, un
     longer = answer(by_role)
     shorter = answer(by_role, max_length=24)
     assert abs(longer.scores - shorter.scores).max() > 1e-3
+
     (by_role / "note.txt").write_text("other contents, other embeddings")
     unloadable()
     with pytest.raises(AssertionError, match="a model is loaded"):
@@ -105,8 +108,10 @@ def test_views_and_fusion_are_part_of_what_is_read(answer, labeled, tiny, unload
     action = StoryOptions(missing_views="positional", fusion="action_only")
     expected = load(tiny(), missing_views="positional", fusion="action_only").score(labeled)
     found = {name: answer(tiny(), read) for name, read in {"fused": fused, "action": action}.items()}
+
     np.testing.assert_allclose(found["action"].scores, expected, atol=1e-6)
     assert abs(found["fused"].scores - expected).max() > 1e-3
+
     unloadable()
     np.testing.assert_array_equal(answer(tiny(), action).scores, found["action"].scores)
 
@@ -119,11 +124,14 @@ def test_post_processing_is_known_by_what_it_was_fitted_on(answer, labeled, tiny
     read = StoryOptions(postprocess="center", fit_on="fit.jsonl")
     expected = load(tiny(), postprocess="center", fit_on="fit.jsonl").score(labeled)
     first = answer(tiny(), read)
+
     np.testing.assert_allclose(first.scores, expected, atol=1e-6)
     assert abs(answer(tiny()).scores - expected).max() > 1e-3
     assert abs(answer(tiny("bert", "cls"), read).scores - expected).max() > 1e-3
+
     make("fit.jsonl", texts[:3])
     assert abs(answer(tiny(), StoryOptions(postprocess="center", fit_on="fit.jsonl")).scores - expected).max() > 1e-3
+
     transductive = answer(tiny(), StoryOptions(postprocess="center", transductive=True))
     assert first.flags == {}
     assert transductive.flags == {"transductive": True}
@@ -134,9 +142,11 @@ def test_meanmax_scores_as_in_evaluate_and_by_its_settings(answer, labeled, tiny
     expected = MeanMaxSimilarity(load(by_role)).score(labeled)
     first = answer(f"meanmax:{by_role}")
     unloadable()
+
     for found in (first, answer(f"meanmax:{by_role}")):
         np.testing.assert_allclose(found.scores, expected, atol=1e-6)
     assert found.vectors is None
+
     pooled = answer(f"meanmax:{by_role}", meanmax=MeanMax("pooled", gamma=0))
     assert abs(pooled.scores - expected).max() > 1e-3
 
@@ -152,13 +162,17 @@ def test_a_run_is_known_by_its_checkpoints_contents(tmp_path):
     for content in (b"a", b"b", b"a"):
         (run / "checkpoints/best.ckpt").write_bytes(content)
         records.append(load(run.parent).record)
+
     assert records[0] == records[2] != records[1]
     assert records[0]["model"] == "mine-version_0"
     assert load(run, max_length=20).record == {**records[0], "max_length": 20}
+
     cut = load(run, long="truncate").record
     assert {**cut, "long": "windows"} == records[0] != cut
+
     first = load(run).fingerprint
     assert first == load(run.parent).fingerprint != load(run, max_length=20).fingerprint
+
     (base / "model.safetensors").write_bytes(b"other weights below the checkpoint's head")
     assert load(run).record != records[0]
     assert load(run).fingerprint != first
@@ -188,6 +202,7 @@ def test_files_of_answers_vectors_and_submissions(answer, labeled, tiny, world_f
             assert found.margin is None
         else:
             np.testing.assert_allclose(found.margin, model.margin, atol=1e-6)
+
     assert answer(tmp_path / "a.zip", track="a").correct.tolist() == (~model.correct).tolist()
     assert answer(tmp_path / "track_b.npy", stories="stories.jsonl").vectors.shape == (9, 3, 32)
 
@@ -204,6 +219,7 @@ def test_rows_have_every_systems_answers(answer, labeled, make):
     make("b.jsonl", [{"text_a_is_closer": True}] * 9)
     systems = [answer("jaccard"), answer("b.jsonl")]
     rows = answer_rows(systems, labeled)
+
     assert [row["row"] for row in rows] == list(range(1, 10))
     for index, row in enumerate(rows):
         assert row["text_a_is_closer"] == row["b.jsonl.right"] == bool(labeled.labels[index])
@@ -224,6 +240,7 @@ def test_a_runs_flags_stand_beside_its_answers(tiny, world_files, tmp_path):
     }
     (folder / "run.json").write_text(json.dumps(record))
     flags = flags_of(str(folder), triples)
+
     assert flags.pop("seen_in_training").startswith("trained on these triples")
     assert flags == {"trained_on_validation": True, "mined_validation": True, "num_evaluations": 5}
     assert flags_of(tiny(), triples) == {}
@@ -294,6 +311,7 @@ def test_answers_to_a_file_with_broken_rows_are_refused(make, tmp_path, monkeypa
     good = {"anchor_text": "x", "text_a": "y", "text_b": "z", "text_a_is_closer": True}
     labeled = read_triples(make("t.jsonl", [good, {**good, "text_a": ""}]))
     make("a.jsonl", [{"text_a_is_closer": True}] * 2)
+
     with pytest.raises(
         NarrlitError, match=r"a.jsonl: answers belong to the rows of .*t.jsonl, of which 1 can't be read"
     ):

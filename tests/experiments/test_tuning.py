@@ -65,8 +65,10 @@ def test_a_search_is_killed_and_resumed(arguments, narrlit, monkeypatch):
         return result
 
     monkeypatch.setattr(module, "run_fit", killed)
+
     with pytest.raises(Killed):
         narrlit(*options)
+
     monkeypatch.setattr(module, "run_fit", run_fit)
     before = records()
     assert [found["status"] for found in before.values()] == ["finished", "finished", "running"]
@@ -76,13 +78,17 @@ def test_a_search_is_killed_and_resumed(arguments, narrlit, monkeypatch):
     assert "fold 0: 12 examples train, 12 are evaluated in every trial" in found.err
     assert "trial 1:" not in found.err
     assert "trial 3: " in found.err
+
     after = records()
     assert {name: after[name] for name in before} == before  # what was there stays
+
     check_trials(read("t/tune.json"), after)
     check_held_out(read("t/tune.json"), after)
     check_examples(after, options)
+
     assert found.out == Path("t/tune.md").read_text()
     assert not list(Path("t").glob("trial_*/**/*.ckpt"))
+
     check_again(narrlit, options, found.out)
 
 
@@ -183,6 +189,7 @@ def test_mistakes_cost_one_line_and_no_trial(arguments, narrlit, tmp_path, optio
     Path("full").mkdir()
     Path("full/thesis.tex").touch()
     found = narrlit(*arguments(*options))
+
     assert found.code == 2
     assert words in found.err.strip().splitlines()[-1]
     assert "Traceback" not in found.err
@@ -195,6 +202,7 @@ def test_the_sampling_of_hard_examples_may_vary(arguments, narrlit, monkeypatch)
 
     Path("space.yaml").write_text("data.init_args.hard_examples.weight: {choices: [1.0, 2.0]}")
     monkeypatch.setattr("lightning.pytorch.Trainer.fit", killed)
+
     with pytest.raises(Killed):
         narrlit(*arguments())
 
@@ -295,12 +303,15 @@ def test_a_resumed_study_tries_what_the_unbroken_one_tries(search, monkeypatch):
     whole, space = search("whole")
     go_on(whole, space, 12)  # more than the sampler's random ones
     tried = [trial.params for trial in whole.trials]
+
     assert len({tuple(one.values()) for one in tried[:10]}) == 10
+
     for stop in (3, 11, 12):
         broken, _ = search("broken")
         go_on(broken, space, stop)
         killed = ask(broken, space, 42).params  # its process ends here
         assert stop == 12 or killed == tried[stop]
+
     assert [trial.settings for trial in ended_trials(broken)] == tried
 
 
@@ -312,12 +323,15 @@ def test_settings_of_a_killed_process_are_tried_again_once(search, monkeypatch):
     search()
     study, _ = search()  # twice: the settings wait, and are not queued again
     repeat = ask(study, space, 42)
+
     assert repeat.number == 2
     assert repeat.params == killed.params
     assert len(ended_trials(study)) == 1
+
     study, _ = search()  # the repeat is killed, too
     go_on(study, space, 2)
     last = ended_trials(study)[-1]
+
     assert last.trial == 3
     assert last.settings == killed.params
     assert last.repeats == 2
@@ -332,6 +346,7 @@ def test_pruned_and_failed_trials_count(search, monkeypatch):
     fake_fit(monkeypatch, [], "out of memory", "failed")
     go_on(study, space, 5)
     trials = ended_trials(study)
+
     assert [trial.status for trial in trials] == ["finished", "finished", "pruned", "finished", "failed"]
     assert len(trials[2].evaluations) == 2  # the first epoch warms up
     assert trials[4].reason == "out of memory"
@@ -346,6 +361,7 @@ def test_a_mistake_in_a_trial_names_its_settings(search, monkeypatch):
 
     monkeypatch.setattr(module, "run_fit", refuse)
     study, space = search()
+
     with pytest.raises(OptionError, match=r"trial 0 \(rate=.*, scale=\d+\): no"):
         go_on(study, space, 1)
 
@@ -353,6 +369,7 @@ def test_a_mistake_in_a_trial_names_its_settings(search, monkeypatch):
 def test_packaged_spaces_are_read():
     files = list(packaged_configs().glob("*spaces/*.yaml"))
     assert files
+
     for path in files:
         space = SearchSpace.read(path)
         assert space.written == yaml.safe_load(path.read_text())

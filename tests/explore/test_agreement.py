@@ -17,6 +17,7 @@ def test_shares_surprises_and_values_far_apart_counted_by_hand():
     # a at 0 and 10; b at 60, 70 and, far away, 180; the story without a value would be nearest to both a.
     result = agreement(circle(0, 10, 60, 70, 180, 5), "type", ["a", "a", "b", "b", "b", ""], k=2)
     assert result.stories == 5
+
     nearest, both = result.shares
     assert nearest.share == 1
     # Second neighbors: of 0 and 10 a b; of 60 and 70 an a; of 180 a b.
@@ -28,8 +29,10 @@ def test_shares_surprises_and_values_far_apart_counted_by_hand():
     assert [(i, j) for i, j, _ in result.surprises] == [(1, 2), (0, 2), (1, 3)]
     assert result.surprises[0][2] == pytest.approx(np.cos(np.radians(50)), abs=1e-5)
     assert [row.value for row in result.values] == ["b", "a"]
+
     within = np.cos(np.radians([10, 120, 110])).mean()
     assert result.values[0].within == pytest.approx(within, abs=1e-5)
+
     others = np.cos(np.radians([60, 70, 180, 50, 60, 170])).mean()
     assert result.values[0].to_others == pytest.approx(others, abs=1e-5)
 
@@ -40,6 +43,7 @@ def test_shares_are_of_the_stories_that_have_a_partner():
     result = agreement(circle(0, 10, 60, 180, 70, 190, 300), "type", labels, k=2)
     assert result.stories == 7
     assert result.partners == 4
+
     nearest, both = result.shares
     assert nearest.share == 0.5
     assert nearest.possible == 1

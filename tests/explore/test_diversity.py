@@ -35,6 +35,7 @@ def test_a_collection_is_described():
         frame=frame, vectors=vectors, about=about, similarities_by=lambda name: similarities_of(vectors, texts, name)
     )
     found = diversity(stories, cosine=0.9, jaccard=0.5)
+
     assert found.most_alike == {"similarity": 1.0, "ids": ["a", "b"], "titles": ["A", ""]}
     assert [found.record[name] for name in ("stories", "alike", "copies", "near_duplicates")] == [4, 2, 1, 2]
     assert found.mean_nearest_similarity == pytest.approx((1 + 1 + 0.8 + 0.6) / 4)

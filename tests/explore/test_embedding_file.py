@@ -19,12 +19,15 @@ def test_vectors_and_columns_are_in_the_order_of_the_stories(make, tiny, tmp_pat
     stories = make("s.jsonl", ROWS)
     written = embed_to_file(stories, tmp_path / "v.npy", encoder, layout=PLOT)
     expected = encoder.embed([row["plot"] for row in ROWS])
+
     assert abs(np.load(written.path) - expected).max() < 1e-6
     assert np.array_equal(written.embeddings, np.load(written.path))
     assert written.table()["id"].tolist() == ["a", "b"]
     assert str(written) == f"{tmp_path / 'v.npy'}: 2 embeddings of 32 dimensions"
+
     columns = [row.value for row in read_rows(tmp_path / "v.columns.csv").rows]
     assert columns == [{"row": "0", "id": "a"}, {"row": "1", "id": "b"}]
+
     embed_to_file(stories, tmp_path / "v.jsonl", encoder, layout=PLOT)
     lines = [json.loads(line) for line in (tmp_path / "v.jsonl").open()]
     assert [(line["row"], line["plot"]) for line in lines] == [(n, row["plot"]) for n, row in enumerate(ROWS)]
@@ -35,6 +38,7 @@ def test_columns_of_replaced_embeddings_go(make, tiny, tmp_path):
     encoder = narrlit.load(tiny())
     embed_to_file(make("s.jsonl", ROWS), tmp_path / "v.npy", encoder, layout=PLOT)
     assert (tmp_path / "v.columns.csv").exists()
+
     stories = narrlit.read_stories(make("bare.jsonl", [{"text": "A king fell ill."}]))
     embed_to_file(stories, tmp_path / "v.npy", encoder)
     assert not (tmp_path / "v.columns.csv").exists()
@@ -45,8 +49,10 @@ def test_what_cannot_be_written_is_refused_before_the_model_is_loaded(make, tmp_
     absent = narrlit.load("no-such-model")
     with pytest.raises(OptionError, match=r"v\.txt: name a file that ends in \.npy"):
         embed_to_file(make("s.jsonl", ROWS), tmp_path / "v.txt", absent, layout=PLOT)
+
     for column in ("row", "embedding"):
         stories = make("s.jsonl", [{"text": "A king fell ill.", column: 1}])
         with pytest.raises(DataError, match=f"rename its column {column}"):
             embed_to_file(stories, tmp_path / "v.jsonl", absent)
+
     assert not [*tmp_path.glob("v.*")]

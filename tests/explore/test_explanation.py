@@ -81,6 +81,7 @@ def test_a_text_is_compared_as_a_query_of_the_collection(tales, encoder):
     mean = np.concatenate([story.vectors for story in tales.passages]).mean(axis=0)
     query = centered(encoder.passages([ANCHOR])[0].vectors, mean)
     scores = [match_score(query, centered(story.vectors, mean)) for story in tales.passages]
+
     assert result.pair.score == pytest.approx(scores[3], abs=ROUNDING)
     assert result.pair.hubness[0] == pytest.approx(np.mean(scores), abs=ROUNDING)
     assert result.pair.background == (9, "other stories of the collection")
@@ -93,7 +94,9 @@ def test_links_are_best_matches_in_their_direction(triple, encoder):
     tale_passages = encoder.passages([tale["text"] for tale in sample_tales()])
     mean = np.concatenate([story.vectors for story in tale_passages]).mean(axis=0)
     weights = matches(*(centered(story.vectors, mean) for story in passages))
+
     assert pair.weights == pytest.approx(weights, abs=ROUNDING)
+
     for link in pair.links.itertuples():
         i, j = link.passage_a - 1, link.passage_b - 1
         assert link.text_a == split_passages(ANCHOR)[i]
@@ -108,6 +111,7 @@ def test_links_are_best_matches_in_their_direction(triple, encoder):
         parts = best_of_a / len(weights) + best_of_b / weights.shape[1]
         assert link.share == pytest.approx(weights[i, j] * parts / 2, abs=ROUNDING)
     mutual = pair.links[pair.links.direction == "both"]
+
     assert set(zip(mutual.passage_a, mutual.passage_b, strict=True)) == {(1, 1), (2, 2), (3, 3)}
     assert pair.links["share"].is_monotonic_decreasing
 
@@ -117,6 +121,7 @@ def test_links_of_one_direction_are_named_by_it():
     stories = (Story("One", "a"), Story("Two", "b"))
     pair = MatchedPair(stories, (["1", "2"], ["3", "4"]), weights, None, (20, "others"), (0, 1))
     rows = pair.links[["passage_a", "passage_b", "direction"]].to_numpy().tolist()
+
     assert rows == [[1, 1, "both"], [2, 1, "a to b"], [1, 2, "b to a"]]
     assert pair.verdict("m") == "m finds One and Two much alike: similarity 0.800."
     assert pair.rank == "Better matches among 20 others: 0 for One, 1 for Two."
@@ -127,16 +132,20 @@ def test_a_margin_is_the_sum_of_links_of_both_stories(triple, encoder):
     with_b = explain(ANCHOR, B, model=encoder)
     assert triple.margin == pytest.approx(with_a.similarity - with_b.similarity, abs=ROUNDING)
     assert triple.margin > 0.1
+
     links = triple.table()
     assert links["share"].sum() == pytest.approx(triple.margin, abs=ROUNDING)
     assert (links[links.story == "Rocket"]["share"] < 0).all()
+
     margins = triple.margins
     assert margins["difference"].sum() == pytest.approx(triple.margin, abs=ROUNDING)
     assert margins["difference"].is_monotonic_decreasing
+
     for row in margins.itertuples():
         own = triple.pair.links[triple.pair.links.passage_a == row.passage]
         assert row.share_a == pytest.approx(own["share"].sum(), abs=ROUNDING)
         assert row.text == split_passages(ANCHOR)[row.passage - 1]
+
     with pytest.raises(DataError, match="third story"):
         _ = with_a.margins
     assert np.isnan(with_a.margin)
@@ -151,6 +160,7 @@ def test_passages_of_a_collection_are_not_embedded_again(tales, monkeypatch):
 
     monkeypatch.setattr("narrlit.models.embedding.embed", embed)
     monkeypatch.setattr(type(tales.encoder), "embed_prepared", embed)
+
     assert explain(tales[ids[0]], tales[ids[1]], stories=tales).similarity == before
 
 
@@ -175,12 +185,15 @@ def test_the_text_opens_with_the_verdict_and_stays_narrow(triple, tales):
     assert lines[2] == "Passages of Snow that speak most for Loaf, by their shares with both:"
     assert lines[3].startswith("+0.")
     assert max(map(len, lines)) <= 100
+
     ids = tales.frame["id"]
     result = explain(ids[0], ids[1], stories=tales)
     text = str(result)
     titles = f"{tales.frame['title'][0]} and {tales.frame['title'][1]}"
+
     assert text.startswith(f"minilm gives {titles} the similarity {result.similarity:.3f}.\n")  # of eight others
     assert f"{-sum(result.pair.hubness) / 2:.3f}  hubness" in text
+
     rest = result.table()["share"][6:]
     assert f"{rest.sum():.3f} in {len(rest)} weaker links" in text
     assert result.findings[0] == text.splitlines()[0]
@@ -199,6 +212,7 @@ def test_what_cannot_be_explained_is_refused(encoder, tales, monkeypatch):
         explain(ANCHOR, " \n", model=encoder)
     with pytest.raises(OptionError, match="leave out `model`"):
         explain("copy", ANCHOR, stories=tales, model=encoder)
+
     reads_views = type("Facts", (), {"reads": "views"})()
     monkeypatch.setattr(type(encoder), "facts", reads_views)
     with pytest.raises(ModelError, match="not their passages"):
@@ -217,9 +231,11 @@ def test_leaving_out_strong_passages_is_compared_with_random_ones(encoder):
     curve = result.pair.deletion.table()
     assert curve["removed"].tolist() == [0, 0.1, 0.2, 0.3, 0.4, 0.5]
     assert curve["score"][0] == pytest.approx(result.pair.score, abs=ROUNDING)
+
     vectors = encoder.embed([ANCHOR, A])
     assert curve["cosine"][0] == pytest.approx(vectors[0] @ vectors[1], abs=1e-5)
     assert curve["score_random"][0] == pytest.approx(curve["score"][0])
+
     named = result.pair.shares
     left_a = np.argsort(-named.sum(axis=1))[1:]
     left_b = np.argsort(-named.sum(axis=0))[1:]
@@ -227,6 +243,7 @@ def test_leaving_out_strong_passages_is_compared_with_random_ones(encoder):
         " ".join(split_passages(text)[row] for row in sorted(rows)) for text, rows in ((ANCHOR, left_a), (A, left_b))
     ]
     shortened = encoder.embed(texts)
+
     assert curve["cosine"][1] == pytest.approx(shortened[0] @ shortened[1], abs=1e-5)
     assert "the score falls from" in str(result).replace("\n", " ")
     assert "What remains without passages" in result.html
@@ -245,6 +262,7 @@ def test_the_score_falls_faster_without_passages_of_large_shares(encoder, monkey
     tales = {tale["file_name"][:-4]: tale["text"] for tale in sample_tales()}
     result = explain(tales["feather_robe"], tales["swan_maiden"], model=encoder, check=True)
     curve = result.pair.deletion.table().iloc[1:]
+
     assert (curve["score"] < curve["score_random"] - 0.02).all()
     assert curve["score"].is_monotonic_decreasing
 
@@ -267,12 +285,14 @@ def test_a_page_has_every_passage_once_and_every_link():
     rows = parallel_edition(pair)
     for side, texts in enumerate(pair.passages):
         assert [cell.text for row in rows for cell in row.sides[side]] == texts
+
     shown = {row.link.ends for row in rows if row.link is not None}
     attached = set()
     for row in rows:
         for cell in row.sides[0]:
             attached |= {link.ends for link in cell.links}
     ends = set(zip(pair.links.passage_a, pair.links.passage_b, strict=True))
+
     assert {(1, 2), (3, 3)} <= shown
     assert shown.isdisjoint(attached)
     assert shown | attached == ends
@@ -290,6 +310,7 @@ def test_html_is_escaped_and_runs_no_script(tmp_path):
         assert page.count("They rest.") == 4
     assert "default-src 'none'" in result.html
     assert "<html" not in result._repr_html_()
+
     result.write(tmp_path / "e.html")
     assert (tmp_path / "e.html").read_text(encoding="utf-8") == result.html
 

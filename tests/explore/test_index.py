@@ -75,6 +75,7 @@ def test_any_lancedb_client_reads_texts_metadata_and_vectors(made, tales, tiny):
     assert table["text"].to_pylist() == tales["text"].tolist()
     assert table["year"].to_pylist() == tales["year"].tolist()
     assert table["country"].to_pylist()[:3] == list(COUNTRIES)
+
     vectors = np.array(table["vector"].to_pylist())
     assert np.allclose(vectors, embed(load_encoder(tiny()), tales["text"].tolist()).embeddings, atol=1e-6)
     assert table.schema.field("vector").type.list_size == 32
@@ -108,7 +109,9 @@ def test_an_index_ranks_as_a_collection_in_memory_by_each_measure(made, memory, 
         assert len(set(rows)) == len(results)
         np.testing.assert_allclose(results["similarity"], similarities[rows], atol=0.01)  # passages in half precision
         assert sorted(results["similarity"], reverse=True) == results["similarity"].tolist()
+
     assert 4 not in rows
+
     collected = made.collection().similarities_by(measure).matrix()
     np.testing.assert_allclose(collected, memory.similarities_by(measure).matrix(), atol=0.01)
 
@@ -145,9 +148,11 @@ def test_conditions_and_columns_leave_stories_out(made):
     assert found["year"].max() == 1814
     assert "s4" in made
     assert "s40" not in made
+
     others = made.like("s4", k=30, exclude_same="country")
     assert "China" not in others["country"].tolist()
     assert len(others) == 20  # those without a country stay
+
     both = made.like("s4", k=30, exclude_same="country", where="year < 1815 OR year > 1828")
     assert set(both["country"]) <= {"France", None}
     assert len(both) == 11
@@ -172,7 +177,9 @@ def test_distinct_leaves_out_near_copies_of_the_story_and_of_results(tales, tiny
     copies = [vectors[0] @ vectors[1], vectors[2] @ vectors[3]]
     others = vectors[:4:2] @ vectors[2:5:2].T
     between = float(min(copies) + max(others[0, 0], *others[:, 1])) / 2
+
     assert max(others[0, 0], *others[:, 1]) < between < min(copies)
+
     found = index.like("1", k=5, distinct=between)["id"].tolist()
     assert "2" not in found
     assert len({*found} & {"3", "4"}) == 1
@@ -187,23 +194,30 @@ def test_words_choose_candidates_of_a_large_index(made, tales, tiny, tmp_path, m
     monkeypatch.setattr(ranking, "CANDIDATES", 2)
     monkeypatch.setattr(ranking, "CANDIDATES_BY_WORDS", 1)
     index = Index.create(tmp_path / "i", tales, tiny())
+
     assert IndexStorage(index.path).indexed_columns == {"text"}
+
     query = "Trumpets blared in the ring"
     vectors = index.collection().vectors
     mean = vectors.mean(axis=0)
     moved = centered(vectors, mean)
     (by_words,) = index._measured(SearchOptions()).snapshot.by_words(query, 1).tolist()
+
     assert "Trumpets" in tales["text"][by_words]
+
     by_vectors = np.argsort(-(moved @ centered(index.encode(query), mean)))[:2].tolist()
     assert by_words not in by_vectors
+
     candidates = {f"s{row}" for row in (by_words, *by_vectors)}
     assert len(Index(made.path).search(query, k=1)) == 1  # without an index of words
+
     everything = made.search(query, k=30, measure="lexical")["id"]
     assert index.search(query, k=1, measure="lexical")["id"][0] == next(id for id in everything if id in candidates)
     # All components of the small model's passages are kept: the nearest are among the candidates.
     assert index.search(query, k=1)["id"][0] == made.search(query, k=1)["id"][0]
     assert index.like("s4", k=1)["id"][0] == made.like("s4", k=1)["id"][0]
     assert len(index.search(query, k=30)) == 30
+
     cosines = vectors @ vectors[4]  # the farthest story alone is no copy: candidates are widened until it is there
     farthest = index.like("s4", k=1, distinct=float(np.sort(cosines)[:2].mean()))["id"]
     assert farthest.tolist() == [f"s{cosines.argmin()}"]
@@ -215,7 +229,9 @@ def test_only_new_and_changed_stories_are_embedded(copied, tales, tiny, embedded
     changed.loc[3, "country"] = "Peru"
     more = pd.concat([changed, pd.DataFrame([{"id": "new", "text": "A fox ran.", "year": 1, "atu": "510A"}])])
     index = Index.create(copied, more, tiny())
+
     assert embedded == ["Nobody came to the feast.", tales["text"][3], "A fox ran."]
+
     frame = index.collection().frame.set_index("id")
     assert len(frame) == 31
     assert frame["text"]["s2"] == "Nobody came to the feast."
@@ -223,6 +239,7 @@ def test_only_new_and_changed_stories_are_embedded(copied, tales, tiny, embedded
     assert frame["atu"]["new"] == "510A"
     assert frame["text"]["s5"] == tales["text"][5]
     assert index.like("new", k=1, where="id = 's2'")["id"].tolist() == ["s2"]
+
     embedded.clear()
     Index.create(copied, more, tiny())
     assert embedded == []
@@ -243,8 +260,10 @@ def test_an_interrupted_index_keeps_its_batches_and_goes_on(tales, tiny, tmp_pat
         with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
             Index.create(tmp_path / "i", tales, tiny())
     begun = Index(tmp_path / "i")
+
     assert begun.collection().frame["id"].tolist() == [f"s{n}" for n in range(16)]
     assert len(begun.like("s3", k=30)) == 15  # a measure is fitted on what is there
+
     embedded.clear()
     index = Index.create(tmp_path / "i", tales, tiny())
     assert embedded == tales["text"].tolist()[16:]
@@ -268,9 +287,11 @@ def test_a_collection_has_the_passages_of_the_index(made, copied, memory):
     for one, other in zip(stored.passages, memory.passages, strict=True):
         assert one.texts == other.texts
         np.testing.assert_allclose(one.vectors, other.vectors, atol=1e-3)  # kept in half precision
+
     before = Index(copied).collection()
     Index(copied).delete("s0")
     assert len(before.passages) == len(before) == 30
+
     with mock.patch.object(StoryEncoder, "passages", side_effect=AssertionError("embedded again")):
         matrix = stored.similarities.matrix()
     np.testing.assert_allclose(matrix, memory.similarities.matrix(), atol=2e-3)
@@ -295,9 +316,11 @@ def test_another_model_and_other_settings_are_refused(made, copied, tales, tiny)
             Index.create(copied, tales, options)
     with pytest.raises(OptionError, match="was made with"):
         Index(copied, model="minilm")
+
     record = json.loads((copied / "index.json").read_text())
     record["settings"]["files"] = "0" * 64
     (copied / "index.json").write_text(json.dumps(record))
+
     with pytest.raises(OptionError, match="whose files have changed"):
         Index(copied).search("a fox")
     assert len(Index(copied).like("s1", k=2)) == 2  # needs no model
@@ -321,14 +344,17 @@ def test_a_name_that_lancedb_cannot_take_is_refused(tiny, tmp_path, name):
 def test_broken_folders_are_refused_with_a_remedy(copied, tmp_path, tiny):
     with pytest.raises(DataError, match="narrlit index STORIES"):
         Index(tmp_path / "absent")
+
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("x")
     with pytest.raises(OptionError, match="not empty"):
         Index.create(tmp_path / "other", ["A fox ran."], tiny())
+
     for file in (copied / "stories.lance" / "data").iterdir():
         file.write_bytes(b"x" * 10)
     with pytest.raises(DataError, match="is broken; remove the folder and index again"):
         Index(copied).like("s1")
+
     (copied / "index.json").write_text("{")
     with pytest.raises(DataError, match="remove the folder"):
         Index(copied)
@@ -347,6 +373,7 @@ def test_stories_are_added_replaced_and_removed(copied, tales, embedded):
     new = pd.DataFrame({"id": ["new", "other"], "text": ["A knight seeks a grail in vain.", "A diver seeks a pearl."]})
     read = index.coverage.texts
     languages = index.about["languages"]
+
     assert languages["en"] > 20
     assert index.add(new) == 2
     assert embedded == new["text"].tolist()
@@ -355,6 +382,7 @@ def test_stories_are_added_replaced_and_removed(copied, tales, embedded):
     assert "new" in index
     with pytest.raises(DataError, match="has a story 'new': give others, or call upsert"):
         index.add(new)
+
     changed = new.assign(text=["A knight finds the grail at home.", "A diver seeks a pearl."])
     embedded.clear()
     assert index.upsert(changed) == 0
@@ -381,6 +409,7 @@ def test_an_index_that_grew_and_shrank_ranks_as_a_fresh_one(tales, tiny, tmp_pat
         results, expected = (index.like("s4", k=30, measure=measure) for index in (Index(grown.path), fresh))
         assert results["id"].tolist() == expected["id"].tolist()
         np.testing.assert_allclose(results["similarity"], expected["similarity"], atol=1e-5)  # sums of float32
+
     assert grown.about["fit"] == fresh.about["fit"] == Index(grown.path).about["fit"]
     assert grown.about["fit"]["fitted_on"] == 28
 
@@ -390,6 +419,7 @@ def test_progress_is_in_words(tales, tiny, tmp_path, capfd):
     with mock.patch.object(index_writing, "tqdm", wraps=index_writing.tqdm) as bar:
         Index.create(tmp_path / "i", tales, tiny(), progress=True)
     words = sum(len(text.split()) for text in tales["text"][4:])
+
     assert bar.call_args.kwargs["total"] == words
     assert bar.call_args.kwargs["unit"] == "word"
     assert "4 of 30 stories are there unchanged" in capfd.readouterr().err
@@ -400,9 +430,11 @@ def test_several_texts_are_searched_at_once(made, embedded):
     found = made.search(texts, k=3)
     assert embedded[:2] == texts
     assert found["query"].tolist() == [0, 0, 0, 1, 1, 1]
+
     for number, text in enumerate(texts):
         own = found[found["query"] == number].drop(columns="query").reset_index(drop=True)
         pd.testing.assert_frame_equal(own, made.search(text, k=3))
+
     with pytest.raises(OptionError, match="the query is empty"):
         made.search(["A knight.", " "])
 
@@ -412,6 +444,7 @@ def test_stories_like_one_need_no_model_and_a_search_names_it(made, copied):
     record["model_path"] = str(copied / "gone")
     (copied / "index.json").write_text(json.dumps(record))
     index = Index(copied)
+
     assert index.like("s4", k=2)["id"].tolist() == made.like("s4", k=2)["id"].tolist()
     assert len(index.collection()) == len(made)
     with pytest.raises(NarrlitError, match="gone"):
@@ -441,12 +474,14 @@ def test_columns_that_no_index_can_hold_are_refused(tiny, tmp_path, copied):
         Index.create(tmp_path / "i", pd.DataFrame({"id": ["s1", "s1"], "text": ["A.", "B."]}), tiny())
     with pytest.raises(DataError, match="column year is int64"):
         Index.create(copied, pd.DataFrame([{"id": "x", "text": "A fox ran.", "year": "1812?"}]), tiny())
+
     index = Index.create(
         tmp_path / "j",
         pd.DataFrame([{"text": "A fox.", "tags": ["a"], "mixed": 1}, {"text": "B.", "mixed": "x"}]),
         tiny(),
     )
     frame = index.collection().frame
+
     assert frame["tags"][0] == '["a"]'
     assert frame["mixed"].tolist() == ["1", "x"]
 
@@ -455,6 +490,7 @@ def test_a_collection_is_loaded_from_an_index_or_from_stories(made, tales, tiny,
     tales.to_json(tmp_path / "t.jsonl", orient="records", lines=True)
     one = read_collection(str(made.path), ModelOptions(), StoryOptions(), InputOptions())
     other = Collection.read(tmp_path / "t.jsonl", tiny())
+
     assert np.allclose(one.vectors, other.vectors, atol=1e-6)
     pd.testing.assert_frame_equal(one.frame, other.frame, check_dtype=False)
     assert {name: value for name, value in one.about.items() if name not in ("source", "model")} == {
@@ -484,6 +520,7 @@ def test_options_that_cannot_change_an_index_are_refused(made, narrlit, make, co
     }
     found = narrlit(command, *arguments.get(command, [made.path]), *option.split())
     words = f"{made.path} is an index, made with --model model --long windows: leave out {option.split()[0]}, or make"
+
     assert (found.code, found.out, words in found.err) == (2, "", True), found.err
 
 
@@ -527,6 +564,7 @@ def test_values_that_are_no_text_are_refused(made, tiny, tmp_path):
         made.like("\udce9")
     with pytest.raises(OptionError, match="needs a name in UTF-8"):
         Index.create(tmp_path / "caf\udce9", ["A king."], tiny())
+
     rows = pd.DataFrame({"text": ["A king."], "place": pd.Series(["\udce9"], dtype=object)})
     with pytest.raises(DataError, match="is not text"):
         Index.create(tmp_path / "i", rows, tiny())

@@ -81,7 +81,9 @@ def test_a_fit_on_all_stories_is_that_of_a_collection_and_is_kept(snapshot, meas
     if fit.passages is not None:
         kept = [each.passages.of(snapshot.digests).vectors for each in (fit, again)]
         assert np.array_equal(*kept)
+
     assert sorted(again.references) == sorted(snapshot.digests)
+
     snapshot.was_read.clear()
     assert IndexFit.current(measure, snapshot).hubs == again.hubs
     assert snapshot.was_read == set()
@@ -92,6 +94,7 @@ def test_a_small_index_is_fitted_again_whenever_stories_change(snapshot):
     before = IndexFit.updated("passages", fewer)
     after = IndexFit.updated("passages", snapshot, before)
     fresh = IndexFit.updated("passages", snapshot)
+
     assert after.hubs == fresh.hubs
     assert before.hubs != IndexFit.updated("passages", fewer, fresh)
     assert IndexFit.updated("passages", fewer, fresh).hubs == before.hubs
@@ -101,18 +104,23 @@ def test_a_large_index_keeps_its_references_and_compares_new_stories_with_them(s
     monkeypatch.setattr(index_fit, "REFERENCES", 10)
     fewer = snapshot.take(range(15))
     before = IndexFit.updated("passages", fewer)
+
     assert set(before.references) == set(sorted(fewer.digests)[:10])
+
     snapshot.was_read.clear()
     after = IndexFit.updated("passages", snapshot, before)
     rows = [row for row, digest in enumerate(snapshot.digests) if digest in before.references]
+
     assert snapshot.was_read == {*rows, *range(15, 25)}
     assert after.measure is before.measure
     assert after.passages.components is before.passages.components
+
     along = after.passages.of(snapshot.digests)
     moved = after.measure.reader.represent(snapshot.contents).passages
     np.testing.assert_allclose(along.vectors, moved.vectors @ after.passages.components, atol=2e-3)  # half precision
     assert along.starts.tolist() == moved.starts.tolist()
     assert {digest: after.hubs[digest] for digest in fewer.digests} == dict(before.hubs)
+
     moved = after.measure.reader.represent(snapshot.contents)
     similarities = moved.similarities(moved.take(np.array(rows)))
     for row, digest in enumerate(snapshot.digests):
@@ -125,6 +133,7 @@ def test_a_large_index_is_fitted_again_where_references_are_gone_or_it_has_doubl
     fit = IndexFit.updated("csls", snapshot.take(range(12)))
     assert not fit.is_outdated([*fit.references[1:], *"abcdefghij"])
     assert fit.is_outdated([*fit.references[2:], *"abcdefghij"])
+
     others = [f"other {number}" for number in range(15)]
     assert not fit.is_outdated([*fit.references, *others[:14]])
     assert fit.is_outdated([*fit.references, *others])
@@ -172,7 +181,9 @@ def test_a_broken_file_and_one_of_an_earlier_version_are_computed_again(snapshot
 def test_the_cosine_keeps_nothing_and_a_folder_that_cannot_be_written_costs_only_time(snapshot):
     IndexFit.current("cosine", snapshot)
     assert not (snapshot.path / "fits").exists()
+
     (snapshot.path / "fits").write_text("a file where a folder should be made")
     expected = CollectionSimilarity.of("csls", snapshot.contents)
     fit = IndexFit.current("csls", snapshot)
+
     np.testing.assert_allclose(fit.hubs_of(snapshot.digests), expected.hubs, atol=1e-6)

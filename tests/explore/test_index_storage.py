@@ -59,6 +59,7 @@ def test_stories_and_record_are_there_when_it_is_opened_again(storage, frame):
     assert len(again) == 2
     assert "a" in again
     assert "c" not in again
+
     snapshot = again.snapshot()
     stories = snapshot.frame()
     assert stories["text"].tolist() == frame["text"].tolist() == snapshot.texts()
@@ -68,6 +69,7 @@ def test_stories_and_record_are_there_when_it_is_opened_again(storage, frame):
     assert again.coverage == Coverage(10, 9.0, 2, 1, 0.5)
     assert again.record.languages == {"en": 2}
     assert again.digests() == dict(zip(frame["id"], frame["content_sha256"], strict=True))
+
     written = json.loads((storage.path / "index.json").read_text())
     assert written == again.record.as_dict()
     assert "precision" not in written["settings"]  # it was never set
@@ -77,19 +79,23 @@ def test_stories_and_record_are_there_when_it_is_opened_again(storage, frame):
 def test_a_snapshot_has_rows_in_any_order_and_stays_as_it_is(storage):
     snapshot = storage.snapshot()
     assert storage.snapshot() is snapshot
+
     order = np.array([1, 0])
     assert snapshot.texts(order) == ["Rain.", "A fox ran."]
     assert snapshot.frame(order)["year"].tolist() == [2, 1]
+
     rain, fox = snapshot.passages(order)
     assert rain.texts == ["Rain."]
     assert fox.texts == ["A fox", "ran."]
     np.testing.assert_allclose(fox.vectors, [[1, 0], [0.6, 0.8]], atol=1e-3)  # kept in half precision
     assert fox.vectors.dtype == np.float32
+
     both = snapshot.passage_vectors()
     assert both.starts.tolist() == [0, 2]
     assert both.vectors.dtype == np.float16
     assert len(both.vectors) == 3
     assert snapshot.passage_vectors(np.array([1])).vectors.tolist() == [[0, 1]]
+
     storage.delete(["b"])
     assert snapshot.texts() == ["A fox ran.", "Rain."]
     assert storage.snapshot().texts() == ["A fox ran."]
@@ -100,6 +106,7 @@ def test_an_index_of_another_version_is_refused(storage):
     record["format"] = "narrlit index 1"
     del record["passages"]
     (storage.path / "index.json").write_text(json.dumps(record))
+
     with pytest.raises(DataError, match=r"its format is 'narrlit index 1'.*remove the folder and index again"):
         IndexStorage(storage.path)
 
@@ -109,7 +116,9 @@ def test_a_story_replaces_the_one_with_its_id_and_coverage_adds_up(storage, fram
     vector = np.array([[0.6, 0.8]], np.float32)
     embedded = EmbeddedStories(vector, [Passages(["A vixen ran."], vector)], Coverage(5, 5.0, 1, 0, 1))
     storage.commit(storage.columns(changed), embedded)
+
     assert len(storage) == 2
+
     stories = storage.snapshot().frame().set_index("id")
     assert stories["text"]["a"] == "A vixen ran."
     assert stories["place"]["a"] == "Oslo"
@@ -123,6 +132,7 @@ def test_words_and_conditions_find_rows(storage, monkeypatch):
     monkeypatch.setattr(index_storage, "COMPARED_ALL", 1)
     storage.finish(changed=True)
     assert storage.indexed_columns == {"text"}
+
     snapshot = storage.snapshot()
     assert snapshot.by_words("the rain on a fox and its rain", 2).tolist() in ([1, 0], [0, 1])
     assert snapshot.has_word_index
@@ -149,6 +159,7 @@ def test_conditions_are_checked(storage):
 def test_another_process_may_make_the_same_index_and_nothing_else(storage, frame, tmp_path):
     IndexStorage.create(storage.path, frame, storage.record)
     assert len(storage) == 2
+
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").touch()
     with pytest.raises(OptionError, match="not empty"):
@@ -161,6 +172,7 @@ def test_a_digest_is_of_all_that_is_kept_of_a_story():
     [digest] = content_digests(frame, [story])
     viewed = content_digests(frame, [Story("a", "t", Views("x", "y", "z"))])
     others = [content_digests(frame.assign(**change), [story]) for change in ({"text": "u"}, {"year": 2}, {"id": "b"})]
+
     assert len({digest, viewed[0], *(other[0] for other in others)}) == 5
     assert content_digests(frame.assign(place=None), [story]) == [digest]  # an empty column changes nothing
 

@@ -96,6 +96,7 @@ def test_a_graph_holds_titles_metadata_groups_and_similarities(tmp_path):
     found = similar_pairs(stories, k=1)
     write_graph(tmp_path / "g.graphml", stories, found, retelling_groups(stories, 0.9, found)[0])
     graph = nx.read_graphml(tmp_path / "g.graphml")
+
     assert graph.nodes["s0"] == {
         "id": "s0",
         "title": "Title s0",

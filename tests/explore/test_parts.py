@@ -39,6 +39,7 @@ def test_postprocessing_is_that_of_the_encoder(stories, make, tiny, tmp_path):
     encoder = narrlit.load(tiny(), postprocess="center", fit_on=others)
     manifest = embed_to_folder(stories, tmp_path / "v", encoder, parts=NPY)
     found = vectors(tmp_path / "v", manifest)
+
     assert abs(found - encoder.fitted_for([]).embed(TEXTS)).max() < 1e-6
     assert abs(found - narrlit.load(tiny()).embed(TEXTS)).max() > 1e-3
 
@@ -57,6 +58,8 @@ def test_an_encoder_goes_to_another_process_without_its_weights(tiny, tmp_path, 
     encoder = narrlit.load("model", max_length=64)
     expected = encoder.embed(TEXTS)
     sent = pickle.dumps(encoder.for_worker())
+
     assert len(sent) < 20_000
+
     monkeypatch.chdir("/")
     assert abs(pickle.loads(sent).embed(TEXTS) - expected).max() < 1e-6

@@ -30,6 +30,7 @@ def test_a_text_finds_what_the_index_finds(index):
     assert len(found) == 3
     assert found.table()["id"].tolist()[0] == "t4"
     assert found.queries == [text]
+
     without = narrlit.search(index.path, text, k=8, leave_out_text=True)
     assert "t4" not in without.table()["id"].tolist()
 
@@ -39,6 +40,7 @@ def test_several_texts_are_printed_under_each_other(index):
     found = narrlit.search(index, texts, k=2)
     assert found.table()["query"].tolist() == [0, 0, 1, 1]
     assert found.table()["id"].tolist()[::2] == ["t7", "t2"]
+
     first, second = str(found).split("\n\n")
     assert first.splitlines()[0][:20] == texts[0][:20]
     assert second.splitlines()[0][:20] == texts[1][:20]
@@ -51,6 +53,7 @@ def test_a_story_of_the_index_or_of_a_file_is_left_out(index, make):
     assert by_id["id"].tolist() == by_file["id"].tolist()
     assert "t0" not in by_id["id"].tolist()
     assert "t1" in by_id["id"].tolist()
+
     others = narrlit.search(index, like="t0", k=8, exclude_same="country").table()
     assert "t1" not in others["id"].tolist()
 
@@ -59,12 +62,15 @@ def test_results_become_files_and_pages(index, tmp_path):
     found = narrlit.search(index, text_of(index, "t0"), k=2)
     found.write(tmp_path / "r.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+
     assert [row["id"] for row in rows] == found.table()["id"].tolist()
+
     found.write(tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()
     assert page == found.html()
     assert "<td>&lt;b&gt;</td>" in found._repr_html_()
     assert page.count("<tr") == 3
+
     nothing = narrlit.search(index, "x", where="country = 'none'")
     assert str(nothing) == "no story fits"
     assert len(nothing) == 0

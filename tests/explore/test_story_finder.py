@@ -18,16 +18,20 @@ def test_ids_come_before_files_and_files_before_texts(make, monkeypatch, tmp_pat
     monkeypatch.chdir(tmp_path)
     make("snow", "another story")
     finder = StoryFinder.read(str(make("s.jsonl", ROWS)), LAYOUT)
+
     assert [(finder.find(id).id, finder.find(id).text) for id in ("snow", "fox")] == [
         ("Snow", "A girl steals bread."),
         ("fox", "A fox."),
     ]
     assert finder.texts == ["A girl steals bread.", "A fox."]
+
     make("one.jsonl", ROWS[:1])
     assert finder.find("one.jsonl").id == "Snow"
+
     make("A king dies.txt", "He dies.")
     finder = StoryFinder(finder.stories, finder.source)  # a text has no columns
     assert finder.find("A king dies.txt").text == "He dies."
+
     long = "A king dies. " * 500  # longer than a path may be
     assert finder.find(long).text == long
     assert len(finder.find(long).id) == 40

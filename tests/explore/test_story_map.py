@@ -46,6 +46,7 @@ def test_a_dendrogram_finds_the_groups_and_puts_each_together():
     order = np.random.default_rng(1).permutation(len(frame))
     result = arrange_stories(frame.iloc[order].reset_index(drop=True), similarities_of(vectors[order]), k=2)
     types = frame["type"].to_numpy()[order]
+
     assert {(a, b) for a, b in zip(types, result.groups, strict=True)} == set(
         zip(
             types[[list(types).index(t) for t in range(3)]],
@@ -53,12 +54,15 @@ def test_a_dendrogram_finds_the_groups_and_puts_each_together():
             strict=True,
         )
     )
+
     leaves = data_of(map_page(result, "x", []))["order"]
     assert result.groups[leaves].tolist() == sorted(result.groups)
+
     similarities = vectors[order] @ vectors[order].T
     for story, near in enumerate(result.neighbors):
         others = np.delete(np.arange(len(order)), story)
         assert near.tolist() == others[np.argsort(-similarities[story, others])][:2].tolist()
+
     assert result.neighbor_rows()[0]["neighbor_id"] == result.frame["id"][result.neighbors[0, 0]]
     assert {row["group"] for row in result.group_rows()} == {1, 2, 3}
 
@@ -83,7 +87,9 @@ def test_best_matches_of_near_stories_are_linked_in_order(minilm_encoder):
     trains = "Trains to the north were late for the fourth week in a row because a bridge was being repaired there."
     stories = minilm_encoder.passages([f"{slipper} {rain}", f"{bread} {shoe}", f"{rates} {trains}"])
     links = module.link_passages(stories, np.array([[1], [0], [0]]))
+
     assert set(links) == {(0, 1), (0, 2)}
+
     first, second, match = max(links[0, 1], key=lambda link: link[2])
     assert stories[0].texts[first] == slipper
     assert stories[1].texts[second] == shoe
@@ -108,16 +114,20 @@ def test_pages_hold_texts_escaped_and_write_a_drawing(tmp_path):
     result = arrange_stories(frame, similarities_of(vectors), k=4)
     compared = agreement(similarities_of(vectors), "type", frame["type"].astype(str).tolist(), 2)
     page = map_page(result, ATTACK, [("Model", ATTACK)], compared, None, None)
+
     assert "<img" not in page
     assert "{{ 7 * 7 }}" in page
+
     data = data_of(page)
     assert data["stories"][0]["text"] == [frame["text"][0]]
     assert data["stories"][0]["label"].startswith("Anna met")
     assert abs(data["similarities"][1][2] - 1000 * float(vectors[1] @ vectors[2])) < 0.51  # rounded, in float32
     assert [column["name"] for column in data["columns"] if column["first"]] == ["type"]
+
     write_svg(result, tmp_path / "map.svg")
     drawing = (tmp_path / "map.svg").read_text()
     assert "Tale 1 $x$ &lt;b&gt;" in drawing
+
     write_svg(result, tmp_path / "again.svg")
     assert (tmp_path / "again.svg").read_text() == drawing
 
@@ -126,6 +136,7 @@ def test_texts_of_a_large_page_are_cut(monkeypatch):
     frame, vectors = collection()
     monkeypatch.setattr("narrlit.explore.map_page.CHARACTERS", 9 * 20)
     page = map_page(arrange_stories(frame, similarities_of(vectors), k=2), "x", [])
+
     assert data_of(page)["stories"][0]["text"] == [frame["text"][0][:19] + "…"]
     assert "first 20 characters" in page
     assert CHARACTERS > 10**6
@@ -138,10 +149,13 @@ def test_a_plane_puts_stories_beside_those_that_the_measure_finds_near():
     mixed = np.random.default_rng(2).permutation(vectors)
     result = arrange_stories(frame, similarities_of(mixed, frame["text"].tolist(), "lexical"), k=5)
     types = frame["type"].to_numpy()
+
     assert (types[result.neighbors] == types[:, None]).mean() > 0.99
+
     points = result.arrangement.points
     distances = np.linalg.norm(points[:, None] - points[None], axis=2)
     np.fill_diagonal(distances, np.inf)
+
     assert (types[distances.argmin(axis=1)] == types).mean() > 0.95
     assert "measure lexical" in result.arrangement.method
 
@@ -163,8 +177,10 @@ def test_copies_of_one_text_are_drawn(tmp_path):
     }
     result = arrange_stories(pd.DataFrame(columns), similarities_of(vectors))
     data = data_of(map_page(result, "x", []))
+
     assert data["similarity"] == [[1, 1]] * 3
     assert data["columns"][1]["values"] == ["", "", 2]
+
     write_svg(result, tmp_path / "map.svg")
     assert (tmp_path / "map.svg").read_text().count("And so it is.") == 3
 
@@ -177,7 +193,9 @@ def test_in_a_browser_pages_are_quiet_show_texts_and_fit_a_phone(kind, tmp_path)
 
     frame, vectors = collection(size=3 if kind == "dendrogram" else 120)
     result = arrange_stories(frame, similarities_of(vectors), k=3)
+
     assert (result.arrangement.points is None) == (kind == "dendrogram")
+
     links = {(i, j): [(0, 0, 0.2)] for i, row in enumerate(result.neighbors.tolist()) for j in row if i < j}
     page = map_page(result, ATTACK, [("Model", "none")], None, [text.split(". ") for text in frame["text"]], links)
     path = tmp_path / "map.html"
@@ -207,12 +225,16 @@ def test_in_a_browser_pages_are_quiet_show_texts_and_fit_a_phone(kind, tmp_path)
     finally:
         browser.close()
     reports = [(event["method"], json.dumps(event.get("params", {}))) for event in browser.events]
+
     assert not [text for method, text in reports if method in ("Runtime.exceptionThrown", "Log.entryAdded")]
+
     kinds = [event["params"]["type"] for event in browser.events if event["method"] == "Runtime.consoleAPICalled"]
     assert not {"error", "warning"} & set(kinds)
+
     requests = [
         event["params"]["request"] for event in browser.events if event["method"] == "Network.requestWillBeSent"
     ]
+
     assert {request["url"] for request in requests if not request["url"].startswith("data:")} == {path.as_uri()}
 
 

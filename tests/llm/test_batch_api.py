@@ -18,8 +18,10 @@ def test_all_requests_go_into_one_batch_with_the_answers_of_chat(batched, job, l
     assert "12 requests sent" in capfd.readouterr().err
     assert job.llm.usage.answered == 12
     assert job.llm.usage.completion_tokens > 0
+
     job.cache = tmp_path / "other"
     assert job(STORIES) == themes
+
     job.cache = tmp_path / "answers.sqlite"
     assert job(STORIES) == themes
     assert job.llm.usage.from_cache == 12
@@ -29,6 +31,7 @@ def test_a_batch_has_a_limit_of_requests_and_bytes(batched, llm, monkeypatch):
     monkeypatch.setattr("narrlit.llm.batch_api.MAX_REQUESTS", 5)
     batched()
     assert len(llm.batches.made) == 3
+
     monkeypatch.setattr("narrlit.llm.batch_api.MAX_BYTES", 1500)
     batched([f"other {i}" for i in range(4)])
     assert len(llm.batches.made) > 4
@@ -53,6 +56,7 @@ def test_requests_that_fail_are_counted_and_sent_again_by_the_next_run(batched, 
         "malformed answer",
     ]
     assert sum(job.llm.usage.failures.values()) == 3
+
     batched()
     assert job.llm.usage.answered == 3
     assert job.llm.usage.from_cache == 9
@@ -108,6 +112,7 @@ def test_a_batch_that_never_reached_the_server_is_sent(batched, llm):
     llm.batches.before_making = lambda body: (500, {}, {"error": {"message": "out of order"}})
     with pytest.raises(ModelError, match="InternalServerError in a batch"):
         batched()
+
     llm.batches.before_making = lambda body: None
     assert all(theme.startswith("{") for theme in batched())
     assert len(llm.batches.made) == 1
@@ -117,6 +122,7 @@ def test_a_batch_that_the_server_forgot_is_sent_again(batched, llm, monkeypatch,
     interrupt(monkeypatch, "finish_batch")
     with pytest.raises(Killed):
         batched()
+
     llm.batches.made.clear()
     assert all(theme.startswith("{") for theme in batched())
     assert "no longer on the server" in capfd.readouterr().err
@@ -151,8 +157,10 @@ def test_a_broken_line_costs_its_own_answer_alone(batched, job, llm, capfd, dama
 
     llm.batches.get = damaged
     themes = batched()
+
     assert sum(theme.startswith("{") for theme in themes) == 11
     assert "11 answers, 1 broken lines" in capfd.readouterr().err
+
     llm.batches.get = get
     assert all(theme.startswith("{") for theme in batched())
     assert job.llm.usage.answered == 1

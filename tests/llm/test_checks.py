@@ -155,5 +155,6 @@ def test_overlap_is_a_share_of_the_shorter_text_without_regard_to_case(one, othe
     first = " ".join(one)
     second = ",\n".join(other).upper()
     expected = len(grams(one) & grams(other)) / min(len(grams(one)), len(grams(other)))
+
     assert overlap(first, second) == overlap(second, first) == expected
     assert overlap(first, first) == 1

@@ -18,6 +18,7 @@ def test_replies_come_in_the_order_of_the_items_and_are_sent_once(job, llm):
     themes = job(STORIES)
     assert [json.loads(json.loads(text)["theme"].rpartition(" ")[0])["story"] for text in themes] == STORIES
     assert len(llm.bodies) == len(STORIES)
+
     usage = job.llm.usage
     assert usage.answered == 12
     assert usage.from_cache == 0
@@ -38,6 +39,7 @@ def test_the_body_holds_prompt_story_schema_and_sampling(job, llm):
     assert body["max_tokens"] == 64
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
     assert body["response_format"]["json_schema"]["strict"] is True
+
     schema = body["response_format"]["json_schema"]["schema"]
     assert schema["required"] == ["theme"]
     assert schema["additionalProperties"] is False
@@ -85,9 +87,11 @@ def test_a_failure_that_stays_is_counted_and_sent_again_by_the_next_run(job, llm
     job(["fine"])
     llm.modes = iter([mode])
     assert job(["fine", "x"], concurrency=1, timeout=0.3 if mode == "time-out" else 20)[1] == reason
+
     is_reply = mode in ("cut off", "refused", "empty")
     assert job.llm.usage.failures == ({} if is_reply else {reason: 1})
     assert (reason in job.llm.usage.summary()) is not is_reply or not reason
+
     sent = len(llm.bodies)
     assert job(["fine", "x"])[1].startswith("{") is not is_reply
     assert len(llm.bodies) == sent + (not is_reply)
@@ -111,6 +115,7 @@ def test_what_no_request_can_mend_ends_the_job(job, llm, monkeypatch, setting, w
     monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-JyVkZxQv")
     for name, value in setting.items():
         setattr(llm, name, value)
+
     with pytest.raises(ModelError, match=words) as caught:
         job(STORIES)
     assert "JyVkZxQv" not in str(caught.value)
@@ -136,6 +141,7 @@ def test_a_refused_parameter_is_left_out_with_a_warning(job, llm, capfd, paramet
     assert parameter != "max_tokens" or llm.bodies[-1]["max_completion_tokens"] == 64
     assert job.llm.usage.refused_parameters == [parameter]
     assert f"refuses {parameter}" in capfd.readouterr().err
+
     job(STORIES, sampling)
     assert job.llm.usage.from_cache == len(STORIES)
 
@@ -162,8 +168,10 @@ def test_the_key_comes_from_the_environment_and_stands_nowhere(job, llm, monkeyp
     monkeypatch.setenv("MY_KEY", f" {KEY}\n")
     llm.key = KEY
     job(STORIES, api_key_env="MY_KEY")
+
     assert KEY not in json.dumps(job.llm.options.record())
     assert not any(KEY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
     monkeypatch.setenv("MY_KEY", "two words")
     with pytest.raises(OptionError, match="MY_KEY") as caught:
         job(["x"], api_key_env="MY_KEY")
@@ -184,12 +192,15 @@ def test_ctrl_c_ends_the_job_and_the_next_run_resumes(job, llm):
             ended.wait(20)
 
     llm.on_request = interrupt
+
     with pytest.raises(KeyboardInterrupt):
         job(STORIES, concurrency=2)
+
     done = sum(llm.answered.values())
     ended.set()
     llm.on_request = lambda number: None
     job(STORIES)
+
     assert 4 <= done < len(STORIES)
     assert job.llm.usage.from_cache >= min(done, 4)
     assert job.llm.usage.from_cache + job.llm.usage.answered == len(STORIES)
@@ -215,8 +226,10 @@ def test_url_and_model_may_stand_in_the_environment(monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "http://there/v1/")
     monkeypatch.setenv("NARRLIT_LLM_MODEL", "big")
     options = LLMOptions()
+
     assert str(options.endpoint()) == "http://there/v1 (big)"
     assert replace(options, base_url="http://here/v1", llm_model="small").record()["base_url"] == "http://here/v1"
+
     monkeypatch.delenv("NARRLIT_LLM_MODEL")
     with pytest.raises(OptionError, match="llm_model"):
         options.endpoint()

@@ -20,6 +20,7 @@ def completion(**changes):
 
 def test_a_reply_has_text_end_and_tokens():
     assert reply_of(completion()) == Reply("A", "stop", 7, 2)
+
     refusal = [{"message": {"content": "A", "refusal": "No."}, "finish_reason": "stop"}]
     assert reply_of(completion(choices=refusal, usage=None)) == Reply("No.", "refusal", 0, 0)
     for choices in ([], [{}], [{"message": {"content": "A"}, "finish_reason": 3}]):
@@ -49,6 +50,7 @@ def test_a_line_of_a_batch_is_a_reply_or_a_failure():
         return batch_result(line, {"k": {"seed": 42}})
 
     assert result({"status_code": 200, "body": BODY}) == ("k", Reply("A", "stop", 7, 2))
+
     key, failure = result({"status_code": 400, "body": {"error": "seed is unknown"}})
     assert key == "k"
     assert failure.reason == "HTTP 400"

@@ -36,11 +36,15 @@ def test_negatives_of_examples_in_memory_are_those_of_the_file(generate, rows, t
     one = {"texts": {"candidates": 1}}
     made = generate("negatives", rows, **one)
     same = generate("negatives", read_examples(rows), "other.jsonl", **one)
+
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "other.jsonl").read_bytes()
+
     table = made.table()
     assert table[["row", "aspect"]].to_numpy().tolist() == [[row, kind] for row in (1, 2, 3) for kind in ASPECTS]
+
     anchors = [texts[0] for texts in read_examples(rows).texts()]
     assert table["anchor"].tolist() == [anchor for anchor in anchors for _ in ASPECTS]
+
     written = [text for texts in read_examples(tmp_path / "out.jsonl").texts() for text in texts[3:]]
     assert same.table()["text"].tolist() == table["text"].tolist() == written
     assert made.num_complete == 3
@@ -61,6 +65,7 @@ def test_views_of_texts_and_stories(generate, rows, llm, tmp_path):
     made = generate("views", [texts[0], f" {texts[0].upper()} ", texts[1]])
     assert made.table()["text"].tolist() == texts[:2]
     assert [story.text for story in read_views(tmp_path / "out.jsonl")] == texts[:2]
+
     sent = len(llm.bodies)
     generate("views", read_views(tmp_path / "out.jsonl"))  # the same texts: the call goes on
     assert len(llm.bodies) == sent == 2
@@ -76,11 +81,13 @@ def test_what_is_incomplete_is_told_and_requested_again(generate, rows, writer, 
     assert made.incomplete == ["story 1 lacks 1 views (2 no JSON object)"]
     assert made.table().empty
     assert not (tmp_path / "out.jsonl").exists()
+
     report = json.loads((tmp_path / "out.jsonl.report.json").read_text())
     assert report["kind"] == "views"
     assert report["items"] == 1
     assert report["complete"] == 0
     assert "no JSON object" in str(made)
+
     writer.spoil = None
     assert generate("views", [read_examples(rows).stories.texts[0]], texts={"attempts": 2}).num_complete == 1
 

@@ -74,6 +74,7 @@ def test_negatives_of_each_aspect_under_the_published_keys(model, writer, llm):
     for anchor, result in zip(anchors(writer), results, strict=True):
         for aspect, key in (("theme", "theme"), ("action", "structure"), ("outcome", "outcome")):
             assert result.accepted[aspect] == [writer.negative_of(anchor, key, attempt) for attempt in range(3)]
+
     body = llm.bodies[0]
     assert body["temperature"] == 0.8
     assert body["top_p"] == 0.9
@@ -93,7 +94,9 @@ def test_a_rejected_reply_is_replaced_and_counted(model, writer):
     }
     writer.spoil = lambda kind, content, attempt: spoiled.get((kind, attempt))
     (result,) = generate_negatives(model(), {anchor: []}, GenerationOptions())
+
     assert [len(result.accepted[aspect]) for aspect in ASPECTS] == [3, 3, 3]
+
     rejected = {key: count for key, count in result.verdicts.items() if key[1] != ACCEPTED}
     assert rejected == {
         ("theme", "no JSON object"): 1,
@@ -110,8 +113,10 @@ def test_attempts_end_and_what_lacks_is_named(model, writer):
     job = model()
     results = generate_negatives(job, given, GenerationOptions(candidates=2, attempts=3))
     summary = GenerationSummary({f"row {number}": result for number, result in enumerate(results, 1)}, 2)
+
     assert len(writer.asked) == 3 * (2 + 2 + 3 * 2)
     assert summary.lines()[0] == "row 1 lacks 2 outcome (6 no JSON object)"
+
     found = summary.report(job, GenerationOptions())
     assert found["items"] == 3
     assert found["complete"] == 0
@@ -130,6 +135,7 @@ def test_the_result_does_not_depend_on_the_order_of_the_answers(model, writer, l
     one = generate_negatives(model(concurrency=1), given, GenerationOptions())
     llm.seconds = 0.01
     other = generate_negatives(model(concurrency=16, answer_cache=str(tmp_path / "other")), given, GenerationOptions())
+
     assert [result.accepted for result in one] == [result.accepted for result in other]
 
 
@@ -137,6 +143,7 @@ def test_prompts_of_ones_own_replace_the_packages(model, tmp_path, llm, writer):
     (tmp_path / "views.txt").write_text("# mine\n---\nWrite views.\n")
     options = GenerationOptions(prompts=str(tmp_path))
     generate_views(model(), list(anchors(writer))[:1], options)
+
     assert llm.bodies[0]["messages"][0]["content"] == "Write views."
     assert json.loads(question(llm.bodies[0])).keys() == {"story"}
     assert llm.bodies[0]["seed"] == SEED
@@ -148,6 +155,7 @@ def test_a_prompt_with_a_field_is_the_user_message(model, tmp_path, llm):
     generate_views(
         model(temperature=0.1), ["A {text} {anchor_text} \\1."], GenerationOptions(prompts=str(tmp_path), attempts=1)
     )
+
     assert llm.bodies[0]["messages"] == [
         {"role": "user", "content": 'Views of "A {text} {anchor_text} \\1.", as {"theme": ...}.'}
     ]
@@ -169,6 +177,7 @@ def test_the_work_of_reading_a_reply_grows_with_its_length(monkeypatch, piece):
         with pytest.raises(Rejected):
             parse_reply(piece * count, StoryViews)
         work.append(sum(read))
+
     assert work[1] <= 5 * work[0]
 
 
@@ -177,12 +186,16 @@ def test_what_all_attempts_rejected_is_requested_again_by_the_next_run(model, wr
     options = GenerationOptions(attempts=2, candidates=1)
     stories = anchors(writer)
     (first, *_) = generate_negatives(model(), stories, options)
+
     assert first.accepted == {aspect: [] for aspect in ASPECTS}
+
     llm.mode = None
     requests = len(llm.bodies)
     (second, *_) = generate_negatives(model(), stories, options)
+
     assert all(len(second.accepted[aspect]) == 1 for aspect in ASPECTS)
     assert len(llm.bodies) > requests
+
     requests = len(llm.bodies)
     generate_negatives(model(), stories, options)
     assert len(llm.bodies) == requests

@@ -80,6 +80,7 @@ def test_a_judge_that_knows_agrees_with_itself_when_swapped(judge, llm):
 def test_a_judge_that_prefers_a_place_is_caught_by_swapping(judge, llm):
     llm.reply_of = lambda body: "A"
     assert {judgement.choice for judgement in judge()} == {True}
+
     found = judge(swap=True)
     assert [[answer.a_is_closer for answer in judgement.answers] for judgement in found] == [[True, False]] * 4
     assert {judgement.fallback for judgement in found} == {DISAGREEMENT}
@@ -108,10 +109,12 @@ def test_a_tie_counts_as_b_and_one_answer_of_two_is_no_choice():
     assert tie.a_is_closer is False
     assert tie.by_similarity is False
     assert tie.fallback == "empty"
+
     half = Judgement((0.4, 0.5), (Answer(True), Answer(None, "cut off")))
     assert half.choice is None
     assert half.fallback == "cut off"
     assert half.a_is_closer is False
+
     against = Judgement((0.4, 0.5), (Answer(True), Answer(True)))
     assert against.choice is True
     assert against.a_is_closer is True

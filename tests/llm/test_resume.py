@@ -84,18 +84,23 @@ def test_a_killed_job_sends_nothing_that_has_an_answer(llm, tmp_path, transport,
         wait_for(lambda: sum(llm.batches.looks.values()) > 3, process)
     process.kill()
     process.join()
+
     assert process.exitcode == -9
+
     killed.set()
     llm.batches.polls = 1
     known = answered(tmp_path)
     first = len(llm.bodies)
+
     assert len(known) >= answers - 4  # the last may have been under way
+
     process = start(llm, tmp_path, transport)
     process.join(60)
     assert process.exitcode == 0
     assert not known & {(body["messages"][1]["content"], body["seed"]) for body in llm.bodies[first:]}
     # In a chat the four requests under way at the kill may be sent again, in batches none.
     assert sum(times - 1 for times in llm.asked.values()) <= (4 if transport == "chat" else 0)
+
     found = json.loads((tmp_path / "out.json").read_text())
     assert found["themes"] == [f"{content(s)} {43 if content(s) in again else 42}" for s in STORIES]
     assert found["answered"] + found["from_cache"] >= len(STORIES) + len(again)

@@ -47,6 +47,7 @@ def test_it_is_its_formula(case, n, margin, divisor):
     labels = LABELS[case][:n]
     found = batch_hard(rows, torch.tensor(labels), margin, divisor=divisor)
     loss, count = by_hand(rows.tolist(), labels, margin, range(n), divisor)
+
     assert found.loss.item() == pytest.approx(loss, abs=1e-12)
     assert found.rows.item() == count
     assert found.loss.shape == ()
@@ -67,6 +68,7 @@ def test_rows_of_one_story_are_no_pair(drawn, seed):
     rows = vectors(len(drawn), seed)
     found = batch_hard(rows, torch.tensor(labels), 1.0, torch.tensor(stories))
     loss, count = by_hand(rows.tolist(), labels, 1.0, stories)
+
     assert found.loss.item() == pytest.approx(loss, abs=1e-12)
     assert found.rows.item() == count
 
@@ -87,6 +89,7 @@ def test_the_gradient_is_finite_where_rows_coincide(gap, dtype):
     rows.requires_grad_()
     loss, count = batch_hard(rows, torch.tensor([0, 0, 1, 0, 1, -1]), 0.5)
     loss.backward()
+
     assert loss.item() == pytest.approx(0.5, abs=1e-6)
     assert count.item() == 5
     assert rows.grad.isfinite().all()
@@ -104,6 +107,7 @@ def test_no_pair_is_a_loss_of_0_with_a_graph(case):
     rows = vectors(8, 8).requires_grad_()
     loss, count = batch_hard(rows, torch.tensor(LABELS[case]), 0.5)
     loss.backward()
+
     assert loss.item() == 0.0
     assert count.item() == 0
     assert torch.equal(rows.grad, torch.zeros_like(rows))
@@ -114,8 +118,10 @@ def test_mixed_precision_changes_nothing_and_half_is_measured_in_float32():
     labels = torch.tensor(LABELS["mixed"])
     with torch.autocast("cpu", dtype=torch.bfloat16):
         mixed = batch_hard(rows, labels, 1.0).loss
+
     assert mixed.item() == batch_hard(rows, labels, 1.0).loss.item()
     assert batch_hard(rows.bfloat16(), labels, 1.0).loss.dtype == torch.float32
+
     (whole,) = subspaces(rows.bfloat16(), (4,))
     assert whole.norm(dim=1).tolist() == pytest.approx([1.0] * 8, abs=1e-6)
 
@@ -128,6 +134,7 @@ def test_a_subspace_trains_its_own_dimensions_alone(part):
     begin = sum(SIZES[:part])
     own = torch.zeros(sum(SIZES), dtype=torch.bool)
     own[begin : begin + SIZES[part]] = True
+
     assert (rows.grad[:, own].norm(dim=0) > 1e-4).all()
     assert torch.equal(rows.grad[:, ~own], torch.zeros_like(rows.grad[:, ~own]))
 
@@ -136,6 +143,7 @@ def test_subspaces_are_cut_in_order_and_have_length_1():
     rows = vectors(4, 11, sum(SIZES))
     parts = subspaces(rows, SIZES)
     assert [tuple(part.shape) for part in parts] == [(4, size) for size in SIZES]
+
     for i, row in enumerate(rows.tolist()):
         begin = 0
         for part, size in zip(parts, SIZES, strict=True):
@@ -146,11 +154,13 @@ def test_subspaces_are_cut_in_order_and_have_length_1():
 
 def test_subspaces_have_the_gradient_of_their_value_and_a_finite_one_at_0():
     assert torch.autograd.gradcheck(lambda x: subspaces(x, SIZES), (vectors(3, 12, sum(SIZES)).requires_grad_(),))
+
     rows = vectors(3, 12, sum(SIZES)).float()
     rows[1, : SIZES[0]] = 0
     rows.requires_grad_()
     first, *_ = subspaces(rows, SIZES)
     batch_hard(first, torch.tensor([0, 0, 1]), 5.0).loss.backward()
+
     assert torch.equal(first[1], torch.zeros(SIZES[0]))
     assert rows.grad.isfinite().all()
 
@@ -177,5 +187,6 @@ def test_sizes_make_up_the_vector_and_keep_to_the_ratios(ratios, dimension):
     quotas = [dimension * ratio / sum(ratios) for ratio in ratios]
     assert sum(sizes) == dimension
     assert min(sizes) >= 1
+
     if min(quotas) >= 1:
         assert all(abs(size - quota) < 1 + 1e-9 for size, quota in zip(sizes, quotas, strict=True))

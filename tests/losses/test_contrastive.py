@@ -18,8 +18,10 @@ def test_info_nce_over_own_and_in_batch_negatives_is_its_formula(b, spare, k, ki
     keep = masks(kind, b, b + spare + k)
     similarities = candidate_cosines(anchors, positives, negatives)
     loss = info_nce(similarities, target, keep, temperature)
+
     assert loss.shape == ()
     assert loss.dtype == torch.float64
+
     expected = by_hand(cosines_by_hand(anchors, positives, negatives), target, keep, temperature)
     assert loss.item() == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
@@ -32,8 +34,10 @@ def test_candidate_cosines_are_their_dot_products(b, c, k):
     positives = vectors(c, seed=1)
     negatives = vectors(b, k, seed=2)
     found = candidate_cosines(anchors, positives, negatives)
+
     assert found.shape == (b, c + k)
     np.testing.assert_allclose(found.numpy(), cosines_by_hand(anchors, positives, negatives), rtol=0, atol=1e-14)
+
     if k == 0:
         assert torch.equal(candidate_cosines(anchors, positives), found)
         assert torch.equal(candidate_cosines(anchors, positives, None), found)
@@ -56,6 +60,7 @@ def test_autocast_does_not_round_the_cosines(k):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         mixed = candidate_cosines(*inputs)
         assert torch.equal(info_nce(mixed, torch.arange(8)), loss)
+
     assert mixed.dtype == torch.float32
     assert torch.equal(plain, mixed)
 
@@ -78,8 +83,10 @@ def test_a_row_of_its_positive_alone_costs_nothing_and_has_no_gradient(rows):
     loss = info_nce(similarities, target, keep)
     others = [i for i in range(3) if i not in rows]
     rest = info_nce(similarities[others], target[others]).item() * len(others) / 3 if others else 0.0
+
     assert loss.grad_fn is not None
     assert loss.item() == pytest.approx(rest)
+
     loss.backward()
     assert torch.equal(similarities.grad[rows], torch.zeros(len(rows), 5, dtype=torch.float64))
     assert others == [] or similarities.grad[others].ne(0).all()
@@ -93,6 +100,7 @@ def test_padding_never_reaches_info_nce(value):
     spoilt = similarities.masked_fill(~keep, value).requires_grad_()
     loss = info_nce(spoilt, torch.arange(2), keep)
     loss.backward()
+
     assert loss.item() == info_nce(similarities, torch.arange(2), keep).item()
     assert spoilt.grad.isfinite().all()
     assert torch.equal(spoilt.grad.ne(0), keep)

@@ -39,6 +39,7 @@ def test_distillation_loss_is_its_formula(b, spare, k, kind, temperature, space)
     target = places(b, c)
     keep = masks(kind, b, c + k)
     loss = distillation_loss(student, teacher, target, keep, temperature)
+
     assert loss.shape == ()
     assert loss.dtype == torch.float64
     assert loss.item() == pytest.approx(by_hand(student, teacher, target, keep, temperature), rel=1e-9, abs=1e-12)
@@ -60,9 +61,12 @@ def test_a_student_like_its_teacher_costs_nothing(kind, space):
     values = similarities(4, 9, 0, space)
     student = values.clone().requires_grad_()
     loss = distillation_loss(student, values, torch.arange(4), masks(kind, 4, 9))
+
     assert abs(loss.item()) < 1e-12
+
     loss.backward()
     assert student.grad.abs().max() < 1e-12
+
     shifted = distillation_loss(values + 0.3, values, torch.arange(4), masks(kind, 4, 9))
     assert abs(shifted.item()) < 1e-12
 
@@ -71,6 +75,7 @@ def test_the_teacher_gets_no_gradient():
     student = similarities(3, 5, 0).requires_grad_()
     teacher = similarities(3, 5, 1).requires_grad_()
     distillation_loss(student, teacher, torch.arange(3)).backward()
+
     assert student.grad.norm() > 0
     assert teacher.grad is None
     assert not distillation_loss(similarities(3, 5, 0), teacher, torch.arange(3)).requires_grad
@@ -92,6 +97,7 @@ def test_masked_candidates_never_reach_the_loss(value, side):
     student.requires_grad_()
     loss = distillation_loss(student, teacher, target, keep)
     loss.backward()
+
     assert loss.item() == expected
     assert student.grad.isfinite().all()
     assert torch.equal(student.grad.ne(0), keep)
@@ -109,8 +115,10 @@ def test_a_row_of_its_positive_alone_costs_nothing_and_has_no_gradient(rows):
     rest = (
         distillation_loss(student[others], teacher[others], target[others]).item() * len(others) / 3 if others else 0.0
     )
+
     assert loss.grad_fn is not None
     assert loss.item() == pytest.approx(rest, abs=1e-15)
+
     loss.backward()
     assert torch.equal(student.grad[rows], torch.zeros(len(rows), 5, dtype=torch.float64))
     assert others == [] or student.grad[others].ne(0).all()
@@ -123,7 +131,9 @@ def test_it_is_computed_in_float32(dtype, autocast):
     teacher = similarities(4, 9, 1).to(dtype)
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
         loss = distillation_loss(student, teacher, torch.arange(4))
+
     assert loss.dtype == torch.float32
+
     exact = distillation_loss(student.double(), teacher.double(), torch.arange(4))
     assert loss.item() == pytest.approx(exact.item(), rel=1e-5)
 

@@ -30,6 +30,7 @@ def test_duplicates_mask_over_a_grid(b, m, rows):
     stories = torch.randint(-1, 6, (b, m) if rows else (m,), generator=generator)
     anchors, positives = (torch.randint(0, 6, (b,), generator=generator) for _ in range(2))
     mask = duplicates_mask(stories, anchors, positives)
+
     assert mask.shape == (b, m)
     assert mask.tolist() == duplicates_by_hand(stories, anchors, positives)
 
@@ -41,7 +42,9 @@ def test_teacher_mask_is_equation_3(b, c, k, margin):
     teacher = torch.rand(b, c + k, generator=generator, dtype=torch.float64) * 2 - 1
     target = torch.randperm(c, generator=generator)[:b]
     mask = teacher_mask(teacher, target) if margin is None else teacher_mask(teacher, target, margin)
+
     assert mask.dtype == torch.bool
+
     added = -0.05 if margin is None else margin
     for i, j in itertools.product(range(b), range(c + k)):
         own = target[i].item()

@@ -18,7 +18,9 @@ def test_ranking_loss_is_its_formula(b, spare, k, kind, scale):
     keep = masks(kind, b, b + spare + k)
     shared = negatives.expand(b, k, D)
     expected = by_hand(cosines_by_hand(anchors, positives, shared), target, keep, 1 / scale)
+
     assert ranking_loss(anchors, positives, target, negatives, keep, scale).item() == pytest.approx(expected, abs=1e-12)
+
     if k == 0:
         assert ranking_loss(anchors, positives, target, None, keep, scale).item() == pytest.approx(expected, abs=1e-12)
 
@@ -34,6 +36,7 @@ def test_equation_1_of_nlp_fsdm_is_the_sum_over_the_anchors(b):
         exponentials = [math.exp(float(anchors[i] @ positives[j]) * tau) for j in range(b)]
         expected -= math.log(exponentials[i] / sum(exponentials))
     found = ranking_loss(anchors, positives, torch.arange(b), scale=tau, reduction="sum")
+
     assert found.item() == pytest.approx(expected, abs=1e-12)
     assert ranking_loss(anchors, positives, torch.arange(b), scale=tau).item() == pytest.approx(expected / b, abs=1e-12)
 
@@ -55,4 +58,5 @@ def test_the_very_same_story_never_counts_against_itself():
     keep = duplicates_mask(torch.tensor([10, 11, 10]), torch.tensor([0, 1, 2]), torch.tensor([10, 11, 10]))
     by_mask = torch.tensor([[1, 1, 0], [1, 1, 1], [0, 1, 1]])
     expected = by_hand(cosines_by_hand(anchors, positives, vectors(3, 0, seed=2)), target, by_mask, 1 / 20)
+
     assert ranking_loss(anchors, positives, target, keep=keep).item() == pytest.approx(expected)

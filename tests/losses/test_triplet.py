@@ -46,6 +46,7 @@ def test_gradients_are_finite_where_vectors_coincide(metric, gap, dtype):
     x, y = x.requires_grad_(), y.requires_grad_()
     d = distances(x, y, metric)
     d.sum().backward()
+
     assert all(tensor.isfinite().all() for tensor in (d, x.grad, y.grad))
     assert metric != "euclidean" or x.grad.norm(dim=-1).max() < 1.001
 
@@ -57,7 +58,9 @@ def test_triplet_loss_is_its_formula(margin, b):
     negative = vectors(b, 3)[:, 0].abs()
     rows = list(zip(positive.tolist(), negative.tolist(), strict=True))
     expected = sum(max(0.0, p - n + margin) for p, n in rows) / b
+
     assert triplet_loss(positive, negative, margin).item() == pytest.approx(expected, abs=1e-12)
+
     margins = torch.linspace(0, margin, b, dtype=torch.float64)
     expected = sum(max(0.0, p - n + m) for (p, n), m in zip(rows, margins.tolist(), strict=True)) / b
     assert triplet_loss(positive, negative, margins).item() == pytest.approx(expected, abs=1e-12)
@@ -68,8 +71,10 @@ def test_triplet_loss_has_sign_margin_and_gradient():
     far = torch.tensor([0.9], requires_grad=True)
     assert triplet_loss(near, far, 0.3).item() == 0
     assert triplet_loss(near, far, 1.0).item() == pytest.approx(0.3)
+
     loss = triplet_loss(far, near, 0.3)
     assert loss.item() == pytest.approx(1.0)
+
     loss.backward()
     assert far.grad.item() == 1.0
     assert near.grad.item() == -1.0
@@ -100,7 +105,9 @@ def test_the_live_margin_takes_back_half_of_the_gradient(detach, slope):
     d_positive = torch.tensor([0.5], requires_grad=True)
     d_negative = torch.tensor([0.7], requires_grad=True)
     loss = triplet_loss(d_positive, d_negative, adaptive_margin(d_positive, d_negative, 0.5, 1.0, detach=detach))
+
     assert loss.item() == pytest.approx(0.4)
+
     loss.backward()
     assert d_positive.grad.item() == pytest.approx(slope)
     assert d_negative.grad.item() == pytest.approx(-slope)

@@ -22,7 +22,9 @@ def test_a_contrast_is_its_formula(temperature):
         near = math.exp(sum(i * j for i, j in zip(x, y, strict=True)) / temperature)
         far = math.exp(sum(i * j for i, j in zip(x, z, strict=True)) / temperature)
         expected -= math.log(near / (near + far)) / len(a)
+
     assert view_contrast(a, p, n, temperature).item() == pytest.approx(expected)
+
     cosines = torch.stack([(a * p).sum(-1), (a * n).sum(-1)], dim=1)
     assert view_contrast(a, p, n, temperature).item() == pytest.approx(
         info_nce(cosines, torch.zeros(5, dtype=torch.long), temperature=temperature).item()
@@ -37,6 +39,7 @@ def test_alignment_is_its_formula_whatever_the_lengths():
         first = math.sqrt(sum(i * i for i in one))
         second = math.sqrt(sum(i * i for i in other))
         expected += sum((i / first - j / second) ** 2 for i, j in zip(one, other, strict=True)) / len(x)
+
     assert alignment_loss(x, y).item() == pytest.approx(expected)
     assert alignment_loss(3 * x, 0.1 * y).item() == pytest.approx(expected)
     assert alignment_loss(x, 2 * x).item() == pytest.approx(0)

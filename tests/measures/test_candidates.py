@@ -44,6 +44,7 @@ def test_components_are_orthonormal_and_keep_the_most(stories):
     vectors = stories.passages.vectors
     components = principal_components(vectors)
     np.testing.assert_allclose(components.T @ components, np.eye(DIMENSION), atol=1e-5)  # float32
+
     kept = ((vectors @ components) ** 2).sum(axis=0)
     assert (np.diff(kept) <= 1e-5).all()
     assert kept.sum() == pytest.approx(len(vectors), rel=1e-5)
@@ -67,6 +68,7 @@ def test_a_long_text_is_compared_by_segments(stories, chosen_from, monkeypatch):
         sum(a @ b for a, b in zip(own, segments_of(chosen_from.passages.story(row)), strict=True)) for row in allowed
     ]
     nearest = allowed[np.argsort(-np.array(cosines))]
+
     assert chosen_from.nearest(query, allowed, 4).tolist() == sorted(nearest[:4].tolist())
     assert chosen_from.nearest(query, allowed, 99).tolist() == allowed.tolist()
 

@@ -36,6 +36,7 @@ def test_passages_are_centered_matched_and_freed_of_hubs_as_in_plain_loops():
     scores = [[match_score(one, other, Matching(0.4, 0.3)) for other in moved] for one in moved]
     hubs = [np.mean(sorted(scores[i][:i] + scores[i][i + 1 :])[-10:]) for i in range(14)]
     expected = [[scores[i][j] - (hubs[i] + hubs[j]) / 2 for j in range(14)] for i in range(14)]
+
     np.testing.assert_allclose(measured.matrix(), expected, atol=1e-5)  # float32 sums of up to 24 terms
     np.testing.assert_allclose(measured.with_themselves(), np.diag(expected), atol=1e-5)
 
@@ -45,11 +46,15 @@ def test_centered_cosines_keep_hubs_and_csls_removes_them():
     moved = stories.vectors - stories.vectors.mean(axis=0)
     moved /= np.linalg.norm(moved, axis=1, keepdims=True)
     cosines = moved @ moved.T
+
     np.testing.assert_allclose(CollectionSimilarity.of("centered", stories).matrix(), cosines, atol=1e-6)
+
     without_own = cosines - 9 * np.eye(14)
     hubs = np.sort(without_own, axis=1)[:, -10:].mean(axis=1)
     expected = cosines - (hubs[:, None] + hubs[None]) / 2
+
     np.testing.assert_allclose(CollectionSimilarity.of("csls", stories).matrix(), expected, atol=1e-6)
+
     plain = stories.vectors @ stories.vectors.T
     np.testing.assert_allclose(CollectionSimilarity.of("cosine", stories).matrix(), plain, atol=1e-6)
 
@@ -61,7 +66,9 @@ def test_words_are_compared_as_the_library_compares_them():
     fit = MeasureFit.of("lexical", stories)
     found = fit.reader.represent(stories)
     vectors = TfidfVectorizer(token_pattern=r"\w+").fit_transform(stories.texts)
+
     np.testing.assert_allclose(found.similarities(found), (vectors @ vectors.T).toarray(), atol=1e-6)
+
     unseen = fit.reader.represent(Contents(stories.vectors[:1], ["king dragon"]))
     weights = sorted(unseen.counts.data)
     assert weights[1] > weights[0]  # a word of no reference is the rarest
@@ -78,6 +85,7 @@ def test_fused_is_the_mean_of_standardized_similarities_without_hubs():
     mean = (parts[0] + parts[1]) / 2
     hubs = np.sort(np.where(off, mean, -np.inf), axis=1)[:, -10:].mean(axis=1)
     expected = mean - (hubs[:, None] + hubs[None]) / 2
+
     np.testing.assert_allclose(CollectionSimilarity.of("fused", stories).matrix(), expected, atol=1e-5)
 
 
@@ -93,7 +101,9 @@ def test_nearest_leaves_the_story_out_and_agrees_with_the_matrix(name):
     measured = CollectionSimilarity.of(name, contents(14))
     matrix = measured.matrix()
     rows, values = measured.nearest(5)
+
     assert not (rows == np.arange(14)[:, None]).any()
+
     np.fill_diagonal(matrix, -np.inf)
     np.testing.assert_allclose(values, -np.sort(-matrix, axis=1)[:, :5], atol=1e-5)
     np.testing.assert_allclose(np.take_along_axis(matrix, rows, axis=1), values, atol=1e-5)
@@ -105,10 +115,13 @@ def test_a_large_collection_is_compared_in_two_stages(monkeypatch):
     exact = measured.nearest(3)
     monkeypatch.setattr(collection, "EXACT", 10)
     monkeypatch.setattr(collection, "CANDIDATES", 39)
+
     assert measured.is_large
+
     rows, values = measured.nearest(3)
     assert rows.tolist() == exact[0].tolist()
     np.testing.assert_allclose(values, exact[1], atol=1e-5)
+
     monkeypatch.setattr(collection, "CANDIDATES", 8)
     few, _ = measured.nearest(3)  # all six components of the passages are kept: the nearest are among the candidates
     assert few.tolist() == exact[0].tolist()
@@ -118,12 +131,15 @@ def test_a_measure_is_fitted_on_a_sample_of_a_large_collection(monkeypatch):
     monkeypatch.setattr(collection, "REFERENCES", 20)
     measured = CollectionSimilarity.of("csls", contents(40))
     assert measured.record == {"measure": "csls", "fitted_on": 20}
+
     rows = collection.reference_rows(40)
     assert len(set(rows.tolist())) == 20
+
     stories = contents(40)
     moved = stories.vectors - stories.vectors[rows].mean(axis=0)
     moved /= np.linalg.norm(moved, axis=1, keepdims=True)
     cosines = moved @ moved.T - 9 * np.eye(40)
+
     np.testing.assert_allclose(measured.hubs, np.sort(cosines[:, rows], axis=1)[:, -10:].mean(axis=1), atol=1e-6)
 
 
@@ -138,6 +154,7 @@ def test_queries_are_compared_with_the_fitted_stories():
     cosines = units[0] @ units[1].T
     own = np.sort(cosines, axis=1)[:, -10:].mean(axis=1)
     expected = cosines - (own[:, None] + measured.hubs[None]) / 2
+
     np.testing.assert_allclose(measured.of_queries(queries), expected, atol=1e-6)
 
 
@@ -157,6 +174,7 @@ def test_passages_find_versions_of_tales_that_vectors_and_words_miss():
     for name in ("passages", "cosine", "lexical"):
         nearest, _ = tales.similarities_by(name).nearest(1)
         found[name] = (types[nearest[:, 0]] == types).mean()
+
     # 18, 8 and 3 of 24 where this was measured: two tales more or less leave the order as it is.
     assert found["passages"] > found["cosine"] + 0.2
     assert found["cosine"] > found["lexical"] + 0.05

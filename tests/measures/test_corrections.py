@@ -43,5 +43,6 @@ def test_csls_puts_a_storys_own_neighbor_before_a_hub(vectors):
     rows = np.array([0.5])
     columns = np.array([0.3, 0.7])
     corrected = csls(similarities, rows, columns)
+
     assert corrected == pytest.approx(np.array([[0.60 - 0.4, 0.62 - 0.6]]))
     assert corrected[0].argmax() == 0

@@ -51,6 +51,7 @@ def test_scores_are_the_mean_weights_of_best_matches(encoder, matching):
             row.append((weights.max(axis=1).mean() + weights.max(axis=0).mean()) / 2)
         expected.append(row)
     measure = PassageSimilarity(encoder, matching)
+
     np.testing.assert_allclose(measure.score(triples_of(TEXTS)), expected, atol=1e-6)  # float32 embeddings
 
 
@@ -76,9 +77,11 @@ def test_the_command_matches_passages(narrlit, tiny, world_files):
     triples = world_files / "validation.jsonl"
     found = narrlit("evaluate", triples, "--model", tiny(), "--scorer", "passages", "--json")
     record = json.loads(found.out)
+
     assert record["scorer"] == "passages"
     assert record["spread"] == 0.4
     assert record["support"] == 0.3
     assert record["n"] == 9
+
     found = narrlit("compare", triples, "--models", f"{tiny()},passages:{tiny()}")
     assert "passages:" in found.out

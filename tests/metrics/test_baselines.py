@@ -60,6 +60,7 @@ def test_random_hangs_on_the_texts_alone():
     assert (alone == among).all()
     # The same throw in any process: a value written down, not one from a salted hash.
     assert BASELINES["random"]([("x", "y", "z")])[0][0] == pytest.approx(0.34836626052856445)
+
     joined = [("a", "b c", "d"), ("a b", "c", "d"), ("a", "b", "c d"), ("\ud800", "a", "b")]
     assert len(set(BASELINES["random"](joined)[:, 0])) == 4
 
@@ -86,6 +87,7 @@ def test_tfidf_is_its_formula_over_the_file_as_it_stands():
         return sum(weight * vector(y).get(word, 0.0) for word, weight in vector(x).items())
 
     expected = [(cosine(anchor, a), cosine(anchor, b)) for anchor, a, b in triples]
+
     for pair, wanted in zip(BASELINES["tfidf"](triples), expected, strict=True):
         assert tuple(pair) == pytest.approx(wanted)
 

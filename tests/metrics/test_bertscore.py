@@ -47,6 +47,7 @@ def test_a_batch_of_unequal_lengths_is_what_a_loop_over_tokens_gives(kind, layer
     scorer = scorers(kind, layer)
     found = scorer(CANDIDATES, REFERENCES)
     expected = np.array([by_hand(scorer, *pair) for pair in PAIRS])
+
     np.testing.assert_allclose(found.precision, expected[:, 0], atol=2e-5)
     np.testing.assert_allclose(found.recall, expected[:, 1], atol=2e-5)
     np.testing.assert_allclose(found.f1, 2 * expected.prod(1) / expected.sum(1), atol=2e-5)
@@ -78,6 +79,7 @@ def test_longer_texts_are_cut_and_counted(scorers):
     scorer = scorers()
     long = " ".join(world_texts()[0].split() * 4)
     found = scorer([long, TEXTS[0], long], [TEXTS[1], long + " and more", TEXTS[2]])
+
     assert found.truncated == 2
     assert found.precision[0] == pytest.approx(by_hand(scorer, long, TEXTS[1])[0], abs=2e-5)
     assert scorer(CANDIDATES, REFERENCES).truncated == sum(

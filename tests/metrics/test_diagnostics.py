@@ -20,7 +20,9 @@ def test_length_is_correlated_with_the_mean_of_the_others():
     means = [np.mean([found[i, j] for j in range(30) if j != i]) for i in range(30)]
     lengths = [np.log(1 + 3 * number) for number in range(30)]
     measured = similarity_diagnostics(found, texts)
+
     assert measured.length_correlation == pytest.approx(np.corrcoef(means, lengths)[0, 1])
+
     found[np.diag_indices(30)] = 1000  # a story with itself does not count
     assert similarity_diagnostics(found, texts).length_correlation == pytest.approx(measured.length_correlation)
 
@@ -32,9 +34,12 @@ def test_hubs_are_the_neighbors_of_many_not_the_stories_with_many():
         others = sorted((j for j in range(40) if j != i), key=lambda j: -found[i, j])
         for j in others[:10]:
             counts[j] += 1
+
     assert k_occurrences(found).tolist() == counts
+
     texts = ["word " * (1 + number) for number in range(40)]
     assert similarity_diagnostics(found, texts).hub_skewness == pytest.approx(skew(counts))
+
     hub = found.copy()
     hub[:, :2] += 100
     assert similarity_diagnostics(hub, texts).hub_skewness > 2
@@ -44,11 +49,14 @@ def test_large_figures_are_warned_of_and_small_ones_are_not():
     texts = ["word " * (1 + number) for number in range(60)]
     plain = random_similarities(60)
     assert similarity_diagnostics(plain, texts).warnings == []
+
     longer = plain + 0.1 * np.arange(60)[:, None]
     (line,) = similarity_diagnostics(longer, texts).warnings
     assert line.startswith("Similarity follows length: long stories are near to all others (correlation +0.")
+
     (line,) = similarity_diagnostics(plain - 0.1 * np.arange(60)[:, None], texts).warnings
     assert "short stories" in line
+
     hubs = plain.copy()
     hubs[:, :3] += 100
     assert similarity_diagnostics(hubs, texts).warnings[-1].startswith("A few stories are near to many others")
@@ -76,4 +84,5 @@ def test_a_measure_is_diagnosed_as_it_is_in_the_collection():
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     texts = ["word " * int(generator.integers(1, 50)) for _ in range(50)]
     measured = CollectionSimilarity.of("csls", Contents(vectors, texts))
+
     assert measured.diagnostics() == similarity_diagnostics(measured.matrix(), texts)

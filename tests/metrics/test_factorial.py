@@ -28,6 +28,7 @@ def similarities_of(plot, world, length, rest, mean=2.0, seed=0):
 def test_shares_are_those_of_the_parts():
     shares = variance_shares(*similarities_of(plot=0.5, world=0.3, length=0.05, rest=0.15))
     assert list(shares) == list(COMPONENTS)
+
     found = [share.share for share in shares.values()]
     assert sum(found) == pytest.approx(1)
     assert found == pytest.approx([0.5, 0.3, 0.05, 0.15], abs=0.06)  # products of random parts are not quite 0
@@ -39,6 +40,7 @@ def test_plot_and_world_are_not_confused():
     similarities, design = similarities_of(plot=0.6, world=0.1, length=0.0, rest=0.3)
     shares = variance_shares(similarities, design)
     turned = variance_shares(similarities, Design(design.worlds, design.plots, design.lengths))
+
     assert shares["plot"].share > 0.5
     assert shares["world"].share < 0.2
     assert turned["world"].share == pytest.approx(shares["plot"].share, abs=1e-6)
@@ -56,6 +58,7 @@ def test_an_interval_is_wide_where_worlds_are_few():
     design_of_few = Design(design.plots[few], design.worlds[few], design.lengths[few])
     part = variance_shares(similarities[np.ix_(few, few)], design_of_few)
     whole = variance_shares(similarities, design)
+
     assert part["world"].high - part["world"].low > whole["world"].high - whole["world"].low
 
 

@@ -104,6 +104,7 @@ def test_triples_are_scored_as_a_loop_would(tiny, reading, prompts):
             aligned += 1
         wanted.append(pair)
     found = MeanMaxSimilarity(StoryEncoder(encoder), settings)
+
     assert found.score(triples_of(TRIPLES)) == pytest.approx(np.array(wanted), abs=1e-6)
     assert found.aligned == aligned
     assert 6 < aligned < 36

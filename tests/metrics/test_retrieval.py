@@ -33,6 +33,7 @@ def test_mrr_of_single_relevant_stories_equals_scikit_learns():
     rows = rng.integers(20, size=50)
     placed = ranks(scores)[np.arange(50), rows]
     own = np.mean([reciprocal_rank(np.array([rank]), np.ones(1)) for rank in placed])
+
     assert own == pytest.approx(label_ranking_average_precision_score(np.eye(20)[rows], scores))
 
 
@@ -43,7 +44,9 @@ def test_metrics_by_hand():
     ideal = 3 / np.log2(2) + 1 / np.log2(3)
     values = {name: metric(placed, gains) for name, metric in METRICS.items()}
     expected = {"recall@1": 0, "recall@10": 0.5, "mrr": 0.5, "ndcg@10": 1 / np.log2(3) / ideal}
+
     assert values == pytest.approx(expected)
+
     values = {name: metric(placed, gains) for name, metric in METRICS_OF_VERSIONS.items()}
     assert values == pytest.approx(expected | {"recall@10": 1})
     assert METRICS_OF_VERSIONS["recall@1"](np.array([9, 1]), np.ones(2)) == 1
@@ -62,9 +65,11 @@ def test_bm25_and_tfidf_by_hand():
     scores = (queries @ documents.T).toarray()
     weight = np.log(1 + 1.5 / 2.5)
     length = 3 / ((5 + 3 + 11) / 3)
+
     assert scores[0, 1] == pytest.approx(weight * 2.2 / (1 + 1.2 * (0.25 + 0.75 * length)))
     assert (scores[0, 2], *scores[1]) == (0, 0, 0, 0)
     assert scores[2].argmax() == 2
     assert scores[0, 1] > scores[0, 0] > 0
+
     queries, documents = lexical_vectors("tfidf", stories, stories)
     assert (queries @ documents.T).toarray().diagonal() == pytest.approx(1)

@@ -73,6 +73,7 @@ def test_shared_stories_pairs_and_anchors_are_counted():
     validation = CheckedSet("validation", [("X", "q", "s"), ("r", "y  Z", near)], [True, False], True, lines=[4, 6])
     test = CheckedSet("test", [("x",), ("r",)], [None, None], lines=[1, 2])
     check = check_sets([train, validation, test], 0.5)
+
     assert check["shared"][0] == {
         "of": "validation", "within": "train", "stories": 6, "shared": 4, "exact": 2, "anchors": 1, "pairs": 2,
         "near_duplicates": 1,
@@ -80,10 +81,12 @@ def test_shared_stories_pairs_and_anchors_are_counted():
     assert of(check["shared"], of="validation", within="test")["shared"] == 2
     assert "pairs" not in of(check["shared"], of="test", within="train")
     assert [entry["near_duplicates"] for entry in check["files"]] == [0, 0, 0]
+
     twins = {"set": "train", "other": "validation", "line": 2, "other_line": 6, "jaccard": 0.947}  # 18 of 19 shingles
     assert twins in check["duplicates"]
     assert {"set": "train", "other": "test", "line": 1, "other_line": 1, "jaccard": 1.0} in check["duplicates"]
     assert len(check["duplicates"]) == 5 + 2 + 2
+
     line = check["verdict"][0]
     assert line.startswith("4 of 6 validation stories are also in train, 2 pairs of anchor and candidate too")
     assert "training on train may tell labels of validation" in line
@@ -110,6 +113,7 @@ def test_a_shared_story_without_a_pair_leaks_no_label_but_a_fit_warns():
     check = check_sets([CheckedSet("train", train, [True]), CheckedSet("validation", validation, [True], True)])
     assert check["warnings"] == check["verdict"][:1]
     assert "2 of 3 validation stories are also in train, in other triples; no pair is shared" in check["warnings"][0]
+
     check = check_sets([CheckedSet("train", train, [True]), CheckedSet("validation", [("k", "l", "m")], [True], True)])
     assert check["verdict"][0] == "No validation story is in train."
     assert check["warnings"] == []
@@ -119,12 +123,15 @@ def test_word_overlap_in_train_alone_is_a_shortcut():
     (easy, labels), (hard, other) = triples(40), triples(30, 50, overlaps=False)
     sets = [CheckedSet("train", easy, labels, True), CheckedSet("validation", hard, other, True)]
     check = check_sets(sets)
+
     assert of(check["probes"], set="train", probe="jaccard")["correct"] == 40
     assert of(check["probes"], set="validation", probe="jaccard")["correct"] == 0
     assert of(check["probes"], set="train", probe="always_a")["correct"] == 20
+
     [line] = check["warnings"]
     assert "solves 100.0 % of train (40 of 40) but 0.0 % of validation (0 of 30)" in line
     assert line.endswith("a model can learn it, and validation cut from train says nothing.")
+
     flipped = [CheckedSet(each.name, each.rows, [not label for label in each.labels], True) for each in sets]
     [line] = check_sets(flipped)["warnings"]
     assert "solves 100.0 % of validation (30 of 30) but 0.0 % of train (0 of 40)" in line
@@ -135,6 +142,7 @@ def test_unbalanced_labels_and_lengths_are_shortcuts():
     rows = [("x", "short one", "a longer one") for _ in range(60)]
     train = CheckedSet("train", [("k", "l", "m")], [True])
     check = check_sets([train, CheckedSet("validation", rows, [False] * 45 + [True] * 15, True)])
+
     assert of(check["probes"], set="validation", probe="always_b")["correct"] == 45
     assert of(check["probes"], set="validation", probe="longer")["correct"] == 45
     assert of(check["probes"], set="validation", probe="shorter")["correct"] == 15
@@ -148,6 +156,7 @@ def test_a_quick_check_probes_few_rows_and_a_full_one_all(monkeypatch):
     sets = [CheckedSet("train", rows, labels, True, lines=range(41))]
     quick = check_sets(sets)
     full = check_sets(sets, 0.5)
+
     assert {entry["n"] for entry in quick["probes"]} == {9}
     assert {entry["n"] for entry in full["probes"]} == {41}
     assert {entry["probe"] for entry in full["probes"]} - {entry["probe"] for entry in quick["probes"]} == {"tfidf"}
@@ -159,7 +168,9 @@ def test_columns_of_few_values_are_sources():
     columns = {"source": ["a"] * 20 + ["b"] * 20, "id": [str(i) for i in range(40)], "task": ["t"] * 40}
     check = check_sets([CheckedSet("train", easy + hard, labels * 2, True, columns, range(40))], 0.9)
     entries = [(e["column"], e["value"], e["correct"], e["n"]) for e in check["sources"] if e["probe"] == "jaccard"]
+
     assert entries == [("source", "a", 20, 20), ("source", "b", 0, 20)]
+
     tables = check_tables(check)
     assert list(tables) == ["Files", "Probes", "Probes by source"]
     assert tables["Probes"][0]["accuracy"] == "0.500 [0.352, 0.648]"
@@ -170,6 +181,7 @@ def test_the_task_s_data():
     names = {"train": SYNTHETIC, "validation": DATA / "dev/dev_track_a.jsonl", "test": DATA / "test/test_track_a.jsonl"}
     check = check_sets([read_set(name, str(path)) for name, path in names.items()])
     assert of(check["files"], set="train")["dropped"] == 1
+
     shared = of(check["shared"], of="validation", within="test")
     assert shared["shared"] == 164
     assert shared["stories"] == 479

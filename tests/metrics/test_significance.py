@@ -87,6 +87,7 @@ def test_bootstrap_interval():
     interval = bootstrap_interval(values)
     assert interval == pytest.approx(wilson_interval(int(values.sum()), 60), abs=0.02)
     assert bootstrap_interval(values, seed=1) != interval
+
     low, high = bootstrap_interval(values, confidence=0.8)
     assert interval[0] < low < high < interval[1]
     assert bootstrap_interval([0.3]) == (0, 1)
@@ -99,6 +100,7 @@ def test_group_bootstrap_draws_whole_groups():
     groups = np.repeat(np.arange(40), 5)
     same = np.repeat(generator.random(40) < 0.6, 5)[:, None]  # all items of a group are alike
     of_groups, of_items = (group_bootstrap_intervals(same, each)[0] for each in (groups, np.arange(200)))
+
     assert of_groups == pytest.approx(bootstrap_interval(same[::5, 0]), abs=0.02)  # of 40 independent values
     assert of_items == pytest.approx(bootstrap_interval(same[:, 0]), abs=0.02)
     assert of_groups[1] - of_groups[0] > 1.8 * (of_items[1] - of_items[0])
@@ -108,6 +110,7 @@ def test_group_bootstrap_weighs_groups_by_their_items_and_takes_columns_apart():
     values = np.array([[1.0, 0.0, 1.0]] + [[0.0, 0.0, 1.0]] * 3 + [[1.0, 0.0, 1.0]] * 6)
     groups = [7, 7, 7, 7, 3, 3, 3, 3, 3, 3]
     mixed, none, all_right = group_bootstrap_intervals(values, groups)
+
     assert mixed == (0.25, 1.0)  # both draws of a group give its own mean
     assert none == wilson_interval(0, 2)
     assert all_right == wilson_interval(2, 2)
@@ -163,6 +166,7 @@ def test_the_design_effect_is_that_of_plain_loops(stories):
         assert shared.design_effect(values) == pytest.approx(effect)
         assert shared.degrees_of_freedom == pytest.approx(degrees)
         effects.append(effect)
+
     assert min(effects) == 1 < max(effects)
 
 
@@ -172,6 +176,7 @@ def test_p_by_story_is_mcnemars_statistic_over_the_design_effect():
     second = [n % 6 in (3, 5) for n in range(72)]  # 36 won, in threes, and 12 lost
     effect, degrees = loops(stories, np.subtract(first, second, dtype=float))
     expected = 2 * t.sf((36 - 12) / sqrt((36 + 12) * effect), degrees)
+
     assert effect > 1.1
     assert expected > mcnemar(first, second)
     assert mcnemar_by_story(first, second, SharedStories(stories)) == pytest.approx(expected)
@@ -182,6 +187,7 @@ def test_equal_groups_are_as_many_observations():
     shared = SharedStories(groups(10, 4))
     assert shared.num_sharing == 40
     assert shared.degrees_of_freedom == pytest.approx(9)
+
     # Within a group all answers are equal: 40 triples tell what 10 tell.
     values = np.repeat(np.random.default_rng(3).normal(size=10), 4)
     sample = np.var(values[::4], ddof=1) / 10
@@ -210,6 +216,7 @@ def test_p_by_story_is_never_below_mcnemars():
         exact = mcnemar(first, second)
         assert p >= exact
         larger += p > exact
+
     assert larger > 5
 
 
@@ -226,8 +233,10 @@ def test_what_depends_on_stories_counts_less():
     alone = [n % 4 != 0 for n in range(200)]
     shared = SharedStories(CHAIN)
     right = [True] * 200
+
     assert shared.design_effect(np.array(together, float)) > 1.5
     assert shared.design_effect(np.array(alone, float)) == 1
+
     wide, narrow = (interval_by_story(answers, shared) for answers in (together, alone))
     assert wide[1] - wide[0] > 1.2 * (narrow[1] - narrow[0])
     assert narrow == pytest.approx(wilson_interval(150, 200), abs=0.002)  # t of 65 degrees of freedom, not normal
@@ -246,6 +255,7 @@ def test_a_story_in_all_triples_allows_no_test(stories):
     shared = SharedStories(stories)
     n = len(stories)
     assert shared.degrees_of_freedom == 0
+
     if n > 1:
         assert mcnemar_by_story([True] * n, [False] * n, shared) == 1
         assert interval_by_story([True] * n, shared) == (0, 1)
@@ -265,6 +275,7 @@ def test_a_story_in_most_triples_leaves_doubt():
     shared = SharedStories(stories)
     first = [n < 120 or n % 2 == 0 for n in range(200)]
     second = [(n >= 120 and n % 2 == 1) or n < 30 for n in range(200)]
+
     assert mcnemar(first, second) < 1e-6
     assert mcnemar_by_story(first, second, shared) > 0.05
 
@@ -273,8 +284,10 @@ def test_all_right_leaves_the_doubt_of_as_many_groups():
     shared = SharedStories(groups(6, 5))
     low, high = interval_by_story([True] * 30, shared)
     share = t.isf(0.025, 5) ** 2 / 6  # Wilson's lower end for 6 of 6, with t
+
     assert low == pytest.approx(1 / (1 + share))
     assert high == 1
+
     low, high = interval_by_story([False] * 30, shared)
     assert low == 0
     assert high == pytest.approx(share / (1 + share))
@@ -295,6 +308,7 @@ def test_false_positives_and_coverage_under_dependence():
         naive += mcnemar(first, second) < 0.05
         low, high = interval_by_story(first, shared)
         covered += low <= 0.6 <= high
+
     assert mistaken / 600 < 0.077 < naive / 600
     assert covered / 600 > 0.923
 
@@ -304,6 +318,7 @@ def test_the_simulation_has_a_row_for_each_test_and_interval(monkeypatch, world_
     simulation = importlib.import_module("significance")
     tests, intervals = simulation.error_rates([str(world_files / "validation.jsonl")], simulations=10, seed=1)
     settings = {(row.triples, row.stories) for row in tests}
+
     assert settings == set(product(("validation.jsonl", "synthetic"), ("none", "hard, .3", "hard, .6", "favored, .6")))
     assert len(tests) == 5 * len(settings)
     assert {row.test for row in tests} >= {"McNemar", "by story"}
@@ -311,6 +326,7 @@ def test_the_simulation_has_a_row_for_each_test_and_interval(monkeypatch, world_
     assert all(0 <= share <= 1 for row in tests for share in (row.false_positives, row.power))
     # Another run with the seed has the same rows, and a test with a higher p fewer of them below .05.
     assert simulation.error_rates([str(world_files / "validation.jsonl")], 10, 1) == (tests, intervals)
+
     power = {(row.triples, row.stories, row.test): row.power for row in tests}
     for triples, stories in settings:
         assert power[triples, stories, "by story"] <= power[triples, stories, "McNemar"]
@@ -346,6 +362,7 @@ def test_the_interval_of_a_difference_covers_it():
     for i, j in product(range(n + 1), range(other_n + 1)):
         low, high = difference_interval(i / n, n, j / other_n, other_n)
         covered += ours[i] * theirs[j] * (low <= 0 <= high)
+
     assert covered == pytest.approx(0.95, abs=0.01)
 
 

@@ -32,6 +32,7 @@ def test_batches_add_up_to_the_whole():
         stepped(a[part], b[part], labels[part])
     rows = list(zip(a.tolist(), b.tolist(), labels.tolist(), strict=True))
     expected = len(rows), sum((x > y) == label for x, y, label in rows), sum(x == y for x, y, _ in rows)
+
     assert counts(whole) == counts(batched) == counts(stepped) == expected
     assert whole.compute().item() == pytest.approx(expected[1] / expected[0])
     assert whole.compute() == batched.compute() == stepped.compute()
@@ -52,7 +53,9 @@ def test_rows_that_do_not_count_leave_no_trace():
     cut = TripleAccuracy()
     masked.update(a, b, labels, counted)
     cut.update(a[counted], b[counted], labels[counted])
+
     assert counts(masked) == counts(cut)
+
     masked.update(a, b, labels, torch.zeros(30, dtype=torch.bool))
     assert counts(masked) == counts(cut)
 
@@ -70,6 +73,7 @@ def test_no_triples():
 def test_summary_speaks():
     assert str(AccuracySummary(n=200, correct=110)) == "0.550 [0.481, 0.617] (110 of 200)"
     assert str(AccuracySummary(200, 110, 2)).endswith("(110 of 200, 2 ties)")
+
     values = AccuracySummary(200, 110, 2).as_dict()
     assert values["n"] == 200
     assert values["correct"] == 110
@@ -83,6 +87,7 @@ def test_nan_is_never_counted(place):
     scores = [torch.tensor([0.1, 0.2]), torch.tensor([0.3, 0.4])]
     scores[place][1] = float("nan")
     metric = TripleAccuracy()
+
     with pytest.raises(ValueError, match="NaN"):
         metric.update(*scores, torch.tensor([True, False]))
     assert metric.total.item() == 0
@@ -92,6 +97,7 @@ def test_what_does_not_fit_is_refused():
     two = torch.zeros(2)
     flags = torch.ones(2, dtype=torch.bool)
     metric = TripleAccuracy()
+
     with pytest.raises(ValueError, match="must be bool"):
         metric.update(two, two, torch.tensor([1, -1]))
     for wrong in ((two[:1], two, flags), (two, two, flags[:1]), (two[:, None], two[:, None], flags[:, None])):
@@ -126,7 +132,9 @@ def test_an_allowed_nan_leaves_no_accuracy():
     metric = TripleAccuracy(allow_nan=True)
     a = torch.tensor([0.5, float("nan")])
     metric.update(a, torch.zeros(2), torch.tensor([True, True]), counted=torch.tensor([True, False]))
+
     assert metric.summary().accuracy == 1.0  # the NaN filled up a share, and does not count
+
     metric.update(a, torch.zeros(2), torch.tensor([True, True]))
     found = metric.summary()
     assert found.n == 3

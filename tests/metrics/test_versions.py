@@ -29,6 +29,7 @@ def test_the_best_rank_is_that_of_the_nearest_version():
     for row in (0, 1, 3, 5, 6):
         others = [other for other in range(8) if other != row and VALUES[other] == VALUES[row]]
         best.append(min(ranks[row, other] for other in others))
+
     assert versions.best_ranks(ranks).tolist() == best
 
 
@@ -40,6 +41,7 @@ def test_a_permutation_exchanges_values_as_if_the_column_were_shuffled():
     for place, row in enumerate(rows):
         shuffled[row] = VALUES[place]
     expected = Versions(shuffled).best_ranks(ranks)
+
     assert sorted(versions.best_ranks(ranks, rows)) == sorted(expected)
     assert sorted(versions.best_ranks(ranks, rows)) != sorted(versions.best_ranks(ranks))
 
@@ -54,6 +56,7 @@ def test_permutations_stay_within_strata_and_leave_unknown_values_where_they_are
         stands_in = set(drawn[:, row].tolist())
         known = [r for r in range(8) if books[r] == books[row] and VALUES[r] is not None]
         assert stands_in == (set(known) if VALUES[row] is not None else {row})
+
     assert all(sorted(rows) == list(range(8)) for rows in drawn.tolist())
 
 
@@ -93,12 +96,15 @@ def test_versions_that_are_found_by_their_book_are_no_better_than_values_permute
     anywhere = permuted_figures(rank_all(scores), versions, Strata.of_values("all", ["same"] * 60))["recall@1"]
     within = permuted_figures(rank_all(scores), versions, Strata.of_values("book", books))["recall@1"]
     observed = (versions.best_ranks(rank_all(scores)) == 1).mean()
+
     assert anywhere.p < 0.01  # seems to find versions
     assert within.p > 0.2  # yet finds books
     assert anywhere.high < observed < within.high
+
     for i in range(60):  # now versions are alike besides
         for j in range(60):
             scores[i, j] += 3 * (values[i] == values[j])
+
     assert permuted_figures(rank_all(scores), versions, Strata.of_values("book", books))["recall@1"].p == 0.001
 
 

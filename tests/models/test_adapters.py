@@ -43,6 +43,7 @@ def test_targets_may_be_named(tiny, names):
     every = {"value": {"attention.self.value"}}.get(
         str(names), {"attention.self.query", "attention.output.dense", "output.dense"}
     )
+
     assert found == every
 
 
@@ -57,14 +58,18 @@ def test_fresh_adapters_change_no_vector_and_are_all_that_trains(tiny, kind, poo
     texts = world_texts()[:3]
     plain = Encoder(EncoderConfig(tiny(kind, pooling)))
     encoder = adapted(tiny, kind, pooling)
+
     assert torch.allclose(vectors(plain, texts), vectors(encoder, texts), atol=1e-6)
+
     trained = {name for name, p in encoder.named_parameters() if p.requires_grad}
     assert trained
     assert all(".lora_" in name for name in trained)
+
     before = {name: p.detach().clone() for name, p in encoder.named_parameters()}
     found = gradients(encoder.train(), texts)
     assert found.keys() == trained
     assert all(found[name].abs().sum() > 0 for name in trained if ".lora_B." in name)
+
     torch.optim.SGD([p for p in encoder.parameters() if p.requires_grad], lr=1.0).step()
     changed = {name for name, p in encoder.named_parameters() if not torch.equal(p, before[name])}
     assert changed == {name for name in trained if ".lora_B." in name}  # A moves once B is off zero
@@ -84,8 +89,10 @@ def test_gradients_are_those_of_the_formula(tiny):
         with torch.no_grad():
             plain.get_parameter(f"{name}.weight").add_(8 / 4 * b @ a)
     theirs = gradients(plain, texts)
+
     assert len(ours) == 2 * 3 * len(QWEN3)
     assert all(gradient.abs().sum() > 0 for gradient in ours.values())
+
     for name, (a, b) in products.items():
         gradient = theirs[f"{name}.weight"] * 8 / 4
         assert torch.allclose(ours[f"{name}.lora_B.default.weight"], gradient @ a.T, atol=1e-5), name
@@ -99,6 +106,7 @@ def test_left_right_and_packed_give_the_same_vectors(tiny):
         encoder = move(adapted(tiny, packed=False))
         encoder.model[0].tokenizer.padding_side = side
         found.append(vectors(encoder, texts))
+
     assert torch.allclose(found[0], found[1], atol=1e-5)
     assert torch.allclose(found[0], found[2], atol=1e-5)
 
@@ -121,6 +129,7 @@ def test_gradient_checkpointing_gives_the_same_gradients(tiny, kind, pooling, lo
         found.append(gradients(encoder, texts))
         assert len(seen) == 1 + checkpointed  # run again on the way back
     plain, again = found
+
     assert plain.keys() == again.keys()
     assert plain
     assert all(torch.allclose(plain[name], again[name], atol=1e-6) for name in plain)
@@ -140,6 +149,7 @@ def test_gradient_caching_gives_the_same_gradients_pass_by_pass(tiny, kind, is_p
         assert passes > 2
         assert len(runs) == passes * (1 + cached)
     plain, again = found
+
     assert plain.keys() == again.keys()
     assert sum(gradient.abs().sum() for gradient in plain.values()) > 1
     assert all(torch.allclose(plain[name], again[name], atol=1e-6) for name in plain)
@@ -150,13 +160,17 @@ def test_merging_leaves_plain_layers_and_the_same_vectors(tiny, kind, pooling):
     texts = world_texts()[:4]
     encoder = move(adapted(tiny, kind, pooling))
     before = vectors(encoder, texts)
+
     assert not torch.allclose(before, vectors(Encoder(EncoderConfig(tiny(kind, pooling))), texts), atol=1e-3)
+
     encoder.merge()
     assert torch.allclose(vectors(encoder, texts), before, atol=1e-5)
     assert not encoder.has_adapters
+
     plain = Encoder(EncoderConfig(tiny(kind, pooling)))
     assert encoder.state_dict().keys() == plain.state_dict().keys()
     assert all(type(m) is nn.Linear for m in encoder.transformer.modules() if isinstance(m, nn.Linear))
+
     encoder.merge()
     assert torch.allclose(vectors(encoder, texts), before, atol=1e-5)
 
@@ -169,6 +183,7 @@ def test_an_export_has_the_adapters_merged_and_loads_without_this_package(tiny, 
     before = vectors(encoder, texts)
     write_model_folder(encoder, tmp_path / "out", "a test", trained=True)
     theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(texts, convert_to_tensor=True)
+
     assert torch.allclose(theirs, before, atol=1e-5)
     assert not list((tmp_path / "out").rglob("adapter_*"))
 
@@ -177,9 +192,11 @@ def test_adapters_are_float32_and_merge_into_the_base_dtype(tiny):
     encoder = move(adapted(tiny, dtype="bfloat16"))
     dtypes = {".lora_" in name: p.dtype for name, p in encoder.named_parameters()}
     assert dtypes == {True: torch.float32, False: torch.bfloat16}
+
     texts = world_texts()[:3]
     before = vectors(encoder, texts)
     encoder.merge()
+
     assert {p.dtype for p in encoder.parameters()} == {torch.bfloat16}
     assert torch.cosine_similarity(before.float(), vectors(encoder, texts).float()).min() > 0.999
 
@@ -189,7 +206,9 @@ def test_adapters_have_a_dropout_of_their_own(tiny):
     found = {
         ".lora_dropout." in f".{n}": m.p for n, m in encoder.transformer.named_modules() if isinstance(m, nn.Dropout)
     }
+
     assert found == {True: 0.5, False: 0.25}
+
     off = adapted(tiny, "bert", "mean", dropout=0.25, lora=LoRA(rank=2, dropout=0.0))
     assert {m.p for m in off.transformer.modules() if isinstance(m, nn.Dropout)} == {0.25}
 
@@ -207,8 +226,10 @@ def test_adapters_follow_the_run_s_seed_and_disturb_no_other_draw(tiny, monkeypa
     one = drawn(3)
     same = drawn(3)
     other = drawn(4)
+
     assert all(torch.equal(one[name], same[name]) for name in one)
     assert not any(torch.equal(one[name], other[name]) for name in one)
+
     values = list(one.values())
     assert not torch.equal(values[0], values[1])
     assert all(value.abs().max() <= math.sqrt(1 / value.shape[1]) for value in values)

@@ -31,10 +31,13 @@ def test_steps_follow_one_another_as_by_hand():
     fitted, others = fitted - mean, others - mean
     top = np.linalg.eigh(fitted.T @ fitted)[1][:, -2:]
     fitted, others = (x - x @ top @ top.T for x in (fitted, others))
+
     assert np.allclose(fit_steps(parse_steps("center,abtt:2"), FITTED)(OTHERS), unit(others))
+
     variances, components = np.linalg.eigh(LedoitWolf().fit(fitted).covariance_)
     white = (others @ components / np.sqrt(variances))[:, ::-1]
     done = fit_steps(parse_steps("abtt:2,whiten,truncate:3"), FITTED)
+
     assert np.allclose(abs(done(OTHERS * 7)), abs(unit(white[:, :3])))
     assert done.weight.shape == (3, 8)
 
@@ -44,11 +47,14 @@ def test_whitening_inverts_a_covariance_that_many_stories_need_not_shrink(count)
     vectors = np.random.default_rng(1).normal(size=(count, 8)) * np.arange(1, 9) + 3
     values = unit(vectors)
     whitened = fit_steps(parse_steps("whiten"), vectors)
+
     assert np.allclose(whitened.weight.T @ whitened.weight, LedoitWolf().fit(values).precision_)
+
     variances = np.array([np.var(values @ (row / np.linalg.norm(row))) for row in whitened.weight])
     # Of 6 stories, directions from the sixth on have no variance but rounding, of which no order is known.
     assert (np.diff(variances) < 1e-12).all()
     assert variances[0] > 2 * variances[4] > 1e-6
+
     exact = np.allclose(np.cov((values @ whitened.weight.T).T), np.eye(8), atol=0.05)
     assert (exact, whitened.shrinkage < 0.01) == ((True, True) if count == 20_000 else (False, False))
 
@@ -93,9 +99,11 @@ def test_an_exported_text_encoder_gives_the_same_without_this_package(tiny, tmp_
     about = {"steps": "abtt:1", "stories": 4, "fit_on": [{"path": "f.jsonl", "sha256": "abc"}]}
     write_model_folder(encoder, tmp_path / "out", "tiny", trained=False, postprocess=about)
     theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(TEXTS)
+
     assert abs(theirs - expected).max() < 1e-5
     assert abs(embed(load_encoder(str(tmp_path / "out")), TEXTS, progress=False).embeddings - expected).max() < 1e-5
     assert "fitted on 4 stories, `f.jsonl` (SHA-256 abc)" in (tmp_path / "out" / "README.md").read_text()
+
     again = Encoder(EncoderConfig(str(tmp_path / "out"), normalize=True)).eval()  # as a fit reads it
     assert abs(embed(again, TEXTS, progress=False).embeddings - expected).max() < 1e-5
 
@@ -108,7 +116,9 @@ def test_an_exported_head_keeps_its_post_processing(tiny, tmp_path, reads):
     write_model_folder(encoder, tmp_path / "out", "tiny", trained=False)
     texts = TEXTS if reads == "sentences" else joined(stories)
     theirs = SentenceTransformer(str(tmp_path / "out"), trust_remote_code=True, device="cpu").encode(texts)
+
     assert abs(theirs - expected).max() < 1e-5
+
     again = load_encoder(str(tmp_path / "out"))
     assert abs(embed(again, stories, progress=False).embeddings - expected).max() < 1e-5
     with pytest.raises(ModelError, match="other weights of views need another post-processing"):

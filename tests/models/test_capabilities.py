@@ -33,8 +33,10 @@ def test_bf16_by_name_is_refused_and_auto_is_float32_where_it_is_missing(has_bf1
     with pytest.raises(OptionError, match=r"no bfloat16 instructions .* use auto or fp32"):
         load_encoder(tiny(), precision="bf16")
     assert linear_dtypes(load_encoder(tiny(), precision="auto")) == {torch.float32}
+
     half = Encoder(EncoderConfig(tiny(), dtype="bfloat16"))
     assert linear_dtypes(half.cast("auto")) == {torch.float32}
+
     has_bf16(True)
     for precision in ("bf16", "auto"):
         assert linear_dtypes(load_encoder(tiny(), precision=precision)) == {torch.bfloat16}
@@ -46,13 +48,16 @@ def test_commands_refuse_it_or_print_what_they_take_instead(has_bf16, narrlit, m
     options = ("embed", "s.jsonl", "--model", tiny(), "--device", "cpu")
     refused = narrlit(*options, "--out", "v.npy", "--precision", "bf16")
     *_, line = refused.err.splitlines()
+
     assert refused.code == 2
     assert refused.err.count("bf16") == 1
     assert "--precision bf16: this processor has no bfloat16 instructions" in line
     assert "use auto or fp32" in line
+
     taken = narrlit(*options, "--out", "v.npy", "--precision", "auto")
     assert taken.code == 0
     assert "precision auto: float32; this processor has no bfloat16 instructions" in taken.err
+
     plain = narrlit(*options, "--out", "w.npy")
     assert plain.code == 0
     assert "bfloat16" not in plain.err
@@ -70,7 +75,9 @@ def test_this_processor_does_what_it_is_said_to_do(narrlit, make, tiny):
         for precision in ("fp32", "auto", "bf16")
     }
     possible = capabilities.has_bf16(CPU)
+
     assert [outcome.code for outcome in found.values()] == [0, 0, 0 if possible else 2]
+
     exact = np.load("fp32.npy")
     for precision in ("auto", "bf16") if possible else ("auto",):
         # Rounding turns a vector; a random model's more than a trained one's.
@@ -90,6 +97,8 @@ def test_limits_of_the_libraries_count(monkeypatch):
     # Older releases of torch lack it.
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True}, raising=False)
     supported = bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())  # False under ONEDNN_MAX_CPU_ISA=AVX2 too
+
     assert capabilities.has_bf16(CPU) == supported
+
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": False, "amx_bf16": False})
     assert not capabilities.has_bf16(CPU)

@@ -48,6 +48,7 @@ def test_a_sentence_is_embedded_once_and_counted_once_if_it_is_cut(tiny, monkeyp
     seen, token_ids = [], encoder.token_ids
     monkeypatch.setattr(encoder, "token_ids", lambda texts, role: seen.extend(texts) or token_ids(texts, role))
     long = "A very long sentence about a ship that sank in the cold sea in winter."
+
     assert embed(encoder, [f"Short. {long}", f"{long} Short.", "Short."], progress=False).coverage.long == 1
     assert sorted(seen) == sorted([long, "Short."])
 
@@ -63,7 +64,9 @@ def test_views_are_those_by_hand(tiny, hidden):
     encoder = view_encoder(tiny(), hidden, prompts=Prompts(story="text: "))
     stories = viewed(4)
     found = embed(encoder, stories, progress=False)
+
     assert abs(found.embeddings - views_by_hand(encoder, stories, "text: ")).max() < 1e-6
+
     order = [2, 0, 2, 1, 3]
     again = embed(encoder, [stories[i] for i in order], progress=False).embeddings
     assert abs(again - found.embeddings[order]).max() < 1e-6
@@ -73,6 +76,7 @@ def test_a_part_without_weight_is_never_embedded(tiny):
     encoder = view_encoder(tiny(), fusion=PRESETS["action_only"])
     long = [Story(story.id, story.text + " word" * 500, story.views) for story in viewed(3)]
     found = embed(encoder, long, progress=False)
+
     assert found.coverage.long == 0
     assert abs(found.embeddings - views_by_hand(encoder, viewed(3))).max() < 1e-6
     assert embed(view_encoder(tiny()), long, progress=False).coverage.long == 3
@@ -86,10 +90,13 @@ def test_parts_come_in_their_order_and_what_occurs_twice_once(tiny, hidden):
     for position in range(4):
         with_fusion(encoder, Fusion(*(float(i == position) for i in range(4))))
         assert abs(parts[:, position] - views_by_hand(encoder, stories)).max() < 1e-6
+
     assert abs(parts[0, 1] - parts[1, 1]).max() < 1e-6  # rows of one product of matrices, which may round otherwise
+
     few = part_embeddings(encoder, stories, progress=False, needed=[1, 3]).embeddings
     assert abs(few[:, [1, 3]] - parts[:, [1, 3]]).max() < 1e-6
     assert not few[:, [0, 2]].any()
+
     plain = Encoder(EncoderConfig(tiny())).eval()
     own = part_embeddings(view_encoder(tiny()), stories, progress=False).embeddings
     assert abs(part_embeddings(plain, stories, progress=False).embeddings - own).max() < 1e-6
@@ -101,6 +108,7 @@ def test_other_weights_keep_the_heads(tiny):
     assert with_fusion(encoder, None) is encoder
     assert with_fusion(encoder, PRESETS["equal"]).views.heads is heads
     assert encoder.views.weights == PRESETS["equal"].weights
+
     plain = Encoder(EncoderConfig(tiny())).eval()
     assert with_fusion(plain, None).reads == "text"
     assert with_fusion(plain, WEIGHTS).reads == "views"
@@ -113,6 +121,7 @@ def test_views_of_a_model_that_reads_sentences(tiny):
     own = [embed(inner, [s.text, *s.views.texts], progress=False).embeddings for s in viewed(3)]
     total = np.stack([np.array(WEIGHTS.weights) @ vectors for vectors in own])
     found = embed(encoder, viewed(3), progress=False).embeddings
+
     assert abs(found - total / np.linalg.norm(total, axis=1, keepdims=True)).max() < 1e-6
 
 
@@ -135,6 +144,7 @@ def test_scores_are_cosines_of_each_role(tiny, prompts):
     anchors, candidates = (embed(encoder, TEXTS, role, progress=False).embeddings for role in ROLES[:2])
     anchors, candidates = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (anchors, candidates))
     expected = [[anchors[t.anchor] @ candidates[t.a], anchors[t.anchor] @ candidates[t.b]] for t in triples]
+
     assert np.allclose(scores, expected, atol=1e-6)
     assert scores.dtype == np.float64
     assert coverage.long == 0
@@ -174,6 +184,7 @@ def test_a_long_text_is_the_mean_of_its_windows_by_the_tokens_that_each_adds(rol
     vectors = encoder.model.encode([encoder.prompt(role) + text for text in texts], prompt="")
     mean = np.array([22, 22, 11]) @ vectors
     found = embed(encoder, ["Short.", LONG], role, progress=False)
+
     assert abs(found.embeddings[1] - mean / np.linalg.norm(mean)).max() < 1e-6
     assert found.coverage == words_read(["Short.", LONG], long=1)
 
@@ -185,6 +196,7 @@ def test_the_ending_of_a_long_text_counts_in_windows_alone(tiny):
     assert abs(cut.embeddings[0] - cut.embeddings[1]).max() < 1e-6
     assert cut.coverage.record == {"truncated": 2, "words_read": round(cut.coverage.share, 4)}
     assert 0.2 < cut.coverage.least < 0.7
+
     whole = embed(reading(tiny(), "windows"), endings, progress=False)
     assert abs(whole.embeddings[0] - whole.embeddings[1]).max() > 1e-4
     assert whole.coverage.record == {"truncated": 0, "words_read": 1.0}
@@ -203,6 +215,7 @@ def test_sentences_and_views_are_read_in_windows_too(tiny):
     assert found.coverage.long == 2
     assert found.coverage.texts == 3
     assert abs(found.embeddings[0] - found.embeddings[1]).max() > 1e-5
+
     stories = [Story(w, "A b.", Views("T.", "A.", w)) for w in words]
     found = embed(reading(tiny(), "windows", view_encoder), stories, progress=False)
     assert abs(found.embeddings[0] - found.embeddings[1]).max() > 1e-5

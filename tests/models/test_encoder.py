@@ -35,12 +35,15 @@ def test_the_three_paths_give_the_same_vectors(tiny, kind, pooling):
     texts = texts_of_many_lengths()
     encoder = Encoder(EncoderConfig(tiny(kind, pooling))).eval()
     unpacked = Encoder(EncoderConfig(tiny(kind, pooling), packed=False)).eval()
+
     assert encoder.packs is True
     assert unpacked.packs is False
+
     with torch.no_grad():
         ours = encoder(packed(encoder, texts))
         padded = unpacked(packed(unpacked, texts))
     theirs = unpacked.model.encode(texts, convert_to_tensor=True, batch_size=3)
+
     assert torch.allclose(ours, theirs, atol=1e-5)
     assert torch.allclose(padded, theirs, atol=1e-5)
     assert (ours[0] - ours[1]).abs().max() > 1e-3  # the texts are told apart at all
@@ -52,6 +55,7 @@ def test_packed_and_padded_give_the_same_gradients(tiny, kind, pooling):
         gradients(Encoder(EncoderConfig(tiny(kind, pooling), packed=packs, dropout=0.0)), texts_of_many_lengths())
         for packs in (True, False)
     )
+
     assert ours.keys() == theirs.keys()
     assert len(ours) > 20
     for name in ours:
@@ -67,6 +71,7 @@ def test_gradients_equal_sentence_transformers_own(tiny):
     encoder.zero_grad()
     features = encoder.model.preprocess(texts)
     encoder.model(features)["sentence_embedding"].square().mul(torch.arange(32)).sum().backward()
+
     assert all(torch.allclose(p.grad, ours[n], atol=1e-4) for n, p in encoder.named_parameters() if n in ours)
 
 
@@ -105,6 +110,7 @@ def test_dropout_is_really_on_where_asked_for_and_off_where_not(tiny):
             torch.manual_seed(2)
             assert torch.allclose(one, encoder(batch), atol=1e-6) == (probability == 0)
     encoder.eval()
+
     assert torch.allclose(encoder(batch), encoder(batch))
 
 
@@ -121,10 +127,12 @@ def test_bfloat16_changes_linear_layers_alone_and_embeddings_little(tiny, monkey
     exact = embed(Encoder(config).eval(), texts, progress=False).embeddings
     encoder = Encoder(config).eval().cast("bf16")
     found = embed(encoder, texts, progress=False).embeddings
+
     assert found.dtype == np.float32
     assert np.abs(cosines(found) - cosines(exact)).max() < 6e-3
     assert np.abs(found - exact).max() > 1e-5
     assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)  # not normalized in bfloat16
+
     linear = {module.weight.dtype for module in encoder.modules() if isinstance(module, torch.nn.Linear)}
     assert linear == {torch.bfloat16}
     assert encoder.transformer.get_input_embeddings().weight.dtype == torch.float32
@@ -156,6 +164,7 @@ def test_heads_read_what_a_model_in_bfloat16_gives(tiny, tmp_path, monkeypatch):
         encoder.postprocess(Dense(16, 8))
         torch.nn.init.eye_(encoder.post[1].linear.weight)
         found.append(embed(encoder.eval().cast(precision), texts, progress=False)[0])
+
     assert 1e-7 < np.abs(found[0] - found[1]).max() < 0.02
 
 
@@ -163,10 +172,12 @@ def test_prompts_stand_before_the_text_by_role(tiny):
     prompts = Prompts(story="Story: ", anchor="query: ", candidate="passage: ")
     encoder = Encoder(EncoderConfig(tiny("bert"), prompts=prompts))
     plain = Encoder(EncoderConfig(tiny("bert")))
+
     for role in ("story", "anchor", "candidate"):
         assert encoder.tokenize(["Abc."], role)[0] == plain.tokenize([getattr(prompts, role) + "Abc."])[0]
     with pytest.raises(ModelError, match="before anchors"):
         encoder.require_one_prompt("embed")
+
     plain.require_one_prompt("embed")
     Encoder(EncoderConfig(tiny("bert"), prompts=Prompts(story="Story: "))).require_one_prompt("embed")
 
@@ -175,14 +186,17 @@ def test_an_exported_folder_keeps_prompts_length_and_vectors(tiny, tmp_path):
     encoder = Encoder(EncoderConfig(tiny("bert"), prompts=Prompts(story="Story: "), max_length=40)).eval()
     encoder.save(tmp_path / "out")
     again = Encoder(EncoderConfig(str(tmp_path / "out"))).eval()
+
     assert again.prompt("story") == "Story: "
     assert again.prompt("anchor") == "Story: "
     assert again.max_length == 40
+
     texts = world_texts()[:4]
     ours = embed(encoder, texts, progress=False).embeddings
     from sentence_transformers import SentenceTransformer
 
     theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(texts)
+
     assert abs(ours - theirs).max() < 1e-6
 
 
@@ -195,6 +209,7 @@ def test_a_model_with_cls_pooling_and_a_dense_layer_keeps_both(tiny, tmp_path):
     theirs.save(str(tmp_path / "labse"))
     texts = world_texts()[:3]
     ours = embed(Encoder(EncoderConfig(str(tmp_path / "labse"))).eval(), texts, progress=False).embeddings
+
     assert abs(ours - theirs.encode(texts)).max() < 1e-6
     with pytest.warns(UserWarning, match=r"own pooling \(cls\)"):
         Encoder(EncoderConfig(str(tmp_path / "labse"), pooling="mean"))
@@ -206,6 +221,7 @@ def test_texts_over_the_limit_are_cut_and_counted(tiny):
     assert len(ids[0]) == 30
     assert cut == 1
     assert ids[0][-1] == encoder.model[0].tokenizer.convert_tokens_to_ids("[SEP]")
+
     theirs = encoder.model.preprocess([world_texts()[0]])["input_ids"][0].tolist()
     assert ids[0] == theirs
 
@@ -217,6 +233,7 @@ def test_a_share_of_the_lower_layers_is_frozen(tiny, kind, pooling):
     moved = {n for n, p in encoder.named_parameters() if p.grad is not None}
     names = {n for n, _ in encoder.named_parameters()}
     layer = [{n for n in names if f".{'layers' if kind == 'qwen3' else 'layer'}.{i}." in n} for i in range(3)]
+
     assert all(layer)
     assert not moved & layer[0]  # 0.4 of 3 layers, rounded down
     assert layer[1] | layer[2] <= moved
@@ -239,12 +256,15 @@ def test_windows_cover_every_token_from_edge_to_edge(seed, room):
     lengths = np.random.default_rng(seed).integers(0, 60, 50)
     edges = [5, *(5 + lengths.cumsum()).tolist()]
     bounds = window_bounds(edges, room)
+
     assert bounds[0][0] == 5
     assert bounds[-1][1] == edges[-1]
     assert all(0 < end - start <= room for start, end in bounds)
+
     overlaps = [before[1] - after[0] for before, after in pairwise(bounds)]
     assert min(overlaps, default=0) >= 0
     assert all(before[1] < after[1] for before, after in pairwise(bounds))
+
     if room > lengths.max():
         assert {place for pair in bounds for place in pair} <= set(edges)
         assert abs(np.mean(overlaps) - room / 8) < 12

@@ -53,6 +53,7 @@ def test_an_mlp_has_relu_between_its_layers_and_not_at_the_end():
     x = vectors(50, 8)
     one, two, three = (dense.linear for dense in head[:-1])
     expected = three(two(one(x).clamp(min=0)).clamp(min=0))
+
     assert torch.allclose(apply_head(head, x), expected / expected.norm(dim=1, keepdim=True), atol=1e-6)
     assert (apply_head(head, x) < 0).any()
     assert [(linear.in_features, linear.out_features) for linear in (one, two, three)] == [(8, 12), (12, 7), (7, 5)]
@@ -126,6 +127,7 @@ def test_dropout_works_in_training_alone_and_between_layers_only_where_there_are
         assert model.lstm.dropout == (0.5 if layers == 2 else 0)
         model.eval()
         assert torch.equal(apply_head(model, x, [4]), apply_head(model, x, [4]))
+
     assert not recwarn.list
 
 
@@ -146,6 +148,7 @@ def test_every_view_has_its_own_head():
         first, _, last = heads.heads[name]
         expected = last(torch.relu(first(views[:, place])))
         assert torch.allclose(heads(views)[:, place], normalize(expected, dim=-1), atol=1e-6)
+
     # One vector goes through all three.
     assert torch.allclose(heads(views[:, :1]), heads(views[:, :1].repeat(1, 3, 1)))
 
@@ -170,6 +173,7 @@ def test_a_head_is_saved_and_read_and_one_that_is_broken_refused(tmp_path, head)
     again = type(head).load_head(tmp_path)
     assert again.get_config_dict() == head.get_config_dict()
     assert all(torch.equal(value, again.state_dict()[name]) for name, value in head.state_dict().items())
+
     if head.state_dict():
         (tmp_path / "model.safetensors").write_bytes(b"broken")
         with pytest.raises(Exception, match=r".+"):
@@ -203,11 +207,14 @@ def test_half_precision_encoders_leave_the_head_in_its_own(tiny):
     encoder = Encoder(EncoderConfig(tiny(), dtype="bfloat16")).eval()
     head = build_head("projection", 32, noise=0.3)
     encoder.attach(head)
+
     assert head[0].linear.weight.dtype == torch.float32
+
     from narrlit.models.embedding import embed
 
     plain = Encoder(EncoderConfig(tiny(), dtype="bfloat16")).eval()
     before = embed(plain, ["A tale.", "Another one."], progress=False).embeddings
     after = embed(encoder, ["A tale.", "Another one."], progress=False).embeddings
+
     assert abs(after - apply_head(head, torch.from_numpy(before)).detach().numpy()).max() < 1e-6
     assert isinstance(head[0], nn.Module)

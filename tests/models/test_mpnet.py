@@ -28,10 +28,12 @@ def test_embeddings_are_sentence_transformers_own_also_after_an_export(encoder, 
     ours = embed(encoder.eval(), TEXTS, progress=False).embeddings
     with torch.no_grad():
         batch = encoder(packed(encoder, TEXTS)).numpy()
+
     assert abs(batch - ours).max() < 1e-5  # in one batch, whatever its padding
     assert encoder.dimension == 768
     assert encoder.max_length == 384
     assert encoder.packs is True
+
     write_model_folder(encoder, tmp_path / "out", "mpnet", trained=False)
     for folder in (FOLDER, tmp_path / "out"):
         theirs = SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
@@ -46,8 +48,10 @@ def test_a_training_step_reaches_the_upper_layers_alone(encoder):
     trained = {name for name, parameter in encoder.named_parameters() if parameter.requires_grad}
     moved = {name for name, p in encoder.named_parameters() if p.grad is not None and p.grad.abs().sum() > 0}
     layers = {int(name.split(".layer.")[1].split(".")[0]) for name in moved if ".layer." in name}
+
     assert layers == set(range(6, 12))  # half of twelve are frozen
     assert not any("embeddings" in name or "relative_attention_bias" in name for name in trained)
+
     torch.optim.SGD([p for p in encoder.parameters() if p.requires_grad], lr=1e-3).step()
     changed = {name for name, parameter in encoder.named_parameters() if not torch.equal(parameter, before[name])}
     assert changed

@@ -47,6 +47,7 @@ def test_unseen_plots_are_found_in_unseen_worlds_against_stories_of_the_own_worl
             negatives = cosines[row, (plots != plots[row]) & (worlds == worlds[row])]
             right.append((positives[:, None] > negatives).mean())
         accuracy[model] = np.mean(right)
+
     assert accuracy["minilm"] < 0.4
     assert accuracy["narrlit-mini"] > accuracy["minilm"] + 0.2
 

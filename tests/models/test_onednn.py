@@ -53,6 +53,7 @@ def test_every_tested_architecture_is_computed_by_onednn_with_the_same_result(mo
         assert (hidden(transformer) - before).abs().max() < 5e-6
         for layer in transformer.encoder.layer:
             assert "forward" in vars(layer.intermediate)
+
     assert torch.equal(hidden(transformer), before)
 
 
@@ -70,11 +71,14 @@ def test_embedding_gives_the_same_vectors_and_leaves_the_model_as_it_was(tiny, m
 
     monkeypatch.setattr(embedding, "fused_linears", counting)
     embed(encoder, world_texts()[:1], progress=False)
+
     assert not counts  # for one text it would not pay
+
     monkeypatch.setattr(embedding, "TEXTS_TO_FUSE", 2)
     ours = embed(encoder, world_texts(), progress=False).embeddings
     assert not there or counts == [6 * LAYERS]
     assert not any("forward" in vars(module) for module in encoder.modules())
+
     monkeypatch.setattr(onednn, "FUSABLE", frozenset())
     plain = embed(encoder, world_texts(), progress=False).embeddings
     assert not there or counts == [6 * LAYERS, 0]
@@ -92,6 +96,7 @@ def test_layers_in_bfloat16_are_fused_too_and_round_their_float32_input(no_grad)
     with fused_linears(transformer) as count:
         assert count == 6 * LAYERS
         rounded = hidden(transformer)
+
     assert rounded.dtype == torch.float32
     assert 1e-5 < (rounded - exact).abs().max() < 0.05
 

@@ -75,7 +75,9 @@ def test_outputs_and_gradients_are_those_of_the_definition_with_the_same_mask(mo
     theirs = inputs(requires_grad=True)
     found = packing._attend_each(ours, LENGTHS, Options(scaling, dropout, causal=False))
     wanted = reference(theirs, masks, dropout, scaling or 8**-0.5)
+
     assert torch.allclose(found.double(), wanted, atol=1e-5)
+
     (found * target).sum().backward()
     (wanted * target).sum().backward()
     for own, other in zip(ours, theirs, strict=True):
@@ -88,26 +90,31 @@ def test_the_share_kept_is_the_one_asked_for(dropout):
     torch.manual_seed(5)
     n = 1_000_003  # no multiple of the four that one draw serves
     kept = packing._keep(torch.Size([n]), dropout)
+
     assert set(kept.unique().tolist()) == {0.0, 1.0}
     assert abs(kept.mean(dtype=torch.float64) - (1 - dropout)) < 4 * math.sqrt(dropout * (1 - dropout) / n)
+
     # Each of the four values of a draw by itself, and each value against the next.
     for part in range(4):
         error = math.sqrt(dropout * (1 - dropout) / (n // 4))
         assert abs(kept[part::4].mean(dtype=torch.float64) - (1 - dropout)) < 4 * error
     first = kept[:-1] - kept.mean()
     second = kept[1:] - kept.mean()
+
     assert abs((first * second).mean(dtype=torch.float64)) < 4 * dropout * (1 - dropout) / math.sqrt(n)
 
 
 def test_the_scale_is_that_of_the_probability_drawn():
     # 1e-5 is 0.66 of a draw, 1 draw is dropped; below half a draw nothing is, and almost 1 still leaves a draw.
     assert [packing._dropped(p) for p in (1e-5, 1e-6, 0.1, 0.5, 1 - 1e-9)] == [1, 0, 6554, 32768, 65535]
+
     q = torch.zeros(1, 1, 1, 2)
     value = torch.ones(1, 1, 1, 2)
     torch.manual_seed(0)
     outputs = {
         float(packing._attend((q, q, value), (1,), Options(None, 0.1, causal=False))[0, 0, 0, 0]) for _ in range(200)
     }
+
     assert sorted(outputs) == pytest.approx([0, 1 / (1 - 6554 / 65536)])
 
 
@@ -115,9 +122,11 @@ def test_without_dropout_float32_stays_with_torch_and_bfloat16_where_it_trains_d
     plain = Options(None, 0.0, causal=False)
     exact = packing._attend_each(inputs(requires_grad=True), LENGTHS, plain)
     assert sdpa_calls == [0.0] * len(LENGTHS)
+
     half = [x.bfloat16() for x in inputs(requires_grad=True)]
     products = packing._attend_each(half, LENGTHS, plain)
     assert len(sdpa_calls) == len(LENGTHS)
+
     with torch.no_grad():
         torchs = packing._attend_each(half, LENGTHS, plain)
     assert len(sdpa_calls) == 2 * len(LENGTHS)
@@ -135,6 +144,7 @@ def test_gradients_in_bfloat16_point_where_those_in_float32_do(tiny, dropout):
         torch.manual_seed(3)  # the same masks
         with torch.autocast("cpu", torch.bfloat16, enabled=half):
             found.append(torch.cat([g.flatten() for g in gradients(encoder, world_texts()[:6]).values()]))
+
     assert F.cosine_similarity(*found, dim=0) > 0.998
 
 
@@ -144,11 +154,14 @@ def test_dropout_of_hidden_states_keeps_the_mean_and_follows_the_seed():
     torch.manual_seed(4)
     once = drop(x)
     torch.manual_seed(4)
+
     assert torch.equal(drop(x), once)
     assert not torch.equal(drop(x), once)
+
     stays = once != 0
     assert abs(stays.float().mean() - 0.75) < 0.01
     assert torch.allclose(once[stays], x[stays] / 0.75)
+
     (gradient,) = torch.autograd.grad(once.sum(), x)
     assert torch.allclose(gradient, stays / 0.75)
     assert drop.eval()(x) is x
@@ -164,6 +177,7 @@ def test_every_dropout_of_a_transformer_is_the_cheap_one_and_checkpoints_replay_
         assert {type(module) for module in drops} == {packing.Dropout}
         torch.manual_seed(1)
         found.append(gradients(encoder, texts))
+
     assert all(torch.allclose(found[0][name], found[1][name], atol=1e-6) for name in found[0])
 
 
@@ -238,10 +252,13 @@ def test_packed_stories_have_the_states_and_gradients_of_padded_ones(name, monke
     transformer = tiny_model(name)
     first = 2 if name == "mpnet" else 0
     expected, wanted = states_and_gradients(transformer, packs=False, first=first)
+
     assert packing.packable(transformer.config)
+
     packing.prepare(transformer)
     again, _ = states_and_gradients(transformer, packs=False, first=first)
     assert torch.allclose(again, expected, atol=1e-6)
+
     calls = []
     for way in ("each", "padded", *(["flash"] if HAS_FLASH else [])):
         with monkeypatch.context() as patch:
@@ -256,6 +273,7 @@ def test_packed_stories_have_the_states_and_gradients_of_padded_ones(name, monke
         assert found.keys() == wanted.keys()
         for key, gradient in wanted.items():
             assert (found[key] - gradient).abs().max() < 1e-5 * (1 + gradient.abs().max()), (way, key)
+
     # The bias of mpnet is none that flash attention takes.
     assert len(calls) == (3 if HAS_FLASH and name != "mpnet" else 0)
 
@@ -275,6 +293,7 @@ def test_flash_attention_is_for_half_precision_without_dropout_on_newer_gpus(mon
     assert not any((fits(torch.float32), fits(size=36), fits(size=264), fits(is_cuda=False)))
     assert not fits(dropout=0.1)
     assert not fits(ends=None)
+
     capability = (7, 5)
     assert not fits()
 
@@ -293,8 +312,10 @@ def test_a_model_drops_weights_while_it_trains_and_never_in_eval_mode(tiny, sdpa
     stories = PackedStories(torch.tensor([t for x in ids for t in x]), tuple(map(len, ids)), torch.arange(3))
     sdpa_calls.clear()  # of building the model
     encoder.train()(stories).sum().backward()
+
     assert [shape for shape in masks_drawn if shape[0] == 4] == [(4, len(x), len(x)) for _ in range(3) for x in ids]
     assert not sdpa_calls
+
     masks_drawn.clear()
     encoder.eval()(stories)
     assert not masks_drawn

@@ -98,12 +98,14 @@ def test_gradients_are_a_float_model_s_also_after_a_validation(qwen3, kind, cont
     texts = world_texts()[:4]
     encoder = built(qwen3, kind)
     assert not any(getattr(m, "support_avx512bf16_for_cpu", False) for m in encoder.modules())
+
     theirs = gradients(reference(qwen3, encoder), texts)
     if context is not None:
         with context():
             encoder.eval()(packed(encoder, texts))
             encoder(packed(encoder, texts[:1]))
     ours = gradients(encoder, texts)
+
     assert ours.keys() == {name for name, p in encoder.named_parameters() if p.requires_grad}
     assert len(ours) == 2 * TARGETS * LAYERS
     assert ours.keys() == theirs.keys()
@@ -122,21 +124,28 @@ def test_an_export_is_a_plain_folder_with_the_same_vectors(qwen3, tmp_path, kind
     encoder = built(qwen3, kind, lora)
     expected = vectors(reference(qwen3, encoder) if lora else encoder, texts)
     before = vectors(encoder, texts)
+
     assert cosines(before, vectors(built(qwen3, None, lora), texts)) < 0.9999  # quantising shows
+
     write_model_folder(encoder, tmp_path / "out", "a test", trained=True)
     assert not encoder.quantized
     assert not encoder.has_adapters
     assert all(type(m) is nn.Linear for m in encoder.transformer.modules() if isinstance(m, nn.Linear))
+
     after = vectors(encoder, texts)
     settings = json.loads((tmp_path / "out" / "config.json").read_text())
     assert not [name for name in settings if "quant" in name]
+
     theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(texts, convert_to_tensor=True)
     assert torch.allclose(theirs, after, atol=1e-5)
+
     if kind == "nf4":
         assert torch.allclose(after, before, atol=1e-5)
     if kind == "nf4" or lora:
         assert torch.allclose(after, expected, atol=1e-5)
+
     assert cosines(after, before) > 0.99
+
     files = " ".join(path.read_text() for path in (tmp_path / "out").rglob("*.json"))
     assert "bitsandbytes" not in files
     assert not list((tmp_path / "out").rglob("adapter_*"))
@@ -147,7 +156,9 @@ def test_checkpoints_and_teachers_hold_adapters_alone_and_stay_quantization_of(q
     texts = world_texts()[:4]
     encoder = built(qwen3, kind)
     before = vectors(encoder, texts)
+
     assert all(".lora_" in name for name in trained_weights(encoder))
+
     save_encoder(tmp_path, encoder.config, trained_weights(encoder))
     for name, keep in (("alone", ".lora_"), ("whole", "")):
         state = {f"encoder.{n}": value for n, value in encoder.state_dict().items() if keep in n}
@@ -169,6 +180,7 @@ def test_a_quantised_model_embeds_without_adapters_and_takes_overrides(tiny, kin
     assert {m.p for m in encoder.modules() if isinstance(m, nn.Dropout)} == {0.3}
     assert encoder.max_length == 40
     assert encoder.normalized is False
+
     plain = Encoder(EncoderConfig(tiny("bert"), **fields))
     texts = world_texts()[:3]
     assert cosines(vectors(encoder, texts), vectors(plain, texts)) > 0.95
@@ -182,7 +194,9 @@ def test_what_stands_beside_8_bit_weights_moves_with_them(qwen3):
     texts = world_texts()[:3]
     layer = encoder.transformer.layers[0].mlp.up_proj.base_layer
     encoder._apply(lambda tensor: tensor.data.clone())
+
     assert layer.weight.CB.data_ptr() == layer.weight.data_ptr()
+
     before = vectors(encoder, texts)
     encoder._apply(lambda tensor: tensor.data.clone())
     assert layer.state.CB.data_ptr() == layer.weight.data_ptr()
@@ -197,6 +211,7 @@ def test_an_absent_package_is_named_with_its_extra(qwen3, monkeypatch, package):
     monkeypatch.delitem(sys.modules, package)
     finders = [SimpleNamespace(find_spec=lambda name, *_: _refuse(name, package)), *sys.meta_path]
     monkeypatch.setattr(sys, "meta_path", finders)
+
     with pytest.raises(MissingExtraError, match=rf"{package} is not installed: pip install 'narrlit\[quant\]'"):
         Encoder(EncoderConfig(qwen3, quantization="nf4"))
 

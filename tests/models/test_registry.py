@@ -38,6 +38,7 @@ def test_a_folder_without_normalization_gives_its_own_embeddings(tiny, tmp_path)
     Encoder(EncoderConfig(tiny(), normalize=False)).save(tmp_path / "plain")
     theirs = SentenceTransformer(str(tmp_path / "plain"), device="cpu").encode(TEXTS)
     ours = embed(load_encoder(str(tmp_path / "plain")), TEXTS, progress=False).embeddings
+
     assert abs(ours - theirs).max() < 1e-5
     assert abs(np.linalg.norm(ours, axis=1) - 1).min() > 0.1
 
@@ -55,6 +56,7 @@ def test_a_missing_pooler_is_no_missing_weight(folder):
     before = embed(load_encoder(str(folder)), TEXTS, progress=False).embeddings
     weights = load_file(folder / "model.safetensors")
     assert any("pooler" in name for name in weights)
+
     save_file({k: v for k, v in weights.items() if "pooler" not in k}, folder / "model.safetensors", {"format": "pt"})
     # Weights that lie elsewhere in the file are aligned otherwise, and may be summed in another order.
     assert abs(embed(load_encoder(str(folder)), TEXTS, progress=False)[0] - before).max() < 1e-6
@@ -90,6 +92,7 @@ def test_embeddings_of_nan_or_zeros_are_refused(folder, value):
     with torch.no_grad():
         encoder.transformer.encoder.layer[-1].output.LayerNorm.weight.fill_(value)
         encoder.transformer.encoder.layer[-1].output.LayerNorm.bias.fill_(value)
+
     with pytest.raises(ModelError, match=r"NaN or infinity|zeros alone"):
         embed(encoder, TEXTS, progress=False)
 
@@ -119,6 +122,7 @@ def test_no_file_gives_the_consent_to_run_code(tiny, tmp_path, monkeypatch):
     monkeypatch.setenv(config.CONSENT, "")
     config.allow_remote_code()
     load_encoder(str(tmp_path / "x.ckpt"))
+
     assert asked == [False, False, True, True]
 
 
@@ -132,6 +136,7 @@ def test_checkpoints_that_are_none_are_refused(tmp_path, content, words):
         path.write_bytes(content)
     else:
         torch.save(content, path)
+
     assert words in refusal(path)
     assert "no such file" in refusal(tmp_path / "other.ckpt")
 
@@ -142,6 +147,7 @@ def test_pickled_code_in_a_checkpoint_is_not_run(tmp_path):
             return (open, (str(tmp_path / "run.txt"), "w"))
 
     torch.save({"hyper_parameters": Evil()}, tmp_path / "x.ckpt")
+
     assert "more than tensors" in refusal(tmp_path / "x.ckpt")
     assert not (tmp_path / "run.txt").exists()
 
@@ -159,10 +165,12 @@ def test_a_run_without_version_is_its_newest(tmp_path):
     for number in (0, 2, 10):
         _version(tmp_path / "hits", number)
     (tmp_path / "hits/version_11").mkdir()  # a fit that was refused
+
     for source in (tmp_path / "hits", tmp_path / "hits/version_10"):
         assert find_checkpoint(str(source)) == tmp_path / "hits/version_10/checkpoints/best.ckpt"
         assert find_record(str(source)) == tmp_path / "hits/version_10/run.json"
     assert "name one of hits" in refusal(tmp_path)
+
     (tmp_path / "empty/version_0").mkdir(parents=True)
     assert "none of its 1 versions" in refusal(tmp_path / "empty")
 
@@ -173,6 +181,7 @@ def test_a_broken_record_and_a_run_without_a_checkpoint_are_refused(tmp_path):
         record.write_bytes(broken.encode("latin-1"))
         assert refusal(tmp_path).startswith(f"run record {record}")
     record.write_text(json.dumps({"checkpoints": {"best": "checkpoints/gone.ckpt"}}))
+
     assert "no checkpoint" in refusal(tmp_path)
 
 
@@ -215,6 +224,7 @@ def test_a_best_checkpoint_that_is_gone_is_not_replaced_by_the_last(tmp_path):
     run = _version(tmp_path, 0)
     torch.save({"state_dict": {}}, run / "checkpoints/last.ckpt")
     assert find_checkpoint(str(run)) == run / "checkpoints/best.ckpt"
+
     (run / "checkpoints/best.ckpt").unlink()
     message = refusal(run)
     assert f"its best checkpoint, {run}/checkpoints/best.ckpt, is gone" in message

@@ -49,6 +49,7 @@ def test_a_checkpoint_that_lacks_or_has_too_much_is_refused(tiny, tmp_path):
     strange = tmp_path / "c.ckpt"
     state = {f"encoder.{n}": v for n, v in trained_weights(encoder).items()} | {"encoder.color": torch.ones(1)}
     torch.save({"hyper_parameters": {"encoder": encoder.config.as_dict()}, "state_dict": state}, strange)
+
     for path in (lacking, without, str(strange)):
         with pytest.raises(ModelError, match="do not fit"):
             load_encoder(path)
@@ -62,10 +63,13 @@ def test_a_teacher_s_folder_gives_its_vectors(tiny, tmp_path, lora):
             if parameter.requires_grad:
                 parameter.add_(0.03 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(2)))
     save_encoder(tmp_path, encoder.config, trained_weights(encoder))
+
     assert (".lora_" in next(iter(read_weights(tmp_path / "weights.safetensors")))) == (lora is not None)
+
     texts = world_texts()[:4]
     found = embed(load_encoder(str(tmp_path), long="truncate"), texts, progress=False).embeddings
     before = vectors(encoder, texts)
+
     assert torch.allclose(torch.from_numpy(found), before, atol=1e-5)
     assert not torch.allclose(vectors(Encoder(EncoderConfig(tiny("bert"))), texts), before, atol=1e-3)
     assert load_encoder(str(tmp_path), max_length=20).max_length == 20
@@ -75,11 +79,14 @@ def test_a_broken_teacher_s_folder_names_its_file(tiny, tmp_path):
     encoder = adapted(tiny, "bert", "mean")
     weights = trained_weights(encoder)
     save_encoder(tmp_path, encoder.config, dict(list(weights.items())[1:]))
+
     with pytest.raises(ModelError, match=rf"{tmp_path.name}.*is missing"):
         load_encoder(str(tmp_path))
+
     (tmp_path / "weights.safetensors").unlink()
     with pytest.raises(ModelError, match=r"weights\.safetensors"):
         load_encoder(str(tmp_path))
+
     for text in ("{", "[1]", json.dumps({"color": 1}), json.dumps({"lora": "strong"})):
         (tmp_path / "encoder.json").write_text(text)
         with pytest.raises(ModelError, match=r"encoder\.json"):
@@ -100,11 +107,14 @@ def test_weights_are_put_back_in_place(tiny):
     places = [p.data_ptr() for p in other.parameters()]
     kept = trained_weights(encoder)
     restore_weights(other, kept)
+
     assert [p.data_ptr() for p in other.parameters()] == places
     assert all(torch.equal(p, dict(encoder.named_parameters())[n]) for n, p in other.named_parameters() if n in kept)
     assert torch.allclose(vectors(encoder, ["A story."]), vectors(other, ["A story."]), atol=1e-6)
+
     move(encoder, 0.5)
     assert not any(torch.equal(kept[n], p) for n, p in encoder.named_parameters() if ".lora_B." in n)  # copies
+
     name = next(iter(kept))
     for wrong in ({k: v for k, v in kept.items() if k != name}, {**kept, name: torch.ones(2, 2)}):
         with pytest.raises(ModelError, match="lora_A"):

@@ -30,6 +30,7 @@ def test_each_slice_alone_has_a_gradient_into_the_whole_bilstm(aspect):
     begin = sum(objective.sizes[:aspect])
     pull = objective.head.linear.weight.grad.abs().sum(1)
     rows = (pull > 1e-5 * pull.max()).nonzero().squeeze(1)
+
     assert rows.min() >= begin
     assert rows.max() < begin + objective.sizes[aspect]
     assert [n for n, p in objective.head.lstm.named_parameters() if not p.grad.any()] == []
@@ -67,6 +68,7 @@ def test_the_whole_loss_is_the_papers_weighted_sum(divisor):
         name = ("theme", "action", "outcome")[k]
         assert torch.allclose(found[name], loss, atol=1e-6)
         assert found[f"{name}_without_pair"] == without == (2 if k == 0 else 0)
+
     assert torch.allclose(found["loss"], total, atol=1e-6)
 
 
@@ -80,6 +82,7 @@ def test_all_stories_of_a_batch_may_count():
     part = torch.nn.functional.normalize(v[:, :8], dim=1)
     rows = [*range(8)]
     loss, _ = by_hand(part[[*rows, 8]], batch.pseudo_labels[:, 0].tolist(), 0.537)
+
     assert torch.allclose(found["theme"], loss, atol=1e-6)
     assert found["theme_without_pair"] == 3
 
@@ -93,6 +96,7 @@ def test_unlabelled_stories_add_their_slices_and_nothing_else():
     terms = objective.loss(objective(batch.stories), batch)
     weights = zip(("theme", "action", "outcome"), (0.5, 0.3, 0.2), strict=True)
     more = sum(weight * terms[f"unlabelled_{name}"] for name, weight in weights)
+
     assert more > 0.01
     assert torch.allclose(terms["loss"], plain["loss"] + 0.355 * more, atol=1e-6)
 

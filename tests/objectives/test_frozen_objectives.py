@@ -17,7 +17,9 @@ def test_the_loss_is_a_triplet_loss_of_cosines(kind):
     objective = built(kind(margin=0.4))
     batch = batch_of()
     v = objective(batch.stories)
+
     assert torch.allclose(v.norm(dim=1), torch.ones(9), atol=1e-6)
+
     terms = [torch.relu(0.4 - (v[i] @ v[i + 4] - v[i] @ v[8])) for i in range(3)]
     assert torch.allclose(objective.loss(v, batch)["loss"], torch.stack(terms).mean(), atol=1e-6)
 
@@ -36,6 +38,7 @@ def test_steps_of_training_lower_the_loss_and_move_every_weight(kind):
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
+
     assert losses[-1] < losses[0] - 0.05
     assert [n for n, p in objective.named_parameters() if torch.equal(p, before[n])] == []
 
@@ -46,6 +49,7 @@ def test_constructors_build_nothing_and_save_plain_settings():
         settings = dict(objective.hparams)
         assert json.loads(json.dumps(settings))["objective"] == type(objective).__name__
         assert settings["embeddings"]["folder"] == "runs/embeddings"
+
     assert settings["head"] == {"kind": "bilstm", "hidden": 128, "layers": 2, "dropout": 0.1, "output": 256}
 
 
@@ -66,8 +70,10 @@ def test_a_checkpoint_goes_on_with_its_own_head_and_vectors():
     same.on_load_checkpoint(kept)
     layers = built(MLPHead())
     layers._cached = SimpleNamespace(space=SPACE)
+
     with pytest.raises(ModelError, match="the checkpoint is of Projection, this run of MLPHead"):
         layers.on_load_checkpoint(kept)
+
     for other, named in (({"max_length": 256}, "max_length is 96"), ({"prompts": {"anchor": "q"}}, "prompts is")):
         same._cached = SimpleNamespace(space={**SPACE, **other})
         with pytest.raises(ModelError, match=f"of another encoder: {named}"):
@@ -75,6 +81,7 @@ def test_a_checkpoint_goes_on_with_its_own_head_and_vectors():
     wide = built(AspectBiLSTM())
     narrow = built(AspectBiLSTM(bilstm=BiLSTMConfig(hidden=64)))
     narrow._cached = SimpleNamespace(space=SPACE)
+
     with pytest.raises(ModelError, match="hidden is 128 there, 64 here"):
         narrow.on_load_checkpoint(checkpoint_of(wide, SPACE))
 

@@ -91,9 +91,11 @@ def test_the_loss_is_its_formulas(build, variant, alignment_terms):
     found = objective.loss(objective.training_embeddings(batch.stories), batch)
     with torch.no_grad():
         expected = loss_by_hand(objective, parts(6)[:4], variant == "as_written", alignment_terms)
+
     assert set(found) == {"loss", "theme", "action", "outcome", "alignment"}
     for name, value in expected.items():
         assert found[name].item() == pytest.approx(float(value), abs=2e-5), name
+
     if variant == "as_written":
         assert found["alignment"] > 0.01
 
@@ -104,7 +106,9 @@ def test_three_alignments_are_not_one_and_pull_on_every_head(build):
     three = build(alignment_terms="views", temperature=1e9)
     batch = batch_of(one)
     losses = [each.loss(each.training_embeddings(batch.stories), batch)["alignment"] for each in (one, three)]
+
     assert losses[1] > 2 * losses[0] > 0  # the views are further from the fused embedding than their mean is
+
     found = gradients(three, batch)
     heads = [parameter for name, parameter in three.named_parameters() if name.startswith("views.heads.")]
     assert len(heads) == 12
@@ -121,8 +125,10 @@ def test_as_written_every_head_and_the_encoder_get_a_gradient(build):
     objective = build()
     found = gradients(objective, batch_of(objective))
     heads = [name for name, _ in objective.named_parameters() if name.startswith("views.heads.")]
+
     assert len(heads) == 12
     assert set(heads) <= set(found)
+
     untrained = {name for name, p in objective.named_parameters() if p.requires_grad} - set(found)
     assert not {name for name in untrained if "key.bias" not in name}  # a softmax takes no notice of its keys' bias
 
@@ -130,10 +136,13 @@ def test_as_written_every_head_and_the_encoder_get_a_gradient(build):
 def test_as_published_there_are_no_heads_and_alignment_is_0(build):
     objective = build(variant="as_published")
     assert objective.views.heads is None
+
     batch = batch_of(objective)
     assert [name for name in gradients(objective, batch) if name.startswith("encoder.")]
+
     terms = objective.loss(objective.training_embeddings(batch.stories), batch)
     assert terms["alignment"].item() == 0
+
     # Its weight changes nothing, since what is aligned is one vector with itself.
     objective.alignment = 100.0
     assert objective.loss(objective.training_embeddings(batch.stories), batch)["loss"].item() == terms["loss"].item()
@@ -146,6 +155,7 @@ def test_a_batch_is_one_pass_over_its_different_texts_and_views(build, monkeypat
     encode = objective.encoder.forward
     monkeypatch.setattr(objective.encoder, "forward", lambda stories: passes.append(len(stories)) or encode(stories))
     objective.training_embeddings(batch.stories)
+
     assert passes == [len({part for story in parts(6)[:4] for part in story})] == [15]  # two share their theme
 
 
@@ -155,6 +165,7 @@ def test_batches_hold_anchors_alone_each_beside_the_next(build):
     assert len(batch.stories) == 3
     assert batch.stories.indices[batch.anchors].tolist() == [2, 0, 3]
     assert batch.stories.indices[batch.others].tolist() == [0, 3, 2]
+
     alone = batch_of(objective, chosen=[2])
     assert alone.stories.indices[alone.anchors] != alone.stories.indices[alone.others]
 
@@ -163,6 +174,7 @@ def test_views_select_keeps_stories_and_drops_texts(build):
     objective = build()
     stories = batch_of(objective).stories
     few = stories.select([3, 1])
+
     assert len(few) == 2
     assert few.indices.tolist() == stories.indices[[3, 1]].tolist()
     assert len(few.pieces) == 8
@@ -178,6 +190,7 @@ def test_use_fuses_what_training_shapes(build, variant):
     views = own[:, 1:] if variant == "as_published" else objective.views.heads(own[:, 1:])
     weights = torch.tensor(WEIGHTS.weights)
     total = torch.einsum("upd,p->ud", torch.cat([own[:, :1], views], dim=1), weights)
+
     assert torch.allclose(vectors, normalize(total, dim=-1), atol=1e-6)
     assert objective.hparams["views"]["hidden"] == (16 if variant == "as_written" else None)
 
@@ -187,6 +200,7 @@ def test_a_story_without_views_is_refused_where_it_is_needed(build):
     text, *views = parts(2)[0]
     stories = [Story("0", text, Views(*views)), Story("1", "A candidate alone.")]
     inputs = objective.story_inputs(stories, "fit")
+
     assert len(inputs.select(torch.tensor([0]).numpy())) == 1
     with pytest.raises(DataError, match="no views"):
         inputs.select(torch.tensor([0, 1]).numpy())
@@ -202,7 +216,9 @@ def test_other_objectives_have_their_own_batches_and_refuse_these(build, tiny):
     ranking.configure_model()
     stories = StoryTable.of(world_texts()[:2])
     inputs = ranking.story_inputs(stories, "fit")
+
     assert isinstance(inputs, TokenizedStories)
+
     collator = ranking.collator(TrainingExamples(stories, [TrainingExample(0, 1)]), inputs)
     assert isinstance(collator, ExampleCollator)
     with pytest.raises(TypeError, match="stories with views"):
@@ -215,6 +231,7 @@ def test_an_encoder_in_half_precision_trains_heads_in_float32(tiny, dtype):
     objective.configure_model()
     batch = batch_of(objective.eval())
     found = gradients(objective, batch)
+
     assert {found[name].dtype for name in found if name.startswith("views.heads.")} == {torch.float32}
     assert objective(batch.stories).dtype == torch.float32
 
@@ -227,6 +244,7 @@ def test_mixed_precision_does_not_round_heads_and_fusion(build):
     with torch.autocast("cpu", torch.bfloat16):
         mixed = objective.loss(vectors, batch)
         fused = objective.views.fuse(objective.views.parts(vectors))
+
     for name, value in plain.items():
         assert mixed[name].item() == pytest.approx(value.item(), abs=1e-6), name
     assert torch.allclose(fused, objective.views.fuse(objective.views.parts(vectors)), atol=1e-6)
@@ -237,6 +255,8 @@ def test_a_checkpoint_with_other_heads_is_refused(build):
     objective = build()
     other = build(variant="as_published")
     checkpoint = {"hyper_parameters": dict(other.hparams), "state_dict": other.state_dict()}
+
     with pytest.raises(ModelError, match=r"do not have views\.heads"):
         objective.on_load_checkpoint(checkpoint)
+
     objective.on_load_checkpoint({"hyper_parameters": dict(objective.hparams), "state_dict": objective.state_dict()})

@@ -55,6 +55,7 @@ def test_ranking_is_the_pure_loss_over_the_right_stories(build):
     # Every row's negatives are candidates of all rows: two stories, given four times, once as padding.
     logits = 7.0 * anchors @ torch.cat([positives, others.repeat(4, 1)[:7]]).T
     expected = torch.nn.functional.cross_entropy(logits, torch.arange(4))
+
     assert torch.allclose(objective.loss(vectors, batch)["loss"], expected, atol=1e-6)
 
 
@@ -64,6 +65,7 @@ def test_pairs_leave_the_explicit_negatives_out(build):
     batch = batch_of(pairs)
     vectors = pairs(batch.stories)
     expected = ranking_loss(vectors[:4], vectors[4:8], torch.arange(4), scale=20.0)
+
     assert torch.allclose(pairs.loss(vectors, batch)["loss"], expected)
     assert triplets.loss(vectors, batch)["loss"] > expected + 1e-4
 
@@ -84,6 +86,7 @@ def test_other_anchors_are_candidates_too_and_versions_of_a_story_are_none(build
         own = 7.0 * vectors[anchor] @ vectors[anchor + 4]
         terms = torch.cat([own[None], *(logit.repeat(count) for logit, count in zip(logits, counts, strict=True))])
         losses.append(torch.logsumexp(terms, 0) - own)
+
     assert torch.allclose(objective.loss(vectors, batch)["loss"], torch.stack(losses).mean(), atol=1e-5)
 
 
@@ -111,7 +114,9 @@ def test_triplets_are_all_pairs_but_padding(build, distance):
         for n in batch.negatives[i].tolist()
         if n >= 0
     ]
+
     assert len(terms) == 7
+
     found = objective.loss(v, batch)
     assert torch.allclose(found["loss"], torch.stack(terms).mean(), atol=1e-6)
     assert found["active"] == sum(term > 0 for term in terms) / 7
@@ -131,6 +136,7 @@ def test_every_trained_weight_gets_a_gradient(build, kind):
     batch = batch_of(objective)
     objective.loss(objective(batch.stories), batch)["loss"].backward()
     without = [n for n, p in objective.named_parameters() if p.requires_grad and (p.grad is None or not p.grad.any())]
+
     # Softmax takes no notice of what is added to all its logits: keys' biases have no gradient in exact arithmetic.
     assert [n for n in without if "key.bias" not in n] == []
 
@@ -144,7 +150,9 @@ def test_constructors_build_nothing_and_keep_plain_hyperparameters(tiny):
     objective = MultipleNegativesRanking(
         EncoderConfig("no/such-model", prompts=Prompts(anchor="q: ")), Optimization(warmup=0.5)
     )
+
     assert not list(objective.parameters())
+
     kept = dict(objective.hparams)
     assert kept["encoder"]["prompts"]["anchor"] == "q: "
     assert kept["optimization"]["warmup"] == 0.5
@@ -158,6 +166,7 @@ def test_cosine_objectives_refuse_vectors_that_are_not_unit(tiny):
     ):
         with pytest.raises(OptionError, match="normalize"):
             objective.configure_model()
+
     euclidean = Triplet(EncoderConfig(tiny("bert"), normalize=False), distance="euclidean")
     euclidean.configure_model()
     assert not euclidean.encoder.normalized
@@ -192,6 +201,7 @@ def test_biases_and_norms_do_not_decay(build):
     objective._trainer = Steps()
     groups = objective.configure_optimizers()["optimizer"].param_groups
     decays = {g["weight_decay"]: [p.ndim for p in g["params"]] for g in groups}
+
     assert set(decays) == {0.1, 0.0}
     assert min(decays[0.1]) == 2
     assert max(decays[0.0]) == 1
@@ -203,10 +213,12 @@ def test_triplets_need_negatives(build):
     batch = batch_of(objective, negatives=0)
     with pytest.raises(OptionError, match="needs negatives"):
         objective.loss(objective(batch.stories), batch)
+
     batch = batch_of(objective)
     batch.negatives = torch.full_like(batch.negatives, -1)
     loss = objective.loss(objective(batch.stories), batch)["loss"]
     loss.backward()
+
     assert loss == 0
     assert all(torch.isfinite(p.grad).all() for p in objective.parameters() if p.grad is not None)
 
@@ -216,6 +228,7 @@ def test_the_baseline_of_hits_reads_the_triples_own_negative_alone(build):
     batch = batch_of(objective)
     batch.kinds[:, 0], batch.kinds[:, 1] = KINDS.index("triple"), KINDS.index("theme")
     smaller = objective.on_before_batch_transfer(batch, 0)
+
     assert (smaller.negatives >= 0).sum(1).tolist() == [1, 1, 1, 1]
     assert len(smaller.stories) == len(batch.stories) - 1
     assert build(Triplet).on_before_batch_transfer(batch, 0) is batch
@@ -242,12 +255,16 @@ def test_an_objective_returns_the_positions_of_its_wrong_answers():
     trainer = objective.trainer = SimpleNamespace(sanity_checking=False)
     batch = TripleBatch(stories, anchors, a, b, labels, positions)
     outputs = objective.validation_step(batch, 0)
+
     assert outputs["wrong"].tolist() == [-1, 11, 12, 13, -1, -1]
+
     summary = objective.validation_accuracy.summary()
     assert summary.n == 5
     assert summary.n - summary.correct == 3
+
     objective.frozen_embeddings = lambda stories: embeddings[[0, 2, 1, 3]]  # A and B of the first rows change places
     assert "wrong_frozen" not in objective.validation_step(batch, 0)
+
     trainer.sanity_checking = True
     outputs = objective.validation_step(batch, 0)
     assert outputs["wrong"].tolist() == [-1, 11, 12, 13, -1, -1]

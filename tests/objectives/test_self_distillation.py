@@ -94,6 +94,7 @@ def test_the_terms_are_those_of_the_paper(build, mask, space):
     vectors = objective(batch.stories)
     ce, kl, shares = by_hand(objective, vectors, batch)
     found = objective.loss(vectors, batch)
+
     assert found["round_1/ce"] == pytest.approx(ce, abs=1e-5)
     assert found["round_1/kl"] == pytest.approx(kl, abs=1e-5)
     assert found["loss"].item() == pytest.approx(ce + 0.7 * kl, abs=1e-5)
@@ -107,6 +108,7 @@ def test_the_first_round_has_neither_mask_nor_teacher(build):
     batch = batch_of(objective)
     vectors = objective(batch.stories)
     found = objective.loss(vectors, batch)
+
     assert set(found) == {"loss", "round_0/ce"}
     assert found["loss"].item() == pytest.approx(by_hand(objective, vectors, batch)[0], abs=1e-5)
 
@@ -123,6 +125,7 @@ def test_the_mask_may_begin_after_the_first_change_of_teacher(build, number, mas
         objective.round = number
     found = later.loss(vectors, batch)
     expected = (always if masked else never).loss(vectors, batch)
+
     assert {name: value.item() for name, value in found.items()} == {n: v.item() for n, v in expected.items()}
     assert (found[f"round_{number}/kept_theme"] < 1) == masked
     assert later.hparams["first_masked_round"] == 2
@@ -134,9 +137,11 @@ def test_kl_only_and_mask_only(build):
     kl_only = build(mask=False)
     vectors = mask_only(batch.stories)
     found = mask_only.loss(vectors, batch)
+
     assert found["loss"].item() == found["round_1/ce"].item()
     assert "round_1/kl" not in found
     assert "round_1/kept_theme" in found
+
     found = kl_only.loss(vectors, batch)
     assert found["loss"] > found["round_1/ce"]
     assert found["round_1/kept_theme"] == 1
@@ -156,10 +161,13 @@ def test_the_triple_negative_is_left_out_before_it_is_embedded(build):
     objective = build(teacher=False)
     batch = batch_of(objective)
     smaller = objective.on_before_batch_transfer(batch, 0)
+
     assert len(smaller.stories) == STORIES - 2  # stories 11 and 13 serve as nothing else
     assert (smaller.negatives >= 0).sum() == (batch.negatives >= 0).sum() - 2
+
     kept = build(teacher=False, use_triple_negative=True)
     assert kept.on_before_batch_transfer(batch, 0) is batch
+
     a = objective.loss(objective(smaller.stories), smaller)["loss"]
     b = kept.loss(kept(batch.stories), batch)["loss"]
     assert a < b - 1e-3
@@ -225,4 +233,5 @@ def test_a_teacher_that_knows_the_truth_masks_exactly_the_false_negatives(build)
         true = sum(story.structure != t.anchor.structure for t, story in negatives)
         assert objective.kept[kind] == (true, len(negatives))
         assert 0 < true < len(negatives)
+
     assert "triple" not in objective.kept

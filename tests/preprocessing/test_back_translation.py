@@ -49,6 +49,7 @@ def test_stories_go_there_and_back_sentence_by_sentence():
     found = back_translate(
         texts, there, by(lambda text: text.replace("E", "3") if "FOUR" not in text else "four left.")
     )
+
     assert seen == ["One came.", "Two went.", "Three stayed.", "Four left.", "Four  LEFT."]
     assert [one.text for one in found] == ["ON3 CAM3. TWO W3NT. THR33 STAY3D.", "four left.", "four left."]
     assert [one.fault for one in found] == [None, IDENTICAL, IDENTICAL]
@@ -75,6 +76,7 @@ def test_a_batch_gives_what_each_text_gives_alone(kind, beams, model):
     texts = [texts[3], *texts, texts[0]]
     together = model(kind).translate(texts, WAYS[kind], beams, 100)
     alone = model(kind, "alone.jsonl")
+
     assert together == [alone.translate([text], WAYS[kind], beams, 1)[0] for text in texts]
     assert len({found.text for found in together}) > len(set(texts)) * 2 / 3
 
@@ -97,6 +99,7 @@ def test_long_and_empty_texts(model):
     own = model()
     long = " ".join(short_texts()[1].split() * 9)
     first, empty = own.translate([long, " "], WAYS["marian"], 1, 200)
+
     assert first.text
     assert empty == Translation("", True)
     assert len([json.loads(line)["text"] for line in own.log.read_text().splitlines()]) > 1
@@ -120,12 +123,14 @@ def test_a_log_resumes_after_a_kill_and_another_file_is_refused(model, tmp_path,
     again, sizes = model(), []
     generate = again._generate
     monkeypatch.setattr(again, "_generate", lambda ids, *rest: sizes.append(len(ids)) or generate(ids, *rest))
+
     assert again.translate(texts, WAYS["marian"], 1, 30) == wanted
     assert sum(sizes) == len(lines) - 4
     assert sorted(first.log.read_bytes().splitlines(keepends=True)) == sorted(lines)
     # other beams, other work
     assert again.translate(texts, WAYS["marian"], 2, 30)
     assert sum(sizes) > len(lines)
+
     (tmp_path / "other.jsonl").write_text('{"text": "a"}\n')
     with pytest.raises(DataError, match="move it away"):
         model(log="other.jsonl")

@@ -116,6 +116,7 @@ def test_storyworld_has_no_name_left():
     groups = [[story.text] for story in stories]
     names = [story.names for story in stories]
     results = pseudonymize_texts(groups, GIVEN, names)
+
     assert_sound(groups, results, GIVEN, names)
     for story, [result] in zip(stories, results, strict=True):
         assert not any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", result.text) for name in story.names)
@@ -177,6 +178,7 @@ def test_the_real_pipeline_is_sound_on_stories_of_the_task():
     rows = [json.loads(line) for line in (DEV / "dev_track_a.jsonl").open(encoding="utf-8")][:5]
     groups = stories + [[row[name] for name in ("anchor_text", "text_a", "text_b")] for row in rows]
     results = pseudonymize_texts(groups, SPACY, progress=False)
+
     assert_sound(groups, results, SPACY)
     assert sum(len(one.replacements) for group in results for one in group) > 200
 
@@ -185,9 +187,11 @@ def test_missing_pipelines_and_pipelines_without_entities_are_refused(tmp_path, 
     spacy = pytest.importorskip("spacy")
     with pytest.raises(ModelError, match="is not installed: python -m spacy download xx_none"):
         entities.open_spacy("xx_none", None, False)
+
     spacy.blank("en").to_disk(tmp_path / "blank")
     with pytest.raises(ModelError, match="recognizes no entities"):
         entities.open_spacy(str(tmp_path / "blank"), None, False)
+
     monkeypatch.setitem(__import__("sys").modules, "spacy", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'narrlit\[text\]'"):
         entities.open_spacy("another", None, False)
@@ -217,6 +221,7 @@ def test_clusters_join_names_and_vote_for_their_kind(monkeypatch):
         pseudonyms, "open_spacy", lambda *_: lambda texts, groups: [found if t == text else [] for t in texts]
     )
     [[result]] = pseudonymize_texts([[text]], SPACY)
+
     assert result.text == "Character_A came. The Character_A slept. Then Character_A left Location_1."
 
 
@@ -250,8 +255,10 @@ def test_coreference_depends_on_no_other_text_and_leaves_random_states_alone(f_c
     random.seed(1)
     before = torch.get_rng_state(), random.getstate()
     find = entities._load_coreference(f_coref)
+
     assert torch.equal(before[0], torch.get_rng_state())
     assert before[1] == random.getstate()
+
     together = find(texts)
     assert together == [find([text])[0] for text in texts]
     assert sum(map(len, together)) > 1

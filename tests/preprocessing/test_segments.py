@@ -42,6 +42,7 @@ def test_the_symmetric_quarters_are_equal_and_the_middle_has_the_rest(n):
 def test_ten_sentences_are_cut_in_two_ways():
     assert sizes(10) == [2, 5, 3]
     assert sizes(10, rounding="symmetric") == [2, 6, 2]
+
     first, middle, last = positional_segments(story(10), rounding="symmetric")
     assert first == "s0. s1."
     assert last == "s8. s9."
@@ -55,6 +56,7 @@ def test_any_ratios_are_kept_to(n, ratios, rounding):
     shares = [n * ratio / sum(ratios) for ratio in ratios]
     assert sum(found) == n
     assert min(found) >= 1
+
     if min(shares) >= 1:
         limit = 1 if rounding == "down" else 2  # the middle takes what both others lose
         assert all(abs(size - share) <= limit + 1e-6 for size, share in zip(found, shares, strict=True))

@@ -56,6 +56,7 @@ def test_an_unknown_prompt_is_refused_with_those_that_there_are():
 
 def test_every_packaged_prompt_has_a_header_with_its_source_and_shows_no_literal_to_give_back():
     assert set(packaged_prompts()) == {*NEGATIVES, "views", "judge", "embedding_instruction"}
+
     for name in packaged_prompts():
         text = load_prompt(name).text
         assert not text.startswith("#"), name
