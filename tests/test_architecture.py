@@ -11,7 +11,7 @@ import narrlit
 SOURCE = Path(narrlit.__file__).parent
 LAYERS = [
     {"errors"},
-    {"optional", "files", "json_records", "distributed", "seeds", "console", "configuration", "tables"},
+    {"compat", "optional", "files", "json_records", "distributed", "seeds", "console", "configuration", "tables"},
     {"arguments"},
     {"losses", "preprocessing", "prompts", "servers"},
     {"data"},

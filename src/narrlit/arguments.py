@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import math
 import re
 import shutil
 import textwrap
@@ -13,8 +12,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter, UnusedCliTokensError
-from cyclopts._convert import _converters
 
+from narrlit.compat.cyclopts import refuse_inexact_numbers
 from narrlit.errors import OptionError, mistake_behind
 from narrlit.files import Output, OutputOptions, check_apart, check_free, check_suffix, check_writable
 
@@ -204,15 +203,7 @@ def _shown(default: object) -> str | None:
     return ",".join(map(str, default)) if isinstance(default, list | tuple) else str(default)
 
 
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError
-    return number
-
-
-# By default 1.5 would be rounded where a whole number is needed.
-_converters.update({int: int, float: _finite})
+refuse_inexact_numbers()
 
 
 class Help:

@@ -5,10 +5,10 @@ import os
 import re
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
+from narrlit.compat.openai import http_library
 from narrlit.errors import ModelError, OptionError, printable
 from narrlit.optional import require
 
@@ -155,9 +155,7 @@ def _bounded_client(openai: Any, max_bytes: int) -> Any:
     The time-out of HTTP libraries is that between two pieces of a reply: a byte a minute would never end.
     """
     sdk_client: Any = openai.DefaultAsyncHttpxClient
-    httpx: Any = import_module(
-        sdk_client.__base__.__module__.partition(".")[0]
-    )  # httpx or httpx2, by the SDK's release
+    httpx: Any = http_library(openai)
 
     class BoundedResponse(httpx.Response):
         def json(self, **options: Any) -> Any:

@@ -1,7 +1,6 @@
 """Best and last checkpoint of a run, written beside their target and renamed."""
 
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.plugins.io import TorchCheckpointIO
 
+from narrlit.compat.lightning import ReplacingCheckpoint, save_after_epochs
 from narrlit.errors import OptionError, reason
 from narrlit.files import atomic_path
 
@@ -53,7 +53,7 @@ class BestCheckpoint(ModelCheckpoint):
             super().on_train_epoch_end(trainer, pl_module)
 
 
-class LastCheckpoint(ModelCheckpoint):
+class LastCheckpoint(ReplacingCheckpoint):
     """ModelCheckpoint that saves after each epoch, and with `every_n_train_steps` within epochs, too.
 
     It never saves between an epoch's last batch and its end: a fit resumed from there would skip the validation and the
@@ -62,7 +62,7 @@ class LastCheckpoint(ModelCheckpoint):
 
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
         """Save after epochs, which `every_n_train_steps` would switch off."""
-        self._every_n_epochs = 1
+        save_after_epochs(self)
         super().setup(trainer, pl_module, stage)
 
     def on_train_batch_end(
@@ -71,15 +71,3 @@ class LastCheckpoint(ModelCheckpoint):
         """Save within an epoch."""
         if not trainer.is_last_batch:
             super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
-
-    def _save_checkpoint(self, trainer: L.Trainer, filepath: str) -> None:
-        """Save; a sharded checkpoint, a folder that strategies overwrite in place, is written beside it first."""
-        target = Path(filepath)
-        beside = target.with_suffix(".new")
-        replaces = trainer.strategy.broadcast(target.is_dir())
-        super()._save_checkpoint(trainer, str(beside) if replaces else filepath)
-        if replaces and trainer.is_global_zero:
-            shutil.rmtree(target)
-            beside.rename(target)
-        trainer.strategy.barrier()
-        self._last_checkpoint_saved = filepath

@@ -10,6 +10,7 @@ import numpy as np
 from lightning_utilities.core.rank_zero import rank_zero_warn
 from torch.utils.data import DataLoader
 
+from narrlit.compat.lightning import uses_distributed_sampler
 from narrlit.data.batch import Collator, StoryInputs, StoryReader
 from narrlit.data.sampling import (
     DistinctBatchSampler,
@@ -183,7 +184,7 @@ class StoryData(L.LightningDataModule):
 
     def _check(self, stage: str) -> None:
         trainer, objective = cast(L.Trainer, self.trainer), type(self.reader).__name__
-        if trainer.world_size > 1 and trainer._accelerator_connector.use_distributed_sampler:
+        if trainer.world_size > 1 and uses_distributed_sampler(trainer):
             raise OptionError("several processes need trainer.use_distributed_sampler: false (batches are shared here)")
         if stage == "fit" and self.has_unlabelled and not self.pseudo_labels.transductive:
             raise OptionError("data.extra.unlabelled is read with data.pseudo_labels.transductive: true only")

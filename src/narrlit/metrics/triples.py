@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
+from narrlit.compat.torchmetrics import is_synced
 from narrlit.metrics.significance import AccuracySummary
 
 
@@ -59,7 +60,7 @@ class TripleAccuracy(Metric):
     def summary(self) -> AccuracySummary:
         """Summarize the counts of all processes; each process must call this."""
         # A synchronized metric holds the sums already.
-        apart = not self._is_synced
+        apart = not is_synced(self)
         with self.sync_context(dist_sync_fn=self.dist_sync_fn, should_sync=apart, should_unsync=apart):
             return AccuracySummary(int(self.total), int(self.correct), int(self.ties), int(self.undefined))
 

@@ -89,6 +89,8 @@ def merge_adapters(transformer: Any) -> None:
     for name, module in adapted_layers(transformer).items():
         deltas[name] = module.get_delta_weight(ADAPTER).detach().float()
         transformer.set_submodule(name, module.get_base_layer().train(module.training))
+    if deltas:
+        transformer.delete_adapter(ADAPTER)
     changed = set(deltas)
     if is_quantized(transformer):
         changed |= {name for name, module in transformer.named_modules() if quantization_of(module)}
@@ -104,8 +106,6 @@ def merge_adapters(transformer: Any) -> None:
         linear.weight = nn.Parameter(weight.detach().to(dtype), requires_grad=False)
         if linear.bias is not None:
             linear.bias = nn.Parameter(linear.bias.detach().to(dtype), requires_grad=False)
-    vars(transformer).pop("peft_config", None)
-    transformer._hf_peft_config_loaded = False
 
 
 def checkpoint_gradients(transformer: Any) -> None:

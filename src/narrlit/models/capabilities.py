@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import torch
 
+from narrlit.compat.torch import mkldnn_has_bf16
 from narrlit.errors import OptionError
 from narrlit.models.config import Precision
 
@@ -23,9 +24,7 @@ def has_bf16(device: torch.device) -> bool:
         abilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
         if not (abilities.get("amx_bf16") or abilities.get("avx512_bf16")):
             return False
-    # A build without oneDNN lacks the question.
-    supported = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
-    return bool(supported())
+    return mkldnn_has_bf16()
 
 
 def pick_precision(precision: Precision | None, device: torch.device) -> Literal["bf16", "fp32"] | None:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from narrlit.compat.torch import MovableModule
 from narrlit.data.batch import PackedStories
 from narrlit.errors import ModelError, OptionError
 from narrlit.models import adapters, capabilities, packing
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from narrlit.models.heads import SentenceBiLSTM, ViewFusion
 
 
-class Encoder(nn.Module):
+class Encoder(MovableModule):
     """A sentence-transformers model behind packed batches; packed and padded embeddings are the same.
 
     Attributes:
@@ -298,10 +299,9 @@ class Encoder(nn.Module):
             "modality": "text",
         }
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "Encoder":
-        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]  # torch leaves it without types
+    def moved(self) -> None:
+        """Move what a quantized model stores beside its weights, too."""
         adapters.realign_quantized(self.transformer)
-        return self
 
     def save(self, folder: Path) -> None:
         """Write a sentence-transformers folder that loads without this package and gives the same embeddings.

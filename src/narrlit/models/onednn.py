@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from narrlit.compat.torch import has_hooks, has_linear_pointwise, linear_pointwise, reordered_weight
+
 FUSABLE = frozenset({"bert", "roberta", "xlm-roberta", "camembert"})
 """Architectures (`model_type`) tested to give the same vectors; their layers have the same parts by the same names."""
 
@@ -60,10 +62,8 @@ def fused_linears(transformer: Any) -> Iterator[int]:
 @functools.cache
 def _available(dtype: torch.dtype) -> bool:
     """Check that this torch has the operators and, on this processor, they compute what is expected in this format."""
-    operators = torch.ops.mkldnn
-    known = hasattr(operators, "_linear_pointwise") and hasattr(operators, "_reorder_linear_weight")
     # Measured on x86 alone: other processors have other kernels behind the same operators.
-    if not known or platform.machine().lower() not in {"x86_64", "amd64"}:
+    if not has_linear_pointwise() or platform.machine().lower() not in {"x86_64", "amd64"}:
         return False
     linear = nn.Linear(4, 3, device="meta", dtype=dtype).to_empty(device="cpu")  # so made, it draws no random numbers
     x = torch.linspace(-2, 2, 8, dtype=dtype).view(1, 2, 4)
@@ -111,16 +111,14 @@ def _known(module: nn.Module) -> bool:
 
 def _altered(module: nn.Module) -> bool:
     """Return True for a module with a hook, or a forward of its own, which expect the ordinary call."""
-    return bool(module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module))
+    return has_hooks(module) or "forward" in vars(module)
 
 
 def _forward(linear: nn.Linear, activation: str) -> Callable[[Tensor], Tensor]:
     """Make the forward pass by oneDNN of a linear layer and what follows it."""
-    weight, bias = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach()), linear.bias
+    weight, bias = reordered_weight(linear.weight.detach()), linear.bias
 
     def forward(x: Tensor) -> Tensor:
-        # "none" after "gelu" is oneDNN's word for the exact one.
-        output: Tensor = torch.ops.mkldnn._linear_pointwise(x.to(weight.dtype), weight, bias, activation, [], "none")
-        return output
+        return linear_pointwise(x.to(weight.dtype), weight, bias, activation)
 
     return forward

@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from narrlit.compat.torch import softmax_gradient
+
 PACKED = "narrlit_packed"
 PACKABLE = frozenset(
     {
@@ -290,7 +292,7 @@ class _Products(torch.autograd.Function):
                 of_weights = torch.ops.aten.threshold_backward(of_weights, weights, 0)
                 softmax, dropped = weights.abs(), torch.relu(weights)
             of_value[:, span] = dropped.mT @ gradient[:, span]
-            of_scores = torch.ops.aten._softmax_backward_data(of_weights, softmax, -1, weights.dtype)
+            of_scores = softmax_gradient(of_weights, softmax)
             of_query[:, span] = of_scores @ key[:, span]
             of_key[:, span] = of_scores.mT @ query[:, span]
             if of_mask is not None:

@@ -104,6 +104,7 @@ def _read(config: EncoderConfig, trust: bool, empty: bool) -> "SentenceTransform
     Raises:
         ModelError: if it can't be loaded, lacks weights, or is no transformer with pooling.
     """
+    from narrlit.compat.transformers import missing_weights
     from narrlit.models import adapters
 
     folder = model_folder(config.model)
@@ -111,7 +112,7 @@ def _read(config: EncoderConfig, trust: bool, empty: bool) -> "SentenceTransform
     if folder is not None:
         _check_files(config.model, folder)
     remedy = _remedy(folder)
-    with quiet(), reading("model", config.model, remedy, ModelError), _missing_weights(empty) as missing:
+    with quiet(), reading("model", config.model, remedy, ModelError), missing_weights(empty) as missing:
         model = _load(config, folder, trust, quantization, empty)
     _check_modules(model, config.model)
     if missing:
@@ -181,33 +182,6 @@ def _check_embedding(model: "SentenceTransformer") -> None:
     dimension, expected = len(model.encode("A story.")), model.get_embedding_dimension()
     if dimension != expected:
         raise ValueError(f"embeddings have {dimension} dimensions, its settings say {expected}")
-
-
-@contextmanager
-def _missing_weights(empty: bool) -> Iterator[set[str]]:
-    """Collect the names of weights that transformers does not find for models loaded inside the block.
-
-    With `empty`, it does not look for any: models are built on the meta device.
-    """
-    import torch
-    from transformers import PreTrainedModel
-
-    original = PreTrainedModel.__dict__["from_pretrained"]
-    missing: set[str] = set()
-
-    def from_pretrained(cls: Any, *args: Any, **options: Any) -> Any:
-        if empty:
-            with torch.device("meta"):
-                return cls._from_config(options["config"], dtype=options["dtype"])
-        model, report = original.__func__(cls, *args, **{**options, "output_loading_info": True})
-        missing.update(name for name in report["missing_keys"] if "pooler." not in name)
-        return (model, report) if options.get("output_loading_info") else model
-
-    PreTrainedModel.from_pretrained = classmethod(from_pretrained)
-    try:
-        yield missing
-    finally:
-        PreTrainedModel.from_pretrained = original
 
 
 def _override_pooling(model: "SentenceTransformer", config: EncoderConfig) -> None:

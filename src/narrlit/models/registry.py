@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 
 MULTILINGUAL = 60_000
 """Tokens of a vocabulary from which a model is taken to read several languages; BERT's English one has 30,522."""
-SHARD_CLASSES = (
-    *("Metadata", "MetadataIndex", "StorageMeta", "BytesStorageMetadata", "ChunkStorageMetadata"),
-    *("TensorProperties", "TensorStorageMetadata", "_MEM_FORMAT_ENCODING", "_StorageInfo", "_get_layout"),
-    *("Size", "PosixPath", "WindowsPath"),
-)
-"""Classes that the table of a sharded checkpoint may use."""
 VERSION = re.compile(r"version_\d+")
 
 
@@ -284,6 +278,8 @@ class _ShardTable(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         """Return a class by which torch describes shards."""
         import torch
+
+        from narrlit.compat.torch import SHARD_CLASSES
 
         is_dtype = module == "torch" and isinstance(getattr(torch, name, None), torch.dtype)
         from_known_package = module.partition(".")[0] in ("torch", "pathlib")

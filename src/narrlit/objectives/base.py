@@ -14,6 +14,7 @@ from lightning_utilities.core.rank_zero import rank_zero_info, rank_zero_warn
 from torch import Tensor
 from torch.nn import functional as F
 
+from narrlit.compat.torch import allow_clipping
 from narrlit.data.batch import Collator, ExampleBatch, Packed, StoryInputs, TokenizedStories, TripleBatch
 from narrlit.data.sampling import ExampleCollator
 from narrlit.data.schema import FloatArray, Role, Story, TrainingExamples
@@ -327,7 +328,7 @@ class Objective(L.LightningModule):
         make = partial(OPTIMIZERS[settings.optimizer], fused=True) if fuse else OPTIMIZERS[settings.optimizer]
         optimizer = make([g for g in groups if g["params"]], lr=settings.learning_rate)
         if precision == "bf16-mixed":
-            optimizer._step_supports_amp_scaling = False  # type: ignore[attr-defined]
+            allow_clipping(optimizer)
         steps = self.round_steps
         scheduler = torch.optim.lr_scheduler.LambdaLR(
             optimizer, lambda step: schedule_factor(step, steps, settings.warmup, settings.decay)

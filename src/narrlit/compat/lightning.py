@@ -1,0 +1,40 @@
+"""Private names of Lightning, checked with 2.6."""
+
+import shutil
+from pathlib import Path
+
+import lightning as L
+from lightning.pytorch.callbacks import ModelCheckpoint
+
+
+def uses_distributed_sampler(trainer: L.Trainer) -> bool:
+    """Return the trainer's option `use_distributed_sampler`, which has no public attribute."""
+    return bool(trainer._accelerator_connector.use_distributed_sampler)
+
+
+def save_after_epochs(callback: ModelCheckpoint) -> None:
+    """Make a callback save after every epoch, also with `every_n_train_steps`.
+
+    ModelCheckpoint's arguments `every_n_epochs` and `every_n_train_steps` exclude each other; if they could be given
+    together, that would replace this.
+    """
+    callback._every_n_epochs = 1
+
+
+class ReplacingCheckpoint(ModelCheckpoint):
+    """ModelCheckpoint that never leaves half a checkpoint: a sharded one, a folder, is written beside its target first.
+
+    Strategies for sharded weights overwrite a folder in place, and do not use the trainer's `CheckpointIO`; a public
+    method that saves, or a strategy that uses it, would replace this.
+    """
+
+    def _save_checkpoint(self, trainer: L.Trainer, filepath: str) -> None:
+        target = Path(filepath)
+        beside = target.with_suffix(".new")
+        replaces = trainer.strategy.broadcast(target.is_dir())
+        super()._save_checkpoint(trainer, str(beside) if replaces else filepath)
+        if replaces and trainer.is_global_zero:
+            shutil.rmtree(target)
+            beside.rename(target)
+        trainer.strategy.barrier()
+        self._last_checkpoint_saved = filepath
