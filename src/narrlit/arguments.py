@@ -274,28 +274,49 @@ def _metadata(hint: Any) -> list[Any]:
 def _check_outputs(command: Command, arguments: Mapping[str, Any]) -> None:
     """Refuse an output of another format, that is also an input or output, that can't be written, or that exists."""
     outputs, values = outputs_of(command), dict(_flat(arguments))
-    names = dict.fromkeys(name for name, _ in outputs)
-    written = [(f"--{name}", values[name]) for name in names if values.get(name) is not None]
-    replaced = list[tuple[Path, str]]()
+    for name, output in outputs:
+        if values.get(name) is not None:
+            check_suffix(values[name], output.suffixes)
+    check_apart(_written_files(outputs, values), _input_words(command, values))
+    new_files = list(_new_files(outputs, values))
+    for file, _ in new_files:
+        check_writable(file)
+    for file, kind in new_files:
+        check_free([file], values["overwrite"], kind=kind)
+
+
+def _written_files(outputs: Sequence[tuple[str, Output]], values: Mapping[str, Any]) -> list[tuple[str, str | Path]]:
+    """List what a command writes, each with its option: the paths that options name, then the files beside them."""
+    named = {f"--{name}": values[name] for name, _ in outputs if values.get(name) is not None}
+    written = list[tuple[str, str | Path]](named.items())
     for name, output in outputs:
         value = values.get(name)
-        if value is not None:
-            check_suffix(value, output.suffixes)
         for file in output.files(value, values):
             if value is None or file != Path(value):
                 written.append((f"--{name} writes", file))
-            if not output.continued:
-                replaced.append((file, "folder" if value is not None and file.parent == Path(value) else "file"))
+    return written
+
+
+def _new_files(outputs: Sequence[tuple[str, Output]], values: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """Yield the files that may not exist yet, with `folder` for those in a folder that an option names, or `file`."""
+    for name, output in outputs:
+        if output.continued:
+            continue
+        value = values.get(name)
+        folder = None if value is None else Path(value)
+        for file in output.files(value, values):
+            yield file, "folder" if file.parent == folder else "file"
+
+
+def _input_words(command: Command, values: Mapping[str, Any]) -> list[str]:
+    """List the words that may name a command's inputs: values of options that are neither outputs nor choices."""
+    outputs = {name for name, _ in outputs_of(command)}
     choices = {name for name, hint in _hints(command) if _is_choice(hint)}
-    inputs = list[str]()
+    words = list[str]()
     for name, value in values.items():
-        if name not in names and name not in choices:
-            inputs += _words(value)
-    check_apart(written, inputs)
-    for file, _ in replaced:
-        check_writable(file)
-    for file, kind in replaced:
-        check_free([file], values["overwrite"], kind=kind)
+        if name not in outputs and name not in choices:
+            words += _words(value)
+    return words
 
 
 def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -227,15 +227,7 @@ def _folder_rows(folder: Path, notes: list[str]) -> list[Row]:
     if not stories:
         content = f"it holds {', '.join(file.name for file in files[:5])}" if files else "it holds no file"
         raise DataError(f"{folder} is a folder without stories (.txt, .md, .docx, .epub, .pdf), {content}; name a file")
-    columns: dict[str, dict[str, Any]] = {}
-    unread = []
-    for file in files:
-        if file in stories:
-            continue
-        of_file_name = _columns_of_files(file, notes) if file.suffix.lower() in TABLE_SUFFIXES else {}
-        columns |= of_file_name
-        if not of_file_name:
-            unread.append(file)
+    columns, unread = _columns_beside_stories([file for file in files if file not in stories], notes)
     rows = []
     story_notes: list[str] = []
     for number, file in enumerate(stories, start=1):
@@ -248,6 +240,18 @@ def _folder_rows(folder: Path, notes: list[str]) -> list[Row]:
     if unread:
         notes.append(f"left {counted(len(unread), 'file')} unread, first {unread[0].name}")
     return rows
+
+
+def _columns_beside_stories(files: list[Path], notes: list[str]) -> tuple[dict[str, dict[str, Any]], list[Path]]:
+    """Read the columns of tables in a folder of stories, by the story's file name; return also the files not read."""
+    columns: dict[str, dict[str, Any]] = {}
+    unread = []
+    for file in files:
+        of_file_name = _columns_of_files(file, notes) if file.suffix.lower() in TABLE_SUFFIXES else {}
+        columns |= of_file_name
+        if not of_file_name:
+            unread.append(file)
+    return columns, unread
 
 
 def _columns_of_files(table: Path, notes: list[str]) -> dict[str, dict[str, Any]]:

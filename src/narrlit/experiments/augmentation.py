@@ -73,6 +73,12 @@ class PivotVersions:
     replaced: dict[int, int] = field(default_factory=dict)
     scores: "BERTScores | None" = None
 
+    def texts(self, table: StoryTable) -> tuple[list[str], list[str]]:
+        """Return the texts of the new stories, and of those that they replace."""
+        new = [table[index].text for index in self.replaced.values()]
+        old = [table[index].text for index in self.replaced]
+        return new, old
+
     def figures(self) -> dict[str, Any]:
         """Mean, standard deviation and quartiles of each score, as plain data."""
         import pandas as pd
@@ -241,19 +247,22 @@ def back_translate_examples(
     groups = [[example] for example in examples]
     versions: dict[str, PivotVersions] = {}
     for pivot, stories in list(_translate(table.texts, pivots, computing, Path(log))):
-        of_pivot = _add_versions(groups, stories, table, mixed)
-        if scorer is not None and of_pivot.replaced:
-            old = [table[index].text for index in of_pivot.replaced]
-            new = [table[index].text for index in of_pivot.replaced.values()]
-            of_pivot.scores = scorer(new, old)
-        versions[pivot] = of_pivot
+        versions[pivot] = _add_versions(groups, stories, table, mixed)
+        if scorer is not None and versions[pivot].replaced:
+            versions[pivot].scores = scorer(*versions[pivot].texts(table))
+    rows = _named_groups(examples, groups)
+    settings = {"mixed": mixed, **asdict(pivots), **asdict(quality)}
+    settings["bertscore_layer"] = None if scorer is None else scorer.layer
+    return Augmentation(TrainingExamples(table, rows), len(examples), versions, settings)
+
+
+def _named_groups(examples: TrainingExamples, groups: Sequence[Sequence[TrainingExample]]) -> list[TrainingExample]:
+    """List examples and their versions, each with the name of its group: that of the example, or a digest."""
     rows = []
     for texts, group in zip(examples.texts(), groups, strict=True):
         name = group[0].group or _group_name(texts)
         rows += [replace(row, group=name) for row in group]
-    settings = {"mixed": mixed, **asdict(pivots), **asdict(quality)}
-    settings["bertscore_layer"] = None if scorer is None else scorer.layer
-    return Augmentation(TrainingExamples(table, rows), len(examples), versions, settings)
+    return rows
 
 
 def _group_name(texts: Sequence[str]) -> str:

@@ -375,6 +375,20 @@ def _compare_with_first(systems: Sequence[SystemAnswers], shared: SharedStories)
     return compared
 
 
+def _compare_combinations(
+    combinations: Sequence[SystemAnswers], first: SystemAnswers, shared: SharedStories
+) -> list[ComparedSystem]:
+    """Compare combinations with the first system, but for the oracle, which comes first if there are any."""
+    if not combinations:
+        return []
+    oracle, *others = combinations
+    # The oracle is an upper bound: a test against it would mean nothing.
+    return [
+        ComparedSystem.of(oracle, oracle, shared),
+        *(ComparedSystem.of(combination, first, shared) for combination in others),
+    ]
+
+
 # Report --------------------------------------------------------------------------------------------------------------
 
 
@@ -387,20 +401,22 @@ def compare_systems(
     first = systems[0]
     compared = _compare_with_first(systems, shared)
     combinations, weights = combine([system for system in systems if system.kind != "baseline"], groups)
-    # The oracle, the first combination, is an upper bound: a test against it would mean nothing.
-    combined = [
-        ComparedSystem.of(system, system if number == 0 else first, shared)
-        for number, system in enumerate(combinations)
-    ]
+    combined = _compare_combinations(combinations, first, shared)
     by = {name: _by_facet(systems, values) for name, values in facets.items()}
     agreement = _agreement(systems)
-    sentence = conclusion(compared, shared) if len(systems) > 1 else None
 
     tables = {"": _rows(compared, first.name), "Combined": _rows(combined, first.name)}
     for name, bins in by.items():
         tables[f"Accuracy by {name}"] = _facet_rows(name, bins)
+    sentence = None
+    notes = []
     if len(systems) > 1:
         tables["Same answers"] = _agreement_rows(agreement)
+        sentence = conclusion(compared, shared)
+        notes.append(sentence)
+    notes += report.note_lines(_notes(systems, shared, weights, list(by)))
+    notes.append(report.INDEPENDENCE)
+    notes += _training_notes(systems)
 
     entries = [system.record() for system in compared]
     combined_entries = [system.record() for system in combined]
@@ -418,15 +434,15 @@ def compare_systems(
             "same_answers": agreement,
         },
         tables={title: rows for title, rows in tables.items() if rows},
-        notes=[
-            *([] if sentence is None else [sentence]),
-            *report.note_lines(_notes(systems, shared, weights, list(by))),
-            report.INDEPENDENCE,
-            *(f"{system.name}: {system.flags[SEEN]}." for system in systems if SEEN in system.flags),
-        ],
+        notes=notes,
         records=[*entries, *combined_entries],
         intervals={entry["system"]: entry for entry in [*entries, *combined_entries]},
     )
+
+
+def _training_notes(systems: Sequence[SystemAnswers]) -> list[str]:
+    """Say which systems have, or may have, seen these triples in their training."""
+    return [f"{system.name}: {system.flags[SEEN]}." for system in systems if SEEN in system.flags]
 
 
 def _agreement(systems: Sequence[SystemAnswers]) -> dict[str, dict[str, float]]:

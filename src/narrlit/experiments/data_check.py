@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from narrlit.errors import OptionError
 from narrlit.experiments.report import keep_report
 from narrlit.measures.collection import reference_rows
 from narrlit.metrics.diagnostics import SimilarityDiagnostics, similarity_diagnostics
-from narrlit.metrics.set_checks import check_sets, check_tables, read_set
+from narrlit.metrics.set_checks import CheckedSet, check_sets, check_tables, read_set
 from narrlit.submission import check_independence
 from narrlit.tables import markdown_table
 
@@ -114,27 +115,34 @@ def check_data(
     """
     if not 0 < threshold <= 1:
         raise OptionError(f"`threshold={threshold}`: a number above 0, at most 1, is needed")
-    labeled = None if labels is None else str(labels)
     sets = [
         read_set("train", str(train), layout=layout),
-        read_set("validation", str(validation), labeled, layout),
+        read_set("validation", str(validation), None if labels is None else str(labels), layout),
     ]
     if test is not None:
         sets.append(read_set("test", str(test), layout=layout))
-    for checked in sets:
-        if progress and checked.report is not None:
-            say(checked.report.summary())
+    if progress:
+        _say_summaries(sets)
     record = check_sets(sets, threshold)
     independence: dict[str, str] = {}
     diagnostics: dict[str, SimilarityDiagnostics] = {}
     if encoder is not None:
-        paths = [str(path) for path in (validation, test) if path is not None]
-        stories = {path: list(read_any(path, layout=layout)) for path in paths}
-        fitted = encoder.fitted_for([story for of_file in stories.values() for story in of_file])
-        independence = {path: check_independence(fitted, of_file) for path, of_file in stories.items()}
-        diagnostics = {path: diagnose_stories(fitted, of_file, progress) for path, of_file in stories.items()}
+        evaluated = [str(path) for path in (validation, test) if path is not None]
+        stories = {path: list(read_any(path, layout=layout)) for path in evaluated}
+        fitted = encoder.fitted_for(list(chain.from_iterable(stories.values())))
+        for path, stories_of_file in stories.items():
+            independence[path] = check_independence(fitted, stories_of_file)
+        for path, stories_of_file in stories.items():
+            diagnostics[path] = diagnose_stories(fitted, stories_of_file, progress)
         record["diagnostics"] = {path: diagnosis.record for path, diagnosis in diagnostics.items()}
     return DataCheck(record, check_tables(record), threshold, independence, diagnostics)
+
+
+def _say_summaries(sets: Sequence[CheckedSet]) -> None:
+    """Print on stderr what was read of each file."""
+    for checked in sets:
+        if checked.report is not None:
+            say(checked.report.summary())
 
 
 def diagnose_stories(encoder: StoryEncoder, stories: Sequence[Story], progress: bool = False) -> SimilarityDiagnostics:

@@ -143,7 +143,7 @@ def _ends_at_full_stop(block: str, start: int, stop: re.Match[str], following: s
     nearby = max(start, before - _LONGEST_ABBREVIATION)
     matched = _LAST_WORD.search(block, nearby, before)
     last = matched.group() if matched else ""
-    if last in _TITLES or last.lower() in _LINKS or (last.isupper() and last.capitalize() in _TITLES):
+    if _never_ends(last):
         return False
     if last in _COUNTED:
         return not following[:1].isdigit()
@@ -151,8 +151,18 @@ def _ends_at_full_stop(block: str, start: int, stop: re.Match[str], following: s
         return following not in _AFTER_TIMES
     if last == "I" and _PRONOUN.search(block, nearby, before):
         return starts or len(following) > 1  # "So do I. Anna left", but "by I. M. Pei"
-    is_initial = len(last) == 1 and last.isupper()
-    return starts or not (last in _CLOSING or is_initial or _ACRONYM.match(last))
+    return starts or not _is_abbreviation(last)
+
+
+def _never_ends(word: str) -> bool:
+    """Return True for an abbreviation that a name or a text follows, such as Mr. and e.g., also in capitals."""
+    return word in _TITLES or word.lower() in _LINKS or (word.isupper() and word.capitalize() in _TITLES)
+
+
+def _is_abbreviation(word: str) -> bool:
+    """Return True for an abbreviation that may end a sentence, such as etc., an initial or an acronym."""
+    is_initial = len(word) == 1 and word.isupper()
+    return word in _CLOSING or is_initial or _ACRONYM.match(word) is not None
 
 
 def _ends_at_dots(block: str, start: int, stop: re.Match[str], following: str, starts: bool) -> bool:
