@@ -24,7 +24,7 @@ class ConfigLoader(yaml.SafeLoader):
         if self.check_event(yaml.AliasEvent):
             self.aliases += 1
             if self.aliases > MAX_ALIASES:
-                mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+                mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]  # types-PyYAML lacks it
                 raise ConstructorError(None, None, f"more than {MAX_ALIASES} aliases", mark)
         return super().compose_node(parent, index)
 

@@ -38,7 +38,7 @@ def gather(x: Tensor) -> Tensor:
     The loss of a process's anchors over gathered candidates needs no factor: averaged by DDP or FSDP, its gradient is
     that of one process with the whole batch.
     """
-    return x if world_size() == 1 else _Gathered.apply(x)  # type: ignore[no-untyped-call]
+    return x if world_size() == 1 else _Gathered.apply(x)  # type: ignore[no-untyped-call]  # torch leaves it without types
 
 
 class _Gathered(torch.autograd.Function):
@@ -107,7 +107,7 @@ def from_first(compute: Callable[[], T]) -> T:
     results = [together(lambda: compute() if rank() == 0 else None)]
     if world_size() > 1:
         dist.broadcast_object_list(results, 0, _patient_group(dist.group.WORLD))
-    return results[0]  # type: ignore[return-value]
+    return results[0]  # type: ignore[return-value]  # no None after the broadcast
 
 
 def check_shared(folder: Path, option: str) -> None:

@@ -139,7 +139,9 @@ class StageCLI(LightningCLI):
         _check_mappings("data", settings.data)
         trainer = settings.trainer
         if trainer.logger is None or trainer.logger is True:
-            trainer.logger = Namespace(class_path="narrlit.callbacks.RunLogger", init_args=Namespace(save_dir=None))  # type: ignore[no-untyped-call]
+            settings_of: Any = Namespace  # without types
+            logger = settings_of(class_path="narrlit.callbacks.RunLogger", init_args=settings_of(save_dir=None))
+            trainer.logger = logger
         loggers = trainer.logger if isinstance(trainer.logger, list) else [trainer.logger]
         for logger in loggers:
             if logger and logger.class_path.endswith(".RunLogger") and logger.init_args.save_dir is None:
@@ -148,7 +150,7 @@ class StageCLI(LightningCLI):
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """Build the trainer, with a progress bar unless that is switched off."""
         if not self.with_trainer:
-            return None  # type: ignore[return-value]
+            return None  # type: ignore[return-value]  # a stage without a trainer
         trainer = self.config.trainer
         callbacks = self.trainer_defaults["callbacks"]
         if trainer.enable_progress_bar is not False:
@@ -308,7 +310,8 @@ def _check_mappings(option: str, configured: Namespace) -> None:
 
 
 def _check_parameters(option: str, kind: type, values: Mapping[str, Any]) -> None:
-    for name, hint in get_type_hints(kind.__init__).items():  # type: ignore[misc]
+    signature: Any = kind.__init__  # type: ignore[misc]  # a class, and not an instance whose class may differ
+    for name, hint in get_type_hints(signature).items():
         types = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         settings = next((part for part in types if isinstance(part, type) and is_dataclass(part)), None)
         value = values.get(name)

@@ -54,7 +54,9 @@ class EmbeddingSource:
     @property
     def kind(self) -> Literal["encoder", "vllm", "server"]:
         """The kind of source."""
-        return self.source if self.source in ("encoder", "vllm") else "server"  # type: ignore[return-value]
+        if self.source == "encoder":
+            return "encoder"
+        return "vllm" if self.source == "vllm" else "server"
 
 
 def open_source(

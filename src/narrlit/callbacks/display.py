@@ -13,6 +13,9 @@ from lightning.pytorch.loggers import TensorBoardLogger
 from lightning_utilities.core.rank_zero import rank_zero_only
 from torch import Tensor
 
+from narrlit.compat.lightning import undeclared
+from narrlit.datamodules.story_data import data_of
+
 RUNS, VERSION = "runs", "version_"
 """Default folder of runs, and prefix of a run's number."""
 STEPS_PER_CURVE = 20
@@ -106,7 +109,7 @@ class LogInterval(Callback):
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Set `log_every_n_steps` from the number of steps."""
         steps = int(trainer.estimated_stepping_batches)
-        trainer.log_every_n_steps = max(1, min(50, steps // STEPS_PER_CURVE))  # type: ignore[attr-defined]
+        undeclared(trainer).log_every_n_steps = max(1, min(50, steps // STEPS_PER_CURVE))
 
 
 class Projector(Callback):
@@ -138,7 +141,7 @@ class Projector(Callback):
         loggers = [logger for logger in trainer.loggers if isinstance(logger, TensorBoardLogger)]
         if not self._embeddings or not trainer.is_global_zero or not loggers:
             return
-        triples = trainer.datamodule.triples["validation"]  # type: ignore[attr-defined]
+        triples = data_of(trainer).triples["validation"]
         columns: dict[int, tuple[str, str, str]] = {}
         for position, triple in enumerate(triples):
             answer = "wrong" if position in self._wrong else "right"

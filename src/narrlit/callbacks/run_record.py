@@ -9,7 +9,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import lightning as L
 import torch
@@ -20,10 +20,13 @@ from lightning_utilities.core.rank_zero import rank_zero_info, rank_zero_warn
 from torch import Tensor
 
 from narrlit.callbacks.triple_answers import triples_digest
+from narrlit.compat.lightning import undeclared
+from narrlit.datamodules.story_data import data_of
 from narrlit.distributed import gather
 from narrlit.files import atomic_path
 from narrlit.metrics.significance import AccuracySummary, paired, paired_text, smallest_difference
 from narrlit.models.run_file import ANSWERS, RECORD, VERSION
+from narrlit.objectives.base import Objective
 from narrlit.seeds import run_seed
 
 PACKAGES = ("narrlit", "torch", "lightning", "transformers", "sentence-transformers", "torchmetrics", "tokenizers")
@@ -49,7 +52,7 @@ class RunRecord(Callback):
         self._folder = Path(log_dir) if log_dir else None
         stage = trainer.state.fn.value if trainer.state.fn else "fit"
         checkpoint = str(trainer.ckpt_path) if trainer.ckpt_path else None
-        data: Any = trainer.datamodule  # type: ignore[attr-defined]
+        data = data_of(trainer)
         self.record = {
             "version": VERSION,
             "status": "running",
@@ -85,7 +88,7 @@ class RunRecord(Callback):
                 f"training data contain validation triples ({_shared(flags)}): the validation accuracy of this fit is "
                 "no result"
             )
-        self.record["data_check"] = trainer.datamodule.check()  # type: ignore[attr-defined]
+        self.record["data_check"] = data_of(trainer).check()
         sizes = [(p.numel(), p.requires_grad) for p in pl_module.parameters()]
         trained, total = sum(size for size, trains in sizes if trains), sum(size for size, _ in sizes)
         rank_zero_info(f"{type(pl_module).__name__}: {trained:,} of {total:,} parameters train")
@@ -110,7 +113,7 @@ class RunRecord(Callback):
         partial = trainer.sanity_checking and trainer.num_sanity_val_batches != trainer.num_val_batches
         if not self._outputs or partial:
             return
-        summary: Any = pl_module.summaries["validation"]  # type: ignore[index]
+        summary = cast(Objective, pl_module).summaries["validation"]
         if trainer.state.fn == TrainerFn.VALIDATING:
             self._finish_evaluation(trainer, "validation", summary)
             return
@@ -124,7 +127,7 @@ class RunRecord(Callback):
             self._answers.append({**when, "wrong": wrong["wrong"]})
             rank_zero_info(f"epoch {trainer.current_epoch}: validation accuracy {summary}")
         self._write(trainer)
-        triples = trainer.datamodule.triples["validation"]  # type: ignore[attr-defined]
+        triples = data_of(trainer).triples["validation"]
         references = {name: entry["wrong"] for name, entry in self._references.items()}
         answers = {"triples": triples_digest(triples), **references, "evaluations": self._answers}
         self._write_json(trainer, ANSWERS, answers)
@@ -144,15 +147,15 @@ class RunRecord(Callback):
 
     def on_test_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Record the accuracy, and show it."""
-        self._finish_evaluation(trainer, "test", pl_module.summaries["test"])  # type: ignore[index]
+        self._finish_evaluation(trainer, "test", cast(Objective, pl_module).summaries["test"])
 
     def on_predict_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Close the record."""
         self._finish(trainer)
 
-    def _finish_evaluation(self, trainer: L.Trainer, stage: str, summary: Any) -> None:
+    def _finish_evaluation(self, trainer: L.Trainer, stage: str, summary: AccuracySummary) -> None:
         rank_zero_info(f"{stage} accuracy {summary}")
-        self._finish(trainer, **{stage: summary.as_dict()})
+        self._finish(trainer, "finished", **{stage: summary.as_dict()})
 
     def on_train_epoch_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Record the checkpoints of the previous epoch, which are written after all other callbacks."""
@@ -239,12 +242,12 @@ class RunRecord(Callback):
         if self.record["stage"] == "fit" and self._folder is not None:
             self.record["checkpoints"] = _checkpoints(trainer, self._folder)
             self.record["num_evaluations"] = len(self.record["validations"])
-            for callback in trainer.callbacks:  # type: ignore[attr-defined]
+            for callback in undeclared(trainer).callbacks:
                 self.record |= getattr(callback, "recorded", dict)()  # its own entry
         self._write_json(trainer, RECORD, self.record, indent=2)
 
     def _write_json(self, trainer: L.Trainer, name: str, content: Any, indent: int | None = None) -> None:
-        if trainer.is_global_zero and self._folder is not None and not trainer.fast_dev_run:  # type: ignore[attr-defined]
+        if trainer.is_global_zero and self._folder is not None and not undeclared(trainer).fast_dev_run:
             with atomic_path(self._folder / name) as temporary:
                 temporary.write_text(json.dumps(content, indent=indent, default=str) + "\n", encoding="utf-8")
 
@@ -289,7 +292,7 @@ def _checkpoints(trainer: L.Trainer, folder: Path) -> dict[str, str]:
 
 
 def _flags(trainer: L.Trainer, objective: Any) -> dict[str, Any]:
-    data: Any = trainer.datamodule  # type: ignore[attr-defined]
+    data = data_of(trainer)
     overlap = data.train_validation_overlap(anchors_only=objective.learns_anchors)
     # A shared (anchor, candidate) pair is enough: its label has been seen.
     shared = overlap.shared_stories if objective.learns_anchors else overlap.shared_pairs

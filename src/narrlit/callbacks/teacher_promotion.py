@@ -13,6 +13,8 @@ from safetensors.torch import save_file
 
 from narrlit.cache.space import CacheDtype
 from narrlit.callbacks import teachers
+from narrlit.compat.lightning import undeclared
+from narrlit.datamodules.story_data import data_of
 from narrlit.distributed import check_shared
 from narrlit.errors import ModelError, OptionError
 from narrlit.files import atomic_path
@@ -128,7 +130,7 @@ class TeacherPromotion(Callback):
 
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
         """Check that the fit can be divided, and that all its processes see the run's directory."""
-        if stage != "fit" or trainer.fast_dev_run:  # type: ignore[attr-defined]
+        if stage != "fit" or undeclared(trainer).fast_dev_run:
             return
         if not isinstance(pl_module, SelfDistillation):
             raise OptionError(f"TeacherPromotion needs the objective SelfDistillation, not {type(pl_module).__name__}")
@@ -138,7 +140,8 @@ class TeacherPromotion(Callback):
                 f"TeacherPromotion: {self.rounds} rounds do not divide trainer.max_epochs, {epochs}; give a multiple"
             )
         # A fit that ends within a round would leave it undecided.
-        stopping = [type(c).__name__ for c in trainer.callbacks if isinstance(c, EarlyStopping | Timer)]  # type: ignore[attr-defined]
+        callbacks = undeclared(trainer).callbacks
+        stopping = [type(c).__name__ for c in callbacks if isinstance(c, EarlyStopping | Timer)]
         stopping += ["trainer.max_steps"] if trainer.max_steps != -1 else []
         if stopping:
             raise OptionError(f"TeacherPromotion: rounds end with their last epoch, so leave {stopping[0]} out")
@@ -154,7 +157,7 @@ class TeacherPromotion(Callback):
         student = _student(pl_module)
         if not trainer.loggers:
             raise OptionError("TeacherPromotion writes to the run's directory: the trainer needs a logger")
-        if not trainer.limit_val_batches or not len(trainer.datamodule.triples["validation"]):  # type: ignore[attr-defined]
+        if not undeclared(trainer).limit_val_batches or not len(data_of(trainer).triples["validation"]):
             raise OptionError("TeacherPromotion compares accuracies on validation triples: give `data.validation=FILE`")
         self._folder = Path(str(trainer.log_dir)) / "rounds"
         if trainer.ckpt_path:
@@ -277,7 +280,7 @@ class TeacherPromotion(Callback):
         return {"rounds": self.state.history}
 
     def _active(self, trainer: L.Trainer) -> bool:
-        return trainer.state.fn == TrainerFn.FITTING and not trainer.fast_dev_run  # type: ignore[attr-defined]
+        return trainer.state.fn == TrainerFn.FITTING and not undeclared(trainer).fast_dev_run
 
     def _remove_students(self, trainer: L.Trainer) -> None:
         if trainer.is_global_zero:

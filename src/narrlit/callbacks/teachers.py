@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import lightning as L
 from torch import Tensor
@@ -15,6 +15,7 @@ from narrlit.cache.storage import EmbeddingCache
 from narrlit.cache.teacher import TeacherEmbeddings, fill_teacher, teacher_keys
 from narrlit.data.batch import TokenizedStories
 from narrlit.data.rows import file_digest
+from narrlit.datamodules.story_data import data_of
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import ModelError
 from narrlit.files import atomic_folder
@@ -50,7 +51,7 @@ def given_teacher(source: str, trainer: L.Trainer, objective: SelfDistillation) 
             f"the teacher {source} has dimension {encoder.dimension}, the student {objective.encoder.dimension}: "
             "self-distillation needs a teacher of the student's architecture"
         )
-    triples = trainer.datamodule.triples["validation"]  # type: ignore[attr-defined]
+    triples = data_of(trainer).triples["validation"]
     with trainer.precision_plugin.forward_context():
         scores = StoryEncoder(encoder).score(triples, progress=trainer.is_global_zero)
     accuracy = float(((scores[:, 0] > scores[:, 1]) == (triples.labels == 1)).mean())
@@ -69,7 +70,7 @@ def teacher_embeddings(
         objective: the student, whose encoder computes with a promoted teacher's weights.
         dtype: of cached embeddings.
     """
-    data: Any = trainer.datamodule  # type: ignore[attr-defined]
+    data = data_of(trainer)
     prompts = teacher["prompts"]
     keys = teacher_keys(EmbeddingSpace(teacher["space"]), prompts, data.stories.texts)
     cache = EmbeddingCache(folder / EMBEDDINGS, dtype)
@@ -90,7 +91,7 @@ def _encoder_of(
     teacher: Mapping[str, Any], folder: Path, trainer: L.Trainer, objective: SelfDistillation
 ) -> Iterator[tuple[Encoder, TokenizedStories]]:
     """Yield the teacher as an encoder, with the tokenized stories; restore the student's weights afterwards."""
-    data: Any = trainer.datamodule  # type: ignore[attr-defined]
+    data = data_of(trainer)
     if teacher["name"] == GIVEN:
         encoder = _load(teacher["source"], objective)
         with trainer.precision_plugin.forward_context():
@@ -102,7 +103,7 @@ def _encoder_of(
     objective.encoder.eval()
     try:
         with trainer.precision_plugin.forward_context():
-            yield objective.encoder, data.prepare_inputs("fit")
+            yield objective.encoder, cast(TokenizedStories, data.prepare_inputs("fit"))
     finally:
         restore_weights(objective.encoder, student)
         objective.encoder.train()

@@ -2,9 +2,33 @@
 
 import shutil
 from pathlib import Path
+from typing import Any, Protocol, cast
 
 import lightning as L
-from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+
+
+class UndeclaredAttributes(Protocol):
+    """Public attributes that a trainer has without a declaration.
+
+    Attributes:
+        callbacks: in the order in which they run.
+        datamodule: of the stage that runs.
+        fast_dev_run: number of batches of a trial run, or whether this is one.
+        limit_val_batches: number or share of validation batches.
+        log_every_n_steps: interval of logged values.
+    """
+
+    callbacks: list[Callback]
+    datamodule: Any
+    fast_dev_run: bool | int
+    limit_val_batches: float
+    log_every_n_steps: int
+
+
+def undeclared(trainer: L.Trainer) -> UndeclaredAttributes:
+    """Return a trainer by the attributes that type checkers do not see; a declaration of Lightning's replaces each."""
+    return cast(UndeclaredAttributes, trainer)
 
 
 def uses_distributed_sampler(trainer: L.Trainer) -> bool:

@@ -44,7 +44,7 @@ class ResumableLoader(DataLoader[Any]):
     taken = 0  # batches of this epoch that were handed out
     skip = 0  # batches to skip in the next epoch
 
-    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # torch declares a class of its own
         sampler = cast(DistinctBatchSampler, self.batch_sampler)
         sampler.skip = self.taken = self.skip
         self.skip = 0

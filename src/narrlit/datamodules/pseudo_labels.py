@@ -12,6 +12,7 @@ from typing import Any, Literal
 import lightning as L
 import numpy as np
 
+from narrlit.compat.lightning import undeclared
 from narrlit.data.schema import ASPECTS, FloatArray, IntArray
 from narrlit.errors import DataError, OptionError, reading
 from narrlit.files import atomic_path
@@ -117,7 +118,7 @@ def run_labels(
     # K-means adds up in another order on another processor: the first process's labels count.
     labels = trainer.strategy.broadcast(labels, 0)
     folder = trainer.log_dir  # a collective call; without a logger it is the working directory
-    if folder and trainer.loggers and not trainer.fast_dev_run and trainer.is_global_zero:  # type: ignore[attr-defined]
+    if folder and trainer.loggers and not undeclared(trainer).fast_dev_run and trainer.is_global_zero:
         write_labels(Path(folder), texts, labels)
     return labels, record
 
@@ -153,7 +154,7 @@ def positional_labels(
 def cluster(embeddings: np.ndarray[Any, np.dtype[np.float64]], count: int, seed: int) -> tuple[IntArray, float]:
     """Return K-means clusters (N,), numbered by size and then by their first story, and the inertia."""
     from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it has no types
 
     # Several threads would add up a center's stories in the order in which they happen to finish.
     with threadpool_limits(1):

@@ -10,7 +10,7 @@ import numpy as np
 from lightning_utilities.core.rank_zero import rank_zero_warn
 from torch.utils.data import DataLoader
 
-from narrlit.compat.lightning import uses_distributed_sampler
+from narrlit.compat.lightning import undeclared, uses_distributed_sampler
 from narrlit.data.batch import Collator, StoryInputs, StoryReader
 from narrlit.data.sampling import (
     DistinctBatchSampler,
@@ -129,7 +129,7 @@ class StoryData(L.LightningDataModule):
     @property
     def reader(self) -> StoryReader:
         """The objective, by the interface that a datamodule uses."""
-        return cast(StoryReader, self.trainer.lightning_module)  # type: ignore[union-attr]
+        return cast(StoryReader, cast(L.Trainer, self.trainer).lightning_module)
 
     # Stages ----------------------------------------------------------------------------------------------------------
 
@@ -284,7 +284,7 @@ class StoryData(L.LightningDataModule):
         if prepared.labels is not None:
             collator = self._labeling(collator, inputs, prepared.labels, prepared.unlabelled)
         self._loader = ResumableLoader(
-            range(len(examples)),  # type: ignore[arg-type]
+            range(len(examples)),  # type: ignore[arg-type]  # torch reads any sequence, and declares a Dataset
             batch_sampler=sampler,
             collate_fn=collator,
             num_workers=loading.workers,
@@ -324,7 +324,7 @@ class StoryData(L.LightningDataModule):
         triples = self.sets[name].triples
         stage = self.trainer.state.fn.value if self.trainer is not None and self.trainer.state.fn else "validate"
         return DataLoader(
-            padded_share(len(triples), self._share()),  # type: ignore[arg-type]
+            padded_share(len(triples), self._share()),  # type: ignore[arg-type]  # as above
             batch_size=self.loading.evaluation_batch_size,
             collate_fn=TripleCollator(triples, self.prepare_inputs(stage)),
             num_workers=self.loading.workers,
@@ -347,3 +347,8 @@ class StoryData(L.LightningDataModule):
         self._skip = state_dict.get("taken", 0)
         if self._loader is not None:
             self._loader.skip, self._skip = self._skip, 0
+
+
+def data_of(trainer: L.Trainer) -> StoryData:
+    """Return the data of the stage that a trainer runs."""
+    return cast(StoryData, undeclared(trainer).datamodule)

@@ -94,8 +94,9 @@ def _encoders(
     if isinstance(models, Mapping):
         return {name: encoder_of(model) for name, model in models.items()}
     if isinstance(models, str | Path | StoryEncoder):
-        models = [models]  # type: ignore[list-item]
-    encoders = [encoder_of(model) for model in models]
+        encoders = [encoder_of(models)]
+    else:
+        encoders = [encoder_of(model) for model in models]
     if not encoders:
         raise OptionError("`models`: name at least one")
     return {encoder.name: encoder for encoder in encoders}

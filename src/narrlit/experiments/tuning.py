@@ -183,11 +183,14 @@ def _range(source: str, name: str, spec: Any) -> "BaseDistribution":
 def _distribution(**spec: Any) -> "BaseDistribution":
     library = require("optuna", "tune").distributions
     if "choices" in spec:
-        return library.CategoricalDistribution(**spec)  # type: ignore[no-any-return]
-    if isinstance(spec.get("low"), int) and isinstance(spec.get("high"), int):
-        return library.IntDistribution(**spec)  # type: ignore[no-any-return]
-    ends = {end: float(spec[end]) for end in ("low", "high")}  # YAML reads 1e-5, without a point, as text
-    return library.FloatDistribution(**{**spec, **ends})  # type: ignore[no-any-return]
+        kind = library.CategoricalDistribution
+    elif isinstance(spec.get("low"), int) and isinstance(spec.get("high"), int):
+        kind = library.IntDistribution
+    else:
+        kind = library.FloatDistribution
+        spec |= {end: float(spec[end]) for end in ("low", "high")}  # YAML reads 1e-5, without a point, as text
+    distribution: BaseDistribution = kind(**spec)
+    return distribution
 
 
 def _ends(distribution: Any) -> Sequence[Any]:

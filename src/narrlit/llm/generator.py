@@ -55,10 +55,13 @@ class StoryViews(BaseModel):
     outcome: Line
 
 
-NEGATIVE_SCHEMAS = {
-    aspect: create_model(f"Negative_{aspect}", __config__=ConfigDict(extra="forbid"), **{key: (Text, ...)})  # type: ignore[call-overload]
-    for aspect, key in NEGATIVE_KEYS.items()
-}
+def _negative_schema(aspect: str, key: str) -> type[BaseModel]:
+    """Build the schema of a negative whose text is under `key`."""
+    fields: dict[str, Any] = {key: (Text, ...)}
+    return create_model(f"Negative_{aspect}", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+NEGATIVE_SCHEMAS = {aspect: _negative_schema(aspect, key) for aspect, key in NEGATIVE_KEYS.items()}
 
 
 class Rejected(Exception):  # noqa: N818 (a verdict on a reply)

@@ -61,7 +61,7 @@ class Cosine(Similarity):
     encoder: StoryEncoder
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:  # type: ignore[override]  # computed, and read only
         """Name of the model."""
         return self.encoder.name
 
@@ -90,7 +90,7 @@ class MeanMaxSimilarity(Similarity):
     aligned: int = field(default=0, init=False)
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:  # type: ignore[override]  # computed, and read only
         """Name of the model and of the measure."""
         return f"{self.encoder.name}, meanmax ({self.settings.reading})"
 
@@ -141,7 +141,7 @@ class PassageSimilarity(Similarity):
     matching: Matching = Matching()
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:  # type: ignore[override]  # computed, and read only
         """Name of the model and of the measure."""
         return f"{self.encoder.name}, passages"
 

@@ -35,7 +35,7 @@ def add_adapters(transformer: Any, lora: LoRA) -> None:
 
     config = LoraConfig(
         r=lora.rank,
-        lora_alpha=lora.alpha,  # type: ignore[arg-type,unused-ignore]
+        lora_alpha=lora.alpha,  # type: ignore[arg-type,unused-ignore]  # peft declares int, and takes any number
         lora_dropout=lora.dropout,
         target_modules=_targets(transformer, lora.target_modules),
         bias="none",

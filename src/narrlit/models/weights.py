@@ -118,7 +118,7 @@ def shard_head(module: Module, mesh: Any | None, units: Sequence[nn.Module | lis
     every_process = init_device_mesh(mesh.device_type, (world_size(),))
     for unit in units:
         fully_shard(unit, mesh=every_process)
-    return fully_shard(module, mesh=every_process)  # type: ignore[return-value]
+    return fully_shard(module, mesh=every_process)  # type: ignore[return-value]  # the module itself
 
 
 def _reshard(module: nn.Module) -> None:
@@ -131,9 +131,9 @@ def _reshard(module: nn.Module) -> None:
 
 
 def _like(parameter: Tensor, value: Tensor) -> Tensor:
-    if not hasattr(parameter, "device_mesh"):
-        return value
-    from torch.distributed.tensor import distribute_tensor
+    from torch.distributed.tensor import DTensor, distribute_tensor
 
+    if not isinstance(parameter, DTensor):
+        return value
     value = value.to(parameter.device, parameter.dtype)
-    return distribute_tensor(value, parameter.device_mesh, parameter.placements)  # type: ignore[attr-defined]
+    return distribute_tensor(value, parameter.device_mesh, parameter.placements)

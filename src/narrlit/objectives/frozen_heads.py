@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from narrlit.cache.embeddings import CachedEmbeddings, FrozenFeatures, frozen_features
 from narrlit.cache.sources import EmbeddingSource
+from narrlit.compat.lightning import undeclared
 from narrlit.data.batch import ExampleBatch, Packed, PackedFeatures
 from narrlit.data.schema import FloatArray, Role, Story
 from narrlit.errors import ModelError, OptionError
@@ -63,7 +64,7 @@ class FrozenObjective(Objective):
 
     def setup(self, stage: str) -> None:
         """Fill the cache with the embeddings of all of the stage's stories."""
-        data: Any = self.trainer.datamodule  # type: ignore[attr-defined]
+        data = undeclared(self.trainer).datamodule
         if stage == "fit" and not data.examples.negatives.shape[1]:
             raise OptionError(f"{type(self).__name__} needs negatives, and no training example has one")
         data.prepare_inputs(TrainerFn(stage).value)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from narrlit.cache.teacher import TeacherEmbeddings
+from narrlit.compat.lightning import undeclared
 from narrlit.data.batch import ExampleBatch
 from narrlit.data.schema import KINDS, PADDING
 from narrlit.distributed import gather, rank, summed
@@ -108,7 +109,7 @@ class SelfDistillation(Objective):
     def on_fit_start(self) -> None:
         """Refuse data of which no example has a negative that is used."""
         super().on_fit_start()
-        examples = self.trainer.datamodule.examples  # type: ignore[attr-defined]
+        examples = undeclared(self.trainer).datamodule.examples
         used = examples.negatives >= 0
         if not self.use_triple_negative:
             used &= examples.kinds != TRIPLE
