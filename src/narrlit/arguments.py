@@ -240,7 +240,7 @@ class Help:
             print("\n".join([*_wrapped(paragraph, 0), ""]))
 
 
-def _plain(text: Any) -> str:
+def _plain(text: object) -> str:
     """Return a text of cyclopts or rich on one line, without its style."""
     text = getattr(text, "primary_renderable", text)
     return " ".join(str(getattr(text, "plain", text)).split())
@@ -337,12 +337,12 @@ def _hints(command: Command | type) -> Iterator[tuple[str, Any]]:
             yield name, hint
 
 
-def _is_choice(hint: Any) -> bool:
+def _is_choice(hint: object) -> bool:
     """Return True for a type with fixed choices, none of which is a path."""
     return get_origin(hint) is Literal or any(map(_is_choice, get_args(hint)))
 
 
-def _words(value: Any) -> Iterator[str]:
+def _words(value: object) -> Iterator[str]:
     """Yield the strings in a value, whole and split at commas."""
     if isinstance(value, str):
         yield value

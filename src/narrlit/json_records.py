@@ -3,7 +3,7 @@
 import json
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -33,7 +33,7 @@ def read_json(path: Path, model: type[Record], what: str, remedy: str, error: ty
             raise ValueError(first_problem(invalid)) from invalid
 
 
-def json_digest(content: Any) -> str:
+def json_digest(content: object) -> str:
     """Compute the SHA-256, in hex, of plain data.
 
     >>> json_digest({"k": 1, "long": None}) == json_digest({"long": None, "k": 1})

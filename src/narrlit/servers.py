@@ -194,7 +194,7 @@ def _bounded_client(openai: Any, max_bytes: int) -> Any:
     return BoundedClient()
 
 
-def _check_depth(content: Any) -> None:
+def _check_depth(content: object) -> None:
     """Raise ValueError if lists and objects are nested more than MAX_DEPTH deep."""
     level = [content]
     for _ in range(MAX_DEPTH):
@@ -204,6 +204,6 @@ def _check_depth(content: Any) -> None:
     raise ValueError("the reply is nested too deeply")
 
 
-def _containers_in(value: Any) -> list[Any]:
+def _containers_in(value: object) -> list[object]:
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [part for part in parts if isinstance(part, dict | list)]

@@ -405,7 +405,7 @@ def _parse_json_lines(content: bytes, where: str) -> list[Any]:
     return rows
 
 
-def _check_embeddings(embeddings: Any, where: str) -> None:
+def _check_embeddings(embeddings: object, where: str) -> None:
     """Refuse what is no array of vectors that the task allows."""
     if not isinstance(embeddings, np.ndarray) or embeddings.ndim != 2 or embeddings.dtype.kind not in "fiu":
         raise DataError(f"{where}: one array of numbers, rows x dimension, is needed (numpy.save)")

@@ -1,10 +1,9 @@
 """Tables as Markdown."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 
-def markdown_table(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
+def markdown_table(title: str, rows: Sequence[Mapping[str, object]]) -> str:
     """Format rows as a Markdown table with aligned columns, numbers to the right.
 
     >>> print(markdown_table("", [{"system": "full", "n": 200}, {"system": "no mask", "n": 9}]))
@@ -20,7 +19,7 @@ def markdown_table(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join([*heading, head, rule, *body, ""])
 
 
-def _markdown_column(name: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _markdown_column(name: str, rows: Sequence[Mapping[str, object]]) -> list[str]:
     """Format a column as cells of one width: its name, the rule, and the values of the rows."""
     texts = [text.replace("|", "\\|") for text in (name, *(str(row.get(name, "")) for row in rows))]
     width = max(map(len, texts))

@@ -130,7 +130,7 @@ class EmbeddingSpace:
         return root / f"{name}-{hashlib.sha256(described.encode()).hexdigest()[:12]}"
 
 
-def content_keys(settings: Mapping[str, Any], texts: Sequence[str]) -> list[bytes]:
+def content_keys(settings: Mapping[str, object], texts: Sequence[str]) -> list[bytes]:
     """Hash plain data with each of N texts to 32 bytes.
 
     >>> content_keys({"model": "m"}, ["a"]) == content_keys({"model": "n"}, ["a"])

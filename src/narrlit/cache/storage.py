@@ -316,7 +316,7 @@ def read_arrays(folder: Path, keys: Sequence[bytes]) -> tuple[FloatArray, Readin
 
 
 def open_cache(
-    root: Path, space: EmbeddingSpace, source: str = "encoder", facts: Mapping[str, Any] | None = None
+    root: Path, space: EmbeddingSpace, source: str = "encoder", facts: Mapping[str, object] | None = None
 ) -> EmbeddingCache:
     """Open the cache of a space: its own folder under `root`, with the space described in `space.json`.
 

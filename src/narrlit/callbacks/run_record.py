@@ -246,7 +246,7 @@ class RunRecord(Callback):
                 self.record |= getattr(callback, "recorded", dict)()  # its own entry
         self._write_json(trainer, RECORD, self.record, indent=2)
 
-    def _write_json(self, trainer: L.Trainer, name: str, content: Any, indent: int | None = None) -> None:
+    def _write_json(self, trainer: L.Trainer, name: str, content: object, indent: int | None = None) -> None:
         if trainer.is_global_zero and self._folder is not None and not undeclared(trainer).fast_dev_run:
             with atomic_path(self._folder / name) as temporary:
                 temporary.write_text(json.dumps(content, indent=indent, default=str) + "\n", encoding="utf-8")

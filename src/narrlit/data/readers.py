@@ -672,7 +672,7 @@ def with_labels(file: RowFile, labels: RowFile) -> RowFile:
     return RowFile(file.path, rows, file.notes)
 
 
-def _check_label_row(label: Mapping[str, Any], place: str, texts: Mapping[str, Any], place_of_texts: str) -> None:
+def _check_label_row(label: Mapping[str, object], place: str, texts: Mapping[str, object], place_of_texts: str) -> None:
     """Refuse a row of labels without the column of labels, or with the texts of another triple."""
     if LABEL not in label:
         columns = ", ".join(printable(name, 30) for name in label)

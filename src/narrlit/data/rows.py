@@ -458,7 +458,7 @@ def _table_rows(path: Path, records: Iterable[tuple[int, list[Any]]]) -> Iterato
             yield Row(line, dict(zip(header, cells, strict=False)))
 
 
-def _header(path: Path, line: int, cells: Sequence[Any]) -> list[str]:
+def _header(path: Path, line: int, cells: Sequence[object]) -> list[str]:
     """Name the columns of a table by its first record.
 
     Raises:

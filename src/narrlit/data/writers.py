@@ -54,7 +54,7 @@ def write_examples(path: str | Path, examples: TrainingExamples) -> None:
     write_table(path, rows)
 
 
-def write_rows(path: str | Path, rows: Iterable[Any]) -> None:
+def write_rows(path: str | Path, rows: Iterable[object]) -> None:
     """Write any values as JSON Lines."""
     _write_lines(path, (json.dumps(row, ensure_ascii=False, default=str) for row in rows))
 
@@ -84,12 +84,12 @@ def write_table(path: str | Path, rows: Sequence[Any], embeddings: FloatArray | 
         raise OptionError(f"{path}: unknown file type '{suffix}'; name a {', '.join(OUTPUT_SUFFIXES)} file")
 
 
-def _with_embeddings(rows: Sequence[Mapping[str, Any]], embeddings: FloatArray) -> list[dict[str, Any]]:
+def _with_embeddings(rows: Sequence[Mapping[str, object]], embeddings: FloatArray) -> list[dict[str, Any]]:
     """Copy N rows with their embeddings (N, D) as lists."""
     return [{**row, "embedding": vector.tolist()} for row, vector in zip(rows, embeddings, strict=True)]
 
 
-def _columns(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+def _columns(rows: Iterable[Mapping[str, object]]) -> list[str]:
     """Names of the columns of all rows, in order of appearance."""
     return list(dict.fromkeys(name for row in rows for name in row))
 
@@ -133,7 +133,7 @@ def _write_texts(path: Path, texts: Sequence[str]) -> None:
     _write_lines(path, ["\n\n".join(texts)] if has_line_breaks else texts)
 
 
-def _write_csv(path: Path, rows: Sequence[Mapping[str, Any]], embeddings: FloatArray | None, delimiter: str) -> None:
+def _write_csv(path: Path, rows: Sequence[Mapping[str, object]], embeddings: FloatArray | None, delimiter: str) -> None:
     columns = _columns(rows)
     if embeddings is not None:
         columns = list(dict.fromkeys([*columns, "embedding"]))
@@ -146,7 +146,7 @@ def _write_csv(path: Path, rows: Sequence[Mapping[str, Any]], embeddings: FloatA
             writer.writerow([_csv_cell(row.get(name)) for name in columns])
 
 
-def _write_excel(path: Path, rows: Sequence[Mapping[str, Any]], embeddings: FloatArray | None) -> None:
+def _write_excel(path: Path, rows: Sequence[Mapping[str, object]], embeddings: FloatArray | None) -> None:
     openpyxl = require("openpyxl", "documents")
     cells = require("openpyxl.cell", "documents")
     book = openpyxl.Workbook(write_only=True)
@@ -186,7 +186,7 @@ def _cell(value: object) -> object:
     return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, bool | list | dict) else value
 
 
-def write_parquet(path: Path, rows: Sequence[Mapping[str, Any]], embeddings: FloatArray | None = None) -> None:
+def write_parquet(path: Path, rows: Sequence[Mapping[str, object]], embeddings: FloatArray | None = None) -> None:
     """Write N rows and their embeddings (N, D) to Parquet; values of several types in a column become JSON texts."""
     arrow = require("pyarrow", "parquet")
     parquet = require("pyarrow.parquet", "parquet")

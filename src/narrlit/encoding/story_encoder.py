@@ -544,5 +544,5 @@ def _content(item: Item) -> str:
     return json.dumps([item.text, *item.views.texts])
 
 
-def _json(content: Mapping[str, Any]) -> str:
+def _json(content: Mapping[str, object]) -> str:
     return json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)

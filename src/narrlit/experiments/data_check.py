@@ -38,7 +38,7 @@ class DataCheck:
     """
 
     record: dict[str, Any]
-    tables: Mapping[str, Sequence[Mapping[str, Any]]]
+    tables: Mapping[str, Sequence[Mapping[str, object]]]
     threshold: float
     independence: Mapping[str, str]
     diagnostics: Mapping[str, SimilarityDiagnostics]

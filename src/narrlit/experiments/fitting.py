@@ -82,7 +82,7 @@ def fit_arguments(config: Configs, options: Options | None = None) -> list[str]:
     return arguments + [str(word) for word in options]
 
 
-def setting_arguments(settings: Mapping[str, Any]) -> list[str]:
+def setting_arguments(settings: Mapping[str, object]) -> list[str]:
     """Write settings as options of `narrlit fit`.
 
     >>> setting_arguments({"a.b": 1e-05, "c": True, "d": None, "e": "linear"})
@@ -91,7 +91,7 @@ def setting_arguments(settings: Mapping[str, Any]) -> list[str]:
     return [f"--{name}={_as_word(value)}" for name, value in settings.items()]
 
 
-def _as_word(value: Any) -> str:
+def _as_word(value: object) -> str:
     """Write a setting's value as the command line has it."""
     if isinstance(value, str | os.PathLike):
         return os.fspath(value)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrlit.console import counted
-from narrlit.data.schema import FloatArray, IntArray, Triples
+from narrlit.data.schema import FloatArray, Floats, IntArray, Triples
 from narrlit.errors import printable
 from narrlit.experiments.comparison import FACETS
 from narrlit.experiments.outcome import summary_of
@@ -25,7 +25,6 @@ from narrlit.optional import require
 from narrlit.pages import COLORS, GRAY, bokeh_parts, render_page
 
 Projection = Literal["auto", "umap", "pca"]
-Floats = NDArray[np.floating[Any]]
 
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex")
 """Marker of each color, for readers who can't tell the colors apart."""
@@ -92,7 +91,7 @@ class Section:
     note: str = ""
     key: Sequence[tuple[str, str]] = ()
     figures: Mapping[str, Any] = field(default_factory=dict)
-    tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    tables: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
     lines: Sequence[str] = ()
     errors: Mapping[str, Sequence[WrongAnswer]] = field(default_factory=dict)
 

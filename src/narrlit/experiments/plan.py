@@ -262,7 +262,7 @@ def keep_config(file: Path, config: Config, folder: Path, place: str = FOLDER) -
         raise OptionError(f"{file} has another configuration ({changes[0]}): choose another {place} or remove {file}")
 
 
-def config_changes(before: Any, after: Any, name: str = "") -> list[str]:
+def config_changes(before: object, after: object, name: str = "") -> list[str]:
     """List the options in which two configurations differ.
 
     >>> config_changes({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}})

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from narrlit.api import encoder_of
 from narrlit.data.readers import read_triples
-from narrlit.data.schema import Triples
+from narrlit.data.schema import Floats, Triples
 from narrlit.data.twice_told import Changed, Split, Telling, TwiceTold
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError
@@ -28,7 +28,6 @@ from narrlit.metrics.factorial import Design, variance_shares
 from narrlit.metrics.retrieval import lexical_vectors
 from narrlit.metrics.significance import AccuracySummary, group_bootstrap_intervals
 
-Floats = NDArray[np.floating[Any]]
 TFIDF: Literal["tfidf"] = "tfidf"
 CELL, PLOT = "cell", "plot"
 """Columns of a file of triples: the cell of a triple, and the plot of its anchor."""

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from narrlit.data.schema import IntArray
+from narrlit.data.schema import Floats, IntArray
 from narrlit.errors import DataError, printable, reading
 from narrlit.metrics.retrieval import METRICS, Gains, ranks
 from narrlit.metrics.versions import Versions
 
-Floats = NDArray[np.floating[Any]]
 Metrics = Mapping[str, Callable[[IntArray, Gains], float]]
 Qrels = Mapping[str, Mapping[str, float]]
 """Gains above 0 of the relevant stories of each query; ids of both."""

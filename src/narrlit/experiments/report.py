@@ -127,7 +127,7 @@ def selected_cell(outcome: Outcome) -> str:
     return f"epoch {outcome.best.epoch} of {outcome.num_evaluations}"
 
 
-def number(value: Any) -> str:
+def number(value: object) -> str:
     """Format a setting or a statistic.
 
     >>> number(1 / 3), number(32), number(None)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from narrlit.data.schema import IntArray
+from narrlit.data.schema import Floats, IntArray
 from narrlit.errors import DataError, OptionError
 from narrlit.experiments.relevance import Qrels, Relevance, read_qrels
 from narrlit.experiments.retrieval_report import Retrieval, compare_systems
@@ -27,7 +27,6 @@ from narrlit.metrics.versions import Versions
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = NDArray[np.floating[Any]]
 Scorer = Callable[[IntArray], Floats]
 """Compares some queries, rows (B,), with all stories, (B, N); the larger, the more alike."""
 

@@ -199,7 +199,7 @@ def outcome_cells(trial: Trial) -> tuple[str, str]:
     return accuracy, trial.status if trial.reason is None else f"{trial.status} ({trial.reason})"
 
 
-def settings_text(settings: Mapping[str, Any]) -> str:
+def settings_text(settings: Mapping[str, object]) -> str:
     """Format settings for a message, by the shortest endings of their names that differ.
 
     >>> settings_text({"model.rate": 1 / 3, "data.size": 32, "model.more.rate": 1})
@@ -208,7 +208,7 @@ def settings_text(settings: Mapping[str, Any]) -> str:
     return ", ".join(f"{short}={report.number(settings[name])}" for name, short in _short(settings).items())
 
 
-def _short(settings: Mapping[str, Any]) -> dict[str, str]:
+def _short(settings: Mapping[str, object]) -> dict[str, str]:
     """Shortest endings, in whole parts, by which the names differ."""
     names = {name: name.split(".") for name in settings}
     return {name: _shortest_ending(parts, list(names.values())) for name, parts in names.items()}

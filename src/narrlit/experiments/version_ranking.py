@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from narrlit.data.schema import IntArray
+from narrlit.data.schema import Floats, IntArray
 from narrlit.experiments.relevance import Relevance
 from narrlit.experiments.retrieval_report import Confounds, Retrieval, VersionFacts, compare_systems, estimates_of
 from narrlit.metrics.diagnostics import similarity_diagnostics, word_counts
 from narrlit.metrics.retrieval import METRICS_OF_VERSIONS, ranks
 from narrlit.metrics.versions import Strata, Versions, permuted_figures
-
-Floats = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)

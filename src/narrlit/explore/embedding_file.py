@@ -126,7 +126,7 @@ def columns_file(path: Path) -> Path:
     return path.with_suffix(".columns.csv")
 
 
-def check_columns(values: Sequence[Any], source: str) -> None:
+def check_columns(values: Sequence[object], source: str) -> None:
     """Refuse rows with a column that the output has itself."""
     for name in OWN_COLUMNS:
         if any(isinstance(value, Mapping) and name in value for value in values):
@@ -166,7 +166,7 @@ def _embedded(stories: Sequence[Story], encoder: StoryEncoder, role: Role | None
     return embeddings
 
 
-def _write_columns(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+def _write_columns(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     """Write the columns beside an .npy file, where there are more than the number of the row."""
     if any(len(row) > 1 for row in rows):
         write_table(path, rows)

@@ -4,19 +4,17 @@ Letters of the shapes: S and T passages of two stories, D dimension, F fractions
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from narrlit.data.schema import IntArray
+from narrlit.data.schema import Floats, IntArray
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.measures.matching import match_score, match_shares, matches
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = NDArray[np.floating[Any]]
 FRACTIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 """Fractions of the passages that are left out of both stories."""
 DRAWS = 5

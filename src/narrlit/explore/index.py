@@ -392,7 +392,7 @@ class Index:
         measure = self._measure(None)
         return IndexedCollection(snapshot.frame(), snapshot.vectors, self._encoder, about, measure, snapshot=snapshot)
 
-    def _check_settings(self, settings: Mapping[str, Any]) -> None:
+    def _check_settings(self, settings: Mapping[str, object]) -> None:
         """Refuse other settings than those that the index was made with."""
         made = self._storage.record.settings.model_dump()
         for name, value in settings.items():
@@ -438,7 +438,7 @@ class IndexedCollection(Collection):
         return MeasuredIndex(self.snapshot, IndexFit.current(measure, self.snapshot)).similarities
 
 
-def _parameter(name: str, value: Any) -> str:
+def _parameter(name: str, value: object) -> str:
     """Name a parameter of `narrlit.load` and its value, for messages.
 
     >>> _parameter("max_length", 64), _parameter("max_length", None), _parameter("views", True)

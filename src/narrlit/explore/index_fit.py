@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from narrlit.console import say
-from narrlit.data.schema import IntArray
+from narrlit.data.schema import Floats, IntArray
 from narrlit.errors import DataError, OptionError, reason
 from narrlit.explore.index_snapshot import IndexSnapshot
 from narrlit.files import atomic_path
@@ -27,7 +26,6 @@ from narrlit.measures.matching import Matching, PassageVectors
 from narrlit.measures.readers import FusedReader, PassageReader, Reader, VectorReader, WordReader, passage_reader
 from narrlit.measures.representations import Contents, Scale
 
-Floats = NDArray[np.floating[Any]]
 FOLDER = "fits"
 READ_WORDS = ("fused", "lexical")
 """Measures that read the texts of stories."""

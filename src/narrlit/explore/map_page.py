@@ -199,7 +199,7 @@ def _has_colors(values: "pd.Series") -> bool:
     return bool(numbers >= values.astype(bool).sum())
 
 
-def _plain(value: Any) -> str | int | float:
+def _plain(value: object) -> str | int | float:
     """Convert a value of a column for JSON and for readers."""
     if value is None:
         return ""

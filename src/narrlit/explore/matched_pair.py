@@ -6,13 +6,12 @@ Letters of the shapes: S and T passages of two stories, R background stories, D 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from narrlit.console import counted
-from narrlit.data.schema import ASPECTS, FloatArray, Story
+from narrlit.data.schema import ASPECTS, FloatArray, Floats, Story
 from narrlit.data.tales import sample_tales
 from narrlit.encoding.story_encoder import Passages, StoryEncoder
 from narrlit.explore.collection import Collection
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from narrlit.measures.readers import PassageReader
 
-Floats = NDArray[np.floating[Any]]
 ALIKE = ((0.05, "much alike"), (0.25, "rather alike"), (0.5, "a little alike"), (1.0, "not alike"))
 """Largest shares of background stories that match a story better than the other one does, and words for them."""
 EXPLAINED: MeasureName = "passages"

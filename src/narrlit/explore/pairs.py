@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -267,7 +267,7 @@ def write_graph(path: Path, collection: "Collection", pairs: "pd.DataFrame", gro
         nx.write_graphml(graph, temporary)
 
 
-def _graphml_values(attributes: Mapping[str, Any]) -> dict[str, int | float | str]:
+def _graphml_values(attributes: Mapping[str, object]) -> dict[str, int | float | str]:
     """Convert a node's attributes: XML has no control characters, GraphML neither lists nor missing values."""
     values = {}
     for name, value in attributes.items():

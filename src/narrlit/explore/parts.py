@@ -528,7 +528,7 @@ def _resources_of_worker(cluster: Mapping[str, float], workers: int) -> dict[str
     return {"num_cpus": int(share) if share > 1 else share}
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     """Return True for a text that is not blank."""
     return isinstance(value, str) and bool(value.strip())
 

@@ -6,12 +6,11 @@ Letters of the shapes: N stories of the index, R rows of some of them, S passage
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from narrlit.data.schema import IntArray
+from narrlit.data.schema import Floats, IntArray
 from narrlit.encoding.story_encoder import Passages
 from narrlit.errors import OptionError
 from narrlit.explore.collection import RESERVED
@@ -29,7 +28,6 @@ from narrlit.preprocessing.sentences import split_sentences
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = NDArray[np.floating[Any]]
 OF_VECTORS = ("csls", "centered", "cosine")
 """Measures by which a query is compared with all stories of any index."""
 CANDIDATES = 200

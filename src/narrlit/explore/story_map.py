@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from narrlit.data.schema import FloatArray, IntArray
+from narrlit.data.schema import FloatArray, Floats, IntArray
 from narrlit.encoding.story_encoder import Passages
 from narrlit.errors import DataError, printable
 from narrlit.measures.collection import CollectionSimilarity
@@ -47,7 +47,7 @@ class Tree:
     """
 
     linkage: NDArray[np.float64]
-    similarities: NDArray[np.floating[Any]]
+    similarities: Floats
     top: float
 
 

@@ -9,17 +9,14 @@ Letters of the shapes: N stories, P passages of N stories, S passages of one, D 
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from narrlit.data.schema import IntArray
+from narrlit.data.schema import Floats, IntArray
 from narrlit.measures.matching import PassageVectors, match_scores
 from narrlit.measures.readers import PassageReader
 from narrlit.measures.representations import Contents
 
-Floats = NDArray[np.floating[Any]]
 COMPONENTS = 128
 """Principal components of passages that are kept.
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from tqdm import tqdm
 
-from narrlit.data.schema import IntArray
+from narrlit.data.schema import Floats, IntArray
 from narrlit.errors import OptionError, did_you_mean
 from narrlit.measures.candidates import Candidates, principal_components
 from narrlit.measures.corrections import csls, hubness
@@ -20,7 +19,6 @@ from narrlit.measures.readers import FusedReader, PassageReader, Reader, VectorR
 from narrlit.measures.representations import Contents, Representation, passages_of
 from narrlit.metrics.diagnostics import SimilarityDiagnostics, similarity_diagnostics
 
-Floats = NDArray[np.floating[Any]]
 MeasureName = Literal["passages", "fused", "csls", "centered", "cosine", "lexical"]
 MEASURES: tuple[MeasureName, ...] = get_args(MeasureName)
 DEFAULT_MEASURE: MeasureName = "passages"

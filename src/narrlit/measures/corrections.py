@@ -3,12 +3,10 @@
 Letters of the shapes: N stories of a collection, Q queries, D dimension.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.floating[Any]]
+from narrlit.data.schema import Floats
+
 NEIGHBORS = 10
 """Nearest stories whose mean similarity tells how much of a hub a story is."""
 

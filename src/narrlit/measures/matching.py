@@ -5,15 +5,11 @@ Letters of the shapes: S and T passages of two stories, P passages of N stories,
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from narrlit.data.schema import IntArray
+from narrlit.data.schema import Floats, IntArray
 from narrlit.errors import OptionError
-
-Floats = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from narrlit.data.schema import Floats
 from narrlit.measures.corrections import centered
 from narrlit.measures.matching import Matching, PassageVectors
 from narrlit.measures.representations import Contents, Fused, MatchedPassages, Representation, Scale, Vectors, Words
 from narrlit.metrics.baselines import WORD
 
-Floats = NDArray[np.floating[Any]]
 HASHED_WORDS = 2**18
 
 

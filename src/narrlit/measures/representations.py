@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from narrlit.data.schema import IntArray
+from narrlit.data.schema import Floats, IntArray
 from narrlit.measures.matching import Matching, PassageVectors, match_scores
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Floats = NDArray[np.floating[Any]]
 EQUAL = 1e-6
 """Deviation of similarities up to which they are equal but for rounding."""
 

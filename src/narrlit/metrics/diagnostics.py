@@ -8,12 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from narrlit.data.schema import IntArray
+from narrlit.data.schema import Floats, IntArray
 from narrlit.metrics.baselines import WORD
 
-Floats = NDArray[np.floating[Any]]
 NEIGHBORS = 10
 """Nearest stories that are counted in the skewness of hubs."""
 LARGE_CORRELATION = 0.3

@@ -10,14 +10,11 @@ Letters of the shapes: N stories, M pairs of stories.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from narrlit.data.schema import IntArray
+from narrlit.data.schema import Floats, IntArray
 
-Floats = NDArray[np.floating[Any]]
 SAMPLES = 1000
 COMPONENTS = ("plot", "world", "length", "rest")
 

@@ -484,7 +484,7 @@ def seed_spread(values: Sequence[float]) -> tuple[float, float]:
     return float(numbers.mean()), deviation
 
 
-def paired(wrong: Set[Any] | None, other: Set[Any] | None, n: int) -> dict[str, Any]:
+def paired(wrong: Set[object] | None, other: Set[object] | None, n: int) -> dict[str, Any]:
     """Compare two systems on n triples by the triples that they answer wrongly.
 
     Args:

@@ -6,15 +6,12 @@ Letters of the shapes: N stories, Q stories with another version, P pairs of ver
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from narrlit.data.schema import IntArray
 from narrlit.metrics.diagnostics import log_lengths
 
-Floats = NDArray[np.floating[Any]]
 PERMUTATIONS = 999
 LENGTH_STRATA = 5
 """Strata of about equal size, by length."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from narrlit.errors import OptionError, reading
 
@@ -41,7 +40,7 @@ class Prompt:
     digest: str
     fields: Mapping[str, str] = field(default_factory=dict)
 
-    def content(self, values: Mapping[str, Any]) -> str:
+    def content(self, values: Mapping[str, object]) -> str:
         """Format the user message: the text with its fields filled, or values as JSON, so that none leaves its place.
 
         >>> Prompt("judge", "{text_a} or {text_b}?", "", FIELDS["judge"]).content({"A": "{text_b}", "B": "x"})
