@@ -416,6 +416,13 @@ def _projector(projection: Projection, stories: int) -> tuple[str, Callable[[Flo
     return "two principal components (PCA)", PCA(2, svd_solver="full").fit_transform
 
 
+def _draw_histogram(plot: Any, values: Floats, edges: Floats, color: str) -> None:
+    """Draw the counts of values (N,) between edges (B + 1,), and their mean as a line."""
+    counts, _ = np.histogram(values, edges)
+    plot.quad(top=counts, bottom=0, left=edges[:-1], right=edges[1:], color=color, fill_alpha=0.35)
+    plot.line([values.mean()] * 2, [0, 1.08 * counts.max()], color=color, line_width=3)
+
+
 def _distances(systems: Sequence[SystemAnswers]) -> Iterator[Section]:
     """Plot histograms of the distances between anchor and both candidates."""
     figures = {}
@@ -426,12 +433,9 @@ def _distances(systems: Sequence[SystemAnswers]) -> Iterator[Section]:
         edges = np.histogram_bin_edges(both, bins=num_bins)
         plot = _plot("cosine distance from the anchor", "triples")
         words = []
-        for name, values, color in zip(("closer", "other"), both.T, COLORS, strict=False):
-            counts, _ = np.histogram(values, edges)
-            bars = {"bottom": 0, "left": edges[:-1], "right": edges[1:], "color": color, "fill_alpha": 0.35}
-            plot.quad(top=counts, **bars)
-            plot.line([values.mean()] * 2, [0, 1.08 * counts.max()], color=color, line_width=3)
-            words.append(f"{name} {values.mean():.3f} ± {values.std():.3f}")
+        for name, distances, color in zip(("closer", "other"), both.T, COLORS, strict=False):
+            _draw_histogram(plot, distances, edges, color)
+            words.append(f"{name} {distances.mean():.3f} ± {distances.std():.3f}")
         figures[f"{system.name}: {', '.join(words)}"] = plot
     if figures:
         key = list(zip(COLORS, ("closer candidate", "other candidate"), strict=False))

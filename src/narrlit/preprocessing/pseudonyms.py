@@ -132,8 +132,9 @@ Cluster = tuple[int, int]
 
 @dataclass(slots=True)
 class _Name:
-    """A name wherever the texts mention it: votes for its kind, and its coreference clusters."""
+    """A name wherever the texts mention it: its spellings, votes for its kind, and its coreference clusters."""
 
+    forms: set[str] = field(default_factory=set)
     votes: Counter[Kind] = field(default_factory=Counter)
     clusters: list[Cluster] = field(default_factory=list)
 
@@ -192,33 +193,38 @@ class _Scope:
 
     def _link(self, mentions: Mapping[int, Sequence[Mention]]) -> None:
         """Assign each name to an entity: by equality, by its coreference cluster, or as part of a longer name."""
-        names: defaultdict[NameKey, _Name] = defaultdict(_Name)
-        keys: dict[str, NameKey] = {}
-        for index, in_text in sorted(mentions.items()):
-            for mention in in_text:
-                form = self.texts[index].text[mention.start : mention.end]
-                keys[form] = frozenset(re.findall(r"\w+", form.casefold()))
-                name = names[keys[form]]
-                name.votes[mention.kind] += 1
-                if mention.cluster is not None:
-                    name.clusters.append((index, mention.cluster))
-        entities: dict[NameKey, _Entity] = {}
+        names = self._collect_names(mentions)
         of_cluster: dict[Cluster, _Entity] = {}
         for key, name in sorted(names.items(), key=lambda item: -len(item[0])):
             linked = [of_cluster[cluster] for cluster in name.clusters if cluster in of_cluster]
             entity = self._entity(key, name.votes, linked)
             entity.keys.add(key)
             entity.votes += name.votes
-            entities[key] = entity
             for cluster in name.clusters:
                 of_cluster.setdefault(cluster, entity)
-        self._forms |= {form: entities[key] for form, key in keys.items()}
+            for form in name.forms:
+                self._forms[form] = entity
+
+    def _collect_names(self, mentions: Mapping[int, Sequence[Mention]]) -> dict[NameKey, _Name]:
+        """Collect the names that are mentioned in these texts, the spellings of each under one key."""
+        names: defaultdict[NameKey, _Name] = defaultdict(_Name)
+        for index, in_text in sorted(mentions.items()):
+            for mention in in_text:
+                form = self.texts[index].text[mention.start : mention.end]
+                name = names[frozenset(re.findall(r"\w+", form.casefold()))]
+                name.forms.add(form)
+                name.votes[mention.kind] += 1
+                if mention.cluster is not None:
+                    name.clusters.append((index, mention.cluster))
+        return names
 
     def _entity(self, key: NameKey, votes: Counter[Kind], linked: Sequence[_Entity]) -> _Entity:
         """Find the entity of a name, of which `linked` share a coreference cluster, or make a new one."""
         same_name = [entity for entity in self._entities if key in entity.keys]
-        if same_name or linked:
-            return [*same_name, *linked][0]
+        if same_name:
+            return same_name[0]
+        if linked:
+            return linked[0]
         kind = _Entity(votes=votes).kind
         same_kind = [entity for entity in self._entities if entity.kind == kind]
         longer = [entity for entity in same_kind if any(key < other or other < key for other in entity.keys)]
