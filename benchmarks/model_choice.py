@@ -1,15 +1,18 @@
-"""What narrlit-mini is chosen by: development triples, plots that no training has seen, and the 24 tales.
+"""What narrlit-mini is chosen by: development triples, plots that no training has seen, the 24 tales, and sentences.
 
     python benchmarks/model_choice.py --triples dev_track_a.jsonl MODEL [MODEL ...]
 
 Prints a JSON object a model: `dev`, accuracy on the labeled triples; `strong` and `weak`, the share of all triples of
 Twice Told's validation plots, told in all eight worlds, whose positive is nearer than a negative that shares the
-anchor's world, or does not; `tales`, recall@1 and mean reciprocal rank of tales of the same type by two measures.
+anchor's world, or does not; `plot_lines`, how well the line that sums up a validation plot finds its tellings among
+all 384 stories; `tales`, recall@1 and mean reciprocal rank of tales of the same type by two measures; `tale_sentences`,
+how well a sentence for each of the eight types finds a tale of it in an index.
 """
 
 import argparse
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +24,18 @@ from narrlit.measures.collection import MeasureName
 
 MEASURES: tuple[MeasureName, ...] = ("passages", "cosine")
 Floats = NDArray[np.float64]
+
+TALE_SENTENCES = {
+    "155": "A freed beast wants to eat its rescuer, and is tricked back into the trap.",
+    "275C": "A slow animal beats a fast one in a race because its look-alike relatives stand along the track.",
+    "333": "A girl finds a beast in her grandmother's bed.",
+    "400": "A man hides a bird woman's garment and marries her; she finds it and flies away.",
+    "425": "A girl marries a man whom she may not see, looks at him by light, loses him and seeks him again.",
+    "500": "A woman must guess a helper's secret name, and someone overhears it in time.",
+    "510A": "A mistreated girl loses her shoe at a feast, and the ruler finds her by it.",
+    "780": "A murdered sibling's bones become an instrument that sings who the killer was.",
+}
+"""What happens in each type of the 24 tales, as someone would search for it."""
 
 
 def share_of_triples(similarities: Floats, plots: NDArray[np.str_], worlds: NDArray[np.str_], strong: bool) -> float:
@@ -56,6 +71,39 @@ def unseen_plots(encoder: StoryEncoder) -> dict[str, float]:
     }
 
 
+def ranking_figures(ranks: Sequence[int]) -> dict[str, float]:
+    """Compute recall@1 and mean reciprocal rank of the first relevant story's ranks, counted from 1."""
+    counted = np.array(ranks)
+    return {"recall@1": float((counted == 1).mean()), "mrr": float((1 / counted).mean())}
+
+
+def plot_lines(encoder: StoryEncoder) -> dict[str, float]:
+    """Search all stories of the factorial design for each validation plot, by its action and outcome."""
+    corpus = narrlit.TwiceTold.read()
+    plots = corpus.split("validation").plots
+    lines = encoder.embed([f"{plot.action} {plot.outcome}" for plot in plots])
+    stories = encoder.embed([telling.text for telling in corpus.tellings])
+    plot_of_story = np.array([telling.plot for telling in corpus.tellings])
+    ranks = []
+    for plot, similarities in zip(plots, lines @ stories.T, strict=True):
+        ranking = plot_of_story[np.argsort(-similarities)]
+        ranks.append(int(np.argmax(ranking == plot.plot)) + 1)
+    return ranking_figures(ranks)
+
+
+def tale_sentences(encoder: StoryEncoder) -> dict[str, float]:
+    """Search an index of the 24 tales for a tale of each type, by a sentence."""
+    with tempfile.TemporaryDirectory() as folder:
+        narrlit.write_tales(Path(folder) / "tales")
+        tales = narrlit.read_stories(str(Path(folder) / "tales"))
+        index = narrlit.Index.create(Path(folder) / "tales.index", tales, model=encoder)
+        ranks = []
+        for tale_type, sentence in TALE_SENTENCES.items():
+            types = index.search(sentence, k=len(tales))["atu"].tolist()
+            ranks.append(types.index(tale_type) + 1)
+    return ranking_figures(ranks)
+
+
 def tales(encoder: StoryEncoder) -> dict[str, dict[str, float]]:
     """Rank the tales of the same type among the 24 that come with narrlit, by each measure."""
     with tempfile.TemporaryDirectory() as folder:
@@ -68,7 +116,7 @@ def tales(encoder: StoryEncoder) -> dict[str, dict[str, float]]:
         np.fill_diagonal(similarities, -np.inf)
         order = np.argsort(-similarities, axis=1)[:, :-1]
         ranks = np.argmax(types[order] == types[:, None], axis=1) + 1
-        found[measure] = {"recall@1": float((ranks == 1).mean()), "mrr": float((1 / ranks).mean())}
+        found[measure] = ranking_figures(ranks.tolist())
     return found
 
 
@@ -81,7 +129,14 @@ def main() -> None:
     for model in options.models:
         encoder = narrlit.load(model)
         accuracy = narrlit.evaluate(options.triples, encoder).accuracy
-        result = {"model": model, "dev": accuracy, **unseen_plots(encoder), "tales": tales(encoder)}
+        result = {
+            "model": model,
+            "dev": accuracy,
+            **unseen_plots(encoder),
+            "plot_lines": plot_lines(encoder),
+            "tales": tales(encoder),
+            "tale_sentences": tale_sentences(encoder),
+        }
         print(json.dumps(result), flush=True)
 
 

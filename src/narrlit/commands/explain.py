@@ -32,7 +32,7 @@ def explain(  # noqa: PLR0913 (options)
         views: file of stories' views (text, theme, plot_events or course_of_action, outcome), shown side by side.
         check: also leave out the passages that are linked the strongest, against random ones; takes longer.
         out: HTML file to write, in place of printing.
-        loading: the model; minilm if none is named, or that of an index.
+        loading: the model; narrlit-mini if none is named, or that of an index.
         files: how files of stories are read.
     """
     from narrlit.explore.explanation import explain as explain_stories

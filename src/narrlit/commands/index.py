@@ -23,7 +23,7 @@ def index(
     Args:
         stories: a file or a folder of stories.
         out: the index, a LanceDB folder; new, or made with the same model and settings.
-        loading: the model; minilm if none is named.
+        loading: the model; narrlit-mini if none is named.
         reading: what it reads of a story.
         files: columns and lines of the stories.
     """

@@ -37,7 +37,7 @@ def map(  # noqa: PLR0913 (options)
             or csls for a model that can't embed a single text.
         triples: labeled triples that the model's accuracy is measured on, for the head of the page.
         k: nearest stories that are listed of each.
-        loading: the model, where the stories are no index; minilm if none is named.
+        loading: the model, where the stories are no index; narrlit-mini if none is named.
         reading: what it reads of a story.
         files: files of stories.
         labels: the triples' labels.

@@ -39,7 +39,7 @@ def retrieval(  # noqa: PLR0913 (options)
         baseline: also rank the stories of the first collection by their words.
         json: print one JSON object, and nothing else, to stdout.
         out: folder for retrieval.json and .md, and answers.csv with the figures of each query.
-        loading: the model, where the stories are no index; minilm if none is named.
+        loading: the model, where the stories are no index; narrlit-mini if none is named.
         reading: what it reads of a story.
         files: files of stories.
     """

@@ -61,7 +61,7 @@ def retrieval(
     nearest; of judgments, the mean share of relevant stories among the first k.
 
     Args:
-        stories: a collection, or several by name; a file, folder or index; a table or texts, which minilm embeds.
+        stories: a collection, or several by name; a file, folder or index; a table or texts, which narrlit-mini embeds.
         qrels: file of relevance judgments (`read_qrels`), or what is in it.
         same: column of the stories, in place of `qrels`.
         measures: that are compared, the others with the first; None: that of each collection.

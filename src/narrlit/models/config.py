@@ -13,7 +13,7 @@ Long = Literal["windows", "truncate", "refuse"]
 """Treatment of texts longer than an encoder's limit."""
 Precision = Literal["bf16", "fp32", "auto"]
 """Number format that an encoder computes in; `auto` is bfloat16 where the device has it in hardware, else float32."""
-DEFAULT_MODEL = "minilm"
+DEFAULT_MODEL = "narrlit-mini"
 """Model that embeds stories where none is named."""
 CONSENT = "NARRLIT_TRUST_REMOTE_CODE"
 
