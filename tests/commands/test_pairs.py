@@ -92,7 +92,7 @@ def test_diversity_is_printed_or_one_json_object(narrlit, make):
     assert 2.5 < result["vendi_score"] < 3.5
 
     shown = narrlit("diversity", "tales.jsonl", "--cosine", "0.99").out
-    assert f"Vendi score: {result['vendi_score']:.1f} of 4 stories (by minilm)" in shown
+    assert f"Vendi score: {result['vendi_score']:.1f} of 4 stories (by narrlit-mini)" in shown
     assert "most alike: The Wolf and The Hood (0.9" in shown
     assert "(cosine of 0.99 or more): 0 stories" in shown
 

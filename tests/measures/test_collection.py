@@ -168,7 +168,7 @@ def test_some_of_the_stories_keep_what_was_fitted_on_all():
 @pytest.mark.usefixtures("memoized_minilm")
 def test_passages_find_versions_of_tales_that_vectors_and_words_miss():
     rows = sample_tales()
-    tales = Collection.of([row["text"] for row in rows])
+    tales = Collection.of([row["text"] for row in rows], "minilm")
     types = np.array([row["atu"] for row in rows])
     found = {}
     for name in ("passages", "cosine", "lexical"):
