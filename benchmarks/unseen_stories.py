@@ -1,7 +1,4 @@
-"""Write the stories of Twice Told whose plots and worlds are both in no training, as a table of stories.
-
-    python benchmarks/unseen_stories.py unseen.csv
-"""
+"""Write the stories of Twice Told whose plots and worlds never train: `python benchmarks/unseen_stories.py FILE`."""
 
 import sys
 from dataclasses import asdict
