@@ -32,7 +32,8 @@ from narrlit.explore.index import Index
 from narrlit.explore.index_fit import contents
 from narrlit.explore.index_snapshot import DIGEST
 from narrlit.explore.index_storage import EmbeddedStories, IndexRecord, IndexStorage, content_digests
-from narrlit.explore.ranking import MeasuredIndex, Query, SearchOptions
+from narrlit.explore.options import SearchOptions
+from narrlit.explore.ranking import MeasuredIndex, Query
 from narrlit.measures.collection import CollectionSimilarity
 from narrlit.models.coverage import Coverage
 from narrlit.preprocessing.passages import split_passages

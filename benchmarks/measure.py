@@ -28,7 +28,7 @@ from narrlit.data.storyworld import StoryWorld
 from narrlit.models import capabilities
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
-from narrlit.models.pretrained import packaged_minilm
+from narrlit.models.packaged import packaged_minilm
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import narrlit
 from narrlit.encoding.story_encoder import StoryEncoder
-from narrlit.measures.collection import MeasureName
+from narrlit.metrics.names import MeasureName
 
 MEASURES: tuple[MeasureName, ...] = ("passages", "cosine")
 Floats = NDArray[np.float64]

@@ -23,7 +23,8 @@ from narrlit.data.schema import normal_text, triple_cosines
 from narrlit.data.tales import sample_tales
 from narrlit.encoding.loading import load
 from narrlit.metrics.significance import AccuracySummary, bootstrap_interval, paired, permutation_test
-from narrlit.models.affine_steps import fit_steps, parse_steps
+from narrlit.models.affine_steps import fit_steps
+from narrlit.models.config import parse_steps
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
 from narrlit.models.registry import load_encoder
@@ -48,7 +49,7 @@ def tales(chosen: argparse.Namespace) -> Result:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     from narrlit.explore.collection import Collection
-    from narrlit.measures.collection import MEASURES
+    from narrlit.metrics.names import MEASURES
 
     rows = sample_tales()
     texts, types = [row["text"] for row in rows], np.array([row["atu"] for row in rows])

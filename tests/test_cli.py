@@ -193,6 +193,28 @@ def test_help_loads_nothing_heavy_and_a_closed_pipe_is_quiet():
     assert done.stderr == b""
 
 
+HELP_OF_EVERY_COMMAND = """
+import contextlib, io, sys
+from narrlit.cli import OTHERS, TRAINING, main
+
+HEAVY = {
+    *("torch", "pandas", "transformers", "sentence_transformers", "lightning", "scipy", "sklearn", "pyarrow"),
+    *("lancedb", "bokeh", "matplotlib", "torchmetrics", "peft"),
+}
+for name in [*TRAINING, *OTHERS]:
+    with contextlib.redirect_stdout(io.StringIO()) as help:
+        assert main([name, "--help"]) == 0, name
+    assert help.getvalue().strip(), name
+    loaded = HEAVY & set(sys.modules)
+    assert not loaded, f"narrlit {name} --help loads {sorted(loaded)}"
+"""
+
+
+def test_the_help_of_every_command_loads_nothing_heavy():
+    done = subprocess.run([sys.executable, "-c", HELP_OF_EVERY_COMMAND], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     ("command", "code", "error"),
     [

@@ -11,7 +11,8 @@ from narrlit import submission
 from narrlit.data.schema import Story, StoryTable
 from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.errors import DataError, ModelError
-from narrlit.models.affine_steps import fit_steps, parse_steps
+from narrlit.models.affine_steps import fit_steps
+from narrlit.models.config import parse_steps
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, pseudonymize_texts
 from narrlit.submission import check_steps, check_submission, read_answers, read_submission, write_submission
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from narrlit import losses
+    from narrlit import losses, measures
     from narrlit.api import embed, similarity
     from narrlit.cache.listing import embedding_caches
     from narrlit.data.pseudonymization import pseudonymize, restore_names
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from narrlit.explore.explanation import explain
     from narrlit.explore.index import Index
     from narrlit.explore.mapping import map_stories
+    from narrlit.explore.options import PartOptions
     from narrlit.explore.pairs import pairs
-    from narrlit.explore.parts import PartOptions, embed_to_folder
+    from narrlit.explore.parts import embed_to_folder
     from narrlit.explore.search import search
-    from narrlit.exporting import average, export
-    from narrlit.llm.client import LLMOptions
+    from narrlit.exporting import average, check_export, export
     from narrlit.llm.generation import generate
-    from narrlit.llm.generator import GenerationOptions
+    from narrlit.llm.options import GenerationOptions, LLMOptions
     from narrlit.metrics.triples import TripleAccuracy
     from narrlit.submission import check_submission, submit
 
@@ -68,6 +68,7 @@ __all__ = [
     "average",
     "back_translate_examples",
     "check_data",
+    "check_export",
     "check_submission",
     "check_views",
     "compare",
@@ -88,6 +89,7 @@ __all__ = [
     "load",
     "losses",
     "map_stories",
+    "measures",
     "mine",
     "pairs",
     "profile",
@@ -109,10 +111,10 @@ __all__ = [
 
 _MODULES = {
     "Collection": "narrlit.explore.collection",
-    "GenerationOptions": "narrlit.llm.generator",
+    "GenerationOptions": "narrlit.llm.options",
     "Index": "narrlit.explore.index",
-    "LLMOptions": "narrlit.llm.client",
-    "PartOptions": "narrlit.explore.parts",
+    "LLMOptions": "narrlit.llm.options",
+    "PartOptions": "narrlit.explore.options",
     "Run": "narrlit.experiments.run",
     "TripleAccuracy": "narrlit.metrics.triples",
     "TwiceTold": "narrlit.data.twice_told",
@@ -120,6 +122,7 @@ _MODULES = {
     "average": "narrlit.exporting",
     "back_translate_examples": "narrlit.experiments.augmentation",
     "check_data": "narrlit.experiments.data_check",
+    "check_export": "narrlit.exporting",
     "check_submission": "narrlit.submission",
     "check_views": "narrlit.data.views_check",
     "compare": "narrlit.experiments.evaluation",
@@ -162,8 +165,8 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         """Import a public name on first use, so that `import narrlit` costs nothing."""
-        if name == "losses":
-            return import_module("narrlit.losses")
+        if name in ("losses", "measures"):
+            return import_module(f"narrlit.{name}")
         if name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = getattr(import_module(_MODULES[name]), name)

@@ -6,6 +6,7 @@ import signal
 import sys
 import tempfile
 import threading
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -193,8 +194,6 @@ def _interrupted(interrupt: KeyboardInterrupt) -> int:
 def _failed(error: Exception, show_traceback: bool) -> int:
     """Print one line about an error, and the traceback or where it is; return the exit code."""
     if show_traceback:
-        import traceback
-
         traceback.print_exception(error)
     message = _mistake(error)
     if message is not None:
@@ -222,8 +221,6 @@ def _mistake(error: Exception) -> str | None:
 
 def _write_traceback(error: Exception) -> str:
     """Write the traceback to a new file and return its path in words."""
-    import traceback
-
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")  # noqa: PTH111  (never fails)
     for folder in (Path(state) / "narrlit", Path(tempfile.gettempdir())):
         with suppress(OSError):

@@ -1,6 +1,7 @@
 """Config files: their lookup, and a reader that is stricter than YAML."""
 
 from collections.abc import Hashable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,6 @@ def find_config(path: str, option: str = "`config`") -> str:
     packaged = packaged_configs() / packaged_name(path)
     if packaged.is_file():
         return str(packaged)
-    from difflib import get_close_matches
 
     names = packaged_names(SEARCH_SPACES if option == "`space`" else ".")
     close = get_close_matches(packaged_name(path).as_posix(), names, n=1)

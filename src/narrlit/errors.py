@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 
 LONGEST_MESSAGE, LONGEST_WORD = 300, 150
@@ -176,8 +177,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("trian", ["train", "test"]), did_you_mean("x", ["train"])
     (' (did you mean train?)', '')
     """
-    from difflib import get_close_matches
-
     near = get_close_matches(name, list(known), n=1)
     return f" (did you mean {near[0]}?)" if near else ""
 

@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sentence_transformers import SentenceTransformer
 
+from narrlit import __version__
 from narrlit.data.readers import read_stories
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import ModelError, OptionError
 from narrlit.files import atomic_folder, check_writable
 from narrlit.models.averaging import average_weights
+from narrlit.models.checkpoints import find_checkpoint
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
-from narrlit.models.registry import find_checkpoint, open_encoder
+from narrlit.models.registry import open_encoder
 from narrlit.models.weights import CONFIG, save_encoder
 
 CARD = """---
@@ -132,8 +135,6 @@ def check_export(folder: str | Path, stories: str | Path) -> float:
     Raises:
         ModelError: if it is above 1e-5.
     """
-    from sentence_transformers import SentenceTransformer
-
     texts = [story.text for story in read_stories(stories)]
     peer = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
     difference = float(np.abs(peer.encode(texts) - load(folder, device="cpu").embed(texts)).max())
@@ -224,8 +225,6 @@ def write_model_folder(
     Raises:
         OptionError: if the folder exists and is not empty, or the encoder reads both views and sentences.
     """
-    from narrlit import __version__
-
     has_code = encoder.reads != "text"
     card = CARD.format(
         claim=TRAINED if trained else UNTRAINED,

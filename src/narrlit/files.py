@@ -16,6 +16,7 @@ from narrlit.errors import OptionError, reason
 
 LOCK = ".lock"
 """Name of the lock file in a folder that a run writes."""
+PAGE_SUFFIXES = (".html", ".htm")
 NOT_READ = (".html", ".htm", ".npy", ".svg", ".zip")
 """Suffixes of outputs that are never stories in a folder of stories."""
 

@@ -10,11 +10,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup
+
 from narrlit import __version__
 from narrlit.files import encodable
 from narrlit.optional import require
 
-PAGE_SUFFIXES = (".html", ".htm")
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00")
 """Colors that color-blind readers can tell apart, after Okabe and Ito (2008)."""
 INK, GRAY = "#1f2328", "#8c959f"
@@ -53,7 +55,6 @@ def bokeh_parts(
     from bokeh import embed
     from bokeh.resources import Resources
     from bokeh.themes import Theme
-    from markupsafe import Markup
 
     script, divisions = embed.components(plots, theme=Theme(json={"attrs": THEME}))
     library = "\n".join(Resources("inline", components=list(components), log_level="warn").js_raw)
@@ -73,9 +74,6 @@ def render_page(template: Path, scripts: Sequence[str], **values: Any) -> str:
     Returns:
         HTML that makes no request and runs no script but these.
     """
-    from jinja2 import Environment, FileSystemLoader
-    from markupsafe import Markup
-
     loader = FileSystemLoader([template.parent, Path(__file__).parent])
     environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     scripts = [encodable(script) for script in scripts]

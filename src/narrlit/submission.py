@@ -23,7 +23,8 @@ from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import DataError, ModelError, NarrlitError, OptionError, on_interrupt, reading
 from narrlit.files import atomic_path
 from narrlit.measures import Similarity, measure_of
-from narrlit.models.affine_steps import fit_steps, parse_steps
+from narrlit.models.affine_steps import fit_steps
+from narrlit.models.config import parse_steps
 
 TRACK_A, TRACK_B, TRACK_B_LINES = "track_a.jsonl", "track_b.npy", "track_b.jsonl"
 DIMENSIONS_ALLOWED = range(10, 8193)

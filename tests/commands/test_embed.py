@@ -96,7 +96,7 @@ def test_stories_in_other_languages_are_reported_for_a_model_of_one(narrlit, tin
 
     assert "warning: 33 % of the stories are not in English (de), and the model has" in narrlit(*embed).err
 
-    monkeypatch.setattr("narrlit.models.registry.MULTILINGUAL", 1)
+    monkeypatch.setattr("narrlit.models.coverage.MULTILINGUAL", 1)
     assert "warning" not in narrlit(*embed).err
 
     monkeypatch.undo()

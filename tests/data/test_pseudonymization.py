@@ -6,7 +6,7 @@ import stat
 import pytest
 
 import narrlit
-from narrlit.data.pseudonymization import TextRows
+from narrlit.data.text_rows import TextRows
 from narrlit.errors import DataError, OptionError
 
 NAMES = {"Anna": "PERSON", "Bob": "PERSON", "Paris": "PLACE"}

@@ -6,8 +6,9 @@ from tiny_translators import short_texts, tiny_marian
 from narrlit.data.readers import read_examples
 from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples
 from narrlit.errors import OptionError
-from narrlit.experiments.augmentation import Quality, back_translate_examples
-from narrlit.preprocessing.back_translation import Pivots
+from narrlit.experiments.augmentation import back_translate_examples
+from narrlit.experiments.options import Quality
+from narrlit.preprocessing.pivots import Pivots
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from narrlit.data.schema import Triples
 from narrlit.encoding import story_encoder
 from narrlit.errors import OptionError
 from narrlit.experiments.judging import JudgeJob
-from narrlit.llm.client import LLMOptions
+from narrlit.llm.options import LLMOptions
 
 
 @pytest.fixture

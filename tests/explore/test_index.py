@@ -20,7 +20,7 @@ from narrlit.explore import index_storage, index_writing, ranking
 from narrlit.explore.collection import Collection
 from narrlit.explore.index import Index
 from narrlit.explore.index_storage import IndexStorage
-from narrlit.explore.ranking import SearchOptions
+from narrlit.explore.options import SearchOptions
 from narrlit.measures import MEASURES
 from narrlit.measures.corrections import centered
 from narrlit.measures.matching import PassageVectors, matches

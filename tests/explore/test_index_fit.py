@@ -10,10 +10,11 @@ import pytest
 from narrlit.explore import index_fit
 from narrlit.explore.index_fit import IndexFit, reference_rows
 from narrlit.measures import MEASURES
-from narrlit.measures.collection import READ_PASSAGES, CollectionSimilarity
+from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.corrections import centered
 from narrlit.measures.matching import PassageVectors
 from narrlit.measures.representations import Contents
+from narrlit.metrics.names import READ_PASSAGES
 
 WORDS = ["king", "queen", "fox", "bread", "storm", "well", "ring", "snow"]
 

@@ -17,9 +17,9 @@ from narrlit.explore.index_storage import (
     IndexSettings,
     IndexStorage,
     content_digests,
-    index_at,
     quoted,
 )
+from narrlit.explore.options import index_at
 from narrlit.models.coverage import Coverage
 
 PASSAGES = [

@@ -8,7 +8,8 @@ import pytest
 import narrlit
 from narrlit.data.rows import Layout
 from narrlit.errors import OptionError
-from narrlit.explore.parts import PartOptions, embed_to_folder
+from narrlit.explore.options import PartOptions
+from narrlit.explore.parts import embed_to_folder
 
 TEXTS = ["A king fell ill.", "A diver found a pearl.", "A bank lowered its rates."]
 NPY = PartOptions(part_rows=2, format="npy")

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from narrlit.measures.collection import CollectionSimilarity, MeasureName
+from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.representations import Contents
+from narrlit.metrics.names import MeasureName
 
 
 def similarities_of(

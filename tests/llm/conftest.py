@@ -8,8 +8,10 @@ from llm_server import MODEL
 from pydantic import BaseModel, ConfigDict
 from scripted_writer import ScriptedWriter
 
-from narrlit.llm.client import LLM, LLMOptions, Request, Sampling
+from narrlit.llm.client import LLM
 from narrlit.llm.completions import RequestFailed
+from narrlit.llm.options import LLMOptions
+from narrlit.llm.requests import Request, Sampling
 from narrlit.prompts import Prompt
 
 SYSTEM = 'Tell the theme of the story, as {"theme": "..."}.'

@@ -8,7 +8,8 @@ import pytest
 from hostile_server import REPLIES, hostile_server
 
 from narrlit.errors import ModelError, OptionError
-from narrlit.llm.client import LLM, MAX_FAILURES, LLMOptions
+from narrlit.llm.client import LLM, MAX_FAILURES
+from narrlit.llm.options import LLMOptions
 
 STORIES = [f"story {i}" for i in range(12)]
 KEY = "sk-not-a-real-key-9f3a"

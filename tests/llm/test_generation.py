@@ -10,8 +10,7 @@ import narrlit
 from narrlit.data.readers import read_examples
 from narrlit.data.views import read_views
 from narrlit.errors import OptionError
-from narrlit.llm.client import LLMOptions
-from narrlit.llm.generator import GenerationOptions
+from narrlit.llm.options import GenerationOptions, LLMOptions
 
 ASPECTS = ["theme", "action", "outcome"]
 

@@ -5,10 +5,9 @@ import pytest
 from llm_server import MODEL, question
 from scripted_writer import SEED
 
-from narrlit.llm.client import LLM, LLMOptions
+from narrlit.llm.client import LLM
 from narrlit.llm.generator import (
     ACCEPTED,
-    GenerationOptions,
     GenerationSummary,
     Rejected,
     StoryViews,
@@ -17,6 +16,7 @@ from narrlit.llm.generator import (
     negative_generators,
     parse_reply,
 )
+from narrlit.llm.options import GenerationOptions, LLMOptions
 
 VIEWS = {"theme": "t", "plot_events": list("abcde"), "outcome": "o"}
 ASPECTS = ("theme", "action", "outcome")

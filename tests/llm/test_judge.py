@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from llm_server import MODEL, question
 
-from narrlit.llm.client import LLM, LLMOptions
+from narrlit.llm.client import LLM
 from narrlit.llm.generator import Rejected
 from narrlit.llm.judge import DISAGREEMENT, Answer, Judgement, ScoredTriple, judge_triples, read_choice, values
+from narrlit.llm.options import LLMOptions
 from narrlit.prompts import load_prompt
 
 PROMPT = load_prompt("judge")

@@ -11,8 +11,10 @@ import pytest
 from pydantic import BaseModel
 
 from narrlit.llm.checks import Source
-from narrlit.llm.client import LLM, LLMOptions, Sampling
+from narrlit.llm.client import LLM
 from narrlit.llm.generator import Generator, generate
+from narrlit.llm.options import LLMOptions
+from narrlit.llm.requests import Sampling
 from narrlit.prompts import Prompt
 
 STORIES = [f"The tale of number {number} of many." for number in range(30)]

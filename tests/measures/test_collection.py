@@ -7,9 +7,10 @@ from narrlit.data.tales import sample_tales
 from narrlit.errors import OptionError
 from narrlit.explore.collection import Collection
 from narrlit.measures import MEASURES, collection
-from narrlit.measures.collection import CollectionSimilarity, MeasureFit, check_measure
+from narrlit.measures.collection import CollectionSimilarity, MeasureFit
 from narrlit.measures.matching import Matching, PassageVectors, match_score
 from narrlit.measures.representations import Contents
+from narrlit.metrics.names import check_measure
 
 WORDS = ["king", "queen", "fox", "bread", "storm", "well", "ring", "snow"]
 

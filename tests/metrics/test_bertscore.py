@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from narrlit.errors import ModelError, OptionError
 from narrlit.metrics.bertscore import load_bertscorer
-from narrlit.models.pretrained import packaged_minilm
+from narrlit.models.packaged import packaged_minilm
 
 CPU = torch.device("cpu")
 TEXTS = [" ".join(text.split()[: 3 + 5 * place]) for place, text in enumerate(world_texts()[:8])]

@@ -10,8 +10,8 @@ from sklearn.covariance import LedoitWolf
 
 from narrlit.errors import ModelError, OptionError
 from narrlit.exporting import write_model_folder
-from narrlit.models.affine_steps import fit_steps, parse_steps
-from narrlit.models.config import EncoderConfig, Fusion
+from narrlit.models.affine_steps import fit_steps
+from narrlit.models.config import EncoderConfig, Fusion, parse_steps
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
 from narrlit.models.registry import load_encoder, with_fusion

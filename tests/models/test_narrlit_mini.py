@@ -10,7 +10,8 @@ from narrlit.cache.space import model_identity
 from narrlit.data.twice_told import TwiceTold
 from narrlit.errors import ModelError
 from narrlit.models.config import EncoderConfig
-from narrlit.models.pretrained import load_model, packaged_adapter
+from narrlit.models.packaged import packaged_adapter
+from narrlit.models.pretrained import load_model
 
 STORIES = [
     "A knight seeks the grail for years, loses all he owns, and finds it at home.",

@@ -10,10 +10,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from narrlit.errors import ModelError
+from narrlit.models.checkpoints import find_checkpoint, find_record
 from narrlit.models.config import EncoderConfig
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
-from narrlit.models.registry import find_checkpoint, find_record, load_encoder
+from narrlit.models.registry import load_encoder
 
 TEXTS = ["One story.", "Another."]
 

@@ -11,12 +11,11 @@ from narrlit.preprocessing.back_translation import (
     EMPTY,
     IDENTICAL,
     UNFINISHED,
-    Pivots,
-    Route,
     Translation,
     TranslationModel,
     back_translate,
 )
+from narrlit.preprocessing.pivots import Pivots, Route
 
 CPU = torch.device("cpu")
 WAYS = {"marian": Route("tiny"), "nllb": Route("tiny", "eng_Latn", "fra_Latn")}

@@ -4,14 +4,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from narrlit.cache.storage import DAMAGED, SPACE, SUFFIX, EmbeddingCache
 from narrlit.console import counted
 from narrlit.errors import ModelError, OptionError, reading
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -67,10 +66,8 @@ class CacheListing:
         """The caches as plain data."""
         return [cache.record for cache in self.caches]
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate the caches: folder, model, embeddings, dimension, dtype, bytes."""
-        import pandas as pd
-
         return pd.DataFrame(self.record, columns=[*CacheInfo.__dataclass_fields__])
 
     def remove(self) -> None:

@@ -19,7 +19,7 @@ from narrlit.models.config import EncoderConfig, Role, remote_code_allowed
 from narrlit.models.coverage import Coverage
 from narrlit.models.embedding import Embeddings, embed
 from narrlit.models.encoder import Encoder
-from narrlit.models.pretrained import packaged_minilm
+from narrlit.models.packaged import packaged_minilm
 from narrlit.optional import require
 
 Source = Callable[[Sequence[str], Role], Embeddings]

@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from huggingface_hub import try_to_load_from_cache
+from huggingface_hub.errors import HFValidationError
+
 from narrlit.errors import ModelError, reading
+from narrlit.models.checkpoints import find_checkpoint, read_checkpoint, read_record
 from narrlit.models.config import EncoderConfig, Fusion, Long, Precision
-from narrlit.models.pretrained import ADAPTED, PACKAGED, model_folder
-from narrlit.models.registry import find_checkpoint, read_checkpoint, read_record
+from narrlit.models.packaged import ADAPTED, PACKAGED, model_folder
 
 CacheDtype = Literal["float32", "float16"]
 CONFIG_SETTINGS = ("revision", "pooling", "normalize", "max_length", "dtype", "quantization")
@@ -180,9 +183,6 @@ def _checkpoint_identity(model: str, checkpoint: Path) -> tuple[str, str]:
 
 def _commit(model: str) -> str | None:
     """Find the commit of a hub's model that was downloaded; None if it was not."""
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-
     try:
         config = try_to_load_from_cache(model, "config.json")
     except HFValidationError:  # no hub can have it: loading it says so

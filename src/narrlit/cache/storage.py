@@ -11,20 +11,20 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
 
 from narrlit.cache.space import CacheDtype, EmbeddingSpace
 from narrlit.console import say
 from narrlit.data.schema import FloatArray, IntArray
 from narrlit.errors import ModelError, reason
 from narrlit.files import atomic_path
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 Readings = NDArray[np.float64]
 """How much was read of each of N texts, (N, 5), as `models.coverage.Coverage.of_rows` takes it."""
@@ -146,8 +146,6 @@ class EmbeddingCache:
 
     def __init__(self, folder: Path, dtype: CacheDtype = "float32", source: str = "encoder") -> None:
         """Read the keys of existing shards, if any; embeddings by `source` are added in `dtype`."""
-        import torch
-
         self.folder = folder
         self.dimension: int | None = None
         self.sources: set[str] = set()
@@ -179,15 +177,12 @@ class EmbeddingCache:
         return [position for position, key in enumerate(keys) if key not in self._rows]
 
     def add(
-        self, keys: Sequence[bytes], embeddings: "Tensor", readings: Readings | None = None, write: bool = True
+        self, keys: Sequence[bytes], embeddings: Tensor, readings: Readings | None = None, write: bool = True
     ) -> None:
         """Write the embeddings (N, D) of N keys as one shard, or only check them.
 
         `readings` (N, 5) are the coverage of each text; None if it is not known.
         """
-        import torch
-        from safetensors.torch import save_file
-
         if embeddings.ndim != 2 or len(embeddings) != len(keys):
             shape = tuple(embeddings.shape)
             raise ModelError(f"{len(keys)} texts have embeddings of shape {shape}; is the model complete?")
@@ -210,7 +205,7 @@ class EmbeddingCache:
             save_file(tensors, temporary, metadata=metadata)
         self._index(path)
 
-    def read(self, keys: Sequence[bytes]) -> "Tensor":
+    def read(self, keys: Sequence[bytes]) -> Tensor:
         """Read the embeddings of N keys, (N, D), in the dtype in which they are added."""
         return self.mapped(keys)[np.arange(len(keys))].to(self.dtype)
 
@@ -226,8 +221,6 @@ class EmbeddingCache:
 
     def mapped(self, keys: Sequence[bytes]) -> "MappedEmbeddings":
         """Map the embeddings of N keys into memory; they are read when they are indexed."""
-        import torch
-
         absent = self.missing(keys)
         if absent or self.dimension is None:
             raise ModelError(f"{self.folder}: {len(absent)} of {len(keys)} embeddings are missing; were they deleted?")
@@ -268,7 +261,7 @@ class EmbeddingCache:
 class MappedEmbeddings:
     """N embeddings by position, read from memory-mapped shards when they are indexed."""
 
-    def __init__(self, shards: "Sequence[Tensor]", shard_of: IntArray, row_of: IntArray) -> None:
+    def __init__(self, shards: Sequence[Tensor], shard_of: IntArray, row_of: IntArray) -> None:
         """Map N positions to rows of shards (S_i, D)."""
         self._shards, self._shard_of, self._row_of = list(shards), shard_of, row_of
         self.dimension = int(shards[0].shape[1])
@@ -279,10 +272,8 @@ class MappedEmbeddings:
     def __len__(self) -> int:
         return len(self._row_of)
 
-    def __getitem__(self, positions: IntArray) -> "Tensor":
+    def __getitem__(self, positions: IntArray) -> Tensor:
         """Read embeddings (n, D), float32, of n positions."""
-        import torch
-
         rows = torch.from_numpy(self._row_of[positions])
         if len(self._shards) == 1:
             return self._shards[0][rows].float()

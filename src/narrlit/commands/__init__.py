@@ -1,1 +1,1 @@
-"""One file a command, one typed function each; heavy imports stay inside the functions."""
+"""One file a command, one typed function each, which calls the library as `narrlit.NAME`: it loads on use."""

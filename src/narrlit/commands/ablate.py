@@ -2,7 +2,9 @@
 
 from typing import Annotated
 
+import narrlit
 from narrlit.commands.options import listed
+from narrlit.commands.seeds import read_seeds
 from narrlit.files import Output
 
 
@@ -26,10 +28,7 @@ def ablate(
         seeds: seeds with commas between; every row is fitted with each, as full_seed_1, and the report has mean,
             standard deviation and tests over the seeds.
     """
-    from narrlit.commands.seeds import read_seeds
-    from narrlit.experiments.ablation import ablate as ablate_system
-
     patterns = None if ablations is None else listed(ablations)
-    result = ablate_system([], fit, folder=out, ablations=patterns, seeds=read_seeds(seeds))
+    result = narrlit.ablate([], fit, folder=out, ablations=patterns, seeds=read_seeds(seeds))
     result.write()
     print(result)

@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
+import narrlit
 from narrlit.console import say
-from narrlit.encoding.model_loading import Device
-from narrlit.experiments.augmentation import Quality, back_translate_examples
+from narrlit.encoding.options import Device
+from narrlit.experiments.options import Quality
 from narrlit.files import Output
-from narrlit.preprocessing.back_translation import Pivots
+from narrlit.preprocessing.pivots import Pivots
 
 
 def augment(  # noqa: PLR0913 (options)
@@ -40,7 +41,7 @@ def augment(  # noqa: PLR0913 (options)
         strict: refuse the first row that can't be used, in place of dropping and counting it.
     """
     log = Path(out).with_suffix(".translations.jsonl")
-    result = back_translate_examples(
+    result = narrlit.back_translate_examples(
         triples, log=log, pivots=pivots, quality=quality, mixed=mixed, device=device, strict=strict, progress=True
     )
     result.write(out)

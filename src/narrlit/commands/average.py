@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
+import narrlit
 from narrlit.commands.options import listed
 from narrlit.console import say
-from narrlit.exporting import average as average_models
 from narrlit.files import Output
 
 
@@ -23,4 +23,4 @@ def average(
         trained_share: 1: the mean; 0: the weights before training; between: what the encoder knew is kept in part.
         trust_remote_code: run Python files that come with the model; only for models whose author you trust.
     """
-    say(str(average_models(listed(models), out, trained_share=trained_share, trust_remote_code=trust_remote_code)))
+    say(str(narrlit.average(listed(models), out, trained_share=trained_share, trust_remote_code=trust_remote_code)))

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from narrlit.cache.listing import embedding_caches
+import narrlit
 from narrlit.console import print_result, say
 from narrlit.errors import OptionError
 
@@ -26,7 +26,7 @@ def cache(
     """
     if (json and action == "rm") or (yes and action == "ls"):
         raise OptionError("--json belongs to ls, --yes to rm")
-    caches = embedding_caches(folder, model)
+    caches = narrlit.embedding_caches(folder, model)
     print_result(caches, json)
     if yes:
         caches.remove()

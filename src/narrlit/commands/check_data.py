@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+import narrlit
 from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.console import say
 from narrlit.errors import OptionError
@@ -36,10 +37,8 @@ def check_data(  # noqa: PLR0913 - its parameters are the command's options
     """
     if loading.model is None and (loading, reading) != (ModelOptions(), StoryOptions()):
         raise OptionError("--views, --pseudonymize, --postprocess and their like need --model")
-    from narrlit.experiments.data_check import check_data as check
-
     encoder = None if loading.model is None else reading.load(loading.model, loading)
-    result = check(
+    result = narrlit.check_data(
         train,
         validation,
         test,

@@ -3,13 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import narrlit
 from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.errors import OptionError
-from narrlit.explore.collection import Collection
-from narrlit.explore.index import Index, index_at
-from narrlit.measures.collection import MeasureName
+from narrlit.explore.options import index_at
+from narrlit.metrics.names import MeasureName
 from narrlit.models.config import DEFAULT_MODEL
+
+if TYPE_CHECKING:
+    from narrlit.explore.collection import Collection
+    from narrlit.explore.index import Index
 
 APPLICABLE = ("model", "device", "trust_remote_code")
 """Options of loading and reading that apply to an index as well."""
@@ -17,7 +22,7 @@ APPLICABLE = ("model", "device", "trust_remote_code")
 
 def read_collection(
     source: str, loading: ModelOptions, reading: StoryOptions, files: InputOptions, measure: MeasureName | None = None
-) -> Collection:
+) -> "Collection":
     """Read the stories of an index with the vectors there, or embed the stories of a file or folder.
 
     Args:
@@ -34,7 +39,7 @@ def read_collection(
     if index_at(source):
         return open_index(source, loading, reading, files).collection().compared_by(measure)
     encoder = reading.load(loading.model or DEFAULT_MODEL, loading)
-    return Collection.read(source, encoder, measure=measure, layout=files.layout, progress=True)
+    return narrlit.Collection.read(source, encoder, measure=measure, layout=files.layout, progress=True)
 
 
 def open_index(
@@ -42,7 +47,7 @@ def open_index(
     loading: ModelOptions = ModelOptions(),
     reading: StoryOptions = StoryOptions(),
     files: InputOptions = InputOptions(),
-) -> Index:
+) -> "Index":
     """Open an index by the options of a command.
 
     Args:
@@ -55,7 +60,7 @@ def open_index(
         DataError: if there is no index, or it is broken.
         OptionError: for an option that can't change an index, such as --max-length, or another model than the index's.
     """
-    index = Index(path, model=loading.model, device=loading.device, trust_remote_code=loading.trust_remote_code)
+    index = narrlit.Index(path, model=loading.model, device=loading.device, trust_remote_code=loading.trust_remote_code)
     changed = [*changed_options(loading), *changed_options(reading), *changed_options(files)]
     flags = [f"--{name.replace('_', '-')}" for name in changed if name not in APPLICABLE]
     if flags:
@@ -76,7 +81,7 @@ def changed_options(options: ModelOptions | StoryOptions | InputOptions) -> list
 
 def read_collections(
     sources: Sequence[str], loading: ModelOptions, reading: StoryOptions, files: InputOptions, with_queries: bool
-) -> dict[str, Collection]:
+) -> "dict[str, Collection]":
     """Read collections by the names of their systems: the model, or the source where several have the same model.
 
     Args:
@@ -96,9 +101,9 @@ def read_collections(
     return collections
 
 
-def read_queries(path: str, collections: Mapping[str, Collection], files: InputOptions) -> dict[str, Collection]:
+def read_queries(path: str, collections: "Mapping[str, Collection]", files: InputOptions) -> "dict[str, Collection]":
     """Read the queries of each collection, encoded like it."""
     queries = {}
     for system, collection in collections.items():
-        queries[system] = Collection.read(path, collection.encoder, layout=files.layout, progress=True)
+        queries[system] = narrlit.Collection.read(path, collection.encoder, layout=files.layout, progress=True)
     return queries

@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
+import narrlit
 from narrlit.commands.options import ComparedTripleOptions, LoadOptions, StoryOptions, listed
 from narrlit.commands.systems import SystemOptions
 from narrlit.console import say
-from narrlit.experiments.evaluation import compare as compare_systems
 from narrlit.files import Output
 from narrlit.metrics.meanmax import MeanMax
 
@@ -38,7 +38,7 @@ def compare(
             several with commas between.
         out: folder for the report (compare.json, .csv, .md, .tex, .svg) and answers.csv.
     """
-    result = compare_systems(
+    result = narrlit.compare(
         triples,
         systems.open(loading, reading, meanmax),
         by=listed(by),

@@ -2,6 +2,8 @@
 
 from typing import Annotated
 
+import narrlit
+from narrlit.commands.seeds import read_seeds
 from narrlit.files import Output
 
 
@@ -27,10 +29,7 @@ def crossval(
         seeds: seeds with commas between; all folds are fitted with each, as seed_1_fold_0, and the report has mean,
             standard deviation and tests over the seeds.
     """
-    from narrlit.commands.seeds import read_seeds
-    from narrlit.experiments.crossval import crossval as cross_validate
-
     chosen = read_seeds(seeds)
-    result = cross_validate([], fit, folder=out, folds=folds, fold_seed=fold_seed, ungrouped=ungrouped, seeds=chosen)
+    result = narrlit.crossval([], fit, folder=out, folds=folds, fold_seed=fold_seed, ungrouped=ungrouped, seeds=chosen)
     result.write()
     print(result)

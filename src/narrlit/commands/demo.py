@@ -6,10 +6,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
+import narrlit
 from narrlit.cli import main
 from narrlit.console import say
 from narrlit.errors import NarrlitError
-from narrlit.exporting import check_export
 from narrlit.files import Output, check_writable
 
 
@@ -30,7 +30,7 @@ def demo(*, out: Annotated[str, Output(continued=True)] = "runs/demo") -> None:
     _run("fit", "--config", "configs/quickstart.yaml", f"{logger}.save_dir", out, f"{logger}.version", "")
     _run("export", run, "--out", model)
     _run("embed", stories, "--model", model, "--out", embeddings)
-    difference = check_export(model, stories)
+    difference = narrlit.check_export(model, stories)
     tracks = ("--track-a", test, "--track-b", stories)
     _run("submit", "--model", model, *tracks, "--out", archive)
     _run("submit", "--check", archive, *tracks)

@@ -1,5 +1,7 @@
 """narrlit diversity: how varied the stories of a collection are."""
 
+import narrlit
+from narrlit.commands.collections import read_collection
 from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.console import print_result
 
@@ -25,7 +27,4 @@ def diversity(
         reading: what it reads of a story.
         files: files of stories.
     """
-    from narrlit.commands.collections import read_collection
-    from narrlit.explore.diversity import diversity as measure
-
-    print_result(measure(read_collection(collection, loading, reading, files), cosine, jaccard), json)
+    print_result(narrlit.diversity(read_collection(collection, loading, reading, files), cosine, jaccard), json)

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+import narrlit
 from narrlit.commands.options import InputOptions, LoadOptions, StoryOptions
 from narrlit.console import say
 from narrlit.errors import OptionError
-from narrlit.explore.embedding_file import embed_to_file, embedding_files
-from narrlit.explore.parts import PartOptions, embed_to_folder
+from narrlit.explore.options import PartOptions, embedding_files
 from narrlit.files import Output
 from narrlit.models.config import Role
 
@@ -55,9 +55,15 @@ def embed(  # noqa: PLR0913 (options)
     layout = files.layout
     if _is_folder(out):
         encoder = reading.load(model, loading, cache=None)
-        embed_to_folder(stories, out, encoder, role=role, layout=layout, drop_invalid=drop_invalid, parts=parts)
+        narrlit.embed_to_folder(stories, out, encoder, role=role, layout=layout, drop_invalid=drop_invalid, parts=parts)
         return
     if parts != PartOptions():
         raise OptionError(f"--out {out}: --part-rows, --format, --engine and --workers need a folder")
     encoder = reading.load(model, loading)
-    say(str(embed_to_file(stories, out, encoder, role=role, layout=layout, drop_invalid=drop_invalid, progress=True)))
+    say(
+        str(
+            narrlit.embed_to_file(
+                stories, out, encoder, role=role, layout=layout, drop_invalid=drop_invalid, progress=True
+            )
+        )
+    )

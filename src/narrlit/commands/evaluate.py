@@ -2,11 +2,12 @@
 
 from typing import Annotated
 
-from narrlit.commands.options import Baseline, LabelOptions, ModelOptions, ScorerOptions, StoryOptions
+import narrlit
+from narrlit.commands.options import LabelOptions, ModelOptions, ScorerOptions, StoryOptions
 from narrlit.commands.systems import model_or_baseline
 from narrlit.console import print_result, say
-from narrlit.experiments.evaluation import evaluate as evaluate_system
 from narrlit.files import Output
+from narrlit.metrics.names import BaselineName
 
 
 def evaluate(
@@ -15,7 +16,7 @@ def evaluate(
     loading: ModelOptions,
     reading: StoryOptions,
     labels: LabelOptions,
-    baseline: Baseline | None = None,
+    baseline: BaselineName | None = None,
     scoring: ScorerOptions,
     json: bool = False,
     out: Annotated[str | None, Output.folder("evaluate.json", "evaluate.md", "answers.csv")] = None,
@@ -33,7 +34,7 @@ def evaluate(
         out: folder for evaluate.json and .md, and answers.csv with the scores and margin of each triple.
     """
     system = model_or_baseline(loading, reading, scoring, baseline)
-    result = evaluate_system(triples, system, labels=labels.labels, strict=labels.strict, progress=True)
+    result = narrlit.evaluate(triples, system, labels=labels.labels, strict=labels.strict, progress=True)
     if out is not None:
         result.write(out)
         say(f"{out}: evaluate.json, .md, and answers.csv")

@@ -2,10 +2,13 @@
 
 from typing import Annotated
 
+import narrlit
 from narrlit.commands.collections import open_index, read_collection
 from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.console import say
 from narrlit.errors import printable
+from narrlit.explore.options import index_at
+from narrlit.explore.story_finder import StoryFinder
 from narrlit.files import Output
 from narrlit.models.config import DEFAULT_MODEL
 
@@ -35,10 +38,6 @@ def explain(  # noqa: PLR0913 (options)
         loading: the model; narrlit-mini if none is named, or that of an index.
         files: how files of stories are read.
     """
-    from narrlit.explore.explanation import explain as explain_stories
-    from narrlit.explore.index import index_at
-    from narrlit.explore.story_finder import StoryFinder
-
     names = [name for name in (a, b, other) if name is not None]
     collection, encoder = None, None
     if stories is None:
@@ -50,7 +49,7 @@ def explain(  # noqa: PLR0913 (options)
     else:  # the stories are named before all are embedded
         named = [StoryFinder.read(stories, files.layout).find(name) for name in names]
         collection = read_collection(stories, loading, StoryOptions(), files)
-    result = explain_stories(*named, stories=collection, model=encoder, views=views, check=check, progress=True)
+    result = narrlit.explain(*named, stories=collection, model=encoder, views=views, check=check, progress=True)
     if out is None:
         print(result)
         return

@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
+import narrlit
 from narrlit.commands.options import LoadOptions, StoryOptions
 from narrlit.console import say
 from narrlit.errors import OptionError
-from narrlit.exporting import export as export_model
 from narrlit.files import Output
 
 
@@ -25,4 +25,4 @@ def export(
             "--views and --pseudonymize, with their options, are for the stories of --fit-on: leave them out"
         )
     loading = LoadOptions(device="cpu", trust_remote_code=trust_remote_code)
-    say(str(export_model(reading.load(source, loading, cache=None), out)))
+    say(str(narrlit.export(reading.load(source, loading, cache=None), out)))

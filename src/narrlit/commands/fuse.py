@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+import narrlit
 from narrlit.commands.options import LabelOptions, LoadOptions, TextOptions, listed
 from narrlit.files import Output
 
@@ -35,10 +36,8 @@ def fuse(  # noqa: PLR0913 (options)
         fold_seed: seed of the folds.
         out: folder for the report, fuse.json, .md, .csv, .tex and .svg, which is written after each model.
     """
-    from narrlit.experiments.fusion import fuse as fuse_views
-
     encoders = [read.load(name, use) for name in listed(models)]
-    result = fuse_views(
+    result = narrlit.fuse(
         triples,
         encoders,
         settings=settings,

@@ -2,12 +2,11 @@
 
 from typing import Annotated, Literal
 
+import narrlit
 from narrlit.commands.options import InputOptions
 from narrlit.console import say
 from narrlit.files import Output, OutputOptions
-from narrlit.llm.client import LLMOptions
-from narrlit.llm.generation import generate as generate_texts
-from narrlit.llm.generator import GenerationOptions
+from narrlit.llm.options import GenerationOptions, LLMOptions
 
 FILES = ("{path}", "{path}.report.json", "{path}.answers.sqlite")
 
@@ -37,7 +36,7 @@ def generate(
         generation: texts to generate.
         llm: language model.
     """
-    result = generate_texts(
+    result = narrlit.generate(
         kind,
         file,
         llm=llm,

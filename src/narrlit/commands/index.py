@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+import narrlit
 from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.console import counted, say
 from narrlit.files import Output
@@ -28,7 +29,5 @@ def index(
         files: columns and lines of the stories.
     """
     source = files.read(stories)
-    from narrlit.explore.index import Index
-
-    result = Index.create(out, source, reading.load(loading.model or DEFAULT_MODEL, loading), progress=True)
+    result = narrlit.Index.create(out, source, reading.load(loading.model or DEFAULT_MODEL, loading), progress=True)
     say(f"{out}: {counted(len(result), 'story')}")

@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
+import narrlit
 from narrlit.commands.options import LoadOptions, StoryOptions
 from narrlit.console import say
-from narrlit.experiments.judging import judge as judge_triples
 from narrlit.files import Output, OutputOptions
-from narrlit.llm.client import LLMOptions
+from narrlit.llm.options import LLMOptions
 
 FILES = ("{path}", "{path}.report.json", "{path}.report.md", "{path}.rows.jsonl", "{path}.answers.sqlite")
 
@@ -43,7 +43,7 @@ def judge(  # noqa: PLR0913 (options)
         swap: judge twice, with A and B swapped; a choice counts only if it is the same story both times.
         prompt: file of another prompt: the system message or, with fields such as {anchor_text}, the user message.
     """
-    result = judge_triples(
+    result = narrlit.judge(
         triples,
         reading.load(model, loading),
         llm=llm,

@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import Annotated
 
+import narrlit
+from narrlit.commands.collections import open_index, read_collection
 from narrlit.commands.options import InputOptions, LabelOptions, ModelOptions, StoryOptions
 from narrlit.console import say
-from narrlit.files import Output
-from narrlit.measures.collection import MeasureName
-from narrlit.pages import PAGE_SUFFIXES
+from narrlit.explore.options import index_at
+from narrlit.files import PAGE_SUFFIXES, Output
+from narrlit.metrics.names import MeasureName
 
 FILES = ("{path}", "{stem}-neighbors.csv", "{stem}-groups.csv", "{stem}.svg")
 
@@ -42,19 +44,16 @@ def map(  # noqa: PLR0913 (options)
         files: files of stories.
         labels: the triples' labels.
     """
-    from narrlit.commands.collections import open_index, read_collection
-    from narrlit.experiments.evaluation import SEEN, evaluate
-    from narrlit.explore.index import index_at
-    from narrlit.explore.mapping import map_stories
-
     if index_at(stories):
         open_index(stories, loading, reading, files).encoder  # noqa: B018 - refuses a model that has changed
     collection, accuracy = read_collection(stories, loading, reading, files, measure), None
     if triples is not None:
-        result = evaluate(triples, collection.encoder, labels=labels.labels, strict=labels.strict, progress=True)
-        seen = result.answers.flags.get(SEEN)
+        result = narrlit.evaluate(
+            triples, collection.encoder, labels=labels.labels, strict=labels.strict, progress=True
+        )
+        seen = result.seen_in_training
         accuracy = f"{result.answers.summary} on the triples of {Path(triples).name}" + (f"; {seen}" if seen else "")
-    drawn = map_stories(collection, group=group, accuracy=accuracy, k=k)
+    drawn = narrlit.map_stories(collection, group=group, accuracy=accuracy, k=k)
     page, *beside = drawn.write(out)
     print(drawn)
     say(f"{out}: {page.stat().st_size / 1e6:.1f} MB; beside it {', '.join(path.name for path in beside)}")

@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
+import narrlit
 from narrlit.commands.options import LoadOptions, StoryOptions
 from narrlit.console import say
-from narrlit.encoding.mining import mine as mine_negatives
 from narrlit.files import Output
 
 
@@ -33,6 +33,6 @@ def mine(
         strict: refuse the first row that can't be used, in place of dropping and counting it.
     """
     encoder = StoryOptions().load(model, loading)
-    mining = mine_negatives(triples, encoder, per_example=per_example, margin=margin, strict=strict, progress=True)
+    mining = narrlit.mine(triples, encoder, per_example=per_example, margin=margin, strict=strict, progress=True)
     mining.write(out)
     say(f"{out}: {mining}")

@@ -2,25 +2,24 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+import narrlit
 from narrlit.console import say
 from narrlit.data.readers import Stories, read_stories
 from narrlit.data.rows import Layout
 from narrlit.data.schema import Track
-from narrlit.encoding.loading import CACHE, open_encoder, postprocessing_of, story_texts
-from narrlit.encoding.model_loading import Device, Loading
-from narrlit.encoding.postprocessing import Postprocessing
-from narrlit.encoding.story_encoder import StoryEncoder
-from narrlit.encoding.story_texts import StoryTexts
+from narrlit.encoding.options import CACHE, Device
+from narrlit.encoding.postprocessing import Postprocessing, postprocessing_of
+from narrlit.encoding.story_texts import StoryTexts, story_texts
 from narrlit.errors import OptionError
-from narrlit.measures import Cosine, MeanMaxSimilarity, PassageSimilarity, Similarity
 from narrlit.metrics.meanmax import MeanMax
 from narrlit.models.config import Long, Precision, parse_fusion
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, Scope
 
-Baseline = Literal["random", "jaccard", "tfidf", "longer"]
-"""Measure of words, in place of a model."""
+if TYPE_CHECKING:
+    from narrlit.encoding.story_encoder import StoryEncoder
+    from narrlit.measures import Similarity
 
 
 @dataclass(frozen=True)
@@ -43,11 +42,6 @@ class LoadOptions:
     precision: Precision | None = None
     device: Device = "auto"
     trust_remote_code: bool = False
-
-    @property
-    def loading(self) -> Loading:
-        """Settings of loading, as `StoryEncoder` takes them."""
-        return Loading(self.max_length, self.long, self.precision, self.device, self.trust_remote_code)
 
 
 @dataclass(frozen=True)
@@ -144,13 +138,24 @@ class TextOptions:
         """Texts that are read of a story."""
         return story_texts(self.views, self.missing_views, self.pseudonyms)
 
-    def load(self, model: str, loading: LoadOptions, cache: str | None = CACHE) -> StoryEncoder:
+    def load(self, model: str, loading: LoadOptions, cache: str | None = CACHE) -> "StoryEncoder":
         """Load a model that reads stories by these options.
 
         Raises:
             ModelError: if there is no such model.
         """
-        return open_encoder(model, texts=self.texts, loading=loading.loading, cache=cache)
+        return narrlit.load(
+            model,
+            max_length=loading.max_length,
+            long=loading.long,
+            precision=loading.precision,
+            device=loading.device,
+            views=self.views,
+            missing_views=self.missing_views,
+            pseudonyms=self.pseudonyms,
+            cache=cache,
+            trust_remote_code=loading.trust_remote_code,
+        )
 
 
 @dataclass(frozen=True)
@@ -182,19 +187,27 @@ class StoryOptions(TextOptions):
         """Steps over vectors."""
         return postprocessing_of(self.postprocess, self.fit_on or (), self.transductive)
 
-    def load(self, model: str, loading: LoadOptions, cache: str | None = CACHE) -> StoryEncoder:
+    def load(self, model: str, loading: LoadOptions, cache: str | None = CACHE) -> "StoryEncoder":
         """Load a model that reads stories by these options.
 
         Raises:
             ModelError: if there is no such model.
         """
-        return open_encoder(
+        return narrlit.load(
             model,
-            texts=self.texts,
-            loading=loading.loading,
+            max_length=loading.max_length,
+            long=loading.long,
+            precision=loading.precision,
+            device=loading.device,
+            views=self.views,
+            missing_views=self.missing_views,
+            pseudonyms=self.pseudonyms,
             fusion=self.fusion,
-            postprocessing=self.postprocessing,
+            postprocess=self.postprocess,
+            fit_on=self.fit_on or (),
+            transductive=self.transductive,
             cache=cache,
+            trust_remote_code=loading.trust_remote_code,
         )
 
 
@@ -246,11 +259,13 @@ class ScorerOptions(MeanMax):
         """Settings of Mean-Max."""
         return MeanMax(self.reading, self.gamma, self.windows, self.tau)
 
-    def measure(self, encoder: StoryEncoder) -> Similarity:
+    def measure(self, encoder: "StoryEncoder") -> "Similarity":
         """Return the measure of similarity by an encoder."""
         if self.scorer == "passages":
-            return PassageSimilarity(encoder)
-        return MeanMaxSimilarity(encoder, self.meanmax) if self.scorer == "meanmax" else Cosine(encoder)
+            return narrlit.measures.PassageSimilarity(encoder)
+        if self.scorer == "meanmax":
+            return narrlit.measures.MeanMaxSimilarity(encoder, self.meanmax)
+        return narrlit.measures.Cosine(encoder)
 
 
 def listed(value: str | None) -> list[str]:

@@ -2,11 +2,13 @@
 
 from typing import Annotated
 
+import narrlit
+from narrlit.commands.collections import read_collection
 from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.console import counted, say
-from narrlit.explore.pairs import SUFFIXES
+from narrlit.explore.options import PAIR_SUFFIXES
 from narrlit.files import Output
-from narrlit.measures.collection import MeasureName
+from narrlit.metrics.names import MeasureName
 
 
 def pairs(
@@ -15,7 +17,7 @@ def pairs(
     k: int = 10,
     threshold: float | None = None,
     measure: MeasureName | None = None,
-    out: Annotated[str | None, Output("{path}", "{stem}-groups{suffix}", suffixes=SUFFIXES)] = None,
+    out: Annotated[str | None, Output("{path}", "{stem}-groups{suffix}", suffixes=PAIR_SUFFIXES)] = None,
     loading: ModelOptions,
     reading: StoryOptions,
     files: InputOptions,
@@ -34,10 +36,7 @@ def pairs(
         reading: what it reads of a story.
         files: files of stories.
     """
-    from narrlit.commands.collections import read_collection
-    from narrlit.explore.pairs import pairs as find_pairs
-
-    result = find_pairs(read_collection(collection, loading, reading, files, measure), k, threshold)
+    result = narrlit.pairs(read_collection(collection, loading, reading, files, measure), k, threshold)
     print(result)
     if out is not None:
         written = result.write(out)

@@ -2,10 +2,11 @@
 
 from typing import Annotated
 
+import narrlit
 from narrlit.commands.options import LoadOptions, StoryOptions, listed
 from narrlit.data.twice_told import Split
 from narrlit.files import Output
-from narrlit.measures.collection import MeasureName
+from narrlit.metrics.names import MeasureName
 
 FILES = ("profile.json", "profile.md", "profile.csv", "profile.svg")
 
@@ -37,10 +38,8 @@ def profile(
         loading: how models are loaded.
         reading: what they read of a story.
     """
-    from narrlit.experiments.profile import profile as profile_models
-
     encoders = {name: reading.load(name, loading) for name in listed(models)}
-    found = profile_models(
+    found = narrlit.profile(
         encoders, measure=measure, split=split, sets=listed(sets), choices=listed(choices), progress=True
     )
     print(found)

@@ -1,14 +1,17 @@
 """narrlit pseudonymize: names in stories replaced by placeholders, and restored."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+import narrlit
 from narrlit.commands.options import InputOptions
 from narrlit.console import say
-from narrlit.data.pseudonymization import Pseudonymized, Restored, TextRows, restore_names
-from narrlit.data.pseudonymization import pseudonymize as replace_names
+from narrlit.data.text_rows import TextRows
 from narrlit.errors import OptionError
 from narrlit.files import Output
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, Scope
+
+if TYPE_CHECKING:
+    from narrlit.data.pseudonymization import Pseudonymized, Restored
 
 
 def pseudonymize(  # noqa: PLR0913 (options)
@@ -46,9 +49,9 @@ def pseudonymize(  # noqa: PLR0913 (options)
     rows.check_output(out)
     result: Pseudonymized | Restored
     if restore is not None:
-        result = restore_names(rows, restore)
+        result = narrlit.restore_names(rows, restore)
     else:
-        result = replace_names(
+        result = narrlit.pseudonymize(
             rows, scope=scope, pipeline=pipeline, coref=coref, coref_model=coref_model, names=names, progress=True
         )
         if map is not None:

@@ -1,15 +1,13 @@
 """narrlit report: what systems answered, as one HTML file."""
 
-from functools import partial
 from typing import Annotated
 
+import narrlit
 from narrlit.commands.options import ComparedTripleOptions, LoadOptions, StoryOptions, listed
+from narrlit.commands.systems import open_systems
 from narrlit.console import say
-from narrlit.experiments.html_report import Projection
-from narrlit.experiments.system_report import report as report_systems
-from narrlit.experiments.systems import open_systems
-from narrlit.files import Output
-from narrlit.pages import PAGE_SUFFIXES
+from narrlit.experiments.options import Projection
+from narrlit.files import PAGE_SUFFIXES, Output
 
 
 def report(
@@ -37,8 +35,8 @@ def report(
         projection: of the embeddings to the plane; auto is UMAP if it is installed and there are 60 stories.
         out: the HTML file.
     """
-    result = report_systems(
-        open_systems(runs, partial(reading.load, loading=loading), texts=reading.texts),
+    result = narrlit.report(
+        open_systems(runs, loading, reading),
         triples,
         by=listed(by),
         labels=labels.labels,

@@ -2,8 +2,10 @@
 
 from typing import Annotated
 
+import narrlit
 from narrlit.commands.options import listed
 from narrlit.errors import OptionError
+from narrlit.experiments.reproduction.tables import SYSTEMS, list_tables
 from narrlit.files import Output
 
 
@@ -38,16 +40,12 @@ def reproduce(  # noqa: PLR0913 (options)
         seeds: fits of each trained row, with seeds 42, 43, ...; the row is their mean.
         out: folder; SYSTEM/record.json, runs and the report (reproduce.md, .csv, .json, .tex) are written into it.
     """
-    from narrlit.experiments.reproduction.tables import SYSTEMS, list_tables
-
     if list:
         print(list_tables([system] if system else SYSTEMS), end="")
         return
     if system is None:
         raise OptionError("name a system; narrlit reproduce --list lists all tables")
-    from narrlit.experiments.reproduction.reproduce import reproduce as reproduce_tables
-
-    result = reproduce_tables(
+    result = narrlit.reproduce(
         system,
         tables=listed(table),
         backbones=listed(backbone),

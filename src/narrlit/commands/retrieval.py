@@ -2,9 +2,12 @@
 
 from typing import Annotated, Literal
 
+import narrlit
+from narrlit.commands.collections import read_collections, read_queries
 from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions, listed
 from narrlit.console import print_result, say
 from narrlit.files import Output
+from narrlit.metrics.names import check_measure
 
 
 def retrieval(  # noqa: PLR0913 (options)
@@ -43,14 +46,10 @@ def retrieval(  # noqa: PLR0913 (options)
         reading: what it reads of a story.
         files: files of stories.
     """
-    from narrlit.commands.collections import read_collections, read_queries
-    from narrlit.experiments.retrieval import retrieval as evaluate_retrieval
-    from narrlit.measures.collection import check_measure
-
     measures = [check_measure(name) for name in listed(measure)]
     collections = read_collections(listed(stories), loading, reading, files, queries is not None)
     asked = None if queries is None else read_queries(queries, collections, files)
-    result = evaluate_retrieval(
+    result = narrlit.retrieval(
         collections, qrels, same=same, measures=measures or None, control=control, queries=asked, baseline=baseline
     )
     if out is not None:

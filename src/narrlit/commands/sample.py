@@ -2,9 +2,8 @@
 
 from typing import Annotated, Literal
 
+import narrlit
 from narrlit.console import say
-from narrlit.data.tales import write_tales
-from narrlit.data.twice_told import write_twice_told
 from narrlit.files import Output, OutputOptions
 
 
@@ -22,7 +21,7 @@ def sample(
         output_options: whether files of the same names with other content are replaced.
     """
     if corpus == "twice-told":
-        say(str(write_twice_told(out, overwrite=output_options.overwrite)))
+        say(str(narrlit.write_twice_told(out, overwrite=output_options.overwrite)))
         return
-    say(str(write_tales(out, overwrite=output_options.overwrite)))
+    say(str(narrlit.write_tales(out, overwrite=output_options.overwrite)))
     say(f"next: narrlit index {out} --out {out}.index\n      narrlit map {out}.index --out map.html")

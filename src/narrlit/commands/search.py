@@ -2,12 +2,11 @@
 
 from typing import Annotated
 
+import narrlit
 from narrlit.commands.collections import open_index
 from narrlit.commands.options import InputOptions, ModelOptions
 from narrlit.console import counted, say
-from narrlit.explore.index import SearchOptions
-from narrlit.explore.search import SUFFIXES
-from narrlit.explore.search import search as search_stories
+from narrlit.explore.options import SEARCH_SUFFIXES, SearchOptions
 from narrlit.files import Output
 
 
@@ -19,7 +18,7 @@ def search(
     loading: ModelOptions,
     files: InputOptions,
     like: str | None = None,
-    out: Annotated[str | None, Output(suffixes=SUFFIXES)] = None,
+    out: Annotated[str | None, Output(suffixes=SEARCH_SUFFIXES)] = None,
 ) -> None:
     """Find the stories of an index most similar to a text, or to a story.
 
@@ -33,7 +32,7 @@ def search(
         files: columns and lines of the file of --like.
     """
     stories = open_index(index, loading, files=files if like is None else InputOptions())
-    results = search_stories(stories, text, like=like, layout=files.layout, progress=True, **vars(how))
+    results = narrlit.search(stories, text, like=like, layout=files.layout, progress=True, **vars(how))
     if out is None:
         print(results)
         return

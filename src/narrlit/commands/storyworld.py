@@ -2,8 +2,9 @@
 
 from typing import Annotated
 
+import narrlit
 from narrlit.console import say
-from narrlit.data.storyworld.writing import FILES, write_storyworld
+from narrlit.data.storyworld.writing import FILES
 from narrlit.files import Output
 
 
@@ -28,7 +29,7 @@ def storyworld(
         negatives_per_aspect: negatives of a training example for each aspect (theme, action, outcome).
         false_negatives: share of these negatives that are similar to the anchor in truth, 0 to 1; tests masking.
     """
-    files = write_storyworld(
+    files = narrlit.write_storyworld(
         out,
         seed=seed,
         train=train,

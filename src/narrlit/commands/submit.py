@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
+import narrlit
 from narrlit.commands.options import InputOptions, ModelOptions, ScorerOptions, StoryOptions
 from narrlit.console import say
 from narrlit.errors import OptionError
 from narrlit.files import Output
-from narrlit.submission import check_submission
-from narrlit.submission import submit as write_submission
 
 DEFAULT = "submission.zip"
 
@@ -48,14 +47,14 @@ def submit(  # noqa: PLR0913 (options)
     if check is not None:
         if encodes or answers is not None or out is not None:
             raise OptionError("--check reads a zip alone: leave --model, --answers, --out and their options out")
-        say(str(check_submission(check, track_a=track_a, track_b=track_b, layout=files.layout)))
+        say(str(narrlit.check_submission(check, track_a=track_a, track_b=track_b, layout=files.layout)))
         return
     if answers is not None and scoring.scorer != "cosine":
         raise OptionError("--answers replace those of --scorer: leave one out")
     if loading.model is None and encodes:
         raise OptionError("options of a model, such as --views, --postprocess and --device, need --model")
     system = None if loading.model is None else scoring.measure(reading.load(loading.model, loading))
-    submission = write_submission(
+    submission = narrlit.submit(
         system,
         track_a=track_a,
         track_b=track_b,

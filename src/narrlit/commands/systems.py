@@ -1,15 +1,21 @@
 """Systems that commands evaluate and compare, by the names that a person types."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from narrlit.commands.options import Baseline, LoadOptions, ModelOptions, ScorerOptions, StoryOptions, listed
+import narrlit
+from narrlit.commands.options import LoadOptions, ModelOptions, ScorerOptions, StoryOptions, listed
 from narrlit.errors import OptionError
-from narrlit.experiments.systems import ANSWER_SUFFIXES, System, open_systems
-from narrlit.measures import Lexical, Similarity
-from narrlit.metrics.baselines import BASELINES
+from narrlit.experiments.options import ANSWER_SUFFIXES
 from narrlit.metrics.meanmax import MeanMax
+from narrlit.metrics.names import BASELINE_NAMES, BaselineName
+
+if TYPE_CHECKING:
+    from narrlit.experiments.systems import System
+    from narrlit.measures import Similarity
 
 
 @dataclass(frozen=True)
@@ -36,10 +42,10 @@ class SystemOptions:
         Raises:
             OptionError: for a baseline or a file that is none, or no name at all.
         """
-        baselines = list(BASELINES) if self.baselines == "all" else listed(self.baselines)
+        baselines = list[str](BASELINE_NAMES) if self.baselines == "all" else listed(self.baselines)
         for name in baselines:
-            if name not in BASELINES:
-                raise OptionError(f"--baselines {name}: give all alone, or some of {', '.join(BASELINES)}")
+            if name not in BASELINE_NAMES:
+                raise OptionError(f"--baselines {name}: give all alone, or some of {', '.join(BASELINE_NAMES)}")
         for name in listed(self.answers):
             if Path(name).suffix not in ANSWER_SUFFIXES:
                 raise OptionError(f"--answers {name}: no {', '.join(ANSWER_SUFFIXES)} file; name models by --models")
@@ -48,14 +54,23 @@ class SystemOptions:
             raise OptionError("name systems: --models A,B, --answers FILE or --baselines all")
         return names
 
-    def open(self, loading: LoadOptions, reading: StoryOptions, meanmax: MeanMax) -> dict[str, System]:
+    def open(self, loading: LoadOptions, reading: StoryOptions, meanmax: MeanMax) -> "dict[str, System]":
         """Return the systems by their names, models loaded by a command's options; as `open_systems`."""
-        return open_systems(self.names, partial(reading.load, loading=loading), meanmax=meanmax, texts=reading.texts)
+        return open_systems(self.names, loading, reading, meanmax)
+
+
+def open_systems(
+    names: Sequence[str], loading: LoadOptions, reading: StoryOptions, meanmax: MeanMax = MeanMax()
+) -> "dict[str, System]":
+    """Return the systems that names stand for, models loaded by a command's options."""
+    from narrlit.experiments.systems import open_systems as opened  # loads torch, which help must not
+
+    return opened(names, partial(reading.load, loading=loading), meanmax=meanmax, texts=reading.texts)
 
 
 def model_or_baseline(
-    loading: ModelOptions, reading: StoryOptions, scoring: ScorerOptions, baseline: Baseline | None
-) -> Similarity:
+    loading: ModelOptions, reading: StoryOptions, scoring: ScorerOptions, baseline: BaselineName | None
+) -> "Similarity":
     """Return the measure by a model, or the baseline that is named in its place.
 
     Raises:
@@ -70,4 +85,4 @@ def model_or_baseline(
         raise OptionError(f"--scorer {scoring.scorer} needs a model: give --model in place of --baseline")
     if reading.reads_views or reading.fusion is not None or reading.postprocess is not None:
         raise OptionError("--views, --missing-views, --fusion and --postprocess need --model")
-    return Lexical(str(baseline), reading.texts)
+    return narrlit.measures.Lexical(str(baseline), reading.texts)

@@ -3,6 +3,7 @@
 from argparse import ArgumentParser
 from collections.abc import Sequence
 
+import narrlit
 from narrlit.arguments import translated_errors, with_setting_flags
 from narrlit.commands.seeds import read_seeds
 
@@ -39,9 +40,8 @@ def train(name: str, arguments: Sequence[str]) -> int:
             from narrlit.lightning_cli import run_stage
 
             return run_stage(name, stage_words)
-        from narrlit.experiments.seed_fits import fit_seeds
 
-        result = fit_seeds([], stage_words, seeds=seeds)
+        result = narrlit.fit_seeds([], stage_words, seeds=seeds)
         result.write()
         print(f"{result}\nruns: {result.folder}")
         return 0

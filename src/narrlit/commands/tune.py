@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+import narrlit
 from narrlit.files import Output
 
 
@@ -32,9 +33,7 @@ def tune(
         epochs_before_pruning: epochs that each trial trains at least.
         trials_before_pruning: trials that finish before one is pruned.
     """
-    from narrlit.experiments.tuning import tune as tune_config
-
-    result = tune_config(
+    result = narrlit.tune(
         [],
         fit,
         space=space,

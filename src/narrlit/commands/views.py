@@ -2,9 +2,9 @@
 
 from typing import Literal
 
+import narrlit
 from narrlit.commands.options import InputOptions
 from narrlit.console import print_result
-from narrlit.data.views_check import check_views
 
 
 def views(action: Literal["check"], file: str, stories: str, *, files: InputOptions, json: bool = False) -> int:
@@ -17,6 +17,6 @@ def views(action: Literal["check"], file: str, stories: str, *, files: InputOpti
         files: how the file of stories is read.
         json: print one JSON object, and nothing else, to stdout.
     """
-    result = check_views(file, stories, layout=files.layout)
+    result = narrlit.check_views(file, stories, layout=files.layout)
     print_result(result, json)
     return int(bool(result.missing))

@@ -15,6 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, Literal
 
+from charset_normalizer import from_bytes
+
 from narrlit.console import counted
 from narrlit.errors import DataError, OptionError, printable, reading
 from narrlit.optional import require
@@ -307,7 +309,6 @@ def _decoded(content: bytes) -> tuple[str, str]:
             language = detect_language(content[:10_000].decode("cp1252"))
             encoding = next((name for name, languages in CODE_PAGES.items() if language in languages), "cp1252")
             return content.decode(encoding), encoding
-    from charset_normalizer import from_bytes
 
     match = from_bytes(content).best()
     return ("\0", "") if match is None else (str(match), match.encoding)

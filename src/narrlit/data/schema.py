@@ -295,12 +295,11 @@ class TrainingExamples(Rows[TrainingExample]):
 
 def connected(links: Sequence[tuple[int, int]], size: int) -> IntArray:
     """Number the groups (size,) that links join, directly or through others."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
+    from scipy.sparse import coo_array, csgraph  # light services and help read stories without it
 
     first, second = np.array(links, dtype=np.int64).reshape(-1, 2).T
     graph = coo_array((np.ones(len(links)), (first, second)), shape=(size, size))
-    groups: IntArray = connected_components(graph, directed=False)[1].astype(np.int64)
+    groups: IntArray = csgraph.connected_components(graph, directed=False)[1].astype(np.int64)
     return groups
 
 

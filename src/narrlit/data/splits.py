@@ -44,7 +44,7 @@ def grouped_folds(groups: IntArray, folds: int, seed: int = 0) -> list[IntArray]
 
     Returns the rows that each fold evaluates, ascending; every row is in one fold.
     """
-    from sklearn.model_selection import GroupKFold
+    from sklearn.model_selection import GroupKFold  # light services read stories without it
 
     if folds < 2:
         raise OptionError(f"`folds={folds}`: at least 2 are needed, one to evaluate and one to train")

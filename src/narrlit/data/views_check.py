@@ -4,16 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from narrlit.data.readers import Stories, counts, read_any
 from narrlit.data.rows import Layout
 from narrlit.data.schema import ASPECTS, Story
 from narrlit.data.views import Coverage, StoryViews, ViewFiles, read_views, suspicious_views
 from narrlit.errors import printable
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SHOWN = 5
 """Stories without views that are listed."""
@@ -72,10 +71,8 @@ class ViewsCheck:
             "mean_words": dict(self.mean_words),
         }
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate the stories without views: line and text."""
-        import pandas as pd
-
         rows = [{"line": story.line, "text": story.text} for story in self.missing]
         return pd.DataFrame(rows, columns=["line", "text"])
 

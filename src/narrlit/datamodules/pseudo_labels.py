@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 import lightning as L
 import numpy as np
+from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it has no types
 
 from narrlit.compat.lightning import undeclared
 from narrlit.data.schema import ASPECTS, FloatArray, IntArray
@@ -153,9 +155,6 @@ def positional_labels(
 
 def cluster(embeddings: np.ndarray[Any, np.dtype[np.float64]], count: int, seed: int) -> tuple[IntArray, float]:
     """Return K-means clusters (N,), numbered by size and then by their first story, and the inertia."""
-    from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it has no types
-
     # Several threads would add up a center's stories in the order in which they happen to finish.
     with threadpool_limits(1):
         model = KMeans(count, n_init=10, random_state=seed).fit(embeddings)

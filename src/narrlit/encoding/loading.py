@@ -3,28 +3,23 @@
 from collections.abc import Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from narrlit.console import say
 from narrlit.data.schema import Story
-from narrlit.data.views import ViewFiles
-from narrlit.encoding.model_loading import Device, Loading
-from narrlit.encoding.postprocessing import Postprocessing
+from narrlit.encoding.options import Device, Loading
+from narrlit.encoding.postprocessing import Postprocessing, postprocessing_of
 from narrlit.encoding.story_encoder import StoryEncoder
-from narrlit.encoding.story_texts import StoryTexts
-from narrlit.errors import ModelError, OptionError, did_you_mean
+from narrlit.encoding.story_texts import StoryTexts, story_texts
+from narrlit.errors import ModelError, did_you_mean
+from narrlit.models.checkpoints import pseudonyms_of
 from narrlit.models.config import DEFAULT_MODEL, Fusion, Long, Precision, parse_fusion
+from narrlit.models.encoder import Encoder
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
-
-if TYPE_CHECKING:
-    from narrlit.models.encoder import Encoder
-
-CACHE = "runs/embeddings"
-"""Folder in which commands and reproductions cache vectors."""
 
 
 def load(  # noqa: PLR0913 (all that decides a vector)
-    model: "str | PathLike[str] | Encoder" = DEFAULT_MODEL,
+    model: str | PathLike[str] | Encoder = DEFAULT_MODEL,
     *,
     max_length: int | None = None,
     long: Long = "windows",
@@ -88,7 +83,7 @@ def load(  # noqa: PLR0913 (all that decides a vector)
 
 
 def open_encoder(
-    model: "str | PathLike[str] | Encoder",
+    model: str | PathLike[str] | Encoder,
     *,
     texts: StoryTexts,
     loading: Loading = Loading(),
@@ -112,15 +107,6 @@ def open_encoder(
     return encoder
 
 
-def story_texts(
-    views: str | Path | Sequence[str] | None,
-    missing_views: Literal["refuse", "positional"],
-    pseudonyms: PseudonymOptions | bool,
-) -> StoryTexts:
-    """Return what an encoder reads of a story, by parameters of `load`."""
-    return StoryTexts(_view_files(views, missing_views), _pseudonym_options(pseudonyms))
-
-
 def _check_exists(model: str) -> None:
     """Refuse the path of a missing model, and name similar ones."""
     path = Path(model)
@@ -134,40 +120,8 @@ def _check_exists(model: str) -> None:
     )
 
 
-def _view_files(views: str | Path | Sequence[str] | None, missing: Literal["refuse", "positional"]) -> ViewFiles | None:
-    if views is None and missing == "refuse":
-        return None
-    if views is None or isinstance(views, str):
-        return ViewFiles.parse(views, missing)
-    return ViewFiles(str(views) if isinstance(views, Path) else list(views), missing)
-
-
-def _pseudonym_options(pseudonyms: PseudonymOptions | bool) -> PseudonymOptions | None:
-    if isinstance(pseudonyms, bool):
-        return PseudonymOptions("spacy") if pseudonyms else None
-    return None if pseudonyms.backend == "none" else pseudonyms
-
-
-def postprocessing_of(
-    steps: str | None, fit_on: str | Path | Sequence[str] | Sequence[Story], transductive: bool
-) -> Postprocessing | None:
-    """Return the steps over vectors, by parameters of `load`."""
-    if steps is None:
-        if fit_on or transductive:
-            raise OptionError("`fit_on` and `transductive` need `postprocess`")
-        return None
-    if isinstance(fit_on, str | Path):
-        files = [part.strip() for part in str(fit_on).split(",") if part.strip()]
-        return Postprocessing(steps, tuple(files), transductive=transductive)
-    paths = tuple(str(each) for each in fit_on if not isinstance(each, Story))
-    stories = tuple(each for each in fit_on if isinstance(each, Story))
-    return Postprocessing(steps, paths, stories, transductive)
-
-
 def _warn_of_pseudonyms(model: str, texts: StoryTexts) -> None:
     """Warn if a model was trained on pseudonyms, and reads names."""
-    from narrlit.models.registry import pseudonyms_of
-
     trained = pseudonyms_of(model)
     if trained is not None and texts.pseudonyms is None:
         say(

@@ -5,9 +5,10 @@ Letters of the shapes: N examples, M stories, D dimension, K negatives that an e
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -20,9 +21,6 @@ from narrlit.data.schema import PADDING, FloatArray, IntArray, TrainingExample, 
 from narrlit.data.writers import write_examples
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MINED = "mined"
 PAIRS_PER_BLOCK = 2**22
@@ -55,10 +53,8 @@ class Mining:
     examples: TrainingExamples
     nearest: NearestNegatives
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate the mined negatives, a row each: number of the example, texts of anchor, positive and negative."""
-        import pandas as pd
-
         rows = []
         for number, (example, texts) in enumerate(zip(self.examples, self.examples.texts(), strict=True)):
             anchor, positive, *negatives = texts

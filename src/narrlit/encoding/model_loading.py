@@ -1,46 +1,22 @@
 """Loading of a model's weights onto a device, in a number format."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
+
+import torch
 
 from narrlit.console import say
+from narrlit.encoding.options import Device, Loading
 from narrlit.errors import ModelError, OptionError, reading
-from narrlit.models.config import Fusion, Long, Precision
-from narrlit.models.pretrained import PACKAGED
+from narrlit.models.capabilities import no_bf16, pick_precision
+from narrlit.models.config import Fusion, Precision
+from narrlit.models.packaged import PACKAGED
 
 if TYPE_CHECKING:
-    import torch
-
     from narrlit.models.encoder import Encoder
 
-Device = Literal["auto", "cpu", "cuda", "mps"]
-FEWEST_TOKENS = 3
 OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
-
-
-@dataclass(frozen=True)
-class Loading:
-    """Settings by which a model is loaded.
-
-    Attributes:
-        max_length: tokens of a text that are read at once; None: as it was trained.
-        long: treatment of longer texts.
-        precision: number format to compute in; None: the model's own.
-        device: where to compute; `auto` is a GPU where there is one.
-        trust_remote_code: run Python files that come with the model.
-    """
-
-    max_length: int | None = None
-    long: Long = "windows"
-    precision: Precision | None = None
-    device: Device = "auto"
-    trust_remote_code: bool = False
-
-    def __post_init__(self) -> None:
-        if self.max_length is not None and self.max_length < FEWEST_TOKENS:
-            raise OptionError(f"`max_length={self.max_length}`: at least {FEWEST_TOKENS} tokens are needed")
 
 
 def load_module(name: str, loading: Loading, fusion: Fusion | None) -> "Encoder":
@@ -50,7 +26,7 @@ def load_module(name: str, loading: Loading, fusion: Fusion | None) -> "Encoder"
         ModelError: if there is no such model, or it can't be loaded.
         OptionError: if the machine lacks the device, or the device the precision.
     """
-    from narrlit.models.capabilities import no_bf16, pick_precision
+    # Vectors in a cache are read without sentence-transformers, which takes seconds to import.
     from narrlit.models.registry import load_encoder, with_fusion
 
     device = pick_device(loading.device)
@@ -71,14 +47,12 @@ def load_module(name: str, loading: Loading, fusion: Fusion | None) -> "Encoder"
     return with_fusion(encoder, fusion)
 
 
-def pick_device(name: Device) -> "torch.device":
+def pick_device(name: Device) -> torch.device:
     """Return the device of a name; `auto` is a GPU where there is one.
 
     Raises:
         OptionError: if the machine has no such device.
     """
-    import torch
-
     present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if name == "auto":
         return torch.device(next(kind for kind, available in present.items() if available))
@@ -89,6 +63,4 @@ def pick_device(name: Device) -> "torch.device":
 
 def chosen_precision(loading: Loading) -> Precision | None:
     """Choose the number format as `load_module` does; None: the model's own."""
-    from narrlit.models.capabilities import pick_precision
-
     return pick_precision(loading.precision, pick_device(loading.device))

@@ -11,7 +11,7 @@ from narrlit.data.readers import read_any
 from narrlit.data.rows import file_digest
 from narrlit.data.schema import Story, normal_text
 from narrlit.errors import OptionError
-from narrlit.models.affine_steps import parse_steps
+from narrlit.models.config import parse_steps
 
 
 @dataclass(frozen=True)
@@ -89,3 +89,19 @@ class Postprocessing:
             "embedded": len(used.keys() & others.keys()),
         }
         return PostprocessingFit(self.steps, list(used.values()), frozenset(others), record)
+
+
+def postprocessing_of(
+    steps: str | None, fit_on: str | Path | Sequence[str] | Sequence[Story], transductive: bool
+) -> Postprocessing | None:
+    """Return the steps over vectors, by parameters of `load`."""
+    if steps is None:
+        if fit_on or transductive:
+            raise OptionError("`fit_on` and `transductive` need `postprocess`")
+        return None
+    if isinstance(fit_on, str | Path):
+        files = [part.strip() for part in str(fit_on).split(",") if part.strip()]
+        return Postprocessing(steps, tuple(files), transductive=transductive)
+    paths = tuple(str(each) for each in fit_on if not isinstance(each, Story))
+    stories = tuple(each for each in fit_on if isinstance(each, Story))
+    return Postprocessing(steps, paths, stories, transductive)

@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from narrlit.cache.filling import fill
 from narrlit.cache.space import EmbeddingSpace, model_identity
 from narrlit.cache.storage import (
     READING_COLUMNS,
@@ -26,18 +29,17 @@ from narrlit.cache.storage import (
 )
 from narrlit.console import counted, say
 from narrlit.data.schema import FloatArray, Story, Triples, normal_text, triple_cosines
-from narrlit.encoding.model_loading import Loading, chosen_precision, load_module
+from narrlit.encoding.model_loading import chosen_precision, load_module
+from narrlit.encoding.options import Loading
 from narrlit.encoding.postprocessing import Postprocessing, PostprocessingFit
 from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import DataError, ModelError, OptionError, printable, reason
-from narrlit.models.affine_steps import AffineMap, fit_steps, parse_steps
-from narrlit.models.config import Fusion, Role
+from narrlit.models.affine_steps import AffineMap, fit_steps
+from narrlit.models.config import Fusion, Role, parse_steps
 from narrlit.models.coverage import Coverage
 from narrlit.preprocessing.passages import split_passages
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from narrlit.models.encoder import Encoder
 
 Item = Story | str
@@ -367,7 +369,6 @@ class StoryEncoder:
     def with_postprocessing_inside(self) -> "Encoder":
         """Attach the fitted post-processing to the model, in place, for export."""
         if self._map is not None:
-            import torch
             from sentence_transformers.models import Dense
 
             weight, bias = (torch.from_numpy(part).float().contiguous() for part in (self._map.weight, self._map.bias))
@@ -467,7 +468,7 @@ class StoryEncoder:
         self, folder: Path, contents: Sequence[tuple[str, str]], wanted: Sequence["_Wanted"], progress: bool
     ) -> tuple[FloatArray, Readings]:
         """Embed only items that are missing in the cache; all of them if it can't be written."""
-        if self._store is None:  # a store needs torch, and the model: where all is there, neither is loaded
+        if self._store is None:  # a store needs the model, which is not loaded where all vectors are there
             found = read_arrays(self._space.folder(folder), self._keys(contents))
             if found is not None and contents:
                 self._say_cached(len(contents), progress)
@@ -486,8 +487,6 @@ class StoryEncoder:
         self, folder: Path, contents: Sequence[tuple[str, str]], wanted: Sequence["_Wanted"], progress: bool
     ) -> tuple[FloatArray, Readings]:
         """Embed items that are missing in the cache, add them, and read all."""
-        from narrlit.cache.filling import fill
-
         if self._store is None:
             facts = EncoderFacts.of(self.module)
             self.__dict__.pop("_identity", None)  # the revision of a hub's model is known once it is loaded
@@ -500,9 +499,7 @@ class StoryEncoder:
         elif progress:
             say(f"{self.name}: embedding {missing:,} of {len(keys):,} different texts")
 
-        def embed_missing(positions: list[int]) -> "tuple[Tensor, Readings]":
-            import torch
-
+        def embed_missing(positions: list[int]) -> tuple[Tensor, Readings]:
             vectors, readings = self._computed([wanted[position] for position in positions], progress=False)
             return torch.from_numpy(vectors), readings
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from narrlit.console import say
 from narrlit.data.rows import file_digest
@@ -111,3 +112,26 @@ class StoryTexts:
         for group, old in zip(groups, texts, strict=True):
             stories += with_texts(group, self._replaced[old])
         return stories
+
+
+def story_texts(
+    views: str | Path | Sequence[str] | None,
+    missing_views: Literal["refuse", "positional"],
+    pseudonyms: PseudonymOptions | bool,
+) -> StoryTexts:
+    """Return what an encoder reads of a story, by parameters of `load`."""
+    return StoryTexts(_view_files(views, missing_views), _pseudonym_options(pseudonyms))
+
+
+def _view_files(views: str | Path | Sequence[str] | None, missing: Literal["refuse", "positional"]) -> ViewFiles | None:
+    if views is None and missing == "refuse":
+        return None
+    if views is None or isinstance(views, str):
+        return ViewFiles.parse(views, missing)
+    return ViewFiles(str(views) if isinstance(views, Path) else list(views), missing)
+
+
+def _pseudonym_options(pseudonyms: PseudonymOptions | bool) -> PseudonymOptions | None:
+    if isinstance(pseudonyms, bool):
+        return PseudonymOptions("spacy") if pseudonyms else None
+    return None if pseudonyms.backend == "none" else pseudonyms

@@ -14,47 +14,32 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+import torch
+
 from narrlit.console import counted
 from narrlit.data.readers import read_examples, say_rows
 from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples
 from narrlit.data.writers import write_examples
-from narrlit.encoding.model_loading import Device, pick_device
+from narrlit.encoding.model_loading import pick_device
+from narrlit.encoding.options import Device
 from narrlit.errors import OptionError
+from narrlit.experiments.options import Quality
 from narrlit.experiments.report import keep_report
 from narrlit.files import atomic_path
-from narrlit.preprocessing.back_translation import BackTranslation, Pivots, TranslationModel, back_translate
+from narrlit.metrics.bertscore import BERTScores, load_bertscorer
+from narrlit.preprocessing.back_translation import BackTranslation, TranslationModel, back_translate
+from narrlit.preprocessing.pivots import Pivots
 from narrlit.tables import markdown_table
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import torch
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from narrlit.metrics.bertscore import BERTScores
 
 PAPER = {"fr": (0.87, 0.05), "ru": (0.82, 0.05), "hi": (0.83, 0.05)}
 """Mean and standard deviation of BERTScore F1 by pivot: Mendel292, section 2.5, which does not name its encoder."""
 
 SCORES = ("precision", "recall", "f1")
-
-
-@dataclass(frozen=True)
-class Quality:
-    """Settings of BERTScore.
-
-    Attributes:
-        bertscore: encoder of the token vectors, a transformers folder, hub id or minilm; or none. Scores of different
-            encoders can't be compared.
-        bertscore_layer: layer of the token vectors, 0 the embeddings; default: the last.
-    """
-
-    bertscore: str = "minilm"
-    bertscore_layer: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.bertscore_layer is not None and (self.bertscore == "none" or self.bertscore_layer < 0):
-            raise OptionError(f"`bertscore_layer={self.bertscore_layer}`: needs `bertscore` and a layer from 0")
 
 
 @dataclass
@@ -71,7 +56,7 @@ class PivotVersions:
     versions: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
     replaced: dict[int, int] = field(default_factory=dict)
-    scores: "BERTScores | None" = None
+    scores: BERTScores | None = None
 
     def texts(self, table: StoryTable) -> tuple[list[str], list[str]]:
         """Return the texts of the new stories, and of those that they replace."""
@@ -81,8 +66,6 @@ class PivotVersions:
 
     def figures(self) -> dict[str, Any]:
         """Mean, standard deviation and quartiles of each score, as plain data."""
-        import pandas as pd
-
         if self.scores is None:
             return dict.fromkeys(SCORES)
         figures: dict[str, Any] = {"truncated": self.scores.truncated}
@@ -134,10 +117,8 @@ class Augmentation:
         counts = {"rows": self.num_examples, "versions": self.num_versions}
         return {**counts, "settings": dict(self.settings), "pivots": pivots, "paper": PAPER}
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate the languages: versions, versions left out, stories, and mean and deviation of each score."""
-        import pandas as pd
-
         return pd.DataFrame(self._rows())
 
     def plot(self) -> "Axes":
@@ -240,8 +221,6 @@ def back_translate_examples(
     computing = pick_device(device)
     scorer = None
     if quality.bertscore != "none":  # before the long work, so that a wrong name shows at once
-        from narrlit.metrics.bertscore import load_bertscorer
-
         scorer = load_bertscorer(quality.bertscore, quality.bertscore_layer, computing)
     table = StoryTable.of(examples.stories.texts)
     groups = [[example] for example in examples]
@@ -271,7 +250,7 @@ def _group_name(texts: Sequence[str]) -> str:
 
 
 def _translate(
-    texts: Sequence[str], pivots: Pivots, device: "torch.device", log: Path
+    texts: Sequence[str], pivots: Pivots, device: torch.device, log: Path
 ) -> Iterator[tuple[str, dict[str, BackTranslation]]]:
     """Translate texts through each language and back; yields the language and the translation of each text."""
     models: dict[str, TranslationModel] = {}

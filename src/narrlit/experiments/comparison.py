@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm, t
 
 from narrlit.console import counted
 from narrlit.data.readers import TRIPLES_KNOWN, TripleRow, collect
@@ -544,8 +545,6 @@ def conclusion(compared: Sequence[ComparedSystem], shared: SharedStories) -> str
 
 def _points_needed(differences: Sequence[Difference], level: float, shared: SharedStories) -> str:
     """Describe how large differences must be for p to reach a level, with as many differing answers as they have."""
-    from scipy.stats import norm, t
-
     if shared.num_sharing and not shared.degrees_of_freedom:
         return "triples that share so many stories show none, however large"
     if shared.num_sharing:

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from narrlit.console import say
 from narrlit.data.readers import read_any
@@ -18,9 +20,6 @@ from narrlit.metrics.diagnostics import SimilarityDiagnostics, similarity_diagno
 from narrlit.metrics.set_checks import CheckedSet, check_sets, check_tables, read_set
 from narrlit.submission import check_independence
 from narrlit.tables import markdown_table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +47,8 @@ class DataCheck:
         """Sentences on stories that the files share, shortcuts, and accuracies that a system has to beat."""
         return list(self.record["verdict"])
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate all findings; the column table names theirs."""
-        import pandas as pd
-
         return pd.DataFrame([{"table": title, **row} for title, rows in self.tables.items() for row in rows])
 
     def write(self, folder: str | Path) -> None:

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from narrlit.console import say, say_truncated
 from narrlit.data.readers import read_labeled_triples
@@ -14,13 +16,11 @@ from narrlit.data.writers import write_table
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError
 from narrlit.experiments.comparison import compare_systems, read_facets
+from narrlit.experiments.options import ANSWER_SUFFIXES
 from narrlit.experiments.report import Report, keep_report
-from narrlit.experiments.systems import ANSWER_SUFFIXES, System, SystemAnswers, answer_rows, answers_of
+from narrlit.experiments.systems import System, SystemAnswers, answer_rows, answers_of
 from narrlit.measures import MeanMaxSimilarity, PassageSimilarity, Similarity, measure_of
 from narrlit.models.config import DEFAULT_MODEL
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SEEN = "seen_in_training"
 
@@ -65,14 +65,18 @@ class Evaluation:
         return self.answers.summary.interval
 
     @property
+    def seen_in_training(self) -> str | None:
+        """Why the accuracy is no result, if the model was trained on the triples; else None."""
+        seen: str | None = self.answers.flags.get(SEEN)
+        return seen
+
+    @property
     def record(self) -> dict[str, Any]:
         """Figures and settings, as plain data."""
         return {**self.answers.summary.as_dict(), "truncated": 0, **self.settings}
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate the triples: label, scores of A and B, margin, and whether the answer is right."""
-        import pandas as pd
-
         return pd.DataFrame(answer_rows([self.answers], self.triples))
 
     def write(self, folder: str | Path) -> None:
@@ -83,9 +87,8 @@ class Evaluation:
     def __str__(self) -> str:
         """One line: system, accuracy, interval, and what the accuracy depends on."""
         line = f"{self.answers.name}: accuracy {self.answers.summary}"
-        seen = self.answers.flags.get(SEEN)
-        if seen is not None:
-            line += f"; {seen}"
+        if self.seen_in_training is not None:
+            line += f"; {self.seen_in_training}"
         if self.settings.get("transductive"):
             line += "; transductive: post-processing was fitted on these stories"
         return line
@@ -161,14 +164,12 @@ class Comparison:
         sentence: str | None = self.report.content["conclusion"]
         return sentence
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate systems and their combinations: n, accuracy, interval, difference to the first, p, flags."""
         return self.report.table()
 
-    def answers(self) -> "pd.DataFrame":
+    def answers(self) -> pd.DataFrame:
         """Tabulate the triples: label, and by system scores, margin and whether the answer is right."""
-        import pandas as pd
-
         return pd.DataFrame(answer_rows(self.systems, self.triples))
 
     def write(self, folder: str | Path) -> None:

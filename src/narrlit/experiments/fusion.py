@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from narrlit.api import Model, encoder_of
 from narrlit.configuration import read_yaml
@@ -17,11 +19,8 @@ from narrlit.errors import OptionError, reading
 from narrlit.experiments.fusion_evaluation import GridSearch, ModelFusions
 from narrlit.experiments.fusion_report import FusionData, fusion_report
 from narrlit.experiments.report import Report
+from narrlit.models.checkpoints import seen_in_training
 from narrlit.models.config import PARTS, PRESETS, Fusion
-from narrlit.models.registry import seen_in_training
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +42,7 @@ class FusionComparison:
         """Tables, notes and plain data."""
         return fusion_report(self.models, self.search, self.data)
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate the settings of each model: weights, n, correct, accuracy, ties, difference to the full text."""
         return self.report.table()
 

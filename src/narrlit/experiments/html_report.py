@@ -5,15 +5,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from narrlit.console import counted
 from narrlit.data.schema import FloatArray, Floats, IntArray, Triples
 from narrlit.errors import printable
 from narrlit.experiments.comparison import FACETS
+from narrlit.experiments.options import Projection
 from narrlit.experiments.outcome import summary_of
 from narrlit.experiments.report import Entry, Report, accuracy_cell, difference_cell
 from narrlit.experiments.run import Run
@@ -23,8 +27,6 @@ from narrlit.metrics.significance import AccuracySummary
 from narrlit.models.run_file import Evaluation
 from narrlit.optional import require
 from narrlit.pages import COLORS, GRAY, bokeh_parts, render_page
-
-Projection = Literal["auto", "umap", "pca"]
 
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex")
 """Marker of each color, for readers who can't tell the colors apart."""
@@ -310,8 +312,6 @@ def _epochs(evaluation: Evaluation) -> int:
 
 def _losses(folder: Path) -> Floats:
     """Read steps and training losses (2, N) from a run's TensorBoard files; none without files."""
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
     events = EventAccumulator(str(folder), size_guidance={"scalars": 2000}).Reload()
     scalars = events.Scalars("train/loss") if "train/loss" in events.Tags()["scalars"] else []
     return np.array([(event.step, event.value) for event in scalars], dtype=np.float64).reshape(-1, 2).T
@@ -411,7 +411,6 @@ def _projector(projection: Projection, stories: int) -> tuple[str, Callable[[Flo
         umap = require("umap", "report")
         neighbors = min(15, stories - 1)
         return "UMAP", umap.UMAP(n_neighbors=neighbors, metric="cosine", random_state=0, n_jobs=1).fit_transform
-    from sklearn.decomposition import PCA
 
     return "two principal components (PCA)", PCA(2, svd_solver="full").fit_transform
 
@@ -500,8 +499,6 @@ def _errors(systems: Sequence[SystemAnswers], labeled: Triples) -> Iterator[Sect
 
 def _wrong_answer(system: SystemAnswers, row: int, texts: Sequence[str]) -> WrongAnswer:
     """Describe a system's wrong answer to the triple at a row."""
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
     scores: Any = system.scores
     anchor, *candidates = [printable(text, LONG_TEXT) for text in texts]
     common = {word.lower() for word in WORD.findall(anchor)} - ENGLISH_STOP_WORDS

@@ -4,7 +4,9 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from narrlit.api import Model, encoder_of
 from narrlit.cache.space import model_identity
@@ -19,15 +21,15 @@ from narrlit.experiments.judge_report import JudgeFigures, accuracy_of
 from narrlit.experiments.report import keep_report
 from narrlit.files import check_continued
 from narrlit.json_records import json_digest
-from narrlit.llm.client import LLM, LLMOptions, Sampling, Usage
+from narrlit.llm.client import LLM, Usage
 from narrlit.llm.judge import SAMPLING, Judgement, ScoredTriple, judge_triples
+from narrlit.llm.options import LLMOptions
+from narrlit.llm.requests import Sampling
 from narrlit.metrics.significance import AccuracySummary
+from narrlit.models.checkpoints import seen_in_training
 from narrlit.models.config import DEFAULT_MODEL
-from narrlit.models.registry import seen_in_training
 from narrlit.prompts import Prompt, load_prompt
-
-if TYPE_CHECKING:
-    import pandas as pd
+from narrlit.submission import write_submission
 
 SUFFIXES = (".jsonl", ".zip")
 REPORT, DETAILS, ANSWERS = ".report", ".rows.jsonl", ".answers.sqlite"
@@ -85,10 +87,8 @@ class Judgements:
         numbers = ", ".join(map(str, self.failed[:SHOWN])) + (", ..." if len(self.failed) > SHOWN else "")
         return f"{len(self.failed)} of {len(self.rows)} triples fell back ({numbers}): {counts}"
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate the triples: label, similarities, answers, the reason of a fallback, and the decision."""
-        import pandas as pd
-
         rows = []
         for number, (judgement, label) in enumerate(zip(self.rows, self._labels, strict=True), start=1):
             rows.append({"row": number, "label": label, **judgement.as_dict()})
@@ -101,8 +101,6 @@ class Judgements:
         """
         target = Path(path)
         if target.suffix == ".zip":
-            from narrlit.submission import write_submission
-
             write_submission(target, self.answers, None, rows_a=len(self.rows))
         else:
             write_rows(target, [{LABEL: answer} for answer in self.answers])

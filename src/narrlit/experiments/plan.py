@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 import yaml
 
 from narrlit.console import say
@@ -17,9 +18,6 @@ from narrlit.experiments.outcome import Outcome, Scored
 from narrlit.experiments.report import Entry, Report
 from narrlit.experiments.run import Run
 from narrlit.files import check_writable, exclusive, write_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FOLDER = "`folder`"
 
@@ -217,10 +215,8 @@ class PlanResult:
         runs = {fit.planned.name: fit.run for fit in fits}
         return cls(name, Path(folder), runs, [*accuracies_of(fits), *further], report)
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate every accuracy: system, fold, seed, metric, value, n, low, high (95 % interval)."""
-        import pandas as pd
-
         columns = [field.name for field in fields(Accuracy)]
         frame = pd.DataFrame([asdict(accuracy) for accuracy in self.accuracies], columns=columns, dtype=object)
         return frame.where(frame.notna(), None)

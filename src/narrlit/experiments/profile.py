@@ -22,9 +22,9 @@ from narrlit.experiments.comparison import read_facets
 from narrlit.experiments.profile_report import ASPECTS, ModelProfile, Profile
 from narrlit.experiments.retrieval_report import Estimate
 from narrlit.explore.collection import Collection, measure_for
-from narrlit.measures.collection import MeasureName
 from narrlit.measures.similarity import Cosine, Lexical, Similarity
 from narrlit.metrics.factorial import Design, variance_shares
+from narrlit.metrics.names import MeasureName
 from narrlit.metrics.retrieval import lexical_vectors
 from narrlit.metrics.significance import AccuracySummary, group_bootstrap_intervals
 

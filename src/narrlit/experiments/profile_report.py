@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from narrlit.data.twice_told import Changed, Split
 from narrlit.data.writers import write_table
@@ -15,9 +17,6 @@ from narrlit.metrics.factorial import COMPONENTS, Share
 from narrlit.optional import require
 from narrlit.pages import COLORS, GRAY
 from narrlit.tables import markdown_table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ASPECTS: tuple[Changed, ...] = ("theme", "action", "outcome")
 
@@ -71,10 +70,8 @@ class Profile:
     num_plots: int
     num_worlds: int
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate the figures: model, group (share, fall, cell, set), name, value, low, high, n."""
-        import pandas as pd
-
         rows: list[tuple[object, ...]] = []
         for model in self.models:
             for name, share in model.shares.items():
@@ -149,8 +146,6 @@ class Profile:
 
     def write(self, folder: str | Path) -> None:
         """Write profile.json, .md, .csv (the table) and, with matplotlib, .svg."""
-        from importlib.util import find_spec
-
         folder = Path(folder)
         content = {
             "measure": self.measure,

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from narrlit.data.writers import write_table
 from narrlit.experiments.outcome import EVALUATIONS, Outcome
@@ -15,9 +16,6 @@ from narrlit.files import atomic_path, write_text
 from narrlit.metrics.significance import paired_text, seed_spread
 from narrlit.optional import require
 from narrlit.tables import markdown_table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Entry = dict[str, Any]
 Row = Mapping[str, Any]
@@ -43,10 +41,8 @@ class Report:
         """Format tables and notes for the terminal and a Markdown file."""
         return "\n".join([*(markdown_table(title, rows) for title, rows in self.tables.items()), *self.notes]) + "\n"
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate the entries: a row a system, columns named like `difference.p`; an interval is `low` and `high`."""
-        import pandas as pd
-
         frame = pd.json_normalize(list(self.records))
         for column in [column for column in frame if column.endswith("interval")]:
             ends = [value if isinstance(value, list) else (None, None) for value in frame.pop(column)]
@@ -58,8 +54,6 @@ class Report:
 
         Columns of the CSV file are named like `last_epoch.accuracy`; an interval is `low` and `high`.
         """
-        import pandas as pd
-
         latex = [pd.DataFrame(rows).fillna("").to_latex(index=False, escape=True) for rows in self.tables.values()]
         keep_report(folder, name, self.content, self.markdown(), tex="\n".join(latex))
         if self.records:

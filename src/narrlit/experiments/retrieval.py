@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from narrlit.data.schema import Floats, IntArray
@@ -18,14 +19,13 @@ from narrlit.experiments.relevance import Qrels, Relevance, read_qrels
 from narrlit.experiments.retrieval_report import Retrieval, compare_systems
 from narrlit.experiments.version_ranking import VersionedStories, rank_versions
 from narrlit.explore.collection import Collection, measure_for
-from narrlit.explore.index import Index, index_at
-from narrlit.measures.collection import CollectionSimilarity, MeasureName
+from narrlit.explore.index import Index
+from narrlit.explore.options import index_at
+from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.representations import Contents
+from narrlit.metrics.names import MeasureName
 from narrlit.metrics.retrieval import Lexical, lexical_vectors
 from narrlit.metrics.versions import Versions
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Scorer = Callable[[IntArray], Floats]
 """Compares some queries, rows (B,), with all stories, (B, N); the larger, the more alike."""
@@ -45,7 +45,7 @@ class System:
 
 
 def retrieval(
-    stories: "Collection | Mapping[str, Collection] | str | Path | pd.DataFrame | Sequence[str]",
+    stories: Collection | Mapping[str, Collection] | str | Path | pd.DataFrame | Sequence[str],
     qrels: str | Path | Qrels | None = None,
     *,
     same: str | None = None,
@@ -99,7 +99,7 @@ def retrieval(
     return _judged_retrieval(collections, judged, named, measures, baseline, file)
 
 
-def collection_of(stories: "Collection | str | Path | pd.DataFrame | Sequence[str]") -> Collection:
+def collection_of(stories: Collection | str | Path | pd.DataFrame | Sequence[str]) -> Collection:
     """Return a collection, or make one of a file, folder or index, of a table or of texts."""
     if isinstance(stories, Collection):
         return stories

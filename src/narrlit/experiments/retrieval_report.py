@@ -6,9 +6,10 @@ Letters of the shapes: Q queries, K metrics.
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from narrlit.data.schema import IntArray
@@ -21,9 +22,6 @@ from narrlit.metrics.significance import group_bootstrap_intervals, group_permut
 from narrlit.metrics.versions import Permuted
 from narrlit.optional import require
 from narrlit.tables import markdown_table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TESTED = "mrr"
 """Metric whose paired tests are printed; the others' are in the tables."""
@@ -213,10 +211,8 @@ class Retrieval:
             "measures": measures,
         }
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate means: a row a system and metric, with interval, n, difference to the first system and p."""
-        import pandas as pd
-
         rows = []
         for system in self.systems:
             for metric, estimate in system.estimates.items():
@@ -225,20 +221,16 @@ class Retrieval:
                 rows.append(row | ({} if tested is None else asdict(tested)))
         return pd.DataFrame(rows)
 
-    def confound_table(self) -> "pd.DataFrame":
+    def confound_table(self) -> pd.DataFrame:
         """Tabulate permutations: a row a system, strata and metric, with mean, 95 % range, p and movable stories."""
-        import pandas as pd
-
         rows = []
         for name, confounds in self.confounds.items():
             for figures in confounds.permuted:
                 rows += [{"system": name, "metric": metric, **asdict(each)} for metric, each in figures.items()]
         return pd.DataFrame(rows)
 
-    def answers(self) -> "pd.DataFrame":
+    def answers(self) -> pd.DataFrame:
         """Tabulate the metrics of each query, a column a system and metric."""
-        import pandas as pd
-
         columns = [f"{system.name}.{metric}" for system in self.systems for metric in LABELS]
         frame = pd.DataFrame(np.hstack([system.values for system in self.systems]), columns=columns)
         frame.insert(0, "query", [*self.queries])

@@ -2,17 +2,15 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from narrlit.errors import ModelError, OptionError
 from narrlit.experiments.outcome import BEST, LAST, REFERENCE, Outcome, Scored, summary_of
 from narrlit.json_records import read_json
 from narrlit.metrics.significance import AccuracySummary
-from narrlit.models.registry import find_record
+from narrlit.models.checkpoints import find_record
 from narrlit.models.run_file import ANSWERS, RECORD, AnswersFile, NewerRecordError, RunFile
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -71,10 +69,8 @@ class Run:
         """Best validation accuracy, which is too high, being the best of several; None without one."""
         return None if self.record.best is None else summary_of(self.record.best)
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate the evaluations on the validation triples: epoch, step, n, correct, accuracy, low, high."""
-        import pandas as pd
-
         rows = []
         for evaluation in self.record.validations:
             low, high = evaluation.interval or (None, None)

@@ -4,23 +4,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from narrlit.data.schema import StoryTable, Track, Triples
 from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.errors import OptionError
 from narrlit.experiments.evaluation import Comparison, compare, named_systems
-from narrlit.experiments.html_report import Projection, html_report
+from narrlit.experiments.html_report import html_report
+from narrlit.experiments.options import Projection
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import System
-from narrlit.files import atomic_path, check_suffix
+from narrlit.files import PAGE_SUFFIXES, atomic_path, check_suffix
 from narrlit.metrics.set_checks import CheckedSet, check_sets
-from narrlit.models.registry import find_record
+from narrlit.models.checkpoints import find_record
 from narrlit.models.run_file import RunFile
-from narrlit.pages import PAGE_SUFFIXES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 GIVE_TRIPLES = "give `triples`, a file of labeled ones"
 
@@ -37,7 +36,7 @@ class SystemReport:
     comparison: Comparison
     html: str
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate the systems, as `Comparison.table` does."""
         return self.comparison.table()
 

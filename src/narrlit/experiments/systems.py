@@ -12,22 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrlit.data.readers import read_stories
-from narrlit.data.rows import JSON_SUFFIXES, file_digest, read_rows
+from narrlit.data.rows import file_digest, read_rows
 from narrlit.data.schema import FloatArray, Track, Triples, triple_cosines
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import DataError, OptionError, printable, reading
+from narrlit.experiments.options import ANSWER_SUFFIXES
 from narrlit.measures import MEANMAX, Cosine, Lexical, Similarity, measure_of, open_measure
 from narrlit.metrics.meanmax import MeanMax
 from narrlit.metrics.significance import AccuracySummary
-from narrlit.models.registry import read_record, seen_in_training
+from narrlit.models.checkpoints import read_record, seen_in_training
+from narrlit.submission import check_vectors, read_answers, read_submission
 
 Bools = NDArray[np.bool_]
 Scores = NDArray[np.float64]
 Kind = Literal["model", "baseline", "answers", "vectors", "submission"]
-ROWS = (*JSON_SUFFIXES, ".csv", ".tsv")
-ANSWER_SUFFIXES = (*ROWS, ".npy", ".zip")
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,8 +209,6 @@ def _fitting(name: str, answers: Sequence[bool], labeled: Triples) -> Bools:
 
 
 def _from_answers(path: Path, name: str, labeled: Triples, labels: Bools) -> SystemAnswers:
-    from narrlit.submission import read_answers
-
     answers, scores = read_answers(path)
     fitting = _fitting(name, answers, labeled)
     for row, texts in zip(read_rows(path).rows, labeled.texts(), strict=True):
@@ -226,8 +224,6 @@ def _from_submission(
     path: Path, name: str, labeled: Triples, labels: Bools, stories: str | None, track: Track | None
 ) -> SystemAnswers:
     """Answer by the part of a submission that is of the triples' track: its answers or its vectors."""
-    from narrlit.submission import read_submission
-
     answers, vectors = read_submission(path)
     tracks: list[Track] = []
     if answers is not None:
@@ -275,8 +271,6 @@ def _from_vectors(
     name: str, kind: Kind, labeled: Triples, labels: Bools, vectors: Any, stories: str | None
 ) -> SystemAnswers:
     """Look up each triple's vectors by the texts of the file of stories."""
-    from narrlit.submission import check_vectors
-
     if stories is None:
         raise OptionError(f"{name} holds vectors: give `stories`, a file whose row i is the story of vector i")
     if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or vectors.dtype.kind not in "fiu":

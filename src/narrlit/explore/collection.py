@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from narrlit.console import counted, say, say_truncated
 from narrlit.data.readers import Stories, parse_stories, read_stories
@@ -14,14 +16,13 @@ from narrlit.data.schema import FloatArray, Story
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import Passages, StoryEncoder, unit_vectors
 from narrlit.errors import DataError, did_you_mean, reason
-from narrlit.measures.collection import DEFAULT_MEASURE, READ_PASSAGES, CollectionSimilarity, MeasureName, check_measure
+from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.matching import PassageVectors
 from narrlit.measures.representations import Contents
+from narrlit.metrics.names import DEFAULT_MEASURE, READ_PASSAGES, MeasureName, check_measure
 from narrlit.models.config import DEFAULT_MODEL
+from narrlit.models.coverage import language_warning
 from narrlit.preprocessing.languages import detect_languages
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 HIDDEN = ("vector", "passages", "passage_texts", "content_sha256")
 """Columns of an index that are not shown."""
@@ -45,7 +46,7 @@ class Collection:
     (3, (3, 384), 'A diver seeks a pearl.')
     """
 
-    frame: "pd.DataFrame"
+    frame: pd.DataFrame
     vectors: FloatArray
     encoder: StoryEncoder
     about: dict[str, Any]
@@ -83,7 +84,7 @@ class Collection:
     @classmethod
     def of(
         cls,
-        stories: "Stories | pd.DataFrame | Sequence[str]",
+        stories: Stories | pd.DataFrame | Sequence[str],
         encoder: StoryEncoder | str | Path = DEFAULT_MODEL,
         *,
         measure: MeasureName | None = None,
@@ -180,7 +181,7 @@ class Collection:
         row = rows.iloc[0]
         return Story(row["title"] or row["id"], row["text"])
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Return a copy of the frame."""
         return self.frame.copy()
 
@@ -206,7 +207,7 @@ def measure_for(encoder: StoryEncoder, measure: MeasureName | None) -> MeasureNa
     return measure
 
 
-def stories_of(stories: "pd.DataFrame | Sequence[str]") -> Stories:
+def stories_of(stories: pd.DataFrame | Sequence[str]) -> Stories:
     """Read texts, or the rows of a table with a column of texts, as those of a file."""
     rows = list(stories.to_dict("records") if hasattr(stories, "to_dict") else stories)
     if not rows:
@@ -215,14 +216,12 @@ def stories_of(stories: "pd.DataFrame | Sequence[str]") -> Stories:
     return parse_stories(file, strict=True)
 
 
-def story_frame(stories: Stories) -> "pd.DataFrame":
+def story_frame(stories: Stories) -> pd.DataFrame:
     """Tabulate stories: id, title (may be empty), text, then the metadata columns.
 
     Raises:
         DataError: for two equal ids, or the name of a column that is taken.
     """
-    import pandas as pd
-
     own = zip(stories.story_ids, stories.titles, stories, stories.metadata, strict=True)
     rows = [
         # An empty cell is a missing value: CAST(year AS INT) fails on "", and unknown authors are not the same author.
@@ -244,15 +243,13 @@ def story_frame(stories: Stories) -> "pd.DataFrame":
         raise DataError(f"{stories.report.path}: a title or another column is not text ({reason(error)})") from error
 
 
-def plain(frame: "pd.DataFrame") -> "pd.DataFrame":
+def plain(frame: pd.DataFrame) -> pd.DataFrame:
     """Replace missing values of any kind by None."""
     return frame.astype(object).where(frame.notna(), None)
 
 
 def languages(encoder: StoryEncoder, texts: Sequence[str]) -> dict[str, int]:
     """Count the texts of a sample by language; warn of languages that the encoder does not read."""
-    from narrlit.models.registry import language_warning
-
     counts = detect_languages(texts)
     warning = language_warning(encoder.facts.vocabulary, counts)
     if warning:

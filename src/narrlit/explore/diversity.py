@@ -1,18 +1,15 @@
 """Diversity of a collection: its effective number of different stories, and near-duplicates."""
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from narrlit.data.schema import FloatArray, normal_text
 from narrlit.errors import DataError, OptionError, printable
+from narrlit.explore.collection import Collection
 from narrlit.metrics.set_checks import near_duplicates
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from narrlit.explore.collection import Collection
 
 
 def vendi_score(vectors: FloatArray) -> float:
@@ -67,10 +64,8 @@ class Diversity:
         """The figures as plain data."""
         return {name: value for name, value in asdict(self).items() if name not in ("cosine", "jaccard")}
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate the figures: a row each."""
-        import pandas as pd
-
         figures = {name: value for name, value in self.record.items() if name not in ("model", "most_alike")}
         return pd.DataFrame({"figure": figures.keys(), "value": figures.values()})
 
@@ -88,7 +83,7 @@ class Diversity:
         )
 
 
-def diversity(collection: "Collection", cosine: float = 0.9, jaccard: float = 0.5) -> Diversity:
+def diversity(collection: Collection, cosine: float = 0.9, jaccard: float = 0.5) -> Diversity:
     """Measure how varied the stories of a collection are.
 
     Args:

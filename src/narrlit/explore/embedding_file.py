@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from narrlit.console import counted, say, say_truncated
 from narrlit.data.readers import Stories, read_stories
@@ -15,11 +16,9 @@ from narrlit.data.writers import check_rows, write_table
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import DataError, on_interrupt
 from narrlit.explore.collection import languages
+from narrlit.explore.options import columns_file
 from narrlit.files import atomic_path, check_writable
 from narrlit.models.config import Role
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SUFFIXES = (".npy", ".jsonl", ".csv", ".tsv", ".xlsx", ".parquet")
 OWN_COLUMNS = ("row", "embedding")
@@ -40,10 +39,8 @@ class EmbeddedFile:
     rows: Sequence[Mapping[str, Any]]
     embeddings: FloatArray
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate the rows, without the embeddings."""
-        import pandas as pd
-
         return pd.DataFrame(self.rows)
 
     def __str__(self) -> str:
@@ -113,17 +110,6 @@ def embed_to_file(
         else:
             write_table(target, rows, embeddings)
     return EmbeddedFile(target, rows, embeddings)
-
-
-def embedding_files(path: str | Path) -> list[Path]:
-    """List the files that `embed_to_file` may write for a path."""
-    path = Path(path)
-    return [path, columns_file(path)] if path.suffix == ".npy" else [path]
-
-
-def columns_file(path: Path) -> Path:
-    """Name the file of the columns that belong to the vectors of an .npy file."""
-    return path.with_suffix(".columns.csv")
 
 
 def check_columns(values: Sequence[object], source: str) -> None:

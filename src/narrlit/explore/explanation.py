@@ -6,7 +6,8 @@ All numbers describe a model. They claim no cause outside it.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from narrlit.console import say
 from narrlit.data.schema import Story, StoryTable
@@ -20,12 +21,9 @@ from narrlit.explore.explanation_text import columns, pair_lines, wrap
 from narrlit.explore.faithfulness import deletion_curve
 from narrlit.explore.matched_pair import EXPLAINED, Background, ComparedStory, MatchedPair
 from narrlit.files import atomic_path
-from narrlit.measures.collection import MeasureName
+from narrlit.metrics.names import MeasureName
 from narrlit.models.config import DEFAULT_MODEL
 from narrlit.pages import render_page
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NUMBERS = (
     "A link joins a passage to its best match in the other story (→, ←; ↔: each is the other's). Its share is the "
@@ -67,7 +65,7 @@ class Explanation:
         """Similarity of the anchor with A minus that with B; NaN without a third story."""
         return float("nan") if self.other is None else self.pair.similarity - self.other.similarity
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate the links, those with the largest shares first.
 
         Returns:
@@ -76,8 +74,6 @@ class Explanation:
             triple the links of both pairs, with the id of the second story in a first column, story; shares with B are
             negative.
         """
-        import pandas as pd
-
         if self.other is None:
             return self.pair.links.copy()
         with_b = self.other.links.assign(share=-self.other.links["share"])
@@ -88,7 +84,7 @@ class Explanation:
         return pd.concat(tables, ignore_index=True)
 
     @property
-    def margins(self) -> "pd.DataFrame":
+    def margins(self) -> pd.DataFrame:
         """The anchor's passages by their part of the margin, the largest first.
 
         Columns: passage, share_a and share_b (the sums of its links with A and with B), difference, text. The
@@ -97,8 +93,6 @@ class Explanation:
         Raises:
             DataError: without a third story.
         """
-        import pandas as pd
-
         if self.other is None:
             raise DataError("margins need a third story: explain(anchor, a, b)")
         table = pd.DataFrame(

@@ -4,16 +4,13 @@ Letters of the shapes: S and T passages of two stories, D dimension, F fractions
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from narrlit.data.schema import Floats, IntArray
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.measures.matching import match_score, match_shares, matches
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FRACTIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 """Fractions of the passages that are left out of both stories."""
@@ -30,9 +27,9 @@ class DeletionCurve:
             score_random (of the remaining passages), cosine and cosine_random (of the remaining texts, embedded whole).
     """
 
-    frame: "pd.DataFrame"
+    frame: pd.DataFrame
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Return a copy of the frame."""
         return self.frame.copy()
 
@@ -64,8 +61,6 @@ def deletion_curve(
     Source: the deletion curves of Samek et al. (2017), "Evaluating the visualization of what a deep neural network has
         learned".
     """
-    import pandas as pd
-
     orders = _orders(match_shares(matches(*vectors)))
     scores: list[float] = []
     texts: list[str] = []  # of the first and the second story in turn

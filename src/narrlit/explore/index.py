@@ -5,16 +5,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from narrlit.console import counted, say_truncated
 from narrlit.data.readers import Stories
 from narrlit.data.schema import FloatArray
-from narrlit.encoding.loading import load, story_texts
-from narrlit.encoding.model_loading import Device, Loading
+from narrlit.encoding.loading import load
+from narrlit.encoding.options import Device, Loading
 from narrlit.encoding.story_encoder import Passages, StoryEncoder, unit_vectors
+from narrlit.encoding.story_texts import story_texts
 from narrlit.errors import (
     DataError,
     ModelError,
@@ -26,35 +28,18 @@ from narrlit.errors import (
 from narrlit.explore.collection import Collection, stories_of
 from narrlit.explore.index_fit import IndexFit, all_contents
 from narrlit.explore.index_snapshot import REMEDY, IndexSnapshot
-from narrlit.explore.index_storage import (
-    IndexRecord,
-    IndexSettings,
-    IndexStorage,
-    check_name,
-    identity,
-    index_at,
-    quoted,
-)
+from narrlit.explore.index_storage import IndexRecord, IndexSettings, IndexStorage, check_name, identity, quoted
 from narrlit.explore.index_writing import NewStories, add_stories
-from narrlit.explore.ranking import MeasuredIndex, Query, SearchOptions
+from narrlit.explore.options import SearchOptions, index_at
+from narrlit.explore.ranking import MeasuredIndex, Query
 from narrlit.files import exclusive
-from narrlit.measures.collection import (
-    DEFAULT_MEASURE,
-    READ_PASSAGES,
-    CollectionSimilarity,
-    MeasureName,
-    check_measure,
-)
+from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.matching import PassageVectors
 from narrlit.measures.representations import Contents
+from narrlit.metrics.names import DEFAULT_MEASURE, READ_PASSAGES, MeasureName, check_measure
 from narrlit.models.config import DEFAULT_MODEL, parse_fusion
 from narrlit.models.coverage import Coverage
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = ["Index", "SearchOptions", "index_at"]
 
 
 class Index:
@@ -100,7 +85,7 @@ class Index:
     def create(
         cls,
         path: str | Path,
-        stories: "Stories | pd.DataFrame | Sequence[str]",
+        stories: Stories | pd.DataFrame | Sequence[str],
         model: str | Path | StoryEncoder = DEFAULT_MODEL,
         *,
         progress: bool = False,
@@ -184,7 +169,7 @@ class Index:
         vector: FloatArray = unit_vectors(self.encoder.embed([text]))[0]
         return vector
 
-    def upsert(self, stories: "Stories | pd.DataFrame | Sequence[str]", *, progress: bool = False) -> int:
+    def upsert(self, stories: Stories | pd.DataFrame | Sequence[str], *, progress: bool = False) -> int:
         """Add stories, or replace those with the same ids; unchanged ones are not embedded again.
 
         Args:
@@ -205,7 +190,7 @@ class Index:
             self._add(new, progress)
             return len(self) - before
 
-    def add(self, stories: "Stories | pd.DataFrame | Sequence[str]", *, progress: bool = False) -> int:
+    def add(self, stories: Stories | pd.DataFrame | Sequence[str], *, progress: bool = False) -> int:
         """Add new stories, as `upsert` does.
 
         Raises:
@@ -249,7 +234,7 @@ class Index:
         measure: MeasureName | None = None,
         distinct: float | None = None,
         leave_out_text: bool = False,
-    ) -> "pd.DataFrame":
+    ) -> pd.DataFrame:
         """Find the stories most similar to a text, or to each of several.
 
         Up to 1,000 stories are all compared. In a larger index, the measures that read passages or words compare some
@@ -274,8 +259,6 @@ class Index:
             ModelError: if the measure reads passages, and the model embeds none.
             OptionError: for an empty text or a wrong condition.
         """
-        import pandas as pd
-
         options = SearchOptions(k, where, measure, None, distinct, leave_out_text)
         texts = [text] if isinstance(text, str) else list(text)
         if not texts or not all(each.strip() for each in texts):
@@ -298,7 +281,7 @@ class Index:
         measure: MeasureName | None = None,
         exclude_same: str | None = None,
         distinct: float | None = None,
-    ) -> "pd.DataFrame":
+    ) -> pd.DataFrame:
         """Find the stories most similar to one of the index, without that story; the model is not needed.
 
         Args:

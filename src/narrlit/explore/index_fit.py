@@ -20,11 +20,12 @@ from narrlit.errors import DataError, OptionError, reason
 from narrlit.explore.index_snapshot import IndexSnapshot
 from narrlit.files import atomic_path
 from narrlit.measures.candidates import principal_components
-from narrlit.measures.collection import READ_PASSAGES, REFERENCES, MeasureFit, MeasureName, highest
+from narrlit.measures.collection import REFERENCES, MeasureFit, highest
 from narrlit.measures.corrections import centered, hubness
 from narrlit.measures.matching import Matching, PassageVectors
 from narrlit.measures.readers import FusedReader, PassageReader, Reader, VectorReader, WordReader, passage_reader
 from narrlit.measures.representations import Contents, Scale
+from narrlit.metrics.names import READ_PASSAGES, MeasureName
 
 FOLDER = "fits"
 READ_WORDS = ("fused", "lexical")

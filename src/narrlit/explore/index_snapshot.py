@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from narrlit.data.schema import FloatArray, IntArray
@@ -20,7 +21,6 @@ from narrlit.explore.collection import HIDDEN, plain
 from narrlit.measures.matching import PassageVectors
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
 
 REMEDY = "remove the folder and index again"
@@ -76,7 +76,7 @@ class IndexSnapshot:
         with guarded(self.path):
             return any("text" in index.columns for index in self.table.list_indices())
 
-    def frame(self, rows: IntArray | None = None) -> "pd.DataFrame":
+    def frame(self, rows: IntArray | None = None) -> pd.DataFrame:
         """Return id, title, text and metadata of some stories, (R,); None: of all."""
         names = [name for name in self.table.schema.names if name not in HIDDEN]
         with guarded(self.path):
@@ -102,7 +102,7 @@ class IndexSnapshot:
             texts = self._columns(rows, [PASSAGE_TEXTS])[PASSAGE_TEXTS].to_pylist()
         return [Passages(pieces, vectors.story(row).astype(np.float32)) for row, pieces in enumerate(texts)]
 
-    def matching(self, where: str) -> "NDArray[np.bool_]":
+    def matching(self, where: str) -> NDArray[np.bool_]:
         """Find the stories that a condition in SQL holds for, (N,)."""
         with guarded(self.path):
             ids = self.table.search().where(where).select(["id"]).to_arrow()["id"].to_pylist()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -28,6 +29,7 @@ from narrlit.explore.index_snapshot import (
     IndexSnapshot,
     guarded,
 )
+from narrlit.explore.options import INDEX_RECORD, index_at
 from narrlit.files import atomic_folder, atomic_path
 from narrlit.json_records import read_json
 from narrlit.measures.matching import PassageVectors
@@ -36,10 +38,9 @@ from narrlit.models.coverage import Coverage
 from narrlit.optional import require
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
 
-FORMAT, RECORD, TABLE = "narrlit index 2", "index.json", "stories"
+FORMAT, TABLE = "narrlit index 2", "stories"
 EMBEDDED = (VECTOR, PASSAGES, PASSAGE_TEXTS)
 """Columns that the encoder fills."""
 BATCH = 1000
@@ -159,7 +160,7 @@ class IndexRecord(BaseModel):
 
     def write(self, folder: Path) -> None:
         """Write index.json."""
-        with atomic_path(folder / RECORD) as temporary:
+        with atomic_path(folder / INDEX_RECORD) as temporary:
             temporary.write_text(json.dumps(self.as_dict(), indent=2) + "\n", encoding="utf-8")
 
 
@@ -181,7 +182,7 @@ class IndexStorage:
         self.path = Path(path)
         if not index_at(path):
             raise DataError(f"{path} is no index; make one: narrlit index STORIES")
-        self.record = read_json(self.path / RECORD, IndexRecord, "index", REMEDY)
+        self.record = read_json(self.path / INDEX_RECORD, IndexRecord, "index", REMEDY)
         if self.record.format != FORMAT:
             difference = f"its format is {printable(self.record.format, 40)!r}, and {FORMAT!r} is read here"
             raise DataError(f"index {path} is of another version of narrlit: {difference}; {REMEDY}")
@@ -193,7 +194,7 @@ class IndexStorage:
         self._snapshot: IndexSnapshot | None = None
 
     @staticmethod
-    def create(path: str | Path, frame: "pd.DataFrame", record: IndexRecord) -> None:
+    def create(path: str | Path, frame: pd.DataFrame, record: IndexRecord) -> None:
         """Create an empty index atomically, unless another process creates it first.
 
         Args:
@@ -260,7 +261,7 @@ class IndexStorage:
                 self._snapshot = IndexSnapshot.of(self.path, table)
         return self._snapshot
 
-    def first_stories(self, count: int) -> "pd.DataFrame":
+    def first_stories(self, count: int) -> pd.DataFrame:
         """Return id, title and text of some stories."""
         with self._guard():
             frame: pd.DataFrame = (
@@ -294,7 +295,7 @@ class IndexStorage:
 
     # Writing ---------------------------------------------------------------------------------------------------------
 
-    def columns(self, frame: "pd.DataFrame") -> "pa.Table":
+    def columns(self, frame: pd.DataFrame) -> "pa.Table":
         """Return a frame as an Arrow table of the index's types; new columns are added to the index.
 
         Raises:
@@ -384,11 +385,6 @@ class IndexStorage:
         return guarded(self.path)
 
 
-def index_at(path: str | Path) -> bool:
-    """Return True if a folder is an index."""
-    return (Path(path) / RECORD).is_file()
-
-
 def check_name(path: str | Path) -> None:
     """Check that LanceDB can take a folder's name.
 
@@ -409,7 +405,7 @@ def identity(model: str) -> dict[str, str | None]:
     return {"model": name, "files": files}
 
 
-def content_digests(frame: "pd.DataFrame", stories: Sequence[Story]) -> list[str]:
+def content_digests(frame: pd.DataFrame, stories: Sequence[Story]) -> list[str]:
     """Hash the content of stories (N): id, title, text, metadata of a frame's rows, and the stories' views."""
     digests = []
     for row, story in zip(frame.to_dict("records"), stories, strict=True):
@@ -431,7 +427,7 @@ def quoted(value: object) -> str:
     return f"'{escaped}'"
 
 
-def _vector_array(vectors: "NDArray[np.floating[Any]]") -> "pa.Array":
+def _vector_array(vectors: NDArray[np.floating[Any]]) -> "pa.Array":
     """Return vectors (N, D) as an Arrow array of N lists."""
     import pyarrow as pa
 

@@ -5,9 +5,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from tqdm import tqdm
 
 from narrlit.console import counted, say
@@ -18,9 +18,6 @@ from narrlit.errors import DataError, NarrlitError, on_interrupt
 from narrlit.explore.collection import languages, stories_of, story_frame
 from narrlit.explore.index_snapshot import DIGEST
 from narrlit.explore.index_storage import EmbeddedStories, IndexStorage, content_digests
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SECONDS_PER_SPAN = 1.5
 """Time to embed and commit a span, which a killed process loses at most."""
@@ -38,12 +35,12 @@ class NewStories:
         attached: with their views, where the model reads such.
     """
 
-    frame: "pd.DataFrame"
+    frame: pd.DataFrame
     rows: Stories
     attached: Sequence[Story]
 
     @classmethod
-    def of(cls, stories: "Stories | pd.DataFrame | Sequence[str]", encoder: StoryEncoder) -> "NewStories":
+    def of(cls, stories: Stories | pd.DataFrame | Sequence[str], encoder: StoryEncoder) -> "NewStories":
         """Tabulate stories; a story that lacks views which the model reads is refused."""
         rows = stories if isinstance(stories, Stories) else stories_of(stories)
         frame = story_frame(rows)

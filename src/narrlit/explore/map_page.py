@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
+import pandas as pd
+from scipy.cluster.hierarchy import dendrogram
 
 from narrlit.data.schema import IntArray
 from narrlit.errors import printable
@@ -13,9 +15,6 @@ from narrlit.explore.agreement import Agreement
 from narrlit.explore.story_map import Links, StoryMap, Tree
 from narrlit.optional import require
 from narrlit.pages import GRAY, INK, bokeh_parts, render_page
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PALETTE = ("#332288", "#88ccee", "#44aa99", "#117733", "#999933", "#ddcc77", "#cc6677", "#882255", "#aa4499")
 """Colors that color-blind readers can tell apart, after Paul Tol's scheme "muted"."""
@@ -179,7 +178,7 @@ def _beginning(parts: Sequence[str], limit: int) -> list[str]:
     return list(parts[:whole])
 
 
-def _color_columns(frame: "pd.DataFrame", first: str | None) -> list[ColorColumn]:
+def _color_columns(frame: pd.DataFrame, first: str | None) -> list[ColorColumn]:
     """List the groups, and the metadata columns that can color the map, with the values as the page shows them."""
     columns: list[ColorColumn] = [{"name": "groups", "values": [], "groups": True, "first": first == "groups"}]
     for name in frame.columns[3:]:
@@ -189,10 +188,8 @@ def _color_columns(frame: "pd.DataFrame", first: str | None) -> list[ColorColumn
     return columns
 
 
-def _has_colors(values: "pd.Series") -> bool:
+def _has_colors(values: pd.Series) -> bool:
     """Return False for texts that differ in every story, such as file names: these color nothing."""
-    import pandas as pd
-
     if values.dropna().astype(str).nunique() < len(values):
         return True
     numbers = pd.to_numeric(values, errors="coerce").notna().sum()
@@ -230,8 +227,6 @@ def _tree_data(tree: Tree, groups: IntArray) -> dict[str, Any]:
 
 def _drawn_tree(tree: Tree, groups: IntArray) -> DrawnTree:
     """Order the stories (N) as leaves of the tree, and place its joins."""
-    from scipy.cluster.hierarchy import dendrogram
-
     drawing = dendrogram(tree.linkage, no_plot=True)
     order = drawing["leaves"]
     joins = []

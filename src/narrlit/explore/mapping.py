@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from narrlit.data.writers import write_table
 from narrlit.errors import OptionError, printable
@@ -12,14 +13,11 @@ from narrlit.explore.agreement import Agreement, agreement
 from narrlit.explore.collection import Collection
 from narrlit.explore.map_page import map_page, write_svg
 from narrlit.explore.story_map import StoryMap, arrange_stories, link_passages
-from narrlit.files import atomic_path, check_writable
-from narrlit.measures.collection import DESCRIPTIONS
+from narrlit.files import PAGE_SUFFIXES, atomic_path, check_writable
 from narrlit.metrics.diagnostics import SimilarityDiagnostics
-from narrlit.models.registry import language_warning, read_record
-from narrlit.pages import PAGE_SUFFIXES
-
-if TYPE_CHECKING:
-    import pandas as pd
+from narrlit.metrics.names import DESCRIPTIONS
+from narrlit.models.checkpoints import read_record
+from narrlit.models.coverage import language_warning
 
 NOT_MEASURED = "not measured on labeled triples"
 
@@ -44,16 +42,12 @@ class CollectionMap:
     accuracy: str
     diagnostics: SimilarityDiagnostics
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate each story's nearest stories: id, title, rank, id and title of the neighbor, similarity."""
-        import pandas as pd
-
         return pd.DataFrame(self.arranged.neighbor_rows())
 
-    def groups(self) -> "pd.DataFrame":
+    def groups(self) -> pd.DataFrame:
         """Tabulate each story's group, counted from 1, and its name; empty where it is in none."""
-        import pandas as pd
-
         return pd.DataFrame(self.arranged.group_rows())
 
     @cached_property

@@ -6,9 +6,10 @@ Letters of the shapes: S and T passages of two stories, R background stories, D 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
+import pandas as pd
 
 from narrlit.console import counted
 from narrlit.data.schema import ASPECTS, FloatArray, Floats, Story
@@ -16,14 +17,11 @@ from narrlit.data.tales import sample_tales
 from narrlit.encoding.story_encoder import Passages, StoryEncoder
 from narrlit.explore.collection import Collection
 from narrlit.explore.faithfulness import DeletionCurve
-from narrlit.measures.collection import MeasureName, reference_rows
+from narrlit.measures.collection import reference_rows
 from narrlit.measures.corrections import centered, hubness
 from narrlit.measures.matching import Matching, PassageVectors, best_matches, match_scores, match_shares, matches
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from narrlit.measures.readers import PassageReader
+from narrlit.measures.readers import PassageReader
+from narrlit.metrics.names import MeasureName
 
 ALIKE = ((0.05, "much alike"), (0.25, "rather alike"), (0.5, "a little alike"), (1.0, "not alike"))
 """Largest shares of background stories that match a story better than the other one does, and words for them."""
@@ -166,14 +164,12 @@ class MatchedPair:
         return self.score if self.hubness is None else self.score - sum(self.hubness) / 2
 
     @cached_property
-    def links(self) -> "pd.DataFrame":
+    def links(self) -> pd.DataFrame:
         """Links, the largest share first.
 
         Columns: passage_a, passage_b, share (of the score), match (of the two passages, 0 to 1), direction (`a to b`:
         b is the best match of a; `b to a`; `both`), text_a, text_b.
         """
-        import pandas as pd
-
         best_of_first, best_of_second = best_matches(self.weights)
         rows = []
         for i, j in np.argwhere(self.shares > 0).tolist():

@@ -3,28 +3,27 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+import networkx as nx
 import numpy as np
+import pandas as pd
+from scipy.stats import median_abs_deviation, norm
 
 from narrlit.console import counted
 from narrlit.data.schema import connected
 from narrlit.data.writers import write_table
 from narrlit.errors import DataError, OptionError, printable
+from narrlit.explore.collection import Collection
+from narrlit.explore.options import PAIR_SUFFIXES
 from narrlit.files import atomic_path, check_writable
 from narrlit.measures.collection import CollectionSimilarity
 from narrlit.tables import markdown_table
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from narrlit.explore.collection import Collection
 
 SAMPLE, SAMPLE_OF_LARGE = 2000, 500
 """Stories in the sample whose similarities describe those of all pairs; the second number is for large collections."""
 ROUNDING = 1e-5
 """Difference below which similarities are equal: sums of float32 in another order."""
-SUFFIXES = (".csv", ".tsv", ".xlsx", ".jsonl", ".parquet", ".graphml")
 SHOWN = 20
 """Largest number of pairs, and of groups, that are printed."""
 WIDTH = 60
@@ -43,7 +42,7 @@ class Retellings(NamedTuple):
         reason: a sentence that explains the threshold.
     """
 
-    groups: "pd.DataFrame"
+    groups: pd.DataFrame
     threshold: float
     reason: str
 
@@ -60,17 +59,17 @@ class Pairs:
         reason: a sentence that explains the threshold.
     """
 
-    collection: "Collection"
-    frame: "pd.DataFrame"
-    grouped: "pd.DataFrame"
+    collection: Collection
+    frame: pd.DataFrame
+    grouped: pd.DataFrame
     threshold: float
     reason: str
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Return the pairs, the most similar first: ids and titles of both, similarity, mutual."""
         return self.frame.copy()
 
-    def groups(self) -> "pd.DataFrame":
+    def groups(self) -> pd.DataFrame:
         """Return the stories of groups: group from 1, id, title, similarity to the nearest story of the group."""
         return self.grouped.copy()
 
@@ -84,7 +83,7 @@ class Pairs:
             The files that were written.
         """
         target = Path(path)
-        check_writable(target, *SUFFIXES)
+        check_writable(target, *PAIR_SUFFIXES)
         if target.suffix == ".graphml":
             write_graph(target, self.collection, self.frame, self.grouped)
             return [target]
@@ -114,7 +113,7 @@ class Pairs:
         return "\n".join([*lines, f"\n{counted(len(members), 'group')} with {stories}{more}."])
 
 
-def pairs(collection: "Collection", k: int = 10, threshold: float | None = None) -> Pairs:
+def pairs(collection: Collection, k: int = 10, threshold: float | None = None) -> Pairs:
     """Find the most similar pairs of a collection, and groups of retellings: mutual neighbors above a threshold.
 
     Args:
@@ -139,15 +138,13 @@ def pairs(collection: "Collection", k: int = 10, threshold: float | None = None)
     return Pairs(collection, table, retellings.groups, retellings.threshold, retellings.reason)
 
 
-def similar_pairs(collection: "Collection", k: int = 10) -> "pd.DataFrame":
+def similar_pairs(collection: Collection, k: int = 10) -> pd.DataFrame:
     """Pair each story with its k nearest neighbors.
 
     Returns:
         A row a pair, the most similar first: `id_a`, `title_a`, `id_b`, `title_b`, `similarity` by the collection's
         measure, and `mutual`: neither story has k neighbors that are nearer than the other story.
     """
-    import pandas as pd
-
     if len(collection.frame) < 2:
         raise DataError("one story has no pair: give two stories or more")
     neighbors, similarities = collection.similarities.nearest(k)
@@ -178,7 +175,7 @@ def similar_pairs(collection: "Collection", k: int = 10) -> "pd.DataFrame":
 
 
 def retelling_groups(
-    collection: "Collection", threshold: float | None = None, pairs: "pd.DataFrame | None" = None
+    collection: Collection, threshold: float | None = None, pairs: pd.DataFrame | None = None
 ) -> Retellings:
     """Group stories that are joined by chains of mutual nearest neighbors with a similarity above a threshold.
 
@@ -187,8 +184,6 @@ def retelling_groups(
         threshold: similarity; None: chosen by `chance_threshold`, and copies of a story are in its group in any case.
         pairs: what `similar_pairs` returned for the collection.
     """
-    import pandas as pd
-
     pairs = similar_pairs(collection) if pairs is None else pairs
     if threshold is None:
         threshold, reason = chance_threshold(collection.similarities)
@@ -208,21 +203,17 @@ def retelling_groups(
     return Retellings(groups[["group", "id", "title", "similarity"]], threshold, reason)
 
 
-def _near_copies(collection: "Collection", pairs: "pd.DataFrame") -> "pd.Series":
+def _near_copies(collection: Collection, pairs: pd.DataFrame) -> pd.Series:
     """Mark pairs that are as similar as a story is to itself.
 
     Less hubness, this is a low similarity where a story has many copies, since each of these is a hub.
     """
-    import pandas as pd
-
     lowest = pd.Series(collection.similarities.with_themselves() - NEAR_COPY, index=collection.frame["id"])
     return pairs["similarity"] >= np.minimum(lowest[pairs["id_a"]].to_numpy(), lowest[pairs["id_b"]].to_numpy())
 
 
-def _largest_first(stories: "pd.DataFrame") -> "pd.DataFrame":
+def _largest_first(stories: pd.DataFrame) -> pd.DataFrame:
     """Order stories by the size of their group, and number the groups in this order from 1."""
-    import pandas as pd
-
     sizes = stories.groupby("group")["id"].transform("size")
     ordered = stories.assign(size=sizes).sort_values(["size", "group"], ascending=[False, True], ignore_index=True)
     return ordered.assign(group=pd.factorize(ordered["group"])[0] + 1)
@@ -237,8 +228,6 @@ def chance_threshold(similarities: CollectionSimilarity) -> tuple[float, str]:
     Args:
         similarities: of N stories, N > 1.
     """
-    from scipy.stats import median_abs_deviation, norm
-
     size = SAMPLE_OF_LARGE if similarities.is_large else SAMPLE
     rows = np.random.default_rng(0).permutation(len(similarities))[:size]
     sample = similarities.between(rows, rows)[np.triu_indices(len(rows), 1)]
@@ -252,10 +241,8 @@ def chance_threshold(similarities: CollectionSimilarity) -> tuple[float, str]:
     return threshold, reason
 
 
-def write_graph(path: Path, collection: "Collection", pairs: "pd.DataFrame", groups: "pd.DataFrame") -> None:
+def write_graph(path: Path, collection: Collection, pairs: pd.DataFrame, groups: pd.DataFrame) -> None:
     """Write stories and their pairs as GraphML: nodes with title, group and metadata, edges with their similarity."""
-    import networkx as nx
-
     graph = nx.Graph()
     group_of = dict(zip(groups["id"], groups["group"], strict=True))
     for story in collection.frame.drop(columns="text").to_dict("records"):

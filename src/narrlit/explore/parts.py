@@ -16,9 +16,10 @@ from functools import cached_property, lru_cache
 from glob import glob, has_magic
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
+import torch
 from pydantic import BaseModel
 from tqdm import tqdm
 
@@ -30,7 +31,8 @@ from narrlit.data.writers import write_parquet, write_table
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import DataError, OptionError, mistake_behind, on_interrupt, reading
 from narrlit.explore.collection import languages
-from narrlit.explore.embedding_file import check_columns, columns_file, other_columns, save_vectors
+from narrlit.explore.embedding_file import check_columns, other_columns, save_vectors
+from narrlit.explore.options import PartOptions, columns_file
 from narrlit.files import LOCK, atomic_path, check_writable, exclusive
 from narrlit.json_records import read_json
 from narrlit.models.config import Role
@@ -143,28 +145,6 @@ class Manifest(BaseModel):
     parts: list[PartFile]
 
 
-@dataclass(frozen=True)
-class PartOptions:
-    """Options of a folder of embeddings.
-
-    Attributes:
-        part_rows: rows of the input that are embedded and written at once, to a file of their own.
-        format: parquet holds the embeddings, all columns and the number of the row in the input, from 0; npy the
-            embeddings alone, with the other columns than the text in part-N.columns.csv.
-        engine: local is this process, and those that torchrun or srun start with it; ray a cluster, by Ray Data.
-        workers: processes of Ray that embed.
-    """
-
-    part_rows: int = 16_384
-    format: Literal["parquet", "npy"] = "parquet"
-    engine: Literal["local", "ray"] = "local"
-    workers: int = 1
-
-    def __post_init__(self) -> None:
-        if min(self.part_rows, self.workers) < 1:
-            raise OptionError("`part_rows` and `workers`: at least 1 is needed")
-
-
 def embed_to_folder(
     stories: str | Path,
     out: str | Path,
@@ -273,8 +253,6 @@ class EmbeddingRun:
     @cached_property
     def loaded(self) -> StoryEncoder:
         """The encoder with its weights, on this process's own GPU where there are several."""
-        import torch
-
         if torch.cuda.device_count() > 1:
             local_rank = int(os.environ.get("LOCAL_RANK") or os.environ.get("SLURM_LOCALID") or 0)
             torch.cuda.set_device(local_rank % torch.cuda.device_count())

@@ -6,27 +6,24 @@ Letters of the shapes: N stories of the index, R rows of some of them, S passage
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from narrlit.data.schema import Floats, IntArray
 from narrlit.encoding.story_encoder import Passages
-from narrlit.errors import OptionError
 from narrlit.explore.collection import RESERVED
 from narrlit.explore.index_fit import READ_WORDS, IndexFit, contents
 from narrlit.explore.index_snapshot import IndexSnapshot
 from narrlit.explore.index_storage import COMPARED_ALL, quoted
+from narrlit.explore.options import SearchOptions
 from narrlit.measures.candidates import Candidates, highest_of
-from narrlit.measures.collection import CollectionSimilarity, MeasureName
+from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.corrections import centered
 from narrlit.measures.matching import Matching, matches
 from narrlit.measures.readers import PassageReader, passage_reader
 from narrlit.measures.representations import Contents
 from narrlit.preprocessing.sentences import split_sentences
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 OF_VECTORS = ("csls", "centered", "cosine")
 """Measures by which a query is compared with all stories of any index."""
@@ -38,33 +35,6 @@ WORDS_OF_QUERY = 100
 """Words of a query up to which BM25 chooses candidates, too; of a whole story it takes half a second."""
 WIDENING = 4
 """Factor by which the number of candidates grows if too few are left."""
-
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """Options of a search.
-
-    Attributes:
-        k: number of stories.
-        where: condition on the columns in SQL, such as "country = 'France' AND year < 1900".
-        measure: by which stories are compared: passages, fused, csls, centered, cosine or lexical; by default passages,
-            or csls for a model that embeds no passages.
-        exclude_same: column, such as author; stories with the value of the story that others are like are left out.
-        distinct: leave out near-copies, stories whose cosine with a better result, or with the story that others are
-            like, reaches this; 0.95 is usual.
-        leave_out_text: leave out stories with exactly the text of the query.
-    """
-
-    k: int = 10
-    where: str | None = None
-    measure: MeasureName | None = None
-    exclude_same: str | None = None
-    distinct: float | None = None
-    leave_out_text: bool = False
-
-    def __post_init__(self) -> None:
-        if self.k < 1:
-            raise OptionError(f"`k={self.k}`: at least 1 is needed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +183,7 @@ class MeasuredIndex:
         own = centered(query.contents.passages.vectors.astype(np.float32), reader.mean)
         return [_best_passage(own, story, reader) for story in self.snapshot.passages(rows)]
 
-    def table(self, query: Query, options: SearchOptions) -> "pd.DataFrame":
+    def table(self, query: Query, options: SearchOptions) -> pd.DataFrame:
         """Tabulate the results: rank from 1, id, title, similarity, snippet, then the metadata."""
         rows, similarities = self.nearest(query, options)
         frame = self.snapshot.frame(rows)

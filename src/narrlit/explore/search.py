@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from narrlit import explore
 from narrlit.console import say
@@ -12,14 +13,11 @@ from narrlit.data.rows import Layout
 from narrlit.data.writers import write_table
 from narrlit.errors import OptionError, printable
 from narrlit.explore.index import Index
+from narrlit.explore.options import SEARCH_SUFFIXES
 from narrlit.files import atomic_path, check_writable
-from narrlit.measures.collection import MeasureName
+from narrlit.metrics.names import MeasureName
 from narrlit.pages import render_page
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx", ".html")
 WIDTH, NAME_WIDTH = 100, 24
 """Columns of the screen, and of an id or title on it."""
 
@@ -34,13 +32,13 @@ class SearchResults:
     """
 
     queries: list[str]
-    frame: "pd.DataFrame"
+    frame: pd.DataFrame
 
     def __len__(self) -> int:
         """Count the stories."""
         return len(self.frame)
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Return a copy of the frame: rank from 1, id, title, similarity, snippet, metadata; of several texts query."""
         return self.frame.copy()
 
@@ -50,7 +48,7 @@ class SearchResults:
         Raises:
             OptionError: for another suffix.
         """
-        check_writable(path, *SUFFIXES)
+        check_writable(path, *SEARCH_SUFFIXES)
         if Path(path).suffix != ".html":
             write_table(path, self.frame.to_dict("records"))
             return
@@ -161,7 +159,7 @@ def _only_story(path: str | Path, layout: Layout, progress: bool) -> str:
     return text
 
 
-def screen_table(results: "pd.DataFrame") -> str:
+def screen_table(results: pd.DataFrame) -> str:
     """Format results for a screen of 100 columns: rank, similarity, id, title where there are any, snippet."""
     if results.empty:
         return "no story fits"

@@ -4,13 +4,16 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from narrlit.console import say
 from narrlit.data.readers import read_stories
 from narrlit.data.rows import Layout
 from narrlit.data.schema import Story
 from narrlit.errors import OptionError, did_you_mean, printable
-from narrlit.explore.collection import Collection
+
+if TYPE_CHECKING:
+    from narrlit.explore.collection import Collection
 
 FEWEST_WORDS = 3
 """Fewest words of a text, as opposed to a mistyped file name or id."""
@@ -50,7 +53,7 @@ class StoryFinder:
         return cls(stories, source, layout)
 
     @classmethod
-    def of(cls, collection: Collection, layout: Layout = Layout()) -> "StoryFinder":
+    def of(cls, collection: "Collection", layout: Layout = Layout()) -> "StoryFinder":
         """Take the stories of a collection."""
         frame = collection.frame
         rows = zip(frame["id"], frame["title"], frame["text"], strict=True)

@@ -2,10 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from scipy.cluster.hierarchy import cut_tree, leaves_list, linkage
+from scipy.spatial.distance import squareform
+from sklearn.cluster import HDBSCAN
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.metrics import silhouette_score
 
 from narrlit.data.schema import FloatArray, Floats, IntArray
 from narrlit.encoding.story_encoder import Passages
@@ -14,9 +20,6 @@ from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.corrections import centered
 from narrlit.measures.matching import in_order, match_shares, matches
 from narrlit.optional import require
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 IN_DENDROGRAM = 300
 """Largest number of stories in a dendrogram."""
@@ -83,7 +86,7 @@ class StoryMap:
         central: most central story of each group.
     """
 
-    frame: "pd.DataFrame"
+    frame: pd.DataFrame
     labels: list[str]
     measure: str
     neighbors: IntArray
@@ -124,7 +127,7 @@ class StoryMap:
         return rows
 
 
-def arrange_stories(frame: "pd.DataFrame", similarities: CollectionSimilarity, k: int = 10) -> StoryMap:
+def arrange_stories(frame: pd.DataFrame, similarities: CollectionSimilarity, k: int = 10) -> StoryMap:
     """Order stories by similarity, find their groups and name these.
 
     Args:
@@ -155,9 +158,6 @@ def arrange_stories(frame: "pd.DataFrame", similarities: CollectionSimilarity, k
 
 def _dendrogram(similarities: CollectionSimilarity) -> Arrangement:
     """Build a tree by average linkage and cut it into groups."""
-    from scipy.cluster.hierarchy import leaves_list, linkage
-    from scipy.spatial.distance import squareform
-
     matrix = similarities.matrix()
     pairs = squareform((matrix + matrix.T) / 2, checks=False).astype(np.float64)
     top = float(pairs.max() + MARGIN * max(np.ptp(pairs), 0.01))
@@ -184,9 +184,6 @@ def _best_cut(tree: NDArray[np.float64], distances: NDArray[np.float64]) -> tupl
     Returns:
         The part (N,) of each story, and the mean silhouette.
     """
-    from scipy.cluster.hierarchy import cut_tree
-    from sklearn.metrics import silhouette_score
-
     n = len(distances)
     cuts = [cut for cut in cut_tree(tree, range(2, n)).T if np.bincount(cut).max() <= max(2, n / 3)]
     silhouettes = [silhouette_score(distances, cut, metric="precomputed") for cut in cuts]
@@ -208,7 +205,6 @@ def _numbered_groups(parts: IntArray, leaves: IntArray) -> IntArray:
 def _plane(similarities: CollectionSimilarity, neighbors: IntArray, values: FloatArray) -> Arrangement:
     """Place stories in a plane by their nearest neighbors (N, k) and find dense regions in it."""
     require("umap", "explore")
-    from sklearn.cluster import HDBSCAN
     from umap import UMAP
 
     count = UMAP_NEIGHBORS - 1
@@ -258,8 +254,6 @@ def name_groups(texts: Sequence[str], groups: IntArray) -> list[str]:
     Source: class-based TF-IDF of BERTopic (Grootendorst 2022), on stories that use a word instead of its occurrences,
         so that a hero's name does not name a group.
     """
-    from sklearn.feature_extraction.text import CountVectorizer
-
     vectorizer = CountVectorizer(binary=True, stop_words="english", token_pattern=r"(?u)\b[^\W\d_]{3,}\b")  # noqa: S106
     uses = vectorizer.fit_transform([*texts, "story"])[:-1]  # texts of stop words alone, too
     vocabulary = vectorizer.get_feature_names_out()

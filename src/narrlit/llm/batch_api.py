@@ -13,12 +13,11 @@ from tqdm import tqdm
 from narrlit.errors import ModelError, printable
 from narrlit.llm.cache import AnswerCache, Reply
 from narrlit.llm.completions import RequestFailed, batch_result
+from narrlit.llm.requests import Request
 from narrlit.servers import Endpoint
 
 if TYPE_CHECKING:
     from openai.types import Batch
-
-    from narrlit.llm.client import Request
 
 ENDPOINT = "/v1/chat/completions"
 UNFINISHED = ("validating", "in_progress", "finalizing", "cancelling")
@@ -41,7 +40,7 @@ POLL_SECONDS = 20.0
 class QueuedRequest:
     """A request that waits for the next batch, and the body that is sent."""
 
-    request: "Request"
+    request: Request
     body: dict[str, Any]
 
 
@@ -88,7 +87,7 @@ class BatchTransport:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._client.close()
 
-    async def send(self, key: str, request: "Request", body: dict[str, Any]) -> Reply:
+    async def send(self, key: str, request: Request, body: dict[str, Any]) -> Reply:
         """Wait for the answer to a request in the next batch, or in a resumed one."""
         if (reply := self._cache.get(key)) is not None:
             return reply

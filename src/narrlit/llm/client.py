@@ -1,139 +1,28 @@
 """Requests to a language model behind an OpenAI-compatible server: options, one client, many requests at a time."""
 
 import asyncio
-import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import BaseModel
 from tqdm import tqdm
 
-from narrlit.errors import OptionError
-from narrlit.files import Output
+from narrlit.llm.batch_api import BatchTransport
 from narrlit.llm.cache import AnswerCache, Reply
 from narrlit.llm.completions import RequestFailed, refused_parameter, reply_of
-from narrlit.prompts import Prompt
-from narrlit.servers import Endpoint, SettingNames, run
-
-if TYPE_CHECKING:
-    from narrlit.llm.batch_api import BatchTransport
+from narrlit.llm.options import LLMOptions
+from narrlit.llm.requests import Request
+from narrlit.servers import Endpoint, run
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-NAMES = SettingNames(
-    *("`base_url`", "`llm_model`", "`api_key_env`", "`concurrency`", "`retries`", "`timeout`"),
-    shorten="lower `max_tokens`, or serve the model with a longer context",
-)
 
 MAX_FAILURES = 20
 """Requests in a row without an answer, after which no more are sent."""
-
-
-@dataclass(frozen=True)
-class LLMOptions:
-    """A language model and how to send requests to it.
-
-    Attributes:
-        base_url: URL of the server, such as http://localhost:8000/v1; default: environment variable OPENAI_BASE_URL.
-        llm_model: name of the model on the server; default: environment variable NARRLIT_LLM_MODEL.
-        api_key_env: name of the environment variable that holds the API key.
-        temperature: sampling temperature, 0 to 2; default: 0.8 for negatives, 0.3 for views, 0 for judge.
-        max_tokens: tokens of a reply at most; default: 1200 for negatives, 2000 for views, 64 for judge.
-        seed: seed of the first attempt; each retry adds 1.
-        concurrency: requests at a time.
-        retries: times a request is sent again when the server is busy, fails or cannot be reached.
-        timeout: seconds that an answer may take, from the first byte sent to the last received.
-        batch: send requests as files through OpenAI's Batch API (cheaper, takes up to a day).
-        answer_cache: SQLite file of all requests and answers, from which an interrupted job resumes; default: beside
-            the output.
-    """
-
-    base_url: str | None = None
-    llm_model: str | None = None
-    api_key_env: str = "OPENAI_API_KEY"
-    temperature: float | None = None
-    max_tokens: int | None = None
-    seed: int = 42
-    concurrency: int = 8
-    retries: int = 5
-    timeout: float = 120
-    batch: bool = False
-    answer_cache: Annotated[str | None, Output(continued=True)] = None
-
-    def __post_init__(self) -> None:
-        NAMES.check(self.api_key_env, self.concurrency, self.retries, self.timeout)
-        if self.max_tokens is not None and self.max_tokens < 1:
-            raise OptionError(f"`max_tokens={self.max_tokens}`: must be at least 1")
-        if self.temperature is not None and not 0 <= self.temperature <= 2:
-            raise OptionError(f"`temperature={self.temperature}`: must be between 0 and 2")
-
-    def endpoint(self) -> Endpoint:
-        """Return the server and model, from the options or the environment."""
-        url = (self.base_url or os.environ.get("OPENAI_BASE_URL", "")).strip()
-        model = (self.llm_model or os.environ.get("NARRLIT_LLM_MODEL", "")).strip()
-        if not url:
-            raise OptionError("no language model: give `base_url=URL` (http://host:8000/v1) or set OPENAI_BASE_URL")
-        if not model:
-            raise OptionError("no language model: give `llm_model=NAME`, as on the server, or set NARRLIT_LLM_MODEL")
-        key = self.api_key_env
-        return Endpoint(url, model, NAMES, key_variable=key, max_retries=self.retries, timeout=self.timeout)
-
-    def record(self) -> dict[str, Any]:
-        """Return the options as plain data for a report, with the URL and model in use, without the API key."""
-        endpoint = self.endpoint()
-        return {**asdict(self), "base_url": endpoint.url, "llm_model": endpoint.model}
-
-
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """Sampling parameters; None leaves a parameter out of the request."""
-
-    max_tokens: int
-    temperature: float | None = None
-    top_p: float | None = None
-
-    def with_options(self, options: LLMOptions) -> "Sampling":
-        """Return these parameters, replaced by those that the options set."""
-        temperature = self.temperature if options.temperature is None else options.temperature
-        return Sampling(options.max_tokens or self.max_tokens, temperature, self.top_p)
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One request: `content` is its user message, `schema` the pydantic model of the answer."""
-
-    prompt: Prompt
-    content: str
-    schema: type[BaseModel]
-    sampling: Sampling
-    seed: int
-
-    def key(self, model: str) -> str:
-        """Compute the digest of all that decides the answer."""
-        parts = [model, self.prompt.digest, self.content, self.schema.model_json_schema(), asdict(self.sampling)]
-        return sha256(json.dumps([*parts, self.seed], sort_keys=True).encode()).hexdigest()
-
-    def record(self, model: str) -> dict[str, Any]:
-        """Return plain data for the answer cache; the prompt by name and digest."""
-        prompt = {"prompt": self.prompt.name, "digest": self.prompt.digest}
-        return {"model": model, **prompt, "content": self.content, "seed": self.seed, **asdict(self.sampling)}
-
-    def body(self, model: str, refused: set[str]) -> dict[str, Any]:
-        """Build the body of a chat completion, without the parameters in `refused`."""
-        schema = {"name": "reply", "strict": True, "schema": self.schema.model_json_schema()}
-        limit = "max_completion_tokens" if "max_tokens" in refused else "max_tokens"
-        optional = asdict(self.sampling) | {"seed": self.seed, "max_tokens": None}
-        optional["response_format"] = {"type": "json_schema", "json_schema": schema}
-        optional = {name: value for name, value in optional.items() if value is not None and name not in refused}
-        messages = self.prompt.messages(self.content)
-        return {"model": model, "messages": messages, limit: self.sampling.max_tokens, **optional}
 
 
 @dataclass
@@ -200,8 +89,6 @@ class LLM:
                     bar.update()
 
             if self.options.batch:
-                from narrlit.llm.batch_api import BatchTransport
-
                 transport: ChatTransport | BatchTransport = BatchTransport(self._endpoint, self._cache)
             else:
                 transport = ChatTransport(self._endpoint, self.options.concurrency)

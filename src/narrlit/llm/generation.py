@@ -5,7 +5,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import pandas as pd
 
 from narrlit.console import say
 from narrlit.data.readers import read_any, read_examples, say_rows
@@ -15,11 +17,10 @@ from narrlit.data.writers import write_examples, write_rows
 from narrlit.errors import OptionError
 from narrlit.files import check_continued, write_text
 from narrlit.json_records import json_digest
-from narrlit.llm.client import LLM, LLMOptions
+from narrlit.llm.client import LLM
 from narrlit.llm.generator import (
     CANDIDATES,
     Generated,
-    GenerationOptions,
     GenerationSummary,
     Generator,
     StoryViews,
@@ -28,9 +29,7 @@ from narrlit.llm.generator import (
     negative_generators,
     view_generator,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
+from narrlit.llm.options import GenerationOptions, LLMOptions
 
 Kind = Literal["negatives", "views"]
 REPORT, ANSWERS = ".report.json", ".answers.sqlite"
@@ -71,7 +70,7 @@ class Generation(ABC):
         return "\n".join(lines)
 
     @abstractmethod
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate the new texts."""
 
     def write(self, path: str | Path) -> None:
@@ -98,10 +97,8 @@ class GeneratedNegatives(Generation):
 
     examples: TrainingExamples
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate the new negatives: row of the example from 1, aspect, anchor, text."""
-        import pandas as pd
-
         rows = []
         for number, example in enumerate(self.examples, start=1):
             anchor = self.examples.stories[example.anchor].text
@@ -131,10 +128,8 @@ class GeneratedViews(Generation):
         """Rows of a file of views."""
         return [{"text": text, **views.model_dump()} for text, views in self.views.items()]
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate the views: text of the story, theme, plot_events, outcome."""
-        import pandas as pd
-
         return pd.DataFrame(self.rows, columns=["text", *StoryViews.model_fields])
 
     def write_texts(self, path: Path) -> None:

@@ -6,17 +6,18 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
+import pandas as pd
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 
-from narrlit.errors import OptionError
 from narrlit.llm.cache import Reply
 from narrlit.llm.checks import NEGATIVE_CHECKS, VIEW_CHECKS, Check, Source
-from narrlit.llm.client import LLM, Request, Sampling
+from narrlit.llm.client import LLM
 from narrlit.llm.completions import RequestFailed
-from narrlit.prompts import Prompt, load_prompt
+from narrlit.llm.options import GenerationOptions
+from narrlit.llm.requests import Request, Sampling
+from narrlit.prompts import Prompt
 
 Schema = TypeVar("Schema", bound=BaseModel)
 
@@ -218,42 +219,6 @@ async def _reply_or_failure(llm: LLM, request: Request) -> Reply | RequestFailed
         return failure
 
 
-@dataclass(frozen=True)
-class GenerationOptions:
-    """Texts to generate and texts to accept.
-
-    Attributes:
-        attempts: attempts at each reply, until one passes all checks.
-        candidates: negatives for each aspect (default 3); not for views.
-        prompts: folder of your own prompts (negatives_theme.txt, negatives_action.txt, negatives_outcome.txt,
-            views.txt) in place of the package's.
-        length_ratio: factor by which a negative and its anchor may differ in length, or views exceed their story.
-        allow_names: accept negatives with proper names of their anchor (needed where names are not recognized well).
-    """
-
-    attempts: int = 4
-    candidates: int | None = None
-    prompts: str | None = None
-    length_ratio: float = 2.0
-    allow_names: bool = False
-
-    def __post_init__(self) -> None:
-        for name, value in (("attempts", self.attempts), ("candidates", self.candidates)):
-            if value is not None and value < 1:
-                raise OptionError(f"`{name}={value}`: must be at least 1")
-        if not self.length_ratio > 1:
-            raise OptionError(f"`length_ratio={self.length_ratio}`: must be above 1")
-        if self.prompts is not None and not Path(self.prompts).is_dir():
-            raise OptionError(f"`prompts={self.prompts}`: no such folder")
-
-    def prompt(self, name: str) -> Prompt:
-        """Load the user's prompt of this name, else the package's."""
-        if self.prompts is None:
-            return load_prompt(name)
-        path = Path(self.prompts) / f"{name}.txt"
-        return load_prompt(name, str(path) if path.exists() else None)
-
-
 def negative_generators(llm: LLM, options: GenerationOptions) -> dict[str, Generator[Any]]:
     """Return the generators of hard negatives by aspect: stories like the anchor in that aspect alone (HITS)."""
     sampling = NEGATIVE_SAMPLING.with_options(llm.options)
@@ -337,8 +302,6 @@ class GenerationSummary:
 
     def table(self) -> str:
         """Format the number of replies by verdict and kind."""
-        import pandas as pd
-
         kinds = list(dict.fromkeys(kind for kind, _ in self.verdicts))
         frame = pd.Series(self.verdicts).unstack(0, fill_value=0)[kinds].astype(int)
         frame["all"] = frame.sum(axis=1)

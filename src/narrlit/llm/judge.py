@@ -12,9 +12,10 @@ from pydantic import BaseModel, ConfigDict
 
 from narrlit.data.readers import LABEL
 from narrlit.llm.cache import Reply
-from narrlit.llm.client import LLM, Request, Sampling
+from narrlit.llm.client import LLM
 from narrlit.llm.completions import RequestFailed
 from narrlit.llm.generator import Rejected, parse_reply
+from narrlit.llm.requests import Request, Sampling
 from narrlit.prompts import Prompt
 
 SAMPLING = Sampling(max_tokens=64, temperature=0.0)

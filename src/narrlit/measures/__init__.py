@@ -1,8 +1,9 @@
 """How alike two stories are, as a number: measures of triples, and of the stories of a collection."""
 
-from narrlit.measures.collection import DEFAULT_MEASURE, MEASURES, CollectionSimilarity, MeasureName
+from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.opening import MEANMAX, measure_of, open_measure
 from narrlit.measures.similarity import Cosine, Lexical, MeanMaxSimilarity, PassageSimilarity, Similarity
+from narrlit.metrics.names import DEFAULT_MEASURE, MEASURES, MeasureName
 
 __all__ = [
     "DEFAULT_MEASURE",

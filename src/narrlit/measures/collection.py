@@ -5,34 +5,20 @@ Letters of the shapes: N stories, R references among them, Q queries, D dimensio
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
 from narrlit.data.schema import Floats, IntArray
-from narrlit.errors import OptionError, did_you_mean
 from narrlit.measures.candidates import Candidates, principal_components
 from narrlit.measures.corrections import csls, hubness
 from narrlit.measures.matching import Matching, PassageVectors
 from narrlit.measures.readers import FusedReader, PassageReader, Reader, VectorReader, WordReader, passage_reader
 from narrlit.measures.representations import Contents, Representation, passages_of
 from narrlit.metrics.diagnostics import SimilarityDiagnostics, similarity_diagnostics
+from narrlit.metrics.names import READ_PASSAGES, MeasureName
 
-MeasureName = Literal["passages", "fused", "csls", "centered", "cosine", "lexical"]
-MEASURES: tuple[MeasureName, ...] = get_args(MeasureName)
-DEFAULT_MEASURE: MeasureName = "passages"
-DESCRIPTIONS: dict[MeasureName, str] = {
-    "passages": "best matches of passages of about 25 words at about the same point of both stories, less hubness",
-    "fused": "passages and words weighted by TF-IDF, both standardized, less hubness",
-    "csls": "cosine of centered vectors, less hubness",
-    "centered": "cosine of vectors less the mean of the collection",
-    "cosine": "cosine of vectors",
-    "lexical": "cosine of words weighted by TF-IDF, less hubness",
-}
-"""What each measure compares, in words."""
-READ_PASSAGES = ("passages", "fused")
-"""Measures for which a model has to embed passages."""
 KEEP_HUBS = ("centered", "cosine")
 """Measures that leave hubs where they are."""
 REFERENCES = 1000
@@ -47,17 +33,6 @@ KEPT = 2000
 """Stories up to which the similarities of all pairs are computed once and kept: 16 MB."""
 PATIENCE = 2
 """Seconds after which a comparison shows its progress."""
-
-
-def check_measure(name: str) -> MeasureName:
-    """Return the name of a measure.
-
-    Raises:
-        OptionError: if there is no such measure.
-    """
-    if name not in MEASURES:
-        raise OptionError(f"`measure={name}`{did_you_mean(name, MEASURES)}: give one of {', '.join(MEASURES)}")
-    return name
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+from sklearn.preprocessing import normalize
 
 from narrlit.data.schema import Floats
 from narrlit.measures.corrections import centered
@@ -84,14 +86,10 @@ class WordReader(Reader):
     @classmethod
     def fit(cls, references: Contents) -> "WordReader":
         """Take the document frequencies of the references."""
-        from sklearn.feature_extraction.text import TfidfTransformer
-
         return cls(TfidfTransformer().fit(_word_counts(references.texts)).idf_)
 
     def represent(self, stories: Contents) -> Words:
         """Represent stories by weighted words."""
-        from sklearn.preprocessing import normalize
-
         return Words(normalize(_word_counts(stories.texts).multiply(self.rarity).tocsr()))
 
 
@@ -137,8 +135,6 @@ def _passages(stories: Contents) -> PassageVectors:
 
 def _word_counts(texts: Sequence[str]) -> Any:
     """Count the words of N texts, sparse (N, V)."""
-    from sklearn.feature_extraction.text import HashingVectorizer
-
     vectorizer = HashingVectorizer(
         n_features=HASHED_WORDS, analyzer=_words_of, alternate_sign=False, norm=None, dtype=np.float32
     )

@@ -6,15 +6,13 @@ Letters of the shapes: N stories, M other stories, D dimension, V words, P passa
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from narrlit.data.schema import Floats, IntArray
 from narrlit.measures.matching import Matching, PassageVectors, match_scores
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 EQUAL = 1e-6
 """Deviation of similarities up to which they are equal but for rounding."""
@@ -94,7 +92,7 @@ class MatchedPassages(Representation):
 class Words(Representation):
     """Stories as weighted words, sparse (N, V), compared by their cosine."""
 
-    counts: "csr_array"
+    counts: csr_array
 
     def similarities(self, others: "Words") -> Floats:
         """Return the cosines (N, M)."""

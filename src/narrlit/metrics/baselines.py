@@ -10,6 +10,7 @@ from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 Texts = tuple[str, str, str]
 Scores = NDArray[np.float64]
@@ -65,8 +66,6 @@ def tfidf_scores(triples: Sequence[Texts]) -> Scores:
     >>> bool(a > b)
     True
     """
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
     texts = [text for triple in triples for text in triple]
     if not any(map(WORD.search, texts)):
         return np.zeros((len(triples), 2))  # scikit-learn rejects an empty vocabulary

@@ -16,7 +16,7 @@ from tqdm import tqdm
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from narrlit.errors import ModelError, OptionError, reading
-from narrlit.models.pretrained import packaged_minilm
+from narrlit.models.packaged import packaged_minilm
 
 PAIRS_PER_PASS = 32
 RESERVED_POSITIONS = {"roberta": 2, "xlm-roberta": 2, "mpnet": 2, "camembert": 2}

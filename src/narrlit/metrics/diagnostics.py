@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import pearsonr, skew
 
 from narrlit.data.schema import Floats, IntArray
 from narrlit.metrics.baselines import WORD
@@ -79,8 +80,6 @@ def similarity_diagnostics(similarities: Floats, texts: Sequence[str]) -> Simila
     >>> print(similarity_diagnostics(likeness, ["one", "one two", "one two three four"]))
     correlation of mean similarity with log length +0.98, skewness of hubs undefined
     """
-    from scipy.stats import pearsonr, skew
-
     count = len(texts)
     others = ~np.eye(count, dtype=bool)
     correlation = p = skewness = None

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from narrlit.data.schema import IntArray
 from narrlit.metrics.baselines import WORD
@@ -77,8 +79,6 @@ def lexical_vectors(kind: Lexical, queries: Sequence[str], stories: Sequence[str
     Source of BM25: Robertson and Zaragoza (2009), k1 = 1.2, b = 0.75; the weight of a word is log(1 + (N - n + 0.5) /
     (n + 0.5)), as in Lucene.
     """
-    from scipy.sparse import csr_array
-    from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
     def words(text: str) -> list[str]:
         return WORD.findall(text.lower())

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from datasketch import MinHash, MinHashLSH
 from numpy.typing import NDArray
 
 from narrlit.console import counted
@@ -225,8 +226,6 @@ def near_duplicates(texts: Sequence[str], threshold: float) -> Near:
     >>> near_duplicates(["a knight rides at dawn", "a knight rides at night", "a farm"], 0.5)["a knight rides at dawn"]
     {'a knight rides at night': 0.5}
     """
-    from datasketch import MinHash, MinHashLSH
-
     # Missed pairs weigh more than needless ones, which the exact index removes.
     index = MinHashLSH(min(threshold, HIGHEST_THRESHOLD), PERMUTATIONS, weights=(0.1, 0.9))
     shingles = [_shingles(text) for text in texts]

@@ -6,6 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.sparse import csr_array
+from scipy.special import ndtri
+from scipy.stats import binomtest, bootstrap, t
+from scipy.stats import permutation_test as permuted
 
 from narrlit.data.schema import IntArray
 
@@ -21,8 +26,6 @@ def wilson_interval(correct: int, n: int, confidence: float = 0.95) -> tuple[flo
     >>> [round(end, 3) for end in wilson_interval(110, 200)]
     [0.481, 0.617]
     """
-    from scipy.stats import binomtest
-
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1, not {confidence}")
     if n == 0 and correct == 0:
@@ -92,8 +95,6 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> float:
     >>> mcnemar([True] * 5 + [False], [False] * 5 + [True])  # 5 against 1: 2 (1 + 6) / 64
     0.21875
     """
-    from scipy.stats import binomtest
-
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} answers can't be paired")
     discordant = [bool(right) for right, other in zip(first, second, strict=True) if bool(right) != bool(other)]
@@ -115,8 +116,6 @@ def permutation_test(first: ArrayLike, second: ArrayLike, samples: int = 9999, s
     >>> permutation_test([1, 1, 1, 1, 1, 0], [0, 0, 0, 0, 0, 1])
     0.21875
     """
-    from scipy.stats import permutation_test as permuted
-
     differences = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
     differences = differences[differences != 0]  # the sign of 0 changes nothing, and fewer items have fewer flips
     if len(differences) < 2:
@@ -140,8 +139,6 @@ def bootstrap_interval(
         samples: number of resamples.
         seed: of the resamples.
     """
-    from scipy.stats import bootstrap
-
     numbers = np.asarray(values, dtype=np.float64)
     if len(numbers) < 2:
         return 0.0, 1.0
@@ -322,8 +319,6 @@ def _pair_weights(triples_of_stories: Sequence[Sequence[int]], n: int) -> Any:
         triples_of_stories: triples of each story.
         n: number N of triples.
     """
-    from scipy.sparse import csr_array
-
     cells, weights = [], []
     for triples in sorted(triples_of_stories, key=len, reverse=True):
         numbers = np.array(triples)
@@ -347,8 +342,6 @@ def mcnemar_by_story(first: ArrayLike, second: ArrayLike, shared: SharedStories)
 
     Source: Obuchowski (1998) and Durkalski et al. (2003), McNemar's test with a variance of dependent answers.
     """
-    from scipy.stats import t
-
     right, other_right = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
     exact = mcnemar(right.tolist(), other_right.tolist())
     if not shared.num_sharing or exact == 1:
@@ -374,8 +367,6 @@ def interval_by_story(correct: ArrayLike, shared: SharedStories, confidence: flo
 
     Source: Korn and Graubard (1998), effective sample size and t; Kott and Carr (1997), with Wilson's interval.
     """
-    from scipy.stats import t
-
     right = np.asarray(correct, dtype=np.float64)
     if not shared.num_sharing:
         return wilson_interval(int(right.sum()), len(right), confidence)
@@ -413,8 +404,6 @@ def difference_interval(
     >>> [round(end, 4) for end in difference_interval(56 / 70, 70, 48 / 80, 80)]
     [0.0524, 0.3339]
     """
-    from scipy.special import ndtri
-
     quantile = float(ndtri((1 + confidence) / 2))
     low, high = _score_interval(accuracy, n, quantile)
     other_low, other_high = _score_interval(other, other_n, quantile)
@@ -457,9 +446,6 @@ def smallest_difference(
     >>> [round(smallest_difference(n), 3) for n in (200, 400)]
     [0.08, 0.057]
     """
-    from scipy.optimize import brentq
-    from scipy.special import ndtri
-
     quantile_of_level, quantile_of_power = ndtri(1 - alpha / 2), ndtri(power)
 
     def excess(difference: float) -> float:

@@ -3,7 +3,9 @@
 from typing import Any
 
 import torch
+from peft import LoraConfig
 from torch import Tensor, nn
+from transformers import BitsAndBytesConfig
 
 from narrlit.errors import OptionError
 from narrlit.models.config import EncoderConfig, LoRA
@@ -31,8 +33,6 @@ def add_adapters(transformer: Any, lora: LoRA) -> None:
     Their weights are float32, and the same in every process with the run's seed; B is 0, so embeddings don't change.
     The transformer's own dropout must be set before.
     """
-    from peft import LoraConfig
-
     config = LoraConfig(
         r=lora.rank,
         lora_alpha=lora.alpha,  # type: ignore[arg-type,unused-ignore]  # peft declares int, and takes any number
@@ -125,7 +125,6 @@ def quantization_options(config: EncoderConfig) -> dict[str, Any]:
         return {}
     require("accelerate", "quant")
     require("bitsandbytes", "quant")
-    from transformers import BitsAndBytesConfig
 
     # Without a list of its own, transformers leaves out a model's last part, which may be all of its layers.
     settings = BitsAndBytesConfig(

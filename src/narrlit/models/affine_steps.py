@@ -5,18 +5,16 @@ of ours: components are those of centered vectors; the covariance of whitening i
 more stories: otherwise few stories could not be whitened, and components of little variance would be rounding errors.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.covariance import ledoit_wolf
+from sklearn.decomposition import PCA
 
 from narrlit.data.schema import FloatArray
-from narrlit.errors import OptionError, did_you_mean
-
-STEPS = ("center", "abtt", "whiten", "truncate")
-NUMBERED = ("abtt", "truncate")
-Steps = Sequence[tuple[str, int]]
+from narrlit.errors import OptionError
+from narrlit.models.config import Steps
 
 
 class AffineMap(NamedTuple):
@@ -31,26 +29,6 @@ class AffineMap(NamedTuple):
         return _unit(_unit(vectors) @ self.weight.T + self.bias)
 
 
-def parse_steps(text: str) -> Steps:
-    """Parse steps as an option gives them; those without a number get 0.
-
-    >>> parse_steps("center, abtt:3")
-    [('center', 0), ('abtt', 3)]
-    """
-    steps = []
-    for word in text.split(","):
-        name, colon, number = word.strip().partition(":")
-        if name not in STEPS:
-            raise OptionError(
-                f"`postprocess={text}`: '{name}' is none of {', '.join(STEPS)}{did_you_mean(name, STEPS)}"
-            )
-        if bool(colon) != (name in NUMBERED) or (colon and not (number.isdecimal() and int(number))):
-            form = f"{name}:N, N a number above 0" if name in NUMBERED else f"{name}, without a number"
-            raise OptionError(f"`postprocess={text}`: write {form}")
-        steps.append((name, int(number or 0)))
-    return steps
-
-
 def fit_steps(steps: Steps, vectors: FloatArray) -> AffineMap:
     """Fit steps on vectors (N, D), of which unit vectors are made first, each step on what those before it give.
 
@@ -62,9 +40,6 @@ def fit_steps(steps: Steps, vectors: FloatArray) -> AffineMap:
     Raises:
         OptionError: if the stories are too few or the dimensions too few for a step.
     """
-    from sklearn.covariance import ledoit_wolf
-    from sklearn.decomposition import PCA
-
     unit, shrinkage = _unit(vectors), None
     weight, bias = np.eye(unit.shape[1]), np.zeros(unit.shape[1])
     for name, number in steps:

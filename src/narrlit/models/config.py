@@ -2,10 +2,11 @@
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass, field
 from typing import Any, Literal
 
-from narrlit.errors import OptionError
+from narrlit.errors import OptionError, did_you_mean
 
 Role = Literal["anchor", "candidate", "story"]
 Pooling = Literal["mean", "cls", "last"]
@@ -227,3 +228,30 @@ def parse_fusion(text: str) -> Fusion:
 def _require(valid: bool, option: str, value: object, needed: str) -> None:
     if not valid:
         raise OptionError(f"{option} is {value}: {needed} is needed")
+
+
+STEPS = ("center", "abtt", "whiten", "truncate")
+
+NUMBERED = ("abtt", "truncate")
+
+Steps = Sequence[tuple[str, int]]
+
+
+def parse_steps(text: str) -> Steps:
+    """Parse steps as an option gives them; those without a number get 0.
+
+    >>> parse_steps("center, abtt:3")
+    [('center', 0), ('abtt', 3)]
+    """
+    steps = []
+    for word in text.split(","):
+        name, colon, number = word.strip().partition(":")
+        if name not in STEPS:
+            raise OptionError(
+                f"`postprocess={text}`: '{name}' is none of {', '.join(STEPS)}{did_you_mean(name, STEPS)}"
+            )
+        if bool(colon) != (name in NUMBERED) or (colon and not (number.isdecimal() and int(number))):
+            form = f"{name}:N, N a number above 0" if name in NUMBERED else f"{name}, without a number"
+            raise OptionError(f"`postprocess={text}`: write {form}")
+        steps.append((name, int(number or 0)))
+    return steps

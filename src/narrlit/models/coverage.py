@@ -1,6 +1,7 @@
 """Coverage: the share of stories that an encoder reads; no torch."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,3 +74,29 @@ class Coverage:
             f"{percentage} % of words read: {count} {'was' if is_one else 'were'} cut at {limit} tokens, "
             f"the longest after {100 * self.least:.0f} %"
         )
+
+
+MULTILINGUAL = 60_000
+"""Tokens of a vocabulary from which a model is taken to read several languages; BERT's English one has 30,522."""
+
+
+def language_warning(vocabulary: int, languages: Mapping[str, int]) -> str | None:
+    """Describe texts that an encoder can't read; one with a small vocabulary is taken to read English alone.
+
+    Args:
+        vocabulary: number of tokens in the encoder's vocabulary.
+        languages: number of texts in each language, as `detect_languages` counts them.
+
+    Returns:
+        One line, or None if the encoder reads the languages.
+    """
+    foreign = {language: count for language, count in languages.items() if language != "en"}
+    if not foreign or vocabulary >= MULTILINGUAL:
+        return None
+    percentage = 100 * sum(foreign.values()) / sum(languages.values())
+    most_frequent = sorted(foreign, key=lambda language: -foreign[language])[:5]
+    return (
+        f"warning: {percentage:.0f} % of the stories are not in English ({', '.join(most_frequent)}), and the model "
+        f"has a vocabulary of one language ({vocabulary:,} tokens): use a multilingual model, such as "
+        "sentence-transformers/paraphrase-multilingual-mpnet-base-v2"
+    )

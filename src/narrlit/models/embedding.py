@@ -5,7 +5,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
+from typing import NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 import torch
@@ -19,11 +19,9 @@ from narrlit.errors import DataError, ModelError, printable
 from narrlit.models.config import PARTS, Role
 from narrlit.models.coverage import LEAST, Coverage
 from narrlit.models.encoder import Encoder, token_chunks
+from narrlit.models.heads import SentenceBiLSTM, apply_head
 from narrlit.models.onednn import fused_linears
 from narrlit.preprocessing.sentences import split_sentences
-
-if TYPE_CHECKING:
-    from narrlit.models.heads import SentenceBiLSTM
 
 TEXTS_PER_SPAN = 4096
 """Texts tokenized at a time, which bounds the memory of large collections."""
@@ -58,8 +56,6 @@ def embed(encoder: Encoder, stories: Sequence[Story | str], role: Role = "story"
         DataError: for a story without a sentence or without views, if the encoder reads those.
         ModelError: if an embedding is not finite or all zeros.
     """
-    from narrlit.models.heads import apply_head
-
     if encoder.views is not None:
         needed = [position for position, weight in enumerate(encoder.views.weights) if weight]
         parts, coverage, readings = part_embeddings(encoder, stories, role, progress, needed)
@@ -247,11 +243,9 @@ def _mean_direction(vectors: FloatArray, weights: Sequence[int]) -> FloatArray:
 
 
 def _embed_sentences(
-    encoder: Encoder, head: "SentenceBiLSTM", texts: list[str], role: Role, progress: bool
+    encoder: Encoder, head: SentenceBiLSTM, texts: list[str], role: Role, progress: bool
 ) -> Embeddings:
     """Embed different texts by a head over the embeddings of their sentences, each different sentence once."""
-    from narrlit.models.heads import apply_head
-
     sentences = [split_sentences(text) for text in texts]
     lengths = [len(story) for story in sentences]
     if 0 in lengths:

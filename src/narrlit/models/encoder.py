@@ -5,10 +5,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.models import Normalize
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -17,13 +19,9 @@ from narrlit.data.batch import PackedStories
 from narrlit.errors import ModelError, OptionError
 from narrlit.models import adapters, capabilities, packing
 from narrlit.models.config import EncoderConfig, Long, Precision, Role
+from narrlit.models.heads import SentenceBiLSTM, ViewFusion, copy_code
 from narrlit.models.pretrained import PROMPT_NAMES, first_position, load_model, quiet
 from narrlit.preprocessing.sentences import split_sentences
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-
-    from narrlit.models.heads import SentenceBiLSTM, ViewFusion
 
 
 class Encoder(MovableModule):
@@ -116,8 +114,6 @@ class Encoder(MovableModule):
     @property
     def normalized(self) -> bool:
         """Embeddings have length 1."""
-        from sentence_transformers.models import Normalize
-
         return self.reads != "text" or self.post is not None or isinstance(self.model[-1], Normalize)
 
     @property
@@ -141,8 +137,6 @@ class Encoder(MovableModule):
 
     def attach(self, head: nn.Module) -> None:
         """Put a head behind the model: what `build_head` built, or a `ViewFusion`."""
-        from narrlit.models.heads import SentenceBiLSTM, ViewFusion
-
         dimension = self.dimension if isinstance(head, ViewFusion) else self.text_dimension
         expected: Any = getattr(head, "dimension", None) or next(head.children()).in_features
         if expected != dimension:
@@ -161,8 +155,6 @@ class Encoder(MovableModule):
 
     def postprocess(self, dense: nn.Module) -> None:
         """Put a `Dense` behind everything else: an affine map of a story's unit vector, normalized again."""
-        from sentence_transformers.models import Normalize
-
         self.post = nn.Sequential(Normalize(), dense, Normalize()).to(self.device).eval()
 
     def merge(self) -> None:
@@ -310,8 +302,6 @@ class Encoder(MovableModule):
         head or post-processing is rounded to the encoder's dtype, in place. With a BiLSTM or a fusion of views the
         folder holds the code that it needs, and loading it takes `trust_remote_code=True`.
         """
-        from narrlit.models.heads import copy_code
-
         if self.views is not None and self.sentences is not None:
             raise OptionError("views of a model that reads sentences can't be exported: export that model alone")
         head = self.views or self.sentences
@@ -335,10 +325,8 @@ class Encoder(MovableModule):
         for path in folder.rglob("*.safetensors"):  # written so that only their owner can read them
             path.chmod(mode)
 
-    def _of_modules(self, modules: list[nn.Module]) -> "SentenceTransformer":
+    def _of_modules(self, modules: list[nn.Module]) -> SentenceTransformer:
         """Make a sentence-transformers model of these modules with the prompts of this one."""
-        from sentence_transformers import SentenceTransformer
-
         model = SentenceTransformer(modules=modules, device=str(self.device))
         model.prompts, model.default_prompt_name = self.model.prompts, self.model.default_prompt_name
         return model

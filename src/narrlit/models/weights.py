@@ -10,13 +10,16 @@ import torch
 import torch.distributed as dist
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
 
 from narrlit.distributed import rank, together, world_size
 from narrlit.errors import ModelError, OptionError, reading
 from narrlit.models.adapters import transformer_layers
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
-from narrlit.models.pretrained import ADAPTED
+from narrlit.models.packaged import ADAPTED
 
 CONFIG = ADAPTED
 WEIGHTS = "weights.safetensors"
@@ -112,8 +115,6 @@ def shard_head(module: Module, mesh: Any | None, units: Sequence[nn.Module | lis
     """Shard a module, its units first: beside a sharded encoder, what is not sharded has no common gradient."""
     if mesh is None:
         return module
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
 
     every_process = init_device_mesh(mesh.device_type, (world_size(),))
     for unit in units:
@@ -131,8 +132,6 @@ def _reshard(module: nn.Module) -> None:
 
 
 def _like(parameter: Tensor, value: Tensor) -> Tensor:
-    from torch.distributed.tensor import DTensor, distribute_tensor
-
     if not isinstance(parameter, DTensor):
         return value
     value = value.to(parameter.device, parameter.dtype)

@@ -7,89 +7,23 @@ Costa-jussà et al. 2022.
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from narrlit.errors import ModelError, OptionError, reading
+import torch
+from tqdm import tqdm
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
+
+from narrlit.errors import ModelError, reading
 from narrlit.optional import require
+from narrlit.preprocessing.pivots import Route
 from narrlit.preprocessing.sentences import split_sentences
 
-if TYPE_CHECKING:
-    import torch
-
-# FLORES-200 codes of NLLB: https://github.com/facebookresearch/flores/blob/main/flores200/README.md
-_CODES = (
-    "ar:arb_Arab bg:bul_Cyrl bn:ben_Beng ca:cat_Latn cs:ces_Latn da:dan_Latn de:deu_Latn el:ell_Grek en:eng_Latn "
-    "es:spa_Latn et:est_Latn fa:pes_Arab fi:fin_Latn fr:fra_Latn he:heb_Hebr hi:hin_Deva hr:hrv_Latn hu:hun_Latn "
-    "id:ind_Latn it:ita_Latn ja:jpn_Jpan ko:kor_Hang nl:nld_Latn pl:pol_Latn pt:por_Latn ro:ron_Latn ru:rus_Cyrl "
-    "sk:slk_Latn sv:swe_Latn tr:tur_Latn uk:ukr_Cyrl vi:vie_Latn zh:zho_Hans"
-)
-FLORES: dict[str, str] = dict(pair.split(":") for pair in _CODES.split())
 EMPTY, UNFINISHED, IDENTICAL = "empty translation", "unfinished translation", "identical to its source"
 LONGEST = 512
 TIMES, MORE = 3, 20
 """Limit of output tokens: TIMES those of the input and MORE, since longer output repeats itself."""
-
-
-@dataclass(frozen=True)
-class Pivots:
-    """Pivot languages, translation models and their search.
-
-    Attributes:
-        pivots: comma-separated ISO 639-1 codes of the languages to translate into and back; for NLLB also its own.
-        there: Marian model from English, folder or hub id; {pivot} stands for each language.
-        back: Marian model into English, likewise.
-        nllb: NLLB model for all directions, folder or hub id; replaces the Marian models.
-        beams: beams of the search; 1 is greedy.
-        batch_tokens: tokens of a batch of sentences, padding included.
-    """
-
-    pivots: str = "fr,ru,hi"
-    there: str = "Helsinki-NLP/opus-mt-en-{pivot}"
-    back: str = "Helsinki-NLP/opus-mt-{pivot}-en"
-    nllb: str | None = None
-    beams: int = 4
-    batch_tokens: int = 2048
-
-    def __post_init__(self) -> None:
-        if self.beams < 1 or self.batch_tokens < 1:
-            raise OptionError(f"`beams={self.beams}` and `batch_tokens={self.batch_tokens}` must be at least 1")
-        names = self.names
-        if len(set(names)) < len(names) or {"en", "eng_Latn", ""} & set(names):
-            raise OptionError(f"`pivots={self.pivots}`: give different languages other than English, such as fr,ru,hi")
-        if self.nllb is not None:
-            self._check_nllb()
-        elif len(names) > 1 and not ("{pivot}" in self.there and "{pivot}" in self.back):
-            raise OptionError("`there` and `back` need {pivot} in their names with several pivots")
-
-    def _check_nllb(self) -> None:
-        if (self.there, self.back) != (Pivots.there, Pivots.back):
-            raise OptionError("`nllb` translates both ways: leave `there` and `back` out")
-        unknown = [name for name in self.names if "_" not in name and name not in FLORES]
-        if unknown:
-            raise OptionError(f"`pivots={unknown[0]}`: give its NLLB code, such as fra_Latn")
-
-    @property
-    def names(self) -> list[str]:
-        """Languages in order."""
-        return [name.strip() for name in self.pivots.split(",")]
-
-    def routes(self, pivot: str) -> tuple["Route", "Route"]:
-        """Route from English and route into English."""
-        if self.nllb is None:
-            return Route(self.there.replace("{pivot}", pivot)), Route(self.back.replace("{pivot}", pivot))
-        code = FLORES.get(pivot, pivot)
-        return Route(self.nllb, "eng_Latn", code), Route(self.nllb, code, "eng_Latn")
-
-
-class Route(NamedTuple):
-    """One direction: a model, and for NLLB the codes of both languages."""
-
-    model: str
-    source: str | None = None
-    target: str | None = None
 
 
 class Translation(NamedTuple):
@@ -138,10 +72,8 @@ def _joined(text: str, translations: Sequence[tuple[Translation, Translation]]) 
 class TranslationModel:
     """A Marian or NLLB model with its tokenizer; finished translations are appended to a log and never made twice."""
 
-    def __init__(self, name: str, device: "torch.device", log: Path) -> None:
+    def __init__(self, name: str, device: torch.device, log: Path) -> None:
         """Load a model, folder or hub id, and the log, a JSON Lines file that may be missing."""
-        from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
-
         local = {"local_files_only": Path(name).is_dir()}
         with reading("translation model", name, "give a folder or hub id of a Marian or NLLB model", ModelError):
             kind = AutoConfig.from_pretrained(name, **local).model_type
@@ -166,8 +98,6 @@ class TranslationModel:
 
     def translate(self, texts: Sequence[str], route: Route, beams: int, batch_tokens: int) -> list[Translation]:
         """Translate texts in batches of similar length; longer texts than the model reads are divided at spaces."""
-        from tqdm import tqdm
-
         target = self._set_languages(route)
         ids: dict[str, list[int]] = {}
         pieces = {text: list(self._pieces(text, ids)) for text in dict.fromkeys(texts)}
@@ -232,8 +162,6 @@ class TranslationModel:
             yield from self._pieces(half.strip(), ids)
 
     def _generate(self, ids: list[list[int]], beams: int, target: int | None) -> list[Translation]:
-        import torch
-
         batch = self.tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(self.model.device)
         limit = min(self.longest, TIMES * max(map(len, ids)) + MORE)
         options = {"num_beams": beams, "do_sample": False, "max_length": limit, "forced_bos_token_id": target}

@@ -12,6 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from tqdm import tqdm
+
 from narrlit.errors import DataError, ModelError, reading
 from narrlit.optional import require
 from narrlit.preprocessing.mentions import Mention, MentionFinder, Span, kind_of_label, name_spans
@@ -35,8 +38,6 @@ def open_spacy(pipeline: str, coref_model: str | None, progress: bool) -> Mentio
     clusters = None if coref_model is None else _load_coreference(coref_model)
 
     def find(texts: Sequence[str], groups: Sequence[int]) -> list[list[Mention]]:
-        from tqdm import tqdm
-
         long = next((text for text in texts if len(text) > language.max_length), None)
         if long is not None:
             raise DataError(f"text {long[:40]!r}... has {len(long)} characters, spaCy accepts {language.max_length}")
@@ -94,7 +95,6 @@ def _load_coreference(model: str) -> Clusters:
     finally:
         logging.getLogger().removeHandler(guard)
     import datasets
-    import numpy as np
     import torch
 
     FCorefModel.all_tied_weights_keys = {}  # transformers 5 expects it of every model

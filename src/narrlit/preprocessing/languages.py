@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from py3langid import langid
+
 LARGEST_SAMPLE, BEGINNING = 200, 2000
 """Texts whose language is detected, spread evenly, and characters of each."""
 FEWEST_WORDS, LEAST_PROBABILITY = 8, 0.95
@@ -14,8 +16,6 @@ _WORD = re.compile(r"[^\W_]+")
 
 @lru_cache(maxsize=1)
 def _identifier() -> Any:
-    from py3langid import langid
-
     return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
 
 

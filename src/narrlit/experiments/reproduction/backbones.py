@@ -117,7 +117,7 @@ def _present(model: str) -> bool:
     """True if an encoder is a folder, or on a hub in reach."""
     if model == "minilm" or Path(model).exists():
         return True
-    from huggingface_hub import hf_hub_download
+    from huggingface_hub import hf_hub_download  # help does without it
 
     try:
         with reading("encoder", model, error=ModelError):

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from narrlit.data.schema import FloatArray, Triples
-from narrlit.encoding.loading import CACHE, open_encoder, story_texts
-from narrlit.encoding.model_loading import Loading
+from narrlit.encoding.loading import open_encoder
+from narrlit.encoding.options import CACHE, Loading
 from narrlit.encoding.story_encoder import StoryEncoder
-from narrlit.encoding.story_texts import StoryTexts
+from narrlit.encoding.story_texts import StoryTexts, story_texts
 from narrlit.errors import DataError, ModelError
 from narrlit.experiments.fusion_weights import fused_scores
 from narrlit.experiments.report import Spread
@@ -23,12 +23,13 @@ from narrlit.experiments.reproduction.record import CellResult
 from narrlit.experiments.reproduction.tables import Cell, PaperRow
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import SystemAnswers, answers_of, flags_of
-from narrlit.llm.client import LLM, LLMOptions
+from narrlit.llm.client import LLM
 from narrlit.llm.judge import ScoredTriple, judge_triples
+from narrlit.llm.options import LLMOptions
 from narrlit.measures import open_measure
 from narrlit.metrics.significance import AccuracySummary, wilson_interval
+from narrlit.models.checkpoints import pseudonyms_of
 from narrlit.models.config import parse_fusion
-from narrlit.models.registry import pseudonyms_of
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
 from narrlit.prompts import load_prompt
 

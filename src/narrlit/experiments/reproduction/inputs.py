@@ -7,7 +7,9 @@ from pathlib import Path
 from narrlit.data.readers import read_examples, read_triples
 from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples, Triples
 from narrlit.data.writers import write_examples
-from narrlit.encoding.loading import CACHE, load
+from narrlit.encoding.loading import load
+from narrlit.encoding.mining import mine_negatives
+from narrlit.encoding.options import CACHE
 from narrlit.errors import DataError
 from narrlit.experiments.reproduction.backbones import Backbone, model_name
 from narrlit.experiments.reproduction.record import Record
@@ -161,8 +163,6 @@ class Inputs:
 
     def _mined(self, model: str) -> Path:
         """Mine nine negatives for each synthetic triple, once."""
-        from narrlit.encoding.mining import mine_negatives
-
         path = self.folder / "negatives.jsonl"
         if not path.is_file():
             stories = StoryTable()

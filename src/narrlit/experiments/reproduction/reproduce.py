@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from narrlit.console import say
 from narrlit.errors import NarrlitError, OptionError, on_interrupt
@@ -14,9 +16,6 @@ from narrlit.experiments.reproduction.inputs import Inputs, find_files
 from narrlit.experiments.reproduction.record import RECORD, CellResult, Record
 from narrlit.experiments.reproduction.report import reproduction_report
 from narrlit.experiments.reproduction.tables import Cell, choose_cells, read_tables
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +32,7 @@ class PaperComparison:
     report: Report
     recorded: Report
 
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """Tabulate the cells: table, row, column, published, accuracy, low, high, n, difference, why there is none."""
         return self.report.table()
 

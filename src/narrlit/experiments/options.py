@@ -1,0 +1,29 @@
+"""Options of experiments, and the files of answers that they read."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from narrlit.data.rows import JSON_SUFFIXES
+from narrlit.errors import OptionError
+
+ROWS = (*JSON_SUFFIXES, ".csv", ".tsv")
+ANSWER_SUFFIXES = (*ROWS, ".npy", ".zip")
+Projection = Literal["auto", "umap", "pca"]
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Settings of BERTScore.
+
+    Attributes:
+        bertscore: encoder of the token vectors, a transformers folder, hub id or minilm; or none. Scores of different
+            encoders can't be compared.
+        bertscore_layer: layer of the token vectors, 0 the embeddings; default: the last.
+    """
+
+    bertscore: str = "minilm"
+    bertscore_layer: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.bertscore_layer is not None and (self.bertscore == "none" or self.bertscore_layer < 0):
+            raise OptionError(f"`bertscore_layer={self.bertscore_layer}`: needs `bertscore` and a layer from 0")

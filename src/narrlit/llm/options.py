@@ -1,0 +1,108 @@
+"""Options of a language model, and of the texts that it generates."""
+
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from narrlit.errors import OptionError
+from narrlit.files import Output
+from narrlit.prompts import Prompt, load_prompt
+from narrlit.servers import Endpoint, SettingNames
+
+
+@dataclass(frozen=True)
+class GenerationOptions:
+    """Texts to generate and texts to accept.
+
+    Attributes:
+        attempts: attempts at each reply, until one passes all checks.
+        candidates: negatives for each aspect (default 3); not for views.
+        prompts: folder of your own prompts (negatives_theme.txt, negatives_action.txt, negatives_outcome.txt,
+            views.txt) in place of the package's.
+        length_ratio: factor by which a negative and its anchor may differ in length, or views exceed their story.
+        allow_names: accept negatives with proper names of their anchor (needed where names are not recognized well).
+    """
+
+    attempts: int = 4
+    candidates: int | None = None
+    prompts: str | None = None
+    length_ratio: float = 2.0
+    allow_names: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value in (("attempts", self.attempts), ("candidates", self.candidates)):
+            if value is not None and value < 1:
+                raise OptionError(f"`{name}={value}`: must be at least 1")
+        if not self.length_ratio > 1:
+            raise OptionError(f"`length_ratio={self.length_ratio}`: must be above 1")
+        if self.prompts is not None and not Path(self.prompts).is_dir():
+            raise OptionError(f"`prompts={self.prompts}`: no such folder")
+
+    def prompt(self, name: str) -> Prompt:
+        """Load the user's prompt of this name, else the package's."""
+        if self.prompts is None:
+            return load_prompt(name)
+        path = Path(self.prompts) / f"{name}.txt"
+        return load_prompt(name, str(path) if path.exists() else None)
+
+
+NAMES = SettingNames(
+    *("`base_url`", "`llm_model`", "`api_key_env`", "`concurrency`", "`retries`", "`timeout`"),
+    shorten="lower `max_tokens`, or serve the model with a longer context",
+)
+
+
+@dataclass(frozen=True)
+class LLMOptions:
+    """A language model and how to send requests to it.
+
+    Attributes:
+        base_url: URL of the server, such as http://localhost:8000/v1; default: environment variable OPENAI_BASE_URL.
+        llm_model: name of the model on the server; default: environment variable NARRLIT_LLM_MODEL.
+        api_key_env: name of the environment variable that holds the API key.
+        temperature: sampling temperature, 0 to 2; default: 0.8 for negatives, 0.3 for views, 0 for judge.
+        max_tokens: tokens of a reply at most; default: 1200 for negatives, 2000 for views, 64 for judge.
+        seed: seed of the first attempt; each retry adds 1.
+        concurrency: requests at a time.
+        retries: times a request is sent again when the server is busy, fails or cannot be reached.
+        timeout: seconds that an answer may take, from the first byte sent to the last received.
+        batch: send requests as files through OpenAI's Batch API (cheaper, takes up to a day).
+        answer_cache: SQLite file of all requests and answers, from which an interrupted job resumes; default: beside
+            the output.
+    """
+
+    base_url: str | None = None
+    llm_model: str | None = None
+    api_key_env: str = "OPENAI_API_KEY"
+    temperature: float | None = None
+    max_tokens: int | None = None
+    seed: int = 42
+    concurrency: int = 8
+    retries: int = 5
+    timeout: float = 120
+    batch: bool = False
+    answer_cache: Annotated[str | None, Output(continued=True)] = None
+
+    def __post_init__(self) -> None:
+        NAMES.check(self.api_key_env, self.concurrency, self.retries, self.timeout)
+        if self.max_tokens is not None and self.max_tokens < 1:
+            raise OptionError(f"`max_tokens={self.max_tokens}`: must be at least 1")
+        if self.temperature is not None and not 0 <= self.temperature <= 2:
+            raise OptionError(f"`temperature={self.temperature}`: must be between 0 and 2")
+
+    def endpoint(self) -> Endpoint:
+        """Return the server and model, from the options or the environment."""
+        url = (self.base_url or os.environ.get("OPENAI_BASE_URL", "")).strip()
+        model = (self.llm_model or os.environ.get("NARRLIT_LLM_MODEL", "")).strip()
+        if not url:
+            raise OptionError("no language model: give `base_url=URL` (http://host:8000/v1) or set OPENAI_BASE_URL")
+        if not model:
+            raise OptionError("no language model: give `llm_model=NAME`, as on the server, or set NARRLIT_LLM_MODEL")
+        key = self.api_key_env
+        return Endpoint(url, model, NAMES, key_variable=key, max_retries=self.retries, timeout=self.timeout)
+
+    def record(self) -> dict[str, Any]:
+        """Return the options as plain data for a report, with the URL and model in use, without the API key."""
+        endpoint = self.endpoint()
+        return {**asdict(self), "base_url": endpoint.url, "llm_model": endpoint.model}

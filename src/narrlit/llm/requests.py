@@ -1,0 +1,56 @@
+"""Requests to a language model: a prompt, the schema of the reply, and sampling."""
+
+import json
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any
+
+from pydantic import BaseModel
+
+from narrlit.llm.options import LLMOptions
+from narrlit.prompts import Prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Sampling parameters; None leaves a parameter out of the request."""
+
+    max_tokens: int
+    temperature: float | None = None
+    top_p: float | None = None
+
+    def with_options(self, options: LLMOptions) -> "Sampling":
+        """Return these parameters, replaced by those that the options set."""
+        temperature = self.temperature if options.temperature is None else options.temperature
+        return Sampling(options.max_tokens or self.max_tokens, temperature, self.top_p)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request: `content` is its user message, `schema` the pydantic model of the answer."""
+
+    prompt: Prompt
+    content: str
+    schema: type[BaseModel]
+    sampling: Sampling
+    seed: int
+
+    def key(self, model: str) -> str:
+        """Compute the digest of all that decides the answer."""
+        parts = [model, self.prompt.digest, self.content, self.schema.model_json_schema(), asdict(self.sampling)]
+        return sha256(json.dumps([*parts, self.seed], sort_keys=True).encode()).hexdigest()
+
+    def record(self, model: str) -> dict[str, Any]:
+        """Return plain data for the answer cache; the prompt by name and digest."""
+        prompt = {"prompt": self.prompt.name, "digest": self.prompt.digest}
+        return {"model": model, **prompt, "content": self.content, "seed": self.seed, **asdict(self.sampling)}
+
+    def body(self, model: str, refused: set[str]) -> dict[str, Any]:
+        """Build the body of a chat completion, without the parameters in `refused`."""
+        schema = {"name": "reply", "strict": True, "schema": self.schema.model_json_schema()}
+        limit = "max_completion_tokens" if "max_tokens" in refused else "max_tokens"
+        optional = asdict(self.sampling) | {"seed": self.seed, "max_tokens": None}
+        optional["response_format"] = {"type": "json_schema", "json_schema": schema}
+        optional = {name: value for name, value in optional.items() if value is not None and name not in refused}
+        messages = self.prompt.messages(self.content)
+        return {"model": model, "messages": messages, limit: self.sampling.max_tokens, **optional}

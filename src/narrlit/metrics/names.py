@@ -1,0 +1,33 @@
+"""Names of measures of similarity and of baselines, as options take them."""
+
+from typing import Literal, get_args
+
+from narrlit.errors import OptionError, did_you_mean
+
+BaselineName = Literal["random", "jaccard", "tfidf", "longer"]
+BASELINE_NAMES: tuple[BaselineName, ...] = get_args(BaselineName)
+MeasureName = Literal["passages", "fused", "csls", "centered", "cosine", "lexical"]
+MEASURES: tuple[MeasureName, ...] = get_args(MeasureName)
+DEFAULT_MEASURE: MeasureName = "passages"
+DESCRIPTIONS: dict[MeasureName, str] = {
+    "passages": "best matches of passages of about 25 words at about the same point of both stories, less hubness",
+    "fused": "passages and words weighted by TF-IDF, both standardized, less hubness",
+    "csls": "cosine of centered vectors, less hubness",
+    "centered": "cosine of vectors less the mean of the collection",
+    "cosine": "cosine of vectors",
+    "lexical": "cosine of words weighted by TF-IDF, less hubness",
+}
+"""What each measure compares, in words."""
+READ_PASSAGES = ("passages", "fused")
+"""Measures for which a model has to embed passages."""
+
+
+def check_measure(name: str) -> MeasureName:
+    """Return the name of a measure.
+
+    Raises:
+        OptionError: if there is no such measure.
+    """
+    if name not in MEASURES:
+        raise OptionError(f"`measure={name}`{did_you_mean(name, MEASURES)}: give one of {', '.join(MEASURES)}")
+    return name
