@@ -12,6 +12,7 @@ import pytest
 from run_helpers import fit_arguments
 
 import narrlit
+from narrlit import losses
 from narrlit.cli import OTHERS, TRAINING
 from narrlit.errors import DataError, ModelError, OptionError
 
@@ -57,8 +58,6 @@ def test_every_command_has_a_row_with_its_functions_in_the_docs():
 
 
 def test_losses_are_exported():
-    from narrlit import losses
-
     assert len(losses.__all__) >= 12
     modules = {path.stem for path in Path(losses.__file__).parent.glob("*.py")} - {"__init__"}
     assert {getattr(losses, name).__module__.rpartition(".")[2] for name in losses.__all__} == modules

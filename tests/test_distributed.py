@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pickle
+import socket
 import sys
 from pathlib import Path
 
@@ -94,8 +95,6 @@ def test_a_sharded_encoder_that_one_process_loads_equals_a_whole_one(tiny, tmp_p
 
 @pytest.fixture
 def unused_port():
-    import socket
-
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

@@ -20,6 +20,7 @@ from head_encoders import (
     views_by_hand,
 )
 from safetensors.torch import load_file, save_file
+from sentence_transformers import SentenceTransformer
 
 from narrlit.encoding.loading import load
 from narrlit.errors import ModelError, OptionError
@@ -96,8 +97,6 @@ def exported(written, tmp_path):
 
 @pytest.mark.parametrize("kind", HEADS)
 def test_plain_heads_need_no_code_of_this_package(tiny, tmp_path, kind):
-    from sentence_transformers import SentenceTransformer
-
     name, settings = HEADS[kind]
     encoder = Encoder(EncoderConfig(tiny())).eval()
     encoder.attach(build_head(name, 32, **settings))

@@ -7,14 +7,15 @@ import signal
 
 import numpy as np
 import pytest
+from sentence_transformers import SentenceTransformer
 
 from narrlit.data.rows import read_rows
 from narrlit.errors import ModelError
+from narrlit.models.config import EncoderConfig, Prompts
+from narrlit.models.encoder import Encoder
 
 
 def peer_embeddings(folder, texts):
-    from sentence_transformers import SentenceTransformer
-
     return SentenceTransformer(folder, device="cpu").encode(texts)
 
 
@@ -115,9 +116,6 @@ def test_embed_stops_at_an_invalid_row_unless_it_may_drop_it(narrlit, tiny, tmp_
 
 
 def test_a_model_with_role_prompts_embeds_one_role_and_evaluates_both(narrlit, world_files, tiny, tmp_path):
-    from narrlit.models.config import EncoderConfig, Prompts
-    from narrlit.models.encoder import Encoder
-
     Encoder(EncoderConfig(tiny(), prompts=Prompts(anchor="query: ", candidate="passage: "))).save(tmp_path / "m")
     stories = world_files / "stories.jsonl"
     for arguments, role in (

@@ -17,6 +17,7 @@ from pyarrow import parquet
 
 from narrlit.data.rows import read_rows
 from narrlit.data.storyworld import StoryWorld
+from narrlit.models import embedding
 
 PROCESS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID")
 
@@ -176,8 +177,6 @@ def test_a_killed_run_goes_on(narrlit, tiny, rows, monkeypatch):
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert table("two").equals(table("one"))
     assert not [*Path("two").glob(".*")]
-
-    from narrlit.models import embedding
 
     def interrupt(*_, **__):
         raise KeyboardInterrupt

@@ -10,6 +10,9 @@ from narrlit.data.readers import read_triples
 from narrlit.data.schema import StoryTable
 from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.data.writers import write_rows
+from narrlit.experiments import system_report
+from narrlit.experiments.run import Run
+from narrlit.models.run_file import RunFile
 from narrlit.submission import write_submission
 
 
@@ -49,12 +52,9 @@ def run_with(folder, validation):
 
 
 def test_without_triples_those_of_the_run_are_taken(narrlit, world_files, tmp_path, monkeypatch):
-    from narrlit.experiments import system_report as module
-    from narrlit.experiments.run import Run
-    from narrlit.models.run_file import RunFile
-
     made = {"storyworld": {"seed": 5, "triples": 7}}
-    _, triples = module._triples(None, {"r": Run(tmp_path, RunFile.model_validate({"data": {"validation": made}}))})
+    run = Run(tmp_path, RunFile.model_validate({"data": {"validation": made}}))
+    _, triples = system_report._triples(None, {"r": run})
 
     assert triples.texts() == synthetic_triples(StoryWorld(5).triples(7, "validation"), StoryTable()).texts()
 

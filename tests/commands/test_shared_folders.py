@@ -8,6 +8,11 @@ from pathlib import Path
 
 import pytest
 
+import narrlit
+from narrlit.errors import OptionError
+from narrlit.experiments.plan import Plan, PlannedFit
+from narrlit.files import exclusive
+
 HOLD = """
 import sys
 from narrlit.files import exclusive
@@ -103,8 +108,6 @@ def test_parts_are_written_by_one_process_of_each_number(narrlit, tiny, make, ho
 
 
 def test_a_lock_leaves_nothing(tmp_path):
-    from narrlit.files import exclusive
-
     with exclusive(tmp_path / "a" / "b"):
         assert (tmp_path / "a/b/.lock").exists()
 
@@ -117,11 +120,6 @@ def test_a_lock_leaves_nothing(tmp_path):
 
 def test_experiments_refuse_a_folder_that_another_run_writes(tmp_path):
     """Before any fit: a second run would remove what the first has begun."""
-    import narrlit
-    from narrlit.errors import OptionError
-    from narrlit.experiments.plan import Plan, PlannedFit
-    from narrlit.files import exclusive
-
     space = {"model.init_args.scale": {"low": 5, "high": 30}}
     plan = Plan(tmp_path, [PlannedFit("a", {"seed_everything": 1}, "a test")], {"config": {}})
     with exclusive(tmp_path):

@@ -12,6 +12,7 @@ from narrlit.errors import NarrlitError, OptionError
 from narrlit.experiments import fitting
 from narrlit.experiments.fitting import parse_fit, run_fit
 from narrlit.experiments.run import Run
+from narrlit.models.encoder import Encoder
 
 
 @pytest.fixture
@@ -106,8 +107,6 @@ def test_a_diverged_trial_is_recorded(arguments, tmp_path):
 
 
 def test_fits_give_their_memory_back(config, tmp_path):
-    from narrlit.models.encoder import Encoder
-
     def living():
         gc.collect()
         return sum(type(one) is Encoder for one in gc.get_objects())

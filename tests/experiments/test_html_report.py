@@ -8,6 +8,7 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
+from browser import Browser
 
 from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.experiments.comparison import compare_systems, read_facets
@@ -147,8 +148,6 @@ def test_marked_words():
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: the page was opened in no browser")
 def test_in_a_browser_it_is_quiet_shows_texts_and_fits_a_phone(case, tmp_path):
-    from browser import Browser
-
     browser = Browser(CHROMIUM, tmp_path)
     try:
         browser.open(case[2], 1280)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from browser import Browser
 
 from narrlit import Collection, explain, load
 from narrlit.data.schema import Story, Views
@@ -319,8 +320,6 @@ def test_html_is_escaped_and_runs_no_script(tmp_path):
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 @pytest.mark.parametrize("width", [1280, 400])
 def test_the_page_in_a_browser(width, tmp_path):
-    from browser import Browser
-
     path = tmp_path / "page.html"
     path.write_text(hostile().html, encoding="utf-8")
     page = Browser(CHROMIUM, tmp_path / "profile")

@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+from browser import Browser
 from measured import similarities_of
 
 from narrlit.encoding.loading import load
@@ -189,8 +190,6 @@ def test_copies_of_one_text_are_drawn(tmp_path):
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: the pages were opened in no browser")
 @pytest.mark.parametrize("kind", ["dendrogram", "plane"])
 def test_in_a_browser_pages_are_quiet_show_texts_and_fit_a_phone(kind, tmp_path):
-    from browser import Browser
-
     frame, vectors = collection(size=3 if kind == "dendrogram" else 120)
     result = arrange_stories(frame, similarities_of(vectors), k=3)
 

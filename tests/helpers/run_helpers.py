@@ -11,6 +11,10 @@ from pathlib import Path
 
 import torch
 from lightning.pytorch.callbacks import Callback
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from narrlit.callbacks import teachers
+from narrlit.cli import main
 
 
 class KillAt(Callback):
@@ -83,8 +87,6 @@ class KillWithin(Callback):
     """Ends the process as a power cut would, in the middle of a function of callbacks/teachers.py."""
 
     def __init__(self, function: str):
-        from narrlit.callbacks import teachers
-
         def cut(*arguments, **options):
             if function == "promote":  # after the folder has been written, before the checkpoint is
                 original(*arguments, **options)
@@ -130,8 +132,6 @@ def rounds_arguments(model, folder, *more, epochs=4, rounds=2):
 
 def fit_here(arguments, cwd):
     """Run narrlit in this process, which has the libraries loaded."""
-    from narrlit.cli import main
-
     with contextlib.chdir(cwd):
         code = main([str(argument) for argument in arguments])
     assert code == 0
@@ -142,8 +142,6 @@ def exit_code_of_fork(arguments, cwd):
 
     def child():
         torch.set_num_threads(1)  # a team of threads does not survive a fork
-        from narrlit.cli import main
-
         os.chdir(cwd)
         sys.exit(main([str(argument) for argument in arguments]))
 
@@ -177,8 +175,6 @@ def weights_of(folder, name="last.ckpt"):
 
 def curves_of(run):
     """Every scalar of a run's TensorBoard files."""
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
     events = EventAccumulator(str(run), size_guidance={"scalars": 0}).Reload()
     return {tag: [event.value for event in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
 

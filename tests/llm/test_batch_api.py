@@ -3,6 +3,7 @@ import json
 import pytest
 
 from narrlit.errors import ModelError
+from narrlit.llm.cache import AnswerCache
 
 STORIES = [f"story {i}" for i in range(12)]
 
@@ -83,8 +84,6 @@ class Killed(Exception):
 
 def interrupt(monkeypatch, name):
     """Stop the job where `name` is called first."""
-    from narrlit.llm.cache import AnswerCache
-
     original = getattr(AnswerCache, name)
     calls = []
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from narrlit.data.tales import sample_tales
 from narrlit.errors import OptionError
@@ -61,8 +62,6 @@ def test_centered_cosines_keep_hubs_and_csls_removes_them():
 
 
 def test_words_are_compared_as_the_library_compares_them():
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
     stories = contents(14)
     fit = MeasureFit.of("lexical", stories)
     found = fit.reader.represent(stories)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from narrlit.data.readers import read_triples
 from narrlit.metrics.baselines import BASELINES
 
 DATA = Path(__file__).parents[2].parent / "shared/data/nsnrl"
@@ -20,8 +21,6 @@ def made_up(n):
 
 
 def accuracy(name, file):
-    from narrlit.data.readers import read_triples
-
     triples = read_triples(DATA / file)
     scores = BASELINES[name](triples.texts())
     return sum((a > b) == t.a_is_closer for (a, b), t in zip(scores, triples, strict=True)) / len(triples)

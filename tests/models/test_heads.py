@@ -12,6 +12,7 @@ from torch.nn.functional import normalize
 
 from narrlit.errors import ModelError
 from narrlit.models.config import PARTS, PRESETS, EncoderConfig, Fusion, parse_fusion
+from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
 from narrlit.models.heads import ViewFusion, ViewHeads, apply_head, build_head, split_views
 
@@ -209,8 +210,6 @@ def test_half_precision_encoders_leave_the_head_in_its_own(tiny):
     encoder.attach(head)
 
     assert head[0].linear.weight.dtype == torch.float32
-
-    from narrlit.models.embedding import embed
 
     plain = Encoder(EncoderConfig(tiny(), dtype="bfloat16")).eval()
     before = embed(plain, ["A tale.", "Another one."], progress=False).embeddings

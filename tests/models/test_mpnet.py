@@ -5,6 +5,7 @@ import os
 import pytest
 import torch
 from adapted_encoders import packed
+from sentence_transformers import SentenceTransformer
 from tiny_models import world_texts
 
 from narrlit.exporting import write_model_folder
@@ -23,8 +24,6 @@ def encoder():
 
 
 def test_embeddings_are_sentence_transformers_own_also_after_an_export(encoder, tmp_path):
-    from sentence_transformers import SentenceTransformer
-
     ours = embed(encoder.eval(), TEXTS, progress=False).embeddings
     with torch.no_grad():
         batch = encoder(packed(encoder, TEXTS)).numpy()

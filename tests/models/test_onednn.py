@@ -9,6 +9,7 @@ import pytest
 import torch
 from tiny_models import world_texts
 from torch import nn
+from transformers import AutoConfig, AutoModel
 
 from narrlit.models import embedding, onednn
 from narrlit.models.config import EncoderConfig
@@ -24,8 +25,6 @@ needs_onednn = pytest.mark.skipif(not there, reason="no oneDNN operators on this
 
 def tiny_encoder(model_type, **changes):
     """A random transformer of this architecture, without a tokenizer."""
-    from transformers import AutoConfig, AutoModel
-
     shape = {"hidden_size": 32, "num_hidden_layers": LAYERS, "num_attention_heads": 4, "intermediate_size": 48}
     torch.manual_seed(0)
     config = AutoConfig.for_model(model_type, **shape, vocab_size=50, pad_token_id=1, **changes)

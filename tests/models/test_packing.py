@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from adapted_encoders import gradients
 from tiny_models import world_texts
+from transformers import AutoConfig, AutoModel
 
 from narrlit.data.batch import PackedStories
 from narrlit.models import packing
@@ -198,8 +199,6 @@ STORIES = (7, 1, 30, 12)
 
 def tiny_model(name):
     """A random transformer of this architecture that trains without dropout."""
-    from transformers import AutoConfig, AutoModel
-
     shape = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
     sizes = {**shape, "vocab_size": 200, "pad_token_id": 1, "max_position_embeddings": 64}
     torch.manual_seed(0)

@@ -7,8 +7,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 from adapted_encoders import gradients, packed, vectors
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.models import Normalize, Pooling, Transformer
 from tiny_models import trained_tokenizer, world_texts
 from torch import nn
+from transformers import Qwen3Config, Qwen3Model
+from transformers.integrations.bitsandbytes import dequantize_bnb_weight
 
 from narrlit.errors import MissingExtraError
 from narrlit.exporting import write_model_folder
@@ -25,18 +29,12 @@ KINDS = ["nf4", "int8"]
 
 
 def dequantized(linear):
-    from transformers.integrations.bitsandbytes import dequantize_bnb_weight
-
     return dequantize_bnb_weight(linear.weight, getattr(linear, "state", None)).detach().float()
 
 
 @pytest.fixture(scope="module")
 def qwen3(tmp_path_factory):
     """A random Qwen3 whose layers are as wide as bitsandbytes' blocks."""
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.models import Normalize, Pooling, Transformer
-    from transformers import Qwen3Config, Qwen3Model
-
     folder = tmp_path_factory.mktemp("wide")
     tokenizer = trained_tokenizer("qwen3")
     torch.manual_seed(0)
@@ -118,8 +116,6 @@ def test_gradients_are_a_float_model_s_also_after_a_validation(qwen3, kind, cont
 @pytest.mark.parametrize("lora", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_export_is_a_plain_folder_with_the_same_vectors(qwen3, tmp_path, kind, lora):
-    from sentence_transformers import SentenceTransformer
-
     texts = world_texts()[:4]
     encoder = built(qwen3, kind, lora)
     expected = vectors(reference(qwen3, encoder) if lora else encoder, texts)

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from sentence_transformers import SentenceTransformer
 
 from narrlit.errors import ModelError
+from narrlit.models import config, pretrained
 from narrlit.models.checkpoints import find_checkpoint, find_record
 from narrlit.models.config import EncoderConfig
 from narrlit.models.embedding import embed
@@ -34,8 +36,6 @@ def refusal(source):
 
 
 def test_a_folder_without_normalization_gives_its_own_embeddings(tiny, tmp_path):
-    from sentence_transformers import SentenceTransformer
-
     Encoder(EncoderConfig(tiny(), normalize=False)).save(tmp_path / "plain")
     theirs = SentenceTransformer(str(tmp_path / "plain"), device="cpu").encode(TEXTS)
     ours = embed(load_encoder(str(tmp_path / "plain")), TEXTS, progress=False).embeddings
@@ -107,8 +107,6 @@ def test_a_replaced_pooling_is_said_and_an_equal_one_is_not(tiny, recwarn):
 
 
 def test_no_file_gives_the_consent_to_run_code(tiny, tmp_path, monkeypatch):
-    from narrlit.models import config, pretrained
-
     asked = []
     read = pretrained._read
     monkeypatch.setattr(
