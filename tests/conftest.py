@@ -8,20 +8,18 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 # them gives other last bits, and two processes of two threads beside each other take ten times as long.
 os.environ["OMP_NUM_THREADS"] = "1"
 
-import functools
 import gc
 import json
 import random
-import weakref
 from dataclasses import dataclass
 
 import hypothesis
 import numpy as np
 import pytest
 import torch
-from _pytest.doctest import DoctestModule
-from tiny_models import tiny_transformer, trained_tokenizer
+from llm_server import llm_server
 
+from narrlit.cli import main
 from narrlit.data.schema import StoryTable
 from narrlit.data.storyworld import StoryWorld, synthetic_examples, synthetic_triples
 from narrlit.data.writers import write_examples, write_triples
@@ -61,7 +59,7 @@ def pytest_runtest_setup():
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file():
     """Doctests are in the sources: to look for some in the tests would import each file of these a second time."""
-    return [file for file in (yield) if not isinstance(file, DoctestModule)]
+    return [file for file in (yield) if type(file) is pytest.Module]
 
 
 def pytest_collection_finish():
@@ -72,66 +70,27 @@ def pytest_collection_finish():
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory):
-    """tiny(kind, pooling): the folder of a small random sentence-transformers model of that architecture."""
+    """tiny(kind, pooling): the folder of a small random sentence-transformers model; shared and read-only."""
+    from tiny_models import TinyModels  # sentence-transformers takes seconds to load: not for tests without a model
 
-    @functools.cache
-    @torch.random.fork_rng(devices=[])  # which test builds it first is no matter to what the others draw
-    def build(kind, pooling):
-        torch.manual_seed(20)  # whatever the test that builds it has drawn before
-        from sentence_transformers import SentenceTransformer
-        from sentence_transformers.models import Normalize, Pooling, Transformer
-
-        folder = tmp_path_factory.mktemp(f"{kind}-{pooling}")
-        tokenizer = trained_tokenizer(kind)
-        tiny_transformer(kind, tokenizer).save_pretrained(folder / "base")
-        tokenizer.save_pretrained(folder / "base")
-        transformer = Transformer(str(folder / "base"), max_seq_length=96)
-        modules = [transformer, Pooling(32, pooling_mode=pooling), Normalize()]
-        SentenceTransformer(modules=modules, device="cpu").save(str(folder / "model"))
-        return str(folder / "model")
-
-    return lambda kind="bert", pooling="mean": build(kind, pooling)
+    return TinyModels(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture(scope="session")
 def minilm_vectors():
-    """Vectors by settings, weights and tokens, and settings and weights by encoder: what `memoized_minilm` keeps."""
-    return {}, weakref.WeakKeyDictionary()
+    """Vectors that MiniLM has computed in this session, shared by the modules that use `memoized_minilm`; read-only."""
+    from memoized_encoder import MemoizedVectors  # loads transformers, as above
+
+    return MemoizedVectors(dimension=384)
 
 
 @pytest.fixture(scope="module")
 def memoized_minilm(minilm_vectors):
-    """MiniLM computes each sequence of tokens once in all modules that use this: the same tales are read by many tests.
+    """MiniLM computes each text once for all modules that use this, since many tests read the same tales.
 
     For modules whose subject is what is done with vectors, never for those that test encoders, embedding or caches.
     """
-    from narrlit.models.encoder import Encoder
-
-    compute, (vectors, states) = Encoder.forward, minilm_vectors
-
-    def state_of(encoder):
-        """Settings and sums of weights, summed again where a weight has been changed."""
-        versions = [(weight.data_ptr(), weight._version) for weight in encoder.parameters()]
-        if states.get(encoder, (None,))[0] != versions:
-            plain = [item for item in vars(encoder).items() if isinstance(item[1], bool | int | str | torch.dtype)]
-            sums = [weight.float().sum().item() for weight in encoder.parameters()]
-            states[encoder] = versions, f"{encoder.model} {plain} {sums}"
-        return states[encoder][1]
-
-    def forward(encoder, stories):
-        if encoder.training or not torch.is_inference_mode_enabled() or encoder.text_dimension != 384:
-            return compute(encoder, stories)
-        state = state_of(encoder)
-        keys = [(state, *ids.tolist()) for ids in stories.token_ids.split(list(stories.lengths))]
-        missing = [place for place, key in enumerate(keys) if key not in vectors]
-        if missing:
-            vectors.update(
-                zip((keys[place] for place in missing), compute(encoder, stories.select(missing)), strict=True)
-            )
-        return torch.stack([vectors[key] for key in keys])
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Encoder, "forward", forward)
+    with minilm_vectors.replacing_forward():
         yield
 
 
@@ -159,8 +118,6 @@ class Outcome:
 @pytest.fixture
 def narrlit(capfd, monkeypatch, tmp_path):
     """narrlit("evaluate", ...): run a command in a fresh folder; its exit code and what it printed."""
-    from narrlit.cli import main
-
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments):
@@ -193,8 +150,6 @@ def world_files(tmp_path_factory):
 @pytest.fixture
 def llm(monkeypatch):
     """Server of a language model with valid replies until the test sets otherwise; the client retries at once."""
-    from llm_server import llm_server
-
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "NARRLIT_LLM_MODEL", "http_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
