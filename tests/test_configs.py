@@ -1,6 +1,5 @@
 """Every config can be instantiated, without weights, and says what it is."""
 
-import functools
 import re
 from pathlib import Path
 
@@ -49,10 +48,12 @@ def leaves(value):
         yield value
 
 
-@functools.cache
 def parse(*configs, options=()):
     """Objective, datamodule and configuration of `narrlit fit`, no trainer (which asks for the hardware)."""
-    return parse_fit([*(part for config in configs for part in ("--config", str(ROOT / config))), *options])
+    arguments = []
+    for config in configs:
+        arguments += ["--config", str(ROOT / config)]
+    return parse_fit([*arguments, *options])
 
 
 def test_no_config_is_left_out():
@@ -79,10 +80,14 @@ def test_a_backbone_changes_the_encoder_and_nothing_else(overlay):
     settings = changed.model.encoder_config.as_dict()
 
     for name, value in written.items():
-        assert settings[name].items() >= value.items() if isinstance(value, dict) else settings[name] == value
+        if isinstance(value, dict):
+            assert settings[name].items() >= value.items()
+        else:
+            assert settings[name] == value
 
-    roles = ("anchor", "candidate")
-    assert [getattr(changed.model.encoder_config.prompts, role) for role in roles] == ["query: ", "passage: "]
+    prompts = changed.model.encoder_config.prompts
+    assert prompts.anchor == "query: "
+    assert prompts.candidate == "passage: "
     assert changed.model.optimization == plain.model.optimization
     assert changed.datamodule.loading == plain.datamodule.loading
 
@@ -125,10 +130,13 @@ def test_overlays_hold_no_lists():
 
 @pytest.mark.parametrize(("space", "system"), SPACES.items())
 def test_a_search_space_is_of_options_of_its_system(space, system):
-    bounds = {name: one.get("choices") or (one["low"], one["high"]) for name, one in read_yaml(ROOT / space).items()}
+    dimensions = read_yaml(ROOT / space)
+    bounds = {name: entry.get("choices") or (entry["low"], entry["high"]) for name, entry in dimensions.items()}
+
     for end in (0, -1):
-        cli = parse(system, options=tuple(f"--{name}={values[end]}" for name, values in bounds.items()))
-        assert {name: cli.config[name] for name in bounds} == {name: values[end] for name, values in bounds.items()}
+        wanted = {name: values[end] for name, values in bounds.items()}
+        cli = parse(system, options=[f"--{name}={value}" for name, value in wanted.items()])
+        assert {name: cli.config[name] for name in bounds} == wanted
 
 
 @pytest.mark.parametrize("name", [*SYSTEMS, *ABLATIONS, *BACKBONES, *HARDWARE, *SPACES])
@@ -137,7 +145,7 @@ def test_a_header_says_what_it_is(name):
     words = ["What:", "Run:"] if name not in ("hardware/cpu.yaml", "hardware/gpu.yaml") else ["What:"]
     if name in (*SYSTEMS, *SPACES):
         words += ["Needs:", "Expect:"]
-    if name in {config for configs in PAGES.values() for config in configs}:
+    if any(name in configs for configs in PAGES.values()):
         words += ["Variant:"]
 
     for word in words:
@@ -298,9 +306,12 @@ def test_mendel292_has_the_papers_values(name):
 
 def test_mendel292_s_space_holds_its_config():
     cli = parse("mendel292_inductive.yaml")
-    for name, one in read_yaml(ROOT / "search_spaces/mendel292.yaml").items():
+    for name, dimension in read_yaml(ROOT / "search_spaces/mendel292.yaml").items():
         value = cli.config[name]
-        assert value in one["choices"] if "choices" in one else one["low"] < value < one["high"], name
+        if "choices" in dimension:
+            assert value in dimension["choices"], name
+        else:
+            assert dimension["low"] < value < dimension["high"], name
 
 
 def test_ttda704_has_the_papers_values():
@@ -385,9 +396,9 @@ def overlay_of(values):
     return config
 
 
-def has_setting(config, name):
+def has_setting(cli, name):
     try:
-        setting(parse(config), name)
+        setting(cli, name)
     except KeyError:
         return False
     return True
@@ -396,20 +407,24 @@ def has_setting(config, name):
 @pytest.mark.parametrize("page", PAGES)
 def test_parameters_that_a_systems_page_names_can_be_set(page, tmp_path):
     text = (Path(__file__).parents[1] / f"docs/systems/{page}.md").read_text(encoding="utf-8")
-    named = PARAMETER.findall("\n".join(line for line in text.splitlines() if line.startswith("|")))
+    tables = "\n".join(line for line in text.splitlines() if line.startswith("|"))
+    named = PARAMETER.findall(tables)
     assert len(named) >= 3
 
+    parsed = {config: parse(config) for config in PAGES[page]}
     values = {config: {} for config in PAGES[page]}
     for name, value in named:
-        config = next((config for config in PAGES[page] if has_setting(config, name)), None)
+        config = next((config for config, cli in parsed.items() if has_setting(cli, name)), None)
         assert config is not None, name
         if value:
             values[config][name] = value
+
     for config, wanted in values.items():
         overlay = tmp_path / config
         overlay.write_text(yaml.safe_dump(overlay_of(wanted)), encoding="utf-8")
         cli = parse(config, options=("--config", str(overlay)))
-        assert {name: setting(cli, name) for name in wanted} == {n: yaml.safe_load(v) for n, v in wanted.items()}
+        for name, value in wanted.items():
+            assert setting(cli, name) == yaml.safe_load(value), name
 
 
 def test_defaults_are_the_decisions_that_the_pages_name():

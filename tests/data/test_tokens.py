@@ -10,16 +10,23 @@ from narrlit.errors import DataError
 EXAMPLES = TrainingExamples(
     StoryTable.of(["a", "bb", "ccc"]), [TrainingExample(0, 1, (2,), ("theme",)), TrainingExample(2, 0)]
 )
+PROMPT = 1
 
 
 def tokenize(texts, role):
-    """Letters as tokens, an anchor's with a 1 before them, cut at 5."""
-    ids = [[1] * (role == "anchor") + [ord(letter) for letter in text] for text in texts]
-    return [text[:5] for text in ids], sum(len(text) > 5 for text in ids)
+    """Letters as tokens, an anchor's with a prompt before them, cut at 5."""
+    prompt = [PROMPT] if role == "anchor" else []
+    ids = [prompt + [ord(letter) for letter in text] for text in texts]
+    return [tokens[:5] for tokens in ids], sum(len(tokens) > 5 for tokens in ids)
 
 
 def pieces(stories):
     return [piece.tolist() for piece in stories.token_ids.split(list(stories.lengths))]
+
+
+def texts_of(stories):
+    """The text of each packed story, without a prompt."""
+    return ["".join(chr(token) for token in piece if token != PROMPT) for piece in pieces(stories)]
 
 
 def test_a_pack_holds_each_story_once_and_its_indices_lead_back():
@@ -29,10 +36,12 @@ def test_a_pack_holds_each_story_once_and_its_indices_lead_back():
 
     assert len(stories) == 3
 
-    texts = ["".join(map(chr, piece)).replace(chr(1), "") for piece in pieces(stories)]
+    texts = texts_of(stories)
     assert [texts[i] for i in anchors] == ["a", "ccc"]
     assert [texts[i] for i in positives] == ["bb", "a"]
-    assert [[texts[i] if i >= 0 else None for i in row] for row in negatives] == [["ccc"], [None]]
+    assert negatives.shape == (2, 1)
+    assert texts[negatives[0, 0]] == "ccc"
+    assert negatives[1, 0] == -1
     assert [EXAMPLES.stories[i].text for i in stories.indices.tolist()] == texts
 
 
@@ -42,8 +51,8 @@ def test_with_two_prompts_a_story_is_packed_once_a_role_with_the_same_index():
     assert len(stories) == 4
 
     packed = pieces(stories)
-    assert [packed[i][0] == 1 for i in anchors] == [True, True]
-    assert [packed[i][0] == 1 for i in positives] == [False, False]
+    assert all(packed[i][0] == PROMPT for i in anchors)
+    assert not any(packed[i][0] == PROMPT for i in positives)
     assert stories.indices[anchors[0]] == stories.indices[positives[1]] == 0
 
 
@@ -53,17 +62,29 @@ def test_truncated_texts_are_counted():
     assert tokens.provenance == {"truncated": 1}
 
 
-def test_views_are_tokenized_once_each_and_a_story_without_views_is_refused_when_asked_for():
-    viewed = [Story("0", "x", Views("t", "a", "o")), Story("1", "y"), Story("2", "z", Views("t", "b", "o"))]
-    tokens = TokenizedViews(viewed, tokenize)
-    assert tokens.provenance == {"truncated": 0, "pieces": 6}
+@pytest.fixture
+def tokenized_views():
+    """Stories x, y and z, of which y has no views; x and z share their theme and their outcome."""
+    stories = [Story("0", "x", Views("t", "a", "o")), Story("1", "y"), Story("2", "z", Views("t", "b", "o"))]
+    return TokenizedViews(stories, tokenize)
 
-    packed = tokens.select(np.array([2, 0]))
-    texts = [chr(piece[1]) for piece in pieces(packed.pieces)]
-    assert [[texts[i] for i in row] for row in packed.parts] == [list("ztbo"), list("xtao")]
+
+def test_views_are_tokenized_once_each(tokenized_views):
+    assert tokenized_views.provenance == {"truncated": 0, "pieces": 6}
+
+
+def test_selected_stories_have_their_text_and_views(tokenized_views):
+    packed = tokenized_views.select(np.array([2, 0]))
+
+    texts = texts_of(packed.pieces)
     assert packed.indices.tolist() == [2, 0]
+    assert [texts[i] for i in packed.parts[0]] == ["z", "t", "b", "o"]
+    assert [texts[i] for i in packed.parts[1]] == ["x", "t", "a", "o"]
 
     chosen = packed.select([1])
-    assert [chr(piece[1]) for piece in pieces(chosen.pieces)] == [texts[i] for i in sorted(packed.parts[1].tolist())]
+    assert texts_of(chosen.pieces) == [texts[i] for i in sorted(packed.parts[1].tolist())]
+
+
+def test_a_story_without_views_is_refused_when_it_is_selected(tokenized_views):
     with pytest.raises(DataError, match="no views"):
-        tokens.select(np.array([0, 1]))
+        tokenized_views.select(np.array([0, 1]))

@@ -15,16 +15,20 @@ from narrlit.metrics.triples import TripleAccuracy
 from narrlit.models.config import Fusion
 from narrlit.models.heads import ViewFusion
 
+ROWS = np.array([(0, 1, 2), (3, 2, 1), (4, 0, 3), (1, 0, 5), (8, 7, 6)])
+"""Triples of nine stories."""
+
+WEIGHTS = st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+SOME_WEIGHT = WEIGHTS.filter(lambda weights: sum(weights) > 0.01)
+
 
 def stories(seed, count=9, dimension=5):
+    """Unit vectors (count, 4, dimension) of stories and their three views."""
     vectors = np.random.default_rng(seed).normal(size=(count, 4, dimension)).astype(np.float32)
     return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
-ROWS = np.array([(0, 1, 2), (3, 2, 1), (4, 0, 3), (1, 0, 5), (8, 7, 6)])
-
-
-@given(st.integers(0, 1000), st.lists(st.tuples(*[st.floats(0, 1)] * 4).filter(lambda w: sum(w) > 0.01), min_size=1))
+@given(st.integers(0, 1000), st.lists(SOME_WEIGHT, min_size=1))
 def test_scores_are_those_of_fused_vectors(seed, weights):
     vectors = stories(seed)
     found = fused_scores(vectors, ROWS, np.array(weights))
@@ -38,11 +42,15 @@ def test_scores_are_those_of_fused_vectors(seed, weights):
 
 
 def test_the_same_story_twice_is_a_tie_whatever_the_weights():
+    vectors = stories(3, 9, 383)
     rows = np.array([(0, 1, 1), *ROWS, (2, 4, 4)])
-    found = fused_scores(stories(3, 9, 383), rows, simplex_grid(0.1))
-    assert (found[:, [0, -1], 0] == found[:, [0, -1], 1]).all()
-    ties = fused_answers(stories(3, 9, 383), rows, np.ones(7), simplex_grid(0.5)).ties
-    assert ties.any(axis=0).tolist() == [True, *[False] * len(ROWS), True]
+
+    scores = fused_scores(vectors, rows, simplex_grid(0.1))
+    same = scores[:, [0, -1]]
+    assert (same[..., 0] == same[..., 1]).all()
+
+    ties = fused_answers(vectors, rows, np.ones(7), simplex_grid(0.5)).ties
+    assert ties.any(axis=0).tolist() == [True, False, False, False, False, False, True]
 
 
 def test_vectors_that_cancel_out_give_no_nan():
@@ -63,23 +71,26 @@ def test_answers_are_counted_as_the_metric_counts_them():
     assert right.shape == ties.shape == (len(grid), 7)
 
     for place in (0, 700, 1770, 1771, len(grid) - 1):
+        (scores,) = fused_scores(vectors, rows, grid[[place]])
+        a, b = torch.from_numpy(scores).unbind(1)
         metric = TripleAccuracy()
-        a, b = torch.from_numpy(fused_scores(vectors, rows, grid[place : place + 1])[0]).unbind(1)
         metric.update(a, b, torch.tensor(labels == 1))
         assert metric.summary().correct == right[place].sum()
         assert metric.summary().ties == ties[place].sum()
 
-    # a tie goes to B
+    # A tie goes to B.
     assert not right[:, 5].any()
     assert right[:, 6].all()
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 4, 10, 20])
 def test_the_grid_is_every_multiple_of_the_step(steps):
-    expected = [counts for counts in product(range(steps + 1), repeat=4) if sum(counts) == steps]
-    found = simplex_grid(1 / steps)
-    assert found.tolist() == [[count / steps for count in counts] for counts in expected]
-    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-12)
+    counts = [numbers for numbers in product(range(steps + 1), repeat=4) if sum(numbers) == steps]
+
+    grid = simplex_grid(1 / steps)
+
+    assert grid.tolist() == (np.array(counts) / steps).tolist()
+    np.testing.assert_allclose(grid.sum(axis=1), 1, atol=1e-12)
 
 
 @pytest.mark.parametrize("step", [0.3, 0, -0.1, 2, 0.001, float("nan"), 0.15])
@@ -91,8 +102,9 @@ def test_a_step_that_does_not_divide_1_is_refused(step):
 def test_the_most_right_answers_win_then_equal_weights_then_the_first():
     weights = np.array([[1, 0, 0, 0], [0.5, 0.1, 0.2, 0.2], [0.1, 0.5, 0.2, 0.2], [0.25, 0.25, 0.25, 0.25]])
     right = np.array([[1, 1, 1], [1, 1, 0], [1, 0, 1], [0, 0, 1]], dtype=bool)
-    assert best_setting(right, weights) == 0
-    assert best_setting(right[:, :2], weights) == 1
+
+    assert best_setting(right, weights) == 0  # the most right answers
+    assert best_setting(right[:, :2], weights) == 1  # of two with two right answers, that nearer to equal weights
     assert best_setting(right[:, 2:], weights) == 3
     assert best_setting(right[1:3, 1:], weights[1:3]) == 0  # as far from equal weights: the first
     assert best_setting(right[[2, 1], 1:], weights[[2, 1]]) == 0

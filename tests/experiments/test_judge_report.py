@@ -14,7 +14,9 @@ T, F, N = True, False, None
 
 
 def columns(rows):
-    return tuple(list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [], [])
+    if not rows:
+        return [], [], [], []
+    return tuple(list(column) for column in zip(*rows, strict=True))
 
 
 def test_accuracy_counts_only_what_has_a_choice_and_a_label():
@@ -24,20 +26,36 @@ def test_accuracy_counts_only_what_has_a_choice_and_a_label():
 
 
 def test_overrides_by_hand():
-    found = overrides([T, F, T, T, N, F], [F, T, T, F, T, T], [T, T, T, N, T, F])
+    chosen = [T, F, T, T, N, F]
+    nearer = [F, T, T, F, T, T]
+    labels = [T, T, T, N, T, F]
+    found = overrides(chosen, nearer, labels)
+
     # Triples 1, 2, 4 and 6 are overridden; 4 has no label; the model is right on 1 and 6, wrong on 2.
     assert found.share == Share(4, 5)
     assert found.right == AccuracySummary(3, 2)
+
+
+def test_without_a_choice_there_is_no_share_of_overrides():
     assert overrides([N], [T], [T]).as_dict()["share"] is None
 
 
 def test_margins_are_ordered_and_add_up():
+    margins = [0.1, 0.5, 0.3, 0.2, 0.4, 0.9]
+    labels = [T, T, T, T, T, N]
     systems = {"near": [F, T, T, F, T, T], "model": [T, N, F, T, T, T]}
-    found = by_margin([0.1, 0.5, 0.3, 0.2, 0.4, 0.9], systems, [T, T, T, T, T, N], parts=3)
+    found = by_margin(margins, systems, labels, parts=3)
+
     # By margin: triples 2 | 5, 3 | 4, 1; triple 6 has no label.
     assert [(part.low, part.high) for part in found] == [(0.5, 0.5), (0.3, 0.4), (0.1, 0.2)]
-    for name, counts in (("near", [(1, 1), (2, 2), (0, 2)]), ("model", [(0, 0), (1, 2), (2, 2)])):
-        assert [(part.accuracies[name].correct, part.accuracies[name].n) for part in found] == counts
+
+    near = [part.accuracies["near"] for part in found]
+    assert [accuracy.correct for accuracy in near] == [1, 2, 0]
+    assert [accuracy.n for accuracy in near] == [1, 2, 2]
+
+    model = [part.accuracies["model"] for part in found]
+    assert [accuracy.correct for accuracy in model] == [0, 1, 2]
+    assert [accuracy.n for accuracy in model] == [0, 2, 2]
 
 
 @given(ROWS, st.integers(1, 7))

@@ -6,14 +6,15 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch.nn.functional import normalize
+from random_vectors import unit_vectors
 
 D = 6
+"""Dimension of the vectors."""
 
 
 def vectors(*shape, seed):
-    generator = torch.Generator().manual_seed(seed)
-    return normalize(torch.randn(*shape, D, generator=generator, dtype=torch.float64), dim=-1)
+    """Unit vectors (*shape, D)."""
+    return unit_vectors(*shape, D, seed=seed)
 
 
 def places(b, c):
@@ -22,6 +23,7 @@ def places(b, c):
 
 
 def masks(kind, b, n):
+    """A mask (b, n) of the candidates that count: none, a random one, or one that leaves out every candidate."""
     if kind == "none":
         return None
     if kind == "random":
@@ -43,13 +45,15 @@ def by_hand(similarities, target, keep, temperature):
 
 
 def cosines_by_hand(anchors, positives, negatives):
-    a = anchors.numpy()
-    p = positives.numpy()
-    n = negatives.numpy()
-    rows = [[float(np.dot(a[i], x)) for x in [*p, *n[i]]] for i in range(len(a))]
-    return np.array(rows).reshape(len(a), len(p) + n.shape[1])
+    """Cosines (b, c + k) of each anchor with all positives (c, D) and with its own negatives (b, k, D)."""
+    rows = []
+    for anchor, own in zip(anchors.numpy(), negatives.numpy(), strict=True):
+        rows.append([float(np.dot(anchor, candidate)) for candidate in [*positives.numpy(), *own]])
+    return np.array(rows).reshape(len(anchors), len(positives) + negatives.shape[1])
 
 
+KINDS = ["none", "random", "all masked"]
 GRID = pytest.mark.parametrize(
-    ("b", "spare", "k", "kind"), list(itertools.product([1, 2, 5], [0, 2], [0, 1, 3], ["none", "random", "all masked"]))
+    ("b", "spare", "k", "kind"), list(itertools.product([1, 2, 5], [0, 2], [0, 1, 3], KINDS))
 )
+"""Numbers of anchors, of positives beyond theirs, of negatives of each, and kinds of masks."""

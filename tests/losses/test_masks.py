@@ -11,12 +11,17 @@ POSITIVES = torch.tensor([10, 11, 10])
 
 
 def duplicates_by_hand(stories, anchors, positives):
+    """Each example's row: True for stories that are neither missing nor its anchor or positive."""
     rows = stories.tolist() if stories.ndim == 2 else [stories.tolist()] * len(anchors)
-    return [[story not in (-1, anchors[i].item(), positives[i].item()) for story in row] for i, row in enumerate(rows)]
+    mask = []
+    for row, anchor, positive in zip(rows, anchors.tolist(), positives.tolist(), strict=True):
+        mask.append([story not in (-1, anchor, positive) for story in row])
+    return mask
 
 
 def test_duplicates_mask_by_hand():
     mask = duplicates_mask(STORIES, ANCHORS, POSITIVES)
+
     assert mask.dtype == torch.bool
     assert mask.tolist() == duplicates_by_hand(STORIES, ANCHORS, POSITIVES)
     assert torch.equal(duplicates_mask(STORIES.expand(3, -1), ANCHORS, POSITIVES), mask)
@@ -28,7 +33,8 @@ def test_duplicates_mask_by_hand():
 def test_duplicates_mask_over_a_grid(b, m, rows):
     generator = torch.Generator().manual_seed(b + m)
     stories = torch.randint(-1, 6, (b, m) if rows else (m,), generator=generator)
-    anchors, positives = (torch.randint(0, 6, (b,), generator=generator) for _ in range(2))
+    anchors = torch.randint(0, 6, (b,), generator=generator)
+    positives = torch.randint(0, 6, (b,), generator=generator)
     mask = duplicates_mask(stories, anchors, positives)
 
     assert mask.shape == (b, m)
@@ -52,12 +58,23 @@ def test_teacher_mask_is_equation_3(b, c, k, margin):
         assert mask[i, j].item() == (j == own or not masked)
 
 
-def test_teacher_mask_has_a_negative_margin_and_keeps_what_is_on_the_edge():
+@pytest.mark.parametrize(
+    ("margin", "kept"),
+    [
+        (-0.125, [True, True, True, True, False]),
+        (-0.1875, [True, True, False, True, False]),
+        (0.25, [True, True, True, True, True]),
+    ],
+)
+def test_teacher_mask_keeps_what_is_on_the_edge(margin, kept):
     teacher = torch.tensor([[0.25, 0.5, 0.375, 0.3125, 0.75]])  # all exact in binary
-    assert teacher_mask(teacher, torch.tensor([1]), margin=-0.125).tolist() == [[True, True, True, True, False]]
-    assert teacher_mask(teacher, torch.tensor([1]), margin=-0.1875).tolist() == [[True, True, False, True, False]]
-    assert teacher_mask(teacher, torch.tensor([1]), margin=0.25).tolist() == [[True] * 5]
-    assert teacher_mask(torch.tensor([[0.5, 0.47, 0.44]]), torch.tensor([0])).tolist() == [[True, False, True]]
+    own = torch.tensor([1])
+    assert teacher_mask(teacher, own, margin=margin).tolist() == [kept]
+
+
+def test_teacher_mask_has_a_negative_margin():
+    teacher = torch.tensor([[0.5, 0.47, 0.44]])
+    assert teacher_mask(teacher, torch.tensor([0])).tolist() == [[True, False, True]]
 
 
 def test_teacher_mask_does_not_round_in_bfloat16():

@@ -2,7 +2,7 @@ import math
 
 import pytest
 import torch
-from contrastive_by_hand import GRID, D, by_hand, cosines_by_hand, masks, places, vectors
+from contrastive_by_hand import GRID, KINDS, D, by_hand, cosines_by_hand, masks, places, vectors
 
 from narrlit.losses.contrastive import ranking_loss
 from narrlit.losses.masks import duplicates_mask
@@ -19,10 +19,25 @@ def test_ranking_loss_is_its_formula(b, spare, k, kind, scale):
     shared = negatives.expand(b, k, D)
     expected = by_hand(cosines_by_hand(anchors, positives, shared), target, keep, 1 / scale)
 
-    assert ranking_loss(anchors, positives, target, negatives, keep, scale).item() == pytest.approx(expected, abs=1e-12)
+    loss = ranking_loss(anchors, positives, target, negatives, keep, scale)
 
-    if k == 0:
-        assert ranking_loss(anchors, positives, target, None, keep, scale).item() == pytest.approx(expected, abs=1e-12)
+    assert loss.item() == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("scale", [0.5, 20.0])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("spare", [0, 2])
+@pytest.mark.parametrize("b", [1, 2, 5])
+def test_ranking_loss_needs_no_negatives(b, spare, kind, scale):
+    anchors = vectors(b, seed=0)
+    positives = vectors(b + spare, seed=1)
+    target = places(b, b + spare)
+    keep = masks(kind, b, b + spare)
+    expected = by_hand(cosines_by_hand(anchors, positives, vectors(b, 0, seed=2)), target, keep, 1 / scale)
+
+    loss = ranking_loss(anchors, positives, target, None, keep, scale)
+
+    assert loss.item() == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("b", [1, 2, 5])
@@ -35,10 +50,12 @@ def test_equation_1_of_nlp_fsdm_is_the_sum_over_the_anchors(b):
     for i in range(b):
         exponentials = [math.exp(float(anchors[i] @ positives[j]) * tau) for j in range(b)]
         expected -= math.log(exponentials[i] / sum(exponentials))
-    found = ranking_loss(anchors, positives, torch.arange(b), scale=tau, reduction="sum")
 
-    assert found.item() == pytest.approx(expected, abs=1e-12)
-    assert ranking_loss(anchors, positives, torch.arange(b), scale=tau).item() == pytest.approx(expected / b, abs=1e-12)
+    total = ranking_loss(anchors, positives, torch.arange(b), scale=tau, reduction="sum")
+    mean = ranking_loss(anchors, positives, torch.arange(b), scale=tau)
+
+    assert total.item() == pytest.approx(expected, abs=1e-12)
+    assert mean.item() == pytest.approx(expected / b, abs=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["none", "random", "all masked"])

@@ -2,23 +2,30 @@ import math
 
 import pytest
 import torch
-from torch.nn.functional import normalize
+from random_vectors import unit_vectors
 
 from narrlit.losses.triplet import adaptive_margin, distances, triplet_loss
 
 METRICS = ("cosine", "euclidean", "squared_euclidean")
 
 
-def vectors(n, seed, dimension=4):
-    generator = torch.Generator().manual_seed(seed)
-    return normalize(torch.randn(n, dimension, generator=generator, dtype=torch.float64), dim=-1)
+def vectors(n, seed):
+    return unit_vectors(n, 4, seed=seed)
 
 
 def distance_by_hand(x, y, metric):
-    squares = sum((p - q) ** 2 for p, q in zip(x, y, strict=True))
     if metric == "cosine":
         return 1 - sum(p * q for p, q in zip(x, y, strict=True))
+    squares = sum((p - q) ** 2 for p, q in zip(x, y, strict=True))
     return squares if metric == "squared_euclidean" else math.sqrt(squares)
+
+
+def triplet_loss_by_hand(positive, negative, margins):
+    """Mean of max(0, d(anchor, positive) - d(anchor, negative) + margin) over the rows."""
+    costs = []
+    for near, far, margin in zip(positive.tolist(), negative.tolist(), margins, strict=True):
+        costs.append(max(0.0, near - far + margin))
+    return sum(costs) / len(costs)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -56,13 +63,19 @@ def test_gradients_are_finite_where_vectors_coincide(metric, gap, dtype):
 def test_triplet_loss_is_its_formula(margin, b):
     positive = vectors(b, 2)[:, 0].abs()
     negative = vectors(b, 3)[:, 0].abs()
-    rows = list(zip(positive.tolist(), negative.tolist(), strict=True))
-    expected = sum(max(0.0, p - n + margin) for p, n in rows) / b
+    expected = triplet_loss_by_hand(positive, negative, [margin] * b)
 
     assert triplet_loss(positive, negative, margin).item() == pytest.approx(expected, abs=1e-12)
 
+
+@pytest.mark.parametrize("margin", [0.0, 0.3, 1.5])
+@pytest.mark.parametrize("b", [1, 5])
+def test_triplet_loss_takes_a_margin_for_each_row(margin, b):
+    positive = vectors(b, 2)[:, 0].abs()
+    negative = vectors(b, 3)[:, 0].abs()
     margins = torch.linspace(0, margin, b, dtype=torch.float64)
-    expected = sum(max(0.0, p - n + m) for (p, n), m in zip(rows, margins.tolist(), strict=True)) / b
+    expected = triplet_loss_by_hand(positive, negative, margins.tolist())
+
     assert triplet_loss(positive, negative, margins).item() == pytest.approx(expected, abs=1e-12)
 
 
@@ -84,8 +97,9 @@ def test_the_whole_way_has_the_gradient_of_its_value():
     inputs = tuple(vectors(4, seed).requires_grad_() for seed in range(3))
 
     def loss(anchor, positive, negative):
-        d_p, d_n = (distances(anchor, other, "squared_euclidean") for other in (positive, negative))
-        return triplet_loss(d_p, d_n, adaptive_margin(d_p, d_n, base=0.7, maximum=1.9))
+        near = distances(anchor, positive, "squared_euclidean")
+        far = distances(anchor, negative, "squared_euclidean")
+        return triplet_loss(near, far, adaptive_margin(near, far, base=0.7, maximum=1.9))
 
     assert loss(*inputs).item() > 0
     assert torch.autograd.gradcheck(loss, inputs)

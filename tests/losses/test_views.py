@@ -4,41 +4,56 @@ import math
 
 import pytest
 import torch
-from torch.nn.functional import normalize
+from random_vectors import normal_vectors, unit_vectors
 
 from narrlit.losses.contrastive import alignment_loss, info_nce, view_contrast
 
 
-def vectors(seed, n=5, unit=True):
-    drawn = torch.randn(n, 4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-    return normalize(drawn, dim=-1) if unit else drawn
+def vectors(seed):
+    return unit_vectors(5, 4, seed=seed)
+
+
+def dot(x, y):
+    return sum(i * j for i, j in zip(x, y, strict=True))
+
+
+def squared_distance_of_directions(x, y):
+    """Squared distance of the two vectors divided by their lengths."""
+    length_x = math.sqrt(dot(x, x))
+    length_y = math.sqrt(dot(y, y))
+    return sum((i / length_x - j / length_y) ** 2 for i, j in zip(x, y, strict=True))
 
 
 @pytest.mark.parametrize("temperature", [0.07, 1.0])
 def test_a_contrast_is_its_formula(temperature):
-    a, p, n = vectors(0), vectors(1), vectors(2)
+    anchors, positives, negatives = vectors(0), vectors(1), vectors(2)
     expected = 0.0
-    for x, y, z in zip(a.tolist(), p.tolist(), n.tolist(), strict=True):
-        near = math.exp(sum(i * j for i, j in zip(x, y, strict=True)) / temperature)
-        far = math.exp(sum(i * j for i, j in zip(x, z, strict=True)) / temperature)
-        expected -= math.log(near / (near + far)) / len(a)
+    for anchor, positive, negative in zip(anchors.tolist(), positives.tolist(), negatives.tolist(), strict=True):
+        near = math.exp(dot(anchor, positive) / temperature)
+        far = math.exp(dot(anchor, negative) / temperature)
+        expected -= math.log(near / (near + far)) / len(anchors)
 
-    assert view_contrast(a, p, n, temperature).item() == pytest.approx(expected)
+    loss = view_contrast(anchors, positives, negatives, temperature)
 
-    cosines = torch.stack([(a * p).sum(-1), (a * n).sum(-1)], dim=1)
-    assert view_contrast(a, p, n, temperature).item() == pytest.approx(
-        info_nce(cosines, torch.zeros(5, dtype=torch.long), temperature=temperature).item()
-    )
+    assert loss.item() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("temperature", [0.07, 1.0])
+def test_a_contrast_is_info_nce_over_two_candidates(temperature):
+    anchors, positives, negatives = vectors(0), vectors(1), vectors(2)
+    cosines = torch.stack([(anchors * positives).sum(-1), (anchors * negatives).sum(-1)], dim=1)
+    expected = info_nce(cosines, torch.zeros(5, dtype=torch.long), temperature=temperature)
+
+    loss = view_contrast(anchors, positives, negatives, temperature)
+
+    assert loss.item() == pytest.approx(expected.item())
 
 
 def test_alignment_is_its_formula_whatever_the_lengths():
-    x = vectors(0, unit=False)
-    y = vectors(1, unit=False)
-    expected = 0.0
-    for one, other in zip(x.tolist(), y.tolist(), strict=True):
-        first = math.sqrt(sum(i * i for i in one))
-        second = math.sqrt(sum(i * i for i in other))
-        expected += sum((i / first - j / second) ** 2 for i, j in zip(one, other, strict=True)) / len(x)
+    x = normal_vectors(5, 4, seed=0)
+    y = normal_vectors(5, 4, seed=1)
+    distances = [squared_distance_of_directions(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    expected = sum(distances) / len(x)
 
     assert alignment_loss(x, y).item() == pytest.approx(expected)
     assert alignment_loss(3 * x, 0.1 * y).item() == pytest.approx(expected)
@@ -47,6 +62,6 @@ def test_alignment_is_its_formula_whatever_the_lengths():
 
 
 def test_gradients_are_those_of_the_values():
-    inputs = [vectors(seed).requires_grad_() for seed in range(3)]
+    inputs = [unit_vectors(5, 4, seed=seed).requires_grad_() for seed in range(3)]
     assert torch.autograd.gradcheck(lambda a, p, n: view_contrast(a, p, n, 0.3), inputs)
     assert torch.autograd.gradcheck(alignment_loss, inputs[:2])
