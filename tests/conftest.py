@@ -9,7 +9,6 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import gc
-import json
 import random
 from dataclasses import dataclass
 
@@ -17,6 +16,7 @@ import hypothesis
 import numpy as np
 import pytest
 import torch
+from json_files import to_json_lines, write_json_lines
 from llm_server import llm_server
 
 from narrlit.cli import main
@@ -101,7 +101,7 @@ def make(tmp_path):
     def write(name, content):
         path = tmp_path / name
         if isinstance(content, list):
-            content = "".join(json.dumps(row) + "\n" for row in content)
+            content = to_json_lines(content)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return path
 
@@ -143,7 +143,7 @@ def world_files(tmp_path_factory):
     validation = synthetic_triples(world.triples(9, "validation"), stories, False)
     write_triples(folder / "validation.jsonl", validation)
     rows = [{"text": stories[triple.anchor].text} for triple in validation]
-    (folder / "stories.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_json_lines(folder / "stories.jsonl", rows)
     return folder
 
 

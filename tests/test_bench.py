@@ -1,7 +1,6 @@
 """The benchmark: every part runs on both sides, and its JSON file holds what its table shows."""
 
 import importlib
-import json
 import logging
 from pathlib import Path
 from statistics import median
@@ -9,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from json_files import read_json
 
 from narrlit.models import capabilities
 from narrlit.models.capabilities import has_bf16
@@ -33,7 +33,7 @@ def bench(monkeypatch):
 @pytest.mark.slow
 def test_every_part_measures_both_sides(bench, tmp_path, capsys):
     bench.main(["--quick", "--threads", "1", "--out", str(tmp_path / "bench.json")])
-    record = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))
+    record = read_json(tmp_path / "bench.json")
     rows = record["rows"]
 
     assert {row["job"].partition(",")[0] for row in rows} == JOBS

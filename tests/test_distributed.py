@@ -1,7 +1,6 @@
 """Two processes give what one gives: gradients of gathered batches, whole fits under DDP, FSDP2 and on two nodes."""
 
 import contextlib
-import json
 import os
 import pickle
 import socket
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from json_files import read_json
 from processes import (
     fork_under_torchrun,
     in_processes,
@@ -176,7 +176,7 @@ def test_a_fit_over_two_processes_equals_one_with_the_double_batch(tiny, one, fi
         assert ours["n"] == theirs["n"] == 9
         assert ours["accuracy"] == theirs["accuracy"]
 
-    answers = [json.loads((one / name / "tiny/validation_answers.json").read_text()) for name in ("one", "two")]
+    answers = [read_json(one / name / "tiny/validation_answers.json") for name in ("one", "two")]
     assert answers[0] == answers[1]
 
     correct = [validation["correct"] for validation in records[1]["validations"]]
@@ -197,7 +197,7 @@ def test_processes_share_one_new_folder_and_end_together_when_one_diverges(tiny,
     assert fork_under_torchrun(main, unused_port) == [1, 1]
 
     (run,) = (tmp_path / "runs/quickstart").iterdir()
-    assert json.loads((run / "run.json").read_text())["status"] == "diverged"
+    assert read_json(run / "run.json")["status"] == "diverged"
 
     errors = [line for number in range(2) for line in (tmp_path / f"errors{number}").read_text().splitlines()]
     (error,) = [line for line in errors if line.startswith("narrlit: error: ")]

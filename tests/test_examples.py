@@ -1,11 +1,11 @@
 """Every notebook of examples/ runs from its first cell to its last, in an empty folder."""
 
 import ast
-import json
 import shlex
 from pathlib import Path
 
 import pytest
+from json_files import read_json
 
 from narrlit.cli import main
 
@@ -25,7 +25,7 @@ SHORTER = {
 
 def cells_of(name):
     """Code of each cell."""
-    notebook = json.loads((EXAMPLES / name).read_text(encoding="utf-8"))
+    notebook = read_json(EXAMPLES / name)
     return ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
 

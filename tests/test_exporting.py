@@ -1,7 +1,6 @@
 """Exported folders: the same embeddings without this package, by this package, and honest cards."""
 
 import ast
-import json
 import shutil
 
 import numpy as np
@@ -19,6 +18,7 @@ from head_encoders import (
     viewed,
     views_by_hand,
 )
+from json_files import read_json
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
@@ -141,7 +141,7 @@ def test_its_code_needs_nothing_of_this_package(exported, reads):
                 assert node.module in names if node.level else not node.module.startswith("narrlit")
             if isinstance(node, ast.Import):
                 assert not any(alias.name.startswith("narrlit") for alias in node.names)
-    (module,) = json.loads((folder / "modules.json").read_text())
+    (module,) = read_json(folder / "modules.json")
 
     assert module["type"] == {"sentences": "heads.SentenceBiLSTM", "views": "heads.ViewFusion"}[reads]
 

@@ -1,10 +1,10 @@
 """The benchmark of indexes of long stories runs, and two stages miss nothing where all stories are candidates."""
 
 import importlib
-import json
 from pathlib import Path
 
 import pytest
+from json_files import read_json
 
 from narrlit.explore import index_storage, ranking
 
@@ -21,7 +21,7 @@ def test_a_small_index_is_measured(monkeypatch, tmp_path, large):
         monkeypatch.setattr(module, "COMPARED_ALL", 5 if large else 1000)
     out = tmp_path / "indexing.json"
     indexing.main(["--stories", "12", "--triples", "2", "--embedded", "1", "--out", str(out)])
-    [figures] = json.loads(out.read_text(encoding="utf-8"))
+    [figures] = read_json(out)
 
     assert figures["stories"] == 12
     assert figures["words"] > 12 * 6 * 10

@@ -1,10 +1,10 @@
 """Whole fits in rounds: promotion, records, curves, and that a fit killed at any point resumes to the same weights."""
 
-import json
 import shutil
 
 import numpy as np
 import pytest
+from json_files import read_json
 from run_helpers import (
     assert_equal_weights,
     curves_of,
@@ -70,7 +70,7 @@ def test_the_record_says_who_was_promoted_and_why(straight):
     assert all(0 < kept["share"] < 1 for name, kept in second["kept"].items() if name != "in_batch")
     assert second["kept"]["theme"]["total"] == 2 * 16  # one for each example of each epoch
 
-    teacher = json.loads((straight / "tiny/rounds/round_0/teacher.json").read_text())
+    teacher = read_json(straight / "tiny/rounds/round_0/teacher.json")
     assert teacher["student"] == first["student"]
 
 

@@ -1,6 +1,5 @@
 """Whole fits: what a run leaves, what accepts it, and that a killed one resumes to the same numbers."""
 
-import json
 import multiprocessing
 import os
 import re
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from json_files import read_json, read_json_lines
 from run_helpers import (
     assert_equal_weights,
     curves_of,
@@ -51,7 +51,7 @@ def test_a_run_has_a_record(straight):
     triples = synthetic_triples(StoryWorld(0).triples(9, "validation"), StoryTable())
     scores = scores_of(load_encoder(record["model"]["encoder"]["model"], long="truncate"), triples)
     wrong = ((scores[:, 0] > scores[:, 1]) != (triples.labels == 1)).nonzero()[0].tolist()
-    answers = json.loads((straight / "tiny/validation_answers.json").read_text())
+    answers = read_json(straight / "tiny/validation_answers.json")
 
     assert answers["untrained"] == wrong
     assert record["untrained"]["correct"] == 9 - len(wrong)
@@ -125,7 +125,7 @@ def test_stages_evaluate_and_predict_with_a_checkpoint(straight, tiny, narrlit, 
     assert record_of(tmp_path)["test"]["n"] == 5
     assert narrlit("predict", *common).code == 0
 
-    rows = [json.loads(line) for line in (tmp_path / "tiny/predictions.jsonl").open()]
+    rows = read_json_lines(tmp_path / "tiny/predictions.jsonl")
     assert len(rows) == 5
     assert all(row["text_a_is_closer"] == (row["score_a"] > row["score_b"]) for row in rows)
 
@@ -309,7 +309,7 @@ def test_files_train_without_validation_and_by_another_objective(tiny, narrlit, 
     assert done.code == 0, done.err[-3000:]
     assert "monitored key" not in done.err
 
-    record = json.loads((tmp_path / "triplet/version_0/run.json").read_text())
+    record = read_json(tmp_path / "triplet/version_0/run.json")
     assert record["model"]["objective"] == "Triplet"
     assert record["num_evaluations"] == 0
     assert list(record["checkpoints"]) == ["last"]
@@ -334,7 +334,7 @@ def test_runs_go_under_the_trainers_root(tiny, tmp_path):
     fit_here([*arguments, "--trainer.default_root_dir", tmp_path / "root"], tmp_path)
     run = tmp_path / "root/quickstart/version_1"
 
-    assert json.loads((run / "run.json").read_text())["status"] == "finished"
+    assert read_json(run / "run.json")["status"] == "finished"
     assert (run / "checkpoints/last.ckpt").is_file()
     assert list(run.glob("events.*"))
     assert not (tmp_path / "runs").exists()
@@ -363,7 +363,7 @@ def test_fits_at_once_have_a_folder_each(tiny, tmp_path):
     assert [run.name for run in runs] == ["version_0", "version_1"]
 
     for run in runs:
-        record = json.loads((run / "run.json").read_text())
+        record = read_json(run / "run.json")
         assert record["status"] == "finished"
         assert record["checkpoints"]["last"] == "checkpoints/last.ckpt"
 

@@ -1,11 +1,11 @@
 """Submission archives: what is written can be read, and a check finds what the task would refuse."""
 
 import io
-import json
 import zipfile
 
 import numpy as np
 import pytest
+from json_files import to_json_lines
 
 from narrlit import submission
 from narrlit.data.schema import Story, StoryTable
@@ -18,7 +18,7 @@ from narrlit.submission import check_steps, check_submission, read_answers, read
 
 
 def lines(*rows):
-    return "".join(json.dumps(row) + "\n" for row in rows)
+    return to_json_lines(rows)
 
 
 def saved(array, save=np.save):

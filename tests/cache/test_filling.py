@@ -4,12 +4,12 @@ import multiprocessing
 import random
 import signal
 import socket
-import time
 
 import filling_worker
 import pytest
 import torch
 from filling_worker import KEYS, POINTS, TEXTS, TEXTS_PER_SHARD, expected
+from interruptions import wait_for
 from safetensors.torch import load_file
 
 from narrlit.cache import filling
@@ -184,12 +184,6 @@ def test_no_kill_loses_or_repeats_a_finished_shard(tmp_path):
 
     left = [path.name for path in folder.iterdir() if path.name.startswith(".")]
     assert len(left) >= 3  # one each of the three points within the writing of a shard
-
-
-def wait_for(happened, process):
-    while not happened():
-        assert process.exitcode is None
-        time.sleep(0.002)
 
 
 @pytest.mark.slow

@@ -1,9 +1,8 @@
 """Caches under a folder: what is listed, and that removal leaves other files alone."""
 
-import json
-
 import pytest
 import torch
+from json_files import read_json
 
 from narrlit.cache.listing import embedding_caches, remove_cache
 from narrlit.cache.space import EmbeddingSpace, content_keys
@@ -29,7 +28,7 @@ def teacher(tmp_path):
 
 
 def test_caches_of_models_and_teachers_are_listed(tmp_path, frozen, teacher):
-    assert json.loads((frozen.folder / SPACE).read_text())["model"] == "org/name"
+    assert read_json(frozen.folder / SPACE)["model"] == "org/name"
 
     listing = embedding_caches(tmp_path)
     infos = {info.folder: info for info in listing.caches}

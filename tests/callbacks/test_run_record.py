@@ -5,18 +5,14 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from json_files import read_json
 from lightning.pytorch.trainer.states import TrainerFn
+from triples import triples_of
 
 from narrlit.callbacks import RunRecord, run_record
 from narrlit.callbacks.triple_answers import triples_digest
 from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.metrics.significance import AccuracySummary, wilson_interval
-
-
-def triples_of(*rows):
-    stories = StoryTable()
-    return Triples(stories, [Triple(*(stories.add(text) for text in texts), label) for *texts, label in rows])
-
 
 ONE = ("x", "y", "z", True)
 
@@ -25,7 +21,7 @@ ONE = ("x", "y", "z", True)
 def trainer():
     return SimpleNamespace(
         fast_dev_run=False, sanity_checking=False, is_global_zero=True, state=SimpleNamespace(fn=TrainerFn.FITTING),
-        datamodule=SimpleNamespace(triples={"validation": triples_of(ONE)}), current_epoch=0, global_step=4,
+        datamodule=SimpleNamespace(triples={"validation": triples_of([ONE])}), current_epoch=0, global_step=4,
         checkpoint_callbacks=[], callbacks=[], num_sanity_val_batches=[3], num_val_batches=[3],
     )  # fmt: skip
 
@@ -46,7 +42,7 @@ def validate(callback, trainer, *batches, undefined=0):
 
 
 def written(tmp_path):
-    return json.loads((tmp_path / "validation_answers.json").read_text())
+    return read_json(tmp_path / "validation_answers.json")
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -85,8 +81,8 @@ def test_evaluations_follow_each_other_and_continue_after_a_resumption(trainer, 
     assert [(one["epoch"], one["step"], one["wrong"]) for one in content["evaluations"]] == [
         *((0, 4, [1, 2]), (1, 8, []), (2, 12, None))
     ]
-    assert content["triples"] == triples_digest(triples_of(ONE))
-    assert json.loads((tmp_path / "run.json").read_text())["num_evaluations"] == 3
+    assert content["triples"] == triples_digest(triples_of([ONE]))
+    assert read_json(tmp_path / "run.json")["num_evaluations"] == 3
 
 
 def test_nothing_is_written_of_a_trial(trainer, tmp_path):
@@ -106,7 +102,7 @@ def test_the_model_before_training_is_recorded_once_and_taken_over(trainer, tmp_
     callback.on_validation_end(trainer, SimpleNamespace(summaries={"validation": AccuracySummary(9, 8)}))
     trainer.sanity_checking = False
     validate(callback, trainer, [0])
-    record = json.loads((tmp_path / "run.json").read_text())
+    record = read_json(tmp_path / "run.json")
 
     assert record["untrained"]["correct"] == 8
     assert record["frozen"]["correct"] == 7
@@ -120,7 +116,7 @@ def test_the_model_before_training_is_recorded_once_and_taken_over(trainer, tmp_
     resumed.on_load_checkpoint(trainer, None, json.loads(json.dumps(checkpoint)))
     validate(resumed, trainer, [0, 1])
 
-    assert json.loads((tmp_path / "on/run.json").read_text())["untrained"] == record["untrained"]
+    assert read_json(tmp_path / "on/run.json")["untrained"] == record["untrained"]
     assert written(tmp_path / "on")["frozen"] == [1, 8]
 
 
@@ -148,7 +144,7 @@ def test_a_fit_ends_with_a_comparison(trainer, tmp_path, caplog):
         "would be needed with 9 triples"
     )
 
-    record = json.loads((tmp_path / "run.json").read_text())
+    record = read_json(tmp_path / "run.json")
     assert record["comparison"] == {"reference": "frozen", "difference": 1 / 9, "lost": 0, "won": 1, "p": 1.0}
     assert record["comparison_untrained"]["won"] == 8
 
@@ -169,14 +165,14 @@ def test_without_a_known_accuracy_before_training_nothing_is_compared(trainer, t
     for references in ({}, {"untrained": {"wrong": None}}):
         callback._references = references
         assert end(callback, trainer, tmp_path, caplog)[-1].startswith("best validation accuracy")
-        assert "comparison" not in json.loads((tmp_path / "run.json").read_text())
+        assert "comparison" not in read_json(tmp_path / "run.json")
 
 
 def test_the_digest_is_of_source_texts_labels_and_order():
     other = ("u", "v", "w", False)
     cases = ([ONE, other], [other, ONE], [ONE], [("x", "y", "z", False), other], [])
-    assert len({triples_digest(triples_of(*rows)) for rows in cases}) == 5
+    assert len({triples_digest(triples_of(rows)) for rows in cases}) == 5
 
     stories = StoryTable()
     indices = [stories.add(f"Entity_{i}", original=text) for i, text in enumerate("xyz")]
-    assert triples_digest(Triples(stories, [Triple(*indices, True)])) == triples_digest(triples_of(ONE))
+    assert triples_digest(Triples(stories, [Triple(*indices, True)])) == triples_digest(triples_of([ONE]))

@@ -11,6 +11,7 @@ from itertools import pairwise
 import pytest
 import torch
 from command_lines import last_of
+from json_files import read_json, read_json_lines
 from tiny_translators import short_texts, tiny_marian, tiny_nllb
 from tqdm import tqdm
 
@@ -96,7 +97,7 @@ def test_mixed_versions_replace_one_story_at_a_time(narrlit, arguments, rows, tm
     found = narrlit(*arguments("--mixed", "--report", "told", out="mixed.jsonl"))
     assert found.code == 0, found.err
 
-    report = json.loads((tmp_path / "told" / "report.json").read_text())
+    report = read_json(tmp_path / "told" / "report.json")
     assert report["settings"]["mixed"]
     assert all(one["versions"] + sum(one["left_out"].values()) == 3 * len(rows) for one in report["pivots"].values())
 
@@ -122,7 +123,7 @@ def test_versions_that_two_languages_share_are_written_once(narrlit, arguments, 
         (models / name.replace("hi", "fr2")).symlink_to(models / name)
     assert narrlit(*arguments("--mixed", "--report", "told", pivots="hi,fr2")).code == 0
 
-    first, second = json.loads((tmp_path / "told" / "report.json").read_text())["pivots"].values()
+    first, second = read_json(tmp_path / "told" / "report.json")["pivots"].values()
     assert second["versions"] == 0
     assert second["left_out"]["equal to another version"] == first["versions"] > 0
 
@@ -131,7 +132,7 @@ def test_the_report_counts_every_row_and_its_scores_are_those_of_the_versions(na
     found = narrlit(*arguments("--report", "told", score=tiny()))
     assert found.code == 0, found.err
 
-    told = json.loads((tmp_path / "told" / "report.json").read_text())
+    told = read_json(tmp_path / "told" / "report.json")
     assert found.out == (tmp_path / "told" / "report.md").read_text()
     assert told["rows"] == 8
     assert told["versions"] == sum(entry["versions"] for entry in told["pivots"].values()) > 3
@@ -149,7 +150,7 @@ def test_scores_compare_each_version_with_its_own_source(narrlit, arguments, tmp
     found = narrlit(*arguments("--report", "told", "--bertscore-layer", 2, pivots="fr", score=tiny()))
     assert found.code == 0, found.err
 
-    told = json.loads((tmp_path / "told" / "report.json").read_text())
+    told = read_json(tmp_path / "told" / "report.json")
     written = pairwise(rows_of(tmp_path / "b.jsonl"))
     pairs = [(source, version) for (group, source), (other, version) in written if group == other]
     scorer = load_bertscorer(tiny(), 2, torch.device("cpu"))
@@ -171,7 +172,7 @@ def test_nllb_translates_all_ways_with_one_model(narrlit, rows, tmp_path, monkey
     assert found.code == 0, found.err
     assert loaded == [1]
 
-    lines = [json.loads(line) for line in (tmp_path / "n.translations.jsonl").read_text().splitlines()]
+    lines = read_json_lines(tmp_path / "n.translations.jsonl")
     assert list(dict.fromkeys((line["from"], line["to"]) for line in lines)) == [
         *(("eng_Latn", "fra_Latn"), ("fra_Latn", "eng_Latn"), ("eng_Latn", "hin_Deva"), ("hin_Deva", "eng_Latn"))
     ]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from json_files import read_json, to_json_lines
 
 from narrlit.data.writers import write_table
 
@@ -59,7 +60,7 @@ def check(found, *, may_pass=False):
 
 
 def lines(*rows):
-    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+    return to_json_lines(rows).encode()
 
 
 def written(suffix, *rows):
@@ -193,7 +194,7 @@ def test_broken_model_folders_cost_one_line(narrlit, files, tiny):
 def test_settings_of_a_model_that_break_only_its_first_embedding_cost_one_line(narrlit, files, tiny, file, settings):
     shutil.copytree(tiny(), "m")
     path = Path("m", file)
-    path.write_text(json.dumps(json.loads(path.read_text()) | settings))
+    path.write_text(json.dumps(read_json(path) | settings))
     check(found := narrlit("embed", "s.jsonl", "--model", "m", "--out", "v.npy"))
     assert "model m" in found.err
 

@@ -1,8 +1,7 @@
 """narrlit check-data: what it prints and writes, and the files that it takes."""
 
-import json
-
 import pytest
+from json_files import read_json
 
 from narrlit.api import similarity
 from narrlit.data.readers import read_triples
@@ -17,7 +16,7 @@ def test_it_prints_a_verdict_and_tables_and_writes_them(narrlit, world_files, tm
     assert "validation.jsonl: 9 rows" in found.err
     assert (tmp_path / "out/check_data.md").read_text() == found.out
 
-    check = json.loads((tmp_path / "out/check_data.json").read_text())
+    check = read_json(tmp_path / "out/check_data.json")
     assert [entry["rows"] for entry in check["files"]] == [12, 9]
     assert {entry["probe"] for entry in check["probes"] if entry["set"] == "validation"} >= {"always_a", "tfidf"}
     assert check["verdict"][0] in found.out
@@ -96,7 +95,7 @@ def test_a_model_s_similarities_are_diagnosed(narrlit, world_files, make, tiny, 
     encoder = load(tiny())
     texts = list(dict.fromkeys(text for triple in read_triples(files[1]).texts() for text in triple))
     expected = similarity_diagnostics(similarity(texts, encoder), texts)
-    record = json.loads((tmp_path / "out/check_data.json").read_text())["diagnostics"][str(files[1])]
+    record = read_json(tmp_path / "out/check_data.json")["diagnostics"][str(files[1])]
 
     assert record["stories"] == 27
     assert record["length_correlation"] == pytest.approx(expected.length_correlation, abs=1e-4)  # float32

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from json_files import read_json, read_json_lines
 
 from narrlit.data.readers import read_triples
 from narrlit.metrics.significance import mcnemar
@@ -16,7 +17,7 @@ needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="the task's data is no
 @pytest.fixture
 def triples(world_files, make):
     """Nine triples with a column of their own."""
-    rows = [json.loads(line) for line in (world_files / "validation.jsonl").read_text().splitlines()]
+    rows = read_json_lines(world_files / "validation.jsonl")
     return make("triples.jsonl", [{**row, "kind": "film" if n % 3 else "book"} for n, row in enumerate(rows)])
 
 
@@ -29,7 +30,7 @@ def test_a_mixture_is_compared_and_written(narrlit, triples, tiny, make, tmp_pat
     assert found.code == 0, found.err
 
     names = [tiny(), f"meanmax:{tiny()}", "oracle.jsonl", "random", "jaccard", "tfidf", "longer"]
-    content = json.loads((tmp_path / "o/compare.json").read_text())
+    content = read_json(tmp_path / "o/compare.json")
     assert [entry["system"] for entry in content["systems"]] == names
 
     with (tmp_path / "o/answers.csv").open() as file:
@@ -158,7 +159,7 @@ def test_minilm_and_the_baselines_on_triples_of_the_task(narrlit, make, tmp_path
 
     assert narrlit("compare", triples, "--models", "minilm,meanmax:minilm", *options).code == 0
 
-    content = json.loads((tmp_path / "o/compare.json").read_text())
+    content = read_json(tmp_path / "o/compare.json")
     correct = {entry["system"]: entry["correct"] for entry in content["systems"]}
     # One triple may be decided by the last bits of a processor's sums.
     assert (correct.pop("minilm"), correct.pop("meanmax:minilm")) == pytest.approx((20, 20), abs=1)

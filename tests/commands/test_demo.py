@@ -1,11 +1,11 @@
 """The demo's way, with a short training; `make demo` is the long one."""
 
-import json
 import re
 import shlex
 
 import pytest
 from command_lines import last_of
+from json_files import read_json
 
 from narrlit.commands import demo as module
 
@@ -41,7 +41,7 @@ def test_the_demo_goes_the_whole_way_and_ends_with_a_report(narrlit, monkeypatch
         assert (tmp_path / "a b" / name).exists(), name
     assert (tmp_path / "a b/compare/compare.md").read_text() in found.out
     assert "a b/quickstart: " in (tmp_path / "a b/report.html").read_text()
-    assert json.loads((tmp_path / "a b/quickstart/run.json").read_text())["status"] == "finished"
+    assert read_json(tmp_path / "a b/quickstart/run.json")["status"] == "finished"
 
     again = narrlit("demo", "--out", "a b")
     assert again.code == 2

@@ -7,6 +7,7 @@ import signal
 
 import numpy as np
 import pytest
+from json_files import read_json_lines, write_json_lines
 from sentence_transformers import SentenceTransformer
 
 from narrlit.data.rows import read_rows
@@ -24,7 +25,7 @@ def test_every_table_holds_the_embeddings_and_all_columns(narrlit, tiny, tmp_pat
         {"title": "One", "plot": "A b.", "year": 1890, "tags": ["x"], "id": 7},
         {"plot": "C d.", "title": "Two", "lang": None, "id": 8},
     ]
-    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [rows[0], {"plot": " "}, rows[1]]))
+    write_json_lines(tmp_path / "s.jsonl", [rows[0], {"plot": " "}, rows[1]])
     options = ("--model", tiny(), "--text-column", "plot", "--drop-invalid")
     for suffix in ("npy", "jsonl", "csv", "tsv", "parquet", "xlsx"):
         found = narrlit("embed", "s.jsonl", *options, "--out", f"v.{suffix}")
@@ -33,7 +34,7 @@ def test_every_table_holds_the_embeddings_and_all_columns(narrlit, tiny, tmp_pat
 
     assert abs(expected - peer_embeddings(tiny(), [row["plot"] for row in rows])).max() < 1e-5
 
-    written = [json.loads(line) for line in (tmp_path / "v.jsonl").open()]
+    written = read_json_lines(tmp_path / "v.jsonl")
     assert np.allclose([row.pop("embedding") for row in written], expected)
     assert written == [{"row": n, **row} for n, row in enumerate(rows)]
 

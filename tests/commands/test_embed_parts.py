@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset
 import pytest
+from json_files import read_json
 from pyarrow import parquet
 
 from narrlit.data.rows import read_rows
@@ -39,7 +40,7 @@ def rows(make):
 
 
 def manifest(folder):
-    return json.loads((Path(folder) / "manifest.json").read_text())
+    return read_json(Path(folder) / "manifest.json")
 
 
 def table(folder):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from json_files import read_json
 
 from narrlit.data.readers import read_triples
 from narrlit.data.rows import file_digest
@@ -147,7 +148,7 @@ def test_a_model_trained_on_these_triples_is_flagged_on_screen(narrlit, world_fi
 def test_answers_are_written_row_by_row(narrlit, world_files, tmp_path):
     found = narrlit("evaluate", world_files / "validation.jsonl", "--baseline", "longer", "--out", "o", "--json")
     assert found.code == 0, found.err
-    assert json.loads((tmp_path / "o/evaluate.json").read_text()) == json.loads(found.out)
+    assert read_json(tmp_path / "o/evaluate.json") == json.loads(found.out)
 
     with (tmp_path / "o/answers.csv").open() as file:
         rows = list(csv.DictReader(file))

@@ -8,6 +8,7 @@ from hashlib import sha256
 
 import pytest
 from command_lines import last_of
+from json_files import read_json, read_json_lines
 from llm_server import MODEL, llm_server, question
 
 from narrlit.data.readers import read_triples
@@ -59,10 +60,6 @@ def says(triples, request):
     return json.dumps({"closer": "A" if kind == "first" or shown["A"] == closer else "B"})
 
 
-def lines(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 def expected(triples, nearer, swap):
     """What the report must say, counted row by row."""
     found = dict.fromkeys(["fallbacks", "overrides", "right", "hybrid", "similarities", "agreed", "both", "chosen"], 0)
@@ -86,8 +83,8 @@ def test_the_report_says_exactly_what_the_script_says(judge, triples, tmp_path, 
     found = judge(*["--swap"] * swap)
     assert found.code == 0, found.err
 
-    rows = lines(tmp_path / "a.jsonl.rows.jsonl")
-    report = json.loads((tmp_path / "a.jsonl.report.json").read_text())
+    rows = read_json_lines(tmp_path / "a.jsonl.rows.jsonl")
+    report = read_json(tmp_path / "a.jsonl.report.json")
     nearer = [row["similarity_a"] > row["similarity_b"] for row in rows]
     wanted = expected(triples, nearer, swap)
 
@@ -110,7 +107,7 @@ def test_the_report_says_exactly_what_the_script_says(judge, triples, tmp_path, 
         assert report["swap_agreement"]["n"] == wanted["agreed"]
         assert report["swap_agreement"]["of"] == wanted["both"]
         assert f"A and B swapped: {2 * ROWS} requests for {ROWS} triples" in found.err
-    answers = [row["text_a_is_closer"] for row in lines(tmp_path / "a.jsonl")]
+    answers = [row["text_a_is_closer"] for row in read_json_lines(tmp_path / "a.jsonl")]
 
     assert sum(x == triple.a_is_closer for x, triple in zip(answers, triples, strict=True)) == wanted["hybrid"]
     assert answers == [row["text_a_is_closer"] for row in rows]
@@ -120,8 +117,8 @@ def test_the_report_says_exactly_what_the_script_says(judge, triples, tmp_path, 
 def test_errors_by_label_add_up_and_stand_in_the_table(judge, triples, tmp_path):
     assert judge().code == 0
 
-    answers = [row["text_a_is_closer"] for row in lines(tmp_path / "a.jsonl")]
-    report = json.loads((tmp_path / "a.jsonl.report.json").read_text())
+    answers = [row["text_a_is_closer"] for row in read_json_lines(tmp_path / "a.jsonl")]
+    report = read_json(tmp_path / "a.jsonl.report.json")
     table = (tmp_path / "a.jsonl.report.md").read_text()
 
     assert [part["label"] for part in report["by_label"]] == ["A", "B"]
@@ -143,21 +140,21 @@ def test_a_prompt_with_fields_is_the_user_message(judge, server, triples, tmp_pa
     assert judge("--prompt", "p.txt").code == 0
 
     contents = []
-    for texts, row in zip(triples.texts(), lines(tmp_path / "a.jsonl.rows.jsonl"), strict=True):
+    for texts, row in zip(triples.texts(), read_json_lines(tmp_path / "a.jsonl.rows.jsonl"), strict=True):
         first = f'Like {{{{"closer": "A"}}}}. {texts[0]}\n1: {texts[1]} ({round(row["similarity_a"], 4)})\n'
         contents.append(f"{first}2: {texts[2]}")
 
     assert sorted(question(body) for body in server.bodies) == sorted(contents)
     assert {len(body["messages"]) for body in server.bodies} == {1}
 
-    record = json.loads((tmp_path / "a.jsonl.report.json").read_text())
+    record = read_json(tmp_path / "a.jsonl.report.json")
     assert record["prompt"] == {"file": "p.txt", "name": "judge", "digest": sha256(text.encode()).hexdigest()}
     # Another temperature makes other requests; the record holds what was sent.
     assert record["sampling"]["temperature"] == 0
     assert judge("--prompt", "p.txt", "--temperature", "0.1", "--overwrite").code == 0
     assert {body["temperature"] for body in server.bodies[ROWS:]} == {0.1}
     assert len(server.bodies) == 2 * ROWS
-    assert json.loads((tmp_path / "a.jsonl.report.json").read_text())["sampling"]["temperature"] == 0.1
+    assert read_json(tmp_path / "a.jsonl.report.json")["sampling"]["temperature"] == 0.1
 
 
 def test_options_of_other_commands_serve_the_encoder(judge):
@@ -170,7 +167,7 @@ def test_options_of_other_commands_serve_the_encoder(judge):
 def test_the_similarities_are_those_of_the_model(judge, narrlit, tmp_path, tiny):
     judge()
     evaluated = json.loads(narrlit("evaluate", "t.jsonl", "--model", tiny(), "--json").out)
-    accuracy = json.loads((tmp_path / "a.jsonl.report.json").read_text())["accuracy"]["similarities"]
+    accuracy = read_json(tmp_path / "a.jsonl.report.json")["accuracy"]["similarities"]
     assert accuracy == {name: evaluated[name] for name in accuracy}
 
 
@@ -210,7 +207,7 @@ def test_a_submission_is_what_the_task_takes(judge, narrlit, tmp_path):
 def test_labels_may_stand_apart_or_be_unknown(judge, triples, tmp_path):
     assert judge().code == 0
 
-    whole = json.loads((tmp_path / "a.jsonl.report.json").read_text())
+    whole = read_json(tmp_path / "a.jsonl.report.json")
     write_triples(
         tmp_path / "bare.jsonl", Triples(triples.stories, [replace(triple, a_is_closer=None) for triple in triples])
     )
@@ -218,13 +215,13 @@ def test_labels_may_stand_apart_or_be_unknown(judge, triples, tmp_path):
 
     assert judge("--labels", "l.jsonl", file="bare.jsonl", out="b.jsonl").code == 0
 
-    apart = json.loads((tmp_path / "b.jsonl.report.json").read_text())
+    apart = read_json(tmp_path / "b.jsonl.report.json")
     assert apart["accuracy"] == whole["accuracy"]
 
     found = judge(file="bare.jsonl", out="c.jsonl")
     assert found.code == 0, found.err
     assert found.out.startswith(f"{ROWS} triples, none has a label.")
-    assert json.loads((tmp_path / "c.jsonl.report.json").read_text())["overrides"]["n"] == whole["overrides"]["n"]
+    assert read_json(tmp_path / "c.jsonl.report.json")["overrides"]["n"] == whole["overrides"]["n"]
 
 
 def test_requests_that_fail_leave_their_triples_to_the_similarities_and_are_sent_again(judge, server, tmp_path):
@@ -234,8 +231,8 @@ def test_requests_that_fail_leave_their_triples_to_the_similarities_and_are_sent
     assert f"5 of {ROWS} triples fell back (1, 2, 3, 4, 5): 5 request failed: HTTP 500; the same command" in found.err
     assert "; 5 request failed: HTTP 500" in found.out
 
-    rows = lines(tmp_path / "a.jsonl.rows.jsonl")
-    assert len(lines(tmp_path / "a.jsonl")) == ROWS
+    rows = read_json_lines(tmp_path / "a.jsonl.rows.jsonl")
+    assert len(read_json_lines(tmp_path / "a.jsonl")) == ROWS
     for row in rows[:5]:
         assert row["text_a_is_closer"] == (row["similarity_a"] > row["similarity_b"])
 
@@ -283,9 +280,9 @@ def test_views_and_pseudonyms_apply_to_the_similarities_alone(judge, server, tri
     given = ("--missing-views", "positional", "--fusion", "submitted")
     assert judge().code == judge(*given, out="b.jsonl").code == 0
 
-    plain, fused = (lines(tmp_path / f"{name}.jsonl.rows.jsonl") for name in "ab")
+    plain, fused = (read_json_lines(tmp_path / f"{name}.jsonl.rows.jsonl") for name in "ab")
     assert [row["similarity_a"] for row in plain] != [row["similarity_a"] for row in fused]
-    assert json.loads((tmp_path / "b.jsonl.report.json").read_text())["fusion"] == "0.5,0.1,0.2,0.2"
+    assert read_json(tmp_path / "b.jsonl.report.json")["fusion"] == "0.5,0.1,0.2,0.2"
 
     anchors = {texts[0] for texts in triples.texts()}
     assert all(json.loads(question(body))["anchor"] in anchors for body in server.bodies)

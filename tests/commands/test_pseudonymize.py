@@ -1,10 +1,10 @@
 """narrlit pseudonymize: every layout, the map, the way back, and refusals."""
 
 import csv
-import json
 import stat
 
 import pytest
+from json_files import read_json_lines, write_json_lines
 
 from narrlit.data.rows import read_rows
 
@@ -18,28 +18,20 @@ def run(narrlit):
     return lambda file, out, *options: narrlit("pseudonymize", file, "--out", out, "--pipeline", PIPELINE, *options)
 
 
-def write(path, rows):
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-
-
-def rows_of(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 def test_stories_with_views_share_the_storys_mapping(run, tmp_path):
     row = {"id": "s1", "text": TEXTS[0], "theme": "Love", "plot_events": ["Robert meets Anna Lee."], "year": 1900}
-    write(tmp_path / "s.jsonl", [row, {"id": "s2", "text": "Nobody came."}])
+    write_json_lines(tmp_path / "s.jsonl", [row, {"id": "s2", "text": "Nobody came."}])
     found = run("s.jsonl", "p.jsonl", "--map", "m.jsonl")
 
     assert found.code == 0, found.err
 
-    new = rows_of(tmp_path / "p.jsonl")
+    new = read_json_lines(tmp_path / "p.jsonl")
     assert new[0]["text"] == "Character_A met Character_B in Location_1."
     assert new[0]["plot_events"] == ["Character_B meets Character_A."]
     assert new[0]["year"] == 1900
     assert new[1] == {"id": "s2", "text": "Nobody came."}
 
-    lines = rows_of(tmp_path / "m.jsonl")
+    lines = read_json_lines(tmp_path / "m.jsonl")
     assert [(line["row"], line["id"], line["field"]) for line in lines][:1] == [(0, "s1", "text")]
     assert lines[0]["replacements"][0] == {"placeholder": "Character_A", "original": "Anna Lee", "start": 0, "end": 11}
     assert stat.S_IMODE((tmp_path / "m.jsonl").stat().st_mode) == 0o600
@@ -47,26 +39,27 @@ def test_stories_with_views_share_the_storys_mapping(run, tmp_path):
 
 @pytest.mark.parametrize("scope", ["story", "triple"])
 def test_triples_are_restored_to_the_letter_and_a_second_run_changes_nothing(run, narrlit, tmp_path, scope):
-    write(
+    write_json_lines(
         tmp_path / "t.jsonl",
         [dict(zip(("anchor_text", "text_a", "text_b"), TEXTS, strict=True)) | {"text_a_is_closer": True}],
     )
 
     assert run("t.jsonl", "p.jsonl", "--map", "m.jsonl", "--scope", scope).code == 0
 
-    [new] = rows_of(tmp_path / "p.jsonl")
+    [new] = read_json_lines(tmp_path / "p.jsonl")
     assert new["text_a"] == {"story": "Character_A left Location_1.", "triple": "Character_B left Location_2."}[scope]
     assert run("p.jsonl", "q.jsonl", "--scope", scope).code == 0
     assert (tmp_path / "q.jsonl").read_bytes() == (tmp_path / "p.jsonl").read_bytes()
     assert narrlit("pseudonymise", "p.jsonl", "--out", "r.jsonl", "--restore", "m.jsonl").code == 0
-    assert rows_of(tmp_path / "r.jsonl") == rows_of(tmp_path / "t.jsonl")
+    assert read_json_lines(tmp_path / "r.jsonl") == read_json_lines(tmp_path / "t.jsonl")
 
 
 def test_examples_tables_and_lines(run, narrlit, tmp_path):
     example = {"anchor": TEXTS[0], "positive": TEXTS[1], "negatives": [{"text": TEXTS[2], "kind": "theme"}]}
-    write(tmp_path / "e.jsonl", [example])
+    write_json_lines(tmp_path / "e.jsonl", [example])
     assert run("e.jsonl", "x.jsonl").code == 0
-    assert rows_of(tmp_path / "x.jsonl")[0]["negatives"] == [{"text": "The king ruled Location_1.", "kind": "theme"}]
+    (written,) = read_json_lines(tmp_path / "x.jsonl")
+    assert written["negatives"] == [{"text": "The king ruled Location_1.", "kind": "theme"}]
 
     (tmp_path / "s.csv").write_text(f'id,text\n1,"{TEXTS[0]}"\n')
     assert run("s.csv", "p.csv", "--map", "m.jsonl").code == 0
@@ -111,9 +104,9 @@ def test_names_of_storyworld_need_no_pipeline(narrlit, tmp_path):
     found = narrlit("pseudonymize", "w/validation.jsonl", "--out", "p.jsonl", "--scope", "triple", *names)
     assert found.code == 0, found.err
 
-    known = {name for row in rows_of(tmp_path / "w" / "validation_views.jsonl") for name in row["names"]}
+    known = {name for row in read_json_lines(tmp_path / "w" / "validation_views.jsonl") for name in row["names"]}
     texts = " ".join(
-        row[field] for row in rows_of(tmp_path / "p.jsonl") for field in ("anchor_text", "text_a", "text_b")
+        row[field] for row in read_json_lines(tmp_path / "p.jsonl") for field in ("anchor_text", "text_a", "text_b")
     )
 
     assert "Character_A" in texts
@@ -132,7 +125,7 @@ def test_names_of_storyworld_need_no_pipeline(narrlit, tmp_path):
     ],
 )
 def test_mistakes_are_one_line(narrlit, tmp_path, options, message):
-    write(tmp_path / "s.jsonl", [{"text": "Anna"}])
+    write_json_lines(tmp_path / "s.jsonl", [{"text": "Anna"}])
     before = (tmp_path / "s.jsonl").read_bytes()
     found = narrlit("pseudonymize", *options)
 
@@ -142,15 +135,15 @@ def test_mistakes_are_one_line(narrlit, tmp_path, options, message):
 
 
 def test_the_map_of_another_file_is_refused(narrlit, tmp_path):
-    write(tmp_path / "s.jsonl", [{"text": "Character_A ran."}, {"text": "b"}])
+    write_json_lines(tmp_path / "s.jsonl", [{"text": "Character_A ran."}, {"text": "b"}])
     one = {"placeholder": "Character_A", "original": "Anna", "start": 0, "end": 11}
-    write(tmp_path / "m.jsonl", [{"row": 0, "field": "text", "replacements": [one]}])
+    write_json_lines(tmp_path / "m.jsonl", [{"row": 0, "field": "text", "replacements": [one]}])
     found = narrlit("pseudonymize", "s.jsonl", "--out", "r.jsonl", "--restore", "m.jsonl")
 
     assert found.code == 2
     assert "other rows" in found.err
 
-    write(tmp_path / "m.jsonl", [{"row": row, "field": "text", "replacements": [one]} for row in (0, 1)])
+    write_json_lines(tmp_path / "m.jsonl", [{"row": row, "field": "text", "replacements": [one]} for row in (0, 1)])
     found = narrlit("pseudonymize", "s.jsonl", "--out", "r.jsonl", "--restore", "m.jsonl")
     assert found.code == 2
     assert "s.jsonl:2: Character_A is not at characters" in found.err
@@ -167,12 +160,12 @@ def test_the_map_of_another_file_is_refused(narrlit, tmp_path):
     ],
 )
 def test_a_map_with_a_wrong_value_is_refused_by_its_line(narrlit, tmp_path, row, place):
-    write(tmp_path / "s.jsonl", [{"text": "Character_A ran."}])
+    write_json_lines(tmp_path / "s.jsonl", [{"text": "Character_A ran."}])
     replacement = {"placeholder": "Character_A", "original": "Anna", "start": 0, "end": 11}
     line = {"row": 0, "field": "text", "replacements": [replacement]}
     for name, value in row.items():
         (line if name in line else replacement)[name] = value
-    write(tmp_path / "m.jsonl", [line])
+    write_json_lines(tmp_path / "m.jsonl", [line])
     found = narrlit("pseudonymize", "s.jsonl", "--out", "r.jsonl", "--restore", "m.jsonl")
 
     assert found.code == 2 and f"map m.jsonl:1: {place}: Input should be" in found.err, found.err

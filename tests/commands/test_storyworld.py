@@ -1,8 +1,7 @@
 """narrlit storyworld: files that the readers take, and refused counts."""
 
-import json
-
 import pytest
+from json_files import read_json_lines
 
 from narrlit.data.readers import read_examples, read_stories, read_triples
 
@@ -23,7 +22,7 @@ def test_storyworld_writes_files_that_the_readers_take(narrlit, tmp_path):
     assert len(read_triples(tmp_path / "w/test.jsonl", strict=True)) == 2
 
     stories = {story.text for story in read_stories(tmp_path / "w/test_stories.jsonl")}
-    views = [json.loads(line) for line in (tmp_path / "w/test_views.jsonl").open()]
+    views = read_json_lines(tmp_path / "w/test_views.jsonl")
     assert {view["text"] for view in views} == stories
     assert all(view["theme"] and view["plot_events"] and view["outcome"] and view["names"] for view in views)
 

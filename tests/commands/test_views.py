@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from json_files import write_json_lines
 
 VIEWS = {"theme": "Death.", "plot_events": ["He falls ill.", "He dies."], "outcome": "He is dead."}
 KING = {"text": "A king fell ill, and all the doctors of the land were called. He died."} | VIEWS
@@ -13,7 +14,7 @@ TRIPLE = {"anchor_text": KING["text"].upper(), "text_a": QUEEN["text"], "text_b"
 @pytest.fixture
 def write(tmp_path):
     def make(name, *rows):
-        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_json_lines(tmp_path / name, rows)
         return name
 
     return make

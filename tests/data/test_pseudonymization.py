@@ -1,9 +1,9 @@
 """Placeholders for names in texts, rows and files, without the command line."""
 
-import json
 import stat
 
 import pytest
+from json_files import read_json_lines
 
 import narrlit
 from narrlit.data.text_rows import TextRows
@@ -62,7 +62,7 @@ def test_files_keep_rows_and_the_map_is_private(make, tmp_path):
 
     restored = narrlit.restore_names(tmp_path / "p.jsonl", tmp_path / "m.jsonl")
     restored.write(tmp_path / "r.jsonl")
-    assert [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()] == [TRIPLE, TRIPLE]
+    assert read_json_lines(tmp_path / "r.jsonl") == [TRIPLE, TRIPLE]
     assert str(restored) == "2 rows with their original names"
 
 

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from json_files import read_json_lines
+from triples import triples_of
 
 from narrlit.data.readers import read_examples, read_stories, read_triples
 from narrlit.data.rows import read_rows
-from narrlit.data.schema import KINDS, Story, StoryTable, TrainingExample, TrainingExamples, Triple, Triples
+from narrlit.data.schema import KINDS, Story, StoryTable, TrainingExample, TrainingExamples
 from narrlit.data.writers import check_rows, write_examples, write_rows, write_stories, write_table, write_triples
 from narrlit.errors import OptionError
 
@@ -32,11 +34,6 @@ def back(write, read, name, rows):
         write(path, rows)
         assert [entry.name for entry in Path(folder).iterdir()] == [name]
         return read(path)
-
-
-def triples_of(rows):
-    table = StoryTable()
-    return Triples(table, [Triple(table.add(x), table.add(a), table.add(b), label) for x, a, b, label in rows])
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -116,7 +113,7 @@ def test_rows_of_every_column_and_embeddings(tmp_path):
     rows = [{"text": "a", "tags": ["x"], "n": 1}, {"text": 'b "c"', "title": None, "ok": True}]
     embeddings = np.array([[0.5, 1.0], [0.25, -2.0]], dtype=np.float32)
     write_table(tmp_path / "f.jsonl", rows, embeddings)
-    lines = [json.loads(line) for line in (tmp_path / "f.jsonl").read_text().splitlines()]
+    lines = read_json_lines(tmp_path / "f.jsonl")
 
     assert lines == [row | {"embedding": vector} for row, vector in zip(rows, embeddings.tolist(), strict=True)]
 

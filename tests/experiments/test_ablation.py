@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from interruptions import Killed
+from json_files import read_json
 from scoring import scores_of
 
 from narrlit.configuration import packaged_configs
@@ -62,14 +64,6 @@ def ablate(narrlit, tiny, triples):
     return run
 
 
-def read(path):
-    return json.loads(Path(path).read_text())
-
-
-class Killed(BaseException):
-    """Ends an experiment as a power cut would."""
-
-
 @pytest.mark.slow
 def test_rows_are_compared_and_resume_after_a_kill(ablate, overlays, triples, monkeypatch):
     overlays(scale=SCALE, triplet=TRIPLET)
@@ -78,7 +72,7 @@ def test_rows_are_compared_and_resume_after_a_kill(ablate, overlays, triples, mo
     def killed(run, config):
         result = run_fit(run, config)
         if run.name == "scale":
-            (run / "run.json").write_text(json.dumps({**read(run / "run.json"), "status": "running"}))
+            (run / "run.json").write_text(json.dumps({**read_json(run / "run.json"), "status": "running"}))
             (run / "left").touch()
             raise Killed
         return result
@@ -90,20 +84,20 @@ def test_rows_are_compared_and_resume_after_a_kill(ablate, overlays, triples, mo
     assert not Path("out/ablations.json").exists()
 
     monkeypatch.setattr(plan, "run_fit", run_fit)
-    first = read("out/full/run.json")
+    first = read_json("out/full/run.json")
 
     found = ablate()
 
     assert found.code == 0, found.err
     assert "full: already finished" in found.err
     assert "scale, fit 2 of 3: model.init_args.scale: 20.0 -> 2.0" in found.err
-    assert read("out/full/run.json") == first
+    assert read_json("out/full/run.json") == first
     assert not Path("out/scale/left").exists()
     assert found.out == Path("out/ablations.md").read_text()
 
     for name in ("full", "scale", "triplet"):
         check_answers(name, triples)
-    check_report(read("out/ablations.json"), found.out)
+    check_report(read_json("out/ablations.json"), found.out)
 
     before = Path("out/ablations.json").read_text()
     found = ablate()
@@ -133,7 +127,7 @@ def check_report(found, text):
     assert scale["changes"] == ["model.init_args.scale: 20.0 -> 2.0"]
     assert full["difference_to_full"] is None
     for entry in found["systems"]:
-        record = read(f"out/{entry['system']}/run.json")
+        record = read_json(f"out/{entry['system']}/run.json")
         assert entry["best_epoch"]["interval"] == list(wilson_interval(record["best"]["correct"], EVALUATED))
         assert entry["last_epoch"]["accuracy"] == record["validations"][-1]["accuracy"]
         assert entry["num_evaluations"] == 2

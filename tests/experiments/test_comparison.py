@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from scipy.stats import binomtest
+from triples import triples_of
 
 from narrlit.data.readers import read_triples
-from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.errors import OptionError
 from narrlit.experiments.comparison import combine, compare_systems, divide, read_facets, weighted_mean
 from narrlit.experiments.systems import SystemAnswers
@@ -24,14 +24,9 @@ def system(name, correct, kind="model", size=None, flags=None):
     return SystemAnswers.scored(name, kind, labels, np.stack([half, -half], axis=1), flags=flags or {})
 
 
-def triples_of(count, shared=1):
+def labelled_triples(count, shared=1):
     """Triples with these labels, `shared` neighbors of which have the same anchor."""
-    stories = StoryTable()
-    rows = [
-        Triple(stories.add(f"x {n // shared}"), stories.add(f"a {n}"), stories.add(f"b {n}"), bool(LABELS[n]))
-        for n in range(count)
-    ]
-    return Triples(stories, rows)
+    return triples_of([(f"x {n // shared}", f"a {n}", f"b {n}", bool(LABELS[n])) for n in range(count)])
 
 
 def right(*places, of=40):
@@ -39,7 +34,7 @@ def right(*places, of=40):
 
 
 def compared(systems, shared=1, facets=None):
-    return compare_systems(systems, triples_of(len(systems[0].labels), shared), facets or {}, {})
+    return compare_systems(systems, labelled_triples(len(systems[0].labels), shared), facets or {}, {})
 
 
 def test_p_is_scipys_and_holm_corrects_it():
@@ -100,14 +95,10 @@ def test_triples_that_share_stories_are_tested_by_story():
 
 
 def test_a_difference_is_shown_though_all_triples_hang_together():
-    stories = StoryTable()
-    rows = [
-        Triple(stories.add(f"x {n}"), stories.add(f"x {n + 1}"), stories.add(f"b {n}"), bool(LABELS[n]))
-        for n in range(40)
-    ]
+    chain = triples_of([(f"x {n}", f"x {n + 1}", f"b {n}", bool(LABELS[n])) for n in range(40)])
     first = system("first", right(*range(0, 40, 2)), size=1)
     better = system("better", right(*(n for n in range(40) if n % 8 != 3)), size=1)
-    found = compare_systems([first, better], Triples(stories, rows), {}, {}).content
+    found = compare_systems([first, better], chain, {}, {}).content
 
     assert found["groups"] == 1
     assert found["conclusion"] == "better: better than first."

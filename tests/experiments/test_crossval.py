@@ -10,6 +10,8 @@ import pytest
 import yaml
 from command_lines import last_of
 from folds import described_fold
+from interruptions import Killed
+from json_files import read_json
 
 import narrlit
 from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples
@@ -46,16 +48,8 @@ def crossval(narrlit, tiny):
     return run
 
 
-def read(path):
-    return json.loads(Path(path).read_text())
-
-
 def write_status(run, status):
-    (run / "run.json").write_text(json.dumps({**read(run / "run.json"), "status": status}))
-
-
-class Killed(BaseException):
-    """Ends an experiment as a power cut would."""
+    (run / "run.json").write_text(json.dumps({**read_json(run / "run.json"), "status": status}))
 
 
 @pytest.mark.slow
@@ -77,31 +71,31 @@ def test_folds_run_are_recorded_and_resume_after_a_kill(crossval, monkeypatch):
     assert not Path("cv/crossval.json").exists()
 
     monkeypatch.setattr(module, "run_fit", run_fit)
-    first = read("cv/fold_0/run.json")
+    first = read_json("cv/fold_0/run.json")
 
     found = crossval()
 
     assert found.code == 0, found.err
     assert "20 of 22 examples are evaluated, 2 synthetic or without a dissimilar story only train; 11" in found.err
     assert "fold_0: already finished" in found.err
-    assert read("cv/fold_0/run.json") == first
+    assert read_json("cv/fold_0/run.json") == first
     assert not Path("cv/fold_1/left").exists()
 
-    check_report(read("cv/crossval.json"))
+    check_report(read_json("cv/crossval.json"))
     assert found.out == Path("cv/crossval.md").read_text()
 
-    low, high = read("cv/crossval.json")["pooled"]["last_epoch"]["interval"]
+    low, high = read_json("cv/crossval.json")["pooled"]["last_epoch"]["interval"]
     assert f"[{low:.3f}, {high:.3f}]" in next(line for line in found.out.splitlines() if line.startswith("| pooled"))
 
-    check_table(read("cv/crossval.json"))
+    check_table(read_json("cv/crossval.json"))
 
-    before = read("cv/crossval.json")
+    before = read_json("cv/crossval.json")
     shutil.rmtree("cv/fold_0")
     found = crossval()
 
     assert (found.code, "fold_1: already finished" in found.err) == (0, True), found.err
-    assert read("cv/crossval.json") == before
-    assert read("cv/fold_0/run.json")["validations"] == first["validations"]
+    assert read_json("cv/crossval.json") == before
+    assert read_json("cv/fold_0/run.json")["validations"] == first["validations"]
 
     found = crossval("--model.init_args.margin", "0.5")
     assert found.code == 2
@@ -113,7 +107,7 @@ def test_folds_run_are_recorded_and_resume_after_a_kill(crossval, monkeypatch):
 
     assert found.code == 2
     assert "cv/fold_0 used other examples" in found.err
-    assert read("cv/crossval.json") == before
+    assert read_json("cv/crossval.json") == before
 
 
 def check_table(found):
@@ -130,7 +124,7 @@ def check_table(found):
 
 
 def check_report(found):
-    runs = [read(f"cv/fold_{fold}/run.json") for fold in (0, 1)]
+    runs = [read_json(f"cv/fold_{fold}/run.json") for fold in (0, 1)]
     assert [found[name] for name in ("folds", "examples", "never_evaluated", "groups", "ungrouped")] == [
         *(2, 22, 2, 11),
         False,
@@ -166,7 +160,7 @@ def test_folds_by_example_are_flagged_and_a_fold_is_a_model(crossval, narrlit):
     assert "warning: folds by example" in found.err
     assert "UNGROUPED" in found.out
     assert "Flags of the folds' runs: trained_on_validation." in found.out
-    assert read("cv/crossval.json")["ungrouped"] is True
+    assert read_json("cv/crossval.json")["ungrouped"] is True
 
     config = yaml.safe_load(Path("cv/fold_1/config.yaml").read_text())
     assert config["data"]["init_args"]["fold"] == 1

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_lines import last_of
+from json_files import read_json, read_json_lines
 
 from narrlit import load
 from narrlit.cli import main
@@ -55,7 +56,7 @@ def plain(world, tiny, tmp_path_factory):
     folder = tmp_path_factory.mktemp("plain")
     given = [str(world[0]), "--models", tiny(), "--views", str(world[1]), "--out", str(folder), *QUICK]
     assert main(["fuse", *given]) == 0
-    return json.loads((folder / "fuse.json").read_text())
+    return read_json(folder / "fuse.json")
 
 
 def by_name(entry):
@@ -128,13 +129,13 @@ def test_a_mistake_in_a_later_model_leaves_the_earlier_one(fuse, tiny, tmp_path)
     assert found.code == 2
     assert "no/such-model" in found.err
 
-    (entry,) = json.loads((tmp_path / "o/fuse.json").read_text())["models"]
+    (entry,) = read_json(tmp_path / "o/fuse.json")["models"]
     assert entry["model"] == tiny()
     assert f"## {tiny()}" in (tmp_path / "o/fuse.md").read_text()
 
 
 def test_flipped_labels_flip_the_table(fuse, plain, world, tmp_path):
-    rows = [json.loads(line) for line in Path(world[0]).read_text().splitlines()]
+    rows = read_json_lines(Path(world[0]))
     write_rows(tmp_path / "labels.jsonl", [{"text_a_is_closer": not row.pop("text_a_is_closer")} for row in rows])
     write_rows(tmp_path / "bare.jsonl", rows)
     _, flipped = fuse("--labels", "labels.jsonl", triples="bare.jsonl")

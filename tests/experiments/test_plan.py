@@ -5,6 +5,7 @@ import json
 import pytest
 import yaml
 from folds import described_fold
+from json_files import read_json
 
 from narrlit.errors import OptionError
 from narrlit.experiments import plan as module
@@ -109,7 +110,7 @@ def test_the_table_has_a_row_for_each_accuracy(fits, tmp_path):
 
     result.write()
     assert (tmp_path / "p/r.csv").read_text().count("\n") == 4
-    assert json.loads((tmp_path / "p/r.json").read_text()) == {"a": 1}
+    assert read_json(tmp_path / "p/r.json") == {"a": 1}
     assert str(result) == "A note."
 
 

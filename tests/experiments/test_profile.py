@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from json_files import write_json_lines
 
 import narrlit
 from narrlit.data.twice_told import CELLS, TwiceTold
@@ -63,7 +64,7 @@ def test_ones_own_triples_and_questions_are_added(tiny, tmp_path):
     rows = [{**row, "text_a_is_closer": number == 0} for number, row in enumerate(triples)]
     sets = tmp_path / "own.jsonl"
     choices = tmp_path / "questions.jsonl"
-    sets.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_json_lines(sets, rows)
     question = {"anchor_text": "A fox steals bread.", "choices": ["It rains.", "A fox steals bread."], "answer": 1}
     choices.write_text(json.dumps(question) + "\n")
     result = narrlit.profile({"tiny": tiny()}, **PART, sets=[sets], choices=[choices])
@@ -82,7 +83,7 @@ def test_intervals_of_ones_own_triples_are_by_plot(tiny, tmp_path):
     row = {"anchor_text": "A fox steals bread.", "text_a": "It rains.", "text_b": "A fox steals.", "cell": "far"}
     other = {**row, "text_a_is_closer": True, "plot": "rain"}
     rows = [{**row, "text_a_is_closer": False, "plot": "theft"}] * 50 + [other] * 50
-    (tmp_path / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_json_lines(tmp_path / "own.jsonl", rows)
     result = narrlit.profile({"tiny": tiny()}, **PART, sets=[tmp_path / "own.jsonl"])
     [tfidf] = result.models[-1].accuracies.values()
 

@@ -1,10 +1,10 @@
 """Reports: cells, tables, files and plots."""
 
 import csv
-import json
 from xml.etree import ElementTree
 
 import pytest
+from json_files import read_json
 
 from narrlit.experiments import report
 from narrlit.experiments.report import Report
@@ -25,7 +25,7 @@ def made():
 def test_a_report_is_written_in_every_format(made, tmp_path):
     made.write(tmp_path, "r")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.csv", "r.json", "r.md", "r.svg", "r.tex"]
-    assert json.loads((tmp_path / "r.json").read_text()) == {"a": 1}
+    assert read_json(tmp_path / "r.json") == {"a": 1}
     assert (tmp_path / "r.md").read_text() == made.markdown()
 
     with (tmp_path / "r.csv").open(encoding="utf-8", newline="") as file:

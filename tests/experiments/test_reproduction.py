@@ -7,6 +7,7 @@ from statistics import stdev
 
 import numpy as np
 import pytest
+from json_files import read_json, read_json_lines, write_json_lines
 
 import narrlit
 from narrlit.configuration import packaged_names
@@ -157,7 +158,7 @@ def test_an_absent_encoder_is_named():
 def folder(tmp_path, world_files):
     """A data folder in the official layout, of StoryWorld: the test's triples are those of dev."""
     data = tmp_path / "data"
-    rows = [json.loads(line) for line in (world_files / "validation.jsonl").read_text().splitlines()]
+    rows = read_json_lines(world_files / "validation.jsonl")
     files = {
         "dev/dev_track_a.jsonl": rows,
         "test/test_track_a.jsonl": [{k: v for k, v in row.items() if k != "text_a_is_closer"} for row in rows],
@@ -166,7 +167,7 @@ def folder(tmp_path, world_files):
     }
     for name, content in files.items():
         (data / name).parent.mkdir(parents=True, exist_ok=True)
-        (data / name).write_text("".join(json.dumps(row) + "\n" for row in content))
+        write_json_lines(data / name, content)
     for name in ("sample/sample_track_a.jsonl", "synthetic/data_for_classification.jsonl"):
         (data / name).parent.mkdir()
         shutil.copy(world_files / "train.jsonl", data / name)
@@ -298,7 +299,7 @@ def test_a_record_that_was_written_before_its_fields_were_typed_goes_on(reproduc
 
     assert keys == ["1 | L6 | test A", "1 | L12 | dev A", "1 | L12 | test A"]
 
-    after = json.loads((folder / "record.json").read_text())
+    after = read_json(folder / "record.json")
     assert after["cells"][KEY] == cells[KEY]
     assert list(after) == list(before)
     assert {**after, "cells": {}} == {**before, "cells": {}}
@@ -384,10 +385,10 @@ def test_a_cross_validated_cell_is_the_pooled_last_epoch(reproduction, monkeypat
 
 def test_fusion_weights_share_one_embedding(reproduction, folder, tiny, monkeypatch):
     (folder / "views").mkdir()
-    rows = [json.loads(line) for line in (folder / "dev/dev_track_a.jsonl").read_text().splitlines()]
+    rows = read_json_lines(folder / "dev/dev_track_a.jsonl")
     texts = {row[name] for row in rows for name in ("anchor_text", "text_a", "text_b")}
     views = [{"text": t, "theme": t[:40], "plot_events": [t[40:80]], "outcome": t[80:]} for t in sorted(texts)]
-    (folder / "views/o3-mini.jsonl").write_text("".join(json.dumps(row) + "\n" for row in views))
+    write_json_lines(folder / "views/o3-mini.jsonl", views)
     one = reproduction("ttda704", numbers=("2",), backbones=(tiny(),))
     labeled = one.inputs.triples("dev B")
     computation = Computation(one.inputs)

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from json_files import read_json
 
 from narrlit.data.tales import sample_tales
 from narrlit.errors import DataError, OptionError
@@ -81,7 +82,7 @@ def test_the_command_compares_collections_and_words(narrlit, make, tmp_path):
     assert "| bm25     | 1.000 [" in found.out
     assert "| +0.000 (p = 1.000) |" in found.out
 
-    content = json.loads((tmp_path / "o/retrieval.json").read_text())
+    content = read_json(tmp_path / "o/retrieval.json")
     assert content["measures"]["passages"]["recall@1"] == 1
     assert content["measures"]["bm25"]["details"]["mrr"]["p"] == 1
     assert (tmp_path / "o/answers.csv").read_text().splitlines()[1].startswith('"a1","1.0"')

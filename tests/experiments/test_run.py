@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from json_files import read_json
 
 from narrlit.errors import DataError, ModelError, OptionError
 from narrlit.experiments.run import Run
@@ -52,7 +53,7 @@ def test_the_reference_is_the_frozen_encoder_where_there_is_a_new_head(tmp_path)
     before = {"n": 4, "correct": 1, "accuracy": 0.25, "interval": [0.0, 0.7]}
     run = record(tmp_path / "a", untrained=before, frozen={**before, "correct": 2, "accuracy": 0.5})
     path = run.folder / "validation_answers.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "untrained": [0, 1, 2], "frozen": [0, 3]}))
+    path.write_text(json.dumps({**read_json(path), "untrained": [0, 1, 2], "frozen": [0, 3]}))
     reference = run.outcome().reference
 
     assert reference.accuracy == 0.5

@@ -1,8 +1,7 @@
 """Fits with several seeds: run, kept, refused; rows of an ablation with several seeds."""
 
-import json
-
 import pytest
+from json_files import read_json
 from run_helpers import fit_arguments
 
 from narrlit.experiments import ablation
@@ -52,10 +51,10 @@ def test_seeds_of_a_fit_are_runs_that_stay(tiny, narrlit, tmp_path):
     assert found.code == 0, found.err
 
     folder = tmp_path / "tiny/seeds"
-    records = [json.loads((folder / f"seed_{seed}/run.json").read_text()) for seed in (1, 2)]
+    records = [read_json(folder / f"seed_{seed}/run.json") for seed in (1, 2)]
     assert [record["seed"] for record in records] == [1, 2]
 
-    content = json.loads((folder / "seeds.json").read_text())
+    content = read_json(folder / "seeds.json")
     for name, key in (("trained", "best"), ("frozen", "untrained")):
         by_seed = content["systems"][name]["best_epoch"]["by_seed"]
         assert by_seed == {str(record["seed"]): record[key]["accuracy"] for record in records}

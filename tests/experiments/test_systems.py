@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from json_files import read_json
 from scoring import scores_of
 
 from narrlit.commands.options import LoadOptions, StoryOptions
@@ -62,7 +63,7 @@ def by_role(tiny, tmp_path):
     folder = Path(shutil.copytree(tiny(), tmp_path / "roles"))
     settings = folder / "config_sentence_transformers.json"
     prompts = {"story": "", "query": "which knight seeks a grail? ", "document": "a diver and a pearl: "}
-    settings.write_text(json.dumps({**json.loads(settings.read_text()), "prompts": prompts}))
+    settings.write_text(json.dumps({**read_json(settings), "prompts": prompts}))
     return folder
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 from command_lines import last_of
+from interruptions import Killed
+from json_files import read_json
 from run_helpers import fit_arguments
 
 from narrlit.configuration import packaged_configs
@@ -29,10 +31,6 @@ data.init_args.loading.batch_size: {choices: [4, 8]}
 ONE = "model.init_args.scale: {low: 5, high: 30}"
 
 
-class Killed(BaseException):
-    """Ends an experiment as a power cut would."""
-
-
 @pytest.fixture
 def arguments(tiny, tmp_path, monkeypatch):
     """arguments(*options): `narrlit tune` on a few StoryWorld stories in two folds, into t."""
@@ -47,10 +45,6 @@ def arguments(tiny, tmp_path, monkeypatch):
     return run
 
 
-def read(path):
-    return json.loads(Path(path).read_text())
-
-
 @pytest.mark.long
 @pytest.mark.slow
 def test_a_search_is_killed_and_resumed(arguments, narrlit, monkeypatch):
@@ -60,7 +54,7 @@ def test_a_search_is_killed_and_resumed(arguments, narrlit, monkeypatch):
     def killed(run, config, prune=None):
         result = run_fit(run, config, prune)
         if run.name == "trial_0002":
-            (run / "run.json").write_text(json.dumps({**read(run / "run.json"), "status": "running"}))
+            (run / "run.json").write_text(json.dumps({**read_json(run / "run.json"), "status": "running"}))
             raise Killed
         return result
 
@@ -82,8 +76,8 @@ def test_a_search_is_killed_and_resumed(arguments, narrlit, monkeypatch):
     after = records()
     assert {name: after[name] for name in before} == before  # what was there stays
 
-    check_trials(read("t/tune.json"), after)
-    check_held_out(read("t/tune.json"), after)
+    check_trials(read_json("t/tune.json"), after)
+    check_held_out(read_json("t/tune.json"), after)
     check_examples(after, options)
 
     assert found.out == Path("t/tune.md").read_text()
@@ -93,7 +87,7 @@ def test_a_search_is_killed_and_resumed(arguments, narrlit, monkeypatch):
 
 
 def records():
-    return {path.parent.name: read(path) for path in sorted(Path("t").glob("*/run.json"))}
+    return {path.parent.name: read_json(path) for path in sorted(Path("t").glob("*/run.json"))}
 
 
 def check_trials(found, runs):

@@ -1,9 +1,8 @@
 """Files of embeddings written from Python: vectors in the stories' order, beside the columns of their rows."""
 
-import json
-
 import numpy as np
 import pytest
+from json_files import read_json_lines
 
 import narrlit
 from narrlit.data.rows import Layout, read_rows
@@ -29,7 +28,7 @@ def test_vectors_and_columns_are_in_the_order_of_the_stories(make, tiny, tmp_pat
     assert columns == [{"row": "0", "id": "a"}, {"row": "1", "id": "b"}]
 
     embed_to_file(stories, tmp_path / "v.jsonl", encoder, layout=PLOT)
-    lines = [json.loads(line) for line in (tmp_path / "v.jsonl").open()]
+    lines = read_json_lines(tmp_path / "v.jsonl")
     assert [(line["row"], line["plot"]) for line in lines] == [(n, row["plot"]) for n, row in enumerate(ROWS)]
     assert np.allclose([line["embedding"] for line in lines], expected)
 

@@ -8,6 +8,7 @@ import lancedb
 import numpy as np
 import pandas as pd
 import pytest
+from json_files import read_json
 
 from narrlit.commands.collections import read_collection
 from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
@@ -317,7 +318,7 @@ def test_another_model_and_other_settings_are_refused(made, copied, tales, tiny)
     with pytest.raises(OptionError, match="was made with"):
         Index(copied, model="minilm")
 
-    record = json.loads((copied / "index.json").read_text())
+    record = read_json(copied / "index.json")
     record["settings"]["files"] = "0" * 64
     (copied / "index.json").write_text(json.dumps(record))
 
@@ -440,7 +441,7 @@ def test_several_texts_are_searched_at_once(made, embedded):
 
 
 def test_stories_like_one_need_no_model_and_a_search_names_it(made, copied):
-    record = json.loads((copied / "index.json").read_text())
+    record = read_json(copied / "index.json")
     record["model_path"] = str(copied / "gone")
     (copied / "index.json").write_text(json.dumps(record))
     index = Index(copied)
@@ -546,7 +547,7 @@ def test_columns_of_the_queries_of_an_index_are_named(made, narrlit, make, tales
     ],
 )
 def test_a_damaged_record_is_named_with_its_field(copied, change):
-    record = json.loads((copied / "index.json").read_text())
+    record = read_json(copied / "index.json")
     (copied / "index.json").write_text(json.dumps(record | change))
     with pytest.raises(DataError, match=rf"index\.json: {next(iter(change))}.*; remove the folder and index again"):
         Index(copied)

@@ -6,30 +6,15 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from random_contents import random_contents
 
 from narrlit.explore import index_fit
 from narrlit.explore.index_fit import IndexFit, reference_rows
 from narrlit.measures import MEASURES
 from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.corrections import centered
-from narrlit.measures.matching import PassageVectors
 from narrlit.measures.representations import Contents
 from narrlit.metrics.names import READ_PASSAGES
-
-WORDS = ["king", "queen", "fox", "bread", "storm", "well", "ring", "snow"]
-
-
-def stories(count, seed=0):
-    """Stories with random vectors, passages and words."""
-    generator = np.random.default_rng(seed)
-
-    def unit(rows):
-        vectors = generator.normal(size=(rows, 6)).astype(np.float32) + 0.5
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-    passages = [unit(int(generator.integers(1, 5))) for _ in range(count)]
-    texts = [" ".join(generator.choice(WORDS, 6)) for _ in range(count)]
-    return Contents(unit(count), texts, PassageVectors.of(passages))
 
 
 @dataclass
@@ -65,7 +50,7 @@ class Stories:
 def snapshot(tmp_path):
     """25 stories, whose digests are in no order."""
     order = np.random.default_rng(1).permutation(25)
-    return Stories(stories(25), [f"{number:064d}" for number in order], tmp_path)
+    return Stories(random_contents(25), [f"{number:064d}" for number in order], tmp_path)
 
 
 @pytest.mark.parametrize("measure", [name for name in MEASURES if name != "cosine"])

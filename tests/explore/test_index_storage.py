@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from json_files import read_json
 
 from narrlit.data.schema import Story, Views
 from narrlit.encoding.story_encoder import Passages
@@ -70,7 +71,7 @@ def test_stories_and_record_are_there_when_it_is_opened_again(storage, frame):
     assert again.record.languages == {"en": 2}
     assert again.digests() == dict(zip(frame["id"], frame["content_sha256"], strict=True))
 
-    written = json.loads((storage.path / "index.json").read_text())
+    written = read_json(storage.path / "index.json")
     assert written == again.record.as_dict()
     assert "precision" not in written["settings"]  # it was never set
     assert again.column_list == "columns: id (string), title (string), text (string), year (int64)"
@@ -102,7 +103,7 @@ def test_a_snapshot_has_rows_in_any_order_and_stays_as_it_is(storage):
 
 
 def test_an_index_of_another_version_is_refused(storage):
-    record = json.loads((storage.path / "index.json").read_text())
+    record = read_json(storage.path / "index.json")
     record["format"] = "narrlit index 1"
     del record["passages"]
     (storage.path / "index.json").write_text(json.dumps(record))

@@ -1,9 +1,8 @@
 """narrlit.search from Python: texts, several at once, stories of the index and of files, pages and tables."""
 
-import json
-
 import pandas as pd
 import pytest
+from json_files import read_json_lines
 
 import narrlit
 from narrlit.data.storyworld import StoryWorld
@@ -61,7 +60,7 @@ def test_a_story_of_the_index_or_of_a_file_is_left_out(index, make):
 def test_results_become_files_and_pages(index, tmp_path):
     found = narrlit.search(index, text_of(index, "t0"), k=2)
     found.write(tmp_path / "r.jsonl")
-    rows = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    rows = read_json_lines(tmp_path / "r.jsonl")
 
     assert [row["id"] for row in rows] == found.table()["id"].tolist()
 

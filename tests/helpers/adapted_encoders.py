@@ -7,12 +7,16 @@ from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.models.encoder import Encoder
 
 
-def packed(encoder, texts, role="story"):
+def packed(encoder, texts, role="story", indices=None):
+    """A batch of texts; their story indices count from 0 unless given."""
     ids, _ = encoder.tokenize(texts, role)
-    return PackedStories(torch.tensor([t for text in ids for t in text]), tuple(map(len, ids)), torch.arange(len(ids)))
+    token_ids = torch.tensor([token for text in ids for token in text])
+    indices = torch.arange(len(ids)) if indices is None else indices
+    return PackedStories(token_ids, tuple(len(text) for text in ids), indices)
 
 
 def vectors(encoder, texts):
+    """Vectors of texts in evaluation mode, without gradients."""
     with torch.no_grad():
         return encoder.eval()(packed(encoder, texts))
 
@@ -26,6 +30,7 @@ def gradients(encoder, texts):
 
 
 def adapted(tiny, kind="qwen3", pooling="lasttoken", **fields):
+    """A tiny encoder with adapters of rank 4, which leave vectors as they are until `move`."""
     return Encoder(EncoderConfig(tiny(kind, pooling), **{"lora": LoRA(rank=4, alpha=8, dropout=0.0), **fields}))
 
 

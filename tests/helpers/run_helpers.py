@@ -1,7 +1,6 @@
 """What the tests of whole fits share: short fits here or in a fork, and kills."""
 
 import contextlib
-import json
 import multiprocessing
 import os
 import resource
@@ -10,6 +9,7 @@ import sys
 from pathlib import Path
 
 import torch
+from json_files import read_json
 from lightning.pytorch.callbacks import Callback
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -165,7 +165,7 @@ def without_folder(arguments):
 
 def record_of(folder):
     """run.json of the run that `fit_arguments` names."""
-    return json.loads((Path(folder) / "tiny/run.json").read_text())
+    return read_json(Path(folder) / "tiny/run.json")
 
 
 def weights_of(folder, name="last.ckpt"):

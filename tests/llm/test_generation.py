@@ -1,8 +1,7 @@
 """narrlit.generate from Python: files, examples and texts in memory, by a writer of StoryWorld."""
 
-import json
-
 import pytest
+from json_files import read_json
 from llm_server import MODEL
 from scripted_writer import write_rows_of
 
@@ -81,7 +80,7 @@ def test_what_is_incomplete_is_told_and_requested_again(generate, rows, writer, 
     assert made.table().empty
     assert not (tmp_path / "out.jsonl").exists()
 
-    report = json.loads((tmp_path / "out.jsonl.report.json").read_text())
+    report = read_json(tmp_path / "out.jsonl.report.json")
     assert report["kind"] == "views"
     assert report["items"] == 1
     assert report["complete"] == 0

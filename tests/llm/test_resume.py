@@ -4,10 +4,11 @@ import json
 import multiprocessing
 import sqlite3
 import threading
-import time
 from contextlib import closing
 
 import pytest
+from interruptions import wait_for
+from json_files import read_json
 from pydantic import BaseModel
 
 from narrlit.llm.checks import Source
@@ -62,12 +63,6 @@ def answered(folder):
     return {(row["content"], row["seed"]) for row in rows}
 
 
-def wait_for(happened, process):
-    while not happened():
-        assert process.exitcode is None
-        time.sleep(0.002)
-
-
 @pytest.mark.parametrize(("transport", "answers"), [("chat", 1), ("chat", 13), ("chat", 29), ("batch", 0)])
 def test_a_killed_job_sends_nothing_that_has_an_answer(llm, tmp_path, transport, answers):
     killed, unending = threading.Event(), 10**9
@@ -103,7 +98,7 @@ def test_a_killed_job_sends_nothing_that_has_an_answer(llm, tmp_path, transport,
     # In a chat the four requests under way at the kill may be sent again, in batches none.
     assert sum(times - 1 for times in llm.asked.values()) <= (4 if transport == "chat" else 0)
 
-    found = json.loads((tmp_path / "out.json").read_text())
+    found = read_json(tmp_path / "out.json")
     assert found["themes"] == [f"{content(s)} {43 if content(s) in again else 42}" for s in STORIES]
     assert found["answered"] + found["from_cache"] >= len(STORIES) + len(again)
     assert len(answered(tmp_path)) == len(STORIES) + len(again)

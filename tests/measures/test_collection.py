@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from random_contents import random_contents
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from narrlit.data.tales import sample_tales
@@ -9,28 +10,13 @@ from narrlit.errors import OptionError
 from narrlit.explore.collection import Collection
 from narrlit.measures import MEASURES, collection
 from narrlit.measures.collection import CollectionSimilarity, MeasureFit
-from narrlit.measures.matching import Matching, PassageVectors, match_score
+from narrlit.measures.matching import Matching, match_score
 from narrlit.measures.representations import Contents
 from narrlit.metrics.names import check_measure
 
-WORDS = ["king", "queen", "fox", "bread", "storm", "well", "ring", "snow"]
-
-
-def contents(count, dimension=6, seed=0):
-    """Stories with random vectors, passages and words."""
-    generator = np.random.default_rng(seed)
-
-    def unit(rows):
-        vectors = generator.normal(size=(rows, dimension)).astype(np.float32) + 0.5
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-    stories = [unit(int(generator.integers(1, 5))) for _ in range(count)]
-    texts = [" ".join(generator.choice(WORDS, 6)) for _ in range(count)]
-    return Contents(unit(count), texts, PassageVectors.of(stories))
-
 
 def test_passages_are_centered_matched_and_freed_of_hubs_as_in_plain_loops():
-    stories = contents(14)
+    stories = random_contents(14)
     measured = CollectionSimilarity.of("passages", stories, Matching(0.4, 0.3))
     mean = stories.passages.vectors.mean(axis=0)
     moved = [stories.passages.story(number) - mean for number in range(14)]
@@ -44,7 +30,7 @@ def test_passages_are_centered_matched_and_freed_of_hubs_as_in_plain_loops():
 
 
 def test_centered_cosines_keep_hubs_and_csls_removes_them():
-    stories = contents(14)
+    stories = random_contents(14)
     moved = stories.vectors - stories.vectors.mean(axis=0)
     moved /= np.linalg.norm(moved, axis=1, keepdims=True)
     cosines = moved @ moved.T
@@ -62,7 +48,7 @@ def test_centered_cosines_keep_hubs_and_csls_removes_them():
 
 
 def test_words_are_compared_as_the_library_compares_them():
-    stories = contents(14)
+    stories = random_contents(14)
     fit = MeasureFit.of("lexical", stories)
     found = fit.reader.represent(stories)
     vectors = TfidfVectorizer(token_pattern=r"\w+").fit_transform(stories.texts)
@@ -75,7 +61,7 @@ def test_words_are_compared_as_the_library_compares_them():
 
 
 def test_fused_is_the_mean_of_standardized_similarities_without_hubs():
-    stories = contents(14)
+    stories = random_contents(14)
     off = ~np.eye(14, dtype=bool)
     parts = []
     for name in ("passages", "lexical"):
@@ -90,7 +76,7 @@ def test_fused_is_the_mean_of_standardized_similarities_without_hubs():
 
 
 def test_equal_similarities_are_not_blown_up_by_their_deviation():
-    stories = contents(3)
+    stories = random_contents(3)
     disjoint = Contents(stories.vectors, ["king", "queen", "fox"], stories.passages)
     matrix = CollectionSimilarity.of("fused", disjoint).matrix()
     assert np.abs(matrix).max() < 20  # by its own words a story was a million deviations from itself
@@ -98,7 +84,7 @@ def test_equal_similarities_are_not_blown_up_by_their_deviation():
 
 @pytest.mark.parametrize("name", MEASURES)
 def test_nearest_leaves_the_story_out_and_agrees_with_the_matrix(name):
-    measured = CollectionSimilarity.of(name, contents(14))
+    measured = CollectionSimilarity.of(name, random_contents(14))
     matrix = measured.matrix()
     rows, values = measured.nearest(5)
 
@@ -110,7 +96,7 @@ def test_nearest_leaves_the_story_out_and_agrees_with_the_matrix(name):
 
 
 def test_a_large_collection_is_compared_in_two_stages(monkeypatch):
-    stories = contents(40)
+    stories = random_contents(40)
     measured = CollectionSimilarity.of("passages", stories)
     exact = measured.nearest(3)
     monkeypatch.setattr(collection, "EXACT", 10)
@@ -129,13 +115,13 @@ def test_a_large_collection_is_compared_in_two_stages(monkeypatch):
 
 def test_a_measure_is_fitted_on_a_sample_of_a_large_collection(monkeypatch):
     monkeypatch.setattr(collection, "REFERENCES", 20)
-    measured = CollectionSimilarity.of("csls", contents(40))
+    measured = CollectionSimilarity.of("csls", random_contents(40))
     assert measured.record == {"measure": "csls", "fitted_on": 20}
 
     rows = collection.reference_rows(40)
     assert len(set(rows.tolist())) == 20
 
-    stories = contents(40)
+    stories = random_contents(40)
     moved = stories.vectors - stories.vectors[rows].mean(axis=0)
     moved /= np.linalg.norm(moved, axis=1, keepdims=True)
     cosines = moved @ moved.T - 9 * np.eye(40)
@@ -144,8 +130,8 @@ def test_a_measure_is_fitted_on_a_sample_of_a_large_collection(monkeypatch):
 
 
 def test_queries_are_compared_with_the_fitted_stories():
-    stories = contents(14)
-    queries = contents(3, seed=1)
+    stories = random_contents(14)
+    queries = random_contents(3, seed=1)
     measured = CollectionSimilarity.of("csls", stories)
     mean = stories.vectors.mean(axis=0)
     units = [
@@ -159,7 +145,7 @@ def test_queries_are_compared_with_the_fitted_stories():
 
 
 def test_some_of_the_stories_keep_what_was_fitted_on_all():
-    measured = CollectionSimilarity.of("passages", contents(14))
+    measured = CollectionSimilarity.of("passages", random_contents(14))
     rows = np.array([7, 2, 11])
     np.testing.assert_allclose(measured.take(rows).matrix(), measured.matrix()[np.ix_(rows, rows)], atol=1e-5)
     np.testing.assert_allclose(measured.between(rows[:1], rows[1:]), measured.matrix()[7:8, [2, 11]], atol=1e-5)

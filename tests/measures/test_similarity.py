@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
+from triples import triples_of
 
-from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError
 from narrlit.measures import Cosine, PassageSimilarity, open_measure
@@ -24,12 +24,6 @@ TEXTS = [
     (" ".join(SENTENCES), " ".join(SENTENCES[::-1]), " ".join(SENTENCES[:2])),
     (SENTENCES[2], SENTENCES[3], " ".join(SENTENCES[1:])),
 ]
-
-
-def triples_of(texts):
-    """Triples of texts."""
-    table = StoryTable()
-    return Triples(table, [Triple(*map(table.add, row)) for row in texts])
 
 
 @pytest.fixture(scope="module")

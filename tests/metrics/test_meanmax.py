@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from triples import triples_of
 
-from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.measures import MeanMaxSimilarity
 from narrlit.metrics.meanmax import MeanMax, alignment, max_similarity, pooled
@@ -109,13 +109,6 @@ def test_triples_are_scored_as_a_loop_would(tiny, reading, prompts):
     assert found.aligned == aligned
     assert 6 < aligned < 36
     assert found.encoder.coverage.long == 0
-
-
-def triples_of(texts):
-    """Triples of texts."""
-    table = StoryTable()
-    rows = [Triple(*map(table.add, row)) for row in texts]
-    return Triples(table, rows)
 
 
 def test_a_story_without_a_sentence_is_refused(tiny):

@@ -17,14 +17,11 @@ from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.models.encoder import Encoder, token_chunks
 from narrlit.models.weights import trained_weights
 
+pytestmark = pytest.mark.usefixtures("run_seed")
+
 QWEN3 = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 BERT = ["query", "key", "value", "attention.output.dense", "intermediate.dense", "output.dense"]
 KINDS = [("qwen3", "lasttoken"), ("bert", "mean"), ("mpnet", "mean")]
-
-
-@pytest.fixture(autouse=True)
-def _seed(monkeypatch):
-    monkeypatch.setenv("PL_GLOBAL_SEED", "11")
 
 
 @pytest.mark.parametrize(("kind", "names"), [("qwen3", QWEN3), ("bert", BERT)])

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from json_files import read_json
 
 import narrlit
 from narrlit.cache.space import model_identity
@@ -57,7 +58,7 @@ def test_its_files_are_small_and_name_no_path():
     folder = packaged_adapter()
     assert sum(file.stat().st_size for file in folder.iterdir()) < 6_000_000
     for name in ("encoder.json", "average.json"):
-        assert "/" not in json.dumps(json.loads((folder / name).read_text()))
+        assert "/" not in json.dumps(read_json(folder / name))
     assert "CC BY-SA 4.0" in (folder / "README.md").read_text()
 
 

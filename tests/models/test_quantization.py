@@ -1,12 +1,12 @@
 """4- and 8-bit weights under adapters: right gradients, whatever ran before, and plain folders out of them."""
 
-import json
 import sys
 from types import SimpleNamespace
 
 import pytest
 import torch
 from adapted_encoders import gradients, packed, vectors
+from json_files import read_json
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.models import Normalize, Pooling, Transformer
 from tiny_models import trained_tokenizer, world_texts
@@ -22,6 +22,8 @@ from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
 from narrlit.models.registry import load_encoder
 from narrlit.models.weights import save_encoder, trained_weights
+
+pytestmark = pytest.mark.usefixtures("run_seed")
 
 TARGETS = 7
 LAYERS = 2
@@ -74,11 +76,6 @@ def cosines(a, b):
     return torch.cosine_similarity(a.float(), b.float()).min()
 
 
-@pytest.fixture(autouse=True)
-def _seed(monkeypatch):
-    monkeypatch.setenv("PL_GLOBAL_SEED", "11")
-
-
 def test_every_projection_is_quantised_and_nothing_else(qwen3):
     for kind in KINDS:
         encoder = built(qwen3, kind)
@@ -129,7 +126,7 @@ def test_an_export_is_a_plain_folder_with_the_same_vectors(qwen3, tmp_path, kind
     assert all(type(m) is nn.Linear for m in encoder.transformer.modules() if isinstance(m, nn.Linear))
 
     after = vectors(encoder, texts)
-    settings = json.loads((tmp_path / "out" / "config.json").read_text())
+    settings = read_json(tmp_path / "out" / "config.json")
     assert not [name for name in settings if "quant" in name]
 
     theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(texts, convert_to_tensor=True)

@@ -14,10 +14,7 @@ from narrlit.models.encoder import Encoder
 from narrlit.models.registry import load_encoder
 from narrlit.models.weights import build_encoder, read_weights, restore_weights, save_encoder, trained_weights
 
-
-@pytest.fixture(autouse=True)
-def _seed(monkeypatch):
-    monkeypatch.setenv("PL_GLOBAL_SEED", "11")
+pytestmark = pytest.mark.usefixtures("run_seed")
 
 
 def checkpoint(path, encoder, keep=lambda name: True):

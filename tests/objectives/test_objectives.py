@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from adapted_encoders import packed
 from tiny_models import world_texts
 
 from narrlit.data.batch import ExampleBatch, PackedStories, TripleBatch
@@ -25,9 +26,7 @@ from narrlit.objectives import (
 def batch_of(objective, count=4, negatives=2):
     """`count` examples over 2 count + negatives different stories; the last negative of the last row is padding."""
     texts = world_texts()[: 2 * count + negatives]
-    ids, _ = objective.encoder.tokenize(texts)
-    flat = torch.tensor([t for text in ids for t in text])
-    stories = PackedStories(flat, tuple(map(len, ids)), torch.arange(len(ids)) + 50)
+    stories = packed(objective.encoder, texts, indices=torch.arange(len(texts)) + 50)
     own = torch.arange(2 * count, 2 * count + negatives).repeat(count, 1)
     if negatives:
         own[-1, -1] = -1

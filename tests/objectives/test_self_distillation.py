@@ -6,10 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from adapted_encoders import packed
 from tiny_models import world_texts
 
 from narrlit.cache.teacher import TeacherEmbeddings
-from narrlit.data.batch import ExampleBatch, PackedStories, TokenizedStories
+from narrlit.data.batch import ExampleBatch, TokenizedStories
 from narrlit.data.sampling import ExampleCollator
 from narrlit.data.schema import ASPECTS, KINDS, StoryTable
 from narrlit.data.storyworld import StoryWorld, synthetic_examples
@@ -23,9 +24,7 @@ B, K, STORIES = 4, 3, 14
 
 def batch_of(objective):
     """Four anchors and positives, six negatives: one is padding, one another row's positive, one its own anchor."""
-    ids, _ = objective.encoder.tokenize(world_texts()[:STORIES])
-    flat = torch.tensor([t for text in ids for t in text])
-    stories = PackedStories(flat, tuple(map(len, ids)), torch.arange(STORIES).flip(0) + 3)
+    stories = packed(objective.encoder, world_texts()[:STORIES], indices=torch.arange(STORIES).flip(0) + 3)
     negatives = torch.tensor([[8, 9, -1], [10, 4, 11], [12, 13, 2], [9, 8, 12]])
     kinds = torch.tensor([[THEME, OUTCOME, -1], [MINED, THEME, TRIPLE], [OUTCOME, TRIPLE, -1], [THEME, THEME, OUTCOME]])
     return ExampleBatch(stories, torch.arange(4), torch.arange(4) + 4, negatives, kinds, groups=stories.indices)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from json_files import read_json_lines
 from tiny_models import trained_tokenizer
 
 from narrlit.data.storyworld import StoryWorld
@@ -175,7 +176,7 @@ def test_the_real_pipeline_is_sound_on_short_texts(text):
 @pytest.mark.skipif(not DEV.is_dir(), reason="the task's data is not here")
 def test_the_real_pipeline_is_sound_on_stories_of_the_task():
     stories = [[json.loads(line)["text"]] for line in (DEV / "dev_track_b.jsonl").open(encoding="utf-8")][:30]
-    rows = [json.loads(line) for line in (DEV / "dev_track_a.jsonl").open(encoding="utf-8")][:5]
+    rows = read_json_lines(DEV / "dev_track_a.jsonl")[:5]
     groups = stories + [[row[name] for name in ("anchor_text", "text_a", "text_b")] for row in rows]
     results = pseudonymize_texts(groups, SPACY, progress=False)
 
