@@ -193,7 +193,9 @@ def test_parameters_of_the_library_become_options(narrlit, make):
         (["--one-per-line", "--by-blank-line"], "--one-per-line and --by-blank-line exclude each other"),
     ):
         found = narrlit(*embed, *options)
-        assert (found.code, message in found.err, "`" in found.err) == (2, True, False), found.err
+        assert found.code == 2, found.err
+        assert message in found.err, found.err
+        assert "`" not in found.err, found.err
 
 
 def test_every_file_of_commands_is_a_command():

@@ -77,6 +77,7 @@ def test_a_folder_of_runs_loads_as_a_model(trainings, tmp_path):
         (tmp_path / name).mkdir()
         config, weights = average_weights([encoder])
         save_encoder(tmp_path / name, config, weights)
+
     found = narrlit.average([tmp_path / "one", tmp_path / "two"], tmp_path / "both")
 
     assert str(found) == f"{tmp_path / 'both'}: mean of 2, trained share 1, adapters of rank 8"

@@ -279,6 +279,7 @@ def test_mendel292_has_the_papers_values(name):
         assert objective.margin == 1.0
         assert plan.learning_rate == 1e-3
         return
+
     labelled = name != "mendel292.yaml"
 
     assert plan.learning_rate == 1.4e-4

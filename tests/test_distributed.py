@@ -231,6 +231,7 @@ def test_rounds_over_two_processes_equal_those_of_one_with_the_double_batch(tiny
     else:  # every weight: what is sharded must be reset whole
         (tmp_path / "whole.yaml").write_text("model: {init_args: {encoder: {lora: null}}}")
         common += ["--config", tmp_path / "whole.yaml"]
+
     fit_here(rounds_arguments(tiny(), tmp_path / "one", *common, epochs=2), tmp_path)
     fit_on_two(rounds_arguments(tiny(), tmp_path / "two", *common, epochs=2), strategy, tmp_path)
     one = record_of(tmp_path / "one")

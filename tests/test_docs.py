@@ -225,6 +225,7 @@ def test_options_and_their_values_are_accepted(command, tmp_path, monkeypatch):
             return
         # The configs of a reproduction are those of its tables.
         name, rest = "fit", [*(RUN.split()[1:] if name == "reproduce" else ()), *rest]
+
     code, out, err = call([name, *rest, "--print_config"])
 
     assert code == 0, err

@@ -141,6 +141,7 @@ def test_its_code_needs_nothing_of_this_package(exported, reads):
                 assert node.module in names if node.level else not node.module.startswith("narrlit")
             if isinstance(node, ast.Import):
                 assert not any(alias.name.startswith("narrlit") for alias in node.names)
+
     (module,) = read_json(folder / "modules.json")
 
     assert module["type"] == {"sentences": "heads.SentenceBiLSTM", "views": "heads.ViewFusion"}[reads]

@@ -82,6 +82,7 @@ def test_a_killed_fit_resumes_to_the_same_weights(tiny, tmp_path, system):
     if "transductive" in system:
         assert record["flags"]["transductive"] is record["data"]["train"]["pseudo_labels"]["transductive"] is True
         assert "pseudo_labels" in " ".join(path.name for path in (tmp_path / "whole/tiny").iterdir())
+
     strikes = ["--trainer.callbacks+=run_helpers.KillAt", "--trainer.callbacks.step=6"]
     strikes += ["--last_checkpoint.every_n_train_steps", "1"]
     killed = arguments(system, tiny(), tmp_path / "cut", *more, *strikes, epochs=3)

@@ -281,6 +281,7 @@ def test_weights_in_half_precision_are_refused_and_mixed_precision_trains(tiny, 
         refused = narrlit(*fit_arguments(tiny(), tmp_path, *more, epochs=1))
         assert refused.code == 2
         assert "rounds small steps away" in refused.err
+
     mixed = ["--trainer.precision", "bf16-mixed", "--trainer.gradient_clip_val", "1.0"]
     fit_here(fit_arguments(tiny(), tmp_path, *mixed, epochs=1), tmp_path)
 
@@ -436,6 +437,7 @@ def test_a_checkpoint_with_damaged_fields_is_not_resumed(straight, tiny, narrlit
         del content[field]
     else:
         content[field] = dict.fromkeys(content[field], 3) if value == "3 each" else value
+
     torch.save(content, tmp_path / "damaged.ckpt")
     result = narrlit(*fit_arguments(tiny(), tmp_path, "--ckpt_path", tmp_path / "damaged.ckpt", epochs=4))
 

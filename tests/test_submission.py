@@ -96,6 +96,7 @@ def test_a_zip_that_cannot_be_read_costs_one_line(tmp_path, how):
         content[entry + 8] |= 1
     else:
         content[8] = content[entry + 10] = 99
+
     path.write_bytes(content)
 
     with pytest.raises(DataError, match=r"submission .*s\.zip: .*is it a zip file, complete and not encrypted\?$"):

@@ -49,6 +49,7 @@ def test_a_run_of_views_is_a_model_that_answers_as_it_did_in_training(files, tin
     for term in ("loss", "theme", "action", "outcome", "alignment"):
         values = curves[f"train/{term}"]
         assert np.mean(values[-3:]) < np.mean(values[:3]), term
+
     record = record_of(tmp_path)
 
     assert record["flags"]["trained_on_validation"] is False

@@ -117,6 +117,7 @@ def test_one_prompt_serves_both_roles_or_each_has_its_own(cached):
         same = cached(prompts=prompts)
         assert same.symmetric
         assert same.fill(TEXTS, "anchor", progress=False) == same.fill(TEXTS, "candidate", progress=False)
+
     apart = cached(prompts=ROLE_PROMPTS)
 
     assert not apart.symmetric

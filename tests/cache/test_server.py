@@ -192,6 +192,7 @@ def test_a_key_that_no_header_can_hold_is_refused_without_being_shown(server, mo
         with pytest.raises(OptionError, match="OPENAI_API_KEY") as caught:
             client(server).embed(TEXTS)
         assert KEY not in "".join(traceback.format_exception(caught.value))
+
     monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\n")  # as files hold it
     client(server).embed(TEXTS[:1])
 

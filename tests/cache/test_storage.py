@@ -111,6 +111,7 @@ def test_a_damaged_shard_is_set_aside_and_named_and_its_embeddings_are_missing(t
             assert path.with_name(f"{path.name}.damaged").read_bytes() == content
             assert torch.equal(EmbeddingCache(tmp_path).read(KEYS[25:]), GIVEN[25:])
             assert capsys.readouterr().err == ""
+
     cache = EmbeddingCache(tmp_path)
     cache.add(KEYS[:25], GIVEN[:25])
 

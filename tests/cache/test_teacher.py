@@ -40,6 +40,7 @@ def test_every_story_in_each_role(tiny, tmp_path, kind, prompts):
     for role in ("anchor", "candidate"):
         expected = embed(encoder, TEXTS, role, progress=False).embeddings
         assert torch.allclose(found.of(indices, role), torch.from_numpy(expected)[indices], atol=1e-6)
+
     apart = (found.of(indices, "anchor") - found.of(indices, "candidate")).abs().max() > 1e-3
 
     assert apart == (prompts.anchor is not None)

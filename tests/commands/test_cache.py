@@ -68,7 +68,8 @@ def test_a_damaged_shard_costs_one_line_and_no_answer(narrlit, world_files, tiny
         path.write_bytes(damage(path.read_bytes()))
         found = narrlit(*compare, f"again-{number}")
         lines = [line for line in found.err.splitlines() if "damaged" in line]
-        assert (found.code, len(lines)) == (0, 1), found.err
+        assert found.code == 0, found.err
+        assert len(lines) == 1, found.err
         assert f"{path} is damaged" in lines[0]
         assert Path(f"again-{number}/answers.csv").read_bytes() == answers
         assert "damaged" not in narrlit(*compare, f"last-{number}").err

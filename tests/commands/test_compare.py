@@ -115,7 +115,9 @@ def test_a_submission_that_cannot_belong_to_the_triples_is_refused(
     assert len(lines) == 27
     make("double.jsonl", "".join([*lines, lines[0]]))
     found = narrlit("compare", triples, "--models", *arguments)
-    assert (found.code, found.out, words in found.err) == (2, "", True), found.err
+    assert found.code == 2, found.err
+    assert found.out == "", found.err
+    assert words in found.err, found.err
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ def test_every_table_holds_the_embeddings_and_all_columns(narrlit, tiny, tmp_pat
     for suffix in ("npy", "jsonl", "csv", "tsv", "parquet", "xlsx"):
         found = narrlit("embed", "s.jsonl", *options, "--out", f"v.{suffix}")
         assert found.code == 0, found.err
+
     expected = np.load("v.npy", allow_pickle=False)
 
     assert abs(expected - peer_embeddings(tiny(), [row["plot"] for row in rows])).max() < 1e-5
@@ -44,6 +45,7 @@ def test_every_table_holds_the_embeddings_and_all_columns(narrlit, tiny, tmp_pat
         cells = [tuple(row[name] for name in ("id", "title", "year", "tags")) for row in table]
         assert cells == [("7", "One", "1890", '["x"]'), ("8", "Two", "", "")]
         assert np.allclose([json.loads(row["embedding"]) for row in table], expected)
+
     from pyarrow.parquet import read_table
 
     table = read_table("v.parquet").to_pydict()
@@ -56,6 +58,7 @@ def test_every_table_holds_the_embeddings_and_all_columns(narrlit, tiny, tmp_pat
     with (tmp_path / "v.columns.csv").open(newline="") as file:
         expected_cells = [{"row": "0", "title": "One", "year": "1890", "tags": '["x"]', "id": "7", "lang": ""}]
         assert next(csv.DictReader(file)) == expected_cells[0]
+
     sheet = [row.value for row in read_rows("v.xlsx").rows]
 
     assert [(row["plot"], row["year"], row["tags"]) for row in sheet] == [("A b.", 1890, '["x"]'), ("C d.", None, None)]

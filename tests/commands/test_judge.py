@@ -107,6 +107,7 @@ def test_the_report_says_exactly_what_the_script_says(judge, triples, tmp_path, 
         assert report["swap_agreement"]["n"] == wanted["agreed"]
         assert report["swap_agreement"]["of"] == wanted["both"]
         assert f"A and B swapped: {2 * ROWS} requests for {ROWS} triples" in found.err
+
     answers = [row["text_a_is_closer"] for row in read_json_lines(tmp_path / "a.jsonl")]
 
     assert sum(x == triple.a_is_closer for x, triple in zip(answers, triples, strict=True)) == wanted["hybrid"]

@@ -288,7 +288,8 @@ def test_a_file_of_another_run_stays(narrlit, files, case, file):
         rf"error: {re.escape(file)} exists[a-z ,]*: give --overwrite to replace it, or name another (file|folder)\n"
     )
 
-    assert (found.code, bool(re.search(message, found.err))) == (2, True), found.err
+    assert found.code == 2, found.err
+    assert bool(re.search(message, found.err)), found.err
     assert contents(files) == before
 
 
@@ -318,7 +319,8 @@ def test_a_folder_with_other_files_is_refused(narrlit, files, case):
     before = contents(files)
     found = narrlit(*case.command)
 
-    assert (found.code, "name a new folder" in found.err or "is no index" in found.err) == (2, True), found.err
+    assert found.code == 2, found.err
+    assert "name a new folder" in found.err or "is no index" in found.err, found.err
     assert contents(files) == before
 
 
@@ -348,5 +350,6 @@ def test_standard_input_is_not_written_over(files):
             check=False,
         )
 
-    assert (done.returncode, "this file is read" in done.stderr) == (2, True), done.stderr
+    assert done.returncode == 2, done.stderr
+    assert "this file is read" in done.stderr, done.stderr
     assert contents(files) == before

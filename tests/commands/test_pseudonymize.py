@@ -129,7 +129,9 @@ def test_mistakes_are_one_line(narrlit, tmp_path, options, message):
     before = (tmp_path / "s.jsonl").read_bytes()
     found = narrlit("pseudonymize", *options)
 
-    assert found.code == 2 and message in found.err and found.err.count("\n") == 1, found.err
+    assert found.code == 2, found.err
+    assert message in found.err, found.err
+    assert found.err.count("\n") == 1, found.err
     assert (tmp_path / "s.jsonl").read_bytes() == before
     assert not (tmp_path / "p.jsonl").exists()
 
@@ -168,4 +170,5 @@ def test_a_map_with_a_wrong_value_is_refused_by_its_line(narrlit, tmp_path, row,
     write_json_lines(tmp_path / "m.jsonl", [line])
     found = narrlit("pseudonymize", "s.jsonl", "--out", "r.jsonl", "--restore", "m.jsonl")
 
-    assert found.code == 2 and f"map m.jsonl:1: {place}: Input should be" in found.err, found.err
+    assert found.code == 2, found.err
+    assert f"map m.jsonl:1: {place}: Input should be" in found.err, found.err

@@ -23,7 +23,8 @@ def indexed(narrlit, tiny, tmp_path):
         )
     (tmp_path / "tales" / "tales.csv").write_text("\n".join(rows))
     outcome = narrlit("index", "tales", "--model", tiny(), "--out", "i")
-    assert (outcome.code, "i: 9 stories" in outcome.err) == (0, True), outcome.err
+    assert outcome.code == 0, outcome.err
+    assert "i: 9 stories" in outcome.err, outcome.err
     return stories
 
 
@@ -40,7 +41,8 @@ def test_a_table_on_the_screen_names_stories_and_fits_100_columns(indexed, narrl
 def test_like_takes_an_id_or_a_file_and_leaves_that_story_out(indexed, narrlit, tmp_path):
     by_id = narrlit("search", "i", "--like", "t4", "--k", "3", "--out", "a.jsonl")
     by_file = narrlit("search", "i", "--like", "tales/t4.txt", "--k", "3", "--out", "b.csv")
-    assert (by_id.code, by_file.code) == (0, 0), by_id.err + by_file.err
+    assert by_id.code == 0, by_id.err + by_file.err
+    assert by_file.code == 0, by_id.err + by_file.err
 
     rows = read_json_lines(tmp_path / "a.jsonl")
     with (tmp_path / "b.csv").open(newline="") as file:
@@ -56,7 +58,8 @@ def test_like_takes_an_id_or_a_file_and_leaves_that_story_out(indexed, narrlit, 
     Thread(target=(tmp_path / "pipe.txt").write_text, args=[indexed[4]]).start()
     by_pipe = narrlit("search", "i", "--like", "pipe.txt", "--k", "3", "--out", "c.csv")
 
-    assert (by_pipe.code, (tmp_path / "c.csv").read_text()) == (0, (tmp_path / "b.csv").read_text()), by_pipe.err
+    assert by_pipe.code == 0, by_pipe.err
+    assert (tmp_path / "c.csv").read_text() == (tmp_path / "b.csv").read_text(), by_pipe.err
 
 
 def test_results_become_a_workbook_or_a_page_with_escaped_texts(indexed, narrlit, tmp_path):
@@ -65,6 +68,7 @@ def test_results_become_a_workbook_or_a_page_with_escaped_texts(indexed, narrlit
         assert outcome.code == 0
         assert f"{name}: 2 stories" in outcome.err
         assert outcome.out == ""
+
     page = (tmp_path / "r.html").read_text()
 
     assert "<b>Tale" not in page
@@ -95,5 +99,6 @@ def test_mistakes_are_told_in_one_line(indexed, narrlit, tiny):
         (["index", "tales", "--model", tiny(), "--out", "tales"], "this file is read"),
     ):
         outcome = narrlit(*arguments)
-        assert (outcome.code, message in outcome.err) == (2, True), (arguments, outcome.err)
+        assert outcome.code == 2, (arguments, outcome.err)
+        assert message in outcome.err, (arguments, outcome.err)
         assert outcome.err.strip().splitlines()[-1].startswith("narrlit: error: ")

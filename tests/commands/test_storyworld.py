@@ -30,6 +30,7 @@ def test_storyworld_writes_files_that_the_readers_take(narrlit, tmp_path):
         found = narrlit("views", "check", "w/validation_views.jsonl", f"w/{name}")
         assert found.code == 0
         assert "with views 6 (100.0 %)" in found.out
+
     found = narrlit("views", "check", "w/validation_views.jsonl", "w/train.jsonl")
 
     assert found.code == 1

@@ -162,6 +162,7 @@ def test_no_cell_of_a_workbook_is_lost_where_its_declared_size_is_wrong(tmp_path
                 assert b'<dimension ref="A1:B5"' in content
                 content = re.sub(rb"<dimension [^>]*>", declared.encode(), content)
             wrong.writestr(name, content)
+
     stories = read_stories(tmp_path / "wrong.xlsx")
 
     assert texts(stories) == ["A king.", "A fox.", "A ship."]

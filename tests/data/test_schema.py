@@ -59,6 +59,7 @@ def test_triples_and_examples_convert():
     for first in (True, False):
         triple = Triple(0, 1, 2, True) if first else Triple(0, 2, 1, False)
         assert example_of(triple) == TrainingExample(0, 1, (2,), ("triple",))
+
     back = triple_of(TrainingExample(0, 1, (3, 2), ("theme", "triple")), table)
 
     assert {back.a, back.b} == {1, 2}

@@ -30,6 +30,7 @@ def test_rows_share_a_group_if_a_chain_of_stories_joins_them(rows):
             for j, other in enumerate(rows):
                 if set(one) & set(other):
                     joined[i] = joined[j] = joined[i] | joined[j]
+
     groups = story_groups(examples(rows))
 
     for i in range(len(rows)):
@@ -51,6 +52,7 @@ def test_folds_hold_every_row_once_and_whole_groups(groups, folds, seed):
         with pytest.raises(OptionError, match="there are only"):
             grouped_folds(groups, folds, seed)
         return
+
     found = grouped_folds(groups, folds, seed)
 
     assert sorted(row for fold in found for row in fold.tolist()) == list(range(len(groups)))

@@ -86,6 +86,7 @@ def test_worlds_read_about_equally_easily(corpus):
         sentences = len(re.findall(r"[.!?](?:\s|$|\")", telling.text))
         syllables = sum(max(1, len(re.findall(r"[aeiouy]+", word))) for word in words)
         ease[telling.world].append(206.8 - 1.015 * len(words) / sentences - 84.6 * syllables / len(words))
+
     means = [np.mean(values) for values in ease.values()]
 
     assert max(means) - min(means) < 20
@@ -113,6 +114,7 @@ def test_names_and_numbers_stay_in_their_world(corpus):
         capitalized = set(re.findall(r"[A-Z][a-z]+", telling.text))
         for world, own in names.items():
             assert world == telling.world or not capitalized & own, telling.id
+
     worlds_of = defaultdict(set)
     for telling in everything:
         for word in NUMBERS.intersection(words_of(telling.text)):

@@ -21,6 +21,7 @@ def test_files_of_views_are_a_path_several_or_names_with_commas(make):
         assert checked.coverage.viewed == 2
         assert checked.missing == []
         assert checked.views == f"{king}, {queen}"
+
     alone = check_views(queen, stories)
 
     assert [(story.line, story.text) for story in alone.missing] == [(1, KING["text"].upper())]

@@ -61,6 +61,7 @@ def test_examples_come_back(data):
         anchor, positive, *others = map(table.add, data.draw(st.lists(texts, min_size=2, max_size=5, unique=True)))
         kinds = tuple(data.draw(st.sampled_from([None, *KINDS])) for _ in others)
         rows.append(TrainingExample(anchor, positive, tuple(others), kinds, data.draw(st.none() | texts)))
+
     written = TrainingExamples(table, rows)
     read = back(write_examples, read_examples, "f.jsonl", written)
 

@@ -86,6 +86,7 @@ def test_rows_without_a_dissimilar_story_train_where_they_share_nothing_and_are_
     for fold in (0, 1):
         found = data.rows(fold)
         by_anchor[found[1].texts()[0][0]] = found
+
     first = by_anchor["a0"]
     other = by_anchor["b0"]
 

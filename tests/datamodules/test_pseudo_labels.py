@@ -171,6 +171,7 @@ def test_two_processes_have_equal_labels(tmp_path):
     with threadpool_limits(1):  # a team of threads does not survive a fork
         two = trainer(devices=2, strategy="ddp_fork", use_distributed_sampler=False)
         two.fit(NoisyReader(), datamodule=data)
+
     one, other = (np.load(tmp_path / f"{rank}.npy") for rank in (0, 1))
 
     assert one.max() == 3

@@ -66,6 +66,7 @@ def test_loaders_tokenize_once_and_give_every_example(files):
     for _ in range(2):
         batches = list(loader)
         assert sum(len(batch.anchors) for batch in batches) == 12
+
     triples = list(data.val_dataloader())
 
     assert reader.tokenized == len(data.stories)

@@ -50,6 +50,7 @@ def test_a_changed_story_is_a_negative_of_the_positive_it_shares_a_setting_with(
         assert negative == ((CHANGED["text"],) if "Tale a told in court" in texts[1] else ())
         assert row.kinds == ("outcome",) * len(negative)
         assert row.setting in texts[0]
+
     alone = examples.groups[examples.stories.add(CHANGED["text"])]
 
     assert (examples.groups == alone).sum() == 1

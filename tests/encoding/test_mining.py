@@ -141,6 +141,7 @@ def test_examples_get_their_nearest_negatives(tiny, prompts):
         texts = [examples.stories[index].text for index in after.indices]
         assert texts == [row[0], row[1], *kept, *mined]
         assert list(after.kinds) == [*kept.values(), *["mined"] * len(mined)]
+
     again = mine_negatives(StoryEncoder(encoder), mining.examples, 3, margin=0.1, progress=False)
 
     assert again.examples.rows == mining.examples.rows

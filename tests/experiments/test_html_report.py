@@ -162,6 +162,7 @@ def test_in_a_browser_it_is_quiet_shows_texts_and_fits_a_phone(case, tmp_path):
         assert browser.value("document.querySelectorAll('img').length") == 0
     finally:
         browser.close()
+
     reports = [(event["method"], json.dumps(event.get("params", {}))) for event in browser.events]
 
     assert not [text for method, text in reports if method in ("Runtime.exceptionThrown", "Log.entryAdded")]

@@ -156,7 +156,8 @@ def check_again(narrlit, options, text):
         found = narrlit(
             "tune", *options[1 : options.index("--folds")], *last_of(*options[options.index("--folds") :], *more)
         )
-        assert (found.code, f"t/plan.yaml has another configuration ({words})" in found.err) == (2, True), found.err
+        assert found.code == 2, found.err
+        assert f"t/plan.yaml has another configuration ({words})" in found.err, found.err
 
 
 @pytest.mark.parametrize(
@@ -215,7 +216,8 @@ def test_the_sampling_of_hard_examples_may_vary(arguments, narrlit, monkeypatch)
 def test_a_search_without_any_accuracy_ends_in_one_line(arguments, narrlit, space, words):
     Path("space.yaml").write_text(space)
     found = narrlit(*arguments(trials=2))
-    assert (found.code, words in found.err.strip().splitlines()[-1]) == (2, True), found.err
+    assert found.code == 2, found.err
+    assert words in found.err.strip().splitlines()[-1], found.err
 
 
 def test_optuna_is_an_extra(arguments, narrlit, monkeypatch):
@@ -337,6 +339,7 @@ def test_pruned_and_failed_trials_count(search, monkeypatch):
     for accuracies in ([0.1, 0.5, 0.6], [0.3, 0.7, 0.8], [0.2, 0.2, 0.2], [0.0, 0.6, 0.75]):
         fake_fit(monkeypatch, accuracies)
         go_on(study, space, len(ended_trials(study)) + 1)
+
     fake_fit(monkeypatch, [], "out of memory", "failed")
     go_on(study, space, 5)
     trials = ended_trials(study)

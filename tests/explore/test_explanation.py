@@ -111,6 +111,7 @@ def test_links_are_best_matches_in_their_direction(triple, encoder):
         )
         parts = best_of_a / len(weights) + best_of_b / weights.shape[1]
         assert link.share == pytest.approx(weights[i, j] * parts / 2, abs=ROUNDING)
+
     mutual = pair.links[pair.links.direction == "both"]
 
     assert set(zip(mutual.passage_a, mutual.passage_b, strict=True)) == {(1, 1), (2, 2), (3, 3)}
@@ -292,6 +293,7 @@ def test_a_page_has_every_passage_once_and_every_link():
     for row in rows:
         for cell in row.sides[0]:
             attached |= {link.ends for link in cell.links}
+
     ends = set(zip(pair.links.passage_a, pair.links.passage_b, strict=True))
 
     assert {(1, 2), (3, 3)} <= shown

@@ -260,6 +260,7 @@ def test_an_interrupted_index_keeps_its_batches_and_goes_on(tales, tiny, tmp_pat
         patched.setattr(IndexStorage, "commit", dying)
         with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
             Index.create(tmp_path / "i", tales, tiny())
+
     begun = Index(tmp_path / "i")
 
     assert begun.collection().frame["id"].tolist() == [f"s{n}" for n in range(16)]
@@ -315,6 +316,7 @@ def test_another_model_and_other_settings_are_refused(made, copied, tales, tiny)
     ):
         with pytest.raises(OptionError, match=message):
             Index.create(copied, tales, options)
+
     with pytest.raises(OptionError, match="was made with"):
         Index(copied, model="minilm")
 
@@ -471,6 +473,7 @@ def test_columns_that_no_index_can_hold_are_refused(tiny, tmp_path, copied):
     for name in ("vector", "similarity", "a.b", "_x"):
         with pytest.raises(DataError, match="rename its column"):
             Index.create(tmp_path / "i", pd.DataFrame([{"text": "A fox ran.", name: 1}]), tiny())
+
     with pytest.raises(DataError, match="the id s1"):
         Index.create(tmp_path / "i", pd.DataFrame({"id": ["s1", "s1"], "text": ["A.", "B."]}), tiny())
     with pytest.raises(DataError, match="column year is int64"):
@@ -522,7 +525,9 @@ def test_options_that_cannot_change_an_index_are_refused(made, narrlit, make, co
     found = narrlit(command, *arguments.get(command, [made.path]), *option.split())
     words = f"{made.path} is an index, made with --model model --long windows: leave out {option.split()[0]}, or make"
 
-    assert (found.code, found.out, words in found.err) == (2, "", True), found.err
+    assert found.code == 2, found.err
+    assert found.out == "", found.err
+    assert words in found.err, found.err
 
 
 def test_columns_of_the_queries_of_an_index_are_named(made, narrlit, make, tales):

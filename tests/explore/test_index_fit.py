@@ -64,6 +64,7 @@ def test_a_fit_on_all_stories_is_that_of_a_collection_and_is_kept(snapshot, meas
         np.testing.assert_allclose(similarity.matrix(), expected.matrix(), atol=1e-5)
         assert each.record == expected.record
         assert (each.passages is not None) == (measure in READ_PASSAGES)
+
     if fit.passages is not None:
         kept = [each.passages.of(snapshot.digests).vectors for each in (fit, again)]
         assert np.array_equal(*kept)

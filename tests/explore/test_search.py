@@ -85,5 +85,6 @@ def test_mistakes_name_parameters(index, make):
     ):
         with pytest.raises(OptionError, match=message):
             narrlit.search(index, **options)
+
     with pytest.raises(OptionError, match=r"r\.docx: name a file that ends in"):
         narrlit.search(index, "x").write("r.docx")

@@ -54,6 +54,7 @@ def test_what_is_no_story_is_refused(make):
     ):
         with pytest.raises(OptionError, match=re.escape(message)):
             finder.find(word)
+
     with pytest.raises(OptionError, match="an id needs `stories=FILE`"):
         StoryFinder().find("snow")
     with pytest.raises(DataError, match="have the id snow"):

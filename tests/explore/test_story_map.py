@@ -223,6 +223,7 @@ def test_in_a_browser_pages_are_quiet_show_texts_and_fit_a_phone(kind, tmp_path)
         assert browser.value("document.getElementById('matches').textContent").startswith(f"{len(frame) // 3} found")
     finally:
         browser.close()
+
     reports = [(event["method"], json.dumps(event.get("params", {}))) for event in browser.events]
 
     assert not [text for method, text in reports if method in ("Runtime.exceptionThrown", "Log.entryAdded")]

@@ -156,7 +156,7 @@ def objectives():
         objective.encoder = Lookup()
     teacher = torch.randn(STORIES, 5, generator=torch.Generator().manual_seed(4))
     lookup["distillation"].teacher = TeacherEmbeddings(teacher + 1.0)
-    lookup["distillation"]._trainer = SimpleNamespace(global_step=0, estimated_stepping_batches=20)
+    lookup["distillation"].trainer = SimpleNamespace(global_step=0, estimated_stepping_batches=20)
     for name in ("views", "aligned views"):
         torch.manual_seed(0)
         lookup[name].views = ViewFusion(8, asdict(Fusion()), hidden=6)

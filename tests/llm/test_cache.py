@@ -44,6 +44,7 @@ def test_a_batch_is_recorded_with_its_requests_until_its_end(tmp_path):
         assert cache.get("one") == REPLY
         assert cache.get("two") is None
         assert cache.batches() == []
+
     rows = sqlite3.connect(tmp_path / "c").execute("SELECT key, request FROM answers").fetchall()
 
     assert [key for key, _ in rows] == ["one"]

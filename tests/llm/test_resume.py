@@ -79,6 +79,7 @@ def test_a_killed_job_sends_nothing_that_has_an_answer(llm, tmp_path, transport,
         wait_for(lambda: sum(llm.answered.values()) == answers and llm.at_once == 4, process)
     else:
         wait_for(lambda: sum(llm.batches.looks.values()) > 3, process)
+
     process.kill()
     process.join()
 

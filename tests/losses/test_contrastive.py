@@ -45,7 +45,9 @@ def test_candidate_cosines_are_their_dot_products(b, c, k):
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
 def test_cosines_are_not_rounded_below_float32(dtype):
-    anchors, positives, negatives = vectors(8, seed=0), vectors(8, seed=1), vectors(8, 3, seed=2)
+    anchors = vectors(8, seed=0)
+    positives = vectors(8, seed=1)
+    negatives = vectors(8, 3, seed=2)
     inputs = [anchors.to(dtype), positives.to(dtype), negatives.to(dtype)]
     exact = candidate_cosines(*(rounded.double() for rounded in inputs))
 

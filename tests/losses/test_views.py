@@ -26,7 +26,9 @@ def squared_distance_of_directions(x, y):
 
 @pytest.mark.parametrize("temperature", [0.07, 1.0])
 def test_a_contrast_is_its_formula(temperature):
-    anchors, positives, negatives = vectors(0), vectors(1), vectors(2)
+    anchors = vectors(0)
+    positives = vectors(1)
+    negatives = vectors(2)
     expected = 0.0
     for anchor, positive, negative in zip(anchors.tolist(), positives.tolist(), negatives.tolist(), strict=True):
         near = math.exp(dot(anchor, positive) / temperature)
@@ -40,7 +42,9 @@ def test_a_contrast_is_its_formula(temperature):
 
 @pytest.mark.parametrize("temperature", [0.07, 1.0])
 def test_a_contrast_is_info_nce_over_two_candidates(temperature):
-    anchors, positives, negatives = vectors(0), vectors(1), vectors(2)
+    anchors = vectors(0)
+    positives = vectors(1)
+    negatives = vectors(2)
     cosines = torch.stack([(anchors * positives).sum(-1), (anchors * negatives).sum(-1)], dim=1)
     expected = info_nce(cosines, torch.zeros(5, dtype=torch.long), temperature=temperature)
 

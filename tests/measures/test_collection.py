@@ -68,6 +68,7 @@ def test_fused_is_the_mean_of_standardized_similarities_without_hubs():
         found = MeasureFit.of(name, stories).reader.represent(stories)
         plain = found.similarities(found)
         parts.append((plain - plain[off].mean()) / plain[off].std())
+
     mean = (parts[0] + parts[1]) / 2
     hubs = np.sort(np.where(off, mean, -np.inf), axis=1)[:, -10:].mean(axis=1)
     expected = mean - (hubs[:, None] + hubs[None]) / 2

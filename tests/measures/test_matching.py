@@ -89,6 +89,7 @@ def test_pairs_in_order_have_the_greatest_sum_of_all(seed):
         for rows in itertools.combinations(range(4), size):
             for columns in itertools.combinations(range(5), size):
                 greatest = max(greatest, gains[list(rows), list(columns)].sum())
+
     chosen = in_order(gains)
 
     assert sum(gains[i, j] for i, j in chosen) == pytest.approx(greatest)

@@ -44,6 +44,7 @@ def test_scores_are_the_mean_weights_of_best_matches(encoder, matching):
             weights = matches(vectors(anchor), vectors(text), matching)
             row.append((weights.max(axis=1).mean() + weights.max(axis=0).mean()) / 2)
         expected.append(row)
+
     measure = PassageSimilarity(encoder, matching)
 
     np.testing.assert_allclose(measure.score(triples_of(TEXTS)), expected, atol=1e-6)  # float32 embeddings

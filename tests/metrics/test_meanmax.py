@@ -103,6 +103,7 @@ def test_triples_are_scored_as_a_loop_would(tiny, reading, prompts):
             pair = [loop_alignment(anchor, other, settings.windows, settings.tau) for other in others]
             aligned += 1
         wanted.append(pair)
+
     found = MeanMaxSimilarity(StoryEncoder(encoder), settings)
 
     assert found.score(triples_of(TRIPLES)) == pytest.approx(np.array(wanted), abs=1e-6)

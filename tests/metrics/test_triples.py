@@ -30,6 +30,7 @@ def test_batches_add_up_to_the_whole():
     for part in (slice(0, 1), slice(1, 17), slice(17, 17), slice(17, None)):
         batched.update(a[part], b[part], labels[part])
         stepped(a[part], b[part], labels[part])
+
     rows = list(zip(a.tolist(), b.tolist(), labels.tolist(), strict=True))
     expected = len(rows), sum((x > y) == label for x, y, label in rows), sum(x == y for x, y, _ in rows)
 

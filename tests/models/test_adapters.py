@@ -87,6 +87,7 @@ def test_gradients_are_those_of_the_formula(tiny):
         products[name] = (a, b)
         with torch.no_grad():
             plain.get_parameter(f"{name}.weight").add_(8 / 4 * b @ a)
+
     theirs = gradients(plain, texts)
 
     assert len(ours) == 2 * 3 * len(QWEN3)
@@ -127,6 +128,7 @@ def test_gradient_checkpointing_gives_the_same_gradients(tiny, kind, pooling, lo
         torch.manual_seed(5)
         found.append(gradients(encoder, texts))
         assert len(seen) == 1 + checkpointed  # run again on the way back
+
     plain, again = found
 
     assert plain.keys() == again.keys()
@@ -147,6 +149,7 @@ def test_gradient_caching_gives_the_same_gradients_pass_by_pass(tiny, kind, is_p
         passes = len(token_chunks(packed(encoder, texts).lengths, 120, padded=not is_packed))
         assert passes > 2
         assert len(runs) == passes * (1 + cached)
+
     plain, again = found
 
     assert plain.keys() == again.keys()

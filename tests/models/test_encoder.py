@@ -45,6 +45,7 @@ def test_the_three_paths_give_the_same_vectors(tiny, kind, pooling):
     with torch.no_grad():
         ours = encoder(packed(encoder, texts))
         padded = unpacked(packed(unpacked, texts))
+
     theirs = unpacked.model.encode(texts, convert_to_tensor=True, batch_size=3)
 
     assert torch.allclose(ours, theirs, atol=1e-5)
@@ -110,6 +111,7 @@ def test_dropout_is_really_on_where_asked_for_and_off_where_not(tiny):
             one = encoder(batch)
             torch.manual_seed(2)
             assert torch.allclose(one, encoder(batch), atol=1e-6) == (probability == 0)
+
     encoder.eval()
 
     assert torch.allclose(encoder(batch), encoder(batch))

@@ -92,6 +92,7 @@ def test_layers_in_bfloat16_are_fused_too_and_round_their_float32_input(no_grad)
     for module in transformer.encoder.modules():
         if isinstance(module, nn.Linear):
             module.bfloat16()
+
     with fused_linears(transformer) as count:
         assert count == 6 * LAYERS
         rounded = hidden(transformer)

@@ -99,6 +99,7 @@ def test_the_share_kept_is_the_one_asked_for(dropout):
     for part in range(4):
         error = math.sqrt(dropout * (1 - dropout) / (n // 4))
         assert abs(kept[part::4].mean(dtype=torch.float64) - (1 - dropout)) < 4 * error
+
     first = kept[:-1] - kept.mean()
     second = kept[1:] - kept.mean()
 

@@ -99,6 +99,7 @@ def test_gradients_are_a_float_model_s_also_after_a_validation(qwen3, kind, cont
         with context():
             encoder.eval()(packed(encoder, texts))
             encoder(packed(encoder, texts[:1]))
+
     ours = gradients(encoder, texts)
 
     assert ours.keys() == {name for name, p in encoder.named_parameters() if p.requires_grad}

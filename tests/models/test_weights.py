@@ -59,6 +59,7 @@ def test_a_teacher_s_folder_gives_its_vectors(tiny, tmp_path, lora):
         for parameter in encoder.parameters():
             if parameter.requires_grad:
                 parameter.add_(0.03 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(2)))
+
     save_encoder(tmp_path, encoder.config, trained_weights(encoder))
 
     assert (".lora_" in next(iter(read_weights(tmp_path / "weights.safetensors")))) == (lora is not None)

@@ -78,6 +78,7 @@ def test_a_checkpoint_goes_on_with_its_own_head_and_vectors():
         same._cached = SimpleNamespace(space={**SPACE, **other})
         with pytest.raises(ModelError, match=f"of another encoder: {named}"):
             same.on_load_checkpoint(kept)
+
     wide = built(AspectBiLSTM())
     narrow = built(AspectBiLSTM(bilstm=BiLSTMConfig(hidden=64)))
     narrow._cached = SimpleNamespace(space=SPACE)

@@ -197,7 +197,7 @@ def test_biases_and_norms_do_not_decay(build):
     class Steps:
         estimated_stepping_batches = 10
 
-    objective._trainer = Steps()
+    objective.trainer = Steps()
     groups = objective.configure_optimizers()["optimizer"].param_groups
     decays = {g["weight_decay"]: [p.ndim for p in g["params"]] for g in groups}
 

@@ -35,7 +35,7 @@ def build(tiny):
     def make(teacher=True, **options):
         objective = SelfDistillation(EncoderConfig(tiny("bert"), dropout=0.0), **options)
         objective.configure_model()
-        objective._trainer = SimpleNamespace(global_step=0, estimated_stepping_batches=20)
+        objective.trainer = SimpleNamespace(global_step=0, estimated_stepping_batches=20)
         if teacher:
             table = torch.randn(STORIES + 3, 5, generator=torch.Generator().manual_seed(4))
             objective.teacher = TeacherEmbeddings(table + 1.0)
@@ -152,7 +152,7 @@ def test_the_weight_falls_within_each_round(build):
     batch = batch_of(objective)
     embeddings = objective(batch.stories)
     for step, weight in ((10, 0.7), (19, 0.05), (13, 0.7 - 0.65 * 3 / 9)):
-        objective._trainer.global_step = step
+        objective.trainer.global_step = step
         assert objective.loss(embeddings, batch)["round_1/kl_weight"].item() == pytest.approx(weight)
 
 
@@ -177,7 +177,7 @@ def test_every_trained_weight_gets_a_gradient_from_each_term(tiny, build):
         encoder = EncoderConfig(tiny("qwen3", "lasttoken"), lora=LoRA(rank=2, dropout=0.0))
         objective = SelfDistillation(encoder, **options)
         objective.configure_model()
-        objective._trainer = SimpleNamespace(global_step=0, estimated_stepping_batches=20)
+        objective.trainer = SimpleNamespace(global_step=0, estimated_stepping_batches=20)
         other = build()
         objective.teacher, objective.round = other.teacher, 1
         batch = batch_of(objective)
@@ -203,7 +203,7 @@ def test_data_without_negatives_are_refused(build):
         objective.use_triple_negative = use
         negatives = np.array([[-1 if kind is None else 3]])
         examples = SimpleNamespace(negatives=negatives, kinds=np.array([[-1 if kind is None else kind]]))
-        objective._trainer.datamodule = SimpleNamespace(examples=examples)
+        objective.trainer.datamodule = SimpleNamespace(examples=examples)
         if refused:
             with pytest.raises(OptionError, match="narrlit mine"):
                 objective.on_fit_start()
