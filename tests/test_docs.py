@@ -89,7 +89,7 @@ def blocks_of(path):
 
 
 PAGES = {str(path.relative_to(ROOT)): blocks_of(path) for path in pages()}
-PAGES_THAT_RUN = [name for name, blocks in PAGES.items() if any(block.kind != "text" for block in blocks)]
+PAGES_THAT_RUN = [name for name, blocks in PAGES.items() if {block.kind for block in blocks} - {"text"}]
 BLOCKS = [block for blocks in PAGES.values() for block in blocks]
 COMMANDS = [(b, words) for b in BLOCKS if b.kind == "bash" for words in b.commands()]
 

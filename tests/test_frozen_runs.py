@@ -109,8 +109,8 @@ def test_two_processes_give_what_one_gives_with_the_double_batch(tiny, tmp_path,
     for name, value in weights_of(tmp_path / "one").items():
         assert torch.allclose(value, theirs[name], atol=1e-5), name
 
-    accuracies = [[v["accuracy"] for v in record["validations"]] for record in (one, record_of(tmp_path / "two"))]
-    assert accuracies[0] == accuracies[1]
+    two_processes = record_of(tmp_path / "two")["validations"]
+    assert [each["accuracy"] for each in two_processes] == [each["accuracy"] for each in one["validations"]]
 
 
 def test_the_identity_is_the_frozen_encoder(tiny, tmp_path):

@@ -236,7 +236,16 @@ def test_a_checkpoint_of_another_model_is_refused(straight, tiny, narrlit, tmp_p
     assert "the checkpoint is of MultipleNegativesRanking, this run of Triplet" in narrlit(*triplet).err
 
 
-ALIASES = "a: &a [1, 1]\n" + "".join(f"{x}: &{x} [{', '.join([f'*{y}'] * 9)}]\n" for y, x in pairwise("abcdefg"))
+def yaml_bomb():
+    """Seven lines of YAML that stand for a million numbers."""
+    lines = ["a: &a [1, 1]"]
+    for before, name in pairwise("abcdefg"):
+        references = ", ".join([f"*{before}"] * 9)
+        lines.append(f"{name}: &{name} [{references}]")
+    return "\n".join(lines) + "\n"
+
+
+ALIASES = yaml_bomb()
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,8 @@ def test_a_submission_without_answers_gives_none(tmp_path):
 
 
 NAMES = {"Anna": "PERSON", "Bert": "PERSON", "Cleo": "PERSON"}
-STORIES = [Story(str(n), f"{list(NAMES)[n % 3]} walked {n * 17 % 23} miles" + " far" * n) for n in range(30)]
+HEROES = list(NAMES) * 10
+STORIES = [Story(str(n), f"{name} walked {n * 17 % 23} miles" + " far" * n) for n, name in enumerate(HEROES)]
 
 
 def replaced(scope):
@@ -187,7 +188,8 @@ def replaced(scope):
 
     def step(stories):
         size = 3 if scope == "triple" else 1
-        groups = [[story.text for story in stories[i : i + size]] for i in range(0, len(stories), size)]
+        all_texts = [story.text for story in stories]
+        groups = [all_texts[start : start + size] for start in range(0, len(all_texts), size)]
         done = pseudonymize_texts(groups, PseudonymOptions("given"), [NAMES] * len(groups))
         texts = [text.text for group in done for text in group]
         return [Story(story.id, text) for story, text in zip(stories, texts, strict=True)]

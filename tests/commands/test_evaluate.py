@@ -111,13 +111,18 @@ def test_meanmax_records_its_settings(narrlit, world_files, tiny):
 
 def recall_of_joined(pairs, encoder):
     """Mean reciprocal ranks, truncated and in windows, of the text that a query's partner is joined into by threes."""
-    places = np.arange(len(pairs) // 3 * 3)
-    joined = [" ".join(pairs[i + j][1] for j in range(3)) for i in places[::3]]
+    pairs = pairs[: len(pairs) // 3 * 3]
+    first, second = zip(*pairs, strict=True)
+    joined = [" ".join(second[start : start + 3]) for start in range(0, len(second), 3)]
+    places = np.arange(len(pairs))
     means = []
     for encoder.long in ("truncate", "windows"):
-        queries, texts = (embed(encoder, t, progress=False)[0] for t in ([pairs[i][0] for i in places], joined))
+        queries = embed(encoder, first, progress=False).embeddings
+        texts = embed(encoder, joined, progress=False).embeddings
         cosines = queries @ texts.T
-        means.append((1 / (cosines >= cosines[places, places // 3][:, None]).sum(1)).mean())
+        own = cosines[places, places // 3]
+        ranks = (cosines >= own[:, None]).sum(axis=1)
+        means.append((1 / ranks).mean())
     return means
 
 

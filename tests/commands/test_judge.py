@@ -53,10 +53,11 @@ def says(triples, request):
     """The scripted reply to a request's JSON."""
     shown = json.loads(question(request))
     place = next(place for place, texts in enumerate(triples.texts()) if texts[0] == shown["anchor"])
-    (_, a, b), is_a, kind = triples.texts()[place], triples[place].a_is_closer, SAYS[place % len(SAYS)]
+    _, a, b = triples.texts()[place]
+    kind = SAYS[place % len(SAYS)]
     if kind == "nothing":
         return "Both have their merits."
-    closer = a if is_a == (kind == "truth") else b
+    closer = a if triples[place].a_is_closer == (kind == "truth") else b
     return json.dumps({"closer": "A" if kind == "first" or shown["A"] == closer else "B"})
 
 

@@ -219,8 +219,13 @@ def each(cases):
 
 
 def each_file(cases):
-    pairs = [(case, file) for case in cases for file in (case.files[::9] if "sample" in case.words else case.files)]
-    return [pytest.param(case, file, id=f"{case.words.split()[0]}-{file}") for case, file in pairs]
+    """A parameter for each file of each case; of the many sample tales every ninth."""
+    parameters = []
+    for case in cases:
+        command = case.words.split()[0]
+        files = case.files[::9] if command == "sample" else case.files
+        parameters += [pytest.param(case, file, id=f"{command}-{file}") for file in files]
+    return parameters
 
 
 def command_of(name):

@@ -6,21 +6,19 @@ from threading import Thread
 
 import pytest
 from json_files import read_json_lines
-
-from narrlit.data.storyworld import StoryWorld
+from tiny_models import world_texts
 
 
 @pytest.fixture
 def indexed(narrlit, tiny, tmp_path):
     """A folder of nine stories with a table, and its index."""
-    stories = [story.text for t in StoryWorld(3).triples(3) for story in (t.anchor, t.positive, t.negative)]
+    stories = world_texts(3)
     (tmp_path / "tales").mkdir()
     rows = ["file_name,title,country"]
     for n, text in enumerate(stories):
         (tmp_path / "tales" / f"t{n}.txt").write_text(text)
-        rows.append(
-            f"t{n}.txt,{'<b>Tale</b>' if n == 4 else 'A tale with a title that takes a lot of room'},{'FI' * n}"
-        )
+        title = "<b>Tale</b>" if n == 4 else "A tale with a title that takes a lot of room"
+        rows.append(f"t{n}.txt,{title},{'FI' * n}")
     (tmp_path / "tales" / "tales.csv").write_text("\n".join(rows))
     outcome = narrlit("index", "tales", "--model", tiny(), "--out", "i")
     assert outcome.code == 0, outcome.err

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from itertools import combinations
 
 import pytest
 
@@ -60,10 +61,13 @@ def test_same_stories_everywhere():
 
 def test_seeds_and_splits_differ(triples):
     assert StoryWorld(seed=4).triples(5) != StoryWorld(seed=3).triples(5)
-    texts = {split: {story.text for row in rows for story in members(row)} for split, rows in triples.items()}
-    for split, own in texts.items():
-        assert len(own) == 600
-        assert not any(own & other for name, other in texts.items() if name != split)
+
+    texts = {}
+    for split, rows in triples.items():
+        texts[split] = {story.text for row in rows for story in members(row)}
+        assert len(texts[split]) == 600
+    for own, other in combinations(texts.values(), 2):
+        assert not own & other
 
 
 def test_one_aspect_negatives_share_one_aspect(world, triples):
@@ -174,7 +178,8 @@ def test_rows(world, triples):
     hard = world.one_aspect_negatives(row.anchor, 1)
     examples = synthetic_examples([row], [hard], table, views=True)
 
-    assert examples.texts() == [tuple(story.text for story in (*members(row), *(story for _, story in hard)))]
+    stories = [*members(row), *(story for _, story in hard)]
+    assert examples.texts() == [tuple(story.text for story in stories)]
     assert examples[0].kinds == ("triple", *ASPECTS)
     assert table[0].views == row.anchor.views
 

@@ -143,12 +143,14 @@ def test_tfidf_is_below_chance_where_the_negative_shares_the_world(corpus):
     texts = [telling.text for telling in [*corpus.tellings, *corpus.changes]]
     vectors, _ = lexical_vectors("tfidf", texts, texts)
     cosines = (vectors @ vectors.T).toarray()
-    place_of = {text: place for place, text in enumerate(texts)}
+    row_of = {text: row for row, text in enumerate(texts)}
     accuracy = {}
     for cell in corpus.cells():
-        rows = np.array([[place_of[text] for text in row] for row in cell.triples.texts()])
-        chooses_a = cosines[rows[:, 0], rows[:, 1]] > cosines[rows[:, 0], rows[:, 2]]
-        accuracy[cell.cell] = (chooses_a == (cell.triples.labels == 1)).mean()
+        right = []
+        for (anchor, a, b), label in zip(cell.triples.texts(), cell.triples.labels, strict=True):
+            own = cosines[row_of[anchor]]
+            right.append((own[row_of[a]] > own[row_of[b]]) == (label == 1))
+        accuracy[cell.cell] = np.mean(right)
 
     assert accuracy["far, strong"] < 0.45
     assert accuracy["far, weak"] < 0.65  # what is left are pronouns: who the people of a plot are
@@ -204,7 +206,8 @@ def test_tfidf_finds_a_further_telling_below_chance_where_the_other_shares_the_w
     texts = [telling.text for telling in stories]
     vectors, _ = lexical_vectors("tfidf", texts, texts)
     cosines = (vectors @ vectors.T).toarray()
-    plots, worlds = (np.array([getattr(story, name) for story in stories]) for name in ("plot", "world"))
+    plots = np.array([story.plot for story in stories])
+    worlds = np.array([story.world for story in stories])
     right = []
     for row in range(len(stories)):
         positives = cosines[row, (plots == plots[row]) & (worlds != worlds[row])]

@@ -70,7 +70,8 @@ def test_examples_come_back(data):
 
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "'=1", "''-1", "'a", "'", '=HYPERLINK("x")', "-- he said"]
-formulas = st.builds("{}{}".format, st.sampled_from(["'" * n + sign for n in range(3) for sign in "=+-@\t\r'"]), texts)
+APOSTROPHES = ["", "'", "''"]
+formulas = st.builds("{}{}{}".format, st.sampled_from(APOSTROPHES), st.sampled_from("=+-@\t\r'"), texts)
 
 
 @pytest.mark.parametrize("name", ["f.csv", "f.tsv"])

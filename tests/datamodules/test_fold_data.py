@@ -1,6 +1,7 @@
 """Folds of a datamodule: no evaluated story trains, every row with a dissimilar story is evaluated once."""
 
 from collections import Counter
+from itertools import chain
 
 import pytest
 from hypothesis import given, settings
@@ -67,7 +68,8 @@ def test_no_story_of_a_fold_trains_and_no_row_is_evaluated_twice(rows, folds):
         return
 
     for trained, triples, noted in found:
-        assert not {t for row in trained.texts() for t in row} & {t for row in triples.texts() for t in row}
+        trained_texts = set(chain.from_iterable(trained.texts()))
+        assert trained_texts.isdisjoint(chain.from_iterable(triples.texts()))
         assert noted.trained + noted.evaluated + noted.left_out == noted.all_rows == len(rows)
 
     together = Counter(texts for _, triples, _ in found for texts in triples.texts())
@@ -147,13 +149,18 @@ def test_provenance_names_the_fold_and_its_files():
 def test_copies_in_other_words_stay_with_their_source_by_its_name():
     """Back-translations share no text with their source: their rows name it."""
     named = [(*row, str(i)) for i, row in enumerate(world_rows(4, 20))]
-    copies = [(f"So: {x}", f"So: {p}", {f"So: {n}": k for n, k in ns.items()}, group) for x, p, ns, group in named]
+    copies = []
+    for anchor, positive, negatives, group in named:
+        other_negatives = {f"So: {text}": kind for text, kind in negatives.items()}
+        copies.append((f"So: {anchor}", f"So: {positive}", other_negatives, group))
     data = FoldData(Given([*named, *copies]), folds=4)
+    group_of = {anchor: group for anchor, _, _, group in named}
+
     for fold in range(4):
         trained, triples, _ = data.rows(fold)
         evaluated = {anchor.removeprefix("So: ") for anchor, _, _ in triples.texts()}
         assert len(evaluated) * 2 == len(triples)
-        assert not {row.group for row in trained} & {row[3] for row in named if row[0] in evaluated}
+        assert not {row.group for row in trained} & {group_of[anchor] for anchor in evaluated}
 
 
 def test_ungrouped_folds_divide_by_row_and_warn():

@@ -18,8 +18,11 @@ from narrlit.errors import OptionError
 @given(st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), min_size=1, max_size=20), st.floats(0, 1))
 def test_hard_examples_match_a_plain_loop(cosines, share):
     near, far = np.array(cosines).T
-    wrong = sorted((i for i in range(len(near)) if near[i] <= far[i]), key=lambda i: (far[i] - near[i], i))
+    wrong = [i for i in range(len(near)) if near[i] <= far[i]]
+    wrong.sort(key=lambda i: (far[i] - near[i], i))
+
     rows, count = hard_examples(near, far, share)
+
     assert rows.tolist() == wrong[: int(share * len(near))]
     assert count == len(wrong)
 
@@ -29,16 +32,17 @@ def test_cosines_match_a_plain_loop():
     rows = [TrainingExample(0, 1, (2, 3), (None, None)), TrainingExample(4, 0), TrainingExample(5, 2, (1,), (None,))]
     reader = FakeReader()
 
-    def cosine(i, j):
-        x, y = (reader.text_embeddings([table[k].text])[0].astype(float) for k in (i, j))
-        return x @ y / np.linalg.norm(x) / np.linalg.norm(y)
+    def vector(index):
+        found = reader.text_embeddings([table[index].text])[0].astype(float)
+        return found / np.linalg.norm(found)
 
     near, far = example_cosines(TrainingExamples(table, rows), reader)
 
-    assert near == pytest.approx([cosine(row.anchor, row.positive) for row in rows], abs=1e-6)
-
-    expected = [max((cosine(row.anchor, n) for n in row.negatives), default=-np.inf) for row in rows]
-    assert far == pytest.approx(expected, abs=1e-6)
+    for row, of_positive, of_negatives in zip(rows, near, far, strict=True):
+        anchor = vector(row.anchor)
+        negatives = [anchor @ vector(negative) for negative in row.negatives]
+        assert of_positive == pytest.approx(anchor @ vector(row.positive), abs=1e-6)
+        assert of_negatives == pytest.approx(max(negatives, default=-np.inf), abs=1e-6)
 
 
 def test_hard_examples_are_weighted_and_validation_triples_mined():

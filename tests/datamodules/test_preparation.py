@@ -102,5 +102,6 @@ def test_validation_is_divided_in_both_tables_alike(table):
     assert len(minable.triples) == 2
     assert sorted([*evaluated.triples, *minable.triples], key=lambda triple: triple.anchor) == rows
     for part in (evaluated, minable):
-        assert part.read.texts() == [tuple(text.upper() for text in texts) for texts in part.triples.texts()]
+        for read, texts in zip(part.read.texts(), part.triples.texts(), strict=True):
+            assert read == tuple(text.upper() for text in texts)
     assert divide(validation, 1.0) == (validation, validation)

@@ -18,14 +18,17 @@ CLUSTERS = Clusters(4, 3, 2)
 
 def test_a_label_is_the_nearest_center_and_clusters_are_numbered_by_size():
     random = np.random.default_rng(0)
-    points = np.concatenate([random.normal(center, 0.1, (size, 2)) for center, size in ((0, 5), (3, 12), (9, 8))])
+    blobs = [random.normal(center, 0.1, (size, 2)) for center, size in ((0, 5), (3, 12), (9, 8))]
+    points = np.concatenate(blobs)
+
     labels, inertia = cluster(points, 3, seed=1)
 
     assert labels.tolist() == [2] * 5 + [0] * 12 + [1] * 8
 
-    centers = [points[labels == k].mean(0) for k in range(3)]
-    assert [min(range(3), key=lambda k: np.sum((point - centers[k]) ** 2)) for point in points] == labels.tolist()
-    assert inertia == pytest.approx(sum(np.sum((points[labels == k] - centers[k]) ** 2) for k in range(3)))
+    centers = np.stack([points[labels == k].mean(axis=0) for k in range(3)])
+    squares = ((points[:, None] - centers) ** 2).sum(axis=2)
+    assert squares.argmin(axis=1).tolist() == labels.tolist()
+    assert inertia == pytest.approx(squares.min(axis=1).sum())
 
 
 def test_each_aspect_clusters_its_segment():

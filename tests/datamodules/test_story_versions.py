@@ -61,7 +61,9 @@ def test_passages_are_paired_with_those_at_the_same_relative_position(make):
     short = " ".join(f"Sentence {number} of the second." for number in range(4))
     path = str(make("tales.jsonl", [{"text": long, "atu": 1}, {"text": short, "atu": 1}]))
     _, examples = read(Versions(path, same="atu", passage_words=5))
-    numbers = [tuple(int(text.split()[1]) for text in texts) for texts in examples.texts()]
+    numbers = []
+    for anchor, positive in examples.texts():
+        numbers.append((int(anchor.split()[1]), int(positive.split()[1])))
 
     assert numbers[:8] == [(number, number // 2) for number in range(8)]
     assert numbers[8:] == [(number, 2 * number + 1) for number in range(4)]

@@ -1,5 +1,7 @@
 """Mining, against a plain loop that says who may be a negative and in what order."""
 
+from collections import defaultdict
+
 import numpy as np
 import pytest
 import torch
@@ -81,10 +83,15 @@ def test_stories_that_are_equally_near_come_by_row():
 
 def test_positives_of_positives_are_similar():
     letters = "abcdefghiz"
-    pairs = np.array([[letters.index(x) for x in pair] for pair in ["ab", "cd", "be", "fg", "gf", "ec", "hi"]])
-    groups = similar_groups(*pairs.T, len(letters))
-    together = {frozenset(x for x, group in zip(letters, groups, strict=True) if group == g) for g in groups}
-    assert together == {frozenset("abcde"), frozenset("fg"), frozenset("hi"), frozenset("z")}
+    anchors = np.array([letters.index(letter) for letter in "acbfgeh"])
+    positives = np.array([letters.index(letter) for letter in "bdegfci"])
+
+    groups = similar_groups(anchors, positives, len(letters))
+
+    members = defaultdict(str)
+    for letter, group in zip(letters, groups.tolist(), strict=True):
+        members[group] += letter
+    assert sorted(members.values()) == ["abcde", "fg", "hi", "z"]
 
 
 def examples_of(rows):
@@ -111,18 +118,22 @@ def rows_of_words():
 
 def by_loop(encoder, rows, count, margin):
     """Texts of each example's mined negatives, with embeddings by role."""
-    texts = list(dict.fromkeys(text for a, p, negatives in rows for text in (a, p, *negatives)))
-    similar = [{0, 2}, {1}, {0, 2}, {3}]  # examples whose anchors and positives are joined
-    found = []
-    for n, (anchor, positive, negatives) in enumerate(rows):
-        banned = {text for i in similar[n] for text in rows[i][:2]}
-        banned |= {text for text, kind in negatives.items() if kind != "mined"}
+    texts = {}  # in order of appearance, each once
+    for anchor, positive, negatives in rows:
+        texts |= dict.fromkeys([anchor, positive, *negatives])
+    similar = [(0, 2), (1,), (0, 2), (3,)]  # examples whose anchors and positives are joined
+    mined = []
+    for (anchor, positive, negatives), joined in zip(rows, similar, strict=True):
+        banned = [text for text, kind in negatives.items() if kind != "mined"]
+        for row in joined:
+            banned += rows[row][:2]
         pool = [text for text in texts if text not in banned]
-        vector = embed(encoder, [anchor], "anchor", progress=False)[0][0]
-        cosines = embed(encoder, [*pool, positive], "candidate", progress=False)[0] @ vector
-        safe = [(-c, text) for c, text in zip(cosines[:-1], pool, strict=True) if c <= cosines[-1] + margin]
-        found.append([text for _, text in sorted(safe)[:count]])
-    return found
+        vector = embed(encoder, [anchor], "anchor", progress=False).embeddings[0]
+        cosines = embed(encoder, [*pool, positive], "candidate", progress=False).embeddings @ vector
+        limit = cosines[-1] + margin
+        safe = [(-cosine, text) for cosine, text in zip(cosines, pool, strict=False) if cosine <= limit]
+        mined.append([text for _, text in sorted(safe)[:count]])
+    return mined
 
 
 @pytest.mark.parametrize("prompts", [Prompts(), Prompts(anchor="query: find the like of this ", candidate="passage: ")])

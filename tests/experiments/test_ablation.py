@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from interruptions import Killed
@@ -116,7 +117,9 @@ def test_rows_are_compared_and_resume_after_a_kill(ablate, overlays, triples, mo
 def check_answers(name, triples):
     """The recorded answers of the best epoch are those of the best checkpoint when it is loaded."""
     scores = scores_of(load_encoder(f"out/{name}", long="truncate"), triples)
-    wrong = [i for i, ((a, b), triple) in enumerate(zip(scores, triples, strict=True)) if (a > b) != triple.a_is_closer]
+    answers = scores[:, 0] > scores[:, 1]
+    labels = np.array([triple.a_is_closer for triple in triples])
+    wrong = np.flatnonzero(answers != labels).tolist()
     assert sorted(Run.read(f"out/{name}").outcome().best.wrong) == wrong
 
 

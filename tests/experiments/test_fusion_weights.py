@@ -37,8 +37,8 @@ def test_scores_are_those_of_fused_vectors(seed, weights):
     for setting, scores in zip(weights, found, strict=True):
         fusion = ViewFusion(5, asdict(Fusion(*setting)))
         fused = fusion.fuse(torch.from_numpy(vectors).double()).numpy()
-        plain = [[fused[x] @ fused[a], fused[x] @ fused[b]] for x, a, b in ROWS]
-        np.testing.assert_allclose(scores, plain, atol=1e-6)
+        for (anchor, a, b), of_both in zip(ROWS, scores, strict=True):
+            np.testing.assert_allclose(of_both, [fused[anchor] @ fused[a], fused[anchor] @ fused[b]], atol=1e-6)
 
 
 def test_the_same_story_twice_is_a_tie_whatever_the_weights():

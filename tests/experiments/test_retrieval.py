@@ -110,11 +110,12 @@ def by_hand(similarities, values):
     """Metrics of each story with another version, in plain loops."""
     rows = {}
     for i, value in enumerate(values):
-        partners = [j for j, other in enumerate(values) if j != i and value is not None and other == value]
+        others = [j for j in range(len(values)) if j != i]
+        partners = [j for j in others if value is not None and values[j] == value]
         if not partners:
             continue
-        order = sorted((j for j in range(len(values)) if j != i), key=lambda j: (-similarities[i, j], j))
-        ranks = sorted(order.index(j) + 1 for j in partners)
+        others.sort(key=lambda j: (-similarities[i, j], j))
+        ranks = [rank for rank, j in enumerate(others, start=1) if j in partners]
         ideal = sum(1 / np.log2(place + 1) for place in range(1, min(len(partners), 10) + 1))
         gain = sum(1 / np.log2(rank + 1) for rank in ranks if rank <= 10)
         rows[i] = [ranks[0] == 1, ranks[0] <= 10, 1 / ranks[0], gain / ideal]
@@ -157,8 +158,9 @@ def test_figures_of_versions_are_those_of_plain_loops():
 def test_intervals_and_tests_are_over_values_of_the_column():
     values = ["a"] * 12 + ["b"] * 12
     stories = VersionedStories([str(n) for n in range(24)], ["word"] * 24, "type", values)
-    right = np.array([[values[i] == values[j] == "a" for j in range(24)] for i in range(24)], dtype=float)
-    wrong = np.array([[values[i] != values[j] for j in range(24)] for i in range(24)], dtype=float)
+    is_a = np.array([value == "a" for value in values])
+    right = np.outer(is_a, is_a).astype(float)
+    wrong = np.not_equal.outer(is_a, is_a).astype(float)
     first, second = rank_versions([("right", right), ("wrong", wrong)], stories).systems
 
     # two values, one of each

@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -123,8 +124,13 @@ def check_held_out(found, runs):
             assert side["pooled"][evaluation]["n"] == 12
             assert side["pooled"][evaluation]["correct"] == of["correct"]
             assert side["pooled"][evaluation]["interval"] == list(wilson_interval(of["correct"], 12))
-    wrong = [found["held_out"][name]["by_fold"][0]["wrong"]["last_epoch"] for name in ("winner", "given")]
-    first, second = ([index not in indices for index in range(12)] for indices in wrong)
+
+    def is_right(name):
+        wrong = found["held_out"][name]["by_fold"][0]["wrong"]["last_epoch"]
+        return [index not in wrong for index in range(12)]
+
+    first = is_right("winner")
+    second = is_right("given")
     last = found["comparison"]["last_epoch"]
     assert last["difference"] == pytest.approx((sum(first) - sum(second)) / 12)
     assert last["won"] - last["lost"] == sum(first) - sum(second)
@@ -137,9 +143,10 @@ def check_examples(runs, options):
     folds = [data.rows(0), data.rows(1)]
     for name, run in runs.items():
         assert run["data"]["validation"]["fold"] == asdict(folds[not name.startswith("trial")][2])
-    first, second = ({text for triple in triples.texts() for text in triple} for _, triples, _ in folds)
-    assert first.isdisjoint(second)
-    assert len(folds[0][1]) + len(folds[1][1]) == ROWS
+
+    (_, first, _), (_, second, _) = folds
+    assert set(chain.from_iterable(first.texts())).isdisjoint(chain.from_iterable(second.texts()))
+    assert len(first) + len(second) == ROWS
 
 
 def check_again(narrlit, options, text):

@@ -3,17 +3,17 @@
 import pandas as pd
 import pytest
 from json_files import read_json_lines
+from tiny_models import world_texts
 
 import narrlit
-from narrlit.data.storyworld import StoryWorld
 from narrlit.errors import OptionError
 
 
 @pytest.fixture(scope="module")
 def index(tiny, tmp_path_factory):
     """Nine stories, of which two share a country."""
-    texts = [story.text for t in StoryWorld(3).triples(3) for story in (t.anchor, t.positive, t.negative)]
-    frame = pd.DataFrame({"id": [f"t{n}" for n in range(9)], "title": ["<b>", *[""] * 8], "text": texts})
+    titles = ["<b>", "", "", "", "", "", "", "", ""]
+    frame = pd.DataFrame({"id": [f"t{n}" for n in range(9)], "title": titles, "text": world_texts(3)})
     frame["country"] = ["FI", "FI", *"abcdefg"]
     return narrlit.Index.create(tmp_path_factory.mktemp("index") / "i", frame, tiny())
 

@@ -71,6 +71,22 @@ class Browser:
             time.sleep(0.05)
         raise AssertionError(f"never true: {expression}")
 
+    def problems(self):
+        """Exceptions, log entries, dialogs, and errors and warnings of the console."""
+        found = []
+        for event in self.events:
+            method = event["method"]
+            params = event.get("params", {})
+            in_console = method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning")
+            if in_console or method in ("Runtime.exceptionThrown", "Log.entryAdded") or "DialogOpening" in method:
+                found.append(event)
+        return found
+
+    def requested(self):
+        """URLs of all requests, in order."""
+        requests = [event for event in self.events if event["method"] == "Network.requestWillBeSent"]
+        return [event["params"]["request"]["url"] for event in requests]
+
     def close(self):
         self.process.kill()
         self.process.wait()

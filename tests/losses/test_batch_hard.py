@@ -28,13 +28,14 @@ def vectors(n, seed, dimension=4):
 def by_hand(rows, labels, margin, stories, divisor="paired"):
     """The loss and its rows by plain loops."""
     costs = []
-    for i, label in enumerate(labels):
-        others = [j for j in range(len(rows)) if stories[j] != stories[i] and labels[j] != -1]
-        positives = [math.dist(rows[i], rows[j]) for j in others if labels[j] == label]
-        negatives = [math.dist(rows[i], rows[j]) for j in others if labels[j] != label]
-        if label != -1 and positives and negatives:
+    labelled = [i for i, label in enumerate(labels) if label != -1]
+    for i in labelled:
+        others = [j for j in labelled if stories[j] != stories[i]]
+        positives = [math.dist(rows[i], rows[j]) for j in others if labels[j] == labels[i]]
+        negatives = [math.dist(rows[i], rows[j]) for j in others if labels[j] != labels[i]]
+        if positives and negatives:
             costs.append(max(0.0, max(positives) - min(negatives) + margin))
-    counted = len(costs) if divisor == "paired" else sum(label != -1 for label in labels)
+    counted = len(costs) if divisor == "paired" else len(labelled)
     return sum(costs) / max(1, counted), len(costs)
 
 

@@ -1,5 +1,7 @@
 """Measures fitted on a collection, against plain loops and on the sample tales."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from random_contents import random_contents
@@ -19,11 +21,16 @@ def test_passages_are_centered_matched_and_freed_of_hubs_as_in_plain_loops():
     stories = random_contents(14)
     measured = CollectionSimilarity.of("passages", stories, Matching(0.4, 0.3))
     mean = stories.passages.vectors.mean(axis=0)
-    moved = [stories.passages.story(number) - mean for number in range(14)]
-    moved = [vectors / np.linalg.norm(vectors, axis=1, keepdims=True) for vectors in moved]
-    scores = [[match_score(one, other, Matching(0.4, 0.3)) for other in moved] for one in moved]
-    hubs = [np.mean(sorted(scores[i][:i] + scores[i][i + 1 :])[-10:]) for i in range(14)]
-    expected = [[scores[i][j] - (hubs[i] + hubs[j]) / 2 for j in range(14)] for i in range(14)]
+    moved = []
+    for number in range(14):
+        vectors = stories.passages.story(number) - mean
+        moved.append(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+
+    scores = np.empty((14, 14))
+    for i, j in product(range(14), repeat=2):
+        scores[i, j] = match_score(moved[i], moved[j], Matching(0.4, 0.3))
+    hubs = [np.sort(np.delete(row, i))[-10:].mean() for i, row in enumerate(scores)]
+    expected = scores - np.add.outer(hubs, hubs) / 2
 
     np.testing.assert_allclose(measured.matrix(), expected, atol=1e-5)  # float32 sums of up to 24 terms
     np.testing.assert_allclose(measured.with_themselves(), np.diag(expected), atol=1e-5)
@@ -127,7 +134,8 @@ def test_a_measure_is_fitted_on_a_sample_of_a_large_collection(monkeypatch):
     moved /= np.linalg.norm(moved, axis=1, keepdims=True)
     cosines = moved @ moved.T - 9 * np.eye(40)
 
-    np.testing.assert_allclose(measured.hubs, np.sort(cosines[:, rows], axis=1)[:, -10:].mean(axis=1), atol=1e-6)
+    nearest = np.sort(cosines[:, rows], axis=1)[:, -10:]
+    np.testing.assert_allclose(measured.hubs, nearest.mean(axis=1), atol=1e-6)
 
 
 def test_queries_are_compared_with_the_fitted_stories():

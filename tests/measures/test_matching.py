@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -35,21 +36,27 @@ def weight(one, other, i, j, matching):
     def cosine(a, b):
         return float(one[a] @ other[b])
 
-    around = [cosine(i + step, j + step) for step in (-1, 1) if 0 <= i + step < len(one) and 0 <= j + step < len(other)]
+    around = []
+    for a, b in ((i - 1, j - 1), (i + 1, j + 1)):
+        if 0 <= a < len(one) and 0 <= b < len(other):
+            around.append(cosine(a, b))
     neighbors = sum(around) / len(around) if around else cosine(i, j)
     supported = (1 - matching.support) * cosine(i, j) + matching.support * neighbors
-    ends = [(i / len(one), (i + 1) / len(one)), (j / len(other), (j + 1) / len(other))]
-    gap = max(0.0, max(start for start, _ in ends) - min(end for _, end in ends))
+
+    latest_start = max(i / len(one), j / len(other))
+    earliest_end = min((i + 1) / len(one), (j + 1) / len(other))
+    gap = max(0.0, latest_start - earliest_end)
     return max(0.0, supported * math.exp(-((gap / matching.spread) ** 2) / 2))
 
 
 @pytest.mark.parametrize("matching", SETTINGS)
 def test_weights_are_those_of_plain_loops(stories, matching):
-    for one in stories:
-        for other in stories:
-            loops = [[weight(one, other, i, j, matching) for j in range(len(other))] for i in range(len(one))]
-            # float32 cosines of length 8: errors of some 1e-7.
-            assert np.abs(matches(one, other, matching) - loops).max() < 1e-5
+    for one, other in product(stories, repeat=2):
+        expected = np.empty((len(one), len(other)))
+        for i, j in np.ndindex(expected.shape):
+            expected[i, j] = weight(one, other, i, j, matching)
+        # float32 cosines of length 8: errors of some 1e-7.
+        np.testing.assert_allclose(matches(one, other, matching), expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("matching", SETTINGS)

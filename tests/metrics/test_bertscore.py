@@ -35,8 +35,10 @@ def by_hand(scorer, candidate, reference):
         return list(states[:-1] if scorer.transformer.config.model_type == "qwen3" else states[1:-1])
 
     def mean_best(those, others):
-        best = [max(float(F.cosine_similarity(one, other, dim=0)) for other in others) for one in those]
-        return sum(best) / len(best)
+        total = 0.0
+        for one in those:
+            total += max(float(F.cosine_similarity(one, other, dim=0)) for other in others)
+        return total / len(those)
 
     one = tokens(candidate)
     other = tokens(reference)

@@ -141,11 +141,15 @@ def test_scores_are_cosines_of_each_role(tiny, prompts):
     story_encoder = StoryEncoder(encoder)
     scores = story_encoder.score(triples)
     coverage = story_encoder.coverage
-    anchors, candidates = (embed(encoder, TEXTS, role, progress=False).embeddings for role in ROLES[:2])
-    anchors, candidates = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (anchors, candidates))
-    expected = [[anchors[t.anchor] @ candidates[t.a], anchors[t.anchor] @ candidates[t.b]] for t in triples]
 
-    assert np.allclose(scores, expected, atol=1e-6)
+    def unit_vectors(role):
+        vectors = embed(encoder, TEXTS, role, progress=False).embeddings
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    cosines = unit_vectors("anchor") @ unit_vectors("candidate").T
+    for triple, (of_a, of_b) in zip(triples, scores, strict=True):
+        assert of_a == pytest.approx(cosines[triple.anchor, triple.a], abs=1e-6)
+        assert of_b == pytest.approx(cosines[triple.anchor, triple.b], abs=1e-6)
     assert scores.dtype == np.float64
     assert coverage.long == 0
 

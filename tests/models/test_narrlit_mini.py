@@ -40,10 +40,12 @@ def test_the_same_plot_wins_over_the_same_words():
 
 def test_unseen_plots_are_found_in_unseen_worlds_against_stories_of_the_own_world(unseen):
     stories, vectors = unseen
-    plots, worlds = (np.array([getattr(story, name) for story in stories]) for name in ("plot", "world"))
+    plots = np.array([story.plot for story in stories])
+    worlds = np.array([story.world for story in stories])
     accuracy = {}
     for model, found in vectors.items():
-        cosines, right = found @ found.T, []
+        cosines = found @ found.T
+        right = []
         for row in range(len(stories)):
             positives = cosines[row, (plots == plots[row]) & (worlds != worlds[row])]
             negatives = cosines[row, (plots != plots[row]) & (worlds == worlds[row])]

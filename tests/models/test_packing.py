@@ -7,11 +7,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 import torch.nn.functional as F
-from adapted_encoders import gradients
+from adapted_encoders import gradients, packed
 from tiny_models import world_texts
 from transformers import AutoConfig, AutoModel
 
-from narrlit.data.batch import PackedStories
 from narrlit.models import packing
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
@@ -308,12 +307,12 @@ def test_torchs_own_flash_attention_takes_what_it_is_called_with():
 
 def test_a_model_drops_weights_while_it_trains_and_never_in_eval_mode(tiny, sdpa_calls, masks_drawn):
     encoder = Encoder(EncoderConfig(tiny("bert"), dropout=0.2))
-    ids, _ = encoder.tokenize(world_texts()[:3])
-    stories = PackedStories(torch.tensor([t for x in ids for t in x]), tuple(map(len, ids)), torch.arange(3))
+    stories = packed(encoder, world_texts()[:3])
+    masks_of_a_layer = [(4, length, length) for length in stories.lengths]
     sdpa_calls.clear()  # of building the model
     encoder.train()(stories).sum().backward()
 
-    assert [shape for shape in masks_drawn if shape[0] == 4] == [(4, len(x), len(x)) for _ in range(3) for x in ids]
+    assert [shape for shape in masks_drawn if shape[0] == 4] == 3 * masks_of_a_layer
     assert not sdpa_calls
 
     masks_drawn.clear()

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from frozen_batches import batch_of, built, packed
+from frozen_batches import batch_of, built, packed, triplet_loss_of_cosines
 
 from narrlit.data.batch import UnlabelledBatch
 from narrlit.models.config import BiLSTMConfig
@@ -39,13 +39,14 @@ def test_each_slice_alone_has_a_gradient_into_the_whole_bilstm(aspect):
 def by_hand(v, labels, margin, divisor="paired"):
     """Batch-hard in plain loops: mean over rows with a pair (or a label), and how many labelled rows have none."""
     costs, without = [], 0
-    for i in range(len(v)):
-        if labels[i] < 0:
-            continue
-        far = [(v[i] - v[j]).norm() for j in range(len(v)) if j != i and labels[j] == labels[i]]
-        near = [(v[i] - v[j]).norm() for j in range(len(v)) if labels[j] >= 0 and labels[j] != labels[i]]
-        if far and near:
-            costs.append(torch.relu(max(far) - min(near) + margin))
+    labelled = [i for i, label in enumerate(labels) if label >= 0]
+    for i in labelled:
+        same = [j for j in labelled if labels[j] == labels[i] and j != i]
+        unlike = [j for j in labelled if labels[j] != labels[i]]
+        if same and unlike:
+            furthest = max((v[i] - v[j]).norm() for j in same)
+            nearest = min((v[i] - v[j]).norm() for j in unlike)
+            costs.append(torch.relu(furthest - nearest + margin))
         else:
             without += 1
     counted = len(costs) + (without if divisor == "labeled" else 0)
@@ -59,15 +60,15 @@ def test_the_whole_loss_is_the_papers_weighted_sum(divisor):
     batch.pseudo_labels[0, 0] = 7  # alone with its theme, as the second is now
     v = objective(batch.stories)
     found = objective.loss(v, batch)
-    triplet = torch.stack([torch.relu(1.002 - (v[i] @ v[i + 4] - v[i] @ v[8])) for i in range(3)]).mean()
-    total = 1.437 * triplet
-    for k, (begin, end, weight) in enumerate([(0, 8, 0.5), (8, 12, 0.3), (12, 16, 0.2)]):
+    total = 1.437 * triplet_loss_of_cosines(v, margin=1.002)
+    subspaces = {"theme": (0, 8, 0.5), "action": (8, 12, 0.3), "outcome": (12, 16, 0.2)}
+    for column, (name, (begin, end, weight)) in enumerate(subspaces.items()):
         part = torch.nn.functional.normalize(v[:4, begin:end], dim=1)
-        loss, without = by_hand(part, batch.pseudo_labels[:4, k].tolist(), 0.537, divisor)
+        loss, without = by_hand(part, batch.pseudo_labels[:4, column].tolist(), 0.537, divisor)
         total = total + 0.974 * weight * loss
-        name = ("theme", "action", "outcome")[k]
         assert torch.allclose(found[name], loss, atol=1e-6)
-        assert found[f"{name}_without_pair"] == without == (2 if k == 0 else 0)
+        assert without == (2 if name == "theme" else 0)
+        assert found[f"{name}_without_pair"] == without
 
     assert torch.allclose(found["loss"], total, atol=1e-6)
 
@@ -80,8 +81,7 @@ def test_all_stories_of_a_batch_may_count():
     found = objective.loss(v, batch)
     # The negative stands three times, which makes no pair of it; each time it is without one.
     part = torch.nn.functional.normalize(v[:, :8], dim=1)
-    rows = [*range(8)]
-    loss, _ = by_hand(part[[*rows, 8]], batch.pseudo_labels[:, 0].tolist(), 0.537)
+    loss, _ = by_hand(part, batch.pseudo_labels[:, 0].tolist(), 0.537)
 
     assert torch.allclose(found["theme"], loss, atol=1e-6)
     assert found["theme_without_pair"] == 3
@@ -94,8 +94,7 @@ def test_unlabelled_stories_add_their_slices_and_nothing_else():
     labels = torch.tensor([[0, 0, 0], [0, 1, 0], [1, 0, 1], [1, 1, 1], [0, 0, 0], [1, 1, 0]])
     batch.unlabelled = UnlabelledBatch(packed([1, 2, 3, 1, 2, 1], seed=1), labels)
     terms = objective.loss(objective(batch.stories), batch)
-    weights = zip(("theme", "action", "outcome"), (0.5, 0.3, 0.2), strict=True)
-    more = sum(weight * terms[f"unlabelled_{name}"] for name, weight in weights)
+    more = 0.5 * terms["unlabelled_theme"] + 0.3 * terms["unlabelled_action"] + 0.2 * terms["unlabelled_outcome"]
 
     assert more > 0.01
     assert torch.allclose(terms["loss"], plain["loss"] + 0.355 * more, atol=1e-6)

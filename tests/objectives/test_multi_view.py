@@ -18,9 +18,11 @@ WEIGHTS = Fusion(0.4, 0.3, 0.1, 0.2)
 def parts(count):
     """(text, theme, action, outcome) of different stories; the first two share their theme."""
     texts = [f"{i} {text[40:100]}" for i, text in enumerate(world_texts(16)[: 4 * count])]  # short: nothing is cut
-    stories = [[texts[i], *texts[count + 3 * i : count + 3 * i + 3]] for i in range(count)]
-    stories[1][1] = stories[0][1]
-    return [tuple(story) for story in stories]
+    stories = []
+    for i in range(count):
+        theme, action, outcome = texts[count + 3 * i : count + 3 * i + 3]
+        stories.append((texts[i], stories[0][1] if i == 1 else theme, action, outcome))
+    return stories
 
 
 @pytest.fixture
@@ -49,18 +51,20 @@ def cosine(x, y):
 
 
 def loss_by_hand(objective, stories, heads, alignment_terms="mean"):
-    """The issue's formulas, story by story, on the encoder's own vectors of one text at a time."""
-    own = [[torch.tensor(objective.encoder.model.encode(part, prompt="")) for part in story] for story in stories]
-    names = ASPECTS
+    """The paper's formulas, story by story, on the encoder's own vectors of one text at a time."""
+
+    def encoded(text):
+        return torch.tensor(objective.encoder.model.encode(text, prompt=""))
 
     def by_head(view, vector):
-        if not heads:
-            return vector
-        head = objective.views.heads.heads[view]
-        return head(vector)
+        return objective.views.heads.heads[view](vector) if heads else vector
+
+    own = []
+    for story in stories:
+        own.append([encoded(part) for part in story])
 
     terms = {}
-    for place, view in enumerate(names, 1):
+    for place, view in enumerate(ASPECTS, 1):
         total = 0.0
         for i, story in enumerate(own):
             a = by_head(view, story[0])
@@ -72,14 +76,16 @@ def loss_by_hand(objective, stories, heads, alignment_terms="mean"):
         terms[view] = total
     aligned = 0.0
     for story in own:
-        views = [normalize(by_head(view, story[place]), dim=0) for place, view in enumerate(names, 1)]
+        views = [normalize(by_head(view, story[place]), dim=0) for place, view in enumerate(ASPECTS, 1)]
         weights = WEIGHTS.weights
-        fused = weights[0] * story[0] + sum(w * v for w, v in zip(weights[1:], views, strict=True))
+        fused = weights[0] * story[0]
+        for weight, view in zip(weights[1:], views, strict=True):
+            fused = fused + weight * view
         targets = [torch.stack(views).mean(0)] if alignment_terms == "mean" else views
         for target in targets:
             aligned += (fused / fused.norm() - target / target.norm()).square().sum() / len(own)
     terms["alignment"] = aligned if heads else torch.tensor(0.0)
-    terms["loss"] = sum(terms[view] for view in names) + 0.5 * terms["alignment"]
+    terms["loss"] = sum(terms[view] for view in ASPECTS) + 0.5 * terms["alignment"]
     return terms
 
 
