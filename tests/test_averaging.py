@@ -88,5 +88,5 @@ def test_a_folder_of_runs_loads_as_a_model(trainings, tmp_path):
 
     narrlit.export(tmp_path / "both", tmp_path / "exported")
     assert np.allclose(narrlit.embed(STORIES, tmp_path / "exported"), vectors, atol=1e-6)
-    with pytest.raises(OptionError, match="name one at least"):
+    with pytest.raises(OptionError, match="name at least one"):
         narrlit.average([], tmp_path / "none")

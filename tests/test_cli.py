@@ -78,7 +78,7 @@ def test_an_unforeseen_error_is_one_line_and_its_traceback_is_in_a_file_or_print
     assert found.err.count("\n") == 1
 
     (file,) = (tmp_path / "state/narrlit").iterdir()
-    assert found.err == f"narrlit: unforeseen error: ZeroDivisionError: division [2J by zero; traceback: {file}\n"
+    assert found.err == f"narrlit: unexpected error: ZeroDivisionError: division [2J by zero; traceback: {file}\n"
     assert "ZeroDivisionError" in file.read_text()
     assert file.stat().st_mode & 0o077 == 0
 
@@ -170,7 +170,7 @@ def test_an_unknown_command_is_answered_with_the_nearest(narrlit):
     found = narrlit("evalute")
     assert found.code == 2
     assert found.err.count("\n") == 1
-    assert "no command 'evalute' (did you mean evaluate?); there are fit, " in found.err
+    assert "unknown command 'evalute' (did you mean evaluate?); available: fit, " in found.err
 
 
 def test_help_loads_nothing_heavy_and_a_closed_pipe_is_quiet():

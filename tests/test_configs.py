@@ -164,7 +164,7 @@ def test_configs_are_found_in_the_package_from_anywhere(tmp_path, monkeypatch):
         find_config("configs/nlp_fsmd.yaml")
 
     spaces = ", ".join(sorted(SPACES))
-    with pytest.raises(OptionError, match=f"`space` none.yaml: no such file; packaged are {spaces}$"):
+    with pytest.raises(OptionError, match=f"`space` none.yaml: no such file; packaged configs: {spaces}$"):
         find_config("none.yaml", "`space`")
 
 

@@ -194,7 +194,7 @@ def test_a_fit_does_not_overwrite_anothers_rounds(straight, tiny, narrlit):
     refused = narrlit(*rounds_arguments(tiny(), straight))
 
     assert refused.code == 2
-    assert "tiny holds another fit: give this one a directory of its own" in refused.err
+    assert "tiny contains another fit: use a different directory" in refused.err
     assert {path: path.read_bytes() for path in (straight / "tiny").rglob("*") if path.is_file()} == before
 
 

@@ -209,8 +209,8 @@ MISTAKES = [
     (["--model.init_args.encoder.pooling", "median"], "pooling"),
     (["--model.init_args.encoder.trust_remote_code", "true"], "trust_remote_code"),
     (["--ckpt_path", "nowhere.ckpt"], "nowhere.ckpt"),
-    (["--ckpt_path", ""], "--ckpt_path: empty; give a checkpoint file"),
-    (["--ckpt_path", "RUN"], "a run's folder; give"),
+    (["--ckpt_path", ""], "--ckpt_path is empty: give a checkpoint file"),
+    (["--ckpt_path", "RUN"], "this is the folder of a run; give"),
 ]
 
 
@@ -255,10 +255,10 @@ ALIASES = yaml_bomb()
         ("model: " + "[" * 100_000, "own.yaml: nested too deeply"),
         (ALIASES, "own.yaml:4: more than 20 aliases"),
         ("model: [1\n", "own.yaml:2: "),
-        ("- 1\n", "a mapping of options is needed"),
-        ("data:\n  init_args:\n    loading: 5\n", r"data.loading: 5 is no mapping of options.*data.loading.batch_size"),
-        ("data:\n  init_args:\n    loading:\n", "data.loading: None is no mapping"),
-        ("model:\n  init_args:\n    optimization: 3\n", "model.optimization: 3 is no mapping"),
+        ("- 1\n", "must be a mapping of options"),
+        ("data:\n  init_args:\n    loading: 5\n", r"data.loading: 5 is not a mapping .*data.loading.batch_size"),
+        ("data:\n  init_args:\n    loading:\n", "data.loading: None is not a mapping"),
+        ("model:\n  init_args:\n    optimization: 3\n", "model.optimization: 3 is not a mapping"),
         ("model:\n  init_args:\n    encoder:\n      prompts: [1]\n", "model.encoder.prompts: .1. is no mapping"),
         ("model:\n  init_args:\n    encoder:\n      trust_remote_code: true\n", "trust_remote_code"),
     ],

@@ -1,6 +1,6 @@
 """Train, evaluate and use embeddings of stories.
 
-Two stories are similar when theme, course of action and outcome agree, not when they share names or words.
+Two stories are similar if their theme, course of action and outcome agree, not if they share names or words.
 
 >>> import narrlit
 >>> narrlit.similarity(["A knight seeks a grail.", "A diver seeks a pearl."]).shape

@@ -1,4 +1,4 @@
-"""Run the command line by `python -m narrlit`, as launchers such as torchrun do."""
+"""Entry point for `python -m narrlit`, which launchers such as torchrun use."""
 
 import sys
 

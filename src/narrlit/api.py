@@ -1,4 +1,4 @@
-"""Public functions on texts: embed stories, compare them. Import them from `narrlit`."""
+"""Public functions that embed and compare stories; import them from `narrlit`."""
 
 from collections.abc import Sequence
 from os import PathLike
@@ -23,13 +23,13 @@ def embed(
 
     Args:
         stories: N texts, or stories as `read_stories` returns them.
-        model: a model folder, a run folder, a checkpoint, a hub id, `narrlit-mini`, `minilm`, or an encoder
-            from `narrlit.load`, which saves loading it again.
-        role: the prompt that precedes each story, for models with a prompt for each role.
+        model: a model folder, a run folder, a checkpoint, a hub id, `narrlit-mini`, `minilm`, or an encoder from
+            `narrlit.load`, which is not loaded again.
+        role: role whose prompt precedes each story, for models with separate prompts for anchors and candidates.
         progress: show a progress bar on stderr.
 
     Returns:
-        (N, D) embeddings, row i for story i. Models that narrlit trains give unit vectors.
+        (N, D) embeddings; row i belongs to story i. Models trained with narrlit give unit vectors.
 
     Raises:
         DataError: if `stories` is a single string, or the model needs views that a story lacks.
@@ -67,5 +67,5 @@ def similarity(stories: Stories, model: Model = DEFAULT_MODEL) -> NDArray[np.flo
 
 
 def encoder_of(model: Model) -> StoryEncoder:
-    """Return the encoder that a model's name stands for, or the encoder itself."""
+    """Load the encoder with the given name; return an encoder unchanged."""
     return model if isinstance(model, StoryEncoder) else load(model)

@@ -1,4 +1,4 @@
-"""Parse a command's arguments by its signature: annotations are the options, the docstring is their help."""
+"""Parse the arguments of a command by its signature: parameters become options, the docstring their help."""
 
 import functools
 import inspect
@@ -19,9 +19,9 @@ from narrlit.files import Output, OutputOptions, check_apart, check_free, check_
 
 Command = Callable[..., int | None]
 OUTPUT_OPTIONS = "output_options"
-"""Name of the parameter that is added to a command with outputs."""
+"""Name of the parameter added to commands that write files."""
 _PARAMETER = re.compile(r"`([a-z_.]+)(?:=([^`]*))?`")
-"""Parameter of the library in a message, and its value."""
+"""Pattern of a library parameter in a message, with its value."""
 _SETTING = re.compile(r"`((?:data|model|trainer|checkpoint|last_checkpoint)\.[a-z_.]+|config|ckpt_path)(?:=([^`]*))?`")
 _OPTIONS = {
     "pseudonyms": "pseudonymize",
@@ -32,26 +32,26 @@ _OPTIONS = {
     "layout.split=lines": "one_per_line",
     "layout.split=blank-lines": "by_blank_line",
 }
-"""Options by the library's parameters, or parameters with a value; other options are named as their parameters."""
+"""Options for library parameters, or for parameters with a value; other options have the names of their parameters."""
 METAVARS = {"STR": "VALUE", "INT": "N", "FLOAT": "X"}
-"""Names of values in help, by those of cyclopts."""
+"""Names of value types in help, keyed by those of cyclopts."""
 
 
 def call(command: Command, name: str, arguments: Sequence[str]) -> int:
     """Parse the arguments of a command and call it.
 
     Args:
-        command: function whose parameters are arguments or, behind `*`, options. The fields of a dataclass are options,
-            too; `*rest` takes all words that are no option of the command.
+        command: function whose parameters are arguments or, after `*`, options. The fields of a dataclass are options,
+            too; `*rest` takes all words that are not options of the command.
         name: its name on the command line.
-        arguments: words behind the name.
+        arguments: words after the name.
 
     Returns:
-        The exit code; 0 where the command returns None.
+        The exit code; 0 if the command returns None.
 
     Raises:
-        OptionError: for arguments that do not fit, an output that is also an input, or one that exists without
-            `--overwrite`.
+        OptionError: if the arguments are invalid, an output is also an input, or an output exists and `--overwrite` is
+            not given.
     """
     with translated_errors(functools.partial(_with_flags_of, command)):
         return _call(command, name, arguments)
@@ -59,7 +59,7 @@ def call(command: Command, name: str, arguments: Sequence[str]) -> int:
 
 @contextmanager
 def translated_errors(translate: Callable[[str], str]) -> Iterator[None]:
-    """Change the message of a NarrlitError that the block raises, such as by `with_flags`."""
+    """Translate the message of a NarrlitError raised in the block, for example with `with_flags`."""
     try:
         yield
     except Exception as error:
@@ -70,7 +70,7 @@ def translated_errors(translate: Callable[[str], str]) -> Iterator[None]:
 
 
 def _with_flags_of(command: Command, message: str) -> str:
-    """Write the library's parameters as the options of a command and, if it takes them, of `narrlit fit`."""
+    """Write library parameters as options of a command and, if it accepts them, of `narrlit fit`."""
     for option, output in outputs_of(command):
         if output.parameter is not None:
             message = message.replace(f"`{output.parameter}`", f"`{option}`")
@@ -84,20 +84,20 @@ def _with_flags_of(command: Command, message: str) -> str:
 def _call(command: Command, name: str, arguments: Sequence[str]) -> int:
     """Parse the arguments of a command, check its outputs and call it."""
     app = parser(command, name)
-    arguments = [re.sub("^--pseudonymise", "--pseudonymize", word) for word in arguments]  # its former spelling
-    arguments = ["/dev/stdin" if word == "-" else word for word in arguments]  # cyclopts takes - for an option
+    arguments = [re.sub("^--pseudonymise", "--pseudonymize", word) for word in arguments]  # the former spelling
+    arguments = ["/dev/stdin" if word == "-" else word for word in arguments]  # cyclopts would read - as an option
     try:
         parsed, bound, _ = app.parse_args(arguments, print_error=False, exit_on_error=False)
     except CycloptsError as error:
         raise OptionError(f"{_describe(error)}; narrlit {name} --help lists the options") from error
     bound.apply_defaults()
-    if parsed is app.default_command:  # not its help
+    if parsed is app.default_command:  # without the usage text
         _check_outputs(command, bound.arguments)
     return parsed(*bound.args, **bound.kwargs) or 0
 
 
 def _describe(error: CycloptsError) -> str:
-    """Describe arguments that do not fit, in a few words."""
+    """Describe invalid arguments in a few words."""
     if isinstance(error, UnusedCliTokensError):
         return f"Unexpected argument: {' '.join(error.unused_tokens or [])}"
     if isinstance(error, MissingArgumentError) and error.keyword is None and error.argument is not None:
@@ -107,7 +107,7 @@ def _describe(error: CycloptsError) -> str:
 
 
 def with_flags(message: str, options: Collection[str]) -> str:
-    """Write a library's parameters as the options that a command has for them.
+    """Write library parameters as the options that a command has for them.
 
     >>> with_flags("`fit_on`: 2 stories are too few; see `cache` and `max_length=1`", ["fit_on", "max_length"])
     '--fit-on: 2 stories are too few; see `cache` and --max-length 1'
@@ -158,12 +158,12 @@ def parser(command: Command, name: str) -> App:
 
 
 def _flattened(command: Command) -> Command:
-    """Return the command with the fields of dataclasses as options, and `*rest` for any words.
+    """Return the command with the fields of dataclasses as options of their own, and `*rest` for any words.
 
     A command with outputs also gets the options of `OutputOptions`.
     """
     hints = get_type_hints(command)
-    # Dataclasses, which commands share, come last, so that help begins with a command's own options.
+    # Shared options (dataclasses) come last, so that help begins with the command's own options.
     ordered = sorted(
         inspect.signature(command).parameters.values(), key=lambda p: (p.kind, is_dataclass(hints[p.name]))
     )
@@ -185,9 +185,9 @@ def _flattened(command: Command) -> Command:
 
 
 def _flattened_parameter(parameter: inspect.Parameter, hint: Any) -> inspect.Parameter:
-    """Return a parameter of a command as cyclopts parses it: fields as options, all else by position or by name."""
+    """Return a parameter of a command for cyclopts: fields are options only, all others work by position or by name."""
     if parameter.kind is parameter.VAR_POSITIONAL:
-        words = Parameter(allow_leading_hyphen=True, help="options of narrlit fit, --config first")
+        words = Parameter(allow_leading_hyphen=True, help="options of narrlit fit, such as --config")
         return parameter.replace(annotation=Annotated[str, words])
     if is_dataclass(hint) and isinstance(hint, type):
         return parameter.replace(annotation=Annotated[hint, Parameter(name="*")], default=hint())
@@ -197,7 +197,7 @@ def _flattened_parameter(parameter: inspect.Parameter, hint: Any) -> inspect.Par
 
 
 def _shown(default: object) -> str | None:
-    """Format a default for help; None where it is not shown."""
+    """Format a default for help; return None if it is not shown."""
     if default is None or default is False or default == ():
         return None
     return ",".join(map(str, default)) if isinstance(default, list | tuple) else str(default)
@@ -207,7 +207,7 @@ refuse_inexact_numbers()
 
 
 class Help:
-    """Print the help of a command, required options first, choices in place of types."""
+    """Print the help of a command: required options first, choices instead of types."""
 
     def __call__(self, console: Any, options: Any, panel: Any) -> None:
         """Print one panel of options."""
@@ -252,7 +252,7 @@ def _wrapped(text: str, indent: int, further: int = 0) -> list[str]:
 
 
 def outputs_of(command: Command | type) -> list[tuple[str, Output]]:
-    """List the parameters, and the fields of dataclasses among them, that name files which a command writes."""
+    """List the parameters of a command, including fields of dataclasses, that name files it writes."""
     outputs = []
     for name, hint in get_type_hints(command, include_extras=True).items():
         if is_dataclass(hint) and isinstance(hint, type):
@@ -262,7 +262,7 @@ def outputs_of(command: Command | type) -> list[tuple[str, Output]]:
 
 
 def _metadata(hint: Any) -> list[Any]:
-    """Collect the metadata of a type, or of the types that it is a union of."""
+    """Collect the metadata of a type, or of all members of a union."""
     if get_origin(hint) is Annotated:
         return list(hint.__metadata__)
     metadata = []
@@ -272,7 +272,7 @@ def _metadata(hint: Any) -> list[Any]:
 
 
 def _check_outputs(command: Command, arguments: Mapping[str, Any]) -> None:
-    """Refuse an output of another format, that is also an input or output, that can't be written, or that exists."""
+    """Refuse an output that has a wrong suffix, is also an input or another output, can't be written, or exists."""
     outputs, values = outputs_of(command), dict(_flat(arguments))
     for name, output in outputs:
         if values.get(name) is not None:
@@ -320,7 +320,7 @@ def _input_words(command: Command, values: Mapping[str, Any]) -> list[str]:
 
 
 def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield options and their values, with the fields of a dataclass in its place."""
+    """Yield options and their values; a dataclass is replaced by its fields."""
     for name, value in values.items():
         if is_dataclass(value):
             yield from _flat(vars(value))
@@ -329,7 +329,7 @@ def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _hints(command: Command | type) -> Iterator[tuple[str, Any]]:
-    """Yield options and their types, with the fields of a dataclass in its place."""
+    """Yield options and their types; a dataclass is replaced by its fields."""
     for name, hint in get_type_hints(command).items():
         if is_dataclass(hint) and isinstance(hint, type):
             yield from _hints(hint)

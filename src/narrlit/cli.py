@@ -1,4 +1,4 @@
-"""Command line: run a command, with the imports that it needs alone, and print errors as one line."""
+"""Command line: import and run a single command, and print errors as one line."""
 
 import io
 import os
@@ -16,42 +16,42 @@ from narrlit import __version__
 from narrlit.errors import NarrlitError, OptionError, did_you_mean, mistake_behind, printable, reason, system_error
 
 TRAINING = {
-    "fit": "train an encoder: narrlit fit --config configs/quickstart.yaml",
+    "fit": "train an encoder (narrlit fit --config configs/quickstart.yaml)",
     "validate": "evaluate a checkpoint on the validation triples",
     "test": "evaluate a checkpoint on the test triples",
-    "predict": "write a checkpoint's answers to triples",
+    "predict": "predict the answers to triples with a checkpoint",
 }
 OTHERS = {
-    "embed": "embeddings of stories, as .npy, .jsonl, .csv, .xlsx or .parquet, or a folder of parts",
-    "evaluate": "accuracy of a model or a baseline on labeled triples",
-    "compare": "systems on the same labeled triples, with paired tests",
-    "check-data": "what files of stories share, and which shortcuts solve their triples",
-    "judge": "let a language model that sees the similarities decide which candidate is closer",
-    "explain": "why two stories are similar: linked passages, whose shares add up to the similarity",
-    "average": "average the weights of trainings, and bring them nearer to the frozen encoder",
+    "embed": "embed stories into a .npy, .jsonl, .csv, .xlsx or .parquet file, or a folder of parts",
+    "evaluate": "evaluate a model or a baseline on labeled triples",
+    "compare": "compare systems on the same labeled triples, with paired tests",
+    "check-data": "find stories shared between files, and shortcuts that solve the triples",
+    "judge": "let a language model decide which candidate is closer, given an encoder's similarities",
+    "explain": "explain the similarity of two stories by links between passages",
+    "average": "average the weights of several training runs, optionally with those of the frozen encoder",
     "export": "write a sentence-transformers folder from a run or a checkpoint",
     "submit": "write or check a submission to the shared task",
-    "crossval": "k-fold cross-validation of a config, folds grouped by story",
-    "reproduce": "the tables of the five systems' papers, published figures beside ours",
-    "ablate": "a system and its ablations in one table, with intervals and paired tests",
-    "tune": "hyperparameter search on one fold, evaluated on the others",
-    "report": "accuracy, training, maps, errors and data of systems in one HTML file",
-    "profile": "what models' similarity follows: plot, world, length, single aspects",
-    "fuse": "compare weights of stories' texts and views on labeled triples",
-    "views": "check a file of stories' views",
-    "demo": "generate, train, evaluate and export on synthetic stories, in a few minutes",
-    "sample": "write 24 folk tales, or Twice Told (plots told in many worlds), to try commands on",
+    "crossval": "cross-validate a config, with folds grouped by story",
+    "reproduce": "compute the tables of the five systems' papers, next to the published figures",
+    "ablate": "fit a system and its ablations, and compare them in one table",
+    "tune": "search hyperparameters on one fold, and evaluate on the others",
+    "report": "write accuracy, training, maps, errors and data of systems to one HTML file",
+    "profile": "measure how far similarity depends on plot, world, length and single aspects",
+    "fuse": "compare fusion weights of text and views on labeled triples",
+    "views": "check a file of views",
+    "demo": "run the whole workflow on synthetic stories, in a few minutes",
+    "sample": "write sample stories: 24 folk tales, or Twice Told (plots told in many worlds)",
     "storyworld": "write synthetic stories with known theme, course of action and outcome",
-    "generate": "negatives of training examples, or views of stories, by a language model",
-    "mine": "add hard negatives from a collection to training examples",
-    "pseudonymize": "replace names in stories by placeholders, and restore them",
+    "generate": "generate hard negatives or views of stories with a language model",
+    "mine": "add hard negatives to training examples, chosen by cosine similarity",
+    "pseudonymize": "replace names in stories with placeholders, and restore them",
     "augment": "add back-translations of stories to training examples",
-    "index": "stories with their vectors in a folder that is searched (LanceDB)",
-    "search": "stories of an index most similar to a text or a story",
-    "map": "a collection as a dendrogram or a plane, with groups, nearest stories and passages, in one HTML file",
-    "pairs": "most similar stories of a collection, and groups of retellings",
-    "retrieval": "how high collections rank relevant stories, with tests against each other and words",
-    "diversity": "how varied a collection is: Vendi score, nearest neighbors, near-duplicates",
+    "index": "store stories with their embeddings in a folder for search (LanceDB)",
+    "search": "find the stories of an index most similar to a text or a story",
+    "map": "draw a collection as a dendrogram or scatter plot, with groups and nearest stories, in one HTML file",
+    "pairs": "find the most similar stories of a collection, and groups of retellings",
+    "retrieval": "evaluate how high collections rank relevant stories, with paired tests",
+    "diversity": "measure how varied a collection is: Vendi score, nearest neighbors, near-duplicates",
     "cache": "list or remove cached embeddings",
 }
 """Every command is a function NAME in commands/NAME.py, with underscores for hyphens."""
@@ -66,7 +66,7 @@ Commands:
 {commands}
 
 narrlit COMMAND --help   options of a command
-narrlit --version        the version
+narrlit --version        print the version
 --traceback              print the whole traceback of an error"""
 
 
@@ -74,10 +74,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Args:
-        arguments: command and options; None: those of the process.
+        arguments: command and options; None: `sys.argv[1:]`.
 
     Returns:
-        Exit code: 0 success, 1 unforeseen error (or a negative result of a command), 2 user error, 130 interrupted, 141
+        Exit code: 0 success, 1 unexpected error (or a negative result of a command), 2 user error, 130 interrupted, 141
         closed pipe, 143 terminated.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -116,7 +116,7 @@ def _run(words: list[str]) -> int:
         return train(name, words[1:])
     if name not in OTHERS:
         known = [*TRAINING, *OTHERS]
-        raise OptionError(f"no command {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
+        raise OptionError(f"unknown command {name!r}{did_you_mean(name, known)}; available: {', '.join(known)}")
     from narrlit.arguments import call
 
     function = name.replace("-", "_")
@@ -124,15 +124,15 @@ def _run(words: list[str]) -> int:
 
 
 def _repair_streams() -> None:
-    """Replace closed standard streams, and let standard output escape characters that it can't encode.
+    """Reopen closed standard streams on the null device, and escape characters that standard output can't encode.
 
-    The next file to be opened would get the number of a closed stream, and libraries would print into it.
+    Otherwise the next opened file would get the descriptor of the closed stream, and libraries would print into it.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, this one
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free descriptor, which is this one
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w" if number else "r", encoding="utf-8"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -140,7 +140,7 @@ def _repair_streams() -> None:
 
 
 def _discard_unwritable_output() -> None:
-    """Discard output that can't be written, which the interpreter would report at exit with another exit code."""
+    """Discard output that can't be written; the interpreter would report it at exit and change the exit code."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
@@ -150,7 +150,7 @@ def _discard_unwritable_output() -> None:
 
 @contextmanager
 def _terminable(command: list[str]) -> Iterator[None]:
-    """Turn SIGTERM into an exception, so that unfinished files are removed; Lightning handles it in fits."""
+    """Turn SIGTERM into an exception, so that unfinished files are removed; in fits, Lightning handles the signal."""
     if set(command) & set(TRAINING) or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -163,7 +163,7 @@ def _terminable(command: list[str]) -> Iterator[None]:
 
 @contextmanager
 def _quiet_threads() -> Iterator[None]:
-    """Suppress tracebacks of system errors in threads, such as a full disk, which the main thread reports."""
+    """Suppress tracebacks of system errors in threads, such as a full disk; the main thread reports them."""
     print_traceback = threading.excepthook
 
     def print_unforeseen(arguments: threading.ExceptHookArgs) -> None:
@@ -192,7 +192,7 @@ def _interrupted(interrupt: KeyboardInterrupt) -> int:
 
 
 def _failed(error: Exception, show_traceback: bool) -> int:
-    """Print one line about an error, and the traceback or where it is; return the exit code."""
+    """Print an error on one line, with its traceback or the path of the saved traceback; return the exit code."""
     if show_traceback:
         traceback.print_exception(error)
     message = _mistake(error)
@@ -200,12 +200,12 @@ def _failed(error: Exception, show_traceback: bool) -> int:
         _print_error(f"error: {message}")
         return USER_ERROR
     place = "" if show_traceback else f"; {_write_traceback(error)}"
-    _print_error(f"unforeseen error: {type(error).__name__}: {reason(error)}{place}")
+    _print_error(f"unexpected error: {type(error).__name__}: {reason(error)}{place}")
     return UNFORESEEN
 
 
 def _mistake(error: Exception) -> str | None:
-    """Describe a user error; None for a bug of narrlit."""
+    """Describe a user error; return None for a bug in narrlit."""
     mistake = mistake_behind(error)
     if mistake is not None and isinstance(error, NarrlitError | ValueError):
         return printable(mistake, limit=1000)
@@ -229,7 +229,7 @@ def _write_traceback(error: Exception) -> str:
             with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(f"narrlit {__version__}\n{''.join(traceback.format_exception(error))}")
             return f"traceback: {name}"
-    return "--traceback prints where"
+    return "--traceback prints the traceback"
 
 
 def _print_error(message: str) -> None:

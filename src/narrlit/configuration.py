@@ -1,4 +1,4 @@
-"""Config files: their lookup, and a reader that is stricter than YAML."""
+"""Lookup of config files, and a YAML reader that is stricter than the standard."""
 
 from collections.abc import Hashable
 from difflib import get_close_matches
@@ -30,7 +30,7 @@ class ConfigLoader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Refuse repeated keys, of which YAML takes the last."""
+        """Refuse repeated keys, of which YAML would silently use the last."""
         keys: set[str] = set()
         for key, _ in node.value:
             if key.value in keys:
@@ -40,11 +40,11 @@ class ConfigLoader(yaml.SafeLoader):
 
 
 def find_config(path: str, option: str = "`config`") -> str:
-    """Return the path of a config: the file itself or, where there is none, a packaged config of that name.
+    """Return the path of a config: the file itself or, if it does not exist, a packaged config of that name.
 
     Args:
         path: a file, or the name of a packaged config, with or without `configs/` before it.
-        option: name for errors; "`space`" looks for search spaces.
+        option: name of the option in error messages; "`space`" looks for search spaces.
     """
     if Path(path).is_file():
         return path
@@ -54,24 +54,24 @@ def find_config(path: str, option: str = "`config`") -> str:
 
     names = packaged_names(SEARCH_SPACES if option == "`space`" else ".")
     close = get_close_matches(packaged_name(path).as_posix(), names, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"packaged are {', '.join(names)}"
+    hint = f"did you mean {close[0]}?" if close else f"packaged configs: {', '.join(names)}"
     raise OptionError(f"{option} {path}: no such file; {hint}")
 
 
 def packaged_name(path: str) -> Path:
-    """Return a config's path below the folder of packaged configs."""
+    """Return the path of a config relative to the folder of packaged configs."""
     return Path(path).relative_to("configs") if Path(path).is_relative_to("configs") else Path(path)
 
 
 def packaged_names(folder: str = ".") -> list[str]:
-    """Names of the packaged configs in a folder and below it, search spaces apart."""
+    """List the names of the packaged configs in a folder and its subfolders, without search spaces."""
     root = packaged_configs()
     names = sorted(file.relative_to(root).as_posix() for file in (root / folder).rglob("*.yaml"))
     return names if folder == SEARCH_SPACES else [name for name in names if not name.startswith(f"{SEARCH_SPACES}/")]
 
 
 def packaged_configs() -> Path:
-    """Folder of the packaged configs; in a checkout, the checkout's own."""
+    """Return the folder of packaged configs; in a git checkout, the folder `configs` there."""
     package = Path(__file__).parent
     installed = package / "configs"
     return installed if installed.is_dir() else package.parents[1] / "configs"
@@ -81,7 +81,7 @@ def read_yaml(path: str | Path) -> Any:
     """Read a YAML file as plain data.
 
     Raises:
-        OptionError: if it can't be read, is no YAML, repeats a key, or nests or expands beyond any config.
+        OptionError: if the file can't be read, is not valid YAML, repeats a key, or is nested or expanded excessively.
     """
     try:
         return yaml.load(Path(path).read_text(encoding="utf-8"), Loader=ConfigLoader)  # noqa: S506 (a safe loader)

@@ -10,7 +10,7 @@ from narrlit.errors import printable
 
 
 class Recorded(Protocol):
-    """A result that is also plain data."""
+    """Result that can be converted to plain data."""
 
     @property
     def record(self) -> Mapping[str, Any] | Sequence[Mapping[str, Any]]:
@@ -18,18 +18,18 @@ class Recorded(Protocol):
 
 
 def print_result(result: Recorded, as_json: bool) -> None:
-    """Print a result as a person reads it, or its record as JSON on one line."""
+    """Print a result as text, or its record as JSON on one line."""
     print(json.dumps(result.record) if as_json else result)
 
 
 def say(message: str) -> None:
-    """Print a message; control characters and terminal escapes in it, as from a story's text, are removed."""
+    """Print a message to stderr, without control characters and terminal escapes that a story's text may contain."""
     lines = [printable(line, limit=2000) if not line.isprintable() else line for line in message.split("\n")]
     print("\n".join(lines), file=sys.stderr, flush=True)
 
 
 def say_truncated(coverage: Any, limit: int, one: str = "story", several: str = "stories") -> None:
-    """Print how texts longer than `limit` tokens were read, if there were any; `coverage` is theirs."""
+    """Print how texts longer than `limit` tokens were read, if `coverage` counts any."""
     if coverage.long:
         say(coverage.summary(limit, one, several))
 

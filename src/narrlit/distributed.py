@@ -1,4 +1,4 @@
-"""Processes of a fit: their number and rank, and exchange of rows with gradients, sums and Python objects."""
+"""Communication between the processes of a fit: world size, rank, and collectives for tensors and Python objects."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -17,9 +17,9 @@ from narrlit.errors import ModelError, NarrlitError, OptionError
 
 T = TypeVar("T")
 PATIENCE = timedelta(days=2)
-"""Longest wait for another process on the CPU; GPU back-ends time out after 10 minutes."""
+"""Maximum wait for another process on the CPU; GPU back-ends time out after 10 minutes."""
 LAG = 10.0
-"""Seconds after which a shared folder on a network shows a new file."""
+"""Seconds after which a new file is visible in a shared network folder."""
 
 
 def world_size() -> int:
@@ -28,21 +28,21 @@ def world_size() -> int:
 
 
 def rank() -> int:
-    """Return this process's number, 0 where there is one only."""
+    """Return the rank of this process; 0 without distributed training."""
     return dist.get_rank() if world_size() > 1 else 0
 
 
 def gather(x: Tensor) -> Tensor:
-    """Concatenate every process's rows: (B, ...) in, (W B, ...) out, with gradients back to each process.
+    """Concatenate the rows of all processes: (B, ...) to (W B, ...), differentiable for each process.
 
-    The loss of a process's anchors over gathered candidates needs no factor: averaged by DDP or FSDP, its gradient is
-    that of one process with the whole batch.
+    A loss of this process's anchors over gathered candidates needs no correction factor: averaged by DDP or FSDP, its
+    gradient equals that of a single process with the whole batch.
     """
     return x if world_size() == 1 else _Gathered.apply(x)  # type: ignore[no-untyped-call]  # torch leaves it without types
 
 
 class _Gathered(torch.autograd.Function):
-    """Gather the rows of all processes; in the backward pass, sum the gradients of each process's rows."""
+    """Gather rows in the forward pass, and sum the gradients of each process's rows in the backward pass."""
 
     @staticmethod
     def forward(_context: Any, x: Tensor) -> Tensor:
@@ -66,24 +66,25 @@ def summed(x: Tensor) -> Tensor:
 
 
 def joint_mean(x: Tensor) -> Tensor:
-    """Compute this process's term of the mean over all processes' rows, whose numbers may differ.
+    """Compute this process's term of the mean over the rows of all processes, which may differ in number.
 
-    (n, ...) in, (...) out: the sum of this process's n rows, times W / N, with N rows in all. Averaged over the W
-    processes, by DDP or FSDP, terms and gradients are those of one process with all rows; 0 where no process has a row.
+    (n, ...) to (...): the sum of this process's n rows, times W / N, with W processes and N rows in total. After DDP or
+    FSDP averages over the processes, value and gradient equal those of a single process with all rows; 0 if no process
+    has rows.
     """
     rows = summed(torch.tensor(float(len(x)), device=x.device))
     return x.sum(0) * (world_size() / rows.clamp(min=1))
 
 
 def averages(terms: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Average scalars by name over the processes in one exchange, without gradients."""
+    """Average named scalars over the processes in one exchange, without gradients."""
     device = next(iter(terms.values())).device
     stacked = torch.stack([value.detach().to(device, torch.float32) for value in terms.values()])
     return dict(zip(terms, summed(stacked) / world_size(), strict=True))
 
 
 def together(compute: Callable[[], T]) -> T:
-    """Run `compute` in every process and wait for all; an error in one is raised in each."""
+    """Run `compute` in every process and wait for all; an error in one process is raised in all."""
     if world_size() == 1:
         return compute()
     fault: Exception | None = None
@@ -103,7 +104,7 @@ def together(compute: Callable[[], T]) -> T:
 
 
 def from_first(compute: Callable[[], T]) -> T:
-    """Run `compute` in the first process only; return its result, or raise its error, in each."""
+    """Run `compute` in the first process only; return its result, or raise its error, in all processes."""
     results = [together(lambda: compute() if rank() == 0 else None)]
     if world_size() > 1:
         dist.broadcast_object_list(results, 0, _patient_group(dist.group.WORLD))
@@ -111,17 +112,18 @@ def from_first(compute: Callable[[], T]) -> T:
 
 
 def check_shared(folder: Path, option: str) -> None:
-    """Check that every process sees a file that the first one writes to a folder; the file is removed.
+    """Check that all processes share a folder: each must see a file that the first one writes there, then removes.
 
     Raises:
-        OptionError: in every process, if one does not within LAG seconds; it names the `option` that sets the folder.
+        OptionError: in every process, if one of them does not see the file within LAG seconds; names the `option` that
+            sets the folder.
     """
     if world_size() == 1:
         return
 
     def write_file() -> str:
         folder.mkdir(parents=True, exist_ok=True)
-        # By a new name: network folders cache which files do not exist.
+        # The name is new, because network folders cache the absence of files.
         file = folder / f".shared-{token_hex(8)}"
         file.touch()
         return file.name
@@ -146,5 +148,5 @@ def check_shared(folder: Path, option: str) -> None:
 
 @lru_cache(maxsize=1)
 def _patient_group(_world: Any) -> Any:
-    """Create the process group that exchanges objects on the CPU, once for each default group."""
+    """Create a process group for objects on the CPU, with a long time-out, once per default group."""
     return dist.new_group(backend="gloo", timeout=PATIENCE)

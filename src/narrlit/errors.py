@@ -9,9 +9,9 @@ from difflib import get_close_matches
 from pathlib import Path
 
 LONGEST_MESSAGE, LONGEST_WORD = 300, 150
-"""Longest quotation of a library's message, and of a word in it such as a file name, in characters."""
+"""Maximum length in characters of a quoted library message, and of a single word in it, such as a file name."""
 UNSAFE_ADVICE = re.compile(r"weights_only|trust_remote_code|arbitrary code|trusted source", re.IGNORECASE)
-"""Words by which torch and transformers advise to run code of a file."""
+"""Words with which torch and transformers advise running code from a file."""
 _SYSTEM_CODES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EMFILE, errno.ENAMETOOLONG)
 _RUST_CODE = re.compile(r"\(os error (\d+)\)")
 _LIBRARY_MESSAGES = {
@@ -20,35 +20,35 @@ _LIBRARY_MESSAGES = {
     "unable to open database file": errno.EACCES,
     "can't allocate memory": errno.ENOMEM,
 }
-"""Messages of SQLite and PyTorch for errors of the operating system."""
+"""Messages with which SQLite and PyTorch report errors of the operating system."""
 
 
 class NarrlitError(Exception):
-    """Base of the errors that a user can correct; the message says where, what is wrong, and what to do."""
+    """Base class of errors that the user can correct; its message names place, problem and remedy."""
 
 
 class DataError(NarrlitError):
-    """A data file is missing, broken or does not fit; the message names file and line or field."""
+    """Missing, damaged or inconsistent data file; the message names the file and the line or field."""
 
 
 class OptionError(NarrlitError):
-    """A parameter is wrong; the message names it."""
+    """Invalid parameter; the message names it."""
 
 
 class ModelError(NarrlitError):
-    """A model can't be found, loaded or used in this way."""
+    """Model that can't be found, loaded or used in this way."""
 
 
 class MissingExtraError(NarrlitError):
-    """An optional package is absent; the message gives the pip command."""
+    """Missing optional package; the message gives the pip command."""
 
 
 @contextmanager
 def reading(what: str, path: str | Path, remedy: str = "", error: type[NarrlitError] = DataError) -> Iterator[None]:
-    """Turn any exception of the block, which reads `path`, into one line: what was read, what is wrong, what to do.
+    """Convert exceptions of the block, which reads `path`, to one line: what was read, what is wrong, what to do.
 
     Raises:
-        NarrlitError: of class `error`; one that is raised inside passes unchanged.
+        NarrlitError: of class `error`; a NarrlitError raised in the block passes unchanged.
 
     >>> with reading("config", "a.yaml", "correct the file"):
     ...     int("x")
@@ -68,7 +68,7 @@ def reading(what: str, path: str | Path, remedy: str = "", error: type[NarrlitEr
 
 
 def system_error(error: BaseException) -> str | None:
-    """Describe an error of the operating system, also one that a library reports in its own words; None for others.
+    """Describe an error of the operating system, even if a library reports it in its own words; None for other errors.
 
     >>> system_error(PermissionError(13, "Permission denied", "a.csv"))
     'a.csv: permission denied'
@@ -92,8 +92,8 @@ def system_error(error: BaseException) -> str | None:
 
 
 def _system_code(error: BaseException) -> int | None:
-    """Find the operating system's error code in a library's message, or in the exception behind it."""
-    met = error.__context__  # torch.save raises an error of its own where a file's write has failed
+    """Find the error code of the operating system in a library's message, or in the exception that caused it."""
+    met = error.__context__  # torch.save raises its own error after a failed write
     if isinstance(met, OSError) and met.errno in _SYSTEM_CODES:
         return met.errno
     message = str(error)
@@ -101,7 +101,7 @@ def _system_code(error: BaseException) -> int | None:
     if rust:
         return int(rust[1])
     known = _LIBRARY_MESSAGES | {os.strerror(code): code for code in _SYSTEM_CODES}
-    known |= {f"IO_{errno.errorcode[code]}": code for code in _SYSTEM_CODES}  # libxml2, behind Excel's files
+    known |= {f"IO_{errno.errorcode[code]}": code for code in _SYSTEM_CODES}  # libxml2, used for Excel files
     return next((code for words, code in known.items() if words.lower() in message.lower()), None)
 
 
@@ -110,7 +110,7 @@ def _words(text: str) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """Describe a library's exception in a few words.
+    """Describe the exception of a library in a few words.
 
     >>> reason(FileNotFoundError(2, "No such file or directory", "a.json")), reason(KeyError("model"))
     ('no such file or directory', "'model' is missing")
@@ -137,7 +137,7 @@ def reason(error: BaseException) -> str:
 
 
 def _without_unsafe_advice(message: str) -> str:
-    """Leave out the sentences in which a library advises to run code that comes with a file.
+    """Remove sentences in which a library advises running code that comes with a file.
 
     >>> _without_unsafe_advice("Load failed. Re-run with `weights_only` set to `False`. Unsupported class os.system.")
     'Load failed. Unsupported class os.system.'
@@ -147,23 +147,21 @@ def _without_unsafe_advice(message: str) -> str:
 
 
 def printable(text: object, limit: int = LONGEST_MESSAGE) -> str:
-    r"""Put a text on one line, without control characters or terminal escapes, cut to `limit` characters.
+    r"""Format a text as one line, without control characters or terminal escapes, cut to `limit` characters.
 
     >>> printable("a\n b\x1b[31mc"), printable("abcdef", limit=4)
     ('a b [31mc', 'abc…')
     """
     beginning = str(text)[:100_000]
-    longest = LONGEST_WORD if limit <= LONGEST_MESSAGE else limit  # of a text without spaces nothing is lost
-    beginning = beginning.encode(
-        "utf-8", "backslashreplace"
-    ).decode()  # half of a surrogate pair, as in some file names
+    longest = LONGEST_WORD if limit <= LONGEST_MESSAGE else limit  # a text without spaces is kept whole
+    beginning = beginning.encode("utf-8", "backslashreplace").decode()  # lone surrogates, as in some file names
     words = "".join(c if c.isprintable() else " " for c in beginning).split()
     line = " ".join(word if len(word) <= longest else f"{word[: longest - 1]}…" for word in words)
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def mistake_behind(error: BaseException | None) -> NarrlitError | None:
-    """Find the NarrlitError that a library has wrapped in another exception; None if there is none."""
+    """Find a NarrlitError that a library has wrapped in another exception; None if there is none."""
     seen: set[int] = set()
     while error is not None and not isinstance(error, NarrlitError) and id(error) not in seen:
         seen.add(id(error))
@@ -172,7 +170,7 @@ def mistake_behind(error: BaseException | None) -> NarrlitError | None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest the known name that is nearest to a mistyped one; empty where none is near.
+    """Suggest the known name nearest to a mistyped one; empty if none is close.
 
     >>> did_you_mean("trian", ["train", "test"]), did_you_mean("x", ["train"])
     (' (did you mean train?)', '')
@@ -183,7 +181,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 @contextmanager
 def on_interrupt(kept: str) -> Iterator[None]:
-    """Add a message to a KeyboardInterrupt in the block, which the command line prints: what was saved."""
+    """Add a message about saved results to a KeyboardInterrupt in the block; the command line prints it."""
     try:
         yield
     except KeyboardInterrupt as error:

@@ -1,4 +1,4 @@
-"""`narrlit.export`, sentence-transformers folders that load without this package, and `narrlit.average`."""
+"""Export to sentence-transformers folders that load without this package, and averaging of weights."""
 
 import copy
 import json
@@ -42,23 +42,23 @@ embeddings = model.encode([{stories}])
 print(model.similarity(embeddings, embeddings))
 ```
 
-sentence-transformers truncates what is longer; narrlit embeds it in windows and averages these.
+sentence-transformers truncates longer texts; narrlit embeds them in windows and averages the embeddings.
 """
 TRAINED = "Trained so that stories of similar theme, course of action and outcome get similar embeddings."
-UNTRAINED = "A general text encoder, not trained on stories: similar embeddings mean similar text, by its own standard."
+UNTRAINED = "A general text encoder, not trained on stories: similar embeddings mean similar texts, not similar plots."
 CODE = """
-Nothing in sentence-transformers does that, so the Python files in this folder do, and run only with
+sentence-transformers has no module for this; the Python files in this folder implement it, and run only with
 `trust_remote_code=True`.
 """
 NOTES = {
     "text": "",
     "sentences": f"""
-A story is read as the sequence of its sentences: the model in the folder `inner` embeds each, and a BiLSTM reads these
-embeddings.{CODE}""",
+A story is encoded as the sequence of its sentences: the model in the folder `inner` embeds each sentence, and a
+BiLSTM reads the sequence of embeddings.{CODE}""",
     "views": f"""
-A story's embedding is fused from those of its text and of its views, theme, course of action and outcome, each embedded
-by the model in the folder `inner`; `views.json` holds the weights. The views stand behind the text, each after a line
-that names it:
+The model in the folder `inner` embeds the text of a story and its views (theme, course of action and outcome); their
+weighted sum, with the weights in `views.json`, is the embedding of the story. The views follow the text, each after a
+line with its name:
 
 ```python
 model.encode("A knight seeks the grail.\\n[theme]\\nDevotion.\\n[action]\\nHe rides out.\\n[outcome]\\nHe dies.")
@@ -72,17 +72,17 @@ transductive.
 
 
 LARGEST_DIFFERENCE = 1e-5
-"""Largest difference of two float32 embeddings that are the same but for the order of sums."""
+"""Maximum difference of two float32 embeddings that differ only in the order of summation."""
 
 
 @dataclass(frozen=True)
 class ExportedModel:
-    """A sentence-transformers folder that was written.
+    """Sentence-transformers folder written by `export`.
 
     Attributes:
         path: the folder.
-        dimension: D of its embeddings.
-        max_length: tokens that it reads of a text.
+        dimension: dimension D of its embeddings.
+        max_length: maximum length of a text in tokens.
     """
 
     path: Path
@@ -90,7 +90,7 @@ class ExportedModel:
     max_length: int
 
     def __str__(self) -> str:
-        """One line: folder, dimension, length."""
+        """Format folder, dimension and maximum length as one line."""
         return f"{self.path}: {self.dimension} dimensions, {self.max_length} tokens at most"
 
 
@@ -99,15 +99,15 @@ def export(model: str | PathLike[str] | StoryEncoder, out: str | Path) -> Export
 
     Args:
         model: a run (its best checkpoint), a checkpoint, a model folder, a hub id, `narrlit-mini` or `minilm`; or an
-            encoder from `narrlit.load`, whose fusion and post-processing are written with the model. It stays as it is.
-        out: folder to write; must not exist or be empty.
+            encoder from `narrlit.load`, with its fusion and post-processing. It is not changed.
+        out: folder to write; must be new or empty.
 
     Returns:
         An `ExportedModel`: `.path`, `.dimension`, `.max_length`.
 
     Raises:
         ModelError: if the model can't be loaded.
-        OptionError: if the folder exists and is not empty, or the model reads both views and sentences.
+        OptionError: if the folder is not empty, or the model reads both views and sentences.
 
     >>> print(export("minilm", getfixture("tmp_path") / "model").dimension)
     384
@@ -123,17 +123,17 @@ def export(model: str | PathLike[str] | StoryEncoder, out: str | Path) -> Export
 
 
 def check_export(folder: str | Path, stories: str | Path) -> float:
-    """Embed stories by sentence-transformers, from an exported folder, and by narrlit.
+    """Compare the embeddings of sentence-transformers and narrlit for an exported folder.
 
     Args:
-        folder: the exported model; its embeddings are float32 vectors of length 1.
+        folder: folder of the exported model, which gives float32 unit vectors.
         stories: file of stories, as `narrlit.read_stories` reads it.
 
     Returns:
-        The largest difference between two numbers of the embeddings.
+        The largest absolute difference between components of the embeddings.
 
     Raises:
-        ModelError: if it is above 1e-5.
+        ModelError: if the difference is above 1e-5.
     """
     texts = [story.text for story in read_stories(stories)]
     peer = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
@@ -145,13 +145,13 @@ def check_export(folder: str | Path, stories: str | Path) -> float:
 
 @dataclass(frozen=True)
 class AveragedModel:
-    """A folder with the average of several trainings, which loads as a model.
+    """Folder with the averaged weights of several training runs, which loads as a model.
 
     Attributes:
         path: the folder.
-        models: whose weights were averaged.
-        trained_share: of the way from the weights before training to their mean.
-        config: of the encoder.
+        models: models that were averaged.
+        trained_share: interpolation between the weights before training (0) and the mean of the trained weights (1).
+        config: configuration of the encoder.
     """
 
     path: Path
@@ -160,7 +160,7 @@ class AveragedModel:
     config: EncoderConfig
 
     def __str__(self) -> str:
-        """One line: folder, trainings, share."""
+        """Format folder, number of models and trained share as one line."""
         adapter = f", adapters of rank {self.config.lora.rank}" if self.config.lora else ""
         return f"{self.path}: mean of {len(self.models)}, trained share {self.trained_share:g}{adapter}"
 
@@ -172,15 +172,16 @@ def average(
     trained_share: float = 1.0,
     trust_remote_code: bool = False,
 ) -> AveragedModel:
-    """Average the weights of trainings of one encoder, such as seeds of a config, and write them to a folder.
+    """Average the weights of several training runs of one encoder, such as the seeds of a config, into a folder.
 
-    Less than the whole way from the weights before training to that mean often keeps what the encoder knew, at no
-    cost. The folder loads as a model, and `narrlit.export` makes a sentence-transformers folder of it.
+    A trained share below 1 often preserves abilities of the pretrained encoder at no cost. The folder loads as a model,
+    and `narrlit.export` converts it to a sentence-transformers folder.
 
     Args:
-        models: runs (their best checkpoints) or checkpoints; one, to bring it nearer to the weights before training.
-        out: folder to write; must not exist or be empty.
-        trained_share: 1 for the mean, 0 for the weights before training.
+        models: runs (their best checkpoints) or checkpoints; a single one is interpolated with the weights before
+            training.
+        out: folder to write; must be new or empty.
+        trained_share: interpolation between the weights before training (0) and the mean of the trained weights (1).
         trust_remote_code: run Python files that come with the model.
 
     Returns:
@@ -188,18 +189,18 @@ def average(
 
     Raises:
         ModelError: if a model can't be loaded.
-        OptionError: if they are trainings of different encoders, or of heads over a frozen one; if the share is not
-            from 0 to 1, or the folder is not empty.
+        OptionError: if the models were trained from different encoders, or are heads on a frozen encoder; if the share
+            is not between 0 and 1, or the folder is not empty.
 
     Source: Wortsman et al. 2022, Model soups, and Robust fine-tuning of zero-shot models.
     """
     if not models:
-        raise OptionError("`models`: name one at least")
+        raise OptionError("`models`: name at least one")
     check_writable(out, folder=True)
     names = tuple(str(model) for model in models)
     encoders = [open_encoder(name, trust_remote_code=trust_remote_code) for name in names]
     config, weights = average_weights(encoders, trained_share)
-    if config.lora is not None:  # half the file; embeddings change by less than 1e-3
+    if config.lora is not None:  # halves the file size; embeddings change by less than 1e-3
         weights = {name: value.half() for name, value in weights.items()}
     with atomic_folder(Path(out)) as temporary:
         save_encoder(temporary, config, weights)
@@ -216,14 +217,14 @@ def write_model_folder(
     Adapters are merged and weights dequantized first, in `encoder` itself.
 
     Args:
-        encoder: what to export.
-        folder: folder that does not exist, or is empty.
+        encoder: encoder to export.
+        folder: folder to write; must be new or empty.
         source: name of the encoder, for the card.
-        trained: the encoder was trained on stories; the card says so.
+        trained: state in the card that the encoder was trained on stories.
         postprocess: provenance of the encoder's post-processing, for the card.
 
     Raises:
-        OptionError: if the folder exists and is not empty, or the encoder reads both views and sentences.
+        OptionError: if the folder is not empty, or the encoder reads both views and sentences.
     """
     has_code = encoder.reads != "text"
     card = CARD.format(

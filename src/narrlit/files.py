@@ -1,4 +1,4 @@
-"""Atomic files, locked folders, and checks that outputs replace no inputs and no earlier results."""
+"""Atomic writes, folder locks, and checks that outputs overwrite neither inputs nor earlier results."""
 
 import json
 import os
@@ -18,12 +18,12 @@ LOCK = ".lock"
 """Name of the lock file in a folder that a run writes."""
 PAGE_SUFFIXES = (".html", ".htm")
 NOT_READ = (".html", ".htm", ".npy", ".svg", ".zip")
-"""Suffixes of outputs that are never stories in a folder of stories."""
+"""Suffixes of outputs that are never read as stories in a folder of stories."""
 
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """Options of files that are written.
+    """Options for output files.
 
     Attributes:
         overwrite: replace existing files, which are refused by default.
@@ -33,9 +33,9 @@ class OutputOptions:
 
 
 class Output:
-    """Files that a command writes, as metadata of the parameter that names them: `out: Annotated[str, Output()]`.
+    """Declaration of the files that a command writes, as metadata of a parameter: `out: Annotated[str, Output()]`.
 
-    The command line refuses such a file if the command also reads it, or if it exists and `--overwrite` is missing.
+    The command line refuses such a file if the command also reads it, or if it exists and `--overwrite` is not given.
     """
 
     def __init__(
@@ -46,15 +46,15 @@ class Output:
         continued: bool = False,
         parameter: str | None = None,
     ) -> None:
-        """Declare the files.
+        """Declare the files that an option names.
 
         Args:
-            names: their paths, made of the option's {path}, its {stem} (the path without its suffix) and its {suffix};
-                default: the path alone.
-            written: function from all arguments of the command to their paths, if the option alone does not name them.
-            suffixes: that the option's value may end in; none: any.
-            continued: the command itself resumes or refuses files of an earlier run.
-            parameter: name of the library's parameter, for its errors; None: that of the option.
+            names: templates of their paths, with {path} for the value of the option, {stem} for the path without
+                suffix, and {suffix}; default: {path}.
+            written: function from all arguments of the command to the paths, if they depend on other options as well.
+            suffixes: allowed suffixes; empty: any.
+            continued: the command itself resumes an earlier run, or refuses its files.
+            parameter: name of the parameter in the library's error messages; None: the same as that of the option.
         """
         self.names = names or ("{path}",)
         self.written = written
@@ -79,17 +79,17 @@ class Output:
 
 @contextmanager
 def exclusive(folder: str | Path, option: str = "`out`", name: str = LOCK) -> Iterator[None]:
-    """Lock a folder, which is created if needed, during the block: other runs that write it are refused.
+    """Lock a folder during the block, so that other runs can't write to it; the folder is created if needed.
 
-    The operating system releases the lock when the process ends in any way; a remaining lock file is no lock.
+    The operating system releases the lock when the process ends, for whatever reason; a leftover lock file is harmless.
 
     Args:
-        folder: where the lock file is.
-        option: that names the folder, for the message.
-        name: of the lock file; processes that share a folder have one each.
+        folder: folder to lock.
+        option: option that names the folder, for the error message.
+        name: name of the lock file; processes that share a folder have one each.
 
     Raises:
-        OptionError: if another run writes the folder, or this one can't.
+        OptionError: if another run writes to the folder, or the folder is not writable.
     """
     folder = Path(folder)
     new = not folder.exists()
@@ -106,7 +106,7 @@ def exclusive(folder: str | Path, option: str = "`out`", name: str = LOCK) -> It
         yield
     finally:
         with suppress(OSError):
-            (folder / name).unlink()  # first: nobody else's file
+            (folder / name).unlink()  # before the release, after which it may be another run's
         lock.release()
         if new:
             with suppress(OSError):  # it holds what the block wrote
@@ -114,16 +114,16 @@ def exclusive(folder: str | Path, option: str = "`out`", name: str = LOCK) -> It
 
 
 def check_writable(target: str | Path, *suffixes: str, folder: bool = False) -> None:
-    """Check before long work that its result can be written; nothing is created.
+    """Check before a long computation that its result can be written; nothing is created.
 
     Args:
         target: the file to write.
-        suffixes: of which its name must have one; none: any name will do.
-        folder: the target is a folder, which must be new or empty.
+        *suffixes: allowed suffixes; empty: any.
+        folder: True if the target is a folder, which must be new or empty.
 
     Raises:
-        OptionError: for another suffix, or if something is in the target's place, or its parent can't be made or
-            written to.
+        OptionError: if the suffix is not allowed, something else is in the target's place, or its parent can't be
+            created or written to.
     """
     target = Path(target)
     check_suffix(target, suffixes)
@@ -135,7 +135,7 @@ def check_writable(target: str | Path, *suffixes: str, folder: bool = False) -> 
 
 
 def check_suffix(target: str | Path, suffixes: Sequence[str]) -> None:
-    """Refuse a file whose name ends in none of the suffixes, if there are any.
+    """Refuse a file name without one of the allowed suffixes; an empty list allows any.
 
     >>> check_suffix("map.png", [".html", ".htm"])
     Traceback (most recent call last):
@@ -146,13 +146,13 @@ def check_suffix(target: str | Path, suffixes: Sequence[str]) -> None:
 
 
 def check_free(files: Iterable[str | Path], overwrite: bool, note: str = "", kind: str = "file") -> None:
-    """Refuse to replace existing files without `overwrite`.
+    """Refuse to overwrite existing files unless `overwrite` is given.
 
     Args:
         files: files to be written.
-        overwrite: existing files may be replaced.
-        note: about those that exist, for the message.
-        kind: file or folder, which the option names.
+        overwrite: existing files may be overwritten.
+        note: remark on the existing file, for the error message.
+        kind: what the option names: file or folder.
 
     Raises:
         OptionError: naming the first file that exists.
@@ -163,13 +163,13 @@ def check_free(files: Iterable[str | Path], overwrite: bool, note: str = "", kin
 
 
 def check_apart(written: Iterable[tuple[str, str | Path]], read: Iterable[str | Path]) -> None:
-    """Refuse to write a file over one that is read, or two files into the same place.
+    """Refuse to write over a file that is also read, or to write two files to the same path.
 
-    Links count as what they point to. An existing file inside a folder that is read counts as read.
+    Links are resolved. An existing file inside a folder that is read counts as read.
 
     Args:
-        written: files with the option that names each.
-        read: files and folders that are read, and other words, which name no file.
+        written: files to write, each with the option that names it.
+        read: files and folders that are read; words that name no file are ignored.
 
     Raises:
         OptionError: naming the option.
@@ -188,7 +188,7 @@ def check_apart(written: Iterable[tuple[str, str | Path]], read: Iterable[str | 
 
 
 def made_with(record: str | Path, settings: str) -> bool:
-    """Return True if the JSON record of an earlier run has this digest as `settings`."""
+    """Return True if the JSON record of an earlier run has the given digest of its settings."""
     try:
         content = json.loads(Path(record).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -197,13 +197,13 @@ def made_with(record: str | Path, settings: str) -> bool:
 
 
 def check_continued(files: Sequence[str | Path], record: str | Path, settings: str, overwrite: bool) -> None:
-    """Refuse to replace the files of an earlier run with other settings; one with the same is resumed.
+    """Refuse to overwrite files of an earlier run with other settings; a run with the same settings is resumed.
 
     Args:
         files: files to be written.
-        record: the JSON record among them, which has the digest of its run's settings as `settings`.
-        settings: digest of this run's.
-        overwrite: existing files may be replaced.
+        record: the JSON record among them, with the digest of the run's settings in the field `settings`.
+        settings: digest of the settings of this run.
+        overwrite: existing files may be overwritten.
 
     Raises:
         OptionError: naming the first file that exists or can't be written.
@@ -216,13 +216,13 @@ def check_continued(files: Sequence[str | Path], record: str | Path, settings: s
 
 @contextmanager
 def atomic_path(target: str | Path, *, private: bool = False) -> Iterator[Path]:
-    """Yield a temporary path beside `target`; it takes target's name when the block ends without an error.
+    """Yield a temporary path next to `target`, which is renamed to `target` if the block ends without an error.
 
-    The temporary name keeps target's suffix, for writers that choose their format by it. A private file can be read and
-    written by its owner only.
+    The temporary name has the suffix of `target`, for writers that choose their format by it. A private file is
+    readable and writable for its owner only.
 
     Raises:
-        OptionError: if the folder can't be made or written to, or `target` is a folder.
+        OptionError: if the folder can't be created or written to, or `target` is a folder.
     """
     target = Path(target)
     with _writing(target):
@@ -252,9 +252,9 @@ def encodable(text: str) -> str:
 
 
 def write_text(target: str | Path, text: str) -> None:
-    """Write a text file in UTF-8, whole or not at all.
+    """Write a text file in UTF-8 atomically.
 
-    Halves of surrogate pairs, as in the name of a file that is not UTF-8, are escaped, in JSON without loss.
+    Lone surrogates, as in file names that are not UTF-8, are escaped; in JSON this loses nothing.
 
     Raises:
         OptionError: as `atomic_path` does.
@@ -265,10 +265,10 @@ def write_text(target: str | Path, text: str) -> None:
 
 @contextmanager
 def atomic_folder(target: str | Path) -> Iterator[Path]:
-    """Yield a temporary folder beside `target`; it takes target's name when the block ends without an error.
+    """Yield a temporary folder next to `target`, which is renamed to `target` if the block ends without an error.
 
     Raises:
-        OptionError: if `target` is there already and is not an empty folder, or its parent can't be written to.
+        OptionError: if `target` exists and is not an empty folder, or its parent can't be written to.
     """
     target = Path(target)
     with _writing(target):
@@ -308,9 +308,9 @@ def _check_free(target: Path, folder: bool) -> None:
 
 
 def _identities(path: str | Path) -> set[Any]:
-    """Return the resolved path and, where there is a file, its device and number, which hard links share."""
+    """Return the resolved path and, for an existing file, its device and inode, which hard links share."""
     identities: set[Any] = {os.path.realpath(path)}
-    with suppress(OSError, ValueError):  # words that are no path
+    with suppress(OSError, ValueError):  # the word is not a path
         status = os.stat(path)  # noqa: PTH116  (of words longer than Path accepts)
         identities.add((status.st_dev, status.st_ino))
     return identities
@@ -323,7 +323,7 @@ def _sync(file: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Flush a folder's entries to the disk, where the operating system can."""
+    """Flush the entries of a folder to the disk, if the operating system supports it."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

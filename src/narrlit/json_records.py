@@ -1,4 +1,4 @@
-"""Records that narrlit keeps as JSON beside its results, read with a check of their fields."""
+"""JSON records that narrlit writes next to its results, validated when they are read."""
 
 import json
 from hashlib import sha256
@@ -13,14 +13,14 @@ Record = TypeVar("Record", bound=BaseModel)
 
 
 def read_json(path: Path, model: type[Record], what: str, remedy: str, error: type[NarrlitError] = DataError) -> Record:
-    """Read a record of a JSON file.
+    """Read and validate a record from a JSON file.
 
     Args:
         path: the file.
-        model: fields of the record.
-        what: the record's name for messages.
-        remedy: what to do about a damaged one.
-        error: class of what is raised.
+        model: pydantic model of the record.
+        what: name of the record in error messages.
+        remedy: what to do about a damaged file, for error messages.
+        error: class of the exception to raise.
 
     Raises:
         NarrlitError: of class `error`, if the file can't be read or a field is missing or wrong.
@@ -43,7 +43,7 @@ def json_digest(content: object) -> str:
 
 
 def first_problem(error: ValidationError) -> str:
-    """Name the first field that is missing or wrong, and what is wrong with it."""
+    """Describe the first field that is missing or invalid."""
     first = error.errors(include_url=False, include_input=False)[0]
     field = ".".join(map(str, first["loc"])) or "content"
     return f"{field}: {first['msg'][:1].lower()}{first['msg'][1:]}"

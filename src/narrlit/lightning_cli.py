@@ -1,4 +1,4 @@
-"""LightningCLI for one stage, with layered configs, and with records and checkpoints by default."""
+"""LightningCLI for one stage, with layered configs, run records and checkpoints by default."""
 
 import json
 import logging
@@ -54,10 +54,10 @@ CHECKPOINTS = {
     "checkpoint.mode": "max",
     "checkpoint.save_top_k": 1,
     "checkpoint.filename": "best-{epoch}-{step}",
-    # A checkpoint taken in validation makes the resumed run train its next epoch in the order of the one before.
+    # A run resumed from a checkpoint saved during validation would repeat the previous epoch's order of examples.
     "checkpoint.save_on_train_epoch_end": True,
     "last_checkpoint.save_on_train_epoch_end": True,
-    # save_last would keep a copy of the best, not the last: work after the best epoch would be lost to a crash.
+    # save_last would copy the best checkpoint, not the last: a crash would lose all work after the best epoch.
     "last_checkpoint.monitor": None,
     "last_checkpoint.save_top_k": 1,
     "last_checkpoint.filename": "last",
@@ -66,7 +66,7 @@ CHECKPOINTS = {
 LIGHTNING_CHECKPOINTS = ("best", "last", "hpc", "registry")
 RESUMED = {"epoch": int, "global_step": int, "state_dict": dict, "loops": dict, "callbacks": dict}
 RESUMED |= {"optimizer_states": list, "lr_schedulers": list}
-"""Fields of a checkpoint from which a fit resumes, and their types."""
+"""Fields, with their types, that a checkpoint needs for resuming a fit."""
 NOTICES = (
     ".*does not have many workers.*",
     ".*isinstance.treespec, LeafSpec.*",
@@ -76,22 +76,22 @@ NOTICES = (
     ".*The number of training batches.*is smaller than the logging interval.*",
     ".*LightningCLI's args parameter.*",
 )
-"""Warnings that are of no use to the user."""
+"""Warnings that do not help the user."""
 HINTS = ("litlogger", "💡", "TPU available", "Loading `train_dataloader` to estimate")
-"""Words of Lightning's messages that are of no use, either."""
+"""Beginnings of Lightning's messages that do not help the user."""
 LOGGERS = ("lightning", "lightning.pytorch", "lightning.fabric")
-"""Their messages are printed above the progress bar, not into it."""
+"""Loggers whose messages are printed above the progress bar."""
 
 
 class StageCLI(LightningCLI):
-    """Parser and instances of one stage."""
+    """Parser and objects of one stage."""
 
     def __init__(self, stage: str, arguments: Sequence[str], *, with_trainer: bool = True) -> None:
-        """Parse the command line and build objective, datamodule and trainer.
+        """Parse the command line, and build objective, datamodule and trainer.
 
         Args:
             stage: fit, validate, test or predict.
-            arguments: the command line after it.
+            arguments: the arguments after the stage.
             with_trainer: also build the trainer, which needs the hardware.
         """
         self.stage = stage
@@ -108,11 +108,11 @@ class StageCLI(LightningCLI):
                 trainer_defaults={
                     "use_distributed_sampler": False,
                     "enable_model_summary": False,
-                    "num_sanity_val_steps": -1,  # evaluates the untrained model, for RunRecord
+                    "num_sanity_val_steps": -1,  # evaluate the untrained model, for RunRecord
                     "callbacks": [StopOnDivergence(), RunRecord(), Projector(), PredictionWriter()],
                 },
                 auto_configure_optimizers=False,
-                load_from_checkpoint_support=False,  # the objectives save hyperparameters, as plain data
+                load_from_checkpoint_support=False,  # the objectives save their own, as plain data
                 parser_kwargs={"prog": f"narrlit {stage}", "exit_on_error": False},
                 run=False,
                 args=arguments,
@@ -122,16 +122,16 @@ class StageCLI(LightningCLI):
             raise mistake_behind(error) or OptionError(f"{parser_message(str(error))}; {help_hint}") from error
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
-        """Add checkpoints as mappings, which layered configs merge; a list would be replaced."""
+        """Add options for checkpoint callbacks as mappings, which layered configs merge; they would replace a list."""
         parser.add_lightning_class_args(BestCheckpoint, "checkpoint")
         parser.add_lightning_class_args(LastCheckpoint, "last_checkpoint")
         parser.set_defaults(CHECKPOINTS)
-        parser.add_argument("--ckpt_path", type=str | None, help="checkpoint to resume from (fit) or to use")
-        consent = "run Python files that come with a model: trusted ones only"
+        parser.add_argument("--ckpt_path", type=str | None, help="checkpoint to resume from (fit) or to evaluate")
+        consent = "run Python files that come with a model; only for models from authors you trust"
         parser.add_argument("--trust-remote-code", action="store_true", help=consent)
 
     def before_instantiate_classes(self) -> None:
-        """Check the checkpoint, and choose the run's folder."""
+        """Check the checkpoint, and choose the folder of the run."""
         settings: Any = self.config
         if settings.ckpt_path is not None:
             _check_checkpoint(settings.ckpt_path, resumes=self.stage == "fit")
@@ -148,7 +148,7 @@ class StageCLI(LightningCLI):
                 logger.init_args.save_dir = str(trainer.default_root_dir or RUNS)
 
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
-        """Build the trainer, with a progress bar unless that is switched off."""
+        """Build the trainer, with a progress bar unless it is disabled."""
         if not self.with_trainer:
             return None  # type: ignore[return-value]  # a stage without a trainer
         trainer = self.config.trainer
@@ -164,13 +164,13 @@ class StageCLI(LightningCLI):
         return built
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the whole configuration as plain data, as a run's config.yaml has it."""
+        """Return the whole configuration as plain data, as in config.yaml of a run."""
         text = self.parser.dump(self.config, skip_none=False, skip_link_targets=False, format="json_compact")
-        return dict(json.loads(text))  # YAML takes thrice as long
+        return dict(json.loads(text))  # YAML is three times as slow
 
 
 def parse_fit(arguments: Sequence[str]) -> StageCLI:
-    """Parse the arguments of `narrlit fit` and build its objective and datamodule, no trainer; nothing is trained."""
+    """Parse the arguments of `narrlit fit`, and build its objective and datamodule without a trainer."""
     silence()
     return StageCLI("fit", arguments, with_trainer=False)
 
@@ -189,19 +189,19 @@ def run_stage(stage: str, arguments: Sequence[str]) -> int:
 
 
 def run(stage: str, arguments: Sequence[str]) -> Path | None:
-    """Run one of Lightning's stages; return the run's directory, None without a logger.
+    """Run one of Lightning's stages; return the directory of the run, or None without a logger.
 
-    After a user error before the first step the directory is removed.
+    The directory is removed after a user error before the first step.
 
     Raises:
-        DivergedError: after a fit whose loss or weights are not finite.
+        DivergedError: if the loss or the weights are no longer finite after a fit.
     """
     silence()
     typed = sys.argv
-    # Lightning starts further processes by sys.argv.
+    # Lightning starts the other processes with sys.argv.
     sys.argv = [typed[0], stage, *arguments]
     consented = os.environ.get(CONSENT)
-    if "--trust-remote-code" in arguments:  # typed: no config can give this consent
+    if "--trust-remote-code" in arguments:  # from the command line only: a config can't give this consent
         allow_remote_code()
     try:
         cli = StageCLI(stage, arguments)
@@ -229,21 +229,21 @@ def run(stage: str, arguments: Sequence[str]) -> Path | None:
 
 
 def _check_no_other_fit(trainer: Trainer) -> None:
-    """Refuse a new fit in the directory of another that has checkpoints or rounds: it would replace its record."""
+    """Refuse a new fit in the directory of another with checkpoints or rounds, whose record it would overwrite."""
     if not isinstance(trainer.logger, RunLogger):
         return
     folder = Path(trainer.logger.log_dir)
     kept = [*folder.glob("checkpoints/*.ckpt"), *folder.glob("rounds/*")]
     if (folder / RECORD).is_file() and kept:
         raise OptionError(
-            f"{folder} holds another fit: give this one a directory of its own (--trainer.logger.version), remove that "
+            f"{folder} contains another fit: use a different directory (--trainer.logger.version), remove this "
             "one, or continue it with --ckpt_path"
         )
 
 
 @contextmanager
 def _naming_checkpoint(path: str | None) -> Iterator[None]:
-    """Turn exceptions of Lightning about a damaged checkpoint into a ModelError."""
+    """Convert exceptions of Lightning about a damaged checkpoint to a ModelError."""
     try:
         yield
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
@@ -252,11 +252,13 @@ def _naming_checkpoint(path: str | None) -> Iterator[None]:
         ]
         if not any("restore" in name for name in functions):
             raise
-        raise ModelError(f"checkpoint {path}: {reason(error)}; it is damaged or of another release") from error
+        raise ModelError(
+            f"checkpoint {path}: {reason(error)}; it is damaged or was written by another release"
+        ) from error
 
 
 def parser_message(message: str) -> str:
-    r"""Shorten a parser's message to its telling parts, in one line.
+    r"""Shorten a message of the parser to the relevant parts, on one line.
 
     >>> parser_message("Parser key 'n':\n  Does not validate against any of the Union subtypes\n  Given value: x")
     "Parser key 'n': not x"
@@ -266,14 +268,14 @@ def parser_message(message: str) -> str:
     noise = ("Does not validate against", "Subtypes:", "Errors:", "Given value", "- Expected a <class 'NoneType'>")
     first, *lines = [line.strip() for line in message.strip().splitlines() if line.strip()] or [""]
     telling = [line.removeprefix("- ") for line in lines if not line.startswith(noise)]
-    # The value of a class is its whole configuration, and the telling line names what is wrong in it.
+    # The value of a class is its whole configuration; the last line names the wrong field.
     values = [line for line in lines if line.startswith("Given value:") and "(" not in line]
     telling += [line.replace("Given value:", "not") for line in values[:1]]
     return f"{first} {', '.join(telling)}".strip().replace("Expected a typing.Literal", "one of ")
 
 
 def silence() -> None:
-    """Suppress notices that are of no use to the user."""
+    """Suppress messages that do not help the user."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     for message in NOTICES:
         warnings.filterwarnings("ignore", message)
@@ -285,7 +287,7 @@ def _is_no_hint(record: logging.LogRecord) -> bool:
 
 
 def _find_configs(arguments: Sequence[str]) -> list[str]:
-    """Find and check every `--config` of a command line; return the arguments with existing paths."""
+    """Find and check every `--config` in the arguments; return the arguments with resolved paths."""
     arguments = list(arguments)
     for position, argument in enumerate(arguments):
         flag, equals, value = argument.partition("=")
@@ -293,13 +295,13 @@ def _find_configs(arguments: Sequence[str]) -> list[str]:
             continue
         path = find_config(value if equals else arguments[position + 1])
         if not isinstance(read_yaml(path), dict):
-            raise OptionError(f"{path}: not a config; a mapping of options is needed")
+            raise OptionError(f"{path}: not a config; must be a mapping of options")
         arguments[position if equals else position + 1] = f"{flag}={path}" if equals else path
     return arguments
 
 
 def _check_mappings(option: str, configured: Namespace) -> None:
-    """Check that every parameter of a configured class that is a dataclass has a mapping; the parser accepts anything.
+    """Check that dataclass parameters of a configured class are mappings; the parser accepts anything.
 
     Raises:
         OptionError: naming the parameter.
@@ -320,20 +322,26 @@ def _check_parameters(option: str, kind: type, values: Mapping[str, Any]) -> Non
         content = vars(value) if isinstance(value, Namespace) else value
         if not isinstance(content, dict):
             example = f"{option}.{name}.{fields(settings)[0].name}"
-            raise OptionError(f"{option}.{name}: {value} is no mapping of options; set each by its name ({example})")
+            raise OptionError(
+                f"{option}.{name}: {value} is not a mapping of options; set each option by name ({example})"
+            )
         _check_parameters(f"{option}.{name}", settings, content)
 
 
 def _check_checkpoint(path: str, resumes: bool) -> None:
-    """Check that a checkpoint is one, and has what a fit needs to resume: Lightning passes over some missing fields."""
+    """Check that a file is a checkpoint, with the fields for resuming a fit: Lightning ignores some missing fields."""
     if not path.strip():
-        raise OptionError("--ckpt_path: empty; give a checkpoint file, or leave the option out")
+        raise OptionError("--ckpt_path is empty: give a checkpoint file, or leave out the option")
     if (Path(path) / "checkpoints").is_dir():
-        raise OptionError(f"--ckpt_path {path}: a run's folder; give {Path(path) / 'checkpoints' / 'last.ckpt'}")
+        raise OptionError(
+            f"--ckpt_path {path}: this is the folder of a run; give {Path(path) / 'checkpoints' / 'last.ckpt'}"
+        )
     if Path(path).is_dir():
         check_shard_table(Path(path))
     elif path not in LIGHTNING_CHECKPOINTS:
         content = read_checkpoint(Path(path))
         for name, kind in RESUMED.items() if resumes else ():
             if not isinstance(content.get(name), kind):
-                raise ModelError(f"checkpoint {path}: {name} is missing or of another type; resume from another one")
+                raise ModelError(
+                    f"checkpoint {path}: {name} is missing or has the wrong type; resume from another checkpoint"
+                )

@@ -1,4 +1,4 @@
-"""Import of optional packages, which extras of narrlit install."""
+"""Import of optional packages, which are installed by extras of narrlit."""
 
 import importlib
 from types import ModuleType
@@ -7,15 +7,15 @@ from narrlit.errors import MissingExtraError
 
 
 def require(module: str, extra: str, also: str | None = None) -> ModuleType:
-    """Import `module`, which the extra `extra` installs.
+    """Import a module of an optional package.
 
     Args:
-        module: its name, with dots where it is part of a package.
-        extra: extra of narrlit that installs the package, or its dependencies.
-        also: further pip command, for a package that an extra can't name.
+        module: dotted name of the module.
+        extra: extra of narrlit that installs the package or its dependencies.
+        also: additional pip command, for a package that the extra can't install.
 
     Raises:
-        MissingExtraError: if the package is absent, with the pip command.
+        MissingExtraError: if the package is not installed; the message gives the pip command.
     """
     try:
         return importlib.import_module(module)

@@ -1,6 +1,6 @@
-"""HTML files that need no network: plots of Bokeh, templates, and a content security policy.
+"""Self-contained HTML files: Bokeh plots, templates, and a content security policy.
 
-A template extends page.html, which holds the head, the shared style and the footer, and fills its blocks.
+Templates extend page.html, which contains the head, the shared style and the footer.
 """
 
 from base64 import b64encode
@@ -18,9 +18,9 @@ from narrlit.files import encodable
 from narrlit.optional import require
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00")
-"""Colors that color-blind readers can tell apart, after Okabe and Ito (2008)."""
+"""Color-blind safe palette of Okabe and Ito (2008)."""
 INK, GRAY = "#1f2328", "#8c959f"
-"""Colors of text and of axes."""
+"""Colors of text and axes."""
 THEME = {
     "Plot": {"outline_line_color": None},
     "Axis": {
@@ -38,15 +38,15 @@ THEME = {
 def bokeh_parts(
     plots: Mapping[str, Any], extra: str = "report", components: Sequence[str] = ("bokeh",)
 ) -> tuple[list[str], dict[str, Any]]:
-    """Draw Bokeh's plots for a page.
+    """Convert Bokeh plots to scripts and HTML elements.
 
     Args:
-        plots: by name.
-        extra: the extra of narrlit that installs Bokeh, for a message.
-        components: parts of BokehJS that the plots need.
+        plots: plots by name.
+        extra: extra of narrlit that installs Bokeh, for the error message.
+        components: components of BokehJS that the plots need.
 
     Returns:
-        Scripts, and the plots' divisions by name.
+        The scripts, and the `div` element of each plot by name.
 
     Raises:
         MissingExtraError: if Bokeh is not installed.
@@ -64,15 +64,15 @@ def bokeh_parts(
 
 
 def render_page(template: Path, scripts: Sequence[str], **values: Any) -> str:
-    """Fill a template that extends page.html.
+    """Render a template that extends page.html.
 
     Args:
-        template: Jinja file; values are escaped in it.
-        scripts: JavaScript that may run, in its order; texts of stories in it must be escaped (Bokeh does).
-        values: of the template; page.html shows `title`.
+        template: name of the Jinja file, in which values are escaped.
+        scripts: JavaScript that may run, in order; texts of stories in it must be escaped (Bokeh does this).
+        **values: values of the template, including `title` for page.html.
 
     Returns:
-        HTML that makes no request and runs no script but these.
+        HTML that makes no requests and runs no other scripts.
     """
     loader = FileSystemLoader([template.parent, Path(__file__).parent])
     environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)

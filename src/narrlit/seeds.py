@@ -1,4 +1,4 @@
-"""Seed of a run, which decides the order of batches and each step's dropout."""
+"""Seed of a run, which determines the order of batches and the dropout of each step."""
 
 import os
 
@@ -6,18 +6,18 @@ import torch
 
 
 def run_seed() -> int:
-    """Return the seed last given to Lightning's seed_everything, else torch's initial seed; from 0 to 2^31 - 1.
+    """Return the last seed given to Lightning's seed_everything, or torch's initial seed; from 0 to 2^31 - 1.
 
-    Lightning keeps it in an environment variable; torch's seed changes with every step of a fit.
+    Lightning stores its seed in an environment variable; the seed of torch changes at every step of a fit.
     """
     return int(os.environ.get("PL_GLOBAL_SEED", torch.initial_seed())) % 2**31
 
 
 def seed_step(number: int, device: torch.device) -> None:
-    """Seed the generators of a step's dropout, on the CPU and on this device.
+    """Seed the random number generators of the CPU and the given device for the dropout of a step.
 
-    torch.manual_seed seeds every kind of device, and where one is absent keeps a trace of each call: on a CPU alone
-    that takes longer than a small head's step.
+    torch.manual_seed seeds every type of device, and records a traceback for each absent one: without a GPU that takes
+    longer than a training step of a small head.
     """
     if device.type in ("cpu", "cuda"):
         torch.default_generator.manual_seed(number)

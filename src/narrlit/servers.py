@@ -1,4 +1,4 @@
-"""Servers with OpenAI's interface (vLLM, TEI, Ollama, llama.cpp, OpenAI itself): settings, client, refusals."""
+"""Servers with an OpenAI-compatible API (vLLM, TEI, Ollama, llama.cpp, OpenAI itself): settings, client and errors."""
 
 import asyncio
 import os
@@ -16,15 +16,15 @@ T = TypeVar("T")
 CONNECT_SECONDS = 10
 MAX_REPLY_BYTES = 256 * 2**20
 MAX_DEPTH = 100
-"""Limits of a reply: bytes after decompression, and depth of lists and objects."""
+"""Limits of a reply: bytes after decompression, and nesting depth of lists and objects."""
 CODING_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
-"""Headers that do not apply to a reply that was read."""
+"""Headers that no longer apply once a reply was read and decompressed."""
 NO_KEY = "none"
 """API key for local servers, which need none."""
 
 
 class SettingNames(NamedTuple):
-    """Names of a server's settings in messages; `shorten` is advice about long texts."""
+    """Names of the settings of a server in messages; `shorten` is the advice for long texts."""
 
     url: str
     model: str
@@ -36,41 +36,41 @@ class SettingNames(NamedTuple):
     serve: str = ""
 
     def check(self, key_variable: str, concurrency: int, max_retries: int, timeout: float) -> None:
-        """Check ranges; an OptionError names the setting, and never repeats what may be a key."""
+        """Check the ranges of settings; errors name the setting, and never repeat a value that may be a key."""
         for name, value, least in ((self.concurrency, concurrency, 1), (self.max_retries, max_retries, 0)):
             if value < least:
                 raise OptionError(f"{name} {value}: must be at least {least}")
         if not 0 < timeout < float("inf"):
             raise OptionError(f"{self.timeout} {timeout}: must be a number of seconds above 0")
         if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key_variable):
-            raise OptionError(f"{self.key_variable}: give the NAME of an environment variable, never the key itself")
+            raise OptionError(f"{self.key_variable}: give the NAME of an environment variable, not the key itself")
 
     def check_url(self, url: str) -> str:
-        """Return a URL without a slash at its end; an OptionError never repeats credentials in it."""
+        """Return a URL without trailing slash; the OptionError for an invalid one never repeats its credentials."""
         try:
             parts = urlsplit(url)
             valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         except ValueError:
             valid = False
         if not valid:
-            raise OptionError(f"{self.url}: not a URL; a server's looks like http://localhost:8000/v1")
+            raise OptionError(f"{self.url}: not a URL such as http://localhost:8000/v1")
         if parts.username or parts.password or parts.query or parts.fragment:
-            raise OptionError(f"{self.url}: leave out user, password and query; see {self.key_variable} for a key")
+            raise OptionError(f"{self.url}: leave out user, password and query; to give a key, use {self.key_variable}")
         return url.rstrip("/")
 
 
 class Endpoint:
-    """One model on a server.
+    """Model on a server.
 
     Attributes:
-        url: base of the interface, which ends in /v1.
-        model: the model's name on the server.
+        url: base URL of the API, which ends in /v1.
+        model: name of the model on the server.
     """
 
     def __init__(
         self, url: str, model: str, names: SettingNames, *, key_variable: str, max_retries: int, timeout: float
     ) -> None:
-        """Check URL and key (OptionError), and that the package openai is there; nothing is sent yet."""
+        """Check the URL, the key (OptionError) and that the package openai is installed; nothing is sent yet."""
         self._openai = require("openai", "llm")
         self.url, self.model, self._names = names.check_url(url), model, names
         self._key_variable, self._max_retries, self._timeout = key_variable, max_retries, timeout
@@ -80,9 +80,9 @@ class Endpoint:
         return f"{self.url} ({self.model})"
 
     def client(self, max_reply_bytes: int = MAX_REPLY_BYTES) -> Any:
-        """Return the SDK's asynchronous client, which repeats requests and honors Retry-After.
+        """Return the SDK's asynchronous client, which retries requests and honors Retry-After.
 
-        Each attempt ends after the time-out as a whole, however slowly the reply comes; a reply that is too large or
+        The time-out limits each attempt as a whole, however slowly the reply arrives; a reply that is too large or
         nested too deeply is refused.
         """
         return self._openai.AsyncOpenAI(
@@ -94,7 +94,7 @@ class Endpoint:
         )
 
     async def error(self, error: Exception) -> ModelError:
-        """Describe a failed request in one line without the key: what the server answered, and what to do."""
+        """Describe a failed request on one line without the key: the reply of the server, and what to do."""
         names, status = self._names, getattr(error, "status_code", None)
         answer = self._without_key(getattr(error, "body", None) or error.__cause__ or error)
         if isinstance(error, self._openai.APITimeoutError):
@@ -106,7 +106,7 @@ class Endpoint:
         elif status == 404:
             text = f"HTTP 404, {answer}; {await self._served()}"
         elif getattr(error, "code", None) == "insufficient_quota":
-            text = "the account has no credit left; afterwards the same command resumes"
+            text = "the account has no credit left; add credit, then repeat the command to resume"
         else:
             advice = {
                 **dict.fromkeys((401, 403), f"put a valid key into the environment variable {self._key_variable}"),
@@ -117,7 +117,7 @@ class Endpoint:
         return ModelError(f"{self}: {text}")
 
     async def _served(self) -> str:
-        """Advice after HTTP 404, from the server's list of models."""
+        """Return advice after HTTP 404, based on the server's list of models."""
         try:
             async with self.client() as client:
                 models = await client.with_options(max_retries=0, timeout=CONNECT_SECONDS).models.list()
@@ -125,13 +125,15 @@ class Endpoint:
         except Exception:  # noqa: BLE001 (this only improves a message)
             return "does the URL end in /v1?"
         if self.model in known:
-            return f"the model is served, but not for this; with vLLM: vllm serve {self.model}{self._names.serve}"
+            return f"the model is served, but not for this task; with vLLM: vllm serve {self.model}{self._names.serve}"
         return f"it serves {self._without_key(', '.join(known[:5])) or 'no model'}: name one by {self._names.model}"
 
     def _key(self) -> str:
         key = os.environ.get(self._key_variable, "").strip()
         if not re.fullmatch(r"[!-~]*", key):
-            raise OptionError(f"environment variable {self._key_variable}: a key has no spaces, and ASCII letters only")
+            raise OptionError(
+                f"environment variable {self._key_variable}: a key consists of ASCII characters without spaces"
+            )
         return key or NO_KEY
 
     def _without_key(self, text: object) -> str:
@@ -140,7 +142,7 @@ class Endpoint:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, also where an event loop runs already, as in notebooks."""
+    """Run a coroutine to completion, even inside a running event loop, as in notebooks."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -150,16 +152,16 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _bounded_client(openai: Any, max_bytes: int) -> Any:
-    """Return the SDK's HTTP client with bounds: total time of an attempt, size of its reply and depth of its JSON.
+    """Return an HTTP client for the SDK that limits the total time of an attempt, and the size and depth of the reply.
 
-    The time-out of HTTP libraries is that between two pieces of a reply: a byte a minute would never end.
+    HTTP libraries only limit the time between two chunks of a reply: one byte per minute would never time out.
     """
     sdk_client: Any = openai.DefaultAsyncHttpxClient
     httpx: Any = http_library(openai)
 
     class BoundedResponse(httpx.Response):
         def json(self, **options: Any) -> Any:
-            """Parse the reply; ValueError if it is no JSON, or nested too deeply."""
+            """Parse the reply; raise ValueError if it is not JSON, or nested too deeply."""
             try:
                 content = super().json(**options)
             except RecursionError:
@@ -169,7 +171,7 @@ def _bounded_client(openai: Any, max_bytes: int) -> Any:
 
     class BoundedClient(sdk_client):
         async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
-            """Send a request and read its whole reply."""
+            """Send a request and read the whole reply."""
             try:
                 async with asyncio.timeout(request.extensions["timeout"]["read"]):
                     response = await super().send(request, stream=True, **options)

@@ -45,7 +45,7 @@ def test_rm_removes_what_is_selected_and_nothing_without_yes(narrlit, caches):
     found = narrlit("cache", "rm", "--model", "org/half")
     assert found.code == 0
     assert len(found.out.splitlines()) == 1
-    assert "nothing is removed yet: --yes frees" in found.err
+    assert "dry run, nothing was removed; add --yes to free" in found.err
     assert all(folder.exists() for folder in caches.values())
 
     found = narrlit("cache", "rm", "runs", "--model", "org/half", "--yes")

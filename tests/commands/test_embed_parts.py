@@ -132,7 +132,7 @@ def test_another_model_input_or_setting_is_refused(narrlit, tiny, rows, make):
     Path("full/x.txt").write_text("x")
     assert "full is not empty and has no manifest.json" in narrlit(*embed[:4], "--out", "full").err
     assert (
-        "--part-rows, --format, --engine and --workers need a folder"
+        "--part-rows, --format, --engine and --workers apply to a folder only"
         in narrlit(*embed[:4], "--out", "a.npy", "--part-rows", 3).err
     )
     assert "no .jsonl" in narrlit("embed", "full", "--model", tiny(), "--out", "new").err

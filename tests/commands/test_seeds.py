@@ -1,4 +1,4 @@
-"""Seeds as a person types them."""
+"""Parsing of seeds on the command line."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from narrlit.errors import OptionError
 
 @pytest.mark.parametrize("text", ["1", "1,1", "1,x", "1,-2", ""])
 def test_seeds_are_different_whole_numbers(text):
-    with pytest.raises(OptionError, match=r"--seeds .*: give two or more different whole numbers, such as 1,2,3"):
+    with pytest.raises(OptionError, match=r"--seeds .*: give two or more distinct integers, such as 1,2,3"):
         read_seeds(text)
 
 

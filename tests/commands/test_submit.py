@@ -37,9 +37,9 @@ def test_a_submission_is_valid_and_gives_the_answers_of_evaluate(narrlit, world_
     [
         ([], "give --track-a, --track-b or both"),
         (["--model", "minilm"], "give --track-a, --track-b or both"),
-        (["--check", "s.zip", "--model", "minilm"], "--check reads a zip alone"),
-        (["--check", "s.zip", "--fusion", "equal"], "--check reads a zip alone"),
-        (["--check", "s.zip", "--answers", "a.jsonl"], "--check reads a zip alone"),
+        (["--check", "s.zip", "--model", "minilm"], "--check only reads a zip"),
+        (["--check", "s.zip", "--fusion", "equal"], "--check only reads a zip"),
+        (["--check", "s.zip", "--answers", "a.jsonl"], "--check only reads a zip"),
         (["--answers", "a.jsonl", "--track-a", "t", "--model", "minilm"], "--answers replace the model"),
         (["--answers", "a.jsonl", "--model", "minilm"], "give --track-a"),
         (["--track-a", "t"], "give --model"),

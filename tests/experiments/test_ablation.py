@@ -201,7 +201,7 @@ def test_mistakes_cost_one_line_and_no_fit(ablate, overlays, options, content, w
 def test_a_system_without_ablations_names_the_packaged_ones(ablate):
     found = ablate(own=())
     assert "no overlay of quickstart in configs/ablations/quickstart_*.yaml" in found.err
-    assert "packaged are ablations/comhis_identity.yaml, " in found.err
+    assert "packaged configs: ablations/comhis_identity.yaml, " in found.err
 
 
 def refuse(run, config):
@@ -261,7 +261,7 @@ def test_files_and_patterns_are_found_here_first_then_in_the_package(tmp_path, m
         ([], None, "give `config`"),
         (["--config"], None, "give `config`"),
         (HITS, ["none.yaml"], "`ablations` none.yaml: no such file"),
-        (HITS, ["none_*.yaml"], r"no overlay of hits in none_\*.yaml.*packaged are ablations/comhis"),
+        (HITS, ["none_*.yaml"], r"no overlay of hits in none_\*.yaml.*packaged configs: ablations/comhis"),
         (HITS, ["x/a.yaml", "x/hits_a.yaml"], "two rows are named a"),
         (HITS, ["x/hits_full.yaml"], "two rows are named full"),
     ],

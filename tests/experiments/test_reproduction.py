@@ -497,13 +497,13 @@ def test_a_missing_file_is_named_with_its_remedy(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["hist"], "no tables of 'hist' (did you mean hits?); there are comhis, hits"),
+        (["hist"], "no tables of 'hist' (did you mean hits?); available: comhis, hits"),
         (["hits", "--table", "3"], "table 3: no such table of hits"),
         (["hits", "--table", "figure 1"], "table figure 1: not computed: a diagram"),
         (["hits", "--seeds", "0"], "--seeds 0: at least 1 fit a row is needed"),
         (["hits", "--labels-b", "none.jsonl"], "--labels-b none.jsonl: no such file"),
         (["hits"], "narrative-similarity-dataset/dev/dev_track_a.jsonl is missing: git clone"),
-        ([], "name a system; narrlit reproduce --list"),
+        ([], "name a system; `narrlit reproduce --list`"),
     ],
 )
 def test_mistakes_are_one_line(narrlit, words, message):

@@ -229,7 +229,7 @@ def test_two_collections_of_the_same_stories_are_compared_by_each_measure():
 
 def test_what_is_no_column_or_has_no_versions_is_refused():
     tales = Collection.of(pd.DataFrame([*TALES[:3], {"text": "A fox sleeps.", "atu": "", "country": "Peru"}]))
-    with pytest.raises(OptionError, match="`same=type`: stories has no such column; there are atu, country"):
+    with pytest.raises(OptionError, match="`same=type`: stories has no such column; available: atu, country"):
         retrieval(tales, same="type")
     with pytest.raises(OptionError, match="`control=book`: stories has no such column"):
         retrieval(tales, same="atu", control="book", measures=["cosine"])
@@ -257,7 +257,7 @@ def test_a_file_an_index_and_texts_are_collections(make, tmp_path):
         (["--qrels", "q.tsv", "--baseline", "jaccard"], '"jaccard"'),
         ([], "--same: give a column of the stories, or relevance judgments by --qrels"),
         (["--qrels", "none.tsv"], "none"),
-        (["--same", "text"], "--same text: stories.jsonl has no such column; there are none"),
+        (["--same", "text"], "--same text: stories.jsonl has no such column; available: none"),
         (["--same", "kind", "--measure", "cosin"], "--measure cosin (did you mean cosine?): give one of"),
     ],
 )

@@ -48,7 +48,7 @@ def test_targets_may_be_named(tiny, names):
 
 
 def test_a_name_that_fits_nothing_is_answered_with_the_names_there_are(tiny):
-    with pytest.raises(OptionError, match=r"'q_proj'; there are attention\.self\.query, .*output\.dense$") as caught:
+    with pytest.raises(OptionError, match=r"'q_proj'; available: attention\.self\.query, .*output\.dense$") as caught:
         adapted(tiny, "bert", "mean", lora=LoRA(target_modules=["query", "q_proj"]))
     assert "pooler" not in str(caught.value)
 

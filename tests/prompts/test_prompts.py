@@ -38,9 +38,9 @@ def test_prompts_that_say_nothing_are_refused(tmp_path, content, said):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{anchor_text} {text_a} {text_c}", r"p.txt: no field \{text_c\}; there are \{anchor_text\}, .*difference\}"),
+        ("{anchor_text} {text_a} {text_c}", r"p.txt: no field \{text_c\}; available: \{anchor_text\}, .*difference\}"),
         ("Judge {this}.", r"no field \{this\}.*put a space inside braces that are to stay"),
-        ("{anchor_text} {text_a}", r"p.txt: has fields but not \{text_b\}; there are \{anchor_text\}"),
+        ("{anchor_text} {text_a}", r"p.txt: has fields but not \{text_b\}; available: \{anchor_text\}"),
     ],
 )
 def test_fields_that_do_not_exist_or_lack_a_story_are_refused(tmp_path, text, message):
@@ -50,7 +50,7 @@ def test_fields_that_do_not_exist_or_lack_a_story_are_refused(tmp_path, text, me
 
 
 def test_an_unknown_prompt_is_refused_with_those_that_there_are():
-    with pytest.raises(OptionError, match=r"no prompt 'views2'; there are .*judge.*views"):
+    with pytest.raises(OptionError, match=r"no prompt 'views2'; available: .*judge.*views"):
         load_prompt("views2")
 
 

@@ -1,4 +1,4 @@
-"""narrlit ablate: a system and its ablations, one fit each, in one table."""
+"""narrlit ablate: fit a system and its ablations, and compare them in one table."""
 
 from typing import Annotated
 
@@ -14,18 +14,18 @@ def ablate(
     ablations: str | None = None,
     seeds: str | None = None,
 ) -> None:
-    """Fit and evaluate a system and its ablations; all other options, --config first, are those of `narrlit fit`.
+    """Fit and evaluate a system and its ablations; options such as --config are passed to `narrlit fit`.
 
-    The first row, full, is the config as given; each further one adds an overlay, which wins over all configs and
-    options before it. Repeat the command to resume: finished rows are kept.
+    The first row, full, is the unchanged config. Each further row adds an overlay config, which overrides all configs
+    and options before it. Repeat the command to resume: finished rows are kept.
 
     Args:
         *fit: options of `narrlit fit`.
-        out: folder for the rows' configs and runs (full.yaml, full, ...) and the report, ablations.json, .md, .csv
-            and .tex.
-        ablations: overlay files or patterns separated by commas, here or among the packaged configs; default:
-            configs/ablations/SYSTEM_*.yaml, where SYSTEM is the first config's name.
-        seeds: seeds with commas between; every row is fitted with each, as full_seed_1, and the report has mean,
+        out: folder for the configs and runs of the rows (full.yaml, full, ...) and the report (ablations.json, .md,
+            .csv and .tex).
+        ablations: comma-separated overlay configs or glob patterns, looked up on disk and among the packaged configs;
+            default: configs/ablations/SYSTEM_*.yaml, where SYSTEM is the name of the first config.
+        seeds: comma-separated seeds; every row is fitted once per seed (full_seed_1, ...), and the report gives mean,
             standard deviation and tests over the seeds.
     """
     patterns = None if ablations is None else listed(ablations)

@@ -1,4 +1,4 @@
-"""narrlit augment: back-translations of stories added to training examples."""
+"""narrlit augment: add back-translations of stories to training examples."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -23,22 +23,22 @@ def augment(  # noqa: PLR0913 (options)
     device: Device = "auto",
     strict: bool = False,
 ) -> None:
-    """Write each training example, followed by versions of it that were translated into other languages and back.
+    """Write each training example, followed by back-translated versions of it.
 
-    An example and its versions are of one group, so that folds keep them together. The same command resumes where it
-    stopped: finished translations are in NAME.translations.jsonl beside the output.
+    An example and its versions share a group, so that they fall into the same fold. Repeat the command to resume:
+    finished translations are kept in NAME.translations.jsonl next to the output.
 
     Args:
-        action: backtranslate: sentence by sentence.
+        action: backtranslate translates sentence by sentence into another language and back.
         triples: JSON Lines or CSV of labeled triples, or of anchors with positives and negatives.
         out: JSON Lines file to write: anchor, positive, negatives with their kind, and group.
-        mixed: replace one story of an example at a time: a triple has 3 versions per language; by default all stories
-            are replaced together: 1 version per language.
-        pivots: languages and models.
-        quality: BERTScore of the versions.
+        mixed: replace one story of an example at a time, which gives a triple 3 versions per language; by default all
+            stories are replaced together, which gives 1 version per language.
+        pivots: pivot languages and translation models.
+        quality: settings of BERTScore, which measures how close the versions are to the originals.
         report: folder for report.json, report.md and a box plot, bertscore.svg.
         device: device to compute on.
-        strict: refuse the first row that can't be used, in place of dropping and counting it.
+        strict: stop at the first invalid row instead of dropping and counting invalid rows.
     """
     log = Path(out).with_suffix(".translations.jsonl")
     result = narrlit.back_translate_examples(

@@ -1,4 +1,4 @@
-"""narrlit average: one model of several trainings, nearer to the frozen encoder if wanted."""
+"""narrlit average: average the weights of several training runs, optionally with those of the frozen encoder."""
 
 from typing import Annotated
 
@@ -15,12 +15,13 @@ def average(
     trained_share: float = 1.0,
     trust_remote_code: bool = False,
 ) -> None:
-    """Average the weights of trainings of one encoder, and write them to a folder that loads as a model.
+    """Average the weights of several training runs of one encoder, and write a folder that loads as a model.
 
     Args:
-        models: runs (their best checkpoints) or checkpoints, with commas between.
-        out: folder to write; must not exist or be empty.
-        trained_share: 1: the mean; 0: the weights before training; between: what the encoder knew is kept in part.
-        trust_remote_code: run Python files that come with the model; only for models whose author you trust.
+        models: comma-separated runs (their best checkpoints) or checkpoints.
+        out: folder to write; must be new or empty.
+        trained_share: interpolation between the weights before training (0) and the mean of the trained weights (1);
+            lower values keep more of the pretrained encoder.
+        trust_remote_code: run Python files that come with the model; only for models from authors you trust.
     """
     say(str(narrlit.average(listed(models), out, trained_share=trained_share, trust_remote_code=trust_remote_code)))

@@ -15,14 +15,14 @@ def cache(
     yes: bool = False,
     json: bool = False,
 ) -> None:
-    """List cached embeddings of frozen encoders and teachers, or remove them; they are computed again when needed.
+    """List or remove cached embeddings of frozen encoders and teachers; removed ones are computed again when needed.
 
     Args:
-        action: ls lists each cache below the folder, rm removes those selected.
-        folder: of the caches, or one of them.
-        model: only caches of this model, by the name that ls prints.
-        yes: remove without asking; else rm only lists what it would remove.
-        json: ls prints a list of JSON objects.
+        action: ls lists the caches below the folder, rm removes them.
+        folder: folder that contains caches, or a single cache.
+        model: only caches of this model, named as ls prints it.
+        yes: remove the caches; without it, rm only lists what it would remove.
+        json: print a JSON list of objects (ls only).
     """
     if (json and action == "rm") or (yes and action == "ls"):
         raise OptionError("--json belongs to ls, --yes to rm")
@@ -32,4 +32,4 @@ def cache(
         caches.remove()
         say(f"{caches.size} freed")
     elif action == "rm":
-        say(f"nothing is removed yet: --yes frees {caches.size}")
+        say(f"dry run, nothing was removed; add --yes to free {caches.size}")

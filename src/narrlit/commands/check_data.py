@@ -1,4 +1,4 @@
-"""narrlit check-data: stories that files share, and shortcuts that solve their triples."""
+"""narrlit check-data: find stories shared between files, and shortcuts that solve the triples."""
 
 from typing import Annotated
 
@@ -21,18 +21,18 @@ def check_data(  # noqa: PLR0913 - its parameters are the command's options
     reading: StoryOptions,
     files: InputOptions,
 ) -> None:
-    """Check whether files share stories, and whether word overlap, length or position alone solve their triples.
+    """Check files for shared stories, and for triples that word overlap, length or position alone can solve.
 
     Args:
         train: training examples, triples or stories, as JSON Lines or CSV.
         validation: triples, training examples or stories.
         test: triples, with or without labels, or stories.
-        labels: file of text_a_is_closer for the validation triples, where it is a file of its own.
-        threshold: Jaccard index of three-word shingles from which stories are near-duplicates.
-        out: folder for check_data.json, with the lines of shared stories and near-duplicates, and check_data.md.
-        loading: model whose vectors of validation and test stories must not depend on other stories, as Track B
-            demands, and whose similarities are diagnosed: whether they follow the length of stories, and have hubs.
-        reading: what it reads of a story.
+        labels: file with the labels (text_a_is_closer) of the validation triples, if they are in a separate file.
+        threshold: Jaccard index of three-word shingles at or above which two stories count as near-duplicates.
+        out: folder for check_data.json, which lists the lines of shared stories and near-duplicates, and check_data.md.
+        loading: model to check: its embedding of a validation or test story must not depend on other stories, as Track
+            B demands; its similarities are diagnosed for length bias and hubness.
+        reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
         files: how files of stories are read.
     """
     if loading.model is None and (loading, reading) != (ModelOptions(), StoryOptions()):

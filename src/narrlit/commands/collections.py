@@ -1,4 +1,4 @@
-"""Collections and indexes that commands read, by their options."""
+"""Reading of collections and indexes by the options of a command."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from narrlit.explore.index import Index
 
 APPLICABLE = ("model", "device", "trust_remote_code")
-"""Options of loading and reading that apply to an index as well."""
+"""Options of loading that also apply to an index."""
 
 
 def read_collection(
@@ -27,14 +27,14 @@ def read_collection(
 
     Args:
         source: an index, a file or a folder.
-        loading: the model, where the source is no index.
-        reading: what it reads of a story.
+        loading: the model that embeds the stories, if the source is not an index.
+        reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
         files: columns and lines of files.
-        measure: by which the stories are compared; None: the default of `Collection.read`.
+        measure: measure of similarity; None: the default of `Collection.read`.
 
     Raises:
         DataError: if the stories or the index can't be read.
-        OptionError: for options that can't change an index.
+        OptionError: if an option is given that does not apply to an index.
     """
     if index_at(source):
         return open_index(source, loading, reading, files).collection().compared_by(measure)
@@ -51,14 +51,15 @@ def open_index(
     """Open an index by the options of a command.
 
     Args:
-        path: the folder.
-        loading: where the model is now, and the device; nothing else can change an index.
-        reading: must be as by default: the stories were read when the index was made.
-        files: must be as by default, likewise.
+        path: folder of the index.
+        loading: path of the model, if it has moved, and device; all other options must have their defaults.
+        reading: must have its defaults, because the stories were read when the index was made.
+        files: must have its defaults, for the same reason.
 
     Raises:
-        DataError: if there is no index, or it is broken.
-        OptionError: for an option that can't change an index, such as --max-length, or another model than the index's.
+        DataError: if there is no index, or it is damaged.
+        OptionError: if an option is given that does not apply to an index, such as --max-length, or a model other than
+            the index's.
     """
     index = narrlit.Index(path, model=loading.model, device=loading.device, trust_remote_code=loading.trust_remote_code)
     changed = [*changed_options(loading), *changed_options(reading), *changed_options(files)]
@@ -71,7 +72,7 @@ def open_index(
 
 
 def changed_options(options: ModelOptions | StoryOptions | InputOptions) -> list[str]:
-    """List the options that are not as by default.
+    """List the options that differ from their defaults.
 
     >>> changed_options(ModelOptions(model="minilm", max_length=64))
     ['max_length', 'model']
@@ -86,10 +87,10 @@ def read_collections(
 
     Args:
         sources: indexes, files or folders.
-        loading: the model of those that are no index.
-        reading: what it reads of a story.
-        files: columns and lines of files. Where there are only indexes, they are refused.
-        with_queries: a file of queries is read by `files`, too.
+        loading: the model for sources that are not indexes.
+        reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
+        files: columns and lines of files; refused if no file is read.
+        with_queries: a file of queries is read too, by the same `files` options.
     """
     reads_files = with_queries or not all(index_at(source) for source in sources)
     collections: dict[str, Collection] = {}

@@ -1,4 +1,4 @@
-"""narrlit compare: systems on the same labeled triples, with paired tests."""
+"""narrlit compare: compare systems on the same labeled triples by paired tests."""
 
 from typing import Annotated
 
@@ -23,19 +23,19 @@ def compare(
     by: str | None = None,
     out: Annotated[str | None, Output.folder(*FILES)] = None,
 ) -> None:
-    """Compare systems with the first of them, on the same labeled triples, by paired tests.
+    """Compare systems with the first one named, on the same labeled triples, by paired tests.
 
-    Embeddings are kept in runs/embeddings, so that a repeated comparison loads no model.
+    Embeddings are cached in runs/embeddings, so that a repeated comparison loads no model.
 
     Args:
         triples: JSON Lines or CSV of anchor_text, text_a, text_b and text_a_is_closer.
-        systems: what is compared.
+        systems: the systems to compare.
         loading: how models are loaded.
-        reading: what they read of stories.
-        labels: of the triples, and what vectors and submissions are of.
+        reading: how the models read a story: views, pseudonyms, fusion and post-processing.
+        labels: labels of the triples, and the stories and track of embeddings and submissions.
         meanmax: settings of Mean-Max.
-        by: also the accuracy by quartile of overlap (of words), length or margin, or by a column of the triples' file;
-            several with commas between.
+        by: comma-separated breakdowns of the accuracy: by quartile of overlap (of words), length or margin, or by a
+            column of the file of triples.
         out: folder for the report (compare.json, .csv, .md, .tex, .svg) and answers.csv.
     """
     result = narrlit.compare(

@@ -1,4 +1,4 @@
-"""narrlit crossval: k-fold cross-validation of a config, one fit a fold."""
+"""narrlit crossval: k-fold cross-validation of a config, with one fit per fold."""
 
 from typing import Annotated
 
@@ -15,19 +15,21 @@ def crossval(
     ungrouped: bool = False,
     seeds: str | None = None,
 ) -> None:
-    """Fit and evaluate a config once a fold; all other options, --config first, are those of `narrlit fit`.
+    """Fit and evaluate a config once per fold; options such as --config are passed to `narrlit fit`.
 
     The training examples are divided into folds; examples that share a story are in the same fold. Each fold is
-    evaluated by a fit on the others. Repeat the command to resume: finished folds are kept.
+    evaluated by a model fitted on the other folds. Repeat the command to resume: finished folds are kept.
 
     Args:
         *fit: options of `narrlit fit`.
-        out: folder for the folds' runs (fold_0, ...) and the report, crossval.json, .md, .csv and .tex.
+        out: folder for the runs of the folds (fold_0, ...) and the report (crossval.json, .md, .csv and .tex).
         folds: number of folds.
-        fold_seed: seed of the division, separate from --seed_everything so that seeds share folds.
-        ungrouped: divide by example, so that evaluated stories may have trained; shows the inflation.
-        seeds: seeds with commas between; all folds are fitted with each, as seed_1_fold_0, and the report has mean,
-            standard deviation and tests over the seeds.
+        fold_seed: seed of the division into folds, separate from --seed_everything so that runs with different seeds
+            share folds.
+        ungrouped: assign examples to folds individually, so that a story may occur in both training and evaluation;
+            shows how much this inflates the accuracy.
+        seeds: comma-separated seeds; all folds are fitted once per seed (seed_1_fold_0, ...), and the report gives
+            mean, standard deviation and tests over the seeds.
     """
     chosen = read_seeds(seeds)
     result = narrlit.crossval([], fit, folder=out, folds=folds, fold_seed=fold_seed, ungrouped=ungrouped, seeds=chosen)

@@ -1,4 +1,4 @@
-"""narrlit demo: train, evaluate, compare, export and submit on synthetic stories, by the commands one would type."""
+"""narrlit demo: train, evaluate, compare, export and submit on synthetic stories, command by command."""
 
 import shlex
 import time
@@ -14,7 +14,7 @@ from narrlit.files import Output, check_writable
 
 
 def demo(*, out: Annotated[str, Output(continued=True)] = "runs/demo") -> None:
-    """Go the whole way on synthetic stories: evaluate word overlap, train, export, embed, submit, compare, report.
+    """Run the whole workflow on synthetic stories: evaluate a baseline, train, export, embed, submit, compare, report.
 
     Args:
         out: folder for all results; must be new or empty.
@@ -36,7 +36,7 @@ def demo(*, out: Annotated[str, Output(continued=True)] = "runs/demo") -> None:
     _run("submit", "--check", archive, *tracks)
     _run("compare", validation, "--models", f"minilm,{run}", "--baselines", "all", "--out", f"{out}/compare")
     if find_spec("bokeh"):
-        # PCA: UMAP's first call compiles for a minute.
+        # PCA, because UMAP's first call compiles for a minute.
         _run("report", run, "minilm", "--triples", validation, "--projection", "pca", "--out", page)
     print(f"embeddings of narrlit and sentence-transformers differ by at most {difference:.1e}")
     print(f"stories {world}, run {run} (tensorboard --logdir {shlex.quote(out)}), model {model}, submission {archive}")

@@ -1,4 +1,4 @@
-"""narrlit diversity: how varied the stories of a collection are."""
+"""narrlit diversity: measure how varied the stories of a collection are."""
 
 import narrlit
 from narrlit.commands.collections import read_collection
@@ -16,15 +16,15 @@ def diversity(
     reading: StoryOptions,
     files: InputOptions,
 ) -> None:
-    """Print how varied a collection is: Vendi score, similarity of nearest neighbors, near-duplicates.
+    """Measure how varied a collection is: Vendi score, similarity of nearest neighbors, near-duplicates.
 
     Args:
         collection: an index, or stories as `narrlit embed` reads them.
-        cosine: similarity from which two stories count as nearly the same.
-        jaccard: Jaccard index of three-word shingles from which two texts are near-duplicates.
-        json: print one JSON object, and nothing else, to stdout.
-        loading: the model, where the collection is no index.
-        reading: what it reads of a story.
-        files: files of stories.
+        cosine: cosine similarity at or above which two stories count as nearly the same.
+        jaccard: Jaccard index of three-word shingles at or above which two texts count as near-duplicates.
+        json: print one JSON object to stdout, and nothing else.
+        loading: the model that embeds the stories, if the collection is not an index.
+        reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
+        files: columns and lines of files of stories.
     """
     print_result(narrlit.diversity(read_collection(collection, loading, reading, files), cosine, jaccard), json)

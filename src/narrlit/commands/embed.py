@@ -1,4 +1,4 @@
-"""narrlit embed: embeddings of stories, in a file, or of any number of them in the parts of a folder."""
+"""narrlit embed: embed stories into a file, or any number of stories into a folder of parts."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ def _is_folder(out: str) -> bool:
 
 
 def _files(arguments: Mapping[str, Any]) -> Iterable[Path]:
-    """List the files that are written; a folder's parts are continued, or refused, by the library."""
+    """List the files to write; a folder of parts is resumed or refused by the library."""
     return [] if _is_folder(arguments["out"]) else embedding_files(arguments["out"])
 
 
@@ -34,23 +34,24 @@ def embed(  # noqa: PLR0913 (options)
     role: Role | None = None,
     drop_invalid: bool = False,
 ) -> None:
-    """Embed stories, and write one embedding for each, in their order.
+    """Embed stories, and write one embedding per story in input order.
 
     Args:
-        stories: a folder with a story a file, a table (CSV, TSV, Excel, Parquet, JSON Lines), a text file or document,
-            or - for standard input; where --out is a folder, JSON Lines, CSV or Parquet: a file, a folder or glob of
-            them, or its address in an object store (s3://, gs://).
+        stories: a folder with one story per file, a table (CSV, TSV, Excel, Parquet, JSON Lines), a text file or
+            document, or - for standard input. If --out is a folder: JSON Lines, CSV or Parquet, as a file, a folder, a
+            glob pattern or an address in an object store (s3://, gs://).
         model: a folder, a run folder, a checkpoint, a hub id, narrlit-mini or minilm.
-        out: folder for any number of stories, embedded in parts, of which an interruption loses one at most; or a file.
-            .jsonl, .csv, .tsv, .xlsx and .parquet hold the embeddings, the number of the row and all columns of the
-            input; .npy the embeddings alone, with the other columns, without the text, in NAME.columns.csv.
+        out: file or folder to write. .jsonl, .csv, .tsv, .xlsx and .parquet files contain the embeddings, the row
+            number and all columns of the input; an .npy file contains the embeddings alone, and NAME.columns.csv the
+            other columns except the text. A folder takes any number of stories, which are embedded in parts; an
+            interruption loses one part at most.
         loading: how the model is loaded.
-        reading: what it reads of a story.
+        reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
         files: how files of stories are read.
-        parts: of the folder.
-        role: prompt that precedes the stories, for models with one for anchors and another for candidates; compare
+        parts: size, format and workers of the parts of a folder.
+        role: prompt that precedes each story, for models with separate prompts for anchors and candidates; compare
             embeddings of anchors with embeddings of candidates.
-        drop_invalid: leave out and count rows without a text, in place of stopping at the first.
+        drop_invalid: drop and count rows without a text instead of stopping at the first one.
     """
     layout = files.layout
     if _is_folder(out):
@@ -58,7 +59,7 @@ def embed(  # noqa: PLR0913 (options)
         narrlit.embed_to_folder(stories, out, encoder, role=role, layout=layout, drop_invalid=drop_invalid, parts=parts)
         return
     if parts != PartOptions():
-        raise OptionError(f"--out {out}: --part-rows, --format, --engine and --workers need a folder")
+        raise OptionError(f"--out {out}: --part-rows, --format, --engine and --workers apply to a folder only")
     encoder = reading.load(model, loading)
     say(
         str(

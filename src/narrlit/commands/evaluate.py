@@ -1,4 +1,4 @@
-"""narrlit evaluate: accuracy on labeled triples."""
+"""narrlit evaluate: measure accuracy on labeled triples."""
 
 from typing import Annotated
 
@@ -21,17 +21,18 @@ def evaluate(
     json: bool = False,
     out: Annotated[str | None, Output.folder("evaluate.json", "evaluate.md", "answers.csv")] = None,
 ) -> None:
-    """Evaluate a model or a baseline on labeled triples: accuracy, n and a 95 % Wilson interval.
+    """Evaluate a model or a baseline on labeled triples: accuracy, number of triples and 95 % Wilson interval.
 
     Args:
         triples: JSON Lines or CSV of anchor_text, text_a, text_b and text_a_is_closer.
         loading: the model.
-        reading: what it reads of their stories.
-        labels: of the triples.
-        baseline: measure of words to evaluate in place of a model.
-        scoring: similarity of stories.
-        json: print one JSON object, and nothing else, to stdout.
-        out: folder for evaluate.json and .md, and answers.csv with the scores and margin of each triple.
+        reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
+        labels: labels of the triples.
+        baseline: lexical baseline to evaluate instead of a model.
+        scoring: measure of similarity.
+        json: print one JSON object to stdout, and nothing else.
+        out: folder for evaluate.json, evaluate.md and answers.csv, which lists the scores and the margin of each
+            triple.
     """
     system = model_or_baseline(loading, reading, scoring, baseline)
     result = narrlit.evaluate(triples, system, labels=labels.labels, strict=labels.strict, progress=True)

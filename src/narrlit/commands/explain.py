@@ -1,4 +1,4 @@
-"""narrlit explain: the links that the similarity of two stories consists of."""
+"""narrlit explain: split the similarity of two stories into links between passages."""
 
 from typing import Annotated
 
@@ -25,7 +25,7 @@ def explain(  # noqa: PLR0913 (options)
     loading: ModelOptions,
     files: InputOptions,
 ) -> None:
-    """Explain the similarity of two stories, or why A is closer to an anchor than B: links between passages.
+    """Explain by links between passages why two stories are similar, or why A is closer to an anchor than B.
 
     Args:
         a: a text, a file with one story, or an id of --stories; before two others, the anchor.
@@ -46,7 +46,7 @@ def explain(  # noqa: PLR0913 (options)
     elif index_at(stories):
         collection = open_index(stories, loading).collection()
         named = [StoryFinder.of(collection, files.layout).find(name) for name in names]
-    else:  # the stories are named before all are embedded
+    else:  # a wrong name is reported before any story is embedded
         named = [StoryFinder.read(stories, files.layout).find(name) for name in names]
         collection = read_collection(stories, loading, StoryOptions(), files)
     result = narrlit.explain(*named, stories=collection, model=encoder, views=views, check=check, progress=True)

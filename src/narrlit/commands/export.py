@@ -1,4 +1,4 @@
-"""narrlit export: a sentence-transformers folder from a run or a checkpoint."""
+"""narrlit export: write a run or a checkpoint as a sentence-transformers folder."""
 
 from typing import Annotated
 
@@ -16,13 +16,13 @@ def export(
 
     Args:
         source: a run folder (its best checkpoint) or a checkpoint; or a model folder, a hub id, narrlit-mini or minilm.
-        out: folder to write; must not exist or be empty.
-        reading: what is written with the model, and how the stories that it is fitted on are read.
-        trust_remote_code: run Python files that come with the model; only for models whose author you trust.
+        out: folder to write; must be new or empty.
+        reading: fusion and post-processing to export with the model, and how the stories of --fit-on are read.
+        trust_remote_code: run Python files that come with the model; only for models from authors you trust.
     """
     if reading.postprocess is None and reading != StoryOptions(fusion=reading.fusion):
         raise OptionError(
-            "--views and --pseudonymize, with their options, are for the stories of --fit-on: leave them out"
+            "--views, --pseudonymize and their options only apply to the stories of --fit-on: leave them out"
         )
     loading = LoadOptions(device="cpu", trust_remote_code=trust_remote_code)
     say(str(narrlit.export(reading.load(source, loading, cache=None), out)))

@@ -1,4 +1,4 @@
-"""narrlit fuse: weights of stories' texts and views compared on labeled triples."""
+"""narrlit fuse: compare fusion weights of text and views on labeled triples."""
 
 from typing import Annotated
 
@@ -22,19 +22,20 @@ def fuse(  # noqa: PLR0913 (options)
     fold_seed: int = 0,
     out: Annotated[str | None, Output.folder(*FILES)] = None,
 ) -> None:
-    """Compare weights of a story's text and views on labeled triples; each model embeds every text and view once.
+    """Compare fusion weights of text and views on labeled triples; each model embeds every text and view only once.
 
     Args:
         triples: JSON Lines or CSV of anchor_text, text_a, text_b and text_a_is_closer.
-        models: folders, run directories, checkpoints, hub ids, narrlit-mini or minilm, separated by commas.
+        models: comma-separated models: folders, runs, checkpoints, hub ids, narrlit-mini or minilm.
         use: how models are loaded.
         read: how stories are read.
         given: labels of the triples.
-        settings: YAML file of lines NAME: [full, theme, action, outcome]; default: the settings of ttda704.
+        settings: YAML file with one line per setting, NAME: [full, theme, action, outcome]; default: the settings of
+            ttda704.
         grid: step of the weights in the grid search.
         folds: number of folds of the grid search; triples that share a story are in the same fold.
         fold_seed: seed of the folds.
-        out: folder for the report, fuse.json, .md, .csv, .tex and .svg, which is written after each model.
+        out: folder for the report (fuse.json, .md, .csv, .tex and .svg), which is written after each model.
     """
     encoders = [read.load(name, use) for name in listed(models)]
     result = narrlit.fuse(

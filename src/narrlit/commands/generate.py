@@ -1,4 +1,4 @@
-"""narrlit generate: hard negatives or views of stories, written by a language model."""
+"""narrlit generate: generate hard negatives or views of stories with a language model."""
 
 from typing import Annotated, Literal
 
@@ -23,18 +23,19 @@ def generate(
 ) -> int:
     """Generate hard negatives of training examples, or views of stories, with a language model.
 
-    A reply that fails a check is requested again and counted by reason; the counts are printed and written to
-    OUT.report.json. After an interruption the same command resumes from OUT.answers.sqlite. Exit code 1: some texts are
-    missing; the others were written.
+    Invalid replies are retried and counted by reason; the counts are printed and written to OUT.report.json. Repeat the
+    command to resume: replies are kept in OUT.answers.sqlite. The exit code is 1 if some texts are missing; all others
+    are written.
 
     Args:
-        kind: negatives (stories like the anchor in theme, action or outcome alone) or views (theme, events, outcome).
-        file: training examples or labeled triples for negatives; stories, triples or training examples for views.
+        kind: negatives (stories that share only the theme, the action or the outcome of the anchor) or views (theme,
+            events, outcome).
+        file: for negatives, training examples or labeled triples; for views, stories, triples or training examples.
         out: file to write (.jsonl).
-        output_options: whether texts of other settings are replaced.
+        output_options: whether texts generated with other settings are overwritten.
         files: how a file of stories is read.
-        generation: texts to generate.
-        llm: language model.
+        generation: what to generate.
+        llm: the language model.
     """
     result = narrlit.generate(
         kind,

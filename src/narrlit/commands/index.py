@@ -1,4 +1,4 @@
-"""narrlit index: stories with their vectors in a folder that is searched."""
+"""narrlit index: store stories with their embeddings in a folder for search."""
 
 from typing import Annotated
 
@@ -17,9 +17,9 @@ def index(
     reading: StoryOptions,
     files: InputOptions,
 ) -> None:
-    """Make an index of stories, or add stories to one; a story whose id is there replaces that one.
+    """Create an index of stories, or add stories to an existing one; a story with a known id replaces the old version.
 
-    A run that was interrupted goes on when the same command is given again.
+    Repeat the command to resume after an interruption.
 
     Args:
         stories: a file or a folder of stories.

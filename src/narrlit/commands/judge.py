@@ -1,4 +1,4 @@
-"""narrlit judge: a language model decides which candidate is closer, given an encoder's similarities."""
+"""narrlit judge: let a language model decide which candidate is closer, given an encoder's similarities."""
 
 from typing import Annotated
 
@@ -26,22 +26,23 @@ def judge(  # noqa: PLR0913 (options)
 ) -> int:
     """Let a language model decide each triple, given the stories and an encoder's similarities.
 
-    A reply without a choice falls back to the similarities. OUT.report.json and OUT.report.md hold the figures,
-    OUT.rows.jsonl every answer. After an interruption the same command resumes from OUT.answers.sqlite. Views and
-    pseudonyms apply to the similarities; the language model reads the stories as they are in the file. Exit code 1:
-    some requests failed.
+    If a reply contains no choice, the similarities decide. The report is written to OUT.report.json and OUT.report.md,
+    each answer to OUT.rows.jsonl. Repeat the command to resume: replies are kept in OUT.answers.sqlite. Views and
+    pseudonyms apply to the similarities only; the language model reads the stories as they are in the file. The exit
+    code is 1 if some requests failed.
 
     Args:
-        triples: triples (JSON Lines or CSV), with or without labels.
-        model: encoder of the similarities: a folder, a run folder, a checkpoint, a hub id, narrlit-mini or minilm.
-        out: Track A answers (.jsonl), or a submission (.zip).
-        output_options: whether answers of other settings are replaced.
+        triples: JSON Lines or CSV of triples, with or without labels.
+        model: encoder that computes the similarities: a folder, a run, a checkpoint, a hub id, narrlit-mini or minilm.
+        out: file of Track A answers (.jsonl) or submission (.zip) to write.
+        output_options: whether answers with other settings are overwritten.
         loading: how the model is loaded.
-        reading: what it reads of a story.
-        llm: language model.
-        labels: file of text_a_is_closer, if the labels are not in the file of triples.
-        swap: judge twice, with A and B swapped; a choice counts only if it is the same story both times.
-        prompt: file of another prompt: the system message or, with fields such as {anchor_text}, the user message.
+        reading: how the encoder reads a story: views, pseudonyms, fusion and post-processing.
+        llm: the language model.
+        labels: file with the labels (text_a_is_closer), if they are not in the file of triples.
+        swap: judge each triple twice, with A and B swapped; a choice counts only if both replies choose the same story.
+        prompt: file with a custom prompt: the user message if it has fields such as {anchor_text}, else the system
+            message.
     """
     result = narrlit.judge(
         triples,
@@ -56,5 +57,5 @@ def judge(  # noqa: PLR0913 (options)
     )
     print(result)
     if result.failed:
-        say(f"{result.failures}; the same command asks again")
+        say(f"{result.failures}; repeat the command to retry them")
     return int(bool(result.failed))

@@ -1,4 +1,4 @@
-"""narrlit map: a collection as one picture, with its groups, nearest stories and linked passages."""
+"""narrlit map: draw a collection, with its groups, nearest stories and linked passages."""
 
 from pathlib import Path
 from typing import Annotated
@@ -27,9 +27,9 @@ def map(  # noqa: PLR0913 (options)
     files: InputOptions,
     labels: LabelOptions,
 ) -> None:
-    """Draw a collection: up to 300 stories as a dendrogram with a heat map, more in a plane; both with their groups.
+    """Draw a collection with its groups: up to 300 stories as a dendrogram with a heat map, more as a scatter plot.
 
-    Beside NAME.html it writes NAME-neighbors.csv, NAME-groups.csv and, for an article, NAME.svg.
+    NAME-neighbors.csv, NAME-groups.csv and NAME.svg, a picture for articles, are written next to NAME.html.
 
     Args:
         stories: an index, or stories as `narrlit embed` reads them.

@@ -1,4 +1,4 @@
-"""narrlit mine: hard negatives for training examples, by an encoder's cosines."""
+"""narrlit mine: add hard negatives to training examples, chosen by cosine similarity."""
 
 from typing import Annotated
 
@@ -18,19 +18,19 @@ def mine(
     margin: float = -0.05,
     strict: bool = False,
 ) -> None:
-    """Add to each training example the dissimilar stories of the file that are nearest to its anchor.
+    """Add hard negatives to each training example: stories of the file that are near its anchor but not similar to it.
 
-    Never added: stories linked with the anchor by a chain of anchors and positives, and stories so near that they may
-    be similar. Negatives mined before are replaced, others are kept.
+    Stories connected to the anchor by a chain of anchors and positives are never added, nor stories so near that they
+    may be false negatives. Negatives of an earlier mining are replaced, all others kept.
 
     Args:
         triples: JSON Lines or CSV of labeled triples, or of anchors with positives and negatives.
-        model: a folder, a run folder, a checkpoint, a hub id, narrlit-mini or minilm.
-        loading: how it is loaded.
-        out: file to write, JSON Lines (.jsonl) of anchor, positive and negatives with their kind.
-        per_example: largest number of negatives to add to an example.
-        margin: leave out stories whose cosine with the anchor is above the positive's plus this.
-        strict: refuse the first row that can't be used, in place of dropping and counting it.
+        model: a folder, a run, a checkpoint, a hub id, narrlit-mini or minilm.
+        loading: how the model is loaded.
+        out: JSON Lines file (.jsonl) to write: anchor, positive and negatives with their kind.
+        per_example: maximum number of negatives to add to an example.
+        margin: skip stories with a cosine to the anchor above that of the positive plus this margin.
+        strict: stop at the first invalid row instead of dropping and counting invalid rows.
     """
     encoder = StoryOptions().load(model, loading)
     mining = narrlit.mine(triples, encoder, per_example=per_example, margin=margin, strict=strict, progress=True)

@@ -1,4 +1,4 @@
-"""Options that several commands share: of models, stories and labeled triples."""
+"""Options shared by several commands: models, stories and labeled triples."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,14 +27,14 @@ class LoadOptions:
     """Options of loading models.
 
     Attributes:
-        max_length: tokens of a text that are read at once; default: as the model was trained.
-        long: what to do with longer texts; windows reads overlapping windows of whole sentences and averages their
-            embeddings, truncate cuts the texts, as in training, refuse stops.
-        precision: number format to compute in; bf16 needs AVX512-BF16, AMX or a GPU, is two to three times as fast and
-            changes cosines by less than 0.006; auto is bf16 where the machine has it, else fp32; default: the model's
-            own.
+        max_length: maximum length of a text in tokens; default: that of the model's training.
+        long: how to handle longer texts; windows embeds overlapping windows of whole sentences and averages their
+            embeddings, truncate cuts the texts as in training, refuse stops with an error.
+        precision: floating-point format of the computation; bf16 needs AVX512-BF16, AMX or a GPU, is two to three times
+            as fast and changes cosines by less than 0.006; auto is bf16 if the hardware supports it, else fp32;
+            default: the model's own.
         device: device to compute on; auto is a GPU if there is one.
-        trust_remote_code: run Python files that come with the model; only for models whose author you trust.
+        trust_remote_code: run Python files that come with the model; only for models from authors you trust.
     """
 
     max_length: int | None = None
@@ -46,10 +46,10 @@ class LoadOptions:
 
 @dataclass(frozen=True)
 class ModelOptions(LoadOptions):
-    """Options of an optional model, and of loading it.
+    """Options of a model that may be omitted, and of loading it.
 
     Attributes:
-        model: a folder, a run folder, a checkpoint, a hub id, narrlit-mini or minilm.
+        model: a folder, a run, a checkpoint, a hub id, narrlit-mini or minilm.
     """
 
     model: str | None = None
@@ -60,11 +60,11 @@ class InputOptions:
     """Options of files of stories.
 
     Attributes:
-        text_column: column of the text; default: text, story, plot, summary, synopsis or description.
-        id_column: column of the ids; default: id.
-        title_column: column of the titles; default: title.
-        one_per_line: each line of a text file is a story.
-        by_blank_line: blank lines divide a text file into stories.
+        text_column: column with the text; default: text, story, plot, summary, synopsis or description.
+        id_column: column with the ids; default: id.
+        title_column: column with the titles; default: title.
+        one_per_line: read each line of a text file as a story.
+        by_blank_line: split a text file into stories at blank lines.
     """
 
     text_column: str | None = None
@@ -79,7 +79,7 @@ class InputOptions:
 
     @property
     def layout(self) -> Layout:
-        """Layout of the file, as readers take it."""
+        """Layout of the file, for the readers."""
         split: Literal["lines", "blank-lines"] = "lines" if self.one_per_line else "blank-lines"
         divided = self.one_per_line or self.by_blank_line
         return Layout(self.text_column, self.id_column, self.title_column, split if divided else None)
@@ -100,13 +100,12 @@ class TextOptions:
     """Options of reading stories.
 
     Attributes:
-        views: file of stories' views (text, theme, plot_events or course_of_action, outcome), or several with commas
-            between.
-        missing_views: what to do with stories without views; positional cuts them into views by position.
-        pseudonymize: replace names by placeholders, found by spaCy.
-        scope: texts that share a mapping of names.
+        views: file of views (text, theme, plot_events or course_of_action, outcome), or several, comma-separated.
+        missing_views: how to handle stories without views; positional splits their text into views by position.
+        pseudonymize: replace names, found by spaCy, with placeholders.
+        scope: texts that share one mapping from names to placeholders.
         pipeline: name or folder of the spaCy pipeline.
-        coref: link names by coreference clusters (fastcoref).
+        coref: link names of the same character by coreference resolution (fastcoref).
         coref_model: hub id or folder of the F-coref model.
     """
 
@@ -124,7 +123,7 @@ class TextOptions:
 
     @property
     def reads_views(self) -> bool:
-        """Stories have views."""
+        """True if stories are read with views."""
         return self.views is not None or self.missing_views != "refuse"
 
     @property
@@ -135,7 +134,7 @@ class TextOptions:
 
     @cached_property
     def texts(self) -> StoryTexts:
-        """Texts that are read of a story."""
+        """Texts of a story that the encoder reads."""
         return story_texts(self.views, self.missing_views, self.pseudonyms)
 
     def load(self, model: str, loading: LoadOptions, cache: str | None = CACHE) -> "StoryEncoder":
@@ -160,15 +159,17 @@ class TextOptions:
 
 @dataclass(frozen=True)
 class StoryOptions(TextOptions):
-    """Options of the stories that a model reads.
+    """Options of how a model reads stories and post-processes embeddings.
 
     Attributes:
-        fusion: weights of text, theme, action and outcome with commas between, or a preset: submitted, equal,
+        fusion: comma-separated fusion weights of text, theme, action and outcome, or a preset: submitted, equal,
             full_only, higher_theme, action_only; default: the model's own.
-        postprocess: steps over the embeddings, with commas between: center, abtt:K (all but the K first components),
-            whiten, truncate:N (the first N dimensions).
-        fit_on: file of stories to fit the steps on, or several with commas between; embedded stories are left out.
-        transductive: fit the steps on embedded stories, too; the result is flagged, and no valid submission to Track B.
+        postprocess: comma-separated post-processing steps: center, abtt:K (remove the first K principal components),
+            whiten, truncate:N (keep the first N dimensions).
+        fit_on: file of stories on which the post-processing is fitted, or several, comma-separated; stories that are
+            also embedded are excluded.
+        transductive: also fit the post-processing on the embedded stories; the result is flagged as transductive and is
+            not valid for Track B.
     """
 
     fusion: str | None = None
@@ -184,7 +185,7 @@ class StoryOptions(TextOptions):
 
     @property
     def postprocessing(self) -> Postprocessing | None:
-        """Steps over vectors."""
+        """Post-processing steps, or None."""
         return postprocessing_of(self.postprocess, self.fit_on or (), self.transductive)
 
     def load(self, model: str, loading: LoadOptions, cache: str | None = CACHE) -> "StoryEncoder":
@@ -216,8 +217,8 @@ class LabelOptions:
     """Options of reading labeled triples.
 
     Attributes:
-        labels: file of text_a_is_closer, if the labels are not in the file of triples.
-        strict: refuse the first invalid row, in place of dropping and counting it.
+        labels: file with the labels (text_a_is_closer), if they are not in the file of triples.
+        strict: stop at the first invalid row instead of dropping and counting invalid rows.
     """
 
     labels: str | None = None
@@ -226,12 +227,12 @@ class LabelOptions:
 
 @dataclass(frozen=True)
 class ComparedTripleOptions(LabelOptions):
-    """Options of labeled triples that answers, vectors and submissions are scored on.
+    """Options of labeled triples for scoring answers, embeddings and submissions.
 
     Attributes:
-        stories: file whose row i is the story of vector i, for .npy files and submissions.
-        track: track of the triples; a submission answers them by its Track A (a) or by its vectors of Track B (b);
-            default: b if --stories has every story of the triples, else a.
+        stories: file of the embedded stories, in the same order as the embeddings of an .npy file or a submission.
+        track: track of the triples; a submission is scored by its Track A answers (a) or its Track B embeddings (b);
+            default: b if --stories contains every story of the triples, else a.
     """
 
     stories: str | None = None
@@ -240,11 +241,11 @@ class ComparedTripleOptions(LabelOptions):
 
 @dataclass(frozen=True)
 class ScorerOptions(MeanMax):
-    """Options of the similarity of stories.
+    """Options of the measure of similarity.
 
     Attributes:
-        scorer: similarity of two stories; cosine compares their embeddings, meanmax sentence with sentence, passages
-            the best matches of their passages.
+        scorer: measure of similarity; cosine compares embeddings, meanmax compares sentences, passages compares the
+            best matching passages.
     """
 
     scorer: Literal["cosine", "meanmax", "passages"] = "cosine"

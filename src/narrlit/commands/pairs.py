@@ -1,4 +1,4 @@
-"""narrlit pairs: the most similar stories of a collection, and groups of retellings."""
+"""narrlit pairs: find the most similar stories of a collection, and groups of retellings."""
 
 from typing import Annotated
 
@@ -22,19 +22,20 @@ def pairs(
     reading: StoryOptions,
     files: InputOptions,
 ) -> None:
-    """Print the most similar pairs of a collection, and groups of retellings: mutual neighbors above a threshold.
+    """Find the most similar pairs of a collection, and groups of retellings: mutual neighbors above a threshold.
 
     Args:
         collection: an index, or stories as `narrlit embed` reads them.
-        k: nearest neighbors of each story that it is paired with.
-        threshold: similarity above which mutual neighbors are retellings; by default chosen from the similarities of
-            all pairs, and explained.
-        measure: by which stories are compared: passages, fused, csls, centered, cosine or lexical; by default passages,
-            or csls for a model that can't embed a single text.
-        out: file of the pairs (.csv, .tsv, .xlsx, .jsonl, .parquet), with NAME-groups beside it; or a graph (.graphml).
-        loading: the model, where the collection is no index.
-        reading: what it reads of a story.
-        files: files of stories.
+        k: number of nearest neighbors with which each story is paired.
+        threshold: similarity above which mutual neighbors count as retellings; default: chosen from the similarities of
+            all pairs, with an explanation.
+        measure: measure of similarity: passages, fused, csls, centered, cosine or lexical; default: passages, or csls
+            for a model that can't embed single texts.
+        out: file to write: a table of the pairs (.csv, .tsv, .xlsx, .jsonl, .parquet), with the groups in NAME-groups
+            next to it, or a graph (.graphml).
+        loading: the model that embeds the stories, if the collection is not an index.
+        reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
+        files: columns and lines of files of stories.
     """
     result = narrlit.pairs(read_collection(collection, loading, reading, files, measure), k, threshold)
     print(result)

@@ -1,4 +1,4 @@
-"""narrlit profile: what a model's similarity follows: plots, worlds, length, single aspects."""
+"""narrlit profile: measure how far similarity depends on plot, world, length and single aspects."""
 
 from typing import Annotated
 
@@ -22,21 +22,22 @@ def profile(
     loading: LoadOptions,
     reading: StoryOptions,
 ) -> None:
-    """Print how much of models' similarity is plot, world and length, on stories whose plots are told in many worlds.
+    """Measure how far a model's similarity depends on plot, world and length, on plots told in several worlds each.
 
-    Also how far similarity falls if only the theme, the course of action or the outcome is changed, and accuracies on
-    triples whose negative shares the anchor's world or not. TF-IDF is always beside.
+    It also measures how much similarity drops when only the theme, the course of action or the outcome is changed, and
+    the accuracy on triples with a negative from the same world as the anchor or from another. TF-IDF is always included
+    for comparison.
 
     Args:
-        models: runs, folders, checkpoints, hub ids, narrlit-mini or minilm, with commas between.
-        measure: by which stories are compared: cosine, as Track B does, or passages, fused, csls, centered, lexical.
-        split: test, validation or train: plots and worlds that occur in no other part; default: all.
-        sets: files of labeled triples with a column cell, with commas between, whose accuracies are added; a column
-            plot says which of them belong together.
-        choices: files of questions with several candidates (anchor_text, choices, answer), with commas between.
-        out: folder for profile.json, .md, .csv and a picture, .svg.
+        models: comma-separated models: runs, folders, checkpoints, hub ids, narrlit-mini or minilm.
+        measure: measure of similarity: cosine (as in Track B), passages, fused, csls, centered or lexical.
+        split: test, validation or train, which share no plots and no worlds; default: all.
+        sets: comma-separated files of labeled triples on which accuracy is measured as well, per value of their column
+            cell; a column plot groups triples that belong together.
+        choices: comma-separated files of multiple-choice questions (anchor_text, choices, answer).
+        out: folder for the report (profile.json, .md, .csv and .svg).
         loading: how models are loaded.
-        reading: what they read of a story.
+        reading: how the models read a story: views, pseudonyms, fusion and post-processing.
     """
     encoders = {name: reading.load(name, loading) for name in listed(models)}
     found = narrlit.profile(

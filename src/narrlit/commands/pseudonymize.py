@@ -1,4 +1,4 @@
-"""narrlit pseudonymize: names in stories replaced by placeholders, and restored."""
+"""narrlit pseudonymize: replace names in stories with placeholders, and restore them."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,24 +27,26 @@ def pseudonymize(  # noqa: PLR0913 (options)
     map: Annotated[str | None, Output()] = None,
     restore: str | None = None,
 ) -> None:
-    """Replace names by placeholders such as Character_A and Location_1; other fields, rows and their order stay.
+    """Replace names with placeholders such as Character_A and Location_1; other fields and the order of rows are kept.
 
     Args:
-        file: stories (with their views, if any), triples or training examples; a file, a folder or - as embed reads.
-        out: file to write, with all columns: .jsonl, .csv, .tsv, .xlsx, .parquet, or .txt for the texts alone.
+        file: stories (with their views, if any), triples or training examples: a file, a folder or - for standard
+            input.
+        out: file to write: .jsonl, .csv, .tsv, .xlsx or .parquet with all columns, or .txt with the texts alone.
         files: how the file is read.
-        scope: texts that share a mapping of names: a story with its views, or all texts of a triple or example.
+        scope: texts that share one mapping from names to placeholders: a story with its views, or all texts of a triple
+            or example.
         pipeline: name or folder of the spaCy pipeline.
-        coref: link names by coreference clusters (fastcoref).
+        coref: link names of the same character by coreference resolution (fastcoref).
         coref_model: hub id or folder of the F-coref model.
-        names: JSON Lines of stories' texts and names, as narrlit storyworld writes *_views.jsonl, in place of spaCy.
-        map: JSON Lines file to write with every replacement, by which --restore puts the names back; only its owner can
-            read it.
-        restore: map of this file; put the original names back, and do nothing else.
+        names: JSON Lines of story texts and their names, such as *_views.jsonl from narrlit storyworld; used instead of
+            spaCy.
+        map: JSON Lines file to write, with every replacement, for --restore; only its owner can read it.
+        restore: restore the original names from this --map file, and do nothing else.
     """
     changed = PseudonymOptions("none", scope, pipeline, coref, coref_model) != PseudonymOptions()
     if restore is not None and (changed or names is not None or map is not None):
-        raise OptionError("--restore takes no other options than --out")
+        raise OptionError("--restore allows no option but --out")
     rows = TextRows.read(file, files.layout, progress=True)
     rows.check_output(out)
     result: Pseudonymized | Restored

@@ -1,4 +1,4 @@
-"""narrlit report: what systems answered, as one HTML file."""
+"""narrlit report: write a report on systems and their answers as one HTML file."""
 
 from typing import Annotated
 
@@ -21,19 +21,20 @@ def report(
     projection: Projection = "auto",
     out: Annotated[str, Output(suffixes=PAGE_SUFFIXES)],
 ) -> None:
-    """Write a report of runs or other systems: accuracy, training, maps, distances, errors and data, in one HTML file.
+    """Write a report on runs or other systems to one HTML file: accuracy, training, maps, distances, errors and data.
 
     Args:
-        runs: runs, models, baselines or files of answers, as `narrlit compare --models` takes them; differences are
-            taken from the first.
-        triples: labeled triples; by default those that the first run was validated by.
+        runs: runs, models, baselines or files of answers, as in `narrlit compare --models`; each is compared with the
+            first.
+        triples: labeled triples; default: the validation triples of the first run.
         loading: how models are loaded.
-        reading: what models read of the stories.
-        labels: of the triples, and what vectors and submissions are of.
-        by: accuracy by quartile of overlap (of words) or length, or by a column of the triples' file; several with
-            commas between.
-        projection: of the embeddings to the plane; auto is UMAP if it is installed and there are 60 stories.
-        out: the HTML file.
+        reading: how the models read a story: views, pseudonyms, fusion and post-processing.
+        labels: labels of the triples, and the stories and track of embeddings and submissions.
+        by: comma-separated breakdowns of the accuracy: by quartile of overlap (of words) or length, or by a column of
+            the file of triples.
+        projection: projection of the embeddings to two dimensions; auto is UMAP if it is installed and there are at
+            least 60 stories.
+        out: HTML file to write.
     """
     result = narrlit.report(
         open_systems(runs, loading, reading),

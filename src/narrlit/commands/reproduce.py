@@ -1,4 +1,4 @@
-"""narrlit reproduce: the tables of the five papers, published figures beside ours."""
+"""narrlit reproduce: compute the tables of the five papers, next to the published figures."""
 
 from typing import Annotated
 
@@ -21,24 +21,24 @@ def reproduce(  # noqa: PLR0913 (options)
     seeds: int = 1,
     out: Annotated[str, Output(continued=True, parameter="folder")] = "runs/reproduce",
 ) -> None:
-    """Compute the tables of a system's paper and compare each cell with the published figure.
+    """Compute the tables of a system's paper, and compare each cell with the published figure.
 
-    All other options are those of `narrlit fit`, to shorten its fits (--trainer.max_epochs 1). Repeat the command to
-    resume: finished cells are kept.
+    All other options are passed to `narrlit fit`, for instance to shorten the fits (--trainer.max_epochs 1). Repeat the
+    command to resume: finished cells are kept.
 
     Args:
         system: hits, ttda704, nlp_fsdm, mendel292 or comhis.
         *fit: options of `narrlit fit`.
-        list: list every table and figure of the papers with its cost, and compute nothing.
-        table: number of the table, or several with commas between; default: all of the paper.
-        backbone: encoder in place of the paper's: a name in configs/backbones, a folder or a hub id; or several with
-            commas between, which are recognized by their names.
-        data: folder with the layout of the task's repository (dev/dev_track_a.jsonl, synthetic/, test/labels/, ...);
-            also read: views/, negatives/, augmented/.
-        labels_a: labels of test/test_track_a.jsonl; default: test/labels/*track_a*.
-        labels_b: labeled test triples of Track B; default: test/labels/*track_b*.
-        seeds: fits of each trained row, with seeds 42, 43, ...; the row is their mean.
-        out: folder; SYSTEM/record.json, runs and the report (reproduce.md, .csv, .json, .tex) are written into it.
+        list: list every table and figure of the papers with its cost instead of computing anything.
+        table: comma-separated numbers of tables; default: all tables of the paper.
+        backbone: encoder to use instead of the paper's: a name in configs/backbones, a folder or a hub id; or several,
+            comma-separated, which are matched to those of the paper by name.
+        data: folder with the layout of the task's repository (dev/dev_track_a.jsonl, synthetic/, test/labels/, ...)
+            and, optionally, views/, negatives/ and augmented/.
+        labels_a: file with the labels of test/test_track_a.jsonl; default: test/labels/*track_a*.
+        labels_b: file of labeled test triples of Track B; default: test/labels/*track_b*.
+        seeds: number of fits per trained row, with seeds 42, 43, ...; the row gives their mean.
+        out: folder for SYSTEM/record.json, the runs and the report (reproduce.md, .csv, .json and .tex).
     """
     if list:
         print(list_tables([system] if system else SYSTEMS), end="")

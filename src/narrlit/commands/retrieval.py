@@ -1,4 +1,4 @@
-"""narrlit retrieval: is the nearest story another version of it, and how high are relevant stories ranked."""
+"""narrlit retrieval: evaluate how high a collection ranks relevant stories, such as versions of the same tale."""
 
 from typing import Annotated, Literal
 
@@ -25,9 +25,9 @@ def retrieval(  # noqa: PLR0913 (options)
     reading: StoryOptions,
     files: InputOptions,
 ) -> None:
-    """Evaluate whether each story's nearest is another version of it, or how high relevant stories are ranked.
+    """Evaluate how high relevant stories are ranked: other versions of each story, or the answers to queries.
 
-    Prints recall@1 and @10, MRR and nDCG@10 with 95 % intervals, beside the stories' words (TF-IDF).
+    The result is recall@1, recall@10, MRR and nDCG@10 with 95 % intervals, next to those of TF-IDF.
 
     Args:
         stories: an index, or stories as `narrlit embed` reads them, to rank; several with commas between, which are

@@ -1,4 +1,4 @@
-"""narrlit sample: stories to try the other commands on."""
+"""narrlit sample: write sample stories for trying the other commands."""
 
 from typing import Annotated, Literal
 
@@ -13,12 +13,13 @@ def sample(
     corpus: Literal["tales", "twice-told"] = "tales",
     output_options: OutputOptions,
 ) -> None:
-    """Write 24 folk tales, one a text file, and tales.csv with their titles, countries and tale types; or Twice Told.
+    """Write 24 folk tales, one per text file, and tales.csv with their titles, countries and tale types; or Twice Told.
 
     Args:
         out: folder to write into.
-        corpus: tales, or twice-told: 48 plots, each told in 8 worlds, with changed tellings and labeled triples.
-        output_options: whether files of the same names with other content are replaced.
+        corpus: tales, or twice-told: 48 plots, each told in 8 worlds, with variants in which one aspect is changed, and
+            labeled triples.
+        output_options: whether existing files with other content are overwritten.
     """
     if corpus == "twice-told":
         say(str(narrlit.write_twice_told(out, overwrite=output_options.overwrite)))

@@ -1,4 +1,4 @@
-"""narrlit search: the stories of an index most similar to a text or a story."""
+"""narrlit search: find the stories of an index most similar to a text or a story."""
 
 from typing import Annotated
 
@@ -23,13 +23,13 @@ def search(
     """Find the stories of an index most similar to a text, or to a story.
 
     Args:
-        index: the folder that narrlit index wrote.
-        text: what to search for, in quotes.
-        like: id of a story of the index, or a file with one story; that story itself is left out.
-        out: file to write, .csv, .tsv, .jsonl, .parquet, .xlsx or .html; by default a table on the screen.
-        how: which stories, and in which order.
-        loading: where the model is now and how it is loaded, if not as when the index was made.
-        files: columns and lines of the file of --like.
+        index: folder written by `narrlit index`.
+        text: text to search for, in quotes.
+        like: id of a story in the index, or a file with one story; that story itself is excluded from the results.
+        out: file to write (.csv, .tsv, .jsonl, .parquet, .xlsx or .html); default: print a table.
+        how: number, filters and order of the results.
+        loading: path of the model, if it has moved since the index was made, and device.
+        files: columns and lines of the file given as --like.
     """
     stories = open_index(index, loading, files=files if like is None else InputOptions())
     results = narrlit.search(stories, text, like=like, layout=files.layout, progress=True, **vars(how))

@@ -1,11 +1,11 @@
-"""Seeds as a person types them."""
+"""Parsing of seeds on the command line."""
 
 from narrlit.commands.options import listed
 from narrlit.errors import OptionError
 
 
 def read_seeds(text: str | None) -> list[int] | None:
-    """Read seeds with commas between; None without any.
+    """Parse comma-separated seeds; None stays None.
 
     >>> read_seeds("1,2,3")
     [1, 2, 3]
@@ -14,5 +14,5 @@ def read_seeds(text: str | None) -> list[int] | None:
         return None
     words = listed(text)
     if len(words) < 2 or len(set(words)) < len(words) or not all(word.isdecimal() for word in words):
-        raise OptionError(f"--seeds {text}: give two or more different whole numbers, such as 1,2,3")
+        raise OptionError(f"--seeds {text}: give two or more distinct integers, such as 1,2,3")
     return [int(word) for word in words]

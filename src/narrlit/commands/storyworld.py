@@ -1,4 +1,4 @@
-"""narrlit storyworld: synthetic stories with known theme, course of action and outcome, in files."""
+"""narrlit storyworld: write synthetic stories with known theme, course of action and outcome."""
 
 from typing import Annotated
 
@@ -18,16 +18,18 @@ def storyworld(
     negatives_per_aspect: int = 3,
     false_negatives: float = 0.0,
 ) -> None:
-    """Write synthetic stories: train, validation and test triples, the stories alone, and their true views.
+    """Write synthetic stories: training examples, validation and test triples, the stories alone, and their true views.
 
     Args:
         out: folder to write into.
         seed: seed of the random stories.
-        train: number of training examples; the triple's negative first, then those like the anchor in one aspect only.
+        train: number of training examples; each lists the negative of its triple first, then negatives that share only
+            one aspect with the anchor.
         validation: number of labeled validation triples.
         test: number of labeled test triples.
-        negatives_per_aspect: negatives of a training example for each aspect (theme, action, outcome).
-        false_negatives: share of these negatives that are similar to the anchor in truth, 0 to 1; tests masking.
+        negatives_per_aspect: number of negatives per training example and aspect (theme, action, outcome).
+        false_negatives: fraction of these negatives that are in fact similar to the anchor, 0 to 1; for tests of
+            false-negative masking.
     """
     files = narrlit.write_storyworld(
         out,

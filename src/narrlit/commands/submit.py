@@ -13,7 +13,7 @@ DEFAULT = "submission.zip"
 
 
 def _files(arguments: Mapping[str, Any]) -> Iterable[str]:
-    """List the file that is written; checking writes none."""
+    """List the file to write; --check writes none."""
     return [] if arguments["check"] is not None else [arguments["out"] or DEFAULT]
 
 
@@ -33,15 +33,15 @@ def submit(  # noqa: PLR0913 (options)
 
     Args:
         loading: the model.
-        reading: what it reads of a story.
-        files: how Track B's file is read.
-        scoring: similarity of Track A's stories.
-        track_a: Track A's triples.
-        track_b: Track B's stories.
-        answers: file of Track A's answers, which replace the model's: text_a_is_closer in JSON Lines or CSV, as narrlit
-            judge and narrlit predict write it, or a submission.
+        reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
+        files: columns and lines of the file of Track B.
+        scoring: measure of similarity for Track A.
+        track_a: file of the triples of Track A.
+        track_b: file of the stories of Track B.
+        answers: file of answers to Track A, used instead of the model's: text_a_is_closer in JSON Lines or CSV, as
+            `narrlit judge` and `narrlit predict` write it, or a submission.
         out: zip to write; default: submission.zip.
-        check: zip to check, in place of writing one; with --track-a or --track-b also its numbers of rows.
+        check: zip to check instead of writing one; with --track-a or --track-b, the number of rows is checked too.
     """
     encodes = loading != ModelOptions() or reading != StoryOptions()
     if check is not None:
@@ -50,7 +50,7 @@ def submit(  # noqa: PLR0913 (options)
         say(str(narrlit.check_submission(check, track_a=track_a, track_b=track_b, layout=files.layout)))
         return
     if answers is not None and scoring.scorer != "cosine":
-        raise OptionError("--answers replace those of --scorer: leave one out")
+        raise OptionError("--answers and --scorer exclude each other: leave one out")
     if loading.model is None and encodes:
         raise OptionError("options of a model, such as --views, --postprocess and --device, need --model")
     system = None if loading.model is None else scoring.measure(reading.load(loading.model, loading))

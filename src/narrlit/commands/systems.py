@@ -1,4 +1,4 @@
-"""Systems that commands evaluate and compare, by the names that a person types."""
+"""Systems that commands evaluate and compare, looked up by name."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,15 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SystemOptions:
-    """Options of the systems that are compared, with the first one named.
+    """Options that name the systems to compare; each is compared with the first one.
 
     Attributes:
-        models: runs, folders, checkpoints, hub ids, narrlit-mini or minilm, with commas between; meanmax:MODEL
-            compares sentence with sentence, passages:MODEL matches passages; files, as for --answers, may be among
-            them.
-        answers: files of answers to the triples, with commas between; text_a_is_closer (.jsonl, .csv), as judge and
-            predict write it, a submission (.zip), or vectors (.npy).
-        baselines: random, jaccard, tfidf, longer, with commas between, or all.
+        models: comma-separated models: runs, folders, checkpoints, hub ids, narrlit-mini or minilm; meanmax:MODEL
+            compares sentences, passages:MODEL the best matching passages; files, as in --answers, are accepted too.
+        answers: comma-separated files of answers to the triples: text_a_is_closer (.jsonl, .csv), as judge and predict
+            write it, a submission (.zip), or embeddings (.npy).
+        baselines: comma-separated baselines: random, jaccard, tfidf, longer; or all.
     """
 
     models: str | None = None
@@ -40,7 +39,7 @@ class SystemOptions:
         """Names of all systems: models first, then files, then baselines.
 
         Raises:
-            OptionError: for a baseline or a file that is none, or no name at all.
+            OptionError: if a baseline is unknown, a file of answers has another suffix, or no system is named.
         """
         baselines = list[str](BASELINE_NAMES) if self.baselines == "all" else listed(self.baselines)
         for name in baselines:
@@ -48,7 +47,9 @@ class SystemOptions:
                 raise OptionError(f"--baselines {name}: give all alone, or some of {', '.join(BASELINE_NAMES)}")
         for name in listed(self.answers):
             if Path(name).suffix not in ANSWER_SUFFIXES:
-                raise OptionError(f"--answers {name}: no {', '.join(ANSWER_SUFFIXES)} file; name models by --models")
+                raise OptionError(
+                    f"--answers {name}: not a {', '.join(ANSWER_SUFFIXES)} file; name models with --models"
+                )
         names = [*listed(self.models), *listed(self.answers), *baselines]
         if not names:
             raise OptionError("name systems: --models A,B, --answers FILE or --baselines all")
@@ -75,14 +76,14 @@ def model_or_baseline(
 
     Raises:
         ModelError: if there is no such model.
-        OptionError: if both or neither are named, or a baseline has options of models.
+        OptionError: if both or neither are named, or a baseline is given options of models.
     """
     if (loading.model is None) == (baseline is None):
         raise OptionError("give one of --model and --baseline")
     if loading.model is not None:
         return scoring.measure(reading.load(loading.model, loading))
     if scoring.scorer != "cosine":
-        raise OptionError(f"--scorer {scoring.scorer} needs a model: give --model in place of --baseline")
+        raise OptionError(f"--scorer {scoring.scorer} needs a model: give --model instead of --baseline")
     if reading.reads_views or reading.fusion is not None or reading.postprocess is not None:
         raise OptionError("--views, --missing-views, --fusion and --postprocess need --model")
     return narrlit.measures.Lexical(str(baseline), reading.texts)

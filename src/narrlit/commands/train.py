@@ -9,17 +9,17 @@ from narrlit.commands.seeds import read_seeds
 
 SHORT_HELP = """usage: narrlit {name} --config FILE [--config OVERLAY ...] [OPTIONS]
 
-Configs are layered: a later --config overrides what it names, options override what they name. Common options:
+Configs are layered: a later --config overrides earlier ones, and options override all configs. Common options:
 
   --model.encoder.model M              minilm, a folder or a hub id
   --data.train FILE                    training data (data: FileData); also --data.validation, --data.test
-  --data.loading.batch_size N          training examples of a batch
+  --data.loading.batch_size N          training examples per batch
   --model.optimization.learning_rate R
   --trainer.max_epochs N
   --seed_everything N
-  --seeds 1,2,3                        a run for each (fit alone), and their mean, standard deviation and paired test
-  --ckpt_path FILE                     resume from a checkpoint (fit) or use it; the command line overrides its settings
-  --trust-remote-code                  run Python files that come with a model: trusted ones only
+  --seeds 1,2,3                        one run per seed (fit only), with mean, standard deviation and paired test
+  --ckpt_path FILE                     checkpoint to resume from (fit) or to evaluate; options override its settings
+  --trust-remote-code                  run Python files that come with a model; only for models from authors you trust
   --print_config                       print the whole configuration that would run
 
 narrlit {name} --help all              every option
@@ -27,7 +27,7 @@ narrlit {name} --help all              every option
 
 
 def train(name: str, arguments: Sequence[str]) -> int:
-    """Run one of Lightning's stages (fit, validate, test or predict), or a fit for each seed; return the exit code."""
+    """Run one of Lightning's stages (fit, validate, test or predict), or one fit per seed; return the exit code."""
     words = list(arguments)
     if words in ([], ["-h"], ["--help"]):
         print(SHORT_HELP.format(name=name), end="")
@@ -48,7 +48,7 @@ def train(name: str, arguments: Sequence[str]) -> int:
 
 
 def _split_seeds(words: list[str]) -> tuple[list[int] | None, list[str]]:
-    """Divide the words of a fit into its seeds, None without any, and the others."""
+    """Split the arguments of a fit into its seeds, None if there are none, and the remaining arguments."""
     parser = ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--seeds", nargs="?", const="")
     options, others = parser.parse_known_args(words)

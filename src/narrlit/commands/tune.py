@@ -16,22 +16,24 @@ def tune(
     epochs_before_pruning: int = 1,
     trials_before_pruning: int = 5,
 ) -> None:
-    """Search hyperparameters on fold 0, evaluate on the other folds; all other options are those of `narrlit fit`.
+    """Search hyperparameters on one fold, and evaluate on the others; options such as --config go to `narrlit fit`.
 
-    The training examples are divided into folds; examples that share a story are in the same fold. Every trial trains
-    without fold 0 and is evaluated on it, by its best epoch; a trial below the median of those before is pruned. The
-    winner's accuracy on fold 0 is too high, because it was selected by it. So the winner and the config as given are
-    then fitted and evaluated once for each other fold. Repeat the command to resume, or with more --trials.
+    The training examples are divided into folds, of which the search uses fold 0. Examples that share a story are in
+    the same fold. Every trial trains on the other folds and is evaluated on fold 0 by its best epoch; a trial below the
+    median of earlier trials is pruned. The winner's accuracy on fold 0 is biased upwards, because it was selected by
+    it. Therefore the winner and the unchanged config are then fitted and evaluated once for each other fold. Repeat the
+    command to resume, or to add trials with a larger --trials.
 
     Args:
         *fit: options of `narrlit fit`.
-        space: YAML file of options of `narrlit fit`, each with {low, high}, and step or log, or with {choices}.
+        space: YAML file of the search space: options of `narrlit fit`, each with {low, high} and optionally step or
+            log, or with {choices}.
         trials: number of trials, including pruned and failed ones.
-        out: folder for the study (tune.db), the runs and the report, tune.json, .md, .csv and .tex.
+        out: folder for the study (tune.db), the runs and the report (tune.json, .md, .csv and .tex).
         folds: number of folds; fold 0 selects the winner, the others evaluate it.
-        fold_seed: seed of the division, separate from --seed_everything, which decides the trials.
-        epochs_before_pruning: epochs that each trial trains at least.
-        trials_before_pruning: trials that finish before one is pruned.
+        fold_seed: seed of the division into folds, separate from --seed_everything, which seeds the trials.
+        epochs_before_pruning: minimum number of epochs before a trial can be pruned.
+        trials_before_pruning: minimum number of finished trials before one can be pruned.
     """
     result = narrlit.tune(
         [],

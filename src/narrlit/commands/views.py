@@ -1,4 +1,4 @@
-"""narrlit views: check a file of stories' views."""
+"""narrlit views: check a file of views."""
 
 from typing import Literal
 
@@ -8,14 +8,14 @@ from narrlit.console import print_result
 
 
 def views(action: Literal["check"], file: str, stories: str, *, files: InputOptions, json: bool = False) -> int:
-    """Check that a file of views covers the stories that need them; exit code 1: it does not.
+    """Check that a file of views covers all given stories; the exit code is 1 if views are missing.
 
     Args:
-        action: check counts the views, and lists what is missing or suspicious.
-        file: rows of text, theme, plot_events (or course_of_action) and outcome; or several files with commas between.
-        stories: a file of stories, triples or training examples.
-        files: how the file of stories is read.
-        json: print one JSON object, and nothing else, to stdout.
+        action: check counts the views, and lists missing and suspicious ones.
+        file: file with rows of text, theme, plot_events (or course_of_action) and outcome; or several, comma-separated.
+        stories: file of stories, triples or training examples.
+        files: columns and lines of the file of stories.
+        json: print one JSON object to stdout, and nothing else.
     """
     result = narrlit.check_views(file, stories, layout=files.layout)
     print_result(result, json)

@@ -166,7 +166,7 @@ def find_overlays(fit: Sequence[str], patterns: Sequence[str | Path] | None = No
         paths = [path for pattern in wanted for path in _matching(pattern)]
     if not paths:
         raise OptionError(
-            f"no overlay of {system} in {', '.join(wanted)}: name overlays with `ablations`; packaged are "
+            f"no overlay of {system} in {', '.join(wanted)}: name overlays with `ablations`; packaged configs: "
             + ", ".join(packaged_names("ablations"))
         )
     overlays: dict[str, str] = {}

@@ -231,5 +231,5 @@ def _metadata_column(collection: Collection, parameter: str, name: str) -> list[
     if name not in collection.frame.columns[3:]:
         columns = ", ".join(collection.frame.columns[3:]) or "none"
         source = collection.about["source"]
-        raise OptionError(f"`{parameter}={name}`: {source} has no such column; there are {columns}")
+        raise OptionError(f"`{parameter}={name}`: {source} has no such column; available: {columns}")
     return [None if value is None else str(value) for value in collection.frame[name]]

@@ -149,7 +149,7 @@ def map_stories(
     if group is not None:
         if group not in frame.columns[3:]:
             columns = ", ".join(frame.columns[3:]) or "none"
-            raise OptionError(f"`group={group}`: {collection.about['source']} has no such column; there are {columns}")
+            raise OptionError(f"`group={group}`: {collection.about['source']} has no such column; available: {columns}")
         values = ["" if value is None else printable(value, 60) for value in frame[group]]
         compared = agreement(collection.similarities, group, values, k)
     known = recorded_accuracy(collection.encoder.name) if accuracy is None else accuracy

@@ -66,7 +66,7 @@ def _targets(transformer: Any, names: str | list[str]) -> list[str]:
             known = dict.fromkeys(name.removeprefix(f"{prefix}.").partition(".")[2] for name in inside)
             raise OptionError(
                 f"encoder.lora.target_modules: no linear layer of this {transformer.config.model_type} has a name that "
-                f"ends in {ending!r}; there are {', '.join(known)}"
+                f"ends in {ending!r}; available: {', '.join(known)}"
             )
         targets += fitting
     return list(dict.fromkeys(targets))

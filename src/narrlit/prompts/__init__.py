@@ -67,7 +67,7 @@ def load_prompt(name: str, path: str | None = None) -> Prompt:
             unknown one, or not those of all stories.
     """
     if path is None and name not in packaged_prompts():
-        raise OptionError(f"no prompt {name!r}; there are {', '.join(packaged_prompts())}")
+        raise OptionError(f"no prompt {name!r}; available: {', '.join(packaged_prompts())}")
     file = files("narrlit.prompts") / f"{name}.txt" if path is None else Path(path)
     label = path or name
     with reading("prompt", label, "save the file as UTF-8 text", OptionError):
@@ -90,7 +90,7 @@ def _check_fields(label: str, fields_in_text: set[str], fields: Mapping[str, str
         raise OptionError(f"{label}: no field {{{unknown[0]}}}; {advice}")
     missing = [name for name in fields if "text" in name and name not in fields_in_text]
     if missing:
-        raise OptionError(f"{label}: has fields but not {{{missing[0]}}}; there are {names}")
+        raise OptionError(f"{label}: has fields but not {{{missing[0]}}}; available: {names}")
 
 
 def packaged_prompts() -> list[str]:

@@ -152,7 +152,7 @@ class Cell:
 def read_tables(system: str) -> PaperTables:
     """Read the tables of a system's paper; raise OptionError if there is no such system."""
     if system not in SYSTEMS:
-        raise OptionError(f"no tables of {system!r}{did_you_mean(system, SYSTEMS)}; there are {', '.join(SYSTEMS)}")
+        raise OptionError(f"no tables of {system!r}{did_you_mean(system, SYSTEMS)}; available: {', '.join(SYSTEMS)}")
     return PaperTables.model_validate(read_yaml(TABLES / f"{system}.yaml"))
 
 
@@ -171,7 +171,7 @@ def choose_cells(system: str, numbers: Sequence[str]) -> list[Cell]:
 def _check_number(system: str, number: str, tables: Mapping[str, PaperTable]) -> None:
     """Refuse a table that is not there, or that is not computed."""
     if number not in tables:
-        hint = f"{did_you_mean(number, tables)}; there are {', '.join(tables)}"
+        hint = f"{did_you_mean(number, tables)}; available: {', '.join(tables)}"
         raise OptionError(f"table {number}: no such table of {system}{hint}")
     reason = tables[number].unavailable
     if reason is not None:
