@@ -201,7 +201,7 @@ def _state_after_interrupt(measure: Similarity, out: Path) -> str:
     unchanged = f"{out} is as it was"
     if measure.encoder is None or measure.encoder.cache is None:
         return unchanged
-    return f"finished embeddings are kept in {measure.encoder.cache}: the same command goes on; {unchanged}"
+    return f"finished embeddings are kept in {measure.encoder.cache}: repeat the command to resume; {unchanged}"
 
 
 def _read_answers_to(triples: Triples, answers: Path) -> list[bool]:

@@ -191,7 +191,7 @@ def test_a_killed_run_goes_on(narrlit, tiny, rows, monkeypatch):
     found = narrlit(*embed, "--out", "three")
 
     assert found.code == 130
-    assert "finished parts are kept in three: the same command goes on" in found.err
+    assert "finished parts are kept in three: repeat the command to resume" in found.err
 
 
 @pytest.mark.long

@@ -52,7 +52,7 @@ def test_the_check_is_printed_where_it_is_wanted(narrlit):
 def test_what_is_no_story_is_refused_in_one_line(narrlit, make):
     rows = make("s.jsonl", ROWS)
     for arguments, message in (
-        (("snow", "missing.txt"), "is no file and too short for a story; an id needs --stories FILE"),
+        (("snow", "missing.txt"), "is not a file, and too short for a story; an id needs --stories FILE"),
         (("snow", "sno", "--stories", rows), "no id of " + str(rows) + " (did you mean snow?)"),
         ((rows, "snow"), f"has 3 stories: give --stories {rows}"),
         (

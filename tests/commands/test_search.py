@@ -33,7 +33,7 @@ def test_a_table_on_the_screen_names_stories_and_fits_100_columns(indexed, narrl
     assert [*first.split()[:1], *first.split()[2:4]] == ["1", "t4", "<b>Tale</b>"]
     assert len(others) == 2
     assert max(map(len, [head, first, *others])) <= 100
-    assert narrlit("search", "i", "x", "--where", "country = 'XX'").out == "no story fits\n"
+    assert narrlit("search", "i", "x", "--where", "country = 'XX'").out == "no matching stories\n"
 
 
 def test_like_takes_an_id_or_a_file_and_leaves_that_story_out(indexed, narrlit, tmp_path):

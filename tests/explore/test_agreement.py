@@ -53,7 +53,7 @@ def test_shares_are_of_the_stories_that_have_a_partner():
         "Of the 4 stories that share their type with another, 50 % have such a story as nearest neighbor; chance "
     )
     assert result.lines()[1].startswith("Of the 2 nearest neighbors of each of them, 25 % share its type; chance ")
-    assert result.lines()[1].endswith("; 50 % could at most")
+    assert result.lines()[1].endswith("; at most 50 % are possible")
 
 
 def test_small_p_where_every_neighbor_agrees_and_none_where_values_are_arbitrary():

@@ -258,7 +258,7 @@ def test_an_interrupted_index_keeps_its_batches_and_goes_on(tales, tiny, tmp_pat
 
     with monkeypatch.context() as patched:
         patched.setattr(IndexStorage, "commit", dying)
-        with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
+        with pytest.raises(KeyboardInterrupt, match="repeat the command to resume"):
             Index.create(tmp_path / "i", tales, tiny())
 
     begun = Index(tmp_path / "i")
@@ -383,7 +383,7 @@ def test_stories_are_added_replaced_and_removed(copied, tales, embedded):
     assert index.coverage.texts == Index(copied).coverage.texts == read + 2
     assert index.about["languages"] == Index(copied).about["languages"] == languages
     assert "new" in index
-    with pytest.raises(DataError, match="has a story 'new': give others, or call upsert"):
+    with pytest.raises(DataError, match="already has a story 'new': use other ids, or call upsert"):
         index.add(new)
 
     changed = new.assign(text=["A knight finds the grail at home.", "A diver seeks a pearl."])

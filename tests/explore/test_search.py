@@ -71,7 +71,7 @@ def test_results_become_files_and_pages(index, tmp_path):
     assert page.count("<tr") == 3
 
     nothing = narrlit.search(index, "x", where="country = 'none'")
-    assert str(nothing) == "no story fits"
+    assert str(nothing) == "no matching stories"
     assert len(nothing) == 0
 
 

@@ -49,7 +49,7 @@ def test_what_is_no_story_is_refused(make):
     rows = make("s.jsonl", ROWS)
     finder = StoryFinder.read(str(rows), LAYOUT)
     for word, message in (
-        ("sno", f"'sno' is no file and too short for a story; no id of {rows} (did you mean snow?)"),
+        ("sno", f"'sno' is not a file, and too short for a story; no id of {rows} (did you mean snow?)"),
         (str(rows), f"{rows} has 2 stories: give `stories={rows}` and the ids of two"),
     ):
         with pytest.raises(OptionError, match=re.escape(message)):

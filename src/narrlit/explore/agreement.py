@@ -24,13 +24,13 @@ SAMPLE = 200
 
 @dataclass(frozen=True)
 class Share:
-    """Share of the nearest neighbors that have the same value as their story.
+    """Share of nearest neighbors with the same value as their story.
 
     Attributes:
-        neighbors: number of nearest neighbors of each story.
-        share: of the neighbors that have the same value, 0 to 1.
-        possible: the largest share there could be: of a value of two stories, each has one such neighbor.
-        chance: mean share of 1,000 permutations of the values.
+        neighbors: number of nearest neighbors per story.
+        share: share of neighbors with the same value, 0 to 1.
+        possible: maximum of this share: a story whose value occurs twice has only one such neighbor.
+        chance: mean share over 1,000 permutations of the values.
         low: lower end of the middle 95 % of the permutations.
         high: upper end of the middle 95 %.
         p: share of permutations that agree at least as much.
@@ -59,7 +59,7 @@ class Share:
             f"chance {_percent(self.chance)} (95 % of permutations: {_percent(self.low)} to {_percent(self.high)}), "
             f"{p_text(self.p)}"
         )
-        limit = f"; {_percent(self.possible)} could at most" if self.possible < 1 else ""
+        limit = f"; at most {_percent(self.possible)} are possible" if self.possible < 1 else ""
         return f"{text}; {chance}{limit}"
 
 
@@ -68,9 +68,9 @@ class ValueSimilarity:
     """Similarity of the stories of one value.
 
     Attributes:
-        value: of the column.
+        value: value of the column.
         stories: number of stories with this value, two or more.
-        share: of these stories, those whose nearest neighbor has the value, too.
+        share: share of these stories with a nearest neighbor of the same value, 0 to 1.
         within: their mean similarity with each other.
         to_others: their mean similarity with stories of other values.
     """
@@ -84,14 +84,15 @@ class ValueSimilarity:
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """Agreement of nearest neighbors with a column's values, among the N stories that have one.
+    """Agreement of nearest neighbors with the values of a column, for the N stories that have a value.
 
     Attributes:
-        column: its name.
+        column: name of the column.
         stories: N.
-        partners: number of stories whose value another story has, too; shares are of these, since others can't agree.
-        shares: of the nearest neighbor, and of the k nearest.
-        values: of two stories or more, those whose stories are least alike first.
+        partners: number of stories that share their value with another story; only these can agree, and shares refer to
+            them.
+        shares: agreement of the nearest neighbor, and of the k nearest neighbors.
+        values: values of two or more stories, those with the least similar stories first.
         surprises: the most similar pairs (i, j, similarity) of stories with different values.
     """
 
@@ -114,14 +115,14 @@ def agreement(
     """Compare stories' nearest neighbors with a column of a catalog.
 
     Args:
-        similarities: of the stories.
+        similarities: similarities of the stories.
         column: name of the column.
-        labels: value of each story; stories whose value is empty are left out, as neighbors too.
-        k: neighbors of a story.
-        seed: of the permutations.
+        labels: value of each story; stories with an empty value are excluded, also as neighbors.
+        k: number of neighbors per story.
+        seed: seed of the permutations.
 
     Raises:
-        DataError: if no value, or only one, is that of two stories.
+        DataError: if fewer than two values occur, or no value is shared by two stories.
     """
     labeled = np.array([row for row, label in enumerate(labels) if label], dtype=np.intp)
     names, codes = np.unique([labels[row] for row in labeled], return_inverse=True)

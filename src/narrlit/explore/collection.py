@@ -1,4 +1,4 @@
-"""Collections of stories in memory, with their vectors."""
+"""Collections of stories in memory, with their embeddings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,19 +27,20 @@ from narrlit.preprocessing.languages import detect_languages
 HIDDEN = ("vector", "passages", "passage_texts", "content_sha256")
 """Columns of an index that are not shown."""
 RESERVED = ("id", "title", "text", *HIDDEN, "rank", "similarity", "snippet")
-"""Columns of an index and of its results, whose names metadata can't have."""
+"""Column names of an index and of its results, which are reserved."""
 
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """N stories with their metadata, their unit vectors and the encoder of these.
+    """N stories with metadata, unit embeddings and the encoder that computed them.
 
     Attributes:
-        frame: a row a story: id, title (may be empty), text, then the metadata columns.
-        vectors: (N, D), row i for row i of the frame.
-        encoder: of the vectors.
-        about: source, model, dimension, long, share_read (of the words, 0 to 1) and languages (texts by ISO code).
-        measure: by which its stories are compared: `passages`, `fused`, `csls`, `centered`, `cosine` or `lexical`.
+        frame: one row per story: id, title (may be empty), text, then the metadata columns.
+        vectors: (N, D) embeddings; row i belongs to row i of the frame.
+        encoder: encoder of the embeddings.
+        about: source, model, dimension, long, share_read (share of words read, 0 to 1) and languages (number of texts
+            by ISO code).
+        measure: measure of similarity: `passages`, `fused`, `csls`, `centered`, `cosine` or `lexical`.
 
     >>> tales = Collection.of(["A knight seeks a grail.", "A diver seeks a pearl.", "A bank lowers its rates."])
     >>> len(tales), tales.vectors.shape, tales["2"].text
@@ -65,16 +66,16 @@ class Collection:
         """Read the stories of a file or folder and embed them.
 
         Args:
-            source: a folder with a story a file, a table (CSV, TSV, Excel, Parquet, JSON Lines), a text or a document.
-            encoder: from `narrlit.load`, or the model that it loads.
-            measure: by which its stories are compared; None: `passages`, or `csls` for a model that can't embed
-                passages.
+            source: a folder with one story per file, a table (CSV, TSV, Excel, Parquet, JSON Lines), a text file or a
+                document.
+            encoder: encoder from `narrlit.load`, or the name of a model.
+            measure: measure of similarity; None: `passages`, or `csls` for a model that can't embed passages.
             layout: columns and lines of the stories.
             progress: show what is read and a progress bar on stderr.
 
         Raises:
             DataError: if the stories can't be read, or two have the same id.
-            ModelError: if the model can't be loaded, or has a prompt for each role.
+            ModelError: if the model can't be loaded, or has separate prompts for anchors and candidates.
         """
         stories = read_stories(str(source), layout=layout)
         if progress:
@@ -94,15 +95,15 @@ class Collection:
         """Embed stories.
 
         Args:
-            stories: texts, a table with a column text (and id, title, metadata), or what `read_stories` returns.
-            encoder: from `narrlit.load`, or the model that it loads.
-            measure: by which they are compared; None: `passages`, or `csls` for a model that can't embed passages.
-            source: where they are from, for reports.
+            stories: texts, a DataFrame with a column text (and id, title, metadata), or the result of `read_stories`.
+            encoder: encoder from `narrlit.load`, or the name of a model.
+            measure: measure of similarity; None: `passages`, or `csls` for a model that can't embed passages.
+            source: origin of the stories, for reports.
             progress: show a progress bar on stderr.
 
         Raises:
             DataError: if two stories have the same id.
-            ModelError: if the model can't be loaded, or has a prompt for each role.
+            ModelError: if the model can't be loaded, or has separate prompts for anchors and candidates.
         """
         rows = stories if isinstance(stories, Stories) else stories_of(stories)
         frame, texts = story_frame(rows), list(rows)
@@ -125,16 +126,16 @@ class Collection:
 
     @cached_property
     def passages(self) -> list[Passages]:
-        """Passages of each story, embedded when they are first needed.
+        """Passages of each story, which are embedded at the first access.
 
         Raises:
-            ModelError: for a model that can't embed a single text.
+            ModelError: if the model can't embed single texts.
         """
         return self.encoder.passages(self.stories, progress=True)
 
     @cached_property
     def similarities(self) -> CollectionSimilarity:
-        """Similarities of the stories, by the collection's measure."""
+        """Similarities of the stories by the measure of the collection."""
         return self.similarities_by(self.measure)
 
     def similarities_by(self, measure: MeasureName) -> CollectionSimilarity:
@@ -142,10 +143,10 @@ class Collection:
         return CollectionSimilarity.of(measure, self.contents(measure))
 
     def compared_by(self, measure: MeasureName | None) -> "Collection":
-        """Return the collection with another measure; None: as it is.
+        """Return the collection with another measure; None returns it unchanged.
 
         Raises:
-            ModelError: if the measure reads passages, which the encoder can't embed.
+            ModelError: if the measure needs passages, and the encoder can't embed them.
             OptionError: if there is no such measure.
         """
         if measure is None:
@@ -153,7 +154,7 @@ class Collection:
         return replace(self, measure=measure_for(self.encoder, measure))
 
     def contents(self, measure: MeasureName) -> Contents:
-        """Return what a measure reads of the stories."""
+        """Return the contents of the stories that a measure needs."""
         texts = self.frame["text"].tolist()
         if measure not in READ_PASSAGES:
             return Contents(self.vectors, texts)
@@ -161,7 +162,7 @@ class Collection:
 
     @property
     def stories(self) -> list[Story]:
-        """The stories, named by their ids."""
+        """The stories, with their ids."""
         named = zip(self.frame["id"], self.frame["text"], strict=True)
         return [Story(id, text) for id, text in named]
 
@@ -194,10 +195,10 @@ class Collection:
 
 
 def measure_for(encoder: StoryEncoder, measure: MeasureName | None) -> MeasureName:
-    """Choose a measure for the stories of an encoder: `passages`, or `csls` where it can't embed passages.
+    """Choose a measure for an encoder: `passages`, or `csls` if it can't embed passages.
 
     Raises:
-        ModelError: if the measure that is wanted reads passages, which the encoder can't embed.
+        ModelError: if the requested measure needs passages, and the encoder can't embed them.
         OptionError: if there is no such measure.
     """
     if measure is None:
@@ -211,7 +212,7 @@ def stories_of(stories: pd.DataFrame | Sequence[str]) -> Stories:
     """Read texts, or the rows of a table with a column of texts, as those of a file."""
     rows = list(stories.to_dict("records") if hasattr(stories, "to_dict") else stories)
     if not rows:
-        raise DataError("there is no story: give at least one")
+        raise DataError("no stories: give at least one")
     file = RowFile(Path("stories"), [Row(number, row) for number, row in enumerate(rows, start=1)])
     return parse_stories(file, strict=True)
 
@@ -220,7 +221,7 @@ def story_frame(stories: Stories) -> pd.DataFrame:
     """Tabulate stories: id, title (may be empty), text, then the metadata columns.
 
     Raises:
-        DataError: for two equal ids, or the name of a column that is taken.
+        DataError: if two ids are equal, or a column has a reserved name.
     """
     own = zip(stories.story_ids, stories.titles, stories, stories.metadata, strict=True)
     rows = [

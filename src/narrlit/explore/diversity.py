@@ -1,4 +1,4 @@
-"""Diversity of a collection: its effective number of different stories, and near-duplicates."""
+"""Diversity of a collection: effective number of distinct stories, and near-duplicates."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,10 +13,11 @@ from narrlit.metrics.set_checks import near_duplicates
 
 
 def vendi_score(vectors: FloatArray) -> float:
-    """Compute the Vendi score: the effective number of different stories, from 1 to N.
+    """Compute the Vendi score, the effective number of distinct stories, from 1 to N.
 
-    It is exp of the entropy of the eigenvalues of the stories' cosines, divided by N (Friedman and Dieng 2023). Cosines
-    (N, N) and the vectors' products (D, D) have the same eigenvalues above 0: the smaller matrix serves, without loss.
+    It is the exponential of the entropy of the eigenvalues of the cosine matrix divided by N (Friedman and Dieng 2023).
+    The matrices of cosines (N, N) and of products (D, D) have the same positive eigenvalues, so the smaller one is
+    used.
 
     Args:
         vectors: (N, D) unit vectors.
@@ -36,16 +37,16 @@ class Diversity:
     """Diversity of N stories.
 
     Attributes:
-        model: of the vectors.
+        model: name of the model.
         stories: N.
-        vendi_score: effective number of different stories, 1 to N.
+        vendi_score: effective number of distinct stories, 1 to N.
         mean_nearest_similarity: mean cosine of a story with the nearest other one.
-        alike: number of stories with a neighbor that counts as nearly the same story.
-        copies: number of stories with the text of an earlier one, except for case and white space.
-        near_duplicates: further texts that share most of their words, in order, with another.
-        most_alike: ids and titles of the nearest two, with their similarity.
-        cosine: similarity from which stories count as nearly the same.
-        jaccard: index of three-word shingles from which texts are near-duplicates.
+        alike: number of stories whose nearest neighbor counts as nearly the same story.
+        copies: number of stories with the same text as an earlier one, except for case and white space.
+        near_duplicates: number of other texts that share most of their word sequences with another text.
+        most_alike: ids and titles of the two nearest stories, with their similarity.
+        cosine: similarity at or above which stories count as nearly the same.
+        jaccard: Jaccard index of three-word shingles at or above which texts are near-duplicates.
     """
 
     model: str
@@ -88,12 +89,12 @@ def diversity(collection: Collection, cosine: float = 0.9, jaccard: float = 0.5)
 
     Args:
         collection: N stories, N > 1.
-        cosine: similarity from which the nearest neighbors count as nearly the same story.
-        jaccard: index of three-word shingles from which texts are near-duplicates, above 0, at most 1.
+        cosine: similarity at or above which nearest neighbors count as nearly the same story.
+        jaccard: Jaccard index of three-word shingles at or above which texts are near-duplicates; above 0, at most 1.
 
     Raises:
-        DataError: for one story alone.
-        OptionError: for a wrong `jaccard`.
+        DataError: if there is only one story.
+        OptionError: if `jaccard` is out of range.
 
     >>> from narrlit.explore.collection import Collection
     >>> tales = Collection.of(["A knight seeks a grail.", "A diver seeks a pearl.", "A bank lowers its rates."])
@@ -101,9 +102,9 @@ def diversity(collection: Collection, cosine: float = 0.9, jaccard: float = 0.5)
     0
     """
     if not 0 < jaccard <= 1:
-        raise OptionError(f"`jaccard={jaccard}`: a number above 0, at most 1, is needed")
+        raise OptionError(f"`jaccard={jaccard}`: must be above 0 and at most 1")
     if len(collection.frame) < 2:
-        raise DataError("one story has no neighbor: give two stories or more")
+        raise DataError("a single story has no neighbor: give two stories or more")
     nearest, similarities = collection.similarities_by("cosine").nearest(1)
     rows, cosines = nearest[:, 0], similarities[:, 0]
     texts = [*dict.fromkeys(map(normal_text, collection.frame["text"]))]

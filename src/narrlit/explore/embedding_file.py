@@ -1,4 +1,4 @@
-"""`narrlit.embed_to_file`: embeddings of the stories of a file, in a file of their own with the other columns."""
+"""`narrlit.embed_to_file`: embed the stories of a file, and write embeddings and columns to another file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,17 +22,17 @@ from narrlit.models.config import Role
 
 SUFFIXES = (".npy", ".jsonl", ".csv", ".tsv", ".xlsx", ".parquet")
 OWN_COLUMNS = ("row", "embedding")
-"""Columns of the output that those of the input must not be named like."""
+"""Columns of the output, which are reserved names in the input."""
 
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedFile:
-    """Embeddings that were written to a file.
+    """Embeddings written to a file.
 
     Attributes:
         path: the file.
-        rows: (N) columns of each story's row, with its number `row`, from 0.
-        embeddings: (N, D), row i for story i.
+        rows: (N) columns of each story, including its row number `row`, from 0.
+        embeddings: (N, D) embeddings; row i belongs to story i.
     """
 
     path: Path
@@ -44,7 +44,7 @@ class EmbeddedFile:
         return pd.DataFrame(self.rows)
 
     def __str__(self) -> str:
-        """One line: file, number of embeddings, dimension."""
+        """Format file, number of embeddings and dimension as one line."""
         number, dimension = self.embeddings.shape
         return f"{self.path}: {counted(number, 'embedding')} of {dimension} dimensions"
 
@@ -59,23 +59,25 @@ def embed_to_file(
     drop_invalid: bool = False,
     progress: bool = False,
 ) -> EmbeddedFile:
-    """Embed stories and write one embedding each, in their order, to a file.
+    """Embed stories, and write one embedding per story to a file, in input order.
 
     Args:
-        stories: a folder with a story a file, a table, a text file or document; or what `narrlit.read_stories` returns.
-        out: file to write; .jsonl, .csv, .tsv, .xlsx and .parquet hold the embeddings, all columns of the input and
-            the number of the row; .npy the embeddings alone, with the other columns than the text in NAME.columns.csv.
-        encoder: from `narrlit.load`.
-        role: prompt to put before the stories, for models with one for anchors and another for candidates.
+        stories: a folder with one story per file, a table, a text file or document; or the result of
+            `narrlit.read_stories`.
+        out: file to write; .jsonl, .csv, .tsv, .xlsx and .parquet files contain the embeddings, all columns of the
+            input and the row number; an .npy file contains the embeddings alone, and NAME.columns.csv the other columns
+            except the text.
+        encoder: encoder from `narrlit.load`.
+        role: role whose prompt precedes each story, for models with separate prompts for anchors and candidates.
         layout: how files of stories are read.
-        drop_invalid: leave out and count rows without a text, in place of stopping at the first.
-        progress: show what is read and a progress bar on stderr.
+        drop_invalid: drop and count rows without a text instead of stopping at the first one.
+        progress: print how files were read, and show a progress bar, on stderr.
 
     Returns:
         An `EmbeddedFile`: `.path`, `.embeddings`, `.table()`.
 
     Raises:
-        DataError: if the stories can't be read, or have a column of the output.
+        DataError: if the stories can't be read, or have a column with a reserved name.
         ModelError: if the model can't be loaded, or has several prompts and no `role` is given.
         OptionError: if the file can't be written.
 
@@ -99,7 +101,9 @@ def embed_to_file(
         check_rows(target, rows)
 
     kept = (
-        "" if encoder.cache is None else f"finished embeddings are kept in {encoder.cache}: the same command goes on; "
+        ""
+        if encoder.cache is None
+        else f"finished embeddings are kept in {encoder.cache}: repeat the command to resume; "
     )
     with on_interrupt(f"{kept}{target} is as it was"):
         embeddings = _embedded(list(source), encoder, role, progress)
@@ -116,22 +120,22 @@ def check_columns(values: Sequence[object], source: str) -> None:
     """Refuse rows with a column that the output has itself."""
     for name in OWN_COLUMNS:
         if any(isinstance(value, Mapping) and name in value for value in values):
-            raise DataError(f"{source}: rename its column {name}, which is a column of the output")
+            raise DataError(f"{source}: rename column {name}, which is reserved for the output")
 
 
 def other_columns(rows: Sequence[Mapping[str, Any]], text: str) -> list[dict[str, Any]]:
-    """Return rows without the column of the text."""
+    """Return rows without the text column."""
     return [{name: value for name, value in row.items() if name != text} for row in rows]
 
 
 def save_vectors(path: Path, embeddings: FloatArray) -> None:
-    """Write embeddings as .npy, whatever the name of the file."""
+    """Write embeddings in .npy format, whatever the suffix of the file."""
     with path.open("wb") as file:
         np.save(file, embeddings, allow_pickle=False)
 
 
 def _numbered(stories: Stories) -> list[dict[str, Any]]:
-    """Return the rows of stories, all columns behind their number."""
+    """Return the rows of stories: row number, then all columns."""
     rows = []
     for number, value in enumerate(stories.values):
         columns = value if isinstance(value, Mapping) else {"text": value}
@@ -140,7 +144,7 @@ def _numbered(stories: Stories) -> list[dict[str, Any]]:
 
 
 def _embedded(stories: Sequence[Story], encoder: StoryEncoder, role: Role | None, progress: bool) -> FloatArray:
-    """Embed stories; mistakes in what is read of them are found before the model is loaded."""
+    """Embed stories; invalid views or options are reported before the model is loaded."""
     encoder = encoder.fitted_for(stories)
     texts = [story.text for story in encoder.prepare(stories)]
     languages(encoder, texts)
@@ -157,4 +161,4 @@ def _write_columns(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     if any(len(row) > 1 for row in rows):
         write_table(path, rows)
     else:
-        path.unlink(missing_ok=True)  # of embeddings that were replaced
+        path.unlink(missing_ok=True)  # left by embeddings that were replaced

@@ -1,6 +1,6 @@
 """`narrlit.explain`: the similarity of two stories as the sum of its links between passages.
 
-All numbers describe a model. They claim no cause outside it.
+All numbers describe a model, not causal relations between the stories.
 """
 
 from collections.abc import Sequence
@@ -31,18 +31,18 @@ NUMBERS = (
     "The numbers describe this model, and claim no cause."
 )
 STRONGEST = 3
-"""Passages of an anchor that the terminal lists."""
+"""Number of passages of an anchor that are printed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """The similarity of two stories, or of an anchor with A and with B, as the sum of its links between passages.
+    """Similarity of two stories, or of an anchor with A and with B, as a sum of links between passages.
 
     Attributes:
-        model: its name.
-        pair: the two stories; of a triple, the anchor and A.
-        other: of a triple, the anchor and B.
-        measure: by which the collection compares its stories; only `passages` is explained.
+        model: name of the model.
+        pair: the two stories; for a triple, the anchor and A.
+        other: for a triple, the anchor and B.
+        measure: measure of the collection; only `passages` can be explained.
     """
 
     model: str
@@ -57,7 +57,7 @@ class Explanation:
 
     @property
     def similarity(self) -> float:
-        """Similarity of the two stories; of a triple, of the anchor and A."""
+        """Similarity of the two stories; for a triple, of the anchor and A."""
         return self.pair.similarity
 
     @property
@@ -69,10 +69,10 @@ class Explanation:
         """Tabulate the links, those with the largest shares first.
 
         Returns:
-            A row a link: passage_a, passage_b (numbers from 1), share (they add up to the score), match (of the two
-            passages, 0 to 1), direction (`a to b`: b is the best match of a; `b to a`; `both`), text_a, text_b. Of a
-            triple the links of both pairs, with the id of the second story in a first column, story; shares with B are
-            negative.
+            One row per link: passage_a, passage_b (numbers from 1), share (shares add up to the score), match (of the
+            two passages, 0 to 1), direction (`a to b`: b is the best match of a; `b to a`; `both`), text_a, text_b. For
+            a triple, the links of both pairs, with the id of the second story in a first column, story; shares with B
+            are negative.
         """
         if self.other is None:
             return self.pair.links.copy()
@@ -108,7 +108,7 @@ class Explanation:
 
     @property
     def findings(self) -> list[str]:
-        """The result in sentences, the most important first; of a triple, which story is closer."""
+        """The result in sentences, most important first; for a triple, which story is closer."""
         notes = []
         if self.measure != EXPLAINED:
             notes.append(f"The collection compares by {self.measure}; this is its similarity by {EXPLAINED}.")
@@ -121,17 +121,17 @@ class Explanation:
         return [f"{verdict}: similarity {high:.3f} against {low:.3f}.", *notes]
 
     def write(self, path: str | Path) -> None:
-        """Write the explanation as an HTML file that loads nothing from the network."""
+        """Write the explanation as a self-contained HTML file."""
         with atomic_path(path) as temporary:
             temporary.write_text(self.html, encoding="utf-8")
 
     @property
     def html(self) -> str:
-        """The explanation as an HTML file that loads nothing from the network."""
+        """The explanation as a self-contained HTML page."""
         return self._render("explanation_page.html")
 
     def _render(self, template: str) -> str:
-        """Fill a template."""
+        """Render a template."""
         ids = [self.pair.stories[0].id, *(pair.stories[1].id for pair in self.pairs)]
         path = Path(__file__).with_name(template)
         pairs = [(pair, parallel_edition(pair), page_links(pair).values()) for pair in self.pairs]
@@ -141,7 +141,7 @@ class Explanation:
         return self._render("explanation.html")
 
     def __str__(self) -> str:
-        """The explanation for a terminal of 100 columns."""
+        """Format the explanation for a terminal with 100 columns."""
         lines = [line for finding in self.findings for line in wrap(finding)]
         if self.other is None:
             lines += ["", *pair_lines(self.pair)]
@@ -152,7 +152,7 @@ class Explanation:
         return "\n".join([*lines, "", *wrap(NUMBERS)])
 
     def _margin_lines(self) -> list[str]:
-        """Write the passages of the anchor that speak most for the closer story."""
+        """List the passages of the anchor that contribute most to the margin."""
         sign = 1 if self.margin >= 0 else -1
         table = self.margins.iloc[::sign].head(STRONGEST)
         closer = self.pairs[0 if sign == 1 else 1].stories[1].id
@@ -176,31 +176,31 @@ def explain(
     """Explain the similarity of two stories, or why an anchor is closer to one story than to another.
 
     Both stories are split into passages, and each passage is matched with the best one of the other story. The
-    similarity by the measure `passages` is the sum of these matches' shares, in a collection less the hubness of both
-    stories, as `search`, `pairs` and `map_stories` show it.
+    similarity by the measure `passages` is the sum of the shares of these matches, in a collection minus the mean
+    hubness of both stories, as in `search`, `pairs` and `map_stories`.
 
     Args:
-        a: a text, the id of a story of the collection, or a story, whose id names it and whose views, if any, are
-            shown; with `other` the anchor.
-        b: the story compared with it; with `other` candidate A.
+        a: a text, the id of a story of the collection, or a `Story`, which is shown with its id and its views, if any;
+            with `other`, the anchor.
+        b: the story to compare it with; with `other`, candidate A.
         other: candidate B.
-        stories: the collection that the stories are compared in, whose passages and encoder are used; None: the stories
-            are compared by themselves, and the mean of the sample tales is subtracted from their passages.
+        stories: collection that provides passages, encoder, mean and hubness; None: the mean of the sample tales is
+            subtracted from the passages, and hubness is not corrected.
         model: a model folder, a run folder, a checkpoint, a hub id, `narrlit-mini`, `minilm`, or an encoder
             from `narrlit.load`; None: the encoder of `stories`, or the default model.
-        views: a file of the stories' views, or several with commas between, which are shown side by side.
-        check: also leave out the passages with the largest shares, and compare the similarities of what remains with
-            those without random passages; the encoder reads both stories some thirty times.
-        progress: show a progress bar on stderr where it takes long.
+        views: a file of views, or several, comma-separated, which are shown side by side.
+        check: also remove the passages with the largest shares, and compare the remaining similarity with that after
+            removing random passages; the encoder embeds both stories about thirty times.
+        progress: show a progress bar on stderr for long computations.
 
     Returns:
-        The `Explanation`: `.similarity`, `.table()` of the links, `.write(path)`. It prints as a text, and a notebook
-        shows its page.
+        The `Explanation`: `.similarity`, `.table()` of the links, `.write(path)`. It is printed as text, and displayed
+        as a page in notebooks.
 
     Raises:
-        DataError: for a blank story, or one that lacks its views.
-        ModelError: for a model that can't embed a single text.
-        OptionError: for a model beside a collection.
+        DataError: if a story is blank or lacks views.
+        ModelError: if the model can't embed single texts.
+        OptionError: if both a model and a collection are given.
 
     >>> grail = "A knight sought the grail for years. He asked a hermit the way. He died in the forest, alone."
     >>> pearl = "For years a diver looked for a pearl. An old woman told her where it lay. She drowned."
@@ -210,7 +210,7 @@ def explain(
     True
     """
     if stories is not None and model is not None:
-        raise OptionError("`stories` is a collection with an encoder of its own: leave out `model`")
+        raise OptionError("`stories` is a collection with its own encoder: leave out `model`")
     letters = ("A", "B") if other is None else ("anchor", "A", "B")
     words = [word for word in (a, b, other) if word is not None]
     compared = _named([_story(word, letter, stories) for word, letter in zip(words, letters, strict=True)])
@@ -233,7 +233,7 @@ def explain(
 
 
 def _story(word: str | Story, letter: str, stories: Collection | None) -> Story:
-    """Return the story that an id of the collection or a text stands for.
+    """Look up a story by its id in the collection, or make one from a text.
 
     Raises:
         DataError: for a blank text.
@@ -249,14 +249,14 @@ def _story(word: str | Story, letter: str, stories: Collection | None) -> Story:
 
 
 def _named(stories: Sequence[Story]) -> list[Story]:
-    """Give stories different ids."""
+    """Make the ids of stories unique."""
     if len({story.id for story in stories}) == len(stories):
         return list(stories)
     return [Story(f"{story.id} ({number})", story.text, story.views) for number, story in enumerate(stories, start=1)]
 
 
 def _with_views(stories: Sequence[Story], files: str, progress: bool) -> list[Story]:
-    """Attach the views of files to stories, each of which needs them."""
+    """Attach the views of files to stories; every story must have views."""
     table, views = StoryTable(stories), StoryViews(ViewFiles.parse(files))
     if progress:
         say(f"views: {views.summary()}")
@@ -265,7 +265,7 @@ def _with_views(stories: Sequence[Story], files: str, progress: bool) -> list[St
 
 
 def _encoder(stories: Collection | None, model: str | Path | StoryEncoder | None) -> StoryEncoder:
-    """Return the encoder of a collection, or the one that a model's name stands for."""
+    """Return the encoder of a collection, or load the named model."""
     if stories is not None:
         return stories.encoder
     return model if isinstance(model, StoryEncoder) else load(model or DEFAULT_MODEL)
@@ -274,7 +274,7 @@ def _encoder(stories: Collection | None, model: str | Path | StoryEncoder | None
 def _passages(
     compared: Sequence[Story], encoder: StoryEncoder, stories: Collection | None, progress: bool
 ) -> list[Passages]:
-    """Take the passages of stories of the collection from it, and embed those of others."""
+    """Return the passages of stories, from the collection if it has them, else embedded."""
     known: dict[str, Passages] = {}
     if stories is not None:
         row_of = {text: row for row, text in enumerate(stories.frame["text"])}

@@ -47,10 +47,10 @@ class DeletionCurve:
 def deletion_curve(
     encoder: StoryEncoder, passages: tuple[list[str], list[str]], vectors: tuple[Floats, Floats], progress: bool = False
 ) -> DeletionCurve:
-    """Leave passages out of two stories, and compare what remains.
+    """Remove passages from two stories, and compare the remaining texts.
 
-    The score of the remaining passages falls if the shares are right. The cosine of the remaining texts falls if they
-    also name what the stories have in common for the encoder when it reads them whole.
+    By definition, the score falls fastest when the passages with the largest shares are removed. The cosine of the
+    remaining texts falls as well if these passages also matter when the encoder reads whole stories.
 
     Args:
         encoder: embeds the remaining texts.

@@ -1,4 +1,4 @@
-"""Index of stories: a folder of texts, metadata and vectors that grows and shrinks, and is searched by meaning."""
+"""Index of stories: a folder with texts, metadata and embeddings that can be updated and searched."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -43,11 +43,11 @@ from narrlit.preprocessing.pseudonyms import PseudonymOptions
 
 
 class Index:
-    """Stories and their vectors in a LanceDB folder, with a record of their encoder.
+    """Stories and their embeddings in a LanceDB folder, with a record of the encoder.
 
-    The folder holds the table `stories` (id, title, text, vector, passages, the metadata columns), which any LanceDB
-    client reads; index.json (the model and its settings), by which queries are encoded as the stories were; and in
-    fits/ what measures take from the stories.
+    The folder contains the table `stories` (id, title, text, vector, passages, the metadata columns), which any LanceDB
+    client can read; index.json (the model and its settings), so that queries are encoded like the stories; and in fits/
+    the fitted state of measures.
 
     Attributes:
         path: the folder.
@@ -64,13 +64,13 @@ class Index:
 
         Args:
             path: the folder.
-            model: another path of the model; None: the recorded one.
+            model: path of the model, if it was moved; None: the recorded path.
             device: device on which queries are encoded.
             trust_remote_code: run Python files that come with the model.
 
         Raises:
-            DataError: if there is no index, or it is broken.
-            OptionError: if `model` is another than the index was made with.
+            DataError: if there is no index, or it is damaged.
+            OptionError: if `model` is not the model of the index.
         """
         self._storage = IndexStorage(path)
         self._measures: dict[MeasureName, MeasuredIndex] = {}
@@ -90,27 +90,29 @@ class Index:
         *,
         progress: bool = False,
     ) -> "Index":
-        """Create an index, or add stories to it; a story replaces the one with its id.
+        """Create an index, or add stories to it; a story replaces the one with the same id.
 
-        Stories are committed every second or two, and unchanged ones are not embedded again: after an interruption, the
-        same call resumes. Another process may search the index meanwhile, but not write it.
+        Stories are committed every second or two, and unchanged ones are not embedded again: repeat the call to resume
+        after an interruption. Meanwhile other processes may search the index, but not write to it.
 
         Args:
             path: the folder: new, or an index made with the same model and settings.
-            stories: texts, a table with a column text (and id, title, metadata), or what `read_stories` returns.
+            stories: texts, a DataFrame with a column text (and id, title, metadata), or the result of `read_stories`.
             model: a model folder, a run folder, a checkpoint, a hub id, `narrlit-mini` or `minilm`; or an
                 encoder from `narrlit.load`.
-            progress: print what is done, with a progress bar, on stderr.
+            progress: print messages and a progress bar on stderr.
 
         Raises:
             DataError: if a story or a column can't be indexed.
-            OptionError: if `path` holds something else, or an index made with another model, or another process
-                writes it.
+            OptionError: if `path` contains something else or an index made with another model, or another process
+                writes to it.
         """
         check_name(path)
         encoder = model if isinstance(model, StoryEncoder) else load(model)
         if encoder.postprocessing is not None:
-            raise OptionError("`postprocess`: write a model with it (narrlit export), and index with that")
+            raise OptionError(
+                "`postprocess`: export a model with post-processing (narrlit export), and use that model for the index"
+            )
         new = NewStories.of(stories, encoder)
         record = IndexRecord.of(encoder)
         if not index_at(path):
@@ -137,7 +139,7 @@ class Index:
 
     @property
     def settings(self) -> str:
-        """Parameters of `narrlit.load` that the index was made with, as messages name them."""
+        """Parameters of `narrlit.load` with which the index was made, for messages."""
         return str(self._storage.record.settings)
 
     def __len__(self) -> int:
@@ -150,7 +152,7 @@ class Index:
 
     @property
     def coverage(self) -> Coverage:
-        """Share of the embedded stories that was read."""
+        """Share of the text of the stories that was embedded."""
         return self._storage.coverage
 
     @cached_property
@@ -158,14 +160,14 @@ class Index:
         """Encoder of the queries.
 
         Raises:
-            ModelError: if the model is not where it was.
+            ModelError: if the model is no longer at its recorded path.
             OptionError: if it has changed.
         """
         self._check_settings(identity(self._encoder.name))
         return self._encoder
 
     def encode(self, text: str) -> FloatArray:
-        """Encode a text as the stories were: (D,), of length 1."""
+        """Encode a text like the stories of the index: (D,) unit vector."""
         vector: FloatArray = unit_vectors(self.encoder.embed([text]))[0]
         return vector
 
@@ -173,19 +175,19 @@ class Index:
         """Add stories, or replace those with the same ids; unchanged ones are not embedded again.
 
         Args:
-            stories: texts, a table with a column text (and id, title, metadata), or what `read_stories` returns.
-            progress: print what is done, with a progress bar, on stderr.
+            stories: texts, a DataFrame with a column text (and id, title, metadata), or the result of `read_stories`.
+            progress: print messages and a progress bar on stderr.
 
         Returns:
-            Number of stories that were not there before.
+            Number of new stories.
 
         Raises:
             DataError: if a story or a column can't be indexed.
-            OptionError: if another process writes the index, or the model has changed.
+            OptionError: if another process writes to the index, or the model has changed.
         """
         new = NewStories.of(stories, self.encoder)
         with exclusive(self.path):
-            self._storage = IndexStorage(self.path)  # as another process may have left it
+            self._storage = IndexStorage(self.path)  # another process may have changed it
             before = len(self)
             self._add(new, progress)
             return len(self) - before
@@ -194,13 +196,13 @@ class Index:
         """Add new stories, as `upsert` does.
 
         Raises:
-            DataError: if a story's id is there.
+            DataError: if the index already has a story with the same id.
         """
         rows = stories if isinstance(stories, Stories) else stories_of(stories)
         known = self._storage.digests()
         taken = next((id for id in rows.story_ids if id in known), None)
         if taken is not None:
-            raise DataError(f"{self.path} has a story {printable(taken, 60)!r}: give others, or call upsert")
+            raise DataError(f"{self.path} already has a story {printable(taken, 60)!r}: use other ids, or call upsert")
         return self.upsert(rows, progress=progress)
 
     def delete(self, ids: str | Sequence[str]) -> int:
@@ -210,7 +212,7 @@ class Index:
             Number of stories that were removed.
 
         Raises:
-            OptionError: if there is no such story, or another process writes the index.
+            OptionError: if there is no such story, or another process writes to the index.
         """
         wanted = [ids] if isinstance(ids, str) else list(ids)
         known = self._storage.digests()
@@ -237,27 +239,27 @@ class Index:
     ) -> pd.DataFrame:
         """Find the stories most similar to a text, or to each of several.
 
-        Up to 1,000 stories are all compared. In a larger index, the measures that read passages or words compare some
-        200 candidates: those whose passages, along principal components, are most like the query's, and the best by
-        BM25.
+        An index of up to 1,000 stories is searched exhaustively. In a larger one, measures based on passages or words
+        rank about 200 candidates: the stories with the nearest passages, reduced to principal components, and the best
+        by BM25.
 
         Args:
             text: a query, or a whole story; or several, which are embedded together.
-            k: number of stories for each.
-            where: condition on the columns in SQL, such as `year < 1900`.
+            k: number of results per query.
+            where: SQL condition on the columns, such as `year < 1900`.
             measure: `passages`, `fused`, `csls`, `centered`, `cosine` or `lexical`; None: `passages`, or `csls` for a
-                model that embeds no passages.
-            distinct: leave out stories whose cosine with a better result reaches this.
-            leave_out_text: leave out stories with exactly the text of the query.
+                model that can't embed passages.
+            distinct: exclude stories with at least this cosine to a better result.
+            leave_out_text: exclude stories with exactly the text of the query.
 
         Returns:
-            Up to k rows for each text, the best first: rank from 1, id, title, similarity (by the measure), snippet
-            (the passage that matches the text best), and the metadata columns; of several texts, their number from 0
-            in a first column, query.
+            Up to k rows per query, best first: rank from 1, id, title, similarity (by the measure), snippet (the best
+            matching passage), and the metadata columns. For several queries, a first column, query, numbers them from
+            0.
 
         Raises:
-            ModelError: if the measure reads passages, and the model embeds none.
-            OptionError: for an empty text or a wrong condition.
+            ModelError: if the measure needs passages, and the model can't embed them.
+            OptionError: if the text is empty or the condition is invalid.
         """
         options = SearchOptions(k, where, measure, None, distinct, leave_out_text)
         texts = [text] if isinstance(text, str) else list(text)
@@ -287,17 +289,17 @@ class Index:
         Args:
             id: id of the story.
             k: number of stories.
-            where: condition on the columns in SQL.
+            where: SQL condition on the columns.
             measure: as in `search`.
-            exclude_same: column, such as author; stories with this story's value are left out.
-            distinct: leave out stories whose cosine with a better result, or with this story, reaches this.
+            exclude_same: column, such as author; stories with the same value as this story are excluded.
+            distinct: exclude stories with at least this cosine to a better result or to this story.
 
         Returns:
-            As `search`.
+            The same table as `search`.
 
         Raises:
-            ModelError: if the measure reads passages, and the model embeds none.
-            OptionError: if there is no such story or column, or the condition is wrong.
+            ModelError: if the measure needs passages, and the model can't embed them.
+            OptionError: if there is no such story or column, or the condition is invalid.
         """
         options = SearchOptions(k, where, measure, exclude_same, distinct)
         if id not in self:
@@ -310,7 +312,7 @@ class Index:
         return stories.table(Query(all_contents(stories.snapshot, np.array([row])), row), options)
 
     def _others(self, snapshot: IndexSnapshot, row: int, column: str, where: str | None) -> str | None:
-        """Return a condition that leaves out the stories with a story's value in a column."""
+        """Extend a condition to exclude stories with the same value in a column as the given story."""
         [story] = snapshot.frame(np.array([row])).to_dict("records")
         if column not in story:
             raise OptionError(f"`exclude_same={column}`: no such column; {self._storage.column_list}")
@@ -320,7 +322,7 @@ class Index:
         return others if where is None else f"({where}) AND {others}"
 
     def _contents_of(self, texts: Sequence[str]) -> Contents:
-        """Embed queries: their vectors and, where the index has passages, theirs."""
+        """Embed queries and, if the index has passages, their passages."""
         vectors = unit_vectors(self.encoder.embed(texts))
         if not self._storage.record.passages:
             return Contents(vectors, texts)
@@ -328,21 +330,23 @@ class Index:
         return Contents(vectors, texts, PassageVectors.of([story.vectors for story in passages]))
 
     def _measure(self, name: str | None) -> MeasureName:
-        """Choose a measure for the stories, as `Collection` does, without the model."""
+        """Choose a measure as `Collection` does, without loading the model."""
         has_passages = self._storage.record.passages
         if name is None:
             return DEFAULT_MEASURE if has_passages else "csls"
         measure = check_measure(name)
         if measure in READ_PASSAGES and not has_passages:
-            raise ModelError(f"`measure={measure}`: the model of {self.path} embeds whole stories, not their passages")
+            raise ModelError(
+                f"`measure={measure}` needs passages, which the model of {self.path} can't embed; use `measure=csls`"
+            )
         return measure
 
     def _measured(self, options: SearchOptions) -> MeasuredIndex:
-        """Return the newest stories as a measure compares them.
+        """Return the latest version of the index, prepared for a measure.
 
         Raises:
-            DataError: if there is no story.
-            OptionError: for a wrong condition or measure.
+            DataError: if the index is empty.
+            OptionError: if the condition or the measure is invalid.
         """
         self._storage.require_stories()
         if options.where is not None:
@@ -355,12 +359,12 @@ class Index:
         return measured
 
     def _fit(self) -> None:
-        """Bring the fit of the measure that the index is searched by up to date."""
+        """Update the fit of the default measure."""
         if len(self):
             self._storage.set_fit(self._measured(SearchOptions()).fit.record)
 
     def collection(self) -> Collection:
-        """Return all stories with their vectors and passages, without loading the model."""
+        """Return all stories with their embeddings and passages, without loading the model."""
         self._storage.require_stories()
         snapshot = self._storage.snapshot()
         record = self._storage.record
@@ -395,10 +399,10 @@ class Index:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class IndexedCollection(Collection):
-    """Stories of an index, whose passages are read from it.
+    """Collection of the stories of an index, which provides their passages.
 
     Attributes:
-        snapshot: the index.
+        snapshot: snapshot of the index.
     """
 
     snapshot: IndexSnapshot
@@ -415,7 +419,7 @@ class IndexedCollection(Collection):
         return self.snapshot.passages()
 
     def similarities_by(self, measure: MeasureName) -> CollectionSimilarity:
-        """Compare the stories by a measure as it is fitted on the index."""
+        """Compute similarities by a measure with its fit on the index."""
         if measure in READ_PASSAGES and not self.snapshot.has_passages:
             self.encoder.require_text()
         return MeasuredIndex(self.snapshot, IndexFit.current(measure, self.snapshot)).similarities
@@ -433,7 +437,7 @@ def _parameter(name: str, value: object) -> str:
 
 
 def _encoder(model: str, settings: IndexSettings, device: Device, trust_remote_code: bool) -> StoryEncoder:
-    """Return the encoder of an index's queries, which loads its model for the first query."""
+    """Return the encoder for the queries of an index; the model is loaded at the first query."""
     pseudonyms = settings.pseudonyms
     missing_views: Literal["positional", "refuse"] = "positional" if settings.views else "refuse"
     return StoryEncoder(

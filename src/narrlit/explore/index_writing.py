@@ -103,7 +103,7 @@ def add_stories(storage: IndexStorage, encoder: StoryEncoder, new: NewStories, p
     bar = tqdm(
         total=sum(words), desc="indexing", unit="word", unit_scale=True, miniters=1, disable=not progress, delay=0.5
     )
-    with bar, on_interrupt("what is committed is kept: the same command goes on"):
+    with bar, on_interrupt("what is committed is kept: repeat the command to resume"):
         try:
             while start < len(fresh):
                 end = span_end(words, start, size)

@@ -1,4 +1,4 @@
-"""`narrlit.map_stories`: a collection as one picture, with its groups, nearest stories and linked passages."""
+"""`narrlit.map_stories`: draw a collection, with its groups, nearest stories and linked passages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,15 +24,15 @@ NOT_MEASURED = "not measured on labeled triples"
 
 @dataclass(frozen=True, eq=False)
 class CollectionMap:
-    """Map of a collection: up to 300 stories as a dendrogram with a heat map, more in a plane.
+    """Map of a collection: up to 300 stories as a dendrogram with a heat map, more as a scatter plot.
 
     Attributes:
         collection: N stories.
-        arranged: their order or places, their groups and nearest stories.
-        agreement: of the nearest stories with a column; None without one.
+        arranged: order or positions of the stories, their groups and nearest stories.
+        agreement: agreement of the nearest stories with a column; None without a column.
         values: (N) values of that column; empty without one.
-        accuracy: accuracy of the encoder as far as it is known, in words.
-        diagnostics: whether similarities follow the length of stories, and whether a few stories are near to all.
+        accuracy: sentence about the accuracy of the encoder, if known.
+        diagnostics: length bias and hubness of the similarities.
     """
 
     collection: Collection
@@ -63,7 +63,7 @@ class CollectionMap:
         return map_page(self.arranged, f"Map of {name}", self._facts(), self.agreement, sentences, links)
 
     def write(self, path: str | Path) -> list[Path]:
-        """Write NAME.html, and beside it NAME-neighbors.csv, NAME-groups.csv and, for an article, NAME.svg.
+        """Write NAME.html, NAME-neighbors.csv, NAME-groups.csv and NAME.svg, a picture for articles.
 
         Returns:
             The files that were written, the page first.
@@ -122,20 +122,21 @@ class CollectionMap:
 def map_stories(
     collection: Collection, *, group: str | None = None, accuracy: str | None = None, k: int = 10
 ) -> CollectionMap:
-    """Draw a collection: order its stories by similarity, find their groups and name these.
+    """Draw a collection: arrange its stories by similarity, find groups and name them.
 
     Args:
         collection: N stories, three or more.
-        group: column whose values are compared with those of the nearest stories, and with chance.
-        accuracy: of the collection's encoder, for the head of the page, such as `str(narrlit.evaluate(...))`; None: as
-            the record of its run has it.
-        k: nearest stories that are listed of each.
+        group: column of labels; the map shows how often nearest stories share a label, against the rate expected by
+            chance.
+        accuracy: accuracy of the encoder, for the header of the page, such as `str(narrlit.evaluate(...))`; None: the
+            accuracy recorded in its run.
+        k: number of nearest stories listed per story.
 
     Returns:
         A `CollectionMap`: `.table()`, `.groups()`, `.html`, `.write(path)`. A notebook shows the page.
 
     Raises:
-        DataError: for less than three stories, or a column without categories.
+        DataError: if there are fewer than three stories, or the column has no categories.
         OptionError: if there is no such column, or k is below 1.
 
     >>> tales = Collection.of(["A knight seeks a grail.", "A diver seeks a pearl.", "A bank lowers its rates."])

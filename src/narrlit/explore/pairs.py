@@ -21,7 +21,7 @@ from narrlit.measures.collection import CollectionSimilarity
 from narrlit.tables import markdown_table
 
 SAMPLE, SAMPLE_OF_LARGE = 2000, 500
-"""Stories in the sample whose similarities describe those of all pairs; the second number is for large collections."""
+"""Size of the sample that estimates the similarities of all pairs; the second number is for large collections."""
 ROUNDING = 1e-5
 """Difference below which similarities are equal: sums of float32 in another order."""
 SHOWN = 20
@@ -36,8 +36,8 @@ class Retellings(NamedTuple):
     """Groups of retellings in a collection.
 
     Attributes:
-        groups: a row a story of a group, largest groups first: `group` (from 1), `id`, `title`, and `similarity` to the
-            nearest story of its group.
+        groups: one row per grouped story, largest groups first: `group` (from 1), `id`, `title`, and `similarity` to
+            the nearest story of its group.
         threshold: similarity above which mutual neighbors are retellings.
         reason: a sentence that explains the threshold.
     """
@@ -118,12 +118,12 @@ def pairs(collection: Collection, k: int = 10, threshold: float | None = None) -
 
     Args:
         collection: N stories, N > 1.
-        k: nearest neighbors of each story that it is paired with.
-        threshold: similarity above which mutual neighbors are retellings; None: chosen from the similarities of all
-            pairs, and explained.
+        k: number of nearest neighbors with which each story is paired.
+        threshold: similarity above which mutual neighbors count as retellings; None: chosen from the similarities of
+            all pairs, with an explanation.
 
     Raises:
-        DataError: for one story alone.
+        DataError: if there is only one story.
         OptionError: if k is below 1.
 
     >>> from narrlit.explore.collection import Collection
@@ -142,11 +142,11 @@ def similar_pairs(collection: Collection, k: int = 10) -> pd.DataFrame:
     """Pair each story with its k nearest neighbors.
 
     Returns:
-        A row a pair, the most similar first: `id_a`, `title_a`, `id_b`, `title_b`, `similarity` by the collection's
-        measure, and `mutual`: neither story has k neighbors that are nearer than the other story.
+        One row per pair, most similar first: `id_a`, `title_a`, `id_b`, `title_b`, `similarity` by the measure of the
+        collection, and `mutual`: neither story has k neighbors that are nearer than the other story.
     """
     if len(collection.frame) < 2:
-        raise DataError("one story has no pair: give two stories or more")
+        raise DataError("a single story has no pair: give two stories or more")
     neighbors, similarities = collection.similarities.nearest(k)
     # By similarity, not by place among the k: of more copies of a text than k, each is a neighbor of all.
     mutual = similarities >= similarities[neighbors, -1] - ROUNDING
@@ -206,7 +206,7 @@ def retelling_groups(
 def _near_copies(collection: Collection, pairs: pd.DataFrame) -> pd.Series:
     """Mark pairs that are as similar as a story is to itself.
 
-    Less hubness, this is a low similarity where a story has many copies, since each of these is a hub.
+    After subtraction of hubness, this similarity is low for stories with many copies, because each copy is a hub.
     """
     lowest = pd.Series(collection.similarities.with_themselves() - NEAR_COPY, index=collection.frame["id"])
     return pairs["similarity"] >= np.minimum(lowest[pairs["id_a"]].to_numpy(), lowest[pairs["id_b"]].to_numpy())
@@ -220,10 +220,11 @@ def _largest_first(stories: pd.DataFrame) -> pd.DataFrame:
 
 
 def chance_threshold(similarities: CollectionSimilarity) -> tuple[float, str]:
-    """Choose the similarity that unrelated stories would exceed in less than one of all pairs, and explain it.
+    """Choose the similarity that less than one pair of unrelated stories would exceed, and explain it.
 
-    Most pairs of a collection are unrelated: median and median absolute deviation of all similarities describe them,
-    whatever share is retold, and a normal distribution gives the level that the most similar of P such pairs reaches.
+    Most pairs of a collection are unrelated, so that the median and the median absolute deviation of all similarities
+    describe them. A normal distribution with these parameters gives the highest similarity expected among P unrelated
+    pairs.
 
     Args:
         similarities: of N stories, N > 1.

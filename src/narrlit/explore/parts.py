@@ -1,8 +1,8 @@
-"""`narrlit.embed_to_folder`: embeddings of collections larger than the memory, in the parts of a folder.
+"""`narrlit.embed_to_folder`: embed collections larger than the memory into a folder of parts.
 
-A part is what is embedded and written at once. Its record, with the sizes and digests of its files, is written before
-the part gets its name: a part that was cut or changed is embedded again. Processes share the parts by their numbers and
-nothing else, so that any number of them, stopped and started again in any way, write the same folder.
+A part is embedded and written at once. Its record, with the sizes and digests of its files, is written before the part
+gets its final name, so that a truncated or changed part is recognized and embedded again. Processes divide the parts by
+number and do not communicate: any number of them can be stopped and restarted at any time.
 """
 
 import json
@@ -45,7 +45,7 @@ RECORDS = "_parts"
 """Folder with a record of each part; readers of data sets pass over names that begin with an underscore."""
 SUFFIXES = (*JSON_SUFFIXES, *DELIMITERS, ".parquet")
 SAMPLE = 1000
-"""First rows, by which the column of the text is found."""
+"""Number of first rows in which the text column is looked up."""
 
 
 @dataclass(frozen=True)
@@ -155,19 +155,19 @@ def embed_to_folder(
     drop_invalid: bool = False,
     parts: PartOptions = PartOptions(),
 ) -> Manifest:
-    r"""Embed any number of stories in parts, of which an interruption loses one at most.
+    r"""Embed any number of stories in parts; an interruption loses one part at most.
 
-    The same call goes on where an earlier one stopped. Processes that torchrun or srun start share the parts.
+    Repeat the call to resume. Processes started by torchrun or srun divide the parts among them.
 
     Args:
-        stories: JSON Lines, CSV or Parquet: a file, a folder or glob of them, or its address in an object store
-            (s3://, gs://).
-        out: folder to write into; new, or begun with the same settings.
-        encoder: from `narrlit.load`; without a cache, vectors are kept in the parts alone.
-        role: prompt to put before the stories, for models with one for anchors and another for candidates.
+        stories: JSON Lines, CSV or Parquet: a file, a folder, a glob pattern or an address in an object store (s3://,
+            gs://).
+        out: folder to write; new, or started with the same settings.
+        encoder: encoder from `narrlit.load`; without a cache, embeddings are stored in the parts only.
+        role: role whose prompt precedes each story, for models with separate prompts for anchors and candidates.
         layout: columns of the text.
-        drop_invalid: leave out and count rows without a text, in place of stopping at the first.
-        parts: their size and format, and who embeds them.
+        drop_invalid: drop and count rows without a text instead of stopping at the first one.
+        parts: size, format and workers of the parts.
 
     Returns:
         The `Manifest`: `.complete`, `.rows`, `.dimension`, `.parts`. Other processes may still write parts that are
@@ -175,7 +175,7 @@ def embed_to_folder(
 
     Raises:
         DataError: if the input can't be read or a row has no text.
-        OptionError: if the folder holds something else, or parts with other settings.
+        OptionError: if the folder contains something else, or parts with other settings.
 
     >>> import narrlit
     >>> folder = getfixture("tmp_path")
@@ -211,7 +211,7 @@ class EmbeddingRun:
 
         Raises:
             DataError: if the input can't be read or a row has no text.
-            OptionError: if the folder holds something else, or parts with other settings.
+            OptionError: if the folder contains something else, or parts with other settings.
         """
         rank, world = self._place
         with exclusive(self.folder, name=f"{LOCK}-{rank}-of-{world}"):
@@ -222,7 +222,7 @@ class EmbeddingRun:
                     say(f"{self.folder}: complete, {counted(len(manifest.parts), 'part')}; nothing to do")
                     return manifest
                 manifest = self._write_manifest(Manifest(complete=False, settings=manifest.settings, parts=[]))
-            with on_interrupt(f"finished parts are kept in {self.folder}: the same command goes on"):
+            with on_interrupt(f"finished parts are kept in {self.folder}: repeat the command to resume"):
                 total = self._embed(self._by_ray() if self.parts.engine == "ray" else self._here())
             return self._finish(manifest, total)
 

@@ -1,4 +1,4 @@
-"""Ranking of an index's stories for a query, and the table of results.
+"""Ranking of the stories of an index for a query, and the table of results.
 
 Letters of the shapes: N stories of the index, R rows of some of them, S passages of a story, D dimension.
 """

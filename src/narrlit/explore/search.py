@@ -1,4 +1,4 @@
-"""`narrlit.search`: stories of an index most similar to texts, or to a story."""
+"""`narrlit.search`: find the stories of an index most similar to texts, or to a story."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,11 +24,11 @@ WIDTH, NAME_WIDTH = 100, 24
 
 @dataclass(frozen=True, eq=False)
 class SearchResults:
-    """Stories of an index that are most similar to queries.
+    """Results of a search: the stories of an index most similar to queries.
 
     Attributes:
-        queries: the texts; or the id of the story of the index, or the file with a story.
-        frame: a row a story, the best first, as `Index.search` returns it.
+        queries: the texts, the id of the story, or the file with a story.
+        frame: one row per story, best first, as returned by `Index.search`.
     """
 
     queries: list[str]
@@ -46,7 +46,7 @@ class SearchResults:
         """Write the stories: .csv, .tsv, .jsonl, .parquet, .xlsx, or an .html page.
 
         Raises:
-            OptionError: for another suffix.
+            OptionError: if the suffix is not one of these.
         """
         check_writable(path, *SEARCH_SUFFIXES)
         if Path(path).suffix != ".html":
@@ -56,7 +56,7 @@ class SearchResults:
             temporary.write_text(self.html(), encoding="utf-8")
 
     def html(self) -> str:
-        """Build a page without links to the network."""
+        """The results as a self-contained HTML page."""
         template = Path(explore.__path__[0], "search_page.html")
         title = printable(f"Stories like {'; '.join(self.queries)}", 100)
         rows = self.frame.to_dict("records")
@@ -96,24 +96,25 @@ def search(  # noqa: PLR0913 (options)
     Args:
         index: an index, or its folder.
         text: a query, or a whole story; or several, which are embedded together.
-        like: in place of a text, the id of a story of the index, or a file with one story; itself it is left out.
-        k: number of stories for each query.
-        where: condition on the columns in SQL, such as `year < 1900`.
-        measure: by which stories are compared: `passages`, `fused`, `csls`, `centered`, `cosine` or `lexical`; None:
-            `passages`, or `csls` for a model that embeds no passages.
-        exclude_same: column, such as author; stories with the value of the index's story `like` are left out.
-        distinct: leave out stories whose cosine with a better result, or with the story `like`, reaches this.
-        leave_out_text: leave out stories with exactly the text of the query.
+        like: instead of a text, the id of a story in the index, or a file with one story, which is excluded from the
+            results.
+        k: number of results per query.
+        where: SQL condition on the columns, such as `year < 1900`.
+        measure: measure of similarity: `passages`, `fused`, `csls`, `centered`, `cosine` or `lexical`; None:
+            `passages`, or `csls` for a model that can't embed passages.
+        exclude_same: column, such as author; stories with the same value as the story `like` of the index are excluded.
+        distinct: exclude stories with at least this cosine to a better result, or to the story `like`.
+        leave_out_text: exclude stories with exactly the text of the query.
         layout: columns and lines of a file.
         progress: print on stderr how a file was read.
 
     Returns:
-        The `SearchResults`: `.table()`, `.write(path)`. They print as a table, and a notebook shows one.
+        The `SearchResults`: `.table()`, `.write(path)`. They are printed as a table, and displayed as one in notebooks.
 
     Raises:
         DataError: if there is no index, or a file can't be read.
-        ModelError: if the model is not where it was.
-        OptionError: for neither text nor story, or a wrong condition.
+        ModelError: if the model is no longer at its recorded path.
+        OptionError: if neither text nor story is given, or the condition is invalid.
 
     >>> stories = ["A knight seeks a grail.", "A bank lowers its rates."]
     >>> index = Index.create(getfixture("tmp_path") / "tales.index", stories)
@@ -122,7 +123,7 @@ def search(  # noqa: PLR0913 (options)
      1       0.221  1   A knight seeks a grail.
     """
     if (text is None) == (like is None):
-        raise OptionError("give a text, or `like=ID`, a story of the index or a file with one")
+        raise OptionError("give a text, or `like=ID` with the id of a story in the index or a file with one story")
     stories = index if isinstance(index, Index) else Index(index)
     queries = [text] if isinstance(text, str) else list(text or [str(like)])
     if like is not None and _is_file(like, stories):
@@ -131,7 +132,7 @@ def search(  # noqa: PLR0913 (options)
         frame = stories.like(str(like), k, where=where, measure=measure, exclude_same=exclude_same, distinct=distinct)
         return SearchResults(queries, frame)
     if exclude_same is not None:
-        raise OptionError("`exclude_same` needs a story of the index (`like=ID`): a text has no columns")
+        raise OptionError("`exclude_same` needs a story of the index (`like=ID`), because a text has no columns")
     frame = stories.search(
         text,
         k,
@@ -162,7 +163,7 @@ def _only_story(path: str | Path, layout: Layout, progress: bool) -> str:
 def screen_table(results: pd.DataFrame) -> str:
     """Format results for a screen of 100 columns: rank, similarity, id, title where there are any, snippet."""
     if results.empty:
-        return "no story fits"
+        return "no matching stories"
     widths = {"id": NAME_WIDTH, "title": NAME_WIDTH, "snippet": WIDTH}
     if not results["title"].any():
         del widths["title"]

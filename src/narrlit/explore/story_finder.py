@@ -82,7 +82,7 @@ class StoryFinder:
             hint = "an id needs `stories=FILE`"
         else:
             hint = f"no id of {self.source}{did_you_mean(word, self.stories)}"
-        raise OptionError(f"{word!r} is no file and too short for a story; {hint}")
+        raise OptionError(f"{word!r} is not a file, and too short for a story; {hint}")
 
     def _only_story(self, path: str) -> Story:
         """Read the one story of a file."""
